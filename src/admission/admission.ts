@@ -1,0 +1,225 @@
+import type { RedisClient } from '../platform/redis.ts';
+import { RedisNotSent } from '../platform/redis.ts';
+import {
+  AdmitOperation,
+  type AdmitRequest,
+  type AdmitResult,
+  CancelOperation,
+  LeaseOperation,
+  type Operation,
+  type OperationHost,
+  SettleOperation,
+  TakeOperation,
+  type TakeResult,
+} from './operations.ts';
+import type { RedisKeys } from './redis-keys.ts';
+import { batchScript } from './scripts.ts';
+
+/** Operations in one trip. Redis is single-threaded: a longer batch makes everybody else wait. */
+const MAX_BATCH = 128;
+/** Trips under way. Beyond it Redis is not keeping up, and a new call is told so at once. */
+const MAX_TRIPS = 64;
+/** How often the lease is renewed; well below INSTANCE_LEASE_SECONDS. */
+const LEASE_RENEW_MS = 3_000;
+/** How long a settlement waits before it is sent again. */
+const RETRY_MS = 200;
+
+/** Fills Redis from Postgres when the script says 'not loaded'. Rejects when Postgres is away. */
+export interface StateLoader {
+  loadKey(keyId: string, accountId: string): Promise<void>;
+  loadWallet(accountId: string): Promise<void>;
+}
+
+export type AdmissionOptions = {
+  readonly redis: RedisClient;
+  readonly keys: RedisKeys;
+  /** Identifies this gateway process; new at each start. */
+  readonly instance: string;
+  readonly loader: StateLoader;
+  /** Settlement recorded for a call whose admission had no reply (see ledger/usage-event.ts). */
+  readonly cancelSettlement: string;
+  readonly log: { warn(fields: object, message: string): void };
+};
+
+/**
+ * Collects the admissions and settlements of one event-loop turn and carries them out in one script.
+ *
+ *   admit() take() settle()          flush (end of the turn)              reply
+ *        │                                   │                              │
+ *        └──► pending: op op op ──────► one EVALSHA ──────────────► op.onReply(reply, at)
+ *                  ▲                         │ lost
+ *                  └── settlements again ◄───┴──► admissions: 'unavailable', and cancelled by id
+ */
+export class Admission implements OperationHost {
+  readonly keys: RedisKeys;
+  readonly instance: string;
+  readonly #redis: RedisClient;
+  readonly #loader: StateLoader;
+  readonly #cancelSettlement: string;
+  readonly #log: AdmissionOptions['log'];
+  #pending: Operation[] = [];
+  #scheduled = false;
+  #trips = 0;
+  /** Settlements and cancellations that have no reply yet; drain() waits for them. */
+  #unsettled = 0;
+  #retries: Operation[] = [];
+  #retryTimer: NodeJS.Timeout | null = null;
+  #leaseTimer: NodeJS.Timeout | null = null;
+  #leaseRenewedAt = Number.NEGATIVE_INFINITY;
+  #whenSettled: (() => void)[] = [];
+
+  constructor(options: AdmissionOptions) {
+    this.keys = options.keys;
+    this.instance = options.instance;
+    this.#redis = options.redis;
+    this.#loader = options.loader;
+    this.#cancelSettlement = options.cancelSettlement;
+    this.#log = options.log;
+  }
+
+  /** Starts renewing the lease while there are no calls to do it with. */
+  start(): void {
+    this.#leaseTimer = setInterval(() => {
+      this.#scheduleFlush();
+    }, LEASE_RENEW_MS);
+    this.#leaseTimer.unref();
+  }
+
+  /** Decides a call: key state, token, free slot or wallet, open hold; all or nothing. Charges at most once per usage id. */
+  admit(request: AdmitRequest, done: (result: AdmitResult) => void): void {
+    if (!this.#available()) done({ outcome: 'unavailable' });
+    else this.#enqueue(new AdmitOperation(request, done));
+  }
+
+  /** Takes one token of a key's bucket: what every request that is not a call costs. */
+  takeForKey(keyId: string, accountId: string, done: (result: TakeResult) => void): void {
+    if (!this.#available()) done({ outcome: 'unavailable' });
+    else this.#enqueue(new TakeOperation(keyId, accountId, 0, done));
+  }
+
+  /** Takes one token of an address's bucket. */
+  takeForAddress(address: string, limitPerMinute: number, done: (result: TakeResult) => void): void {
+    if (!this.#available()) done({ outcome: 'unavailable' });
+    else this.#enqueue(new TakeOperation(null, address, limitPerMinute, done));
+  }
+
+  /** Ends an admitted call: one usage event, with the money given back when `refund`. Sent until Redis has confirmed it. */
+  settle(usageId: string, accountId: string, refund: boolean, settlement: string): void {
+    this.#unsettled++;
+    this.#enqueue(new SettleOperation(usageId, accountId, refund, settlement, this.#settled));
+  }
+
+  /** Calls whose end Redis has not confirmed yet. */
+  get unsettled(): number {
+    return this.#unsettled;
+  }
+
+  /** Resolves once every settlement is confirmed, or after `timeoutMs` with the number that is not. */
+  async drain(timeoutMs: number): Promise<number> {
+    if (this.#unsettled > 0) {
+      await new Promise<void>((resolve) => {
+        const timer = setTimeout(resolve, timeoutMs);
+        this.#whenSettled.push(() => {
+          clearTimeout(timer);
+          resolve();
+        });
+      });
+    }
+    if (this.#leaseTimer !== null) clearInterval(this.#leaseTimer);
+    if (this.#retryTimer !== null) clearTimeout(this.#retryTimer);
+    return this.#unsettled;
+  }
+
+  reloadAndRetry(operation: TakeOperation | AdmitOperation, what: 'key' | 'wallet'): void {
+    const admit = operation instanceof AdmitOperation ? operation.request : null;
+    const accountId = admit === null ? (operation as TakeOperation).accountId : admit.accountId;
+    const keyId = admit === null ? (operation as TakeOperation).keyId : admit.keyId;
+    const loaded =
+      what === 'wallet' ? this.#loader.loadWallet(accountId) : this.#loader.loadKey(keyId as string, accountId);
+    loaded.then(
+      () => this.#enqueue(operation),
+      (error: unknown) => {
+        this.#log.warn({ err: error, account_id: accountId }, `cannot load the ${what} into redis`);
+        operation.done({ outcome: 'unavailable' });
+      },
+    );
+  }
+
+  cancel(operation: AdmitOperation): void {
+    const { usageId, accountId } = operation.request;
+    this.#unsettled++;
+    this.retrySettlement(new CancelOperation(usageId, accountId, this.#cancelSettlement, this.#settled));
+  }
+
+  retrySettlement(operation: SettleOperation | CancelOperation): void {
+    this.#retries.push(operation);
+    if (this.#retryTimer !== null) return;
+    this.#retryTimer = setTimeout(() => {
+      this.#retryTimer = null;
+      const again = this.#retries;
+      this.#retries = [];
+      for (const retry of again) this.#enqueue(retry);
+    }, RETRY_MS);
+  }
+
+  readonly #settled = (): void => {
+    this.#unsettled--;
+    if (this.#unsettled > 0) return;
+    for (const resolve of this.#whenSettled.splice(0)) resolve();
+  };
+
+  #available(): boolean {
+    return this.#redis.ready && this.#trips < MAX_TRIPS;
+  }
+
+  #enqueue(operation: Operation): void {
+    this.#pending.push(operation);
+    this.#scheduleFlush();
+  }
+
+  #scheduleFlush(): void {
+    if (this.#scheduled) return;
+    this.#scheduled = true;
+    // The check phase comes right after all sockets of this turn were read: one trip carries what they brought.
+    setImmediate(this.#flush);
+  }
+
+  readonly #flush = (): void => {
+    this.#scheduled = false;
+    const pending = this.#pending;
+    this.#pending = [];
+    // An instance that slept longer than its lease must renew it in the same trip as its next admission, or the sweep
+    // could take a hold made by a live instance for one of the dead.
+    const now = performance.now();
+    if (now - this.#leaseRenewedAt >= LEASE_RENEW_MS && this.#redis.ready) {
+      this.#leaseRenewedAt = now;
+      for (let shard = this.keys.shards - 1; shard >= 0; shard--) pending.unshift(new LeaseOperation(shard));
+    }
+    for (let from = 0; from < pending.length; from += MAX_BATCH) {
+      this.#send(from === 0 && pending.length <= MAX_BATCH ? pending : pending.slice(from, from + MAX_BATCH));
+    }
+  };
+
+  #send(operations: readonly Operation[]): void {
+    const keys: string[] = [];
+    const args: string[] = [this.instance];
+    for (const operation of operations) operation.encode(keys, args, this);
+    const numberOfKeys = keys.length;
+    for (const arg of args) keys.push(arg);
+    this.#trips++;
+    this.#redis.script(batchScript, numberOfKeys, keys).then(
+      (reply) => {
+        this.#trips--;
+        let at = 0;
+        for (const operation of operations) at = operation.onReply(reply as number[], at, this);
+      },
+      (error: unknown) => {
+        this.#trips--;
+        this.#leaseRenewedAt = Number.NEGATIVE_INFINITY;
+        const sent = !(error instanceof RedisNotSent);
+        if (sent) this.#log.warn({ err: error, operations: operations.length }, 'no reply from redis for a batch');
+        for (const operation of operations) operation.onLost(sent, this);
+      },
+    );
+  }
+}

@@ -1,0 +1,36 @@
+/** Codes of scripts/batch.lua. */
+export const OK = 0;
+export const RATE_LIMITED = 1;
+export const KEY_REVOKED = 2;
+export const KEY_NOT_LOADED = 3;
+export const WALLET_NOT_LOADED = 4;
+export const INSUFFICIENT_BALANCE = 5;
+export const DUPLICATE = 6;
+
+/** Token bucket units per request (see batch.lua). */
+const UNITS_PER_REQUEST = 60_000;
+
+/** What a caller may be told about its rate limit. */
+export type RateState = {
+  /** Requests per minute. */
+  readonly limit: number;
+  /** Whole requests that would pass now. */
+  readonly remaining: number;
+  /** Seconds until the full allowance is back. */
+  readonly resetSeconds: number;
+  /** Seconds until one request passes; 0 when one passes now. */
+  readonly retryAfterSeconds: number;
+};
+
+/** A bucket's `limit` and `tokens` as the script replies them → what the headers say. */
+export function rateState(limit: number, tokens: number): RateState {
+  const missing = limit * UNITS_PER_REQUEST - tokens;
+  const toNext = UNITS_PER_REQUEST - tokens;
+  return {
+    limit,
+    remaining: Math.max(0, Math.floor(tokens / UNITS_PER_REQUEST)),
+    // `limit` units come back per millisecond. Rounded up: waiting that long must be enough.
+    resetSeconds: Math.max(0, Math.ceil(missing / limit / 1000)),
+    retryAfterSeconds: toNext > 0 ? Math.max(1, Math.ceil(toNext / limit / 1000)) : 0,
+  };
+}

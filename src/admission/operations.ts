@@ -1,0 +1,259 @@
+import type { RateState } from './codes.ts';
+import {
+  DUPLICATE,
+  INSUFFICIENT_BALANCE,
+  KEY_NOT_LOADED,
+  KEY_REVOKED,
+  OK,
+  RATE_LIMITED,
+  rateState,
+  WALLET_NOT_LOADED,
+} from './codes.ts';
+import { freeField, type RedisKeys } from './redis-keys.ts';
+
+/** A call that asks to be admitted. */
+export type AdmitRequest = {
+  readonly usageId: string;
+  readonly keyId: string;
+  readonly accountId: string;
+  readonly serviceId: string;
+  readonly providerId: string;
+  readonly priceMicros: number;
+  /** Free calls of the listing, 0 for none. */
+  readonly freeCalls: number;
+  readonly method: string;
+  /** Recorded in the usage event; printable ASCII, no tab. */
+  readonly path: string;
+};
+
+export type Admitted = {
+  readonly outcome: 'admitted';
+  readonly rate: RateState;
+  readonly amountMicros: number;
+  readonly freeTier: boolean;
+  /** After this call. */
+  readonly balanceMicros: number;
+};
+
+export type Rejected =
+  | { readonly outcome: 'rate_limited' | 'revoked'; readonly rate: RateState }
+  | { readonly outcome: 'insufficient_balance'; readonly rate: RateState; readonly balanceMicros: number }
+  /** Redis did not answer, or the state could not be loaded. Nothing is charged, or it is cancelled by id. */
+  | { readonly outcome: 'unavailable' };
+
+export type AdmitResult = Admitted | Rejected;
+
+export type TakeResult =
+  | { readonly outcome: 'taken' | 'rate_limited' | 'revoked'; readonly rate: RateState }
+  | { readonly outcome: 'unavailable' };
+
+/** What an operation needs of the batcher once a reply says 'not loaded', or none came. */
+export interface OperationHost {
+  readonly keys: RedisKeys;
+  readonly instance: string;
+  /** Loads the state of a key (and of a wallet), then enqueues the operation again. */
+  reloadAndRetry(operation: TakeOperation | AdmitOperation, what: 'key' | 'wallet'): void;
+  /** Makes sure an admission whose reply was lost is undone. */
+  cancel(operation: AdmitOperation): void;
+  /** Sends a settlement again: it counts once, however often it arrives. */
+  retrySettlement(operation: SettleOperation | CancelOperation): void;
+}
+
+/** One operation of batch.lua: writes its KEYS and ARGV, reads its part of the reply. */
+export interface Operation {
+  encode(keys: string[], args: string[], host: OperationHost): void;
+  /** Reads this operation's part of the reply. @returns the index after it */
+  onReply(reply: readonly number[], at: number, host: OperationHost): number;
+  /** No reply. `sent` false: certainly not carried out. */
+  onLost(sent: boolean, host: OperationHost): void;
+}
+
+/** How often an operation is retried after loading what was missing; more means something unloads as fast as we load. */
+const MAX_LOADS = 3;
+const UNAVAILABLE = { outcome: 'unavailable' } as const;
+
+export class TakeOperation implements Operation {
+  /** An API key with its account, or an address with its limit. */
+  readonly keyId: string | null;
+  readonly accountId: string;
+  readonly addressLimit: number;
+  readonly done: (result: TakeResult) => void;
+  loads = 0;
+
+  constructor(
+    keyId: string | null,
+    accountOrAddress: string,
+    addressLimit: number,
+    done: (result: TakeResult) => void,
+  ) {
+    this.keyId = keyId;
+    this.accountId = accountOrAddress;
+    this.addressLimit = addressLimit;
+    this.done = done;
+  }
+
+  encode(keys: string[], args: string[], { keys: names }: OperationHost): void {
+    if (this.keyId === null) {
+      keys.push(names.ip(this.accountId));
+      args.push('T', String(this.addressLimit));
+    } else {
+      keys.push(names.key(names.shardOf(this.accountId), this.keyId));
+      args.push('T', '0');
+    }
+  }
+
+  onReply(reply: readonly number[], at: number, host: OperationHost): number {
+    const code = reply[at] as number;
+    if (code === KEY_NOT_LOADED) {
+      if (++this.loads > MAX_LOADS) this.done(UNAVAILABLE);
+      else host.reloadAndRetry(this, 'key');
+    } else {
+      const rate = rateState(reply[at + 1] as number, reply[at + 2] as number);
+      this.done({ outcome: code === OK ? 'taken' : code === RATE_LIMITED ? 'rate_limited' : 'revoked', rate });
+    }
+    return at + 3;
+  }
+
+  onLost(): void {
+    this.done(UNAVAILABLE);
+  }
+}
+
+export class AdmitOperation implements Operation {
+  readonly request: AdmitRequest;
+  readonly done: (result: AdmitResult) => void;
+  loads = 0;
+
+  constructor(request: AdmitRequest, done: (result: AdmitResult) => void) {
+    this.request = request;
+    this.done = done;
+  }
+
+  encode(keys: string[], args: string[], { keys: names, instance }: OperationHost): void {
+    const call = this.request;
+    const shard = names.shardOf(call.accountId);
+    keys.push(names.key(shard, call.keyId), names.wallet(shard, call.accountId), names.open[shard] as string);
+    args.push(
+      'A',
+      call.usageId,
+      String(call.priceMicros),
+      String(call.freeCalls),
+      freeField(call.serviceId),
+      `${instance}\t${call.accountId}\t${call.keyId}\t${call.serviceId}\t${call.providerId}\t${call.method}\t${call.path}`,
+    );
+  }
+
+  onReply(reply: readonly number[], at: number, host: OperationHost): number {
+    const code = reply[at] as number;
+    const balanceMicros = reply[at + 3] as number;
+    if (code === OK) {
+      const freeTier = reply[at + 4] === 1;
+      const rate = rateState(reply[at + 1] as number, reply[at + 2] as number);
+      const amountMicros = freeTier ? 0 : this.request.priceMicros;
+      this.done({ outcome: 'admitted', rate, amountMicros, freeTier, balanceMicros });
+    } else {
+      this.#reject(code, reply[at + 1] as number, reply[at + 2] as number, balanceMicros, host);
+    }
+    return at + 5;
+  }
+
+  #reject(code: number, limit: number, tokens: number, balanceMicros: number, host: OperationHost): void {
+    if (code === KEY_NOT_LOADED || code === WALLET_NOT_LOADED) {
+      if (++this.loads > MAX_LOADS) this.done(UNAVAILABLE);
+      else host.reloadAndRetry(this, code === KEY_NOT_LOADED ? 'key' : 'wallet');
+      return;
+    }
+    if (code === DUPLICATE) {
+      this.done(UNAVAILABLE);
+      return;
+    }
+    const rate = rateState(limit, tokens);
+    if (code === INSUFFICIENT_BALANCE) this.done({ outcome: 'insufficient_balance', rate, balanceMicros });
+    else this.done({ outcome: code === KEY_REVOKED ? 'revoked' : 'rate_limited', rate });
+  }
+
+  onLost(sent: boolean, host: OperationHost): void {
+    if (sent) host.cancel(this);
+    this.done(UNAVAILABLE);
+  }
+}
+
+export class SettleOperation implements Operation {
+  readonly usageId: string;
+  readonly accountId: string;
+  readonly refund: boolean;
+  readonly settlement: string;
+  readonly done: () => void;
+
+  constructor(usageId: string, accountId: string, refund: boolean, settlement: string, done: () => void) {
+    this.usageId = usageId;
+    this.accountId = accountId;
+    this.refund = refund;
+    this.settlement = settlement;
+    this.done = done;
+  }
+
+  encode(keys: string[], args: string[], { keys: names }: OperationHost): void {
+    const shard = names.shardOf(this.accountId);
+    keys.push(names.open[shard] as string, names.usage[shard] as string, names.wallet(shard, this.accountId));
+    args.push('S', this.usageId, this.refund ? '1' : '0', this.settlement);
+  }
+
+  onReply(_reply: readonly number[], at: number): number {
+    this.done();
+    return at + 1;
+  }
+
+  onLost(_sent: boolean, host: OperationHost): void {
+    host.retrySettlement(this);
+  }
+}
+
+export class CancelOperation implements Operation {
+  readonly usageId: string;
+  readonly accountId: string;
+  readonly settlement: string;
+  readonly done: () => void;
+
+  constructor(usageId: string, accountId: string, settlement: string, done: () => void) {
+    this.usageId = usageId;
+    this.accountId = accountId;
+    this.settlement = settlement;
+    this.done = done;
+  }
+
+  encode(keys: string[], args: string[], { keys: names }: OperationHost): void {
+    const shard = names.shardOf(this.accountId);
+    keys.push(names.open[shard] as string, names.usage[shard] as string, names.wallet(shard, this.accountId));
+    args.push('C', this.usageId, this.settlement);
+  }
+
+  onReply(_reply: readonly number[], at: number): number {
+    this.done();
+    return at + 1;
+  }
+
+  onLost(_sent: boolean, host: OperationHost): void {
+    host.retrySettlement(this);
+  }
+}
+
+/** Renews the lease of this instance in one shard. */
+export class LeaseOperation implements Operation {
+  readonly shard: number;
+
+  constructor(shard: number) {
+    this.shard = shard;
+  }
+
+  encode(keys: string[], args: string[], { keys: names }: OperationHost): void {
+    keys.push(names.lease[this.shard] as string);
+    args.push('L');
+  }
+
+  onReply(_reply: readonly number[], at: number): number {
+    return at;
+  }
+
+  onLost(): void {}
+}

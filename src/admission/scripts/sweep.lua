@@ -1,0 +1,47 @@
+--[[
+  sweep.lua: settles holds of gateways that died. Safe to run anywhere, any number of times: a hold is given back only
+  while its instance's lease is older than the bound, and removing the hold is the permission to act.
+
+  KEYS   [1] open, [2] lease, [3] usage, then the wallet of each candidate
+  ARGV   [1] lease bound (ms), [2] tombstone bound (ms), [3] settlement of a swept call, then usage_id of each candidate
+  Reply  number of holds swept
+
+  An instance without a lease is not dead yet: Redis may have come back without its leases while the gateway lives. It is
+  given one now, and is swept when that runs out.
+]]
+local call = redis.call
+local open, lease, usage = KEYS[1], KEYS[2], KEYS[3]
+local lease_ms, tombstone_ms, settlement = tonumber(ARGV[1]), tonumber(ARGV[2]), ARGV[3]
+local time = call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local swept = 0
+
+for i = 4, #ARGV do
+  local id = ARGV[i]
+  local hold = call('HGET', open, id)
+  if hold then
+    local amount, free, at, instance, service =
+      string.match(hold, '^(%w+)\t(%d?)\t(%d+)\t([^\t]*)\t?[^\t]*\t?[^\t]*\t?([^\t]*)')
+    if amount == 'x' then
+      if now - tonumber(at) > tombstone_ms then call('HDEL', open, id) end
+    else
+      local seen = call('HGET', lease, instance)
+      if not seen then
+        call('HSET', lease, instance, now)
+      elseif now - tonumber(seen) > lease_ms then
+        local wallet = KEYS[i]
+        call('HDEL', open, id)
+        if call('HEXISTS', wallet, 'balance') == 1 then
+          if free == '1' then
+            call('HINCRBY', wallet, 'free:' .. service, -1)
+          elseif amount ~= '0' then
+            call('HINCRBY', wallet, 'balance', amount)
+          end
+        end
+        call('XADD', usage, '*', 'i', id, 'h', hold, 's', settlement)
+        swept = swept + 1
+      end
+    end
+  end
+end
+return swept

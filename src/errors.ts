@@ -1,0 +1,56 @@
+/**
+ * The table of error codes (API.md). One row per code: the status it always has and the message used when the place
+ * that raises it has nothing better to say. Clients switch on the code, so a code never changes its status.
+ */
+export const ERRORS = {
+  invalid_request: { status: 400, message: 'The request is invalid.' },
+  invalid_json: { status: 400, message: 'The body is not valid JSON.' },
+  unsupported_framing: { status: 400, message: 'The message framing is ambiguous or not supported.' },
+  unauthorized: { status: 401, message: 'A valid API key is required: Authorization: Bearer {key_id}:{secret}.' },
+  insufficient_balance: { status: 402, message: 'The balance does not cover the price of this call.' },
+  forbidden: { status: 403, message: 'This API key is not permitted to do that.' },
+  not_found: { status: 404, message: 'There is nothing at this path.' },
+  service_not_found: { status: 404, message: 'There is no active service with this id.' },
+  method_not_allowed: { status: 405, message: 'This path does not support this method.' },
+  conflict: { status: 409, message: 'The request conflicts with the current state.' },
+  price_exceeds_maximum: { status: 412, message: 'The price of this service is above X-ACF-Max-Amount.' },
+  payload_too_large: { status: 413, message: 'The request body is too large.' },
+  rate_limited: { status: 429, message: 'Too many requests.' },
+  internal: { status: 500, message: 'Something went wrong on our side.' },
+  upstream_error: { status: 502, message: 'The service could not be reached or broke off.' },
+  unavailable: { status: 503, message: 'The gateway cannot serve this request right now. Please retry.' },
+  upstream_busy: { status: 503, message: 'The service has too many calls in flight. Please retry.' },
+  upstream_timeout: { status: 504, message: 'The service did not answer in time.' },
+} as const;
+
+export type ErrorCode = keyof typeof ERRORS;
+
+export type ErrorExtras = {
+  /** Members added to the error body, e.g. `required` and `balance` of a 402. */
+  readonly fields?: Readonly<Record<string, unknown>>;
+  /** Response headers that belong to the error, e.g. `Allow` or `Retry-After`. */
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly cause?: unknown;
+};
+
+/** An error meant for the caller. Anything else that is thrown becomes `internal` and is logged. */
+export class ApiError extends Error {
+  readonly code: ErrorCode;
+  readonly status: number;
+  readonly fields: Readonly<Record<string, unknown>>;
+  readonly headers: Readonly<Record<string, string>>;
+
+  constructor(code: ErrorCode, message: string = ERRORS[code].message, extras: ErrorExtras = {}) {
+    super(message, extras.cause === undefined ? undefined : { cause: extras.cause });
+    this.name = 'ApiError';
+    this.code = code;
+    this.status = ERRORS[code].status;
+    this.fields = extras.fields ?? {};
+    this.headers = extras.headers ?? {};
+  }
+
+  /** The body every error has (API.md, 'Every response'). */
+  body(): Record<string, unknown> {
+    return { error: this.code, message: this.message, status: this.status, ...this.fields };
+  }
+}

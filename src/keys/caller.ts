@@ -1,0 +1,21 @@
+export type Role = 'buyer' | 'provider' | 'admin';
+
+/** An API key as the gateway needs it on every request: what Postgres says about it, without any secret in clear. */
+export type KeyRecord = {
+  readonly keyId: string;
+  readonly accountId: string;
+  readonly ownerId: string;
+  readonly role: Role;
+  /** SHA-256 of the secret, lower-case hex. */
+  readonly secretHash: string;
+  /** The secret before the last rotation, good until `previousExpiresAtMs`; null when there is none. */
+  readonly previousSecretHash: string | null;
+  readonly previousExpiresAtMs: number;
+  /** Requests per minute. */
+  readonly rateLimit: number;
+  readonly status: 'active' | 'revoked';
+  readonly accountStatus: 'active' | 'suspended';
+};
+
+/** Who sends a request: the holder of a valid key, or an address. */
+export type Caller = { readonly kind: 'key'; readonly key: KeyRecord } | { readonly kind: 'ip'; readonly ip: string };

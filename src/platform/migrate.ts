@@ -1,0 +1,66 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Sql } from './postgres.ts';
+
+/** Any constant: every Tollgate process that migrates takes this advisory lock first. */
+const MIGRATION_LOCK = 7_014_655_001;
+const FILE = /^(\d{4})_[a-z0-9_]+\.sql$/;
+
+export type Migration = { readonly version: number; readonly name: string; readonly sql: string };
+
+/** Reads `NNNN_name.sql` files. Throws when a number is missing or used twice: the order must be beyond doubt. */
+export function readMigrations(folder: string): Migration[] {
+  const migrations = readdirSync(folder)
+    .filter((name) => name.endsWith('.sql'))
+    .sort()
+    .map((name) => {
+      const match = FILE.exec(name);
+      if (match === null) throw new Error(`migration file name is not NNNN_name.sql: ${name}`);
+      return { version: Number(match[1]), name, sql: readFileSync(join(folder, name), 'utf8') };
+    });
+  migrations.forEach((migration, index) => {
+    if (migration.version !== index + 1) throw new Error(`migrations are not numbered 1..n: ${migration.name}`);
+  });
+  return migrations;
+}
+
+/**
+ * Applies what is missing, each migration in its own transaction, under an advisory lock so that processes starting
+ * together do it once. Refuses a database whose schema is newer than this code knows.
+ *
+ * @returns the versions that were applied now
+ */
+export async function migrate(sql: Sql, migrations: readonly Migration[]): Promise<number[]> {
+  const connection = await sql.reserve();
+  try {
+    await connection`SELECT pg_advisory_lock(${MIGRATION_LOCK})`;
+    await connection`
+      CREATE TABLE IF NOT EXISTS schema_migrations (
+        version int PRIMARY KEY, name text NOT NULL, applied_at timestamptz NOT NULL DEFAULT now())`;
+    const rows = await connection<{ version: number }[]>`SELECT max(version) AS version FROM schema_migrations`;
+    const current = rows[0]?.version ?? 0;
+    if (current > migrations.length) {
+      throw new Error(
+        `the database has schema version ${current}, this build knows ${migrations.length}: run a newer build`,
+      );
+    }
+    const applied: number[] = [];
+    for (const migration of migrations.slice(current)) {
+      await connection.unsafe('BEGIN');
+      try {
+        await connection.unsafe(migration.sql);
+        await connection`INSERT INTO schema_migrations (version, name) VALUES (${migration.version}, ${migration.name})`;
+        await connection.unsafe('COMMIT');
+      } catch (error) {
+        await connection.unsafe('ROLLBACK');
+        throw new Error(`migration ${migration.name} failed`, { cause: error });
+      }
+      applied.push(migration.version);
+    }
+    return applied;
+  } finally {
+    // Unlocking fails only when the connection is gone, and then the lock went with it.
+    await connection`SELECT pg_advisory_unlock(${MIGRATION_LOCK})`.catch(() => {});
+    connection.release();
+  }
+}

@@ -1,0 +1,41 @@
+/**
+ * Money is an integer number of micro-USD (1 USD = 1 000 000). Conversions go through decimal text, never through
+ * arithmetic on floats: 0.1 + 0.2 must not reach a wallet.
+ */
+
+/** No single amount may exceed this: 1 billion USD, far below 2^53 micro-USD, so sums of amounts stay exact. */
+export const MAX_AMOUNT_MICROS = 1_000_000_000_000_000;
+
+const DECIMAL = /^(0|[1-9]\d{0,9})(?:\.(\d{1,6}))?$/;
+
+/** Decimal USD text with at most 6 decimals → micro-USD, or null when the text is no such amount. */
+export function parseUsd(text: string): number | null {
+  const match = DECIMAL.exec(text);
+  if (match === null) return null;
+  const micros = Number(match[1]) * 1_000_000 + Number((match[2] ?? '').padEnd(6, '0'));
+  return micros <= MAX_AMOUNT_MICROS ? micros : null;
+}
+
+/** A JSON number of USD → micro-USD, or null when negative, too large or finer than a micro-dollar. */
+export function usdToMicros(usd: number): number | null {
+  if (!Number.isFinite(usd) || usd < 0) return null;
+  // The shortest text that reads back as this number; only very small numbers print with an exponent.
+  const text = usd < 1e-6 && usd > 0 ? usd.toFixed(7) : String(usd);
+  return parseUsd(text);
+}
+
+/** micro-USD → decimal text without trailing zeros ('0', '0.002', '12.5'): header values and CSV. */
+export function formatUsd(micros: number): string {
+  if (micros === 0) return '0';
+  const sign = micros < 0 ? '-' : '';
+  const abs = Math.abs(micros);
+  const whole = Math.trunc(abs / 1_000_000);
+  const rest = abs % 1_000_000;
+  if (rest === 0) return `${sign}${whole}`;
+  return `${sign}${whole}.${String(rest).padStart(6, '0').replace(/0+$/, '')}`;
+}
+
+/** micro-USD → the JSON number that prints as the exact decimal (division of integers below 2^53 rounds to nearest). */
+export function microsToUsd(micros: number): number {
+  return micros / 1_000_000;
+}

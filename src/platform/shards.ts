@@ -1,0 +1,14 @@
+/**
+ * The shard tag of an account: every Redis key of the account carries it as `{tag}`, so all of them live in one cluster
+ * slot. The number of shards is fixed for an installation: changing it would orphan every wallet.
+ *
+ * FNV-1a over the text: spreads UUIDs evenly and costs less than any cryptographic hash.
+ */
+export function shardOf(id: string, shards: number): number {
+  let hash = 0x811c9dc5;
+  for (let i = 0; i < id.length; i++) {
+    hash ^= id.charCodeAt(i);
+    hash = Math.imul(hash, 0x01000193);
+  }
+  return (hash >>> 0) % shards;
+}
