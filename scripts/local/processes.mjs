@@ -1,0 +1,219 @@
+// @ts-check
+// Start, recognise and stop processes that may outlive the one that started them.
+//
+// A pid alone proves nothing: after a crash it may belong to a stranger. So every child is written down in a run folder
+// as pid + identity (boot id and start time), and only a process whose identity still matches is ever signalled.
+
+import { spawn } from 'node:child_process';
+import { closeSync, fstatSync, ftruncateSync, mkdirSync, openSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { errorCode, readJson, writeJson } from './files.mjs';
+import { processIdentity } from './identity.mjs';
+
+/**
+ * @typedef {object} ProcessRecord
+ * @property {number} pid
+ * @property {string} identity
+ * @property {NodeJS.Signals} stopSignal the signal that asks this program for an orderly end
+ *
+ * @typedef {object} ExitStatus
+ * @property {number | null} code
+ * @property {NodeJS.Signals | null} signal
+ *
+ * @typedef {object} OwnedProcess
+ * @property {string} name
+ * @property {number} pid
+ * @property {ProcessRecord} record
+ * @property {Promise<ExitStatus>} exited settles when it is gone; rejects when it could not be started
+ * @property {() => boolean} hasExited
+ * @property {() => void} forget removes the record from the run folder
+ */
+
+const maxLogBytes = 10 * 1024 * 1024;
+
+/**
+ * Starts a child in a process group of its own (a terminal's Ctrl-C does not reach it), with its output appended to a
+ * file (it keeps a place to write to when its parent dies), and writes it down in the run folder. Without a log file the
+ * child writes where we write.
+ * @param {object} options
+ * @param {string} options.runDir
+ * @param {string} options.name unique within the run folder
+ * @param {string} options.command
+ * @param {readonly string[]} options.args
+ * @param {string} [options.logFile]
+ * @param {string} [options.cwd]
+ * @param {NodeJS.ProcessEnv} [options.env]
+ * @param {number} [options.uid]
+ * @param {number} [options.gid]
+ * @param {NodeJS.Signals} [options.stopSignal]
+ * @returns {OwnedProcess}
+ */
+export function spawnOwned({ runDir, name, command, args, logFile, cwd, env, uid, gid, stopSignal = 'SIGTERM' }) {
+  const log = logFile === undefined ? undefined : openLog(logFile);
+  const child = spawn(command, [...args], {
+    cwd,
+    env: env ?? process.env,
+    detached: true,
+    stdio: ['ignore', log ?? 'inherit', log ?? 'inherit'],
+    ...(uid === undefined ? {} : { uid }),
+    ...(gid === undefined ? {} : { gid }),
+  });
+  if (log !== undefined) closeSync(log);
+  let gone = false;
+  /** @type {Promise<ExitStatus>} */
+  const exited = new Promise((resolve, reject) => {
+    child.once('error', (error) => {
+      gone = true;
+      reject(new Error(`cannot start ${name}: ${error.message}`));
+    });
+    child.once('exit', (code, signal) => {
+      gone = true;
+      resolve({ code, signal });
+    });
+  });
+  // Whoever needs the reason awaits `exited`; without this line a failed spawn would end the process before they do.
+  exited.catch(() => {});
+  const pid = child.pid;
+  if (pid === undefined) throw new Error(`cannot start ${name}: ${command} could not be run`);
+  const record = recordProcess(runDir, name, pid, stopSignal);
+  return { name, pid, record, exited, hasExited: () => gone, forget: () => forgetProcess(runDir, name) };
+}
+
+/** @param {string} logFile @returns {number} a file descriptor */
+function openLog(logFile) {
+  mkdirSync(path.dirname(logFile), { recursive: true });
+  const log = openSync(logFile, 'a', 0o600);
+  // A log file is for the last runs, not for ever.
+  if (fstatSync(log).size > maxLogBytes) ftruncateSync(log);
+  return log;
+}
+
+/** @param {string} runDir @param {string} name */
+const recordPath = (runDir, name) => path.join(runDir, `${name}.json`);
+
+/**
+ * @param {string} runDir
+ * @param {string} name
+ * @param {number} pid
+ * @param {NodeJS.Signals} stopSignal
+ * @returns {ProcessRecord}
+ */
+export function recordProcess(runDir, name, pid, stopSignal = 'SIGTERM') {
+  // A child that is gone already has no identity; the empty one matches nothing, so it is never signalled.
+  const record = { pid, identity: processIdentity(pid) ?? '', stopSignal };
+  writeJson(recordPath(runDir, name), record);
+  return record;
+}
+
+/** @param {string} runDir @param {string} name */
+export function forgetProcess(runDir, name) {
+  rmSync(recordPath(runDir, name), { force: true });
+}
+
+/**
+ * The recorded process if it is still running, else null.
+ * @param {string} runDir
+ * @param {string} name
+ * @returns {ProcessRecord | null}
+ */
+export function findRecorded(runDir, name) {
+  const record = readJson(recordPath(runDir, name));
+  return record && isRunning(record) ? record : null;
+}
+
+/** @param {string} runDir @returns {string[]} names of all records, running or not */
+export function recordedNames(runDir) {
+  try {
+    return readdirSync(runDir)
+      .filter((file) => file.endsWith('.json'))
+      .map((file) => file.slice(0, -'.json'.length));
+  } catch (error) {
+    if (errorCode(error) === 'ENOENT') return [];
+    throw error;
+  }
+}
+
+/** @param {ProcessRecord} record */
+export function isRunning(record) {
+  return record.identity !== '' && processIdentity(record.pid) === record.identity;
+}
+
+/**
+ * Signals a process, only if it is still the one that was recorded.
+ * @param {ProcessRecord} record
+ * @param {NodeJS.Signals} signal
+ * @param {boolean} [wholeGroup]
+ */
+export function signalProcess(record, signal, wholeGroup = false) {
+  if (!isRunning(record)) return;
+  try {
+    process.kill(wholeGroup ? -record.pid : record.pid, signal);
+  } catch (error) {
+    if (errorCode(error) !== 'ESRCH') throw error;
+  }
+}
+
+/**
+ * Asks for an orderly end; after `graceMs` kills the whole process group.
+ * @param {ProcessRecord} record
+ * @param {{ graceMs?: number, signal?: NodeJS.Signals }} [options]
+ * @returns {Promise<'stopped' | 'killed'>}
+ */
+export async function stopProcess(record, { graceMs = 10_000, signal = record.stopSignal } = {}) {
+  signalProcess(record, signal);
+  // One that was paused gets the signal only when it goes on.
+  signalProcess(record, 'SIGCONT');
+  if (await pollUntil(() => !isRunning(record), { timeoutMs: graceMs })) return 'stopped';
+  await killProcess(record);
+  return 'killed';
+}
+
+/** SIGKILL for the whole group, and waits until it is gone. @param {ProcessRecord} record */
+export async function killProcess(record) {
+  signalProcess(record, 'SIGKILL', true);
+  const gone = await pollUntil(() => !isRunning(record), { timeoutMs: 5_000 });
+  if (!gone) throw new Error(`process ${record.pid} did not end after SIGKILL`);
+}
+
+/**
+ * Polls a condition. Bounded: answers false when the time is up.
+ * @param {() => boolean | Promise<boolean>} condition
+ * @param {{ timeoutMs: number, intervalMs?: number }} options
+ */
+export async function pollUntil(condition, { timeoutMs, intervalMs = 20 }) {
+  const deadline = performance.now() + timeoutMs;
+  for (;;) {
+    if (await condition()) return true;
+    if (performance.now() >= deadline) return false;
+    await sleep(intervalMs);
+  }
+}
+
+/**
+ * Waits until a child is ready, and fails at once with its last output when it ends before.
+ * @param {OwnedProcess} child
+ * @param {() => boolean | Promise<boolean>} isReady
+ * @param {{ timeoutMs: number, intervalMs?: number, logFile: string }} options
+ */
+export async function waitUntilReady(child, isReady, { timeoutMs, intervalMs, logFile }) {
+  const ready = await pollUntil(async () => child.hasExited() || (await isReady()), {
+    timeoutMs,
+    ...(intervalMs === undefined ? {} : { intervalMs }),
+  });
+  if (child.hasExited()) {
+    const { code, signal } = await child.exited;
+    throw new Error(`${child.name} ended at its start (${signal ?? `exit code ${code}`}).\n${lastLines(logFile)}`);
+  }
+  if (!ready) throw new Error(`${child.name} was not ready within ${timeoutMs / 1000} s.\n${lastLines(logFile)}`);
+}
+
+/** The end of a log file, for an error message. @param {string} file @param {number} [count] */
+export function lastLines(file, count = 20) {
+  try {
+    const lines = readFileSync(file, 'utf8').trimEnd().split('\n').slice(-count);
+    return `Last output (${file}):\n${lines.map((line) => `  ${line}`).join('\n')}`;
+  } catch (error) {
+    return `No output to show: ${error instanceof Error ? error.message : error}`;
+  }
+}

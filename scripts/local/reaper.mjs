@@ -1,0 +1,30 @@
+// @ts-check
+// The helper of scratch.mjs: waits until its standard input closes, then clears the folder it was given.
+
+import { rmSync } from 'node:fs';
+import { findRecorded, killProcess, recordedNames, stopProcess } from './processes.mjs';
+import { runDirOf } from './scratch.mjs';
+
+const [dir] = process.argv.slice(2);
+if (dir === undefined) throw new Error('usage: reaper.mjs DIR');
+const dirToClear = dir;
+const runDir = runDirOf(dir);
+const graceMs = 3_000;
+
+// A Ctrl-C in the terminal is for the maker of the folder; it ends, and then it is our turn.
+for (const signal of /** @type {const} */ (['SIGINT', 'SIGTERM', 'SIGHUP'])) process.on(signal, () => {});
+process.stdin.resume();
+process.stdin.once('close', () => void clear());
+
+async function clear() {
+  const found = () =>
+    recordedNames(runDir).flatMap((name) => {
+      const record = findRecorded(runDir, name);
+      return record === null ? [] : [{ name, record }];
+    });
+  // The test runner first: it would start more of them. It has nothing to save.
+  const runner = found().find(({ name }) => name === 'vitest');
+  if (runner) await killProcess(runner.record);
+  await Promise.all(found().map(({ record }) => stopProcess(record, { graceMs })));
+  rmSync(dirToClear, { recursive: true, force: true, maxRetries: 5, retryDelay: 100 });
+}

@@ -1,0 +1,86 @@
+// @ts-check
+// `npm test`: sets itself up, runs the guard rails and the tests, leaves nothing running, and ends with one line of
+// counts. Arguments go to vitest: npm test -- test/upstream
+
+import { spawnSync } from 'node:child_process';
+import path from 'node:path';
+import { checkNodeVersion, ensureDependencies, projectDir } from './local/dependencies.mjs';
+import { readJson } from './local/files.mjs';
+import { signalProcess, spawnOwned } from './local/processes.mjs';
+import { ensureRedisServer } from './local/redis-install.mjs';
+import { createScratch } from './local/scratch.mjs';
+import { countTests, summaryLine } from './local/test-counts.mjs';
+
+/** @typedef {import('./local/test-counts.mjs').Counts} Counts */
+
+const program = (/** @type {string} */ name) => path.join('node_modules', '.bin', name);
+const guardRails = [
+  { name: 'types', command: program('tsc'), args: ['--noEmit'] },
+  { name: 'lint and format', command: program('biome'), args: ['check', '.'] },
+  { name: 'import directions', command: process.execPath, args: ['scripts/check-imports.mjs'] },
+];
+
+/** @param {string} line */
+const say = (line) => console.log(line);
+
+/** @returns {Counts} */
+function runGuardRails() {
+  const counts = { passed: 0, failed: 0, skipped: 0 };
+  for (const { name, command, args } of guardRails) {
+    const startedAt = performance.now();
+    const result = spawnSync(command, args, { cwd: projectDir, encoding: 'utf8' });
+    const seconds = ((performance.now() - startedAt) / 1000).toFixed(1);
+    counts[result.status === 0 ? 'passed' : 'failed'] += 1;
+    say(`${result.status === 0 ? 'ok    ' : 'FAILED'} ${name} (${seconds} s)`);
+    if (result.status !== 0) say(`${result.stdout ?? ''}${result.stderr ?? ''}${result.error?.message ?? ''}`);
+  }
+  return counts;
+}
+
+/** @param {import('./local/scratch.mjs').Scratch} scratch @param {string[]} args @returns {Promise<Counts>} */
+async function runTests(scratch, args) {
+  const reportFile = path.join(scratch.dir, 'report.json');
+  const vitest = spawnOwned({
+    runDir: scratch.runDir,
+    name: 'vitest',
+    command: program('vitest'),
+    args: ['run', '--reporter=default', '--reporter=json', `--outputFile.json=${reportFile}`, ...args],
+    cwd: projectDir,
+    env: { ...process.env, TOLLGATE_SCRATCH_DIR: scratch.dir },
+    stopSignal: 'SIGKILL',
+  });
+  for (const signal of /** @type {const} */ (['SIGINT', 'SIGTERM', 'SIGHUP'])) {
+    process.once(signal, () => {
+      interruptedBy = signal;
+      signalProcess(vitest.record, 'SIGKILL', true);
+    });
+  }
+  const { code } = await vitest.exited;
+  return countTests(readJson(reportFile), code);
+}
+
+/** @type {NodeJS.Signals | null} */
+let interruptedBy = null;
+
+async function main() {
+  checkNodeVersion();
+  ensureDependencies(say);
+  ensureRedisServer(say);
+  const rails = runGuardRails();
+  const scratch = createScratch();
+  let tests;
+  try {
+    tests = await runTests(scratch, process.argv.slice(2));
+  } finally {
+    await scratch.release();
+  }
+  if (interruptedBy !== null) say(`Interrupted by ${interruptedBy}`);
+  say(summaryLine(rails, tests));
+  process.exitCode = rails.failed + tests.failed > 0 ? 1 : 0;
+}
+
+main().catch((error) => {
+  console.error(error instanceof Error ? error.message : error);
+  say(summaryLine({ passed: 0, failed: 1, skipped: 0 }));
+  process.exitCode = 1;
+});

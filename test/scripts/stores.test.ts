@@ -1,0 +1,91 @@
+import { Redis } from 'ioredis';
+import postgres from 'postgres';
+import { describe, expect, it } from 'vitest';
+import { createDatabase, startTestPostgres, startTestRedis } from '../support/stores.ts';
+
+async function withRedis<Result>(url: string, work: (redis: Redis) => Promise<Result>): Promise<Result> {
+  const redis = new Redis(url, { retryStrategy: () => null });
+  try {
+    return await work(redis);
+  } finally {
+    redis.disconnect();
+  }
+}
+
+async function withPostgres<Result>(url: string, work: (sql: postgres.Sql) => Promise<Result>): Promise<Result> {
+  const sql = postgres(url, { max: 1, onnotice: () => {} });
+  try {
+    return await work(sql);
+  } finally {
+    await sql.end({ timeout: 1 });
+  }
+}
+
+describe('test databases', () => {
+  it('two of them share nothing, and a dropped one is gone', async () => {
+    const [one, two] = await Promise.all([createDatabase(), createDatabase()]);
+    await withPostgres(one.url, (sql) => sql`CREATE TABLE only_here (id int)`);
+    await withPostgres(two.url, async (sql) => {
+      expect(await sql`SELECT to_regclass('only_here') AS found`).toEqual([{ found: null }]);
+    });
+    await Promise.all([one.drop(), two.drop()]);
+    await expect(withPostgres(one.url, (sql) => sql`SELECT 1`)).rejects.toThrow('does not exist');
+  });
+});
+
+describe('local Postgres', () => {
+  it('keeps committed rows over a crash, and takes its former port and password again', async () => {
+    const store = await startTestPostgres({ durable: true });
+    await withPostgres(store.url, (sql) => sql.unsafe('CREATE TABLE kept (id int); INSERT INTO kept VALUES (7)'));
+    await store.kill();
+    await store.restart();
+    expect(await withPostgres(store.url, (sql) => sql`SELECT id FROM kept`)).toEqual([{ id: 7 }]);
+    await store.stop();
+  });
+
+  it('lets nobody in without the password', async () => {
+    const store = await startTestPostgres();
+    const url = new URL(store.url);
+    url.password = 'guessed';
+    await expect(withPostgres(url.href, (sql) => sql`SELECT 1`)).rejects.toThrow('password authentication failed');
+    await store.stop();
+  });
+});
+
+describe('local Redis', () => {
+  it('is durable and never evicts by default, and asks for its password', async () => {
+    const store = await startTestRedis({ appendonly: true, appendfsync: 'always', password: 'sesame' });
+    await withRedis(store.url, async (redis) => {
+      expect(await redis.config('GET', 'maxmemory-policy')).toEqual(['maxmemory-policy', 'noeviction']);
+      await redis.set('wallet', '42');
+    });
+    await store.kill();
+    await store.restart();
+    expect(await withRedis(store.url, (redis) => redis.get('wallet'))).toBe('42');
+    const stranger = `redis://127.0.0.1:${store.port}`;
+    await expect(withRedis(stranger, (redis) => redis.get('wallet'))).rejects.toThrow('NOAUTH');
+    await store.stop();
+  });
+
+  it('is empty after a restart when it keeps nothing on disk', async () => {
+    const store = await startTestRedis();
+    await withRedis(store.url, (redis) => redis.set('wallet', '42'));
+    await store.restart();
+    expect(await withRedis(store.url, (redis) => redis.dbsize())).toBe(0);
+    await store.stop();
+  });
+
+  it('holds connections open and answers nothing while it is paused', async () => {
+    const store = await startTestRedis();
+    await withRedis(store.url, async (redis) => {
+      await redis.ping();
+      store.pause();
+      const answer = redis.ping().then(() => 'answered');
+      const silence = new Promise((resolve) => setTimeout(resolve, 200, 'silent'));
+      expect(await Promise.race([answer, silence])).toBe('silent');
+      store.resume();
+      expect(await answer).toBe('answered');
+    });
+    await store.stop();
+  });
+});

@@ -1,0 +1,114 @@
+// Real stores for tests. Whatever is started here ends with the test run, even when the test forgets or dies.
+
+import { randomBytes } from 'node:crypto';
+import { mkdirSync } from 'node:fs';
+import path from 'node:path';
+import postgres from 'postgres';
+import { inject } from 'vitest';
+import { type RunningPostgres, startPostgres } from '../../scripts/local/postgres.mjs';
+import { type RedisOptions, type RunningRedis, startRedis } from '../../scripts/local/redis.mjs';
+import { runDirOf } from '../../scripts/local/scratch.mjs';
+
+/** The folder of this test run; it is removed at the end of it. */
+export const scratchDir = (): string => inject('scratchDir');
+
+/** Where processes are written down that must not outlive the run: `spawnOwned({ runDir: scratchRunDir(), … })`. */
+export const scratchRunDir = (): string => runDirOf(scratchDir());
+
+const uniqueName = (prefix: string): string => `${prefix}_${randomBytes(6).toString('hex')}`;
+
+export interface TestDatabase {
+  url: string;
+  drop(): Promise<void>;
+}
+
+/** A fresh, empty database in the run's shared Postgres (which does not fsync). */
+export async function createDatabase(): Promise<TestDatabase> {
+  const name = uniqueName('test');
+  await asAdmin((sql) => sql`CREATE DATABASE ${sql(name)}`);
+  const url = new URL(inject('postgresAdminUrl'));
+  url.pathname = `/${name}`;
+  return {
+    url: url.href,
+    drop: () => asAdmin((sql) => sql`DROP DATABASE IF EXISTS ${sql(name)} WITH (FORCE)`),
+  };
+}
+
+async function asAdmin(work: (sql: postgres.Sql) => Promise<unknown>): Promise<void> {
+  const sql = postgres(inject('postgresAdminUrl'), { max: 1, onnotice: () => {} });
+  try {
+    await work(sql);
+  } finally {
+    await sql.end();
+  }
+}
+
+export interface TestStore {
+  readonly url: string;
+  readonly port: number;
+  readonly pid: number;
+  /** Orderly end. */
+  stop(): Promise<void>;
+  /** SIGKILL, as a crash. */
+  kill(): Promise<void>;
+  /** Starts it again on the same port with the same data, after stop(), kill(), or while it runs. */
+  restart(): Promise<void>;
+}
+
+export interface TestRedis extends TestStore {
+  /** SIGSTOP: connections stay open and nobody answers. */
+  pause(): void;
+  resume(): void;
+}
+
+type TestRedisOptions = Pick<RedisOptions, 'appendonly' | 'appendfsync' | 'args' | 'password'>;
+
+/** A Redis of the test's own. In memory only, unless `appendonly` is asked for. */
+export async function startTestRedis(options: TestRedisOptions = {}): Promise<TestRedis> {
+  const name = uniqueName('redis');
+  const dir = path.join(scratchDir(), name);
+  mkdirSync(dir);
+  const start = (port?: number): Promise<RunningRedis> =>
+    startRedis({
+      ...{ appendonly: false, ...options, dir, name, runDir: scratchRunDir() },
+      ...(port === undefined ? {} : { port }),
+    });
+  return restartable(await start(), (port) => start(port));
+}
+
+/** A Postgres of the test's own, for tests that stop or kill it. With `durable` it fsyncs, as in production. */
+export async function startTestPostgres({ durable = false } = {}): Promise<TestStore> {
+  const name = uniqueName('postgres');
+  const options = { dataDir: path.join(scratchDir(), name), runDir: scratchRunDir(), name, durable };
+  const first = await startPostgres(options);
+  const { password } = first;
+  return restartable(first, (port) => startPostgres({ ...options, port, password }));
+}
+
+function restartable<Running extends RunningPostgres | RunningRedis>(
+  first: Running,
+  startAgain: (port: number) => Promise<Running>,
+): TestRedis {
+  let running = first;
+  const { url, port } = first;
+  const asRedis = (): RunningRedis => {
+    if (!('pause' in running)) throw new Error('only a test Redis can be paused');
+    return running;
+  };
+  return {
+    url,
+    port,
+    get pid() {
+      return running.pid;
+    },
+    stop: () => running.stop(),
+    kill: () => running.kill(),
+    restart: async () => {
+      await running.stop();
+      running = await startAgain(port);
+      if (running.port !== port) throw new Error(`port ${port} was taken by another program meanwhile`);
+    },
+    pause: () => asRedis().pause(),
+    resume: () => asRedis().resume(),
+  };
+}
