@@ -1,5 +1,6 @@
 import type { RedisClient } from '../platform/redis.ts';
 import { RedisNotSent } from '../platform/redis.ts';
+import type { RedisKeys } from '../platform/redis-keys.ts';
 import {
   AdmitOperation,
   type AdmitRequest,
@@ -12,7 +13,6 @@ import {
   TakeOperation,
   type TakeResult,
 } from './operations.ts';
-import type { RedisKeys } from './redis-keys.ts';
 import { batchScript } from './scripts.ts';
 
 /** Operations in one trip. Redis is single-threaded: a longer batch makes everybody else wait. */

@@ -1,3 +1,4 @@
+import { freeField, type RedisKeys } from '../platform/redis-keys.ts';
 import type { RateState } from './codes.ts';
 import {
   DUPLICATE,
@@ -9,7 +10,6 @@ import {
   rateState,
   WALLET_NOT_LOADED,
 } from './codes.ts';
-import { freeField, type RedisKeys } from './redis-keys.ts';
 
 /** A call that asks to be admitted. */
 export type AdmitRequest = {

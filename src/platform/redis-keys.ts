@@ -1,4 +1,4 @@
-import { shardOf } from '../platform/shards.ts';
+import { shardOf } from './shards.ts';
 
 /** Names of the Redis keys (DESIGN.md, 'Redis'). `{s}` is the shard tag: all keys of an account share one cluster slot. */
 export class RedisKeys {

@@ -1,0 +1,7 @@
+import { loadScript } from '../platform/redis-scripts.ts';
+
+/** The scripts, read once at start from the files that document their KEYS, ARGV and replies. */
+export const sweepScript = loadScript(import.meta.url, 'sweep');
+export const hydrateWalletScript = loadScript(import.meta.url, 'hydrate-wallet');
+export const applyCreditScript = loadScript(import.meta.url, 'apply-credit');
+export const readWalletScript = loadScript(import.meta.url, 'read-wallet');
