@@ -1,0 +1,173 @@
+import { createHash } from 'node:crypto';
+import { crc32 } from 'node:zlib';
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import type { KeyRecord } from '../../src/keys/caller.ts';
+import {
+  equalConstantTime,
+  hashSecret,
+  isKeyId,
+  newKeyId,
+  newSecret,
+  parseBearer,
+  verifySecret,
+} from '../../src/keys/credentials.ts';
+
+const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
+
+function record(fields: Partial<KeyRecord>): KeyRecord {
+  return {
+    keyId: newKeyId(),
+    accountId: '01900000-0000-7000-8000-000000000000',
+    ownerId: 'owner',
+    role: 'buyer',
+    secretHash: hashSecret(newSecret()),
+    previousSecretHash: null,
+    previousExpiresAtMs: 0,
+    rateLimit: 60,
+    status: 'active',
+    accountStatus: 'active',
+    ...fields,
+  };
+}
+
+describe('new credentials', () => {
+  it('have the documented form, and no two are alike', () => {
+    const ids = Array.from({ length: 500 }, newKeyId);
+    const secrets = Array.from({ length: 500 }, newSecret);
+    for (const id of ids) expect(id).toMatch(/^acf_[0-9A-Za-z]{22}$/);
+    for (const secret of secrets) expect(secret).toMatch(/^sk_[0-9A-Za-z]{49}$/);
+    expect(new Set(ids).size).toBe(500);
+    expect(new Set(secrets).size).toBe(500);
+  });
+
+  it('end in the CRC-32 of their 43 random characters, as zlib computes it', () => {
+    for (let i = 0; i < 200; i++) {
+      const secret = newSecret();
+      const digits = [...secret.slice(-6)].reduce((sum, char) => sum * 62 + BASE62.indexOf(char), 0);
+      expect(digits).toBe(crc32(secret.slice(3, 46)));
+    }
+  });
+
+  it('use every base62 character equally often', () => {
+    const counts = new Map<string, number>();
+    const draws = 3000;
+    for (let i = 0; i < draws; i++) {
+      for (const char of newKeyId().slice(4)) counts.set(char, (counts.get(char) ?? 0) + 1);
+    }
+    const expected = (draws * 22) / 62;
+    expect(counts.size).toBe(62);
+    const chiSquare = [...counts.values()].reduce((sum, count) => sum + (count - expected) ** 2 / expected, 0);
+    // 61 degrees of freedom: above 140 once in ten million runs. A modulo bias towards 8 characters gives over 300.
+    expect(chiSquare).toBeLessThan(140);
+  });
+});
+
+describe('an Authorization header', () => {
+  const keyId = newKeyId();
+  const secret = newSecret();
+
+  it('with valid credentials is taken apart, whatever the case of the scheme', () => {
+    for (const scheme of ['Bearer', 'bearer', 'BEARER', 'bEaReR']) {
+      expect(parseBearer(`${scheme} ${keyId}:${secret}`)).toEqual({ keyId, secret });
+    }
+  });
+
+  it.each([
+    ['empty', ''],
+    ['the scheme alone', 'Bearer '],
+    ['another scheme', `Basics ${keyId}:${secret}`],
+    ['no scheme', `${keyId}:${secret}`],
+    ['two spaces', `Bearer  ${keyId}:${secret}`],
+    ['a tab for the space', `Bearer\t${keyId}:${secret}`],
+    ['a leading space', ` Bearer ${keyId}:${secret}`],
+    ['a trailing space', `Bearer ${keyId}:${secret} `],
+    ['a trailing line feed', `Bearer ${keyId}:${secret}\n`],
+    ['no colon', `Bearer ${keyId}${secret}x`],
+    ['another prefix of the key id', `Bearer acg_${keyId.slice(4)}:${secret}`],
+    ['the prefix in capitals', `Bearer ACF_${keyId.slice(4)}:${secret}`],
+    ['another prefix of the secret', `Bearer ${keyId}:pk_${secret.slice(3)}`],
+    ['a character outside base62 in the key id', `Bearer ${keyId.slice(0, -1)}-:${secret}`],
+    ['a character beyond Latin-1 whose low byte is a digit', `Bearer ${keyId.slice(0, -1)}\u0130:${secret}`],
+    ['the key id alone', `Bearer ${keyId}`],
+    ['a megabyte', `Bearer ${keyId}:${secret}${'a'.repeat(1 << 20)}`],
+  ])('%s is refused', (_name, header) => {
+    expect(parseBearer(header)).toBeNull();
+  });
+
+  it('with one mistyped or swapped character in the secret is refused without a look-up', () => {
+    fc.assert(
+      fc.property(fc.integer({ min: 3, max: 51 }), fc.constantFrom(...BASE62), (at, char) => {
+        fc.pre(secret[at] !== char);
+        const typo = secret.slice(0, at) + char + secret.slice(at + 1);
+        expect(parseBearer(`Bearer ${keyId}:${typo}`)).toBeNull();
+      }),
+    );
+    for (let at = 3; at < 51; at++) {
+      if (secret[at] === secret[at + 1]) continue;
+      const swapped = secret.slice(0, at) + secret[at + 1] + secret[at] + secret.slice(at + 2);
+      expect(parseBearer(`Bearer ${keyId}:${swapped}`)).toBeNull();
+    }
+  });
+
+  it('never throws, and accepts nothing but the grammar', () => {
+    const grammar = /^bearer acf_[0-9A-Za-z]{22}:sk_[0-9A-Za-z]{49}$/i;
+    const valid = fc.constant(`Bearer ${keyId}:${secret}`);
+    const mutated = fc
+      .tuple(valid, fc.integer({ min: 0, max: 85 }), fc.string({ minLength: 1, maxLength: 2, unit: 'binary' }))
+      .map(([text, at, put]) => text.slice(0, at) + put + text.slice(at + put.length));
+    fc.assert(
+      fc.property(fc.oneof(mutated, fc.string({ maxLength: 100 })), (header) => {
+        const parsed = parseBearer(header);
+        if (parsed !== null) {
+          expect(header).toMatch(grammar);
+          expect(header.slice(7)).toBe(`${parsed.keyId}:${parsed.secret}`);
+        }
+      }),
+      { numRuns: 800 },
+    );
+  });
+});
+
+describe('a secret', () => {
+  it('is stored as its SHA-256 only', () => {
+    const secret = newSecret();
+    expect(hashSecret(secret)).toBe(createHash('sha256').update(secret).digest('hex'));
+  });
+
+  it('opens its own key and no other', () => {
+    const secret = newSecret();
+    expect(verifySecret(record({ secretHash: hashSecret(secret) }), secret, 0)).toBe(true);
+    expect(verifySecret(record({}), secret, 0)).toBe(false);
+  });
+
+  it('from before a rotation is good until its overlap ends, to the millisecond', () => {
+    const previous = newSecret();
+    const present = newSecret();
+    const rotated = record({
+      secretHash: hashSecret(present),
+      previousSecretHash: hashSecret(previous),
+      previousExpiresAtMs: 1000,
+    });
+    expect(verifySecret(rotated, previous, 999)).toBe(true);
+    expect(verifySecret(rotated, previous, 1000)).toBe(false);
+    expect(verifySecret(rotated, present, 5000)).toBe(true);
+    expect(verifySecret(rotated, newSecret(), 999)).toBe(false);
+  });
+
+  it('is compared at every position', () => {
+    const a = hashSecret('a');
+    for (let at = 0; at < 64; at++) {
+      const other = a.slice(0, at) + (a[at] === '0' ? '1' : '0') + a.slice(at + 1);
+      expect(equalConstantTime(a, other)).toBe(false);
+    }
+    expect(equalConstantTime(a, hashSecret('a'))).toBe(true);
+    expect(equalConstantTime(a, a.slice(1))).toBe(false);
+  });
+
+  it('or a key id is told from other text', () => {
+    expect(isKeyId(newKeyId())).toBe(true);
+    for (const text of ['', 'acf_', newSecret(), `${newKeyId()}x`, `${newKeyId()}\n`])
+      expect(isKeyId(text)).toBe(false);
+  });
+});
