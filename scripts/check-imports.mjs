@@ -1,0 +1,252 @@
+// @ts-check
+// Checks src/ against the layout of ARCHITECTURE.md: imports point down only and never in a circle, every foreign
+// library has one owner, and only the entry reads the environment. Part of `npm run check` and of `npm test`.
+//
+//   node scripts/check-imports.mjs [SRC_DIR]     one line per fault: file:line imports X: rule
+
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import path from 'node:path';
+import process from 'node:process';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+
+const domain = ['ledger', 'keys', 'accounts', 'catalog'];
+const ground = ['platform', 'observability'];
+
+/** @typedef {{ mayImport: string[], because: string }} Layer */
+
+/**
+ * Folder → the folders it may import from, besides itself. Top to bottom.
+ * @type {Record<string, Layer>}
+ */
+const layers = {
+  routes: {
+    mayImport: ['http', 'proxy', ...domain, ...ground],
+    because: 'routes are plain functions over domain calls',
+  },
+  http: { mayImport: ['routes', 'proxy', ...domain, ...ground], because: 'the edge sits on top' },
+  proxy: {
+    mayImport: ['admission', 'upstream', ...domain, ...ground],
+    because: "one call's life knows nothing of the server that took it",
+  },
+  admission: { mayImport: [...domain, ...ground], because: 'admission knows no HTTP' },
+  upstream: { mayImport: ['observability'], because: 'the upstream client knows no money and no Redis' },
+  ...Object.fromEntries(
+    domain.map((name) => [
+      name,
+      {
+        mayImport: [...domain.filter((other) => other !== name), ...ground],
+        because: 'the domain knows neither the call that uses it nor HTTP',
+      },
+    ]),
+  ),
+  platform: { mayImport: ['observability'], because: 'the platform is below everything that uses it' },
+  observability: { mayImport: [], because: 'log and metrics are at the bottom' },
+  config: { mayImport: [], because: 'configuration depends on nothing' },
+};
+
+/** Files right in src/. Entries may import everything and nobody imports them. */
+const entries = ['main.ts', 'seed.ts'];
+const usableFromEverywhere = ['errors.ts'];
+const onlyEntriesReadConfig = 'only the entry reads the configuration, everything else is handed what it needs';
+
+/**
+ * Foreign library → the only folders that import it. A package without a row is a fault.
+ * @type {{ names: string[], owners: string[], because: string }[]}
+ */
+const libraries = [
+  {
+    names: ['uws-current', 'uws-legacy'],
+    owners: ['http'],
+    because: 'its objects die with the callback; one folder knows the rules',
+  },
+  {
+    names: ['node:net', 'node:tls', 'node:dns', 'node:dns/promises', 'ipaddr.js'],
+    owners: ['upstream'],
+    because: 'the address that was checked must be the one that is dialled',
+  },
+  {
+    names: ['ioredis', 'postgres'],
+    owners: ['platform'],
+    because: 'retries and timeouts that keep money safe are set in one place',
+  },
+  {
+    names: ['pino', 'prom-client'],
+    owners: ['observability'],
+    because: 'one place decides what is logged and counted',
+  },
+  { names: ['ajv', 'ajv-formats'], owners: ['config', 'http'], because: 'input is validated where it enters' },
+];
+
+const environmentReaders = ['config'];
+
+/**
+ * @typedef {object} Import
+ * @property {string} specifier
+ * @property {number} line
+ * @property {boolean} typeOnly
+ *
+ * @typedef {object} Place where a file or an import lives: a folder of src, or a file right in src
+ * @property {string} name
+ * @property {boolean} isFolder
+ */
+
+/**
+ * @param {string} srcDir
+ * @returns {string[]} one line per fault, sorted by file
+ */
+export function checkImports(srcDir) {
+  const files = sourceFiles(srcDir, '');
+  /** @type {string[]} */
+  const faults = [];
+  /** @type {Map<string, { file: string, line: number }[]>} */
+  const graph = new Map();
+  for (const file of files) {
+    const code = withoutComments(readFileSync(path.join(srcDir, file), 'utf8'));
+    const imports = findImports(code);
+    for (const found of imports) {
+      const fault = judge(file, found);
+      if (fault !== null) faults.push(`src/${file}:${found.line} imports ${found.specifier}: ${fault}`);
+    }
+    faults.push(...environmentFaults(file, code));
+    graph.set(file, localTargets(file, imports, srcDir));
+  }
+  return [...faults, ...cycles(graph)];
+}
+
+/** @param {string} srcDir @param {string} folder @returns {string[]} paths relative to src, with forward slashes */
+function sourceFiles(srcDir, folder) {
+  return readdirSync(path.join(srcDir, folder), { withFileTypes: true })
+    .sort((a, b) => (a.name < b.name ? -1 : 1))
+    .flatMap((entry) => {
+      const file = path.posix.join(folder, entry.name);
+      if (entry.isDirectory()) return sourceFiles(srcDir, file);
+      return /\.[cm]?[jt]s$/.test(entry.name) ? [file] : [];
+    });
+}
+
+/** Blanks comments and keeps every line where it is. @param {string} code */
+function withoutComments(code) {
+  const blank = (/** @type {string} */ text) => text.replace(/[^\n]/g, ' ');
+  // A string is matched first, so that '//' inside one is no comment.
+  return code.replace(
+    /('(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*")|\/\*[\s\S]*?\*\/|(?<![\\/])\/\/[^\n]*/g,
+    (text, string) => (string === undefined ? blank(text) : text),
+  );
+}
+
+const importForms = [
+  // import … from 'x' and export … from 'x'
+  /^[ \t]*(?:import|export)\b(?<clause>[^'";]*?)\bfrom\s*['"](?<specifier>[^'"]+)['"]/gm,
+  // import 'x'
+  /^[ \t]*import\s*['"](?<specifier>[^'"]+)['"]/gm,
+  // import('x'), also as a type; require('x')
+  /\b(?:import|require|require\.resolve)\(\s*['"](?<specifier>[^'"]+)['"]/g,
+];
+
+/** @param {string} code @returns {Import[]} */
+function findImports(code) {
+  return importForms.flatMap((form) =>
+    [...code.matchAll(form)].map((match) => {
+      const start = match.index + match[0].search(/\S/);
+      const typeOnly = /^\s*type\b/.test(match.groups?.clause ?? '');
+      return { specifier: match.groups?.specifier ?? '', line: lineAt(code, start), typeOnly };
+    }),
+  );
+}
+
+/** @param {string} code @param {number} offset */
+const lineAt = (code, offset) => code.slice(0, offset).split('\n').length;
+
+/** @param {string} file relative to src @returns {Place} */
+function placeOf(file) {
+  const [first = ''] = file.split('/');
+  return { name: first, isFolder: file.includes('/') };
+}
+
+/** @param {string} file @param {Import} found @returns {string | null} the broken rule */
+function judge(file, found) {
+  const from = placeOf(file);
+  if (!isKnown(from)) return `${from.name} is not in the table of layers (scripts/check-imports.mjs)`;
+  return found.specifier.startsWith('.') ? judgeLocal(file, from, found) : judgeLibrary(from, found.specifier);
+}
+
+/** @param {Place} place */
+const isKnown = ({ name, isFolder }) =>
+  isFolder ? name in layers : entries.includes(name) || usableFromEverywhere.includes(name);
+
+/** @param {string} file @param {Place} from @param {Import} found */
+function judgeLocal(file, from, { specifier, typeOnly }) {
+  const target = path.posix.join(path.posix.dirname(file), specifier);
+  if (target.startsWith('..')) return 'src imports nothing from outside of src';
+  const to = placeOf(target);
+  if (!to.isFolder && usableFromEverywhere.includes(to.name)) return null;
+  if (!to.isFolder && entries.includes(to.name)) return 'nobody imports an entry';
+  if (!to.isFolder && !isKnown(to)) return `${to.name} is not in the table of layers (scripts/check-imports.mjs)`;
+  if (!from.isFolder && entries.includes(from.name)) return null;
+  if (from.isFolder && from.name === to.name) return null;
+  if (to.name === 'config') return typeOnly ? null : onlyEntriesReadConfig;
+  if (!from.isFolder) return 'what is usable from everywhere imports nothing';
+  const layer = layers[from.name];
+  if (layer?.mayImport.includes(to.name)) return null;
+  return `${from.name} may import ${layer?.mayImport.join(', ') || 'no other folder'}; ${layer?.because}`;
+}
+
+/** @param {Place} from @param {string} specifier */
+function judgeLibrary(from, specifier) {
+  const library = libraries.find(({ names }) => names.includes(specifier) || names.includes(`node:${specifier}`));
+  if (library === undefined) {
+    return specifier.startsWith('node:') ? null : 'this library has no owner (scripts/check-imports.mjs)';
+  }
+  if (from.isFolder && library.owners.includes(from.name)) return null;
+  return `only src/${library.owners.join(' and src/')} may; ${library.because}`;
+}
+
+/** @param {string} file @param {string} code @returns {string[]} */
+function environmentFaults(file, code) {
+  const { name, isFolder } = placeOf(file);
+  if (isFolder ? environmentReaders.includes(name) : entries.includes(name)) return [];
+  return [...code.matchAll(/\bprocess\s*\??\.\s*env\b|\bprocess\s*\[|\benv\b[^;\n]*=\s*process\b/g)].map(
+    (match) => `src/${file}:${lineAt(code, match.index)} reads process.env: ${onlyEntriesReadConfig}`,
+  );
+}
+
+/** @param {string} file @param {Import[]} imports @param {string} srcDir */
+function localTargets(file, imports, srcDir) {
+  return imports
+    .filter(({ specifier }) => specifier.startsWith('.'))
+    .map(({ specifier, line }) => ({ file: path.posix.join(path.posix.dirname(file), specifier), line }))
+    .filter((target) => existsSync(path.join(srcDir, target.file)));
+}
+
+/**
+ * Depth-first search; an import of a file that is still on the path closes a circle. Types count too: two files that
+ * need each other's types are one file, or miss a third.
+ * @param {Map<string, { file: string, line: number }[]>} graph
+ * @returns {string[]}
+ */
+function cycles(graph) {
+  /** @type {string[]} */
+  const faults = [];
+  /** @type {Map<string, 'open' | 'done'>} */
+  const state = new Map();
+  /** @param {string} file @param {string[]} trail */
+  const visit = (file, trail) => {
+    state.set(file, 'open');
+    for (const target of graph.get(file) ?? []) {
+      if (state.get(target.file) === 'open') {
+        const circle = [...trail.slice(trail.indexOf(target.file)), target.file].join(' → ');
+        faults.push(`src/${file}:${target.line} imports ${target.file}: a circle (${circle})`);
+      } else if (!state.has(target.file)) visit(target.file, [...trail, target.file]);
+    }
+    state.set(file, 'done');
+  };
+  for (const file of graph.keys()) if (!state.has(file)) visit(file, [file]);
+  return faults;
+}
+
+if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) {
+  const srcDir = process.argv[2] ?? fileURLToPath(new URL('../src', import.meta.url));
+  const faults = checkImports(srcDir);
+  for (const fault of faults) console.error(fault);
+  if (faults.length > 0) process.exitCode = 1;
+}
