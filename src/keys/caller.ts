@@ -1,4 +1,12 @@
-export type Role = 'buyer' | 'provider' | 'admin';
+/** From the least to the most: whoever may act in one role may also in those before it. */
+export const ROLES = ['buyer', 'provider', 'admin'] as const;
+
+export type Role = (typeof ROLES)[number];
+
+/** Whether someone with the role may hand out, or take away, what belongs to the other role. */
+export function roleCovers(role: Role, other: Role): boolean {
+  return ROLES.indexOf(role) >= ROLES.indexOf(other);
+}
 
 /** An API key as the gateway needs it on every request: what Postgres says about it, without any secret in clear. */
 export type KeyRecord = {

@@ -1,0 +1,45 @@
+import { isPostgresUnavailable, type Sql } from '../platform/postgres.ts';
+import type { KeyCache } from './key-cache.ts';
+import { KEY_CHANGES } from './keys-sql.ts';
+
+const ACCOUNT_PREFIX = 'account:';
+
+/** Applies one message of the `tollgate_keys` channel: a key id, or `account:<id>` for all keys of an account. */
+export function applyKeyChange(cache: KeyCache, payload: string): void {
+  if (payload.startsWith(ACCOUNT_PREFIX)) cache.invalidateAccount(payload.slice(ACCOUNT_PREFIX.length));
+  else cache.invalidate(payload);
+}
+
+/**
+ * Keeps the cache in step with Postgres: forgets keys as they change, and marks everything stale whenever messages may
+ * have been missed, that is each time the LISTEN connection is made anew (postgres.js reconnects by itself). The
+ * periodic round covers a connection that is dead without saying so.
+ *
+ * Resolves when it listens, or when Postgres turned out to be away: then it begins to listen as soon as it is back.
+ *
+ * @returns ends it
+ */
+export async function keepKeyCacheFresh(
+  sql: Sql,
+  cache: KeyCache,
+  { revalidateMs = 300_000 }: { readonly revalidateMs?: number } = {},
+): Promise<() => Promise<void>> {
+  let unlisten = async (): Promise<void> => {};
+  try {
+    const listening = await sql.listen(
+      KEY_CHANGES,
+      (payload) => applyKeyChange(cache, payload),
+      () => cache.markAllStale(),
+    );
+    unlisten = listening.unlisten;
+  } catch (error) {
+    if (!isPostgresUnavailable(error)) throw error;
+  }
+  const timer = setInterval(() => cache.markAllStale(), revalidateMs);
+  timer.unref();
+  return async () => {
+    clearInterval(timer);
+    // Nothing to undo when the connection is gone.
+    await unlisten().catch(() => {});
+  };
+}

@@ -1,0 +1,163 @@
+import type { Sql, Tx } from '../platform/postgres.ts';
+import type { KeyRecord, Role } from './caller.ts';
+
+/** Channel of the messages that tell every gateway which keys changed; `keepKeyCacheFresh` listens. */
+export const KEY_CHANGES = 'tollgate_keys';
+
+/** An API key as its owner may see it. */
+export type KeyDescription = {
+  readonly keyId: string;
+  readonly accountId: string;
+  readonly ownerId: string;
+  readonly role: Role;
+  readonly rateLimit: number;
+  readonly status: 'active' | 'revoked';
+  readonly createdAt: Date;
+  /** Until when the secret before the last rotation is good; null when it is not (any more). */
+  readonly previousExpiresAt: Date | null;
+};
+
+export type NewKey = {
+  readonly keyId: string;
+  readonly accountId: string;
+  readonly role: Role;
+  readonly secretHash: string;
+  readonly rateLimit: number;
+};
+
+/** The records of these keys as `KeyCache` wants them; unknown ids are missing from the answer. */
+export async function selectKeyRecords(sql: Sql, keyIds: readonly string[]): Promise<KeyRecord[]> {
+  const rows = await sql<(Omit<KeyRecord, 'previousExpiresAtMs'> & { previousExpiresAt: Date | null })[]>`
+    SELECT k.key_id AS "keyId", k.account_id AS "accountId", a.owner_id AS "ownerId", k.role,
+           k.secret_hash AS "secretHash", k.previous_secret_hash AS "previousSecretHash",
+           k.previous_expires_at AS "previousExpiresAt", k.rate_limit AS "rateLimit", k.status,
+           a.status AS "accountStatus"
+    FROM api_keys k JOIN accounts a ON a.id = k.account_id
+    WHERE k.key_id = ANY(${keyIds as string[]}::text[])`;
+  return rows.map(({ previousExpiresAt, ...row }) => ({
+    ...row,
+    previousExpiresAtMs: previousExpiresAt?.getTime() ?? 0,
+  }));
+}
+
+/** Everything `KeyDescription` holds, of `api_keys k JOIN accounts a`. */
+const description = (sql: Sql | Tx) => sql`
+  k.key_id AS "keyId", k.account_id AS "accountId", a.owner_id AS "ownerId", k.role, k.rate_limit AS "rateLimit",
+  k.status, k.created_at AS "createdAt",
+  CASE WHEN k.previous_expires_at > now() THEN k.previous_expires_at END AS "previousExpiresAt"`;
+
+export async function selectKey(sql: Sql, keyId: string): Promise<KeyDescription | null> {
+  const rows = await sql<KeyDescription[]>`
+    SELECT ${description(sql)} FROM api_keys k JOIN accounts a ON a.id = k.account_id WHERE k.key_id = ${keyId}`;
+  return rows[0] ?? null;
+}
+
+/**
+ * Keys of an account, newest first.
+ *
+ * @param after the last key of the page before (keys are never deleted, so it is still there); null for the first page
+ */
+export async function selectKeysOfAccount(
+  sql: Sql,
+  accountId: string,
+  after: string | null,
+  limit: number,
+): Promise<KeyDescription[]> {
+  // Keys made in one transaction share `created_at`: the id breaks the tie.
+  const older =
+    after === null
+      ? sql``
+      : sql`AND (k.created_at, k.key_id) < (SELECT created_at, key_id FROM api_keys WHERE key_id = ${after})`;
+  return sql<KeyDescription[]>`
+    SELECT ${description(sql)} FROM api_keys k JOIN accounts a ON a.id = k.account_id
+    WHERE k.account_id = ${accountId} ${older}
+    ORDER BY k.created_at DESC, k.key_id DESC LIMIT ${limit}`;
+}
+
+export async function insertAccount(tx: Tx, accountId: string, ownerId: string): Promise<void> {
+  await tx`INSERT INTO accounts (id, owner_id) VALUES (${accountId}, ${ownerId})`;
+}
+
+export async function insertKey(tx: Tx, key: NewKey): Promise<void> {
+  await tx`
+    INSERT INTO api_keys (key_id, account_id, role, secret_hash, rate_limit)
+    VALUES (${key.keyId}, ${key.accountId}, ${key.role}, ${key.secretHash}, ${key.rateLimit})`;
+}
+
+/** Locks the account against other writers of its keys; null when there is no such account. */
+export async function lockAccount(tx: Tx, accountId: string): Promise<{ ownerId: string; activeKeys: number } | null> {
+  const accounts = await tx<{ ownerId: string }[]>`
+    SELECT owner_id AS "ownerId" FROM accounts WHERE id = ${accountId} FOR NO KEY UPDATE`;
+  const account = accounts[0];
+  if (account === undefined) return null;
+  const counts = await tx<{ activeKeys: number }[]>`
+    SELECT count(*)::int AS "activeKeys" FROM api_keys WHERE account_id = ${accountId} AND status = 'active'`;
+  return { ownerId: account.ownerId, activeKeys: counts[0]?.activeKeys ?? 0 };
+}
+
+/** Any constant: whoever opens the first admin account holds this advisory lock until the commit. */
+const FIRST_ADMIN_LOCK = 7_014_655_002;
+
+/**
+ * Waits for other attempts at the first admin, then says whether there is an admin key already. A revoked one counts:
+ * else revoking the last admin key would open the door to whoever comes next.
+ */
+export async function lockFirstAdmin(tx: Tx): Promise<{ adminExists: boolean }> {
+  await tx`SELECT pg_advisory_xact_lock(${FIRST_ADMIN_LOCK})`;
+  const rows = await tx<{ adminExists: boolean }[]>`
+    SELECT EXISTS (SELECT 1 FROM api_keys WHERE role = 'admin') AS "adminExists"`;
+  return { adminExists: rows[0]?.adminExists ?? true };
+}
+
+/** Tells every gateway, at the commit, to forget the key. */
+async function announceKey(tx: Tx, keyId: string): Promise<void> {
+  await tx`SELECT pg_notify(${KEY_CHANGES}, ${keyId})`;
+}
+
+/**
+ * Gives an active key a new secret; the present one stays good for the overlap (0: not at all), one before it does not.
+ *
+ * @returns until when the former secret is good, or null when there is no active key with this id
+ */
+export async function updateSecret(
+  tx: Tx,
+  keyId: string,
+  secretHash: string,
+  overlapSeconds: number,
+): Promise<{ previousExpiresAt: Date | null } | null> {
+  const rows = await tx<{ previousExpiresAt: Date | null }[]>`
+    UPDATE api_keys SET
+      previous_secret_hash = CASE WHEN ${overlapSeconds}::int > 0 THEN secret_hash END,
+      previous_expires_at = CASE WHEN ${overlapSeconds}::int > 0 THEN now() + ${overlapSeconds}::int * interval '1 second' END,
+      secret_hash = ${secretHash}
+    WHERE key_id = ${keyId} AND status = 'active'
+    RETURNING previous_expires_at AS "previousExpiresAt"`;
+  if (rows[0] !== undefined) await announceKey(tx, keyId);
+  return rows[0] ?? null;
+}
+
+/** Revokes the key; one that is revoked already stays so. */
+export async function updateToRevoked(tx: Tx, keyId: string): Promise<void> {
+  await tx`UPDATE api_keys SET status = 'revoked' WHERE key_id = ${keyId}`;
+  await announceKey(tx, keyId);
+}
+
+/** @param rateLimit requests per minute, 1–300 */
+export async function updateRateLimit(tx: Tx, keyId: string, rateLimit: number): Promise<void> {
+  await tx`UPDATE api_keys SET rate_limit = ${rateLimit} WHERE key_id = ${keyId}`;
+  await announceKey(tx, keyId);
+}
+
+export type KeyState = {
+  readonly accountId: string;
+  readonly limit: number;
+  readonly status: 'active' | 'revoked';
+};
+
+/** What Redis must say about the key. Locks the row until the transaction ends. */
+export async function lockKeyState(tx: Tx, keyId: string): Promise<KeyState | null> {
+  const rows = await tx<KeyState[]>`
+    SELECT account_id AS "accountId", rate_limit AS "limit", status
+    FROM api_keys WHERE key_id = ${keyId} FOR NO KEY UPDATE`;
+  return rows[0] ?? null;
+}
