@@ -1,0 +1,27 @@
+// @ts-check
+// The second half of `npm run build`: puts what the program reads at run time beside the compiled code, so that dist/
+// and the production packages are all an image needs. src/**/*.lua → dist/**/*.lua, migrations/*.sql → dist/migrations/.
+
+import { copyFileSync, mkdirSync, readdirSync } from 'node:fs';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const projectDir = fileURLToPath(new URL('../', import.meta.url));
+
+/**
+ * @param {string} from folder
+ * @param {string} to folder
+ * @param {string} extension
+ */
+function copyTree(from, to, extension) {
+  for (const entry of readdirSync(from, { withFileTypes: true, recursive: true })) {
+    if (!entry.isFile() || !entry.name.endsWith(extension)) continue;
+    const source = path.join(entry.parentPath, entry.name);
+    const target = path.join(to, path.relative(from, source));
+    mkdirSync(path.dirname(target), { recursive: true });
+    copyFileSync(source, target);
+  }
+}
+
+copyTree(path.join(projectDir, 'src'), path.join(projectDir, 'dist'), '.lua');
+copyTree(path.join(projectDir, 'migrations'), path.join(projectDir, 'dist', 'migrations'), '.sql');
