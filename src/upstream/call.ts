@@ -1,0 +1,158 @@
+import assert from 'node:assert';
+import type { Connection } from './connection.ts';
+import { type Failure, surface, UpstreamError } from './errors.ts';
+import type { Pool } from './pool.ts';
+import { RequestBody } from './request-body.ts';
+import type { ParsedHead } from './response-head.ts';
+import type { UpstreamCall, UpstreamHandler, UpstreamRequest } from './types.ts';
+
+/**
+ * One exchange, seen from the caller. It outlives the connection it is on when that one turns out to be stale.
+ *
+ *   waiting ──attached──► active ──complete / fail / destroy──► over
+ *      ▲ ╲                  │                                    ▲
+ *      │  ╲─────────fail / destroy───────────────────────────────┘
+ *      └───detached─────────┘ (once)
+ */
+export class Call implements UpstreamCall {
+  readonly request: UpstreamRequest;
+  readonly body: RequestBody | null;
+  state: 'waiting' | 'active' | 'over' = 'waiting';
+  isPaused = false;
+  headReceived = false;
+  hasRetried = false;
+  /** For the wait queue. */
+  waitingSinceTicks = 0;
+  /** The connection that is being made for this call. */
+  reserved: Connection | null = null;
+  readonly #pool: Pool;
+  readonly #handler: UpstreamHandler;
+  #connection: Connection | null = null;
+  #started = false;
+  #sent = false;
+
+  constructor(request: UpstreamRequest, handler: UpstreamHandler, pool: Pool) {
+    this.request = request;
+    this.body = request.bodyLength === 0 ? null : new RequestBody(request.bodyLength);
+    this.#pool = pool;
+    this.#handler = handler;
+  }
+
+  get requestStarted(): boolean {
+    return this.#started;
+  }
+
+  get requestSent(): boolean {
+    return this.#connection === null ? this.#sent : this.#connection.isRequestSent;
+  }
+
+  write(chunk: Uint8Array): boolean {
+    if (this.state === 'over') return true;
+    assert(this.body !== null, 'a body for a request without one');
+    const hasRoom = this.body.write(chunk);
+    this.#started ||= this.body.started;
+    return hasRoom;
+  }
+
+  end(): void {
+    if (this.state === 'over') return;
+    this.body?.end();
+  }
+
+  pause(): void {
+    if (this.state === 'over' || this.isPaused) return;
+    this.isPaused = true;
+    this.#connection?.pause();
+  }
+
+  resume(): void {
+    if (this.state === 'over' || !this.isPaused) return;
+    this.isPaused = false;
+    this.#connection?.resume();
+  }
+
+  destroy(): void {
+    if (this.state === 'over') return;
+    if (this.state === 'waiting') {
+      this.state = 'over';
+      this.#pool.cancel(this);
+      return;
+    }
+    (this.#connection as Connection).abandon();
+    this.state = 'over';
+  }
+
+  // What follows is for the pool and the connection.
+
+  attached(connection: Connection): void {
+    assert(this.state === 'waiting');
+    this.state = 'active';
+    this.#connection = connection;
+    this.reserved = null;
+  }
+
+  started(): void {
+    this.#started = true;
+  }
+
+  /** The connection lets go of the call; `complete`, `fail` or another `attached` follows. */
+  detached(isRequestSent: boolean): void {
+    assert(this.state === 'active');
+    this.state = 'waiting';
+    this.#started ||= this.body?.started ?? false;
+    this.#sent = isRequestSent;
+    this.#connection = null;
+    this.body?.detach();
+  }
+
+  deliverHead(head: ParsedHead): void {
+    assert(this.state === 'active' && !this.headReceived);
+    this.headReceived = true;
+    try {
+      this.#handler.onHead(head);
+    } catch (error) {
+      this.#crashed(error);
+    }
+  }
+
+  deliverData(chunk: Buffer): void {
+    try {
+      this.#handler.onData(chunk);
+    } catch (error) {
+      this.#crashed(error);
+    }
+  }
+
+  deliverWritable(): void {
+    try {
+      this.#handler.onWritable();
+    } catch (error) {
+      this.#crashed(error);
+    }
+  }
+
+  complete(): void {
+    assert(this.state === 'waiting' && this.headReceived);
+    this.state = 'over';
+    try {
+      this.#handler.onEnd();
+    } catch (error) {
+      surface(error);
+    }
+  }
+
+  fail(failure: Failure): void {
+    assert(this.state === 'waiting');
+    this.state = 'over';
+    try {
+      this.#handler.onError(new UpstreamError(failure, this.headReceived, this.#started));
+    } catch (error) {
+      surface(error);
+    }
+  }
+
+  #crashed(error: unknown): void {
+    surface(error);
+    this.destroy();
+  }
+}

@@ -1,0 +1,159 @@
+import { COLON, CR, FIELD_TEXT, LF, SEMICOLON, TOKEN } from './octets.ts';
+
+/*
+ * RFC 9112 section 7.1. Every arrow below is one octet, except 'data', which takes a whole run at a time:
+ *
+ *   size ──;──► extension ─┐                              ┌────────────◄───────────┐
+ *     └────────CR──────────┴─CR─► sizeLf ─n>0─► data ─► dataCr ─► dataLf ─► size  │
+ *                                    └─0─► lineStart ─CR─► endLf ─► done          │
+ *                                             └─► name ─► value ─► lineLf ────────┘ (to lineStart)
+ */
+type State =
+  | 'size'
+  | 'extension'
+  | 'sizeLf'
+  | 'data'
+  | 'dataCr'
+  | 'dataLf'
+  | 'lineStart'
+  | 'name'
+  | 'value'
+  | 'lineLf'
+  | 'endLf'
+  | 'done'
+  | 'failed';
+
+/** 13 hex digits stay below 2^53. */
+const MAX_SIZE_DIGITS = 13;
+/** Extensions carry nothing for us; unbounded they would be traffic the caller pays for and never sees. */
+const MAX_EXTENSION_BYTES = 16_384;
+
+/** Decodes one chunked body, octets split anywhere. Extensions and trailers are checked and dropped. */
+export class ChunkedBody {
+  /** Set when the octets are not a chunked body. */
+  malformed = '';
+  readonly #maxTrailerBytes: number;
+  #state: State = 'size';
+  /** Octets of chunk data still to come. */
+  #left = 0;
+  #digits = 0;
+  #extensionBytes = 0;
+  #trailerBytes = 0;
+
+  constructor(maxTrailerBytes: number) {
+    this.#maxTrailerBytes = maxTrailerBytes;
+  }
+
+  reset(): void {
+    this.malformed = '';
+    this.#state = 'size';
+    this.#left = 0;
+    this.#digits = 0;
+    this.#extensionBytes = 0;
+    this.#trailerBytes = 0;
+  }
+
+  get done(): boolean {
+    return this.#state === 'done';
+  }
+
+  /** Octets of data that follow at once: take them from the input, and report them with `took`. */
+  get dataLeft(): number {
+    return this.#state === 'data' ? this.#left : 0;
+  }
+
+  took(count: number): void {
+    this.#left -= count;
+    if (this.#left === 0) this.#state = 'dataCr';
+  }
+
+  /** Reads framing octets up to the next data, the end of the body, a fault, or the end of the input. */
+  readFraming(bytes: Buffer, start: number, end: number): number {
+    let at = start;
+    while (at < end && this.#state !== 'data' && this.#state !== 'done' && this.#state !== 'failed') {
+      this.#step(bytes[at++] as number);
+    }
+    return at;
+  }
+
+  #step(octet: number): void {
+    switch (this.#state) {
+      case 'size':
+        this.#size(octet);
+        return;
+      case 'extension':
+        if (octet === CR) this.#state = 'sizeLf';
+        else if (FIELD_TEXT[octet] === 0) this.#fail('invalid character in a chunk extension');
+        else if (++this.#extensionBytes > MAX_EXTENSION_BYTES) this.#fail('chunk extensions too large');
+        return;
+      case 'sizeLf':
+        if (octet !== LF) this.#fail('chunk size not followed by CRLF');
+        else this.#state = this.#left > 0 ? 'data' : 'lineStart';
+        return;
+      case 'dataCr':
+        if (octet === CR) this.#state = 'dataLf';
+        else this.#fail('chunk data not followed by CRLF');
+        return;
+      case 'dataLf':
+        if (octet !== LF) this.#fail('chunk data not followed by CRLF');
+        this.#digits = 0;
+        if (octet === LF) this.#state = 'size';
+        return;
+      default:
+        this.#trailer(octet);
+    }
+  }
+
+  #size(octet: number): void {
+    const value = hexValue(octet);
+    if (value >= 0) {
+      if (++this.#digits > MAX_SIZE_DIGITS) this.#fail('chunk size too long');
+      else this.#left = this.#left * 16 + value;
+    } else if (this.#digits === 0) {
+      this.#fail('chunk size missing');
+    } else if (octet === CR) {
+      this.#state = 'sizeLf';
+    } else if (octet === SEMICOLON) {
+      this.#state = 'extension';
+    } else {
+      this.#fail('invalid chunk size');
+    }
+  }
+
+  #trailer(octet: number): void {
+    if (++this.#trailerBytes > this.#maxTrailerBytes) {
+      this.#fail('trailers too large');
+      return;
+    }
+    switch (this.#state) {
+      case 'lineStart':
+        if (octet === CR) this.#state = 'endLf';
+        else if (TOKEN[octet] === 1) this.#state = 'name';
+        else this.#fail('invalid trailer name');
+        return;
+      case 'name':
+        if (octet === COLON) this.#state = 'value';
+        else if (TOKEN[octet] === 0) this.#fail('invalid trailer name');
+        return;
+      case 'value':
+        if (octet === CR) this.#state = 'lineLf';
+        else if (FIELD_TEXT[octet] === 0) this.#fail('invalid character in a trailer');
+        return;
+      case 'lineLf':
+      case 'endLf':
+        if (octet !== LF) this.#fail('trailer not followed by CRLF');
+        else this.#state = this.#state === 'endLf' ? 'done' : 'lineStart';
+    }
+  }
+
+  #fail(reason: string): void {
+    this.#state = 'failed';
+    this.malformed = reason;
+  }
+}
+
+function hexValue(octet: number): number {
+  if (octet >= 0x30 && octet <= 0x39) return octet - 0x30;
+  const lower = octet | 0x20;
+  return lower >= 0x61 && lower <= 0x66 ? lower - 0x57 : -1;
+}

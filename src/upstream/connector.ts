@@ -1,0 +1,191 @@
+import { connect as connectTcp, isIP, type Socket } from 'node:net';
+import { type ConnectionOptions, connect as connectTls } from 'node:tls';
+import type { AddressBook } from './address-book.ts';
+import type { CoarseClock } from './clock.ts';
+import type { Origin } from './endpoint.ts';
+import type { Failure } from './errors.ts';
+import type { TlsSessions } from './tls-sessions.ts';
+import type { ResolvedAddress } from './types.ts';
+
+export type ConnectorTools = {
+  readonly addressBook: AddressBook;
+  readonly clock: CoarseClock;
+  readonly sessions: TlsSessions;
+  readonly connectTimeoutMs: number;
+  readonly tlsCa: string | Buffer | undefined;
+};
+
+export interface ConnectorOwner {
+  /** Octets are in READ_BUFFER[0, length). */
+  onRead(length: number): void;
+  onConnected(socket: Socket): void;
+  onConnectFailed(failure: Failure): void;
+}
+
+/**
+ * One read buffer for all connections of the process. libuv asks for memory, reads, and calls back without returning to its
+ * loop in between, and TLS decrypts into a buffer of its own and copies from there, call by call. So the octets are ours
+ * until the callback returns. 5 000 open event streams with a buffer each would hold 320 MB.
+ */
+export const READ_BUFFER = Buffer.allocUnsafeSlow(64 * 1024);
+
+/**
+ * Makes one connection: resolves the name, then tries its addresses in order, each with a fair share of the time that is left.
+ * A TCP failure goes on to the next address; a TLS failure does not, because it is the host that failed, not the route.
+ */
+export class Connector {
+  readonly #origin: Origin;
+  readonly #tools: ConnectorTools;
+  readonly #owner: ConnectorOwner;
+  readonly #startedTicks: number;
+  #addresses: readonly ResolvedAddress[] = [];
+  #next = 0;
+  #attemptTicks = 0;
+  #attemptMs = Number.POSITIVE_INFINITY;
+  #attempt: Socket | null = null;
+  #tcpConnected = false;
+  #over = false;
+
+  constructor(origin: Origin, tools: ConnectorTools, owner: ConnectorOwner) {
+    this.#origin = origin;
+    this.#tools = tools;
+    this.#owner = owner;
+    this.#startedTicks = tools.clock.ticks;
+  }
+
+  start(): void {
+    void this.#tools.addressBook.resolve(this.#origin.hostname).then((resolution) => {
+      if (this.#over) return;
+      if (!resolution.ok) {
+        this.#fail(resolution.failure);
+        return;
+      }
+      this.#addresses = resolution.addresses;
+      this.#tryNext();
+    });
+  }
+
+  /** Called at every sweep. */
+  sweep(): void {
+    const { clock, connectTimeoutMs } = this.#tools;
+    const isTimeUp = clock.elapsedMs(this.#startedTicks) >= connectTimeoutMs;
+    if (!isTimeUp && clock.elapsedMs(this.#attemptTicks) < this.#attemptMs) return;
+    this.#drop();
+    if (!isTimeUp && this.#next < this.#addresses.length) this.#tryNext();
+    else
+      this.#fail({
+        code: 'connect_timeout',
+        message: `${this.#origin.hostHeader} did not accept a connection in time`,
+      });
+  }
+
+  cancel(): void {
+    this.#over = true;
+    this.#drop();
+  }
+
+  #tryNext(): void {
+    const address = this.#addresses[this.#next++] as ResolvedAddress;
+    const { clock, connectTimeoutMs } = this.#tools;
+    const leftMs = connectTimeoutMs - Math.max(0, clock.elapsedMs(this.#startedTicks));
+    this.#attemptMs = leftMs / (this.#addresses.length - this.#next + 1);
+    this.#attemptTicks = clock.ticks;
+    this.#tcpConnected = false;
+    const socket = this.#origin.protocol === 'http:' ? this.#dialTcp(address) : this.#dialTls(address);
+    this.#attempt = socket;
+    socket.setNoDelay(true);
+    socket.on('error', this.#onError);
+    socket.on('close', this.#onClose);
+    socket.on('connect', this.#onConnect);
+  }
+
+  #dialTcp(address: ResolvedAddress): Socket {
+    return connectTcp({ host: address.address, port: this.#origin.port, onread: this.#onread() });
+  }
+
+  #dialTls(address: ResolvedAddress): Socket {
+    const { hostname, port, key } = this.#origin;
+    const { sessions, tlsCa } = this.#tools;
+    const options: ConnectionOptions = {
+      host: address.address,
+      port,
+      ALPNProtocols: ['http/1.1'],
+      minVersion: 'TLSv1.2',
+      // Node takes it, its types (20) do not know it here.
+      ...({ onread: this.#onread() } as object),
+    };
+    // A name goes into SNI and is what the certificate is checked for; an address is checked as such (RFC 6066, section 3).
+    if (isIP(hostname) === 0) options.servername = hostname;
+    if (tlsCa !== undefined) options.ca = tlsCa;
+    const session = sessions.get(key);
+    if (session !== undefined) options.session = session;
+    const socket = connectTls(options);
+    socket.on('session', (latest: Buffer) => sessions.keep(key, latest));
+    socket.on('secureConnect', this.#onSecureConnect);
+    return socket;
+  }
+
+  #onread() {
+    return {
+      buffer: READ_BUFFER,
+      callback: (length: number): boolean => {
+        this.#owner.onRead(length);
+        // Pausing is done with socket.pause(); false here would stop reads behind its back.
+        return true;
+      },
+    };
+  }
+
+  readonly #onConnect = (): void => {
+    this.#tcpConnected = true;
+    if (this.#origin.protocol === 'http:') this.#succeed();
+  };
+
+  readonly #onSecureConnect = (): void => this.#succeed();
+
+  readonly #onError = (cause: Error): void => this.#attemptFailed(cause);
+
+  readonly #onClose = (): void => this.#attemptFailed(new Error('closed during the handshake'));
+
+  #attemptFailed(cause: Error): void {
+    const { key, hostHeader } = this.#origin;
+    this.#drop();
+    if (this.#tcpConnected) {
+      this.#tools.sessions.forget(key);
+      this.#fail({ code: 'tls_failed', message: `TLS with ${hostHeader} failed: ${cause.message}`, cause });
+    } else if (this.#next < this.#addresses.length) {
+      this.#tryNext();
+    } else {
+      this.#fail({ code: 'connect_failed', message: `${hostHeader} cannot be reached: ${cause.message}`, cause });
+    }
+  }
+
+  #succeed(): void {
+    const socket = this.#attempt as Socket;
+    this.#release(socket);
+    this.#over = true;
+    this.#owner.onConnected(socket);
+  }
+
+  #fail(failure: Failure): void {
+    this.#over = true;
+    this.#owner.onConnectFailed(failure);
+  }
+
+  #drop(): void {
+    const socket = this.#attempt;
+    if (socket === null) return;
+    this.#release(socket);
+    // A socket may report an error after it was destroyed; without a listener that would end the process.
+    socket.on('error', () => {});
+    socket.destroy();
+  }
+
+  #release(socket: Socket): void {
+    this.#attempt = null;
+    socket.off('error', this.#onError);
+    socket.off('close', this.#onClose);
+    socket.off('connect', this.#onConnect);
+    socket.off('secureConnect', this.#onSecureConnect);
+  }
+}

@@ -1,0 +1,13 @@
+export { UpstreamClient } from './client.ts';
+export { type Endpoint, type Origin, parseEndpoint } from './endpoint.ts';
+export { EndpointError, UpstreamError, type UpstreamErrorCode } from './errors.ts';
+export type {
+  Lookup,
+  ResolvedAddress,
+  ResponseHead,
+  UpstreamCall,
+  UpstreamHandler,
+  UpstreamOptions,
+  UpstreamRequest,
+  UpstreamStats,
+} from './types.ts';

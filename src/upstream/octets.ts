@@ -1,0 +1,17 @@
+/** Character classes of RFC 9110 section 5.6.2 (token) and 5.5 (field values), by octet. */
+export const TOKEN = new Uint8Array(256);
+export const FIELD_TEXT = new Uint8Array(256);
+
+for (const char of "!#$%&'*+-.^_`|~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz") {
+  TOKEN[char.charCodeAt(0)] = 1;
+}
+// Tab, visible ASCII, space and obs-text. Not NUL, CR, LF or another control character.
+FIELD_TEXT[0x09] = 1;
+for (let octet = 0x20; octet < 0x100; octet++) FIELD_TEXT[octet] = octet === 0x7f ? 0 : 1;
+
+export const TAB = 0x09;
+export const LF = 0x0a;
+export const CR = 0x0d;
+export const SPACE = 0x20;
+export const COLON = 0x3a;
+export const SEMICOLON = 0x3b;
