@@ -1,0 +1,26 @@
+// @ts-check
+// The commands that `npm start` prints. Each works when it is pasted alone.
+
+/** @param {import('./make.mjs').Demo} demo @returns {string} */
+export function demoCommands({ base_url: baseUrl, buyer, services }) {
+  const authorization = `-H 'Authorization: Bearer ${buyer.key_id}:${buyer.secret}'`;
+  const tryUrl = (/** @type {string} */ name) => {
+    const service = services.find((candidate) => candidate.name === name);
+    return service === undefined ? null : `'${baseUrl}${service.try_path}'`;
+  };
+  const call = (/** @type {string} */ options, /** @type {string} */ name) => {
+    const url = tryUrl(name);
+    return url === null ? null : `curl ${options} ${authorization} ${url}`;
+  };
+  /** @type {[string, string | null][]} */
+  const commands = [
+    ['What can be called, and for how much', `curl '${baseUrl}/api/v1/discover'`],
+    ['A paid call: the price is in X-ACF-Amount', call('-i', 'Text Statistics')],
+    ['One of 100 free calls', call('-i', 'Echo Plus')],
+    ['An event stream, event by event', call('-N', 'Event Stream')],
+    ['Fails every other time, and is then not charged', call('-i', 'Flaky')],
+    ['Every call of this key', `curl ${authorization} '${baseUrl}/api/v1/usage/me'`],
+    ['What is left', `curl ${authorization} '${baseUrl}/api/v1/balance/me'`],
+  ];
+  return commands.flatMap(([title, command]) => (command === null ? [] : [`# ${title}\n${command}`])).join('\n\n');
+}

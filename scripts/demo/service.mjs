@@ -1,0 +1,126 @@
+// @ts-check
+// The demo provider: a handful of small HTTP services on loopback, to have something to call. Plain node:http.
+//
+//   node scripts/demo/service.mjs PORT
+
+import http from 'node:http';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { pathToFileURL } from 'node:url';
+
+const maxBodyBytes = 1024 * 1024;
+
+/** @typedef {{ request: http.IncomingMessage, response: http.ServerResponse, url: URL, body: string }} Exchange */
+
+/** @param {http.ServerResponse} response @param {number} status @param {unknown} value */
+function sendJson(response, status, value) {
+  const text = `${JSON.stringify(value, null, 2)}\n`;
+  response.writeHead(status, { 'content-type': 'application/json', 'content-length': Buffer.byteLength(text) });
+  response.end(text);
+}
+
+/**
+ * A number from the query, kept within bounds.
+ * @param {URL} url @param {string} name @param {{ fallback: number, max: number }} bounds
+ */
+function queryNumber(url, name, { fallback, max }) {
+  const value = Number(url.searchParams.get(name) ?? fallback);
+  return Number.isFinite(value) ? Math.min(Math.max(value, 0), max) : fallback;
+}
+
+/** What the service got, as the service sees it. @param {Exchange} exchange */
+function echo({ request, response, url, body }) {
+  sendJson(response, 200, {
+    method: request.method,
+    path: url.pathname,
+    query: Object.fromEntries(url.searchParams),
+    headers: request.headers,
+    body,
+  });
+}
+
+/** Counts the text in the body or in `?text=`. @param {Exchange} exchange */
+function textStatistics({ response, url, body }) {
+  const text = body === '' ? (url.searchParams.get('text') ?? '') : body;
+  sendJson(response, 200, {
+    characters: [...text].length,
+    words: text.split(/\s+/).filter(Boolean).length,
+    lines: text === '' ? 0 : text.split('\n').length,
+  });
+}
+
+/** Server-sent events: `?events=` of them, one every `?interval_ms=`. @param {Exchange} exchange */
+async function eventStream({ request, response, url }) {
+  const events = queryNumber(url, 'events', { fallback: 5, max: 1_000 });
+  const intervalMs = queryNumber(url, 'interval_ms', { fallback: 500, max: 10_000 });
+  response.writeHead(200, { 'content-type': 'text/event-stream', 'cache-control': 'no-store' });
+  for (let number = 1; number <= events && !request.socket.destroyed; number += 1) {
+    response.write(`event: tick\nid: ${number}\ndata: ${JSON.stringify({ number, of: events })}\n\n`);
+    await sleep(intervalMs);
+  }
+  response.end('event: done\ndata: [DONE]\n\n');
+}
+
+/** Answers after `?ms=`. @param {Exchange} exchange */
+async function slow({ response, url }) {
+  const ms = queryNumber(url, 'ms', { fallback: 2_000, max: 20_000 });
+  await sleep(ms);
+  sendJson(response, 200, { waited_ms: ms });
+}
+
+let flakyCalls = 0;
+
+/** Every other call fails; the caller gets the money back. @param {Exchange} exchange */
+function flaky({ response }) {
+  flakyCalls += 1;
+  if (flakyCalls % 2 === 1) sendJson(response, 200, { call: flakyCalls, outcome: 'this one works' });
+  else sendJson(response, 500, { call: flakyCalls, outcome: 'this one fails: look at X-ACF-Amount and the balance' });
+}
+
+/** @type {Record<string, (exchange: Exchange) => void | Promise<void>>} first path segment → service */
+const services = { echo, text: textStatistics, events: eventStream, slow, flaky };
+
+/** @param {http.IncomingMessage} request */
+async function readBody(request) {
+  let body = '';
+  request.setEncoding('utf8');
+  for await (const chunk of request) {
+    body += chunk;
+    if (body.length > maxBodyBytes) throw new RangeError('body too large');
+  }
+  return body;
+}
+
+/** @param {http.IncomingMessage} request @param {http.ServerResponse} response */
+async function handle(request, response) {
+  const url = new URL(request.url ?? '/', 'http://demo');
+  if (url.pathname === '/healthz') return sendJson(response, 200, { status: 'ok' });
+  const service = services[url.pathname.split('/')[1] ?? ''];
+  if (service === undefined) return sendJson(response, 404, { error: 'no such demo service' });
+  await service({ request, response, url, body: await readBody(request) });
+}
+
+/** @param {number} port */
+export function serveDemo(port) {
+  const server = http.createServer((request, response) => {
+    handle(request, response).catch((error) => {
+      // A caller that left in the middle is everyday; there is nobody to answer.
+      if (request.socket.destroyed) return;
+      if (response.headersSent) response.destroy();
+      else sendJson(response, error instanceof RangeError ? 413 : 500, { error: error.message });
+    });
+  });
+  // Longer than the gateway keeps idle connections, so that it is never the demo that closes first.
+  server.keepAliveTimeout = 120_000;
+  server.listen(port, '127.0.0.1');
+  return server;
+}
+
+if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) {
+  const port = Number(process.argv[2]);
+  if (!Number.isInteger(port)) throw new Error('usage: service.mjs PORT');
+  const server = serveDemo(port);
+  process.on('SIGTERM', () => {
+    server.close();
+    server.closeAllConnections();
+  });
+}

@@ -1,0 +1,42 @@
+// @ts-check
+// The gateway process of the local stack.
+
+import path from 'node:path';
+import { isOk } from './api.mjs';
+import { projectDir } from './dependencies.mjs';
+import { killProcess, spawnOwned, waitUntilReady } from './processes.mjs';
+
+const readyTimeoutMs = 40_000;
+
+/**
+ * Starts `dist/main.js all` and waits until it can serve.
+ * @param {object} options
+ * @param {string} options.runDir
+ * @param {string} options.logFile
+ * @param {string} options.baseUrl
+ * @param {NodeJS.ProcessEnv} options.env
+ * @param {() => void} options.throwIfStopped
+ */
+export async function startGateway({ runDir, logFile, baseUrl, env, throwIfStopped }) {
+  const child = spawnOwned({
+    runDir,
+    name: 'gateway',
+    command: process.execPath,
+    args: [path.join('dist', 'main.js'), 'all'],
+    cwd: projectDir,
+    env,
+    logFile,
+  });
+  try {
+    const isReady = () => {
+      throwIfStopped();
+      return isOk(`${baseUrl}/readyz`);
+    };
+    await waitUntilReady(child, isReady, { timeoutMs: readyTimeoutMs, intervalMs: 100, logFile });
+  } catch (error) {
+    await killProcess(child.record);
+    child.forget();
+    throw error;
+  }
+  return child;
+}

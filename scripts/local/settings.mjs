@@ -1,0 +1,74 @@
+// @ts-check
+// What `npm start` itself reads of the environment. Everything else is the gateway's business and passed on untouched.
+
+import path from 'node:path';
+import { projectDir } from './dependencies.mjs';
+
+/**
+ * @typedef {object} Settings
+ * @property {string} dataDir
+ * @property {number} port
+ * @property {number} metricsPort
+ * @property {string | undefined} databaseUrl undefined: a local Postgres is started
+ * @property {string | undefined} redisUrl undefined: a local Redis is started
+ * @property {boolean} wantsDemo
+ */
+
+/**
+ * @param {NodeJS.ProcessEnv} env
+ * @returns {Settings}
+ */
+export function readSettings(env) {
+  const port = readPort(env, 'PORT', 8080);
+  const metricsPort = readPort(env, 'METRICS_PORT', 9464);
+  if (port === metricsPort) throw new Error(`PORT and METRICS_PORT are both ${port}: they must differ`);
+  const databaseUrl = env.DATABASE_URL || undefined;
+  return {
+    dataDir: dataDirOf(env),
+    port,
+    metricsPort,
+    databaseUrl,
+    redisUrl: env.REDIS_URL || undefined,
+    wantsDemo: readDemo(env.DEMO, databaseUrl === undefined),
+  };
+}
+
+/** @param {NodeJS.ProcessEnv} env */
+export const dataDirOf = (env) => path.resolve(projectDir, env.DATA_DIR || '.data');
+
+/** @param {NodeJS.ProcessEnv} env @param {string} name @param {number} fallback */
+function readPort(env, name, fallback) {
+  const text = env[name];
+  if (text === undefined || text === '') return fallback;
+  const port = Number(text);
+  if (/^\d+$/.test(text) && port >= 1 && port <= 65_535) return port;
+  throw new Error(`${name} must be a port from 1 to 65535, not '${text}'`);
+}
+
+/**
+ * Demo accounts belong into a database that was made for trying things out, never unasked into one that someone else
+ * runs.
+ * @param {string | undefined} text @param {boolean} databaseIsLocal
+ */
+function readDemo(text, databaseIsLocal) {
+  if (text === undefined || text === '') return databaseIsLocal;
+  if (text === 'on' || text === 'off') return text === 'on';
+  throw new Error(`DEMO must be 'on' or 'off', not '${text}'`);
+}
+
+/**
+ * The files below DATA_DIR.
+ * @param {string} dataDir
+ */
+export const filesOf = (dataDir) => ({
+  runDir: path.join(dataDir, 'run'),
+  postgresDir: path.join(dataDir, 'postgres'),
+  redisDir: path.join(dataDir, 'redis'),
+  /** Ports and passwords that local stores keep from start to start. */
+  stores: path.join(dataDir, 'stores.json'),
+  /** Where the running stack is to be found; there only while it runs. */
+  stack: path.join(dataDir, 'stack.json'),
+  demo: path.join(dataDir, 'demo.json'),
+  demoPartial: path.join(dataDir, 'demo.partial.json'),
+  log: (/** @type {string} */ name) => path.join(dataDir, 'logs', `${name}.log`),
+});

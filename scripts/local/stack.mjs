@@ -1,0 +1,213 @@
+// @ts-check
+// The local stack: Postgres, Redis, the demo service and the gateway. Started in this order, stopped in reverse, each
+// exactly once, also when the start fails half-way.
+
+import { randomBytes } from 'node:crypto';
+import { mkdirSync, rmSync } from 'node:fs';
+import { ensureDemo } from '../demo/make.mjs';
+import { isOk } from './api.mjs';
+import { projectDir } from './dependencies.mjs';
+import { readJson, writeJson } from './files.mjs';
+import { startGateway } from './gateway.mjs';
+import { portNear } from './ports.mjs';
+import { startPostgres } from './postgres.mjs';
+import { findRecorded, killProcess, spawnOwned, stopProcess, waitUntilReady } from './processes.mjs';
+import { startRedis } from './redis.mjs';
+import { filesOf } from './settings.mjs';
+
+/**
+ * @typedef {import('./processes.mjs').ExitStatus} ExitStatus
+ *
+ * @typedef {object} Part a process of the stack
+ * @property {string} name
+ * @property {number} pid
+ * @property {Promise<ExitStatus>} exited
+ * @property {() => Promise<unknown>} stop
+ *
+ * @typedef {object} StoreState what local stores keep from start to start, in DATA_DIR/stores.json
+ * @property {{ port: number, password: string }} [postgres]
+ * @property {{ port: number, password: string }} [redis]
+ * @property {{ port: number }} [demo] the port that the demo listings name
+ */
+
+// Longer than the gateway's own deadline for calls in flight: it shall decide what to cut off, not we.
+const gatewayGraceMs = 60_000;
+const leftoverGraceMs = 3_000;
+
+/**
+ * Stops what a killed launcher left behind, except for the stores: those are recognised by their own start.
+ * @param {string} dataDir
+ * @param {(line: string) => void} say
+ */
+export async function stopLeftovers(dataDir, say) {
+  const { runDir, stack } = filesOf(dataDir);
+  for (const name of ['gateway', 'demo']) {
+    const leftover = findRecorded(runDir, name);
+    if (leftover === null) continue;
+    say(`Stopping the ${name} process ${leftover.pid} that an earlier start left behind`);
+    await stopProcess(leftover, { graceMs: leftoverGraceMs });
+  }
+  rmSync(stack, { force: true });
+}
+
+export class Stack {
+  /** @type {Part[]} */
+  #parts = [];
+  #settings;
+  #files;
+  /** @type {StoreState} */
+  #state;
+  #hurry = new AbortController();
+
+  /** @param {import('./settings.mjs').Settings} settings */
+  constructor(settings) {
+    this.#settings = settings;
+    // Others may pass through, so that Postgres' own user reaches its folder; everything secret below is closed.
+    mkdirSync(settings.dataDir, { recursive: true, mode: 0o711 });
+    this.#files = filesOf(settings.dataDir);
+    this.#state = readJson(this.#files.stores) ?? {};
+  }
+
+  get baseUrl() {
+    return `http://127.0.0.1:${this.#settings.port}`;
+  }
+
+  /** @param {string} name */
+  logFile(name) {
+    return this.#files.log(name);
+  }
+
+  /** @param {(name: string, status: ExitStatus) => void} listener called when a part ends, for whatever reason */
+  onExit(listener) {
+    for (const { name, exited } of this.#parts) void exited.then((status) => listener(name, status));
+  }
+
+  async startStores() {
+    const { databaseUrl = await this.#startPostgres(), redisUrl = await this.#startRedis() } = this.#settings;
+    return { databaseUrl, redisUrl };
+  }
+
+  async #startPostgres() {
+    const known = this.#state.postgres;
+    const postgres = await startPostgres({
+      dataDir: this.#files.postgresDir,
+      runDir: this.#files.runDir,
+      logFile: this.#files.log('postgres'),
+      ...known,
+    });
+    this.#parts.push({ ...postgres, name: 'postgres' });
+    this.#remember({ postgres: { port: postgres.port, password: postgres.password } });
+    return postgres.url;
+  }
+
+  async #startRedis() {
+    const password = this.#state.redis?.password ?? randomBytes(18).toString('base64url');
+    const redis = await startRedis({
+      dir: this.#files.redisDir,
+      runDir: this.#files.runDir,
+      logFile: this.#files.log('redis'),
+      password,
+      ...(this.#state.redis === undefined ? {} : { port: this.#state.redis.port }),
+    });
+    this.#parts.push({ ...redis, name: 'redis' });
+    this.#remember({ redis: { port: redis.port, password } });
+    return redis.url;
+  }
+
+  /** @param {StoreState} change */
+  #remember(change) {
+    this.#state = { ...this.#state, ...change };
+    writeJson(this.#files.stores, this.#state);
+  }
+
+  /** @param {NodeJS.ProcessEnv} env @param {() => void} throwIfStopped called while waiting for it to get ready */
+  async startGateway(env, throwIfStopped) {
+    const { runDir, log } = this.#files;
+    const gateway = await startGateway({ runDir, logFile: log('gateway'), baseUrl: this.baseUrl, env, throwIfStopped });
+    this.#parts.push({
+      ...gateway,
+      stop: async () => {
+        const stopping = stopProcess(gateway.record, { graceMs: gatewayGraceMs });
+        const hurried = new Promise((resolve) => this.#hurry.signal.addEventListener('abort', resolve, { once: true }));
+        if (this.#hurry.signal.aborted) await killProcess(gateway.record);
+        await Promise.race([stopping, hurried.then(() => killProcess(gateway.record))]);
+        gateway.forget();
+      },
+    });
+    return gateway;
+  }
+
+  /** Was the demo made already? */
+  get hasDemo() {
+    return readJson(this.#files.demo) !== null;
+  }
+
+  /** @param {string | undefined} bootstrapToken */
+  async startDemo(bootstrapToken) {
+    const registeredPort = this.#state.demo?.port;
+    const demoPort = await this.#startDemoService(registeredPort);
+    const demo = await ensureDemo({
+      baseUrl: this.baseUrl,
+      demoPort,
+      registeredPort,
+      demoFile: this.#files.demo,
+      partialFile: this.#files.demoPartial,
+      bootstrapToken,
+    });
+    this.#remember({ demo: { port: demoPort } });
+    return demo;
+  }
+
+  /** @param {number | undefined} wantedPort */
+  async #startDemoService(wantedPort) {
+    const port = await portNear(wantedPort);
+    const logFile = this.#files.log('demo');
+    const service = spawnOwned({
+      runDir: this.#files.runDir,
+      name: 'demo',
+      command: process.execPath,
+      args: ['scripts/demo/service.mjs', String(port)],
+      cwd: projectDir,
+      logFile,
+    });
+    const stop = async () => {
+      await stopProcess(service.record, { graceMs: 2_000 });
+      service.forget();
+    };
+    this.#parts.push({ ...service, stop });
+    await waitUntilReady(service, () => isOk(`http://127.0.0.1:${port}/healthz`), { timeoutMs: 10_000, logFile });
+    return port;
+  }
+
+  /**
+   * Tells other commands where the stack is.
+   * @param {string} databaseUrl
+   * @param {string} redisUrl
+   */
+  announce(databaseUrl, redisUrl) {
+    const pids = Object.fromEntries(this.#parts.map(({ name, pid }) => [name, pid]));
+    writeJson(this.#files.stack, {
+      database_url: databaseUrl,
+      redis_url: redisUrl,
+      base_url: this.baseUrl,
+      metrics_url: `http://127.0.0.1:${this.#settings.metricsPort}/metrics`,
+      pids: { launcher: process.pid, ...pids },
+    });
+  }
+
+  /** Cuts off calls in flight instead of waiting for them. The stores still end orderly: nothing is lost. */
+  hurry() {
+    this.#hurry.abort();
+  }
+
+  /** Stops everything that was started, in reverse. A part that fails to stop does not keep the others from it. */
+  async stop() {
+    rmSync(this.#files.stack, { force: true });
+    /** @type {string[]} */
+    const failures = [];
+    for (let part = this.#parts.pop(); part !== undefined; part = this.#parts.pop()) {
+      await part.stop().catch((error) => failures.push(`${part?.name}: ${error.message}`));
+    }
+    if (failures.length > 0) throw new Error(`not everything could be stopped: ${failures.join('; ')}`);
+  }
+}

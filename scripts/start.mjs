@@ -1,0 +1,178 @@
+// @ts-check
+// `npm start`: from a bare clone to a running marketplace. Installs, builds, starts local stores where none are
+// configured, serves, and on the first start makes a demo to try. Ctrl-C stops everything it started.
+
+import { randomBytes } from 'node:crypto';
+import { demoCommands } from './demo/commands.mjs';
+import { checkNodeVersion, ensureBuilt, ensureDependencies } from './local/dependencies.mjs';
+import { readJson } from './local/files.mjs';
+import { takeLock } from './local/lock.mjs';
+import { isPortFree } from './local/ports.mjs';
+import { lastLines } from './local/processes.mjs';
+import { ensureRedisServer } from './local/redis-install.mjs';
+import { filesOf, readSettings } from './local/settings.mjs';
+import { Stack, stopLeftovers } from './local/stack.mjs';
+
+/** @typedef {import('./local/settings.mjs').Settings} Settings */
+
+/** @param {string} line */
+const say = (line) => console.log(line);
+
+// Whoever reads our output may leave (`npm start | head`); the stack goes on.
+process.stdout.on('error', () => {});
+
+// npm passes a terminal's Ctrl-C on to us, and the terminal sends it to us as well: two within a moment are one.
+const sameKeystrokeMs = 500;
+
+class Stopped extends Error {}
+
+/**
+ * Resolves at the first request to stop; later ones call `onAgain`.
+ * @param {() => void} onAgain
+ */
+function listenForStop(onAgain) {
+  let requestedAt = 0;
+  let isRequested = false;
+  /** @type {(value: undefined) => void} */
+  let resolve;
+  /** @type {Promise<undefined>} */
+  const requested = new Promise((resolve_) => {
+    resolve = resolve_;
+  });
+  for (const signal of /** @type {const} */ (['SIGINT', 'SIGTERM', 'SIGHUP'])) {
+    process.on(signal, () => {
+      if (!isRequested) {
+        isRequested = true;
+        requestedAt = performance.now();
+        resolve(undefined);
+      } else if (performance.now() - requestedAt > sameKeystrokeMs) onAgain();
+    });
+  }
+  const throwIfRequested = () => {
+    if (isRequested) throw new Stopped();
+  };
+  return { requested, throwIfRequested };
+}
+
+/** @param {Settings} settings */
+async function prepare(settings) {
+  const { runDir, stack } = filesOf(settings.dataDir);
+  const unlock = await takeLock(runDir, (pid) => {
+    const running = readJson(stack);
+    const where = running === null ? 'it is starting or stopping' : `it serves ${running.base_url}`;
+    return `Tollgate already runs with the data in ${settings.dataDir} (process ${pid}, ${where})`;
+  });
+  try {
+    await stopLeftovers(settings.dataDir, say);
+    await refuseBusyPort('PORT', settings.port);
+    await refuseBusyPort('METRICS_PORT', settings.metricsPort);
+    ensureDependencies(say);
+    ensureBuilt(say);
+    if (settings.redisUrl === undefined) ensureRedisServer(say);
+  } catch (error) {
+    unlock();
+    throw error;
+  }
+  return unlock;
+}
+
+/** @param {string} name @param {number} port */
+async function refuseBusyPort(name, port) {
+  if (await isPortFree(port)) return;
+  throw new Error(`Port ${port} is taken by another program. Choose a free one: ${name}=… npm start`);
+}
+
+/**
+ * @param {Stack} stack
+ * @param {Settings} settings
+ * @param {() => void} throwIfStopped called between the steps
+ */
+async function startAll(stack, settings, throwIfStopped) {
+  say(`Starting with the data in ${settings.dataDir}`);
+  const { databaseUrl, redisUrl } = await stack.startStores();
+  throwIfStopped();
+  const { bootstrapToken, env } = gatewayEnvironment(settings, databaseUrl, redisUrl, stack.hasDemo);
+  const gateway = await stack.startGateway(env, throwIfStopped);
+  stack.announce(databaseUrl, redisUrl);
+  if (settings.wantsDemo) await showDemo(stack, bootstrapToken);
+  else say(`\nTollgate serves ${stack.baseUrl}`);
+  throwIfStopped();
+  // Again, now with the demo service.
+  stack.announce(databaseUrl, redisUrl);
+  say(`\nLogs: ${stack.logFile('*')}\nCtrl-C drains and stops everything; the data stay for the next start.`);
+  return gateway;
+}
+
+/** @param {Settings} settings @param {string} databaseUrl @param {string} redisUrl @param {boolean} hasDemo */
+function gatewayEnvironment(settings, databaseUrl, redisUrl, hasDemo) {
+  /** @type {NodeJS.ProcessEnv} */
+  const env = {
+    ...process.env,
+    DATABASE_URL: databaseUrl,
+    REDIS_URL: redisUrl,
+    PORT: String(settings.port),
+    METRICS_PORT: String(settings.metricsPort),
+  };
+  if (settings.wantsDemo) {
+    // The demo service listens on loopback, which is closed to listings otherwise.
+    env.UPSTREAM_ALLOW_CIDRS ??= '127.0.0.0/8';
+    // While the demo is being made, nobody else on this machine shall be the first admin; and an interrupted run that
+    // lost the admin's secret can make another.
+    if (!hasDemo) env.ADMIN_BOOTSTRAP_TOKEN ??= randomBytes(24).toString('base64url');
+  }
+  return { env, bootstrapToken: env.ADMIN_BOOTSTRAP_TOKEN };
+}
+
+/** @param {Stack} stack @param {string | undefined} bootstrapToken */
+async function showDemo(stack, bootstrapToken) {
+  try {
+    const demo = await stack.startDemo(bootstrapToken);
+    say(`\nTollgate serves ${stack.baseUrl}\n\n${demoCommands(demo)}`);
+  } catch (error) {
+    // The marketplace works without its demo, and the next start tries again.
+    say(`\nTollgate serves ${stack.baseUrl}, but without its demo: ${messageOf(error)}`);
+  }
+}
+
+/** @param {unknown} error */
+const messageOf = (error) => (error instanceof Error ? error.message : String(error));
+
+/** @param {Stack} stack @param {import('./local/processes.mjs').OwnedProcess} gateway @param {Promise<undefined>} stop */
+async function serveUntilStopped(stack, gateway, stop) {
+  let stopping = false;
+  stack.onExit((name, { code, signal }) => {
+    if (!stopping && name !== 'gateway')
+      say(`${name} has ended (${signal ?? `exit code ${code}`}); start again to repair`);
+  });
+  const ended = await Promise.race([stop, gateway.exited]);
+  stopping = true;
+  if (ended === undefined) return say('\nStopping: waiting for calls in flight (again to hurry)');
+  const logFile = stack.logFile('gateway');
+  throw new Error(`The gateway ended by itself (${ended.signal ?? `exit code ${ended.code}`}).\n${lastLines(logFile)}`);
+}
+
+async function main() {
+  checkNodeVersion();
+  const settings = readSettings(process.env);
+  const unlock = await prepare(settings);
+  const stack = new Stack(settings);
+  const { requested, throwIfRequested } = listenForStop(() => {
+    say('Hurrying: calls in flight are cut off');
+    stack.hurry();
+  });
+  try {
+    const gateway = await startAll(stack, settings, throwIfRequested);
+    await serveUntilStopped(stack, gateway, requested);
+  } catch (error) {
+    if (!(error instanceof Stopped)) throw error;
+  } finally {
+    await stack.stop();
+    unlock();
+  }
+  say('Stopped');
+}
+
+main().catch((error) => {
+  console.error(messageOf(error));
+  process.exitCode = 1;
+});
