@@ -3,6 +3,7 @@
 // configured, serves, and on the first start makes a demo to try. Ctrl-C stops everything it started.
 
 import { randomBytes } from 'node:crypto';
+import { mkdirSync } from 'node:fs';
 import { demoCommands } from './demo/commands.mjs';
 import { checkNodeVersion, ensureBuilt, ensureDependencies } from './local/dependencies.mjs';
 import { readJson } from './local/files.mjs';
@@ -56,6 +57,8 @@ function listenForStop(onAgain) {
 
 /** @param {Settings} settings */
 async function prepare(settings) {
+  // Others may pass through, so that Postgres' own user reaches its folder; every file with a secret is closed to them.
+  mkdirSync(settings.dataDir, { recursive: true, mode: 0o711 });
   const { runDir, stack } = filesOf(settings.dataDir);
   const unlock = await takeLock(runDir, (pid) => {
     const running = readJson(stack);

@@ -9,7 +9,8 @@ const [dir] = process.argv.slice(2);
 if (dir === undefined) throw new Error('usage: reaper.mjs DIR');
 const dirToClear = dir;
 const runDir = runDirOf(dir);
-const graceMs = 3_000;
+// Among them may be a launcher that has a stack of its own to stop.
+const graceMs = 10_000;
 
 // A Ctrl-C in the terminal is for the maker of the folder; it ends, and then it is our turn.
 for (const signal of /** @type {const} */ (['SIGINT', 'SIGTERM', 'SIGHUP'])) process.on(signal, () => {});

@@ -3,7 +3,7 @@
 // exactly once, also when the start fails half-way.
 
 import { randomBytes } from 'node:crypto';
-import { mkdirSync, rmSync } from 'node:fs';
+import { rmSync } from 'node:fs';
 import { ensureDemo } from '../demo/make.mjs';
 import { isOk } from './api.mjs';
 import { projectDir } from './dependencies.mjs';
@@ -62,8 +62,6 @@ export class Stack {
   /** @param {import('./settings.mjs').Settings} settings */
   constructor(settings) {
     this.#settings = settings;
-    // Others may pass through, so that Postgres' own user reaches its folder; everything secret below is closed.
-    mkdirSync(settings.dataDir, { recursive: true, mode: 0o711 });
     this.#files = filesOf(settings.dataDir);
     this.#state = readJson(this.#files.stores) ?? {};
   }

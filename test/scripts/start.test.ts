@@ -1,0 +1,219 @@
+import { randomUUID } from 'node:crypto';
+import { cpSync, existsSync, mkdirSync, readFileSync, rmSync, statSync, symlinkSync } from 'node:fs';
+import { createServer } from 'node:net';
+import path from 'node:path';
+import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { request } from '../../scripts/local/api.mjs';
+import { projectDir } from '../../scripts/local/dependencies.mjs';
+import { readJson, writeJson } from '../../scripts/local/files.mjs';
+import { freePort } from '../../scripts/local/ports.mjs';
+import {
+  findRecorded,
+  isRunning,
+  type OwnedProcess,
+  pollUntil,
+  signalProcess,
+  spawnOwned,
+} from '../../scripts/local/processes.mjs';
+import { scratchDir, scratchRunDir } from '../support/stores.ts';
+
+// A clone of the project whose gateway is a stub, so that these tests are about the launcher alone.
+let clone: string;
+let dataDir: string;
+let port: number;
+let metricsPort: number;
+const launchers: Launcher[] = [];
+
+interface Launcher {
+  child: OwnedProcess;
+  output(): string;
+  exitCode: Promise<number | null>;
+}
+
+beforeAll(() => {
+  clone = path.join(scratchDir(), `clone-${process.pid}`);
+  mkdirSync(path.join(clone, 'src'), { recursive: true });
+  for (const name of [
+    'scripts',
+    'migrations',
+    'package.json',
+    'package-lock.json',
+    'tsconfig.json',
+    'tsconfig.build.json',
+  ]) {
+    cpSync(path.join(projectDir, name), path.join(clone, name), { recursive: true });
+  }
+  symlinkSync(path.join(projectDir, 'node_modules'), path.join(clone, 'node_modules'));
+  cpSync(path.join(projectDir, 'test/scripts/fixtures/stub-main.ts'), path.join(clone, 'src/main.ts'));
+});
+
+beforeEach(async () => {
+  dataDir = path.join(clone, `data-${randomUUID()}`);
+  port = await freePort();
+  metricsPort = await freePort();
+});
+
+afterEach(async () => {
+  for (const { child, exitCode } of launchers.splice(0)) {
+    signalProcess(child.record, 'SIGTERM');
+    await exitCode;
+    child.forget();
+  }
+  for (const name of partNames) expect(findRecorded(path.join(dataDir, 'run'), name)).toBeNull();
+  rmSync(dataDir, { recursive: true, force: true });
+});
+
+const partNames = ['gateway', 'demo', 'redis', 'postgres'];
+const inData = (name: string): string => path.join(dataDir, name);
+const requestLog = (): string => readFileSync(inData('stub.json.log'), 'utf8');
+
+function launch(env: Record<string, string> = {}): Launcher {
+  const name = `launcher-${randomUUID()}`;
+  const logFile = path.join(clone, `${name}.log`);
+  const child = spawnOwned({
+    runDir: scratchRunDir(),
+    name,
+    command: process.execPath,
+    args: ['scripts/start.mjs'],
+    cwd: clone,
+    logFile,
+    env: {
+      ...{ PATH: process.env.PATH, DATA_DIR: dataDir, PORT: String(port), METRICS_PORT: String(metricsPort) },
+      ...{ STUB_STATE_FILE: inData('stub.json'), ...env },
+    },
+  });
+  const launcher = {
+    child,
+    output: () => readFileSync(logFile, 'utf8'),
+    exitCode: child.exited.then(({ code }) => code),
+  };
+  launchers.push(launcher);
+  return launcher;
+}
+
+async function started(env: Record<string, string> = {}): Promise<Launcher> {
+  const launcher = launch(env);
+  const isUp = () => launcher.output().includes('Ctrl-C') || launcher.child.hasExited();
+  if (!(await pollUntil(isUp, { timeoutMs: 40_000 })) || launcher.child.hasExited()) {
+    throw new Error(`did not start:\n${launcher.output()}`);
+  }
+  return launcher;
+}
+
+async function stop(launcher: Launcher, signal: NodeJS.Signals = 'SIGINT'): Promise<number | null> {
+  signalProcess(launcher.child.record, signal);
+  return launcher.exitCode;
+}
+
+describe('npm start', () => {
+  it('serves with a demo, stops with exit code 0, and keeps everything for the next start', {
+    timeout: 60_000,
+  }, async () => {
+    const first = await started();
+    const demo = readJson(inData('demo.json'));
+    expect(Object.keys(demo)).toEqual(['base_url', 'admin', 'provider', 'buyer', 'services']);
+    expect(demo.base_url).toBe(`http://127.0.0.1:${port}`);
+    expect(demo.services.length).toBeGreaterThanOrEqual(5);
+    for (const name of ['demo.json', 'stack.json', 'stores.json'])
+      expect(statSync(inData(name)).mode & 0o777).toBe(0o600);
+    const stack = readJson(inData('stack.json'));
+    expect(Object.keys(stack.pids).sort()).toEqual(['demo', 'gateway', 'launcher', 'postgres', 'redis']);
+    expect(await stop(first)).toBe(0);
+    expect(readFileSync(inData('logs/gateway.log'), 'utf8')).toContain('the stub drains');
+    expect(existsSync(inData('stack.json'))).toBe(false);
+
+    const second = await started();
+    expect(readJson(inData('demo.json'))).toEqual(demo);
+    const { database_url, redis_url } = readJson(inData('stack.json'));
+    expect({ database_url, redis_url }).toEqual({ database_url: stack.database_url, redis_url: stack.redis_url });
+    expect(await stop(second, 'SIGTERM')).toBe(0);
+    expect(requestLog().match(/POST \/api\/v1\/keys/g)).toHaveLength(3);
+  });
+
+  it('recognises and stops what a killed launcher left behind', { timeout: 60_000 }, async () => {
+    const killed = await started({ DEMO: 'off' });
+    const left = ['gateway', 'redis', 'postgres'].map((name) => readJson(inData(`run/${name}.json`)));
+    await stop(killed, 'SIGKILL');
+    expect(left.map(isRunning)).toEqual([true, true, true]);
+    const next = await started({ DEMO: 'off' });
+    expect(next.output()).toContain('an earlier start left behind');
+    expect(left.map(isRunning)).toEqual([false, false, false]);
+    expect(await stop(next)).toBe(0);
+  });
+
+  it('refuses a second launcher on the same data, and the first serves on', { timeout: 60_000 }, async () => {
+    await started({ DEMO: 'off' });
+    const second = launch({ DEMO: 'off', PORT: String(await freePort()) });
+    expect(await second.exitCode).toBe(1);
+    expect(second.output()).toContain(`already runs with the data in ${dataDir}`);
+    expect((await request('GET', `http://127.0.0.1:${port}/readyz`)).status).toBe(200);
+  });
+
+  it('names a busy port before anything is started', async () => {
+    const server = createServer().listen(port, '127.0.0.1');
+    const launcher = launch();
+    expect(await launcher.exitCode).toBe(1);
+    expect(launcher.output()).toContain(`Port ${port} is taken by another program`);
+    expect(existsSync(inData('postgres'))).toBe(false);
+    server.close();
+  });
+
+  it.each([
+    [{ PORT: 'http' }, "PORT must be a port from 1 to 65535, not 'http'"],
+    [{ DEMO: 'yes' }, "DEMO must be 'on' or 'off', not 'yes'"],
+  ])('refuses %j', async (env, message) => {
+    const launcher = launch(env);
+    expect(await launcher.exitCode).toBe(1);
+    expect(launcher.output()).toContain(message);
+  });
+
+  it('stops everything and fails with the last output when the gateway dies', { timeout: 60_000 }, async () => {
+    const launcher = await started({ DEMO: 'off' });
+    await request('GET', `http://127.0.0.1:${port}/die`).catch(() => {});
+    expect(await launcher.exitCode).toBe(1);
+    expect(launcher.output()).toMatch(/ended by itself \(exit code 7\)[\s\S]*the stub serves all/);
+  });
+
+  it('is stopped in the middle of its start without a trace', { timeout: 60_000 }, async () => {
+    const launcher = launch();
+    expect(await pollUntil(() => existsSync(inData('run/redis.json')), { timeoutMs: 30_000, intervalMs: 5 })).toBe(
+      true,
+    );
+    expect(await stop(launcher)).toBe(0);
+    expect(existsSync(inData('stack.json'))).toBe(false);
+  });
+
+  it('an interrupted demo is finished with the keys it had', { timeout: 60_000 }, async () => {
+    await stop(await started());
+    const demo = readJson(inData('demo.json'));
+    const { admin, provider } = demo;
+    writeJson(inData('demo.partial.json'), { admin, provider });
+    rmSync(inData('demo.json'));
+    await stop(await started());
+    const again = readJson(inData('demo.json'));
+    expect(again).toMatchObject({ admin, provider, services: demo.services });
+    expect(again.buyer).not.toEqual(demo.buyer);
+    expect(existsSync(inData('demo.partial.json'))).toBe(false);
+  });
+
+  it('a demo that lost its admin key makes another', { timeout: 60_000 }, async () => {
+    await stop(await started());
+    rmSync(inData('demo.json'));
+    const launcher = await started();
+    expect(launcher.output()).not.toContain('without its demo');
+    expect(existsSync(inData('demo.json'))).toBe(true);
+  });
+
+  it('the demo listings follow the demo service to another port', { timeout: 60_000 }, async () => {
+    await stop(await started());
+    const demoPort = readJson(inData('stores.json')).demo.port;
+    const squatter = createServer().listen(demoPort, '127.0.0.1');
+    await stop(await started());
+    squatter.close();
+    const moved = readJson(inData('stores.json')).demo.port;
+    expect(moved).not.toBe(demoPort);
+    for (const { endpoint } of readJson(inData('stub.json')).services) {
+      expect(endpoint).toMatch(`http://127.0.0.1:${moved}/`);
+    }
+  });
+});
