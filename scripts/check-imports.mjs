@@ -19,6 +19,10 @@ const ground = ['platform', 'observability'];
  * @type {Record<string, Layer>}
  */
 const layers = {
+  roles: {
+    mayImport: ['routes', 'http', 'proxy', 'admission', 'upstream', ...domain, ...ground],
+    because: 'a role puts the parts together; only the entry is above it',
+  },
   routes: {
     mayImport: ['http', 'proxy', ...domain, ...ground],
     because: 'routes are plain functions over domain calls',

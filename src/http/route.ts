@@ -20,7 +20,6 @@ export type ApiRequest<Body = unknown, Query = unknown> = {
   readonly requestId: string;
 };
 
-/** The same with a caller that is known to hold a valid key. */
 export type ApiResponse = {
   readonly status: number;
   /** Sent as JSON, unless it is a string: then as it is, with the `Content-Type` among the headers. */
@@ -40,6 +39,8 @@ export type Route = {
   readonly path: string;
   readonly summary: string;
   readonly access: Access;
+  /** Takes no token: health checks must answer whatever else is broken. */
+  readonly unmetered?: true;
   readonly query?: JsonSchema;
   readonly body?: JsonSchema;
   // biome-ignore lint/suspicious/noExplicitAny: each route states the shape its own schemas enforce

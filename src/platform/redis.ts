@@ -53,7 +53,8 @@ export class RedisClient {
     // ioredis reports every failed attempt; one line when the state changes is enough for a log.
     let reported = false;
     this.#redis.on('error', (error: Error) => {
-      if (!reported && !this.#closing) log.warn({ err: error, redis: options.name }, 'redis connection lost or refused');
+      if (!reported && !this.#closing)
+        log.warn({ err: error, redis: options.name }, 'redis connection lost or refused');
       reported = true;
     });
     this.#redis.on('ready', () => {
@@ -131,4 +132,13 @@ export async function checkRedisPolicy(client: RedisClient): Promise<string[]> {
     warnings.push('redis has AOF off: a restart loses open calls and usage not yet in Postgres. Set appendonly yes.');
   }
   return warnings;
+}
+
+/** Whether the error says 'Redis is away, or did not answer in time' rather than 'the command is wrong'. */
+export function isRedisUnavailable(error: unknown): boolean {
+  if (error instanceof RedisNotSent) return true;
+  if (!(error instanceof Error)) return false;
+  return /^(Command timed out|Connection is closed|Stream isn't writeable|Reached the max retries|LOADING|MASTERDOWN|READONLY)/.test(
+    error.message,
+  );
 }

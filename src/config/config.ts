@@ -1,0 +1,96 @@
+import { Ajv } from 'ajv';
+import { SETTINGS } from './settings.ts';
+
+export const ROLES = ['all', 'gateway', 'writer', 'migrate'] as const;
+
+/** What a process does: `all` is gateway and writer in one. */
+export type ProcessRole = (typeof ROLES)[number];
+
+export type Config = {
+  readonly databaseUrl: string;
+  readonly redisUrl: string;
+  readonly host: string;
+  readonly port: number;
+  readonly metricsPort: number;
+  readonly logLevel: string;
+  readonly adminBootstrapToken: string | null;
+  readonly upstreamAllowCidrs: readonly string[];
+  readonly upstreamMaxConnections: number;
+  readonly maxRequestBodyBytes: number;
+  readonly idleBodySeconds: number;
+  readonly anonymousRateLimit: number;
+  readonly trustedProxyHops: number;
+  readonly platformFeeBasisPoints: number;
+  readonly redisCommandTimeoutMs: number;
+  readonly redisShards: number;
+  readonly instanceLeaseSeconds: number;
+  readonly maxBacklogEvents: number;
+  readonly drainSeconds: number;
+};
+
+/** All that is wrong with the environment, one line each: an operator should not fix one fault per restart. */
+export class ConfigError extends Error {
+  readonly faults: readonly string[];
+
+  constructor(faults: readonly string[]) {
+    super(`the configuration is invalid:\n${faults.map((fault) => `  ${fault}`).join('\n')}`);
+    this.name = 'ConfigError';
+    this.faults = faults;
+  }
+}
+
+const validate = new Ajv({ allErrors: true, coerceTypes: true, useDefaults: true, strictSchema: true }).compile({
+  type: 'object',
+  properties: SETTINGS,
+  required: ['DATABASE_URL', 'REDIS_URL'],
+});
+
+/** Environment → validated, frozen configuration. An empty variable counts as unset. Throws `ConfigError`. */
+export function loadConfig(env: Readonly<Record<string, string | undefined>>): Config {
+  const values: Record<string, unknown> = {};
+  for (const name of Object.keys(SETTINGS)) if (env[name]) values[name] = env[name];
+  const faults = validate(values)
+    ? []
+    : (validate.errors ?? []).map((fault) => {
+        const missing = (fault.params as { missingProperty?: string }).missingProperty;
+        // The value itself is not repeated: it may be a password.
+        return missing === undefined ? `${fault.instancePath.slice(1)} ${fault.message}` : `${missing} is not set`;
+      });
+  if (faults.length > 0) throw new ConfigError(faults);
+  const text = (name: keyof typeof SETTINGS): string => values[name] as string;
+  const number = (name: keyof typeof SETTINGS): number => values[name] as number;
+  return Object.freeze({
+    databaseUrl: text('DATABASE_URL'),
+    redisUrl: text('REDIS_URL'),
+    host: text('HOST'),
+    port: number('PORT'),
+    metricsPort: number('METRICS_PORT'),
+    logLevel: text('LOG_LEVEL'),
+    adminBootstrapToken: (values.ADMIN_BOOTSTRAP_TOKEN as string | undefined) ?? null,
+    upstreamAllowCidrs: Object.freeze(
+      text('UPSTREAM_ALLOW_CIDRS')
+        .split(',')
+        .map((range) => range.trim())
+        .filter((range) => range !== ''),
+    ),
+    upstreamMaxConnections: number('UPSTREAM_MAX_CONNECTIONS'),
+    maxRequestBodyBytes: number('MAX_REQUEST_BODY_BYTES'),
+    idleBodySeconds: number('IDLE_BODY_SECONDS'),
+    anonymousRateLimit: number('ANONYMOUS_RATE_LIMIT'),
+    trustedProxyHops: number('TRUSTED_PROXY_HOPS'),
+    platformFeeBasisPoints: number('PLATFORM_FEE_BASIS_POINTS'),
+    redisCommandTimeoutMs: number('REDIS_COMMAND_TIMEOUT_MS'),
+    redisShards: number('REDIS_SHARDS'),
+    instanceLeaseSeconds: number('INSTANCE_LEASE_SECONDS'),
+    maxBacklogEvents: number('MAX_BACKLOG_EVENTS'),
+    drainSeconds: number('DRAIN_SECONDS'),
+  });
+}
+
+/** `main.js [role]` → the role. Throws on anything else. */
+export function parseRole(argument: string | undefined): ProcessRole {
+  if (argument === undefined) return 'all';
+  const role = ROLES.find((known) => known === argument);
+  if (role === undefined) throw new ConfigError([`the role must be one of ${ROLES.join(', ')}: ${argument}`]);
+  return role;
+}

@@ -1,0 +1,134 @@
+import { ApiError } from '../errors.ts';
+import type { Caller, KeyRecord } from '../keys/caller.ts';
+import type { Log } from '../observability/log.ts';
+import { uuidv7 } from '../platform/ids.ts';
+import { isPostgresUnavailable } from '../platform/postgres.ts';
+import { isRedisUnavailable } from '../platform/redis.ts';
+import {
+  commonHeaderLines,
+  type RateState,
+  renderError,
+  unauthorizedError,
+  unavailableError,
+  unknownRate,
+} from '../proxy/answer.ts';
+import type { CallerStream, RequestHead } from '../proxy/caller-io.ts';
+import type { Gate } from '../proxy/gate.ts';
+import { readBody } from './body.ts';
+import { headerOf } from './request-head.ts';
+import type { ApiResponse, Method, Route } from './route.ts';
+import { Router } from './router.ts';
+import { compileValidators, type Validators, validBody, validQuery } from './validation.ts';
+
+/** JSON bodies of the API itself; the largest legal one is a listing with its description. */
+const MAX_JSON_BODY_BYTES = 65_536;
+
+/** Everything that is not a proxied call: identify → rate limit → route → permission → validation → handler → JSON. */
+export class Api {
+  readonly #gate: Gate;
+  readonly #log: Log;
+  readonly #router: Router;
+  readonly #validators = new Map<Route, Validators>();
+
+  constructor(options: { gate: Gate; routes: readonly Route[]; log: Log }) {
+    this.#gate = options.gate;
+    this.#log = options.log;
+    this.#router = new Router(options.routes);
+    for (const route of options.routes) this.#validators.set(route, compileValidators(route));
+  }
+
+  /** Answers one request. Never throws and never rejects. */
+  async handle(head: RequestHead, stream: CallerStream): Promise<void> {
+    const requestId = uuidv7();
+    let key: KeyRecord | null = null;
+    let rate: RateState | null = null;
+    try {
+      const match = this.#router.match(head.method, head.path);
+      const unmetered = match.kind === 'route' && match.route.unmetered === true && head.fault === null;
+      if (unmetered) {
+        const limit = this.#gate.limitOf(null);
+        rate = { limit, remaining: limit, resetSeconds: 0, retryAfterSeconds: 0 };
+      } else {
+        key = await this.#gate.identify(head.authorization);
+        const passage = await this.#take(key, stream.address);
+        rate = passage.rate;
+        if (passage.refusal !== null) throw passage.refusal;
+      }
+      if (head.fault !== null) throw new ApiError(head.fault.code, head.fault.message);
+      if (match.kind === 'not_found') throw new ApiError('not_found');
+      if (match.kind === 'method_not_allowed') {
+        throw new ApiError('method_not_allowed', undefined, { headers: { Allow: match.allow } });
+      }
+      const response = await this.#run(match.route, match.params, head, stream, key, requestId);
+      send(stream, response, rate, requestId);
+    } catch (error) {
+      const known = this.#asApiError(error, requestId);
+      const { block, body } = renderError(known, rate ?? unknownRate(this.#gate.limitOf(key)), requestId);
+      stream.respond(known.status, block, body);
+    }
+  }
+
+  async #run(
+    route: Route,
+    params: Readonly<Record<string, string>>,
+    head: RequestHead,
+    stream: CallerStream,
+    key: KeyRecord | null,
+    requestId: string,
+  ): Promise<ApiResponse> {
+    checkAccess(route, key, head.authorization);
+    const validators = this.#validators.get(route) as Validators;
+    const query = validQuery(validators.query, head.query);
+    if (head.bodyLength > MAX_JSON_BODY_BYTES) throw tooLarge();
+    const bytes = head.bodyLength === 0 ? Buffer.alloc(0) : await readBody(stream, MAX_JSON_BODY_BYTES);
+    if (bytes === null) throw tooLarge();
+    const body = validBody(validators.body, bytes);
+    const caller: Caller = key === null ? { kind: 'ip', ip: stream.address } : { kind: 'key', key };
+    return route.handle({
+      method: head.method as Method,
+      params,
+      query,
+      body,
+      header: (name) => headerOf(head.headers, name),
+      caller,
+      requestId,
+    });
+  }
+
+  #take(key: KeyRecord | null, address: string): Promise<{ rate: RateState; refusal: ApiError | null }> {
+    return new Promise((resolve) => {
+      this.#gate.take(key, address, resolve);
+    });
+  }
+
+  #asApiError(error: unknown, requestId: string): ApiError {
+    if (error instanceof ApiError) return error;
+    if (isPostgresUnavailable(error) || isRedisUnavailable(error)) return unavailableError();
+    this.#log.error({ err: error, request_id: requestId }, 'request failed');
+    return new ApiError('internal');
+  }
+}
+
+function checkAccess(route: Route, key: KeyRecord | null, authorization: string | undefined): void {
+  if (route.access === 'anyone') return;
+  if (route.access === 'optional') {
+    if (key === null && authorization !== undefined) throw unauthorizedError();
+  } else {
+    if (key === null) throw unauthorizedError();
+    if (key.role !== 'admin' && !route.access.includes(key.role)) throw new ApiError('forbidden');
+  }
+  if (key !== null && key.accountStatus !== 'active') throw new ApiError('forbidden', 'This account is suspended.');
+}
+
+function tooLarge(): ApiError {
+  return new ApiError('payload_too_large', `The request body may have at most ${MAX_JSON_BODY_BYTES} bytes.`);
+}
+
+function send(stream: CallerStream, response: ApiResponse, rate: RateState, requestId: string): void {
+  let block = commonHeaderLines(rate, requestId);
+  const isText = typeof response.body === 'string';
+  if (response.body !== undefined && !isText) block += 'Content-Type: application/json; charset=utf-8\r\n';
+  for (const [name, value] of Object.entries(response.headers ?? {})) block += `${name}: ${value}\r\n`;
+  const body = response.body === undefined ? '' : isText ? (response.body as string) : JSON.stringify(response.body);
+  stream.respond(response.status, block, body);
+}

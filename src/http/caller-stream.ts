@@ -1,0 +1,301 @@
+import { strict as assert } from 'node:assert';
+import type { CallerEvents, CallerStream, RequestHead } from '../proxy/caller-io.ts';
+import { statusLine } from './status.ts';
+import type { HttpResponse } from './uws.ts';
+
+/**
+ * The legacy addon can drop bytes when one corked write is larger than what is left of its 16 KiB cork buffer while the
+ * socket is full, so a chunked write goes out in pieces of at most this much, each in a cork of its own.
+ */
+const MAX_CORKED_WRITE = 15_900;
+
+/** What the server is told about every response. */
+export interface StreamOwner {
+  /** Draining: responses should say `Connection: close`. */
+  readonly draining: boolean;
+  /** The exchange is over for the server: answered to the last byte, cut, or left by the caller. */
+  onFinished(stream: UwsCallerStream): void;
+}
+
+/**
+ * One response on uWebSockets.js.
+ *
+ *   open ──begin──► head pending ──first bytes──► streaming ──end──► finished
+ *     └──respond──────────────────────────────────────────────────────►┘
+ *   any ──caller leaves──► finished (aborted)      any ──abort()──► finished (cut)
+ *
+ * The addon can send a head only together with the first body bytes or the end, so a stream's head leaves with its first
+ * event. A body of known length goes out with tryEnd, any other with write: never both (see DESIGN.md). Bytes the socket did not
+ * take are copied and kept; there is at most one upstream read of them, because write() said false.
+ */
+export class UwsCallerStream implements CallerStream {
+  readonly #response: HttpResponse;
+  readonly #owner: StreamOwner;
+  readonly #head: RequestHead;
+  /** A chunked request's connection is not used again: lenient parsing must not decide where the next request starts. */
+  readonly #closeAfter: boolean;
+  #events: CallerEvents | null = null;
+  #early: Uint8Array[] = [];
+  #earlyLast = false;
+  #bodyPaused = false;
+  #bodyDone: boolean;
+  #finished = false;
+  #headPending = false;
+  #status = 0;
+  #headerBlock = '';
+  #contentLength = -1;
+  #hasBody = true;
+  /** Body bytes the socket has not taken yet. */
+  #unsent: Uint8Array | null = null;
+  #stalled = false;
+  #ending = false;
+  #watching = false;
+  aborted = false;
+  readonly address: string;
+  /** When the reader last stopped taking bytes (server clock ticks); 0 while it takes them. */
+  stalledTicks = 0;
+
+  constructor(response: HttpResponse, head: RequestHead, owner: StreamOwner, address: string) {
+    this.#response = response;
+    this.#head = head;
+    this.#owner = owner;
+    this.#bodyDone = head.bodyLength === 0;
+    this.#closeAfter = head.bodyLength < 0 || head.fault !== null;
+    this.address = address;
+    response.onAborted(() => this.#onAborted());
+    if (head.bodyLength !== 0) response.onData((chunk, last) => this.#onData(new Uint8Array(chunk), last));
+  }
+
+  attach(events: CallerEvents): void {
+    this.#events = events;
+    if (this.aborted) {
+      events.onCallerGone();
+      return;
+    }
+    const early = this.#early;
+    this.#early = [];
+    early.forEach((chunk, i) => {
+      events.onCallerBody(chunk, this.#earlyLast && i === early.length - 1);
+    });
+    if (this.#bodyPaused && !this.#finished) this.resumeBody();
+  }
+
+  pauseBody(): void {
+    // While the response is stalled, pausing would also stop the event that ends the stall. What arrives meanwhile is
+    // bounded by the bound on request bodies.
+    if (this.#finished || this.#bodyPaused || this.#stalled) return;
+    this.#bodyPaused = true;
+    this.#response.pause();
+  }
+
+  resumeBody(): void {
+    if (this.#finished || !this.#bodyPaused) return;
+    this.#bodyPaused = false;
+    this.#response.resume();
+  }
+
+  respond(status: number, headerBlock: string, body: string | Uint8Array): void {
+    if (this.#finished) return;
+    assert(!this.#headPending && this.#status === 0, 'respond() after begin()');
+    this.resumeBody();
+    // Body that still arrives after the answer is not worth reading: the connection ends with the response.
+    const close = this.#mustClose() || !this.#bodyDone;
+    this.#response.cork(() => {
+      this.#writeHead(status, headerBlock);
+      if (this.#head.method === 'HEAD') this.#response.endWithoutBody(Buffer.byteLength(body), close);
+      else this.#response.end(body, close);
+    });
+    this.#finish();
+  }
+
+  begin(status: number, headerBlock: string, contentLength: number, hasBody: boolean): void {
+    if (this.#finished) return;
+    assert(!this.#headPending && this.#status === 0, 'begin() twice');
+    // pause() stops writes too.
+    this.resumeBody();
+    this.#status = status;
+    this.#headerBlock = headerBlock;
+    this.#hasBody = hasBody;
+    this.#contentLength = contentLength;
+    this.#headPending = true;
+  }
+
+  write(chunk: Uint8Array): boolean {
+    if (this.#finished) return true;
+    assert(this.#status !== 0 && this.#hasBody && !this.#ending && this.#unsent === null, 'write() out of order');
+    if (this.#contentLength < 0) return this.#writeChunked(chunk);
+    if (this.#headPending && chunk.length === this.#contentLength) return this.#writeWhole(chunk);
+    return this.#writeKnown(chunk);
+  }
+
+  end(): void {
+    if (this.#finished) return;
+    assert(this.#status !== 0 && !this.#ending, 'end() out of order');
+    this.#ending = true;
+    if (this.#unsent === null) this.#endNow();
+  }
+
+  abort(): void {
+    if (this.#finished) return;
+    this.#finished = true;
+    this.#response.close();
+    this.#owner.onFinished(this);
+  }
+
+  /** Gives up on a reader that takes nothing: as if it had gone away. */
+  cutStalled(): void {
+    if (!this.#finished) this.#response.close();
+  }
+
+  /** Keeps a reader that takes nothing from being cut by the addon after 10 s; the server decides how long is too long. */
+  keepAlive(): void {
+    if (!this.#finished && !this.#bodyPaused) this.#response.resume();
+  }
+
+  #mustClose(): boolean {
+    return this.#closeAfter || this.#owner.draining;
+  }
+
+  /** All headers in one call: each call into the addon costs about 0.2 µs, and a response has a dozen. */
+  #writeHead(status: number, block: string): void {
+    this.#response.writeStatus(statusLine(status));
+    if (block === '') return;
+    const colon = block.indexOf(':');
+    const rest = block.slice(colon + 2, -2);
+    this.#response.writeHeader(block.slice(0, colon), isAscii(rest) ? rest : Buffer.from(rest, 'latin1'));
+  }
+
+  /** Inside a cork, before the first body bytes. The addon cannot close after a streamed response, so the head asks for it. */
+  #writePendingHead(): void {
+    if (!this.#headPending) return;
+    this.#headPending = false;
+    this.#writeHead(this.#status, this.#mustClose() ? `${this.#headerBlock}connection: close\r\n` : this.#headerBlock);
+  }
+
+  #writeWhole(chunk: Uint8Array): true {
+    this.#headPending = false;
+    this.#response.cork(() => {
+      this.#writeHead(this.#status, this.#headerBlock);
+      this.#response.end(chunk, this.#mustClose());
+    });
+    this.#finish();
+    return true;
+  }
+
+  #writeKnown(chunk: Uint8Array): boolean {
+    let ok = false;
+    let done = false;
+    let before = 0;
+    this.#response.cork(() => {
+      this.#writePendingHead();
+      before = this.#response.getWriteOffset();
+      [ok, done] = this.#response.tryEnd(chunk, this.#contentLength);
+    });
+    if (done) {
+      this.#finish();
+      return true;
+    }
+    return ok || this.#stall(chunk, this.#response.getWriteOffset() - before);
+  }
+
+  #writeChunked(chunk: Uint8Array): boolean {
+    for (let from = 0; from < chunk.length; from += MAX_CORKED_WRITE) {
+      const piece = chunk.length <= MAX_CORKED_WRITE ? chunk : chunk.subarray(from, from + MAX_CORKED_WRITE);
+      let ok = false;
+      this.#response.cork(() => {
+        this.#writePendingHead();
+        ok = this.#response.write(piece);
+      });
+      // The piece was taken; the rest waits for onWritable.
+      if (!ok) return this.#stall(chunk, from + piece.length);
+    }
+    return true;
+  }
+
+  /** The socket is full: keeps a copy of what it did not take, because the chunk is the upstream's read buffer. */
+  #stall(chunk: Uint8Array, taken: number): false {
+    this.#unsent = taken < chunk.length ? chunk.slice(taken) : null;
+    this.#stalled = true;
+    this.resumeBody();
+    if (!this.#watching) {
+      this.#watching = true;
+      this.#response.onWritable(() => this.#onWritable());
+    }
+    return false;
+  }
+
+  /** @returns for the addon: false when a tryEnd failed again */
+  #onWritable(): boolean {
+    if (this.#finished) return true;
+    this.stalledTicks = 0;
+    if (!this.#stalled) return true;
+    this.#stalled = false;
+    const unsent = this.#unsent;
+    this.#unsent = null;
+    if (unsent === null) {
+      // With onWritable set the addon leaves draining to us: an empty cork writes out what it still holds.
+      this.#response.cork(noop);
+    } else {
+      const known = this.#contentLength >= 0;
+      const ok = known ? this.#writeKnown(unsent) : this.#writeChunked(unsent);
+      if (!ok) return !known;
+      if (this.#finished) return true;
+    }
+    if (this.#ending) this.#endNow();
+    else this.#events?.onCallerWritable();
+    return true;
+  }
+
+  get stalled(): boolean {
+    return this.#stalled && !this.#finished;
+  }
+
+  #endNow(): void {
+    const response = this.#response;
+    response.cork(() => {
+      if (!this.#headPending) {
+        // Streamed so far. Asking the addon to close here would write a header into the body.
+        response.end();
+        return;
+      }
+      this.#headPending = false;
+      this.#writeHead(this.#status, this.#headerBlock);
+      if (this.#hasBody) response.end(undefined, this.#mustClose());
+      else response.endWithoutBody(this.#contentLength >= 0 ? this.#contentLength : undefined, this.#mustClose());
+    });
+    this.#finish();
+  }
+
+  #finish(): void {
+    this.#finished = true;
+    this.#owner.onFinished(this);
+  }
+
+  #onData(chunk: Uint8Array, last: boolean): void {
+    if (last) this.#bodyDone = true;
+    if (this.#finished) return;
+    if (this.#events !== null) {
+      this.#events.onCallerBody(chunk, last);
+      return;
+    }
+    // Before attach(): the addon hands over what came with the head whether we are ready or not. At most one read.
+    this.#early.push(chunk.slice());
+    this.#earlyLast = last;
+    if (!last) this.pauseBody();
+  }
+
+  #onAborted(): void {
+    if (this.#finished) return;
+    this.aborted = true;
+    this.#finished = true;
+    this.#events?.onCallerGone();
+    this.#owner.onFinished(this);
+  }
+}
+
+const noop = (): void => {};
+
+function isAscii(text: string): boolean {
+  for (let i = 0; i < text.length; i++) if (text.charCodeAt(i) > 0x7f) return false;
+  return true;
+}

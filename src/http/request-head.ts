@@ -1,0 +1,84 @@
+import type { HeadFault, RequestHead } from '../proxy/caller-io.ts';
+import type { HttpRequest } from './uws.ts';
+
+const METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE']);
+const LENGTH = /^\d{1,15}$/;
+/** Visible ASCII but '#': what a request target may consist of (RFC 9112 §3.2.1, RFC 3986). */
+const TARGET = /^[\x21\x22\x24-\x7e]*$/;
+/** Control characters but tab, and what the addon puts where bytes are not UTF-8. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: that is what must not be in a field value (RFC 9110 §5.5)
+const BAD_VALUE = /[\x00-\x08\x0a-\x1f\x7f\ufffd]/;
+const NAME = /^[!#$%&'*+\-.^_`|~0-9a-z]+$/;
+
+const framing = (message: string): HeadFault => ({ code: 'unsupported_framing', message });
+const invalid = (message: string): HeadFault => ({ code: 'invalid_request', message });
+
+/**
+ * Copies a request head: `HttpRequest` is valid only until the handler returns. uWebSockets.js parses leniently, so every
+ * header is looked at here, once, and what two parsers could read differently is a fault: two lengths, a length beside
+ * a transfer coding, a coding other than chunked (RFC 9112 §6.1, §6.3).
+ */
+export function copyRequestHead(request: HttpRequest): RequestHead {
+  const headers: string[] = [];
+  let contentLength: string | undefined;
+  let transferEncoding: string | undefined;
+  let authorization: string | undefined;
+  let hosts = 0;
+  let fault: HeadFault | null = null;
+  request.forEach((name, value) => {
+    headers.push(name, value);
+    // Lengths first: a comparison of numbers rules out nearly every name.
+    switch (name.length) {
+      case 4:
+        if (name === 'host') hosts++;
+        break;
+      case 13:
+        if (name === 'authorization') {
+          if (authorization !== undefined) fault ??= invalid('authorization: sent more than once.');
+          authorization = value;
+        }
+        break;
+      case 14:
+        if (name === 'content-length') {
+          if (contentLength !== undefined) fault ??= framing('content-length: sent more than once.');
+          contentLength = value;
+        }
+        break;
+      case 17:
+        if (name === 'transfer-encoding') {
+          if (transferEncoding !== undefined) fault ??= framing('transfer-encoding: sent more than once.');
+          transferEncoding = value;
+        }
+        break;
+    }
+    if (!NAME.test(name) || BAD_VALUE.test(value)) fault ??= invalid('a header has characters that are not allowed.');
+  });
+  const method = request.getCaseSensitiveMethod();
+  const path = request.getUrl();
+  const query = request.getQuery() as string | undefined;
+  if (hosts !== 1) fault ??= invalid('host: exactly one is required.');
+  if (!TARGET.test(path) || (query !== undefined && !TARGET.test(query))) {
+    fault ??= invalid('the request target has characters that must be percent-encoded.');
+  }
+  fault ??= framingFault(contentLength, transferEncoding);
+  if (fault === null && !METHODS.has(method)) {
+    fault = { code: 'method_not_allowed', message: `${method.slice(0, 20)} is not supported.` };
+  }
+  const bodyLength = transferEncoding !== undefined ? -1 : contentLength === undefined ? 0 : Number(contentLength);
+  return { method, path, query, headers, authorization, bodyLength, fault };
+}
+
+function framingFault(length: string | undefined, coding: string | undefined): HeadFault | null {
+  if (length !== undefined && coding !== undefined) {
+    return framing('content-length and transfer-encoding exclude each other.');
+  }
+  if (length !== undefined && !LENGTH.test(length)) return framing('content-length: digits only.');
+  if (coding !== undefined && coding.toLowerCase() !== 'chunked') return framing('transfer-encoding: only chunked.');
+  return null;
+}
+
+/** The value of a header by lower-case name, or undefined. */
+export function headerOf(headers: readonly string[], name: string): string | undefined {
+  for (let i = 0; i < headers.length; i += 2) if (headers[i] === name) return headers[i + 1];
+  return undefined;
+}

@@ -1,0 +1,121 @@
+import type { Log } from '../observability/log.ts';
+import type { CallerStream, RequestHead } from '../proxy/caller-io.ts';
+import { addressOf } from './address.ts';
+import { type StreamOwner, UwsCallerStream } from './caller-stream.ts';
+import { copyRequestHead } from './request-head.ts';
+import type { HttpResponse, LoadedUws, TemplatedApp, us_listen_socket } from './uws.ts';
+
+/** Resolution of stall detection; the addon would cut a stalled reader after 10 s. */
+const TICK_MS = 4_000;
+
+export type ServerOptions = {
+  readonly uws: LoadedUws;
+  readonly host: string;
+  readonly port: number;
+  /** Proxies in front whose `X-Forwarded-For` is believed; 0: none. */
+  readonly trustedProxyHops: number;
+  /** A reader that takes nothing for this long is cut. */
+  readonly stalledReaderSeconds: number;
+  /** Whether several processes share the port. */
+  readonly sharePort: boolean;
+  readonly isCall: (head: RequestHead) => boolean;
+  readonly onCall: (head: RequestHead, stream: CallerStream) => void;
+  readonly onRequest: (head: RequestHead, stream: CallerStream) => void;
+  readonly log: Log;
+};
+
+/** The public HTTP edge. */
+export class HttpServer implements StreamOwner {
+  readonly #options: ServerOptions;
+  readonly #app: TemplatedApp;
+  readonly #open = new Set<UwsCallerStream>();
+  #listenSocket: us_listen_socket | null = null;
+  #ticker: NodeJS.Timeout | null = null;
+  #whenIdle: (() => void)[] = [];
+  draining = false;
+  port = 0;
+
+  constructor(options: ServerOptions) {
+    this.#options = options;
+    this.#app = options.uws.uws.App();
+    // The last route must match everything: the addon closes a socket whose request no route takes.
+    this.#app.any('/*', (response, request) => {
+      this.#onRequest(response, copyRequestHead(request));
+    });
+  }
+
+  /** @returns the port listened on (useful when 0 was asked for). Rejects when it is taken. */
+  listen(): Promise<number> {
+    const { host, port, sharePort, uws } = this.#options;
+    return new Promise((resolve, reject) => {
+      // Sharing is the addon's default: two gateways started by mistake would split the calls between them.
+      const app = this.#app as unknown as ListenWithOptions;
+      app.listen(host, port, sharePort ? 0 : 1, (socket) => {
+        if (socket === false) {
+          reject(new Error(`cannot listen on ${host}:${port}: the port is taken`));
+          return;
+        }
+        this.#listenSocket = socket;
+        this.port = uws.uws.us_socket_local_port(socket);
+        this.#ticker = setInterval(() => this.#tick(), TICK_MS);
+        this.#ticker.unref();
+        resolve(this.port);
+      });
+    });
+  }
+
+  /** Responses under way. */
+  get open(): number {
+    return this.#open.size;
+  }
+
+  /** Stops accepting, waits for what is under way up to the deadline, then closes everything. @returns calls cut */
+  async drain(deadlineMs: number): Promise<number> {
+    this.draining = true;
+    if (this.#listenSocket !== null) this.#options.uws.uws.us_listen_socket_close(this.#listenSocket);
+    this.#listenSocket = null;
+    if (this.#open.size > 0) {
+      await new Promise<void>((resolve) => {
+        const timer = setTimeout(resolve, deadlineMs);
+        this.#whenIdle.push(() => {
+          clearTimeout(timer);
+          resolve();
+        });
+      });
+    }
+    return this.#open.size;
+  }
+
+  /** Closes all connections at once. */
+  close(): void {
+    if (this.#ticker !== null) clearInterval(this.#ticker);
+    this.#app.close();
+  }
+
+  onFinished(stream: UwsCallerStream): void {
+    this.#open.delete(stream);
+    if (this.#open.size > 0 || !this.draining) return;
+    for (const resolve of this.#whenIdle.splice(0)) resolve();
+  }
+
+  #onRequest(response: HttpResponse, head: RequestHead): void {
+    const { trustedProxyHops, isCall, onCall, onRequest } = this.#options;
+    const stream = new UwsCallerStream(response, head, this, addressOf(response, head.headers, trustedProxyHops));
+    this.#open.add(stream);
+    if (isCall(head)) onCall(head, stream);
+    else onRequest(head, stream);
+  }
+
+  #tick(): void {
+    const maxTicks = Math.ceil((this.#options.stalledReaderSeconds * 1000) / TICK_MS);
+    for (const stream of this.#open) {
+      if (!stream.stalled) continue;
+      if (++stream.stalledTicks > maxTicks) stream.cutStalled();
+      else stream.keepAlive();
+    }
+  }
+}
+
+type ListenWithOptions = {
+  listen(host: string, port: number, options: number, callback: (socket: us_listen_socket | false) => void): void;
+};

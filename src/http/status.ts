@@ -1,0 +1,13 @@
+import { STATUS_CODES } from 'node:http';
+
+const lines = new Map<number, string>();
+
+/** `200` → `200 OK`; an unknown code gets no reason phrase, which RFC 9112 §4 allows. */
+export function statusLine(status: number): string {
+  let line = lines.get(status);
+  if (line === undefined) {
+    line = `${status} ${STATUS_CODES[status] ?? ''}`;
+    lines.set(status, line);
+  }
+  return line;
+}

@@ -1,0 +1,26 @@
+import { createRequire } from 'node:module';
+import type * as Uws from 'uws-current';
+
+export type { HttpRequest, HttpResponse, TemplatedApp, us_listen_socket } from 'uws-current';
+
+/** Bytes of request head the edge accepts. The addon reads this from the environment when it loads, and never again. */
+const MAX_REQUEST_HEAD_BYTES = 16_384;
+
+export type LoadedUws = { readonly uws: typeof Uws; readonly variant: 'current' | 'legacy'; readonly reason?: string };
+
+/**
+ * Loads uWebSockets.js: the current release where its binary loads (Node 22+, glibc ≥ 2.38), the older one elsewhere.
+ * Only what both have is used. This folder is the only importer.
+ *
+ * @param env  the process's environment, which the addon reads
+ */
+export function loadUws(env: Record<string, string | undefined>): LoadedUws {
+  env.UWS_HTTP_MAX_HEADERS_SIZE = String(MAX_REQUEST_HEAD_BYTES);
+  const require = createRequire(import.meta.url);
+  try {
+    return { uws: require('uws-current') as typeof Uws, variant: 'current' };
+  } catch (error) {
+    const reason = error instanceof Error ? (error.message.split('\n')[0] as string) : String(error);
+    return { uws: require('uws-legacy') as typeof Uws, variant: 'legacy', reason };
+  }
+}

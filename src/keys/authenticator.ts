@@ -1,0 +1,34 @@
+import type { Clock } from '../platform/clock.ts';
+import type { KeyRecord } from './caller.ts';
+import { parseBearer, verifySecret } from './credentials.ts';
+import type { KeyCache } from './key-cache.ts';
+
+/** Turns an `Authorization` header into the record of a valid key. */
+export class Authenticator {
+  readonly #cache: KeyCache;
+  readonly #clock: Clock;
+
+  constructor(cache: KeyCache, clock: Clock) {
+    this.#cache = cache;
+    this.#clock = clock;
+  }
+
+  /**
+   * The key behind a header, or null when there is none, it is malformed, unknown, revoked, or its secret is wrong: callers
+   * are never told which. A known key is answered at once; only an unknown one costs a promise (and rejects with
+   * `unavailable` while Postgres is away).
+   */
+  identify(authorization: string | undefined): KeyRecord | null | Promise<KeyRecord | null> {
+    if (authorization === undefined) return null;
+    const credentials = parseBearer(authorization);
+    if (credentials === null) return null;
+    const { keyId, secret } = credentials;
+    const record = this.#cache.get(keyId);
+    if (record !== undefined) return this.#verified(record, secret);
+    return this.#cache.load(keyId).then((loaded) => (loaded === null ? null : this.#verified(loaded, secret)));
+  }
+
+  #verified(record: KeyRecord, secret: string): KeyRecord | null {
+    return record.status === 'active' && verifySecret(record, secret, this.#clock()) ? record : null;
+  }
+}

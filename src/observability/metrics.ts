@@ -1,0 +1,63 @@
+import { Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client';
+
+/** A number the code keeps anyway, read when somebody scrapes: the hot path touches no metrics library. */
+export type Source = {
+  readonly name: string;
+  readonly help: string;
+  readonly type: 'counter' | 'gauge';
+  /** The value, or one value per label value. */
+  readonly read: () => number | Promise<number> | ReadonlyMap<string, number>;
+  /** The label's name where `read` answers a map. */
+  readonly label?: string;
+};
+
+/** Prometheus metrics: sources of plain numbers, and the process's own (event-loop delay, memory, GC). */
+export class Metrics {
+  readonly #registry = new Registry();
+
+  constructor() {
+    collectDefaultMetrics({ register: this.#registry });
+  }
+
+  add(sources: readonly Source[]): void {
+    for (const source of sources) this.#register(source);
+  }
+
+  get contentType(): string {
+    return this.#registry.contentType;
+  }
+
+  render(): Promise<string> {
+    return this.#registry.metrics();
+  }
+
+  #register({ name, help, type, read, label }: Source): void {
+    const configuration = { name, help, labelNames: label === undefined ? [] : [label], registers: [this.#registry] };
+    if (type === 'gauge') {
+      const gauge = new Gauge({
+        ...configuration,
+        async collect() {
+          await report(read, label, (labels, value) => gauge.set(labels, value));
+        },
+      });
+      return;
+    }
+    const counter = new Counter({
+      ...configuration,
+      async collect() {
+        counter.reset();
+        await report(read, label, (labels, value) => counter.inc(labels, value));
+      },
+    });
+  }
+}
+
+async function report(
+  read: Source['read'],
+  label: string | undefined,
+  set: (labels: Record<string, string>, value: number) => void,
+): Promise<void> {
+  const value = await read();
+  if (typeof value === 'number') set({}, value);
+  else for (const [labelValue, number] of value) set({ [label ?? 'label']: labelValue }, number);
+}

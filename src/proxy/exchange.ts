@@ -1,0 +1,370 @@
+import { strict as assert } from 'node:assert';
+import type { Admission } from '../admission/admission.ts';
+import type { RateState } from '../admission/codes.ts';
+import type { AdmitResult, Admitted } from '../admission/operations.ts';
+import type { Listing } from '../catalog/listing.ts';
+import { ApiError } from '../errors.ts';
+import type { KeyRecord } from '../keys/caller.ts';
+import { encodeSettlement, type RefundReason } from '../ledger/usage-event.ts';
+import type { Log } from '../observability/log.ts';
+import { uuidv7 } from '../platform/ids.ts';
+import { formatUsd, microsToUsd, parseUsd } from '../platform/money.ts';
+import type {
+  Endpoint,
+  ResponseHead,
+  UpstreamCall,
+  UpstreamClient,
+  UpstreamError,
+  UpstreamHandler,
+} from '../upstream/index.ts';
+import {
+  commonHeaderLines,
+  rateLimitedError,
+  renderError,
+  unauthorizedError,
+  unavailableError,
+  unknownRate,
+} from './answer.ts';
+import type { CallerEvents, CallerStream, RequestHead } from './caller-io.ts';
+import type { EndpointCache } from './endpoints.ts';
+import type { Gate } from './gate.ts';
+import { requestHeaderLines, responseHeaderLines } from './header-rules.ts';
+import type { Pseudonyms } from './pseudonyms.ts';
+import { parseTarget, type Target, upstreamPath } from './target.ts';
+import { refundOf, upstreamApiError } from './upstream-failure.ts';
+
+export type ExchangeOptions = {
+  readonly gate: Gate;
+  readonly catalog: { get(serviceId: string): Listing | undefined };
+  readonly endpoints: EndpointCache;
+  readonly admission: Admission;
+  readonly upstream: UpstreamClient;
+  readonly pseudonyms: Pseudonyms;
+  readonly maxRequestBodyBytes: number;
+  readonly idleBodyTimeoutMs: number;
+  /** True while the usage stream is longer than its bound: no new calls then. */
+  readonly backlogFull: () => boolean;
+  readonly counters: ExchangeCounters;
+  readonly log: Log;
+};
+
+/** Plain numbers on the hot path; rendered when somebody scrapes. */
+export type ExchangeCounters = {
+  admitted: number;
+  open: number;
+  completed: number;
+  refunded: Map<RefundReason, number>;
+  refused: Map<string, number>;
+};
+
+/** Paths are recorded without their query (queries carry secrets) and no longer than this. */
+const MAX_RECORDED_PATH = 512;
+
+/**
+ * One call's life.
+ *
+ *   identify ──► admit ──► forward ──► respond ──► settled
+ *      │           │          │           │
+ *      └───────────┴──► refused          caller left, service failed ──► settled (refunded or charged)
+ *
+ * From `admitted` on there is exactly one `#settle`, whatever happens: asserted there. Before it nothing was charged.
+ * Every callback finds out in which state it is from `#admitted`, `#upstream` and `#isSettled`; none throws.
+ */
+export class Exchange implements UpstreamHandler, CallerEvents {
+  readonly #options: ExchangeOptions;
+  readonly #head: RequestHead;
+  readonly #caller: CallerStream;
+  readonly #usageId = uuidv7();
+  readonly #startedAt = performance.now();
+  #key: KeyRecord | null = null;
+  #target: Target | null = null;
+  #listing: Listing | null = null;
+  #endpoint: Endpoint | null = null;
+  #admitted: Admitted | null = null;
+  #upstream: UpstreamCall | null = null;
+  /** The service's head, until its first body byte or its end: until then a failure can still be told properly. */
+  #pendingHead: ResponseHead | null = null;
+  #responseStatus = 0;
+  #requestBytes = 0;
+  #responseBytes = 0;
+  #isSettled = false;
+
+  constructor(options: ExchangeOptions, head: RequestHead, caller: CallerStream) {
+    this.#options = options;
+    this.#head = head;
+    this.#caller = caller;
+  }
+
+  start(): void {
+    const who = this.#options.gate.identify(this.#head.authorization);
+    if (!(who instanceof Promise)) this.#identified(who);
+    else
+      who.then(
+        (key) => this.#identified(key),
+        (error: unknown) => this.#failed(error),
+      );
+  }
+
+  #identified(key: KeyRecord | null): void {
+    this.#key = key;
+    try {
+      this.#check();
+    } catch (error) {
+      this.#refuse(error);
+      return;
+    }
+    this.#admit();
+  }
+
+  /** Everything that can be said about the call without Redis. Throws the `ApiError` the caller gets. */
+  #check(): void {
+    const head = this.#head;
+    if (head.fault !== null) throw new ApiError(head.fault.code, head.fault.message, faultExtras(head.fault.code));
+    if (this.#key === null) throw unauthorizedError();
+    if (this.#key.role === 'provider') throw new ApiError('forbidden', 'Calls need a key of role buyer.');
+    if (this.#key.accountStatus !== 'active') throw new ApiError('forbidden', 'This account is suspended.');
+    this.#target = parseTarget(head.path);
+    const listing = this.#options.catalog.get(this.#target.serviceId);
+    if (listing === undefined || listing.status !== 'active') throw new ApiError('service_not_found');
+    this.#listing = listing;
+    this.#endpoint = this.#options.endpoints.of(listing);
+    checkMaxAmount(head.headers, listing.priceMicros);
+    if (head.bodyLength > this.#options.maxRequestBodyBytes) throw this.#tooLarge();
+    if (this.#options.backlogFull()) throw unavailableError();
+  }
+
+  /** Answers without a call. The request still counts against the caller's rate limit. */
+  #refuse(error: unknown): void {
+    this.#options.gate.take(this.#key, this.#caller.address, ({ rate, refusal }) => {
+      if (refusal !== null) this.#answer(refusal, rate);
+      else if (error instanceof ApiError) this.#answer(error, rate);
+      else this.#failed(error, rate);
+    });
+  }
+
+  /** Something broke on our side before admission. */
+  #failed(error: unknown, rate: RateState = unknownRate(this.#options.gate.limitOf(this.#key))): void {
+    if (error instanceof ApiError) {
+      this.#answer(error, rate);
+      return;
+    }
+    this.#options.log.error({ err: error, request_id: this.#usageId }, 'call failed before admission');
+    this.#answer(new ApiError('internal'), rate);
+  }
+
+  #answer(error: ApiError, rate: RateState): void {
+    const { refused } = this.#options.counters;
+    refused.set(error.code, (refused.get(error.code) ?? 0) + 1);
+    const { block, body } = renderError(error, rate, this.#usageId);
+    this.#caller.respond(error.status, block, body);
+  }
+
+  #admit(): void {
+    const key = this.#key as KeyRecord;
+    const listing = this.#listing as Listing;
+    this.#options.admission.admit(
+      {
+        usageId: this.#usageId,
+        keyId: key.keyId,
+        accountId: key.accountId,
+        serviceId: listing.id,
+        providerId: listing.providerId,
+        priceMicros: listing.priceMicros,
+        freeCalls: listing.freeCalls,
+        method: this.#head.method,
+        path: (this.#target as Target).rest.slice(0, MAX_RECORDED_PATH),
+      },
+      (result) => this.#onAdmission(result),
+    );
+  }
+
+  #onAdmission(result: AdmitResult): void {
+    switch (result.outcome) {
+      case 'admitted':
+        this.#admitted = result;
+        this.#options.counters.admitted++;
+        this.#options.counters.open++;
+        if (this.#caller.aborted) this.#settle('caller_gone', 499);
+        else this.#forward();
+        return;
+      case 'rate_limited':
+        this.#answer(rateLimitedError(result.rate), result.rate);
+        return;
+      case 'revoked':
+        this.#answer(unauthorizedError(), result.rate);
+        return;
+      case 'insufficient_balance':
+        this.#answer(insufficientBalance((this.#listing as Listing).priceMicros, result.balanceMicros), result.rate);
+        return;
+      case 'unavailable':
+        this.#answer(unavailableError(), unknownRate((this.#key as KeyRecord).rateLimit));
+        return;
+    }
+  }
+
+  #forward(): void {
+    const { upstream, pseudonyms, idleBodyTimeoutMs } = this.#options;
+    const listing = this.#listing as Listing;
+    const endpoint = this.#endpoint as Endpoint;
+    const buyer = pseudonyms.of((this.#key as KeyRecord).accountId, listing.providerId);
+    this.#upstream = upstream.dispatch(
+      {
+        origin: endpoint.origin,
+        method: this.#head.method,
+        path: upstreamPath(endpoint.basePath, (this.#target as Target).rest, this.#head.query),
+        headerLines: requestHeaderLines(this.#head.headers, this.#usageId, buyer),
+        bodyLength: this.#head.bodyLength,
+        headTimeoutMs: listing.timeoutSeconds * 1000,
+        idleBodyTimeoutMs,
+      },
+      this,
+    );
+    this.#caller.attach(this);
+  }
+
+  // The caller's side.
+
+  onCallerBody(chunk: Uint8Array, last: boolean): void {
+    const upstream = this.#upstream as UpstreamCall;
+    if (this.#isSettled) return;
+    this.#requestBytes += chunk.length;
+    if (this.#requestBytes > this.#options.maxRequestBodyBytes) {
+      upstream.destroy();
+      this.#fail(this.#tooLarge(), 'payload_too_large');
+      return;
+    }
+    if (chunk.length > 0 && !upstream.write(chunk)) this.#caller.pauseBody();
+    if (last) upstream.end();
+  }
+
+  /** The failure table: before the request was forwarded whole, refunded; later the service did the work. */
+  onCallerGone(): void {
+    if (this.#isSettled) return;
+    const upstream = this.#upstream as UpstreamCall;
+    const answered = this.#responseStatus !== 0;
+    const served = answered || upstream.requestSent;
+    upstream.destroy();
+    this.#settle(served ? this.#refundOfStatus() : 'caller_gone', answered ? this.#responseStatus : 499);
+  }
+
+  onCallerWritable(): void {
+    this.#upstream?.resume();
+  }
+
+  // The service's side.
+
+  onHead(head: ResponseHead): void {
+    this.#pendingHead = head;
+    this.#responseStatus = head.status;
+  }
+
+  onData(chunk: Buffer): void {
+    if (this.#pendingHead !== null) this.#begin(this.#pendingHead);
+    this.#responseBytes += chunk.length;
+    if (!this.#caller.write(chunk)) (this.#upstream as UpstreamCall).pause();
+  }
+
+  onEnd(): void {
+    if (this.#pendingHead !== null) this.#begin(this.#pendingHead);
+    this.#caller.end();
+    this.#settle(this.#refundOfStatus(), this.#responseStatus);
+  }
+
+  onError(error: UpstreamError): void {
+    this.#options.log.info(
+      { err: error, code: error.code, request_id: this.#usageId, service_id: this.#listing?.id },
+      'service failed',
+    );
+    this.#fail(
+      upstreamApiError(error),
+      this.#pendingHead === null && this.#responseStatus !== 0 ? 'upstream_cut' : refundOf(error),
+    );
+  }
+
+  /** Room for more of the request body. */
+  onWritable(): void {
+    this.#caller.resumeBody();
+  }
+
+  #begin(head: ResponseHead): void {
+    this.#pendingHead = null;
+    const block = this.#callHeaderLines(head.status >= 500) + responseHeaderLines(head.headers);
+    this.#caller.begin(head.status, block, head.contentLength, head.hasBody);
+  }
+
+  /** Ends a call that went wrong: an error when nothing was sent yet, a visible cut otherwise. Refunded either way. */
+  #fail(error: ApiError, reason: RefundReason): void {
+    const begun = this.#responseStatus !== 0 && this.#pendingHead === null;
+    this.#settle(reason, begun ? this.#responseStatus : error.status);
+    if (begun) {
+      this.#caller.abort();
+      return;
+    }
+    const { body } = renderError(error, (this.#admitted as Admitted).rate, this.#usageId);
+    let block = `${this.#callHeaderLines(true)}Content-Type: application/json; charset=utf-8\r\n`;
+    for (const [name, value] of Object.entries(error.headers)) block += `${name}: ${value}\r\n`;
+    this.#caller.respond(error.status, block, body);
+  }
+
+  #callHeaderLines(refunded: boolean): string {
+    const admitted = this.#admitted as Admitted;
+    const amount = refunded ? 0 : admitted.amountMicros;
+    const balance = refunded ? admitted.balanceMicros + admitted.amountMicros : admitted.balanceMicros;
+    return (
+      `${commonHeaderLines(admitted.rate, this.#usageId)}X-ACF-Amount: ${formatUsd(amount)}\r\n` +
+      `X-ACF-Free-Tier: ${admitted.freeTier && !refunded}\r\nX-ACF-Usage-Id: ${this.#usageId}\r\n` +
+      `X-ACF-Balance: ${formatUsd(balance)}\r\n`
+    );
+  }
+
+  #refundOfStatus(): RefundReason | null {
+    return this.#responseStatus >= 500 ? 'upstream_5xx' : null;
+  }
+
+  #settle(refund: RefundReason | null, status: number): void {
+    assert(this.#admitted !== null && !this.#isSettled, 'an admitted call is settled exactly once');
+    this.#isSettled = true;
+    const { admission, counters } = this.#options;
+    counters.open--;
+    if (refund === null) counters.completed++;
+    else counters.refunded.set(refund, (counters.refunded.get(refund) ?? 0) + 1);
+    const settlement = encodeSettlement({
+      outcome: refund === null ? 'completed' : `refunded:${refund}`,
+      status,
+      latencyUs: Math.round((performance.now() - this.#startedAt) * 1000),
+      requestBytes: this.#requestBytes,
+      responseBytes: this.#responseBytes,
+    });
+    admission.settle(this.#usageId, (this.#key as KeyRecord).accountId, refund !== null, settlement);
+  }
+
+  #tooLarge(): ApiError {
+    return new ApiError(
+      'payload_too_large',
+      `The request body may have at most ${this.#options.maxRequestBodyBytes} bytes.`,
+    );
+  }
+}
+
+function faultExtras(code: string): { headers?: Record<string, string> } {
+  return code === 'method_not_allowed' ? { headers: { Allow: 'GET, HEAD, POST, PUT, PATCH, DELETE' } } : {};
+}
+
+/** `X-ACF-Max-Amount: <usd>`: the caller's own bound on the price. */
+function checkMaxAmount(headers: readonly string[], priceMicros: number): void {
+  for (let i = 0; i < headers.length; i += 2) {
+    if (headers[i] !== 'x-acf-max-amount') continue;
+    const bound = parseUsd(headers[i + 1] as string);
+    if (bound === null) throw new ApiError('invalid_request', 'X-ACF-Max-Amount: USD with at most 6 decimals.');
+    if (priceMicros > bound) {
+      const price = microsToUsd(priceMicros);
+      throw new ApiError('price_exceeds_maximum', undefined, { fields: { price } });
+    }
+  }
+}
+
+function insufficientBalance(priceMicros: number, balanceMicros: number): ApiError {
+  return new ApiError('insufficient_balance', undefined, {
+    fields: { required: microsToUsd(priceMicros), balance: microsToUsd(balanceMicros) },
+  });
+}

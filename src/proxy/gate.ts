@@ -1,0 +1,56 @@
+import type { Admission } from '../admission/admission.ts';
+import type { RateState } from '../admission/codes.ts';
+import type { TakeResult } from '../admission/operations.ts';
+import type { ApiError } from '../errors.ts';
+import type { Authenticator } from '../keys/authenticator.ts';
+import type { KeyRecord } from '../keys/caller.ts';
+import { rateLimitedError, unauthorizedError, unavailableError, unknownRate } from './answer.ts';
+
+export type GateOptions = {
+  readonly authenticator: Authenticator;
+  readonly admission: Admission;
+  /** Requests per minute of an address without a key. */
+  readonly anonymousRateLimit: number;
+};
+
+/** How a request fared at its rate limit: `refusal` is null when it may pass. */
+export type Passage = { readonly rate: RateState; readonly refusal: ApiError | null };
+
+/** Who asks, and may they ask now: what every request goes through, called service or not. */
+export class Gate {
+  readonly #options: GateOptions;
+
+  constructor(options: GateOptions) {
+    this.#options = options;
+  }
+
+  identify(authorization: string | undefined): KeyRecord | null | Promise<KeyRecord | null> {
+    return this.#options.authenticator.identify(authorization);
+  }
+
+  /** Takes one token: of the key's bucket, or of the address's for a caller without a valid key. */
+  take(key: KeyRecord | null, address: string, done: (passage: Passage) => void): void {
+    const { admission } = this.#options;
+    const limit = this.limitOf(key);
+    const decide = (result: TakeResult): void => done(passageOf(result, limit));
+    if (key === null) admission.takeForAddress(address, limit, decide);
+    else admission.takeForKey(key.keyId, key.accountId, decide);
+  }
+
+  limitOf(key: KeyRecord | null): number {
+    return key === null ? this.#options.anonymousRateLimit : key.rateLimit;
+  }
+}
+
+function passageOf(result: TakeResult, limit: number): Passage {
+  switch (result.outcome) {
+    case 'taken':
+      return { rate: result.rate, refusal: null };
+    case 'rate_limited':
+      return { rate: result.rate, refusal: rateLimitedError(result.rate) };
+    case 'revoked':
+      return { rate: result.rate, refusal: unauthorizedError() };
+    case 'unavailable':
+      return { rate: unknownRate(limit), refusal: unavailableError() };
+  }
+}

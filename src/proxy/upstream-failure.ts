@@ -1,0 +1,29 @@
+import { ApiError } from '../errors.ts';
+import type { RefundReason } from '../ledger/usage-event.ts';
+import type { UpstreamError } from '../upstream/index.ts';
+
+/** Why a call whose service failed is refunded, as its record says. */
+export function refundOf(error: UpstreamError): RefundReason {
+  switch (error.code) {
+    case 'busy':
+      return 'upstream_busy';
+    case 'head_timeout':
+    case 'connect_timeout':
+    case 'body_timeout':
+      return 'upstream_timeout';
+    default:
+      return 'upstream_error';
+  }
+}
+
+/** What the caller is told. Addresses and certificates of the service are the provider's business and stay in the log. */
+export function upstreamApiError(error: UpstreamError): ApiError {
+  switch (refundOf(error)) {
+    case 'upstream_busy':
+      return new ApiError('upstream_busy', undefined, { headers: { 'Retry-After': '1' } });
+    case 'upstream_timeout':
+      return new ApiError('upstream_timeout');
+    default:
+      return new ApiError('upstream_error');
+  }
+}

@@ -1,0 +1,64 @@
+import type { Admission } from '../admission/admission.ts';
+import type { Backlog } from '../admission/backlog.ts';
+import type { HttpServer } from '../http/server.ts';
+import type { Source } from '../observability/metrics.ts';
+import type { ExchangeCounters } from '../proxy/exchange.ts';
+import type { UpstreamClient } from '../upstream/index.ts';
+
+/** What a gateway reports; every value is a number the code keeps anyway. */
+export function gatewayMetrics(parts: {
+  readonly counters: ExchangeCounters;
+  readonly server: HttpServer;
+  readonly upstream: UpstreamClient;
+  readonly admission: Admission;
+  readonly backlog: Backlog;
+}): Source[] {
+  const { counters, server, upstream, admission, backlog } = parts;
+  return [
+    { name: 'tollgate_calls_admitted_total', help: 'Calls admitted', type: 'counter', read: () => counters.admitted },
+    {
+      name: 'tollgate_calls_completed_total',
+      help: 'Calls settled as completed',
+      type: 'counter',
+      read: () => counters.completed,
+    },
+    {
+      name: 'tollgate_calls_refunded_total',
+      help: 'Calls settled with a refund',
+      type: 'counter',
+      label: 'reason',
+      read: () => counters.refunded,
+    },
+    {
+      name: 'tollgate_calls_refused_total',
+      help: 'Calls answered with an error of the gateway',
+      type: 'counter',
+      label: 'error',
+      read: () => counters.refused,
+    },
+    { name: 'tollgate_calls_open', help: 'Calls admitted and not settled', type: 'gauge', read: () => counters.open },
+    {
+      name: 'tollgate_settlements_unconfirmed',
+      help: 'Settlements that Redis has not confirmed',
+      type: 'gauge',
+      read: () => admission.unsettled,
+    },
+    { name: 'tollgate_responses_open', help: 'Responses under way', type: 'gauge', read: () => server.open },
+    {
+      name: 'tollgate_usage_backlog_events',
+      help: 'Usage events waiting for Postgres',
+      type: 'gauge',
+      read: () => backlog.events,
+    },
+    {
+      name: 'tollgate_upstream_connections',
+      help: 'Connections to services, and calls waiting for one',
+      type: 'gauge',
+      label: 'state',
+      read: () => {
+        const { connecting, idle, active, waiting } = upstream.stats();
+        return new Map(Object.entries({ connecting, idle, active, waiting }));
+      },
+    },
+  ];
+}

@@ -1,0 +1,170 @@
+import { selectKeyActivity } from '../accounts/usage-sql.ts';
+import { Admission } from '../admission/admission.ts';
+import { Backlog } from '../admission/backlog.ts';
+import { Catalog } from '../catalog/catalog.ts';
+import type { Config } from '../config/config.ts';
+import { Api } from '../http/api.ts';
+import type { Route } from '../http/route.ts';
+import { HttpServer } from '../http/server.ts';
+import type { LoadedUws } from '../http/uws.ts';
+import { Authenticator } from '../keys/authenticator.ts';
+import { KeyCache } from '../keys/key-cache.ts';
+import { keepKeyCacheFresh } from '../keys/key-feed.ts';
+import { Keys } from '../keys/keys.ts';
+import { selectKeyRecords } from '../keys/keys-sql.ts';
+import { Hydrator } from '../ledger/hydrate.ts';
+import { CANCELLED } from '../ledger/usage-event.ts';
+import { CreditWallets, KeyStates, Wallets } from '../ledger/wallet-state.ts';
+import type { Log } from '../observability/log.ts';
+import type { Metrics } from '../observability/metrics.ts';
+import { systemClock } from '../platform/clock.ts';
+import { EndpointCache } from '../proxy/endpoints.ts';
+import { Exchange, type ExchangeCounters } from '../proxy/exchange.ts';
+import { Gate } from '../proxy/gate.ts';
+import { Pseudonyms } from '../proxy/pseudonyms.ts';
+import { PROXY_PREFIX } from '../proxy/target.ts';
+import { balanceRoutes } from '../routes/balance.ts';
+import { creditsRoutes } from '../routes/credits.ts';
+import { discoverRoutes } from '../routes/discover.ts';
+import { earningsRoutes } from '../routes/earnings.ts';
+import { healthRoutes } from '../routes/health.ts';
+import { keysRoutes } from '../routes/keys.ts';
+import { openApiRoutes } from '../routes/openapi.ts';
+import { servicesRoutes } from '../routes/services.ts';
+import { usageRoutes } from '../routes/usage.ts';
+import { UpstreamClient } from '../upstream/index.ts';
+import { gatewayMetrics } from './gateway-metrics.ts';
+import { newInstanceId, type Stores } from './stores.ts';
+
+/** Bounds nobody had a reason to change yet. */
+const UPSTREAM = {
+  maxWaitingPerOrigin: 1_024,
+  maxWaitMs: 1_000,
+  connectTimeoutMs: 5_000,
+  keepAliveMs: 30_000,
+  maxHeadBytes: 65_536,
+};
+const STALLED_READER_SECONDS = 60;
+const FLUSH_SETTLEMENTS_MS = 5_000;
+
+export type Gateway = {
+  readonly port: number;
+  /** Drains: no new calls, those under way finish, settlements are confirmed. @returns what was left undone */
+  stop(): Promise<{ callsCut: number; unsettled: number }>;
+};
+
+export type GatewayOptions = {
+  readonly config: Config;
+  readonly stores: Stores;
+  readonly uws: LoadedUws;
+  readonly metrics: Metrics;
+  readonly sharePort: boolean;
+  readonly log: Log;
+};
+
+/** Builds and starts the gateway: everything between the caller's socket, Redis and the services. */
+export async function startGateway(options: GatewayOptions): Promise<Gateway> {
+  const { config, stores, log } = options;
+  const { sql, redis, keys: redisKeys } = stores;
+  const instance = newInstanceId();
+
+  const hydrator = new Hydrator({ sql, redis, keys: redisKeys, log });
+  const admission = new Admission({
+    redis,
+    keys: redisKeys,
+    instance,
+    loader: hydrator,
+    cancelSettlement: CANCELLED,
+    log,
+  });
+  const backlog = new Backlog({ redis, keys: redisKeys, maxEvents: config.maxBacklogEvents });
+  const keyCache = new KeyCache({ fetchKeys: (ids) => selectKeyRecords(sql, ids) });
+  const catalog = new Catalog({ sql, log });
+  const upstream = new UpstreamClient({
+    ...UPSTREAM,
+    allowCidrs: config.upstreamAllowCidrs,
+    maxConnectionsPerOrigin: config.upstreamMaxConnections,
+  });
+  const stopKeyFeed = await keepKeyCacheFresh(sql, keyCache);
+  await catalog.start();
+
+  const keyStates = new KeyStates({ redis, keys: redisKeys });
+  const wallets = new Wallets({ redis, keys: redisKeys, hydrator });
+  const credits = new CreditWallets({ sql, redis, keys: redisKeys, log });
+  const keys = new Keys({ sql, state: keyStates, cache: keyCache });
+
+  const gate = new Gate({
+    authenticator: new Authenticator(keyCache, systemClock),
+    admission,
+    anonymousRateLimit: config.anonymousRateLimit,
+  });
+  const counters: ExchangeCounters = { admitted: 0, open: 0, completed: 0, refunded: new Map(), refused: new Map() };
+  const exchangeOptions = {
+    gate,
+    catalog,
+    endpoints: new EndpointCache(),
+    admission,
+    upstream,
+    pseudonyms: new Pseudonyms(await pseudonymSecret(stores)),
+    maxRequestBodyBytes: config.maxRequestBodyBytes,
+    idleBodyTimeoutMs: config.idleBodySeconds * 1000,
+    backlogFull: () => backlog.full,
+    counters,
+    log,
+  };
+
+  const routes: Route[] = [
+    ...keysRoutes({
+      keys,
+      readActivity: (keyId) => selectKeyActivity(sql, keyId),
+      adminBootstrapToken: config.adminBootstrapToken,
+    }),
+    ...discoverRoutes({ catalog }),
+    ...servicesRoutes({ catalog, sql }),
+    ...usageRoutes({ sql }),
+    ...balanceRoutes({ wallets }),
+    ...earningsRoutes({ sql }),
+    ...creditsRoutes({ sql, keys, applier: credits, log }),
+    ...healthRoutes({ isReady: () => !server.draining && redis.ready && catalog.ready() }),
+  ];
+  const api = new Api({ gate, routes: [...routes, ...openApiRoutes(routes)], log });
+  const server: HttpServer = new HttpServer({
+    uws: options.uws,
+    host: config.host,
+    port: config.port,
+    trustedProxyHops: config.trustedProxyHops,
+    stalledReaderSeconds: STALLED_READER_SECONDS,
+    sharePort: options.sharePort,
+    isCall: (head) => head.path.startsWith(PROXY_PREFIX),
+    onCall: (head, stream) => new Exchange(exchangeOptions, head, stream).start(),
+    onRequest: (head, stream) => void api.handle(head, stream),
+    log,
+  });
+
+  options.metrics.add(gatewayMetrics({ counters, server, upstream, admission, backlog }));
+  admission.start();
+  backlog.start();
+  const port = await server.listen();
+
+  return {
+    port,
+    stop: async () => {
+      const callsCut = await server.drain(config.drainSeconds * 1000);
+      // Calls that did not finish in time are cut here: each settles by the failure table.
+      server.close();
+      const unsettled = await admission.drain(FLUSH_SETTLEMENTS_MS);
+      backlog.stop();
+      await catalog.stop();
+      await stopKeyFeed();
+      await upstream.close();
+      return { callsCut, unsettled };
+    },
+  };
+}
+
+async function pseudonymSecret({ sql }: Stores): Promise<string> {
+  const rows = await sql<{ pseudonym_secret: string }[]>`SELECT pseudonym_secret FROM installation`;
+  const secret = rows[0]?.pseudonym_secret;
+  if (secret === undefined) throw new Error('the installation row is missing');
+  return secret;
+}
