@@ -1,3 +1,5 @@
+import { ApiError } from '../errors.ts';
+
 /** From the least to the most: whoever may act in one role may also in those before it. */
 export const ROLES = ['buyer', 'provider', 'admin'] as const;
 
@@ -27,3 +29,9 @@ export type KeyRecord = {
 
 /** Who sends a request: the holder of a valid key, or an address. */
 export type Caller = { readonly kind: 'key'; readonly key: KeyRecord } | { readonly kind: 'ip'; readonly ip: string };
+
+/** The key of a caller on a route that asks for one. Throws `unauthorized` for anybody else. */
+export function keyOf(caller: Caller): KeyRecord {
+  if (caller.kind !== 'key') throw new ApiError('unauthorized');
+  return caller.key;
+}

@@ -1,0 +1,94 @@
+import { ApiError } from '../errors.ts';
+import { type Sql, sqlState, type Tx } from '../platform/postgres.ts';
+import { PLATFORM_ACCOUNT_ID } from './platform-account.ts';
+
+/** Money that came in for an account. Stored once per reference, and never changed. */
+export type Credit = {
+  readonly accountId: string;
+  /** Number of the credit within its account, from 1 without gaps: the order in which Redis applies them. */
+  readonly seq: number;
+  readonly amountMicros: number;
+  /** The payer's own id of the payment; unique among all credits. */
+  readonly reference: string;
+  readonly createdAt: Date;
+};
+
+export type NewCredit = Pick<Credit, 'accountId' | 'amountMicros' | 'reference'>;
+
+/** Adds a stored credit to the live wallet, at most once and in order of `seq`, however often it is asked to. */
+export type CreditApplier = {
+  apply(credit: { accountId: string; seq: number; amountMicros: number }): Promise<void>;
+};
+
+const UNIQUE_VIOLATION = '23505';
+
+/**
+ * Stores a credit: its row, its journal entries (account's wallet up, platform's cash down) and the balances, in one
+ * transaction. The live wallet in Redis is the caller's next step.
+ *
+ * @returns the credit, and whether it is new; `created: false` is the credit that has the same reference, account and
+ *   amount already. Null when there is no such account.
+ * @throws ApiError `conflict` when the reference belongs to a credit of another account or amount
+ */
+export async function storeCredit(
+  sql: Sql,
+  credit: NewCredit,
+): Promise<{ readonly credit: Credit; readonly created: boolean } | null> {
+  try {
+    return await sql.begin((tx) => storeInTransaction(tx, credit));
+  } catch (error) {
+    if (sqlState(error) !== UNIQUE_VIOLATION) throw error;
+    // Another account was credited under this reference at the same moment. It is committed now, so the second try
+    // finds it and answers `conflict`.
+    return sql.begin((tx) => storeInTransaction(tx, credit));
+  }
+}
+
+async function storeInTransaction(tx: Tx, credit: NewCredit) {
+  // One credit of an account at a time: the numbers have no gaps, and the same reference sent twice at once is one
+  // credit and one answer. NO KEY UPDATE leaves inserts that only refer to the account alone.
+  const accounts = await tx<{ seq: number }[]>`
+    SELECT credit_seq + 1 AS seq FROM accounts WHERE id = ${credit.accountId} FOR NO KEY UPDATE`;
+  if (accounts[0] === undefined) return null;
+  const stored = await selectByReference(tx, credit.reference);
+  if (stored === null) return { credit: await insertCredit(tx, credit, accounts[0].seq), created: true };
+  if (stored.accountId !== credit.accountId || stored.amountMicros !== credit.amountMicros) {
+    throw new ApiError('conflict', 'reference: belongs to a credit of another account or amount.');
+  }
+  return { credit: stored, created: false };
+}
+
+async function selectByReference(tx: Tx, reference: string): Promise<Credit | null> {
+  const rows = await tx<Credit[]>`
+    SELECT account_id AS "accountId", seq, amount AS "amountMicros", reference, created_at AS "createdAt"
+    FROM credits WHERE reference = ${reference}`;
+  return rows[0] ?? null;
+}
+
+async function insertCredit(tx: Tx, credit: NewCredit, seq: number): Promise<Credit> {
+  const { accountId, amountMicros, reference } = credit;
+  const journal = await tx<{ id: number }[]>`
+    INSERT INTO journal (kind, reference) VALUES ('credit', ${reference}) RETURNING id`;
+  const journalId = journal[0]?.id as number;
+  // Before the balances: a reference that is taken must fail before it has locked what others wait for.
+  const rows = await tx<{ createdAt: Date }[]>`
+    INSERT INTO credits (account_id, seq, amount, reference, journal_id)
+    VALUES (${accountId}, ${seq}, ${amountMicros}, ${reference}, ${journalId})
+    RETURNING created_at AS "createdAt"`;
+  await tx`UPDATE accounts SET credit_seq = ${seq} WHERE id = ${accountId}`;
+  await post(tx, journalId, accountId, amountMicros);
+  return { accountId, seq, amountMicros, reference, createdAt: rows[0]?.createdAt as Date };
+}
+
+/** Writes both entries and moves both balances. Rows are locked in the order everybody uses, so no two wait in a ring. */
+async function post(tx: Tx, journalId: number, accountId: string, amountMicros: number): Promise<void> {
+  await tx`
+    WITH posted AS (
+      INSERT INTO entries (journal_id, account_id, ledger, amount)
+      VALUES (${journalId}, ${accountId}, 'wallet', ${amountMicros}),
+             (${journalId}, ${PLATFORM_ACCOUNT_ID}, 'cash', -${amountMicros}::bigint)
+      RETURNING account_id, ledger, amount)
+    INSERT INTO balances AS b (account_id, ledger, balance)
+    SELECT account_id, ledger, amount FROM posted ORDER BY account_id, ledger
+    ON CONFLICT (account_id, ledger) DO UPDATE SET balance = b.balance + excluded.balance`;
+}

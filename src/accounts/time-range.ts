@@ -1,0 +1,63 @@
+import { ApiError } from '../errors.ts';
+
+/** A half-open stretch of time in milliseconds since the epoch: `fromMs` is in it, `toMs` is not; null is open-ended. */
+export type TimeRange = { readonly fromMs: number | null; readonly toMs: number | null };
+
+/** A UUIDv7 holds 48 bits of milliseconds, more than a day with a year of four digits can say. */
+export const MAX_TIME_MS = Date.UTC(9999, 11, 31);
+
+export const clampTime = (ms: number): number => Math.min(Math.max(ms, 0), MAX_TIME_MS);
+
+/** The UTC day as Postgres wants it: a `Date` would be compared in the time zone of the session. */
+export const utcDay = (ms: number): string => new Date(clampTime(ms)).toISOString().slice(0, 10);
+
+const DAY = /^\d{4}-\d{2}-\d{2}$/;
+// RFC 3339, zone required: a time without one would mean something else on every machine.
+const DATE_TIME = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d{1,9})?(Z|[+-]\d{2}:\d{2})$/;
+
+/**
+ * Reads the query parameters `from` (included) and `to` (excluded): RFC 3339 date-times, or days that begin at 00:00
+ * UTC.
+ *
+ * @throws ApiError `invalid_request` naming the parameter
+ */
+export function parseTimeRange(query: { readonly from?: string; readonly to?: string }): TimeRange {
+  const fromMs = parseInstant('from', query.from);
+  const toMs = parseInstant('to', query.to);
+  return inOrder({ fromMs, toMs });
+}
+
+/** The same for a page that counts by UTC days: only days are accepted. */
+export function parseDayRange(query: { readonly from?: string; readonly to?: string }): TimeRange {
+  for (const name of ['from', 'to'] as const) {
+    const text = query[name];
+    if (text !== undefined && !DAY.test(text))
+      throw new ApiError('invalid_request', `${name}: must be YYYY-MM-DD (UTC).`);
+  }
+  return parseTimeRange(query);
+}
+
+function inOrder(range: TimeRange): TimeRange {
+  if (range.fromMs !== null && range.toMs !== null && range.fromMs >= range.toMs) {
+    throw new ApiError('invalid_request', 'from: must be before to (which is not included).');
+  }
+  return range;
+}
+
+function parseInstant(name: string, text: string | undefined): number | null {
+  if (text === undefined) return null;
+  if (DAY.test(text) || DATE_TIME.test(text)) {
+    const ms = Date.parse(text);
+    // Date.parse turns February 30 into March 2.
+    if (!Number.isNaN(ms) && dayExists(text.slice(0, 10))) return ms;
+  }
+  throw new ApiError(
+    'invalid_request',
+    `${name}: must be YYYY-MM-DD or an RFC 3339 date-time such as 2026-01-31T12:00:00Z.`,
+  );
+}
+
+function dayExists(day: string): boolean {
+  const ms = Date.parse(`${day}T00:00:00Z`);
+  return !Number.isNaN(ms) && new Date(ms).toISOString().startsWith(day);
+}

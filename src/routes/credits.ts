@@ -1,0 +1,90 @@
+import { type Credit, type CreditApplier, type NewCredit, storeCredit } from '../accounts/credits.ts';
+import { ApiError } from '../errors.ts';
+import type { ApiRequest, JsonSchema, Route } from '../http/route.ts';
+import { isKeyId } from '../keys/credentials.ts';
+import type { Keys } from '../keys/keys.ts';
+import { microsToUsd, usdToMicros } from '../platform/money.ts';
+import type { Sql } from '../platform/postgres.ts';
+
+export type CreditsRoutesDeps = {
+  readonly sql: Sql;
+  readonly keys: Pick<Keys, 'find'>;
+  readonly applier: CreditApplier;
+  readonly log: { warn(fields: Record<string, unknown>, message: string): void };
+};
+
+const BODY: JsonSchema = {
+  type: 'object',
+  additionalProperties: false,
+  required: ['amount', 'reference'],
+  properties: {
+    account_id: { type: 'string', pattern: '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' },
+    key_id: { type: 'string', maxLength: 26 },
+    amount: { type: 'number', exclusiveMinimum: 0, maximum: 1_000_000_000 },
+    reference: { type: 'string', minLength: 1, maxLength: 200, pattern: '^[^\\u0000-\\u001f\\u007f-\\u009f]*$' },
+  },
+};
+type Body = {
+  readonly account_id?: string;
+  readonly key_id?: string;
+  readonly amount: number;
+  readonly reference: string;
+};
+
+/** `POST /admin/credits`: money in. The same reference again is the same answer and no second credit. */
+export function creditsRoutes(deps: CreditsRoutesDeps): Route[] {
+  return [
+    {
+      method: 'POST',
+      path: '/api/v1/admin/credits',
+      summary: 'Credit an account; the same reference again is the same answer and no second credit',
+      access: ['admin'],
+      body: BODY,
+      handle: async ({ body }: ApiRequest<Body>) => {
+        const stored = await storeCredit(deps.sql, await readCredit(deps, body));
+        if (stored === null) throw new ApiError('not_found', 'account_id: there is no such account.');
+        if (stored.created) await applyToWallet(deps, stored.credit);
+        return { status: stored.created ? 201 : 200, body: creditJson(stored.credit) };
+      },
+    },
+  ];
+}
+
+async function readCredit(deps: CreditsRoutesDeps, body: Body): Promise<NewCredit> {
+  if ((body.account_id === undefined) === (body.key_id === undefined)) {
+    throw new ApiError('invalid_request', 'account_id: exactly one of account_id and key_id is needed.');
+  }
+  const amountMicros = usdToMicros(body.amount);
+  if (amountMicros === null || amountMicros === 0) {
+    throw new ApiError('invalid_request', 'amount: must be USD above 0 with at most 6 decimals.');
+  }
+  const accountId = body.account_id ?? (await accountOfKey(deps, body.key_id ?? ''));
+  return { accountId, amountMicros, reference: body.reference };
+}
+
+async function accountOfKey(deps: CreditsRoutesDeps, keyId: string): Promise<string> {
+  const key = isKeyId(keyId) ? await deps.keys.find(keyId) : null;
+  if (key === null) throw new ApiError('not_found', 'key_id: there is no such key.');
+  return key.accountId;
+}
+
+/** The money is safe in Postgres: when Redis is away, the writer applies it later, and the answer is the same. */
+async function applyToWallet(deps: CreditsRoutesDeps, credit: Credit): Promise<void> {
+  const { accountId, seq, amountMicros } = credit;
+  try {
+    await deps.applier.apply({ accountId, seq, amountMicros });
+  } catch (err) {
+    deps.log.warn({ err, accountId, seq }, 'credit is stored but not yet in the wallet');
+  }
+}
+
+/** Nothing in it may change between the first answer and a repeated one; the balance, for instance, would. */
+function creditJson(credit: Credit): Record<string, unknown> {
+  return {
+    account_id: credit.accountId,
+    amount: microsToUsd(credit.amountMicros),
+    reference: credit.reference,
+    seq: credit.seq,
+    created_at: credit.createdAt.toISOString(),
+  };
+}

@@ -1,0 +1,231 @@
+import type { KeyActivity } from '../accounts/usage-sql.ts';
+import { ApiError } from '../errors.ts';
+import type { ApiRequest, ApiResponse, JsonSchema, Route } from '../http/route.ts';
+import { type KeyRecord, keyOf, ROLES, type Role, roleCovers } from '../keys/caller.ts';
+import { equalConstantTime, hashSecret, isKeyId } from '../keys/credentials.ts';
+import {
+  type CreatedKey,
+  DEFAULT_OVERLAP_SECONDS,
+  type Keys,
+  MAX_OVERLAP_SECONDS,
+  MAX_RATE_LIMIT,
+} from '../keys/keys.ts';
+import type { KeyDescription } from '../keys/keys-sql.ts';
+import { microsToUsd } from '../platform/money.ts';
+
+export type KeysRoutesDeps = {
+  readonly keys: Keys;
+  /** What the key did: `selectKeyActivity` over Postgres. */
+  readonly readActivity: (keyId: string) => Promise<KeyActivity>;
+  /** ADMIN_BOOTSTRAP_TOKEN; null when it is not set, and then the first admin comes without one. */
+  readonly adminBootstrapToken: string | null;
+};
+
+const DEFAULT_LIMIT = 100;
+
+// Never stored by anything on the way: the answer holds the only copy of the secret.
+const NO_STORE = { 'Cache-Control': 'no-store' };
+
+const CREATE_BODY: JsonSchema = {
+  type: 'object',
+  additionalProperties: false,
+  required: ['owner_id', 'role'],
+  properties: {
+    // A label, kept as it was written. No control characters: it ends up in terminals, logs and CSV files.
+    owner_id: { type: 'string', minLength: 1, maxLength: 200, pattern: '^[^\\u0000-\\u001f\\u007f-\\u009f]*$' },
+    role: { type: 'string', enum: [...ROLES] },
+    account_id: { type: 'string', pattern: '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' },
+  },
+};
+type CreateBody = { readonly owner_id: string; readonly role: Role; readonly account_id?: string };
+
+const LIST_QUERY: JsonSchema = {
+  type: 'object',
+  additionalProperties: false,
+  properties: {
+    limit: { type: 'integer', minimum: 1, maximum: 1000 },
+    cursor: { type: 'string', maxLength: 100 },
+  },
+};
+type ListQuery = { readonly limit?: number; readonly cursor?: string };
+
+const ROTATE_BODY: JsonSchema = {
+  type: 'object',
+  additionalProperties: false,
+  properties: { overlap_seconds: { type: 'integer', minimum: 0, maximum: MAX_OVERLAP_SECONDS } },
+};
+
+const PATCH_BODY: JsonSchema = {
+  type: 'object',
+  additionalProperties: false,
+  required: ['rate_limit'],
+  properties: { rate_limit: { type: 'integer', minimum: 1, maximum: MAX_RATE_LIMIT } },
+};
+
+/** The routes of API.md, 'Keys'. */
+export function keysRoutes(deps: KeysRoutesDeps): Route[] {
+  const { keys } = deps;
+  return [
+    {
+      method: 'POST',
+      path: '/api/v1/keys',
+      summary: 'Open an account with a key, or (with a valid key) add a key to its account',
+      access: 'optional',
+      body: CREATE_BODY,
+      handle: async (request: ApiRequest<CreateBody>) => {
+        const { caller, body } = request;
+        const created = caller.kind === 'key' ? await addKey(deps, caller.key, body) : await openAccount(deps, request);
+        return { status: 201, body: createdJson(created), headers: NO_STORE };
+      },
+    },
+    {
+      method: 'GET',
+      path: '/api/v1/keys',
+      summary: "The keys of the caller's account, newest first; never their secrets",
+      access: ROLES,
+      query: LIST_QUERY,
+      handle: (request: ApiRequest<undefined, ListQuery>) => listKeys(keys, keyOf(request.caller), request.query),
+    },
+    {
+      method: 'GET',
+      path: '/api/v1/keys/me',
+      summary: 'The key that sends this request',
+      access: ROLES,
+      handle: (request) => describeCaller(deps, keyOf(request.caller)),
+    },
+    {
+      method: 'POST',
+      path: '/api/v1/keys/:key_id/rotate',
+      summary: 'A new secret under the same id; the present one stays good for overlap_seconds',
+      access: ROLES,
+      body: ROTATE_BODY,
+      handle: async (request: ApiRequest<{ overlap_seconds?: number } | undefined>) => {
+        const { keyId } = await manageableKey(keys, request);
+        const rotated = await keys.rotate(keyId, request.body?.overlap_seconds ?? DEFAULT_OVERLAP_SECONDS);
+        if (rotated === null) throw new ApiError('conflict', 'This key is revoked: create a new one.');
+        const previous = rotated.previousExpiresAt?.toISOString() ?? null;
+        const body = { key_id: keyId, secret: rotated.secret, previous_secret_expires_at: previous };
+        return { status: 200, body, headers: NO_STORE };
+      },
+    },
+    {
+      method: 'DELETE',
+      path: '/api/v1/keys/:key_id',
+      summary: 'Revoke a key: the very next call with it is refused',
+      access: ROLES,
+      handle: async (request) => {
+        const { keyId } = await manageableKey(keys, request);
+        await keys.revoke(keyId);
+        return { status: 200, body: { key_id: keyId, status: 'revoked' } };
+      },
+    },
+    {
+      method: 'PATCH',
+      path: '/api/v1/keys/:key_id',
+      summary: 'Set the rate limit of any key, in requests per minute',
+      access: ['admin'],
+      body: PATCH_BODY,
+      handle: async (request: ApiRequest<{ rate_limit: number }>) => {
+        const key = await manageableKey(keys, request);
+        await keys.setRateLimit(key.keyId, request.body.rate_limit);
+        return { status: 200, body: descriptionJson({ ...key, rateLimit: request.body.rate_limit }) };
+      },
+    },
+  ];
+}
+
+/** Adds a key to the caller's account, or, for an admin, to any. The account keeps its label, whatever the body says. */
+async function addKey(deps: KeysRoutesDeps, by: KeyRecord, body: CreateBody): Promise<CreatedKey> {
+  if (!roleCovers(by.role, body.role)) {
+    throw new ApiError('forbidden', `A ${by.role} key cannot create a key with the role ${body.role}.`);
+  }
+  const accountId = body.account_id ?? by.accountId;
+  if (accountId !== by.accountId && by.role !== 'admin') {
+    throw new ApiError('forbidden', 'account_id: only an admin key may name another account.');
+  }
+  const created = await deps.keys.addKey(accountId, body.role);
+  if (created === null) throw new ApiError('not_found', 'account_id: there is no such account.');
+  return created;
+}
+
+async function openAccount(deps: KeysRoutesDeps, request: ApiRequest<CreateBody>): Promise<CreatedKey> {
+  const { owner_id: ownerId, role, account_id: accountId } = request.body;
+  if (accountId !== undefined) throw new ApiError('forbidden', 'account_id: only an admin key may name an account.');
+  if (role !== 'admin') return deps.keys.createAccountWithKey(ownerId, role);
+  if (deps.adminBootstrapToken === null) {
+    const created = await deps.keys.createFirstAdmin(ownerId);
+    if (created !== null) return created;
+    throw new ApiError('forbidden', 'There is an admin already: an admin key is needed to create another.');
+  }
+  const token = request.header('x-admin-bootstrap');
+  // Digests have one length, so the comparison does not tell that of the token.
+  if (token === undefined || !equalConstantTime(hashSecret(token), hashSecret(deps.adminBootstrapToken))) {
+    throw new ApiError('forbidden', 'Creating an admin takes a valid X-Admin-Bootstrap header.');
+  }
+  return deps.keys.createAccountWithKey(ownerId, role);
+}
+
+async function listKeys(keys: Keys, by: KeyRecord, query: ListQuery): Promise<ApiResponse> {
+  const limit = query.limit ?? DEFAULT_LIMIT;
+  const after = query.cursor ?? null;
+  if (after !== null && (!isKeyId(after) || (await keys.find(after))?.accountId !== by.accountId)) {
+    throw new ApiError('invalid_request', 'cursor: is not one that this list gave.');
+  }
+  const found = await keys.list(by.accountId, after, limit + 1);
+  const page = found.slice(0, limit);
+  const nextCursor = found.length > limit ? (page.at(-1)?.keyId ?? null) : null;
+  return { status: 200, body: { keys: page.map(descriptionJson), next_cursor: nextCursor } };
+}
+
+async function describeCaller(deps: KeysRoutesDeps, by: KeyRecord): Promise<ApiResponse> {
+  const [key, activity] = await Promise.all([deps.keys.find(by.keyId), deps.readActivity(by.keyId)]);
+  if (key === null) throw new ApiError('unauthorized');
+  return {
+    status: 200,
+    body: {
+      ...descriptionJson(key),
+      last_used_at: activity.lastUsedAt?.toISOString() ?? null,
+      total_spent: microsToUsd(activity.totalSpentMicros),
+    },
+  };
+}
+
+/**
+ * The key named in the path, if the caller may change it: one of its own account, or any for an admin. A foreign key
+ * looks like none at all. Within an account a key may not touch one of a higher role: rotating an admin's key would
+ * otherwise make its owner of any buyer key of that account.
+ */
+async function manageableKey(keys: Keys, request: ApiRequest<unknown>): Promise<KeyDescription> {
+  const by = keyOf(request.caller);
+  const keyId = request.params.key_id ?? '';
+  const key = isKeyId(keyId) ? await keys.find(keyId) : null;
+  if (key === null || (key.accountId !== by.accountId && by.role !== 'admin')) {
+    throw new ApiError('not_found', 'There is no such key.');
+  }
+  if (!roleCovers(by.role, key.role)) throw new ApiError('forbidden', `This is a key with the role ${key.role}.`);
+  return key;
+}
+
+function createdJson(key: CreatedKey): Record<string, unknown> {
+  return {
+    key_id: key.keyId,
+    secret: key.secret,
+    role: key.role,
+    owner_id: key.ownerId,
+    rate_limit: key.rateLimit,
+    account_id: key.accountId,
+  };
+}
+
+function descriptionJson(key: KeyDescription): Record<string, unknown> {
+  return {
+    key_id: key.keyId,
+    role: key.role,
+    owner_id: key.ownerId,
+    rate_limit: key.rateLimit,
+    account_id: key.accountId,
+    status: key.status,
+    created_at: key.createdAt.toISOString(),
+    previous_secret_expires_at: key.previousExpiresAt?.toISOString() ?? null,
+  };
+}

@@ -1,0 +1,125 @@
+import { Ajv } from 'ajv';
+import type { ApiRequest, ApiResponse, JsonSchema, Route } from '../../src/http/route.ts';
+import type { Caller, KeyRecord, Role } from '../../src/keys/caller.ts';
+import { hashSecret, newKeyId, newSecret } from '../../src/keys/credentials.ts';
+import { dayOfId, timeOfId, uuidv7 } from '../../src/platform/ids.ts';
+import { migrate, readMigrations } from '../../src/platform/migrate.ts';
+import { openPostgres, type Sql } from '../../src/platform/postgres.ts';
+import { createDatabase } from '../support/stores.ts';
+
+/** A fresh, migrated database with a pool of its own. */
+export async function openTestDatabase(): Promise<{ sql: Sql; url: string; close: () => Promise<void> }> {
+  const database = await createDatabase();
+  const sql = openPostgres({ url: database.url, maxConnections: 8, applicationName: 'test' });
+  await migrate(sql, readMigrations('migrations'));
+  const close = async () => {
+    await sql.end({ timeout: 1 });
+    await database.drop();
+  };
+  return { sql, url: database.url, close };
+}
+
+/** An account with one key, straight in the tables. */
+export async function addAccount(sql: Sql, role: Role = 'buyer', ownerId = 'owner'): Promise<KeyRecord> {
+  const accountId = uuidv7();
+  await sql`INSERT INTO accounts (id, owner_id) VALUES (${accountId}, ${ownerId})`;
+  return addKeyTo(sql, accountId, role, ownerId);
+}
+
+export async function addKeyTo(sql: Sql, accountId: string, role: Role, ownerId = 'owner'): Promise<KeyRecord> {
+  const keyId = newKeyId();
+  const secretHash = hashSecret(newSecret());
+  await sql`
+    INSERT INTO api_keys (key_id, account_id, role, secret_hash)
+    VALUES (${keyId}, ${accountId}, ${role}, ${secretHash})`;
+  const never = { previousSecretHash: null, previousExpiresAtMs: 0 };
+  return {
+    keyId,
+    accountId,
+    ownerId,
+    role,
+    secretHash,
+    ...never,
+    rateLimit: 60,
+    status: 'active',
+    accountStatus: 'active',
+  };
+}
+
+export async function addService(sql: Sql, providerId: string, name = 'service'): Promise<string> {
+  const id = uuidv7();
+  await sql`
+    INSERT INTO services (id, provider_id, name, description, endpoint, price, category, timeout_seconds)
+    VALUES (${id}, ${providerId}, ${name}, '', 'http://localhost/', 1000, 'data', 30)`;
+  return id;
+}
+
+export type TestCall = {
+  readonly atMs?: number;
+  readonly buyer: KeyRecord;
+  readonly providerId?: string;
+  readonly serviceId: string;
+  readonly amount?: number;
+  readonly fee?: number;
+  readonly freeTier?: boolean;
+  readonly outcome?: string;
+  readonly latencyUs?: number;
+  readonly path?: string;
+};
+
+/** A recorded call, straight in the table. @returns its usage id */
+export async function addCall(sql: Sql, call: TestCall): Promise<string> {
+  const id = uuidv7(call.atMs ?? Date.now());
+  await sql`
+    INSERT INTO calls (day, usage_id, account_id, key_id, provider_id, service_id, method, path, status, amount, fee,
+                       free_tier, outcome, latency_us, request_bytes, response_bytes, created_at, journal_id)
+    VALUES (${dayOfId(id)}, ${id}, ${call.buyer.accountId}, ${call.buyer.keyId}, ${call.providerId ?? uuidv7()},
+            ${call.serviceId}, 'GET', ${call.path ?? '/x'}, 200, ${call.amount ?? 0}, ${call.fee ?? 0},
+            ${call.freeTier ?? false}, ${call.outcome ?? 'completed'}, ${call.latencyUs ?? 1500}, 10, 20,
+            ${new Date(timeOfId(id))}, 1)`;
+  return id;
+}
+
+export const NOBODY: Caller = { kind: 'ip', ip: '192.0.2.1' };
+
+type Sent = {
+  readonly by?: KeyRecord;
+  readonly body?: unknown;
+  readonly query?: unknown;
+  readonly params?: Record<string, string>;
+  readonly headers?: Record<string, string>;
+};
+
+/** Calls a route's handler as the http layer would after its checks, of which access by role is repeated here. */
+export async function send(routes: readonly Route[], name: string, sent: Sent = {}): Promise<ApiResponse> {
+  const route = findRoute(routes, name);
+  if (Array.isArray(route.access)) {
+    if (sent.by === undefined) throw new Error(`${name} needs a key`);
+    if (sent.by.role !== 'admin' && !route.access.includes(sent.by.role)) throw new Error(`${name}: not for this role`);
+  }
+  const request: ApiRequest = {
+    method: route.method,
+    params: sent.params ?? {},
+    query: sent.query ?? {},
+    body: sent.body,
+    header: (header) => sent.headers?.[header],
+    caller: sent.by === undefined ? NOBODY : { kind: 'key', key: sent.by },
+    requestId: 'test',
+  };
+  return route.handle(request);
+}
+
+export function findRoute(routes: readonly Route[], name: string): Route {
+  const route = routes.find(({ method, path }) => `${method} ${path.replace('/api/v1', '')}` === name);
+  if (route === undefined) throw new Error(`no route ${name}`);
+  return route;
+}
+
+/** Whether the schema takes the value, checked the way the http layer does. */
+export function accepts(schema: JsonSchema | undefined, value: unknown): boolean {
+  if (schema === undefined) throw new Error('the route has no such schema');
+  return new Ajv({ strict: true, allErrors: true }).validate(schema, value);
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: tests look into answers of every shape
+export const json = (response: ApiResponse): any => JSON.parse(JSON.stringify(response.body));

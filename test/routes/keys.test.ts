@@ -1,0 +1,381 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { selectKeyActivity } from '../../src/accounts/usage-sql.ts';
+import type { Route } from '../../src/http/route.ts';
+import type { KeyRecord } from '../../src/keys/caller.ts';
+import { newKeyId, parseBearer, verifySecret } from '../../src/keys/credentials.ts';
+import { type KeyStateStore, Keys, MAX_ACTIVE_KEYS_PER_ACCOUNT } from '../../src/keys/keys.ts';
+import { selectKeyRecords } from '../../src/keys/keys-sql.ts';
+import { uuidv7 } from '../../src/platform/ids.ts';
+import type { Sql } from '../../src/platform/postgres.ts';
+import { keysRoutes } from '../../src/routes/keys.ts';
+import {
+  accepts,
+  addAccount,
+  addCall,
+  addKeyTo,
+  findRoute,
+  json,
+  openTestDatabase,
+  send,
+} from '../accounts/support.ts';
+
+type State = Parameters<KeyStateStore['put']>[2];
+
+let sql: Sql;
+let close: () => Promise<void>;
+let redis: { puts: [string, string, State][]; away: boolean; delayed: (() => void)[] | null };
+let invalidated: string[];
+let keys: Keys;
+
+beforeAll(async () => {
+  ({ sql, close } = await openTestDatabase());
+});
+afterAll(() => close());
+
+beforeEach(async () => {
+  await sql`TRUNCATE accounts, api_keys, credits, calls CASCADE`;
+  redis = { puts: [], away: false, delayed: null };
+  invalidated = [];
+  const state: KeyStateStore = {
+    put: async (keyId, accountId, { limit, status }) => {
+      if (redis.away) throw new Error('connection is closed');
+      if (redis.delayed !== null) await new Promise<void>((resolve) => redis.delayed?.push(resolve));
+      redis.puts.push([keyId, accountId, { limit, status }]);
+    },
+  };
+  keys = new Keys({ sql, state, cache: { invalidate: (keyId) => invalidated.push(keyId) } });
+});
+
+const routes = (adminBootstrapToken: string | null = null): Route[] =>
+  keysRoutes({ keys, readActivity: (keyId) => selectKeyActivity(sql, keyId), adminBootstrapToken });
+
+async function recordOf(keyId: string): Promise<KeyRecord> {
+  const [record] = await selectKeyRecords(sql, [keyId]);
+  if (record === undefined) throw new Error(`no key ${keyId}`);
+  return record;
+}
+
+const create = (body: Record<string, unknown>, by?: KeyRecord, headers = {}, token: string | null = null) =>
+  send(routes(token), 'POST /keys', { body, headers, ...(by === undefined ? {} : { by }) });
+
+describe('POST /keys without a key', () => {
+  it('opens an account and gives its first key, whose secret is stored only as a digest', async () => {
+    const response = await create({ owner_id: 'alice', role: 'buyer' });
+    expect(response.status).toBe(201);
+    expect(response.headers).toEqual({ 'Cache-Control': 'no-store' });
+    const created = json(response);
+    expect(created).toEqual({
+      key_id: expect.stringMatching(/^acf_/),
+      secret: expect.stringMatching(/^sk_/),
+      role: 'buyer',
+      owner_id: 'alice',
+      rate_limit: 60,
+      account_id: expect.stringMatching(/^[0-9a-f-]{36}$/),
+    });
+    expect(parseBearer(`Bearer ${created.key_id}:${created.secret}`)).not.toBeNull();
+    const record = await recordOf(created.key_id);
+    expect(record).toMatchObject({ accountId: created.account_id, status: 'active', accountStatus: 'active' });
+    expect(verifySecret(record, created.secret, Date.now())).toBe(true);
+    const stored = await sql`SELECT to_jsonb(k)::text AS text FROM api_keys k`;
+    expect(stored[0]?.text).not.toContain(created.secret);
+  });
+
+  it('gives two callers who write the same label two accounts', async () => {
+    const [one, two] = await Promise.all([1, 2].map(() => create({ owner_id: 'alice', role: 'buyer' })));
+    expect(json(one as never).account_id).not.toBe(json(two as never).account_id);
+  });
+
+  it('does not let anyone name an account', async () => {
+    const { accountId } = await addAccount(sql);
+    const body = { owner_id: 'x', role: 'buyer', account_id: accountId };
+    await expect(create(body)).rejects.toMatchObject({ code: 'forbidden' });
+  });
+
+  it.each([
+    ['owner_id missing', { role: 'buyer' }],
+    ['owner_id empty', { owner_id: '', role: 'buyer' }],
+    ['owner_id too long', { owner_id: 'x'.repeat(201), role: 'buyer' }],
+    ['owner_id with a control character', { owner_id: 'a\u001b[31m', role: 'buyer' }],
+    ['owner_id a number', { owner_id: 7, role: 'buyer' }],
+    ['role missing', { owner_id: 'a' }],
+    ['role unknown', { owner_id: 'a', role: 'root' }],
+    ['account_id not a UUID', { owner_id: 'a', role: 'buyer', account_id: '1; DROP' }],
+    ['an unknown field', { owner_id: 'a', role: 'buyer', rate_limit: 300 }],
+    ['not an object', ['a']],
+  ])('refuses a body with %s', (_what, body) => {
+    expect(accepts(findRoute(routes(), 'POST /keys').body, body)).toBe(false);
+  });
+
+  it('takes labels in any script, up to 200 characters', async () => {
+    for (const owner of ['x', 'x'.repeat(200), '王小明', '🦀'.repeat(200)]) {
+      const body = { owner_id: owner, role: 'provider' };
+      expect(accepts(findRoute(routes(), 'POST /keys').body, body)).toBe(true);
+      expect(json(await create(body)).owner_id).toBe(owner);
+    }
+  });
+});
+
+describe('the first admin', () => {
+  const admin = { owner_id: 'root', role: 'admin' };
+
+  it('comes without a key, exactly once, however many try at the same moment', async () => {
+    const attempts = await Promise.allSettled(Array.from({ length: 8 }, () => create(admin)));
+    expect(attempts.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
+    for (const attempt of attempts) {
+      if (attempt.status === 'rejected') expect(attempt.reason).toMatchObject({ code: 'forbidden' });
+    }
+    const rows = await sql`SELECT count(*)::int AS admins FROM api_keys WHERE role = 'admin'`;
+    expect(rows[0]?.admins).toBe(1);
+    expect((await sql`SELECT id FROM accounts`).length).toBe(1);
+  });
+
+  it('is not made anew by revoking the last one', async () => {
+    const first = json(await create(admin));
+    await keys.revoke(first.key_id);
+    await expect(create(admin)).rejects.toMatchObject({ code: 'forbidden' });
+  });
+
+  it('takes the bootstrap token where one is set, and nothing else will do', async () => {
+    const attempt = (value?: string) =>
+      create(admin, undefined, value === undefined ? {} : { 'x-admin-bootstrap': value }, 'token-of-24-characters..');
+    for (const wrong of [undefined, '', 'token', 'token-of-24-characters.x']) {
+      await expect(attempt(wrong)).rejects.toMatchObject({ code: 'forbidden' });
+    }
+    expect((await attempt('token-of-24-characters..')).status).toBe(201);
+    expect((await attempt('token-of-24-characters..')).status).toBe(201);
+  });
+});
+
+describe('POST /keys with a key', () => {
+  it('adds a key to its own account, whose label stays', async () => {
+    const buyer = await addAccount(sql, 'buyer', 'alice');
+    const created = json(await create({ owner_id: 'mallory', role: 'buyer' }, buyer));
+    expect(created).toMatchObject({ account_id: buyer.accountId, owner_id: 'alice', role: 'buyer' });
+  });
+
+  it.each([
+    ['buyer', ['buyer']],
+    ['provider', ['buyer', 'provider']],
+    ['admin', ['buyer', 'provider', 'admin']],
+  ] as const)('lets a %s create %j and nothing above', async (role, allowed) => {
+    const by = await addAccount(sql, role);
+    for (const wanted of ['buyer', 'provider', 'admin'] as const) {
+      const attempt = create({ owner_id: 'x', role: wanted }, by, { 'x-admin-bootstrap': 'token' }, 'token');
+      if ((allowed as readonly string[]).includes(wanted)) expect(json(await attempt).role).toBe(wanted);
+      else await expect(attempt).rejects.toMatchObject({ code: 'forbidden' });
+    }
+  });
+
+  it('reaches another account only for an admin', async () => {
+    const [buyer, other, admin] = [await addAccount(sql), await addAccount(sql), await addAccount(sql, 'admin')];
+    const body = { owner_id: 'x', role: 'buyer', account_id: other.accountId };
+    await expect(create(body, buyer)).rejects.toMatchObject({ code: 'forbidden' });
+    expect(json(await create(body, admin)).account_id).toBe(other.accountId);
+    const nowhere = { ...body, account_id: uuidv7() };
+    await expect(create(nowhere, buyer)).rejects.toMatchObject({ code: 'forbidden' });
+    await expect(create(nowhere, admin)).rejects.toMatchObject({ code: 'not_found' });
+  });
+
+  it('is bounded by active keys per account, also for concurrent requests', async () => {
+    const buyer = await addAccount(sql);
+    await sql`
+      INSERT INTO api_keys (key_id, account_id, role, secret_hash)
+      SELECT 'acf_' || lpad(i::text, 22, '0'), ${buyer.accountId}, 'buyer', repeat('0', 64)
+      FROM generate_series(1, ${MAX_ACTIVE_KEYS_PER_ACCOUNT - 3}::int) i`;
+    const attempts = await Promise.allSettled(
+      Array.from({ length: 5 }, () => create({ owner_id: 'x', role: 'buyer' }, buyer)),
+    );
+    expect(attempts.filter(({ status }) => status === 'fulfilled')).toHaveLength(2);
+    expect(attempts.find(({ status }) => status === 'rejected')).toMatchObject({ reason: { code: 'conflict' } });
+    await keys.revoke(buyer.keyId);
+    expect((await create({ owner_id: 'x', role: 'buyer' }, buyer)).status).toBe(201);
+  });
+});
+
+describe('GET /keys', () => {
+  it("lists the account's keys page by page, newest first, each once, without a secret, and nobody else's", async () => {
+    const first = await addAccount(sql);
+    await addAccount(sql);
+    const ids = [first.keyId];
+    for (let i = 0; i < 4; i++) ids.push((await addKeyTo(sql, first.accountId, 'buyer')).keyId);
+    // Keys of one transaction share their time: the order must still be total.
+    await sql`UPDATE api_keys SET created_at = now()`;
+    const seen: string[] = [];
+    let cursor: string | null = null;
+    let pages = 0;
+    do {
+      const query = cursor === null ? { limit: 2 } : { limit: 2, cursor };
+      const page = json(await send(routes(), 'GET /keys', { by: first, query }));
+      expect(JSON.stringify(page)).not.toMatch(/sk_|[0-9a-f]{64}/);
+      for (const key of page.keys) seen.push(key.key_id);
+      cursor = page.next_cursor;
+      pages++;
+    } while (cursor !== null);
+    expect(pages).toBe(3);
+    expect(seen).toEqual([...ids].sort().reverse());
+  });
+
+  it('refuses a cursor that is not its own', async () => {
+    const [buyer, other] = [await addAccount(sql), await addAccount(sql)];
+    for (const cursor of ['x', newKeyId(), other.keyId]) {
+      await expect(send(routes(), 'GET /keys', { by: buyer, query: { cursor } })).rejects.toMatchObject({
+        code: 'invalid_request',
+      });
+    }
+  });
+});
+
+it('GET /keys/me says what the key is and what it did', async () => {
+  const buyer = await addAccount(sql, 'buyer', 'alice');
+  const unused = json(await send(routes(), 'GET /keys/me', { by: buyer }));
+  expect(unused).toMatchObject({ key_id: buyer.keyId, role: 'buyer', rate_limit: 60, owner_id: 'alice' });
+  expect(unused).toMatchObject({ account_id: buyer.accountId, total_spent: 0, last_used_at: null });
+  expect(Date.parse(unused.created_at)).toBeGreaterThan(Date.now() - 60_000);
+
+  const other = await addKeyTo(sql, buyer.accountId, 'buyer');
+  await addCall(sql, { buyer, serviceId: uuidv7(), amount: 100_000, atMs: Date.UTC(2026, 0, 1) });
+  await addCall(sql, { buyer, serviceId: uuidv7(), amount: 200_000, atMs: Date.UTC(2026, 0, 2) });
+  await addCall(sql, { buyer: other, serviceId: uuidv7(), amount: 900_000 });
+  const used = json(await send(routes(), 'GET /keys/me', { by: buyer }));
+  expect(used).toMatchObject({ total_spent: 0.3, last_used_at: '2026-01-02T00:00:00.000Z' });
+});
+
+describe('rotating', () => {
+  const rotate = (keyId: string, by: KeyRecord, body?: unknown) =>
+    send(routes(), 'POST /keys/:key_id/rotate', { by, body, params: { key_id: keyId } });
+
+  it('gives a new secret under the same id and keeps the old one for the overlap', async () => {
+    const created = json(await create({ owner_id: 'a', role: 'buyer' }));
+    const by = await recordOf(created.key_id);
+    const began = Date.now();
+    const response = await rotate(by.keyId, by, undefined);
+    const rotated = json(response);
+    expect(response.headers).toEqual({ 'Cache-Control': 'no-store' });
+    const record = await recordOf(by.keyId);
+    expect(invalidated).toEqual([by.keyId]);
+    expect(rotated.secret).not.toBe(created.secret);
+    expect(verifySecret(record, rotated.secret, Date.now())).toBe(true);
+    expect(verifySecret(record, created.secret, Date.now())).toBe(true);
+    expect(verifySecret(record, created.secret, record.previousExpiresAtMs)).toBe(false);
+    expect(Math.abs(record.previousExpiresAtMs - began - 3_600_000)).toBeLessThan(5_000);
+    expect(rotated.previous_secret_expires_at).toBe(new Date(record.previousExpiresAtMs).toISOString());
+  });
+
+  it('with no overlap ends the old secret at once, and every older one with it', async () => {
+    const created = json(await create({ owner_id: 'a', role: 'buyer' }));
+    const by = await recordOf(created.key_id);
+    const second = json(await rotate(by.keyId, by, { overlap_seconds: 600 }));
+    const third = json(await rotate(by.keyId, by, { overlap_seconds: 0 }));
+    const record = await recordOf(by.keyId);
+    const good = [created, second, third].map(({ secret }) => verifySecret(record, secret, Date.now()));
+    expect(good).toEqual([false, false, true]);
+    expect(third.previous_secret_expires_at).toBeNull();
+  });
+
+  it('does not revive a revoked key', async () => {
+    const by = await addAccount(sql);
+    await keys.revoke(by.keyId);
+    await expect(rotate(by.keyId, by)).rejects.toMatchObject({ code: 'conflict' });
+    expect((await recordOf(by.keyId)).secretHash).toBe(by.secretHash);
+  });
+
+  it('takes an overlap of 0 to 86 400 whole seconds', () => {
+    const { body } = findRoute(routes(), 'POST /keys/:key_id/rotate');
+    for (const good of [0, 86_400]) expect(accepts(body, { overlap_seconds: good })).toBe(true);
+    for (const bad of [-1, 86_401, 1.5, '60', null]) expect(accepts(body, { overlap_seconds: bad })).toBe(false);
+  });
+});
+
+describe('revoking', () => {
+  const revoke = (keyId: string, by: KeyRecord) =>
+    send(routes(), 'DELETE /keys/:key_id', { by, params: { key_id: keyId } });
+
+  it('reaches Postgres, Redis and this gateway before it answers, and may be repeated', async () => {
+    const by = await addAccount(sql);
+    for (let i = 0; i < 2; i++) {
+      const response = await revoke(by.keyId, by);
+      expect([response.status, json(response)]).toEqual([200, { key_id: by.keyId, status: 'revoked' }]);
+    }
+    expect((await recordOf(by.keyId)).status).toBe('revoked');
+    expect(redis.puts).toEqual(Array(2).fill([by.keyId, by.accountId, { limit: 60, status: 'revoked' }]));
+    expect(invalidated).toContain(by.keyId);
+  });
+
+  it('says unavailable when Redis could not be told, and completes when it is sent again', async () => {
+    const by = await addAccount(sql);
+    redis.away = true;
+    await expect(revoke(by.keyId, by)).rejects.toMatchObject({ code: 'unavailable', headers: { 'Retry-After': '1' } });
+    expect((await recordOf(by.keyId)).status).toBe('revoked');
+    expect(invalidated).toContain(by.keyId);
+    redis.away = false;
+    expect((await revoke(by.keyId, by)).status).toBe(200);
+    expect(redis.puts).toHaveLength(1);
+  });
+
+  it('is not undone in Redis by a change of the limit that is slower to get there', async () => {
+    const by = await addAccount(sql);
+    redis.delayed = [];
+    const limit = keys.setRateLimit(by.keyId, 100);
+    while (redis.delayed.length === 0) await new Promise(setImmediate);
+    const revocation = keys.revoke(by.keyId);
+    const slow = redis.delayed;
+    redis.delayed = null;
+    // Whatever of the revocation can overtake the held write gets the time to do it.
+    await Promise.race([revocation, sql`SELECT pg_sleep(0.2)`]);
+    for (const resolve of slow) resolve();
+    await Promise.all([limit, revocation]);
+    expect(redis.puts.at(-1)).toEqual([by.keyId, by.accountId, { limit: 100, status: 'revoked' }]);
+  });
+});
+
+describe('who may rotate and revoke', () => {
+  const attempt = (what: 'rotate' | 'revoke', keyId: string, by: KeyRecord) =>
+    what === 'rotate'
+      ? send(routes(), 'POST /keys/:key_id/rotate', { by, params: { key_id: keyId } })
+      : send(routes(), 'DELETE /keys/:key_id', { by, params: { key_id: keyId } });
+
+  it.each(['rotate', 'revoke'] as const)('%s: own account and admins; a foreign key looks like none', async (what) => {
+    const [buyer, stranger, admin] = [await addAccount(sql), await addAccount(sql), await addAccount(sql, 'admin')];
+    const sibling = await addKeyTo(sql, buyer.accountId, 'buyer');
+    for (const keyId of [buyer.keyId, newKeyId(), 'nonsense', '']) {
+      await expect(attempt(what, keyId, stranger)).rejects.toMatchObject({
+        code: 'not_found',
+        message: 'There is no such key.',
+      });
+    }
+    expect((await attempt(what, sibling.keyId, buyer)).status).toBe(200);
+    expect((await attempt(what, buyer.keyId, admin)).status).toBe(200);
+  });
+
+  it.each(['rotate', 'revoke'] as const)('%s: no key of a higher role, or a buyer could become admin', async (what) => {
+    const admin = await addAccount(sql, 'admin');
+    const buyer = await addKeyTo(sql, admin.accountId, 'buyer');
+    await expect(attempt(what, admin.keyId, buyer)).rejects.toMatchObject({ code: 'forbidden' });
+    expect(await recordOf(admin.keyId)).toMatchObject({ status: 'active', secretHash: admin.secretHash });
+  });
+});
+
+describe('PATCH /keys/:key_id', () => {
+  it('sets the limit everywhere it counts, for admins only', async () => {
+    const [buyer, admin] = [await addAccount(sql), await addAccount(sql, 'admin')];
+    const route = findRoute(routes(), 'PATCH /keys/:key_id');
+    expect(route.access).toEqual(['admin']);
+    const params = { key_id: buyer.keyId };
+    const response = await send(routes(), 'PATCH /keys/:key_id', { by: admin, params, body: { rate_limit: 300 } });
+    expect(json(response)).toMatchObject({ key_id: buyer.keyId, rate_limit: 300 });
+    expect((await recordOf(buyer.keyId)).rateLimit).toBe(300);
+    expect(redis.puts).toEqual([[buyer.keyId, buyer.accountId, { limit: 300, status: 'active' }]]);
+    expect(invalidated).toContain(buyer.keyId);
+    for (const good of [1, 300]) expect(accepts(route.body, { rate_limit: good })).toBe(true);
+    for (const bad of [0, 301, 1.5, '60', null]) expect(accepts(route.body, { rate_limit: bad })).toBe(false);
+    expect(accepts(route.body, {})).toBe(false);
+  });
+
+  it('leaves a revoked key revoked', async () => {
+    const [buyer, admin] = [await addAccount(sql), await addAccount(sql, 'admin')];
+    await keys.revoke(buyer.keyId);
+    const params = { key_id: buyer.keyId };
+    await send(routes(), 'PATCH /keys/:key_id', { by: admin, params, body: { rate_limit: 10 } });
+    expect(redis.puts.at(-1)?.[2]).toEqual({ limit: 10, status: 'revoked' });
+  });
+});
