@@ -22,7 +22,8 @@ function faultsOf(files: Record<string, string>): string[] {
 describe('import directions', () => {
   it('a tree whose imports point down only has no fault', () => {
     const faults = faultsOf({
-      'main.ts': "import { env } from './config/env.ts';\nimport './http/server.ts';\nprocess.env.PORT;",
+      'main.ts': "import { env } from './config/env.ts';\nimport './roles/gateway.ts';\nprocess.env.PORT;",
+      'roles/gateway.ts': "import { serve } from '../http/server.ts';\nimport type { Env } from '../config/env.ts';",
       'config/env.ts': "import Ajv from 'ajv';\nexport const env = process.env;",
       'http/server.ts': "import { exchange } from '../proxy/exchange.ts';\nimport type { App } from 'uws-current';",
       'proxy/exchange.ts':
@@ -53,6 +54,7 @@ describe('import directions', () => {
       "import { env } from '../config/env.ts';",
       /only the entry reads/,
     ],
+    ['a role is imported', 'http/server.ts', "import '../roles/gateway.ts';", /http may import routes/],
     ['an entry is imported', 'proxy/exchange.ts', "import '../main.ts';", /nobody imports an entry/],
     ['outside of src', 'proxy/exchange.ts', "import '../../scripts/x.mjs';", /nothing from outside/],
     ['an unknown folder', 'helpers/x.ts', "import 'node:fs';", /helpers is not in the table/],
@@ -66,9 +68,15 @@ describe('import directions', () => {
     const faults = faultsOf({
       'keys/a.ts': "import './b.ts';",
       'keys/b.ts': "import '../accounts/c.ts';",
-      'accounts/c.ts': "import type { A } from '../keys/a.ts';",
+      'accounts/c.ts': "import { type A, a } from '../keys/a.ts';",
     });
     expect(faults).toEqual([expect.stringMatching(/a circle \(.*keys\/a\.ts.* → .*\)/)]);
+  });
+
+  it('two files may know the types of each other', () => {
+    expect(
+      faultsOf({ 'keys/a.ts': "import { b } from './b.ts';", 'keys/b.ts': "import type { A } from './a.ts';" }),
+    ).toEqual([]);
   });
 });
 
