@@ -14,6 +14,8 @@ import {
 export class Peer {
   readonly socket: Socket;
   received = '';
+  /** The client has closed, or reset, its end. */
+  isGone = false;
   #changed: () => void = () => {};
 
   constructor(socket: Socket) {
@@ -23,8 +25,13 @@ export class Peer {
       this.received += chunk.toString('latin1');
       this.#changed();
     });
-    socket.on('error', () => this.#changed());
-    socket.on('close', () => this.#changed());
+    const gone = () => {
+      this.isGone = true;
+      this.#changed();
+    };
+    socket.on('end', gone);
+    socket.on('error', gone);
+    socket.on('close', gone);
   }
 
   send(text: string | Buffer): void {
@@ -34,7 +41,7 @@ export class Peer {
   /** Waits until what was received (since the last `take`) satisfies the condition. */
   async until(condition: (received: string) => boolean): Promise<void> {
     while (!condition(this.received)) {
-      if (this.socket.destroyed) throw new Error(`connection closed after: ${this.received}`);
+      if (this.isGone) throw new Error(`connection closed after: ${this.received}`);
       await new Promise<void>((resolve) => {
         this.#changed = resolve;
       });
@@ -50,9 +57,10 @@ export class Peer {
     return request;
   }
 
-  async closed(): Promise<void> {
+  /** Waits until the client has closed its end. */
+  async gone(): Promise<void> {
     this.socket.resume();
-    if (!this.socket.closed) await once(this.socket, 'close');
+    await eventually(() => this.isGone);
   }
 }
 

@@ -1,0 +1,250 @@
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import type { UpstreamClient } from '../../src/upstream/index.ts';
+import { Exchange, eventually, newClient, OK, type RawServer, rawServer } from './helpers.ts';
+
+let server: RawServer;
+let client: UpstreamClient;
+
+beforeEach(async () => {
+  server = await rawServer();
+  client = newClient();
+});
+afterEach(async () => {
+  await client.close();
+  await server.close();
+});
+
+describe('the request on the wire', () => {
+  test.each([
+    ['GET', 0, ''],
+    ['HEAD', 0, ''],
+    ['DELETE', 0, ''],
+    ['POST', 0, 'content-length: 0\r\n'],
+    ['PUT', 0, 'content-length: 0\r\n'],
+    ['PATCH', 0, 'content-length: 0\r\n'],
+    ['POST', 5, 'content-length: 5\r\n'],
+    ['DELETE', 5, 'content-length: 5\r\n'],
+    ['POST', -1, 'transfer-encoding: chunked\r\n'],
+  ])('%s with a body of %d', async (method, bodyLength, framing) => {
+    const path = '/a%2f..//b?q=%20&\xe9';
+    const exchange = new Exchange(client, server.url, {
+      method,
+      bodyLength,
+      path,
+      headerLines: 'x-a: 1\r\nX-B: \xe9\r\n',
+    });
+    const peer = await server.peer(0);
+    const request = await peer.takeRequest();
+    expect(request).toBe(
+      `${method} ${path} HTTP/1.1\r\nhost: 127.0.0.1:${server.port}\r\nx-a: 1\r\nX-B: \xe9\r\n${framing}\r\n`,
+    );
+    exchange.call.destroy();
+  });
+
+  test.each(['', 'a', 'http://x/', '/a b', '/a\r\nx: y', '/\u010a', '/\x7f', '/\0'])(
+    'the path %j is refused',
+    (path) => {
+      expect(() => new Exchange(client, server.url, { path })).toThrow('path');
+      expect(client.stats()).toMatchObject({ origins: 0, open: 0 });
+    },
+  );
+
+  test('a body of known length is sent as it is', async () => {
+    const { call } = new Exchange(client, server.url, { method: 'POST', bodyLength: 10 });
+    call.write(Buffer.from('hello'));
+    call.write(Buffer.from(''));
+    const peer = await server.peer(0);
+    await peer.until((received) => received.endsWith('\r\n\r\nhello'));
+    expect(call.requestSent).toBe(false);
+    call.write(Buffer.from('world'));
+    call.end();
+    await peer.until((received) => received.endsWith('\r\n\r\nhelloworld'));
+    expect(call.requestSent).toBe(true);
+    call.destroy();
+    expect(call.requestSent).toBe(true);
+  });
+
+  test('a body of unknown length is chunked', async () => {
+    const { call } = new Exchange(client, server.url, { method: 'POST', bodyLength: -1 });
+    call.write(Buffer.from('hello'));
+    call.write(Buffer.from(''));
+    const peer = await server.peer(0);
+    await peer.until((received) => received.endsWith('\r\n\r\n5\r\nhello\r\n'));
+    call.write(Buffer.alloc(26, 'x'));
+    call.end();
+    await peer.until((received) => received.endsWith(`1a\r\n${'x'.repeat(26)}\r\n0\r\n\r\n`));
+    call.destroy();
+  });
+
+  test('an empty body of unknown length is one last chunk', async () => {
+    const { call } = new Exchange(client, server.url, { method: 'POST', bodyLength: -1 });
+    call.end();
+    const peer = await server.peer(0);
+    await peer.until((received) => received.endsWith('chunked\r\n\r\n0\r\n\r\n'));
+    call.destroy();
+  });
+
+  test("the caller's chunk may be overwritten as soon as write returns", async () => {
+    const { call } = new Exchange(client, server.url, { method: 'POST', bodyLength: 6 });
+    const chunk = Buffer.from('abc');
+    call.write(chunk);
+    chunk.fill('?');
+    const peer = await server.peer(0);
+    await peer.until((received) => received.endsWith('abc'));
+    chunk.write('def');
+    call.write(chunk);
+    chunk.fill('?');
+    await peer.until((received) => received.endsWith('abcdef'));
+    call.destroy();
+  });
+
+  test('more or less body than declared is a programmer error', async () => {
+    const { call } = new Exchange(client, server.url, { method: 'POST', bodyLength: 3 });
+    expect(() => call.end()).toThrow('less body');
+    expect(() => call.write(Buffer.from('abcd'))).toThrow('more body');
+    call.destroy();
+    const bodyless = new Exchange(client, server.url);
+    expect(() => bodyless.call.write(Buffer.from('a'))).toThrow('body');
+    bodyless.call.destroy();
+  });
+});
+
+describe('the response', () => {
+  async function answer(wire: string, options = {}) {
+    const exchange = new Exchange(client, server.url, options);
+    const peer = await server.peer(server.peers.length);
+    await peer.takeRequest();
+    peer.send(wire);
+    return { exchange, peer };
+  }
+
+  test('is reported as head, data, end', async () => {
+    const { exchange } = await answer('HTTP/1.1 201 Made\r\nX-A: b\r\nContent-Length: 2\r\n\r\nok');
+    expect(await exchange.outcome()).toBe(201);
+    expect(exchange.head).toMatchObject({
+      headers: ['X-A', 'b', 'Content-Length', '2'],
+      contentLength: 2,
+      hasBody: true,
+    });
+    expect(exchange.body).toBe('ok');
+    expect(exchange.events).toEqual(['head', 'data', 'end']);
+  });
+
+  test('to HEAD has no body, whatever it declares', async () => {
+    const { exchange } = await answer('HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n', { method: 'HEAD' });
+    expect(await exchange.outcome()).toBe(200);
+    expect(exchange.head).toMatchObject({ contentLength: 99, hasBody: false });
+    expect(client.stats()).toMatchObject({ idle: 1 });
+  });
+
+  test('without a length ends with the connection', async () => {
+    const { exchange, peer } = await answer('HTTP/1.1 200 OK\r\n\r\nall of it');
+    await eventually(() => exchange.body === 'all of it');
+    expect(exchange.events).not.toContain('end');
+    peer.socket.end();
+    expect(await exchange.outcome()).toBe(200);
+    expect(client.stats()).toMatchObject({ open: 0 });
+  });
+
+  test('without a length is cut, not ended, by a reset', async () => {
+    const { exchange, peer } = await answer('HTTP/1.1 200 OK\r\n\r\nall of it');
+    await eventually(() => exchange.body === 'all of it');
+    peer.socket.resetAndDestroy();
+    expect(await exchange.outcome()).toBe('reset');
+    expect(exchange.error).toMatchObject({ headReceived: true, requestStarted: true });
+  });
+
+  test.each([
+    ['a known length', 'HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf'],
+    ['chunks', 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n'],
+    ['chunks, but for the last line', 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n0\r\n'],
+    ['a head', 'HTTP/1.1 200 OK\r\nContent-'],
+    ['nothing', ''],
+  ])('that ends in the middle of %s is an error', async (_name, wire) => {
+    const { exchange, peer } = await answer(wire);
+    peer.socket.end();
+    expect(await exchange.outcome()).toBe('reset');
+    expect(exchange.error?.headReceived).toBe(wire.includes('\r\n\r\n'));
+    expect(exchange.events).not.toContain('end');
+  });
+
+  test('that is malformed is an error, and its connection is closed', async () => {
+    const { exchange, peer } = await answer('HTTP/1.1 200 OK\r\nContent-Length: 5, 5\r\n\r\nhello');
+    expect(await exchange.outcome()).toBe('malformed_response');
+    expect(exchange.events).toEqual(['error']);
+    await peer.gone();
+  });
+
+  test('may come with interim ones before it', async () => {
+    const { exchange } = await answer(`HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n${OK}`);
+    expect(await exchange.outcome()).toBe(200);
+    expect(exchange.events).toEqual(['head', 'data', 'end']);
+  });
+
+  test('is not reported after destroy, not even from within a callback', async () => {
+    for (const event of ['onHead', 'onData'] as const) {
+      const exchange = new Exchange(client, server.url);
+      const original = exchange[event].bind(exchange) as (argument: never) => void;
+      exchange[event] = (argument: unknown) => {
+        original(argument as never);
+        exchange.call.destroy();
+      };
+      const peer = await server.peer(server.peers.length);
+      await peer.takeRequest();
+      peer.send('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n2\r\nok\r\n0\r\n\r\n');
+      await peer.gone();
+      expect(exchange.events).toEqual(event === 'onHead' ? ['head'] : ['head', 'data']);
+    }
+  });
+
+  test('calls after its end are no-ops', async () => {
+    const { exchange } = await answer(OK);
+    await exchange.outcome();
+    const { call } = exchange;
+    call.pause();
+    call.resume();
+    call.end();
+    expect(call.write(Buffer.from('x'))).toBe(true);
+    call.destroy();
+    expect(client.stats()).toMatchObject({ idle: 1 });
+    expect(exchange.events).toEqual(['head', 'data', 'end']);
+  });
+});
+
+test('nothing is called back from within dispatch', async () => {
+  const refusing = newClient({ allowCidrs: [] });
+  const forbidden = new Exchange(refusing, server.url);
+  expect(forbidden.events).toEqual([]);
+  expect(await forbidden.outcome()).toBe('address_forbidden');
+  await refusing.close();
+  const late = new Exchange(refusing, server.url);
+  expect(late.events).toEqual([]);
+  expect(await late.outcome()).toBe('busy');
+});
+
+test('a handler that throws is reported to the process, and hurts no other call', async () => {
+  const listeners = process.listeners('uncaughtException');
+  process.removeAllListeners('uncaughtException');
+  const caught: unknown[] = [];
+  process.on('uncaughtException', (error) => caught.push(error));
+  try {
+    const bad = new Exchange(client, server.url);
+    bad.onHead = () => {
+      throw new Error('oops');
+    };
+    const good = new Exchange(client, server.url);
+    for (const index of [0, 1]) {
+      const peer = await server.peer(index);
+      await peer.takeRequest();
+      peer.send(OK);
+    }
+    expect(await good.outcome()).toBe(200);
+    await eventually(() => caught.length > 0);
+    expect(caught).toMatchObject([{ message: 'oops' }]);
+    expect(bad.events).toEqual([]);
+    expect(client.stats()).toMatchObject({ open: 1, idle: 1 });
+  } finally {
+    process.removeAllListeners('uncaughtException');
+    for (const listener of listeners) process.on('uncaughtException', listener);
+  }
+});
