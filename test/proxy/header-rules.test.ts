@@ -1,0 +1,90 @@
+import { describe, expect, it } from 'vitest';
+import { requestHeaderLines, responseHeaderLines } from '../../src/proxy/header-rules.ts';
+
+const toService = (...headers: string[]): string[] =>
+  requestHeaderLines(headers, 'usage-1', 'buyer-1')
+    .split('\r\n')
+    .slice(0, -1)
+    .filter((line) => !/^(x-acf-usage-id|x-acf-buyer): /.test(line));
+
+const toCaller = (...headers: string[]): string[] => responseHeaderLines(headers).split('\r\n').slice(0, -1);
+
+describe('what the service sees', () => {
+  it('the usage id, the pseudonym and Via, once each', () => {
+    const lines = requestHeaderLines(['x-acf-usage-id', 'forged', 'x-acf-buyer', 'forged'], 'usage-1', 'buyer-1');
+    expect(lines).toBe('via: 1.1 tollgate\r\nx-acf-usage-id: usage-1\r\nx-acf-buyer: buyer-1\r\n');
+  });
+
+  it.each([
+    'authorization',
+    'cookie',
+    'proxy-authorization',
+    'proxy-anything',
+    'connection',
+    'keep-alive',
+    'te',
+    'trailer',
+    'transfer-encoding',
+    'upgrade',
+    'content-length',
+    'x-acf-max-amount',
+    'x-forwarded-for',
+    'x-forwarded-host',
+    'expect',
+    'host',
+  ])('never %s', (name) => {
+    expect(toService(name, 'secret', 'accept', '*/*')).toEqual(['accept: */*', 'via: 1.1 tollgate']);
+  });
+
+  it('nothing that Connection names, wherever it stands', () => {
+    expect(
+      toService('x-hop', '1', 'connection', 'close, X-Hop', 'x-stays', '2', 'connection', 'x-other', 'x-other', '3'),
+    ).toEqual(['x-stays: 2', 'via: 1.1 tollgate']);
+  });
+
+  it('repeated headers, repeated', () => {
+    expect(toService('accept', 'a', 'accept', 'b')).toEqual(['accept: a', 'accept: b', 'via: 1.1 tollgate']);
+  });
+
+  it('who proxied before us', () => {
+    expect(toService('via', '1.1 edge')).toEqual(['via: 1.1 edge, 1.1 tollgate']);
+  });
+
+  it('the bytes of a value that is not ASCII', () => {
+    const line = toService('x-name', 'café')[0] as string;
+    expect(Buffer.from(line, 'latin1').toString('utf8')).toBe('x-name: café');
+  });
+});
+
+describe('what the caller sees', () => {
+  it.each([
+    'Set-Cookie',
+    'X-ACF-Amount',
+    'X-Acf-Anything',
+    'X-RateLimit-Limit',
+    'RateLimit',
+    'RateLimit-Policy',
+    'Connection',
+    'Keep-Alive',
+    'Transfer-Encoding',
+    'Content-Length',
+    'Trailer',
+    'Upgrade',
+    'Proxy-Authenticate',
+    'X-Request-Id',
+  ])("never the service's %s", (name) => {
+    expect(toCaller(name, 'x', 'Content-Type', 'text/plain')).toEqual(['Content-Type: text/plain']);
+  });
+
+  it('names and values as the service wrote them', () => {
+    expect(toCaller('ETag', '"a"', 'x-custom', '1', 'X-Custom', '2')).toEqual([
+      'ETag: "a"',
+      'x-custom: 1',
+      'X-Custom: 2',
+    ]);
+  });
+
+  it('nothing that Connection names', () => {
+    expect(toCaller('X-Hop', '1', 'Connection', 'x-hop', 'X-Stays', '2')).toEqual(['X-Stays: 2']);
+  });
+});
