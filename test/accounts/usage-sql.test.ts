@@ -1,0 +1,70 @@
+import postgres from 'postgres';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { parseTimeRange } from '../../src/accounts/time-range.ts';
+import { selectCall, selectCalls, selectUsageByService } from '../../src/accounts/usage-sql.ts';
+import { uuidv7 } from '../../src/platform/ids.ts';
+import type { Sql } from '../../src/platform/postgres.ts';
+import { openTestDatabase } from './support.ts';
+
+let url: string;
+let close: () => Promise<void>;
+
+beforeAll(async () => {
+  const database = await openTestDatabase();
+  ({ url, close } = database);
+  for (const day of ['2026-01-13', '2026-01-14', '2026-01-15', '2026-01-16', '2026-01-17']) {
+    await database.sql.unsafe(
+      `CREATE TABLE "calls_${day}" PARTITION OF calls FOR VALUES FROM ('${day}') TO ('${day}'::date + 1)`,
+    );
+  }
+});
+afterAll(() => close());
+
+/** The days whose partitions the plan of the query touches. */
+async function daysRead(query: (sql: Sql) => Promise<unknown>): Promise<string[]> {
+  let last: { text: string; args: never[] } | undefined;
+  const client = postgres(url, {
+    max: 1,
+    debug: (_connection, text, args) => {
+      last = { text, args: args as never[] };
+    },
+  });
+  try {
+    await query(client as unknown as Sql);
+    const { text, args } = last as { text: string; args: never[] };
+    const plan = await client.unsafe(`EXPLAIN ${text}`, args);
+    const days = plan.flatMap((row) => /calls_(\d{4}-\d\d-\d\d)/.exec(String(row['QUERY PLAN']))?.[1] ?? []);
+    return [...new Set(days)].sort();
+  } finally {
+    await client.end();
+  }
+}
+
+describe('usage queries read only the partitions they need', () => {
+  const filter = (query: { from?: string; to?: string }) => ({
+    ...parseTimeRange(query),
+    keyId: 'acf_0000000000000000000000',
+    serviceId: null,
+  });
+
+  it.each([
+    [{ from: '2026-01-15T02:00:00Z', to: '2026-01-15T22:00:00Z' }, ['2026-01-15']],
+    // An hour of slack for clocks: a whole day touches its neighbours.
+    [{ from: '2026-01-15', to: '2026-01-16' }, ['2026-01-14', '2026-01-15', '2026-01-16']],
+    [{ from: '2026-01-16T12:00:00Z' }, ['2026-01-16', '2026-01-17']],
+    [{ to: '2026-01-14T12:00:00Z' }, ['2026-01-13', '2026-01-14']],
+  ])('for %j: %j', async (query, days) => {
+    expect(await daysRead((sql) => selectCalls(sql, filter(query), null, 10))).toEqual(days);
+    expect(await daysRead((sql) => selectUsageByService(sql, filter(query)))).toEqual(days);
+  });
+
+  it('after a cursor: no day that is later', async () => {
+    const cursor = uuidv7(Date.parse('2026-01-14T12:00:00Z'));
+    expect(await daysRead((sql) => selectCalls(sql, filter({}), cursor, 10))).toEqual(['2026-01-13', '2026-01-14']);
+  });
+
+  it('for one call: its day', async () => {
+    const id = uuidv7(Date.parse('2026-01-14T12:00:00Z'));
+    expect(await daysRead((sql) => selectCall(sql, id))).toEqual(['2026-01-14']);
+  });
+});

@@ -1,0 +1,118 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { KeyCache } from '../../src/keys/key-cache.ts';
+import { keepKeyCacheFresh } from '../../src/keys/key-feed.ts';
+import { Keys } from '../../src/keys/keys.ts';
+import { selectKeyRecords } from '../../src/keys/keys-sql.ts';
+import { migrate, readMigrations } from '../../src/platform/migrate.ts';
+import { openPostgres, type Sql } from '../../src/platform/postgres.ts';
+import { addAccount, addKeyTo, openTestDatabase } from '../accounts/support.ts';
+import { startTestPostgres } from '../support/stores.ts';
+
+/** A gateway's cache, fed by Postgres, next to whoever changes keys elsewhere. */
+function gateway(sql: Sql): { cache: KeyCache; elsewhere: Keys } {
+  const cache = new KeyCache({ fetchKeys: (keyIds) => selectKeyRecords(sql, keyIds), refreshPauseMs: 50 });
+  const elsewhere = new Keys({ sql, state: { put: async () => {} }, cache: { invalidate: () => {} } });
+  return { cache, elsewhere };
+}
+
+const LISTENERS = `datname = current_database() AND query ILIKE 'listen%'`;
+
+describe('a gateway', () => {
+  let sql: Sql;
+  let close: () => Promise<void>;
+  let stop: () => Promise<void>;
+  let cache: KeyCache;
+  let elsewhere: Keys;
+
+  beforeAll(async () => {
+    ({ sql, close } = await openTestDatabase());
+  });
+  afterAll(() => close());
+  beforeEach(async () => {
+    ({ cache, elsewhere } = gateway(sql));
+    stop = await keepKeyCacheFresh(sql, cache);
+  });
+  afterEach(() => stop());
+
+  it('sees every kind of change made on another one', async () => {
+    const { keyId } = await addAccount(sql);
+    const changes: [() => Promise<unknown>, (record: Awaited<ReturnType<KeyCache['load']>>) => boolean][] = [
+      [() => elsewhere.setRateLimit(keyId, 7), (record) => record?.rateLimit === 7],
+      [() => elsewhere.rotate(keyId, 60), (record) => (record?.previousExpiresAtMs ?? 0) > Date.now()],
+      [() => elsewhere.revoke(keyId), (record) => record?.status === 'revoked'],
+    ];
+    for (const [change, isSeen] of changes) {
+      expect(isSeen(await cache.load(keyId))).toBe(false);
+      await change();
+      await vi.waitFor(async () => expect(isSeen(await cache.load(keyId))).toBe(true));
+    }
+  });
+
+  it('sees that an account was suspended, on all its keys', async () => {
+    const first = await addAccount(sql);
+    const ids = [first.keyId, (await addKeyTo(sql, first.accountId, 'buyer')).keyId];
+    for (const id of ids) await cache.load(id);
+    await sql.begin(async (tx) => {
+      await tx`UPDATE accounts SET status = 'suspended' WHERE id = ${first.accountId}`;
+      await tx`SELECT pg_notify('tollgate_keys', ${`account:${first.accountId}`})`;
+    });
+    for (const id of ids) {
+      await vi.waitFor(async () => expect((await cache.load(id))?.accountStatus).toBe('suspended'));
+    }
+  });
+
+  it('catches up on what it missed while its connection was broken', async () => {
+    const { keyId } = await addAccount(sql);
+    await cache.load(keyId);
+    // Changed behind the back of the channel: only the reconnection can tell.
+    await sql`UPDATE api_keys SET rate_limit = 11 WHERE key_id = ${keyId}`;
+    expect(cache.get(keyId)?.rateLimit).toBe(60);
+    const ended = await sql.unsafe(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE ${LISTENERS}`);
+    expect(ended.length).toBeGreaterThan(0);
+    await vi.waitFor(() => expect(cache.get(keyId)?.rateLimit).toBe(11), { timeout: 10_000 });
+    // And it listens again.
+    await elsewhere.setRateLimit(keyId, 12);
+    await vi.waitFor(async () => expect((await cache.load(keyId))?.rateLimit).toBe(12));
+  });
+
+  it('re-reads what it uses from time to time, should a connection be dead without saying so', async () => {
+    await stop();
+    stop = await keepKeyCacheFresh(sql, cache, { revalidateMs: 30 });
+    const { keyId } = await addAccount(sql);
+    await cache.load(keyId);
+    await sql`UPDATE api_keys SET rate_limit = 13 WHERE key_id = ${keyId}`;
+    await vi.waitFor(() => expect(cache.get(keyId)?.rateLimit).toBe(13));
+  });
+});
+
+it('Postgres stopped and started: known keys never notice, unknown ones are unavailable, then all is as before', async () => {
+  const store = await startTestPostgres();
+  const sql = openPostgres({ url: store.url, maxConnections: 4, applicationName: 'test' });
+  try {
+    await migrate(sql, readMigrations('migrations'));
+    const { cache, elsewhere } = gateway(sql);
+    const stop = await keepKeyCacheFresh(sql, cache, { revalidateMs: 40 });
+    const [known, unknown] = [await addAccount(sql), await addAccount(sql)];
+    await cache.load(known.keyId);
+
+    await store.stop();
+    const until = Date.now() + 400;
+    while (Date.now() < until) {
+      expect((await cache.load(known.keyId))?.keyId).toBe(known.keyId);
+      await expect(cache.load(unknown.keyId)).rejects.toMatchObject({ code: 'unavailable' });
+    }
+
+    await store.restart();
+    await vi.waitFor(async () => expect((await cache.load(unknown.keyId))?.keyId).toBe(unknown.keyId), 10_000);
+    await vi.waitFor(async () => {
+      const rows = await sql.unsafe(`SELECT 1 FROM pg_stat_activity WHERE ${LISTENERS}`);
+      expect(rows.length).toBe(1);
+    }, 10_000);
+    await elsewhere.setRateLimit(known.keyId, 14);
+    await vi.waitFor(async () => expect((await cache.load(known.keyId))?.rateLimit).toBe(14));
+    await stop();
+  } finally {
+    await sql.end({ timeout: 1 });
+    await store.stop();
+  }
+});

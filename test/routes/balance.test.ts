@@ -1,0 +1,36 @@
+import { expect, it } from 'vitest';
+import { ApiError } from '../../src/errors.ts';
+import type { KeyRecord } from '../../src/keys/caller.ts';
+import { balanceRoutes } from '../../src/routes/balance.ts';
+import { findRoute, json, send } from '../accounts/support.ts';
+
+const buyer: KeyRecord = {
+  keyId: 'acf_0000000000000000000000',
+  accountId: '01900000-0000-7000-8000-000000000000',
+  ownerId: 'alice',
+  role: 'buyer',
+  secretHash: '',
+  previousSecretHash: null,
+  previousExpiresAtMs: 0,
+  rateLimit: 60,
+  status: 'active',
+  accountStatus: 'active',
+};
+
+it("GET /balance/me is the live wallet of the key's own account, in USD", async () => {
+  const wallets = { [buyer.accountId]: { balanceMicros: 12_345_678, heldMicros: 2_000 } };
+  const routes = balanceRoutes({
+    wallets: { read: async (accountId) => wallets[accountId] ?? { balanceMicros: 0, heldMicros: 0 } },
+  });
+  const response = await send(routes, 'GET /balance/me', { by: buyer });
+  expect([response.status, json(response)]).toEqual([
+    200,
+    { owner_id: 'alice', balance: 12.345678, held: 0.002, currency: 'USD' },
+  ]);
+  expect(findRoute(routes, 'GET /balance/me').access).toEqual(['buyer']);
+});
+
+it('GET /balance/me is unavailable rather than wrong when the wallet cannot be read', async () => {
+  const routes = balanceRoutes({ wallets: { read: () => Promise.reject(new ApiError('unavailable')) } });
+  await expect(send(routes, 'GET /balance/me', { by: buyer })).rejects.toMatchObject({ code: 'unavailable' });
+});

@@ -1,0 +1,154 @@
+import fc from 'fast-check';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import type { Route } from '../../src/http/route.ts';
+import type { KeyRecord } from '../../src/keys/caller.ts';
+import type { Sql } from '../../src/platform/postgres.ts';
+import { earningsRoutes } from '../../src/routes/earnings.ts';
+import { addAccount, addService, findRoute, json, openTestDatabase, send } from '../accounts/support.ts';
+
+let sql: Sql;
+let close: () => Promise<void>;
+let routes: Route[];
+let provider: KeyRecord;
+let weather: string;
+let maps: string;
+
+beforeAll(async () => {
+  ({ sql, close } = await openTestDatabase());
+  routes = earningsRoutes({ sql });
+});
+afterAll(() => close());
+
+async function reset(): Promise<void> {
+  await sql`TRUNCATE accounts, api_keys, services, service_days, journal, entries, balances CASCADE`;
+  provider = await addAccount(sql, 'provider');
+  weather = await addService(sql, provider.accountId, 'weather');
+  maps = await addService(sql, provider.accountId, 'maps');
+}
+beforeEach(reset);
+
+const earnings = async (query = {}, by = provider) => json(await send(routes, 'GET /earnings/me', { by, query }));
+
+async function post(kind: 'usage' | 'payout', accountId: string, amount: number, at = '2026-01-15'): Promise<void> {
+  const [journal] = await sql`INSERT INTO journal (kind, created_at) VALUES (${kind}, ${at}) RETURNING id`;
+  await sql`INSERT INTO entries VALUES (${journal?.id}, ${accountId}, 'earnings', ${amount})`;
+  await sql`
+    INSERT INTO balances AS b VALUES (${accountId}, 'earnings', ${amount})
+    ON CONFLICT (account_id, ledger) DO UPDATE SET balance = b.balance + excluded.balance`;
+}
+
+type Day = { serviceId: string; day: string; calls: number; free: number; earned: number; fees: number };
+
+/** What the writer leaves behind for one service and day: the projection, the entry and the balance. */
+async function earn(day: Day, accountId = provider.accountId): Promise<void> {
+  await sql`
+    INSERT INTO service_days AS d (service_id, day, provider_id, calls, free_calls, earned, fees)
+    VALUES (${day.serviceId}, ${day.day}, ${accountId}, ${day.calls}, ${day.free}, ${day.earned}, ${day.fees})
+    ON CONFLICT (service_id, day) DO UPDATE SET calls = d.calls + excluded.calls,
+      free_calls = d.free_calls + excluded.free_calls, earned = d.earned + excluded.earned, fees = d.fees + excluded.fees`;
+  await post('usage', accountId, day.earned - day.fees, day.day);
+}
+
+describe('GET /earnings/me', () => {
+  it('of a provider without calls is all zeros', async () => {
+    expect(await earnings()).toEqual({
+      earned: 0,
+      fees: 0,
+      paid_out: 0,
+      payable: 0,
+      currency: 'USD',
+      by_service: [],
+      by_day: [],
+    });
+  });
+
+  it('adds up by service and by day, newest day first, and leaves what is owed', async () => {
+    await earn({ serviceId: weather, day: '2026-01-14', calls: 3, free: 1, earned: 200_000, fees: 10_000 });
+    await earn({ serviceId: weather, day: '2026-01-15', calls: 1, free: 0, earned: 100_000, fees: 5_000 });
+    await earn({ serviceId: maps, day: '2026-01-15', calls: 2, free: 0, earned: 1, fees: 0 });
+    await post('payout', provider.accountId, -50_000);
+    expect(await earnings()).toEqual({
+      earned: 0.300001,
+      fees: 0.015,
+      paid_out: 0.05,
+      payable: 0.235001,
+      currency: 'USD',
+      by_service: [
+        { service_id: weather, service_name: 'weather', calls: 4, free_calls: 1, earned: 0.3, fees: 0.015 },
+        { service_id: maps, service_name: 'maps', calls: 2, free_calls: 0, earned: 0.000001, fees: 0 },
+      ],
+      by_day: [
+        { day: '2026-01-15', calls: 3, free_calls: 0, earned: 0.100001, fees: 0.005 },
+        { day: '2026-01-14', calls: 3, free_calls: 1, earned: 0.2, fees: 0.01 },
+      ],
+    });
+  });
+
+  it('counts UTC days from `from` up to, not including, `to`, whatever time zone the database session has', async () => {
+    for (const day of ['2026-01-14', '2026-01-15', '2026-01-16']) {
+      await earn({ serviceId: weather, day, calls: 1, free: 0, earned: 100, fees: 0 });
+    }
+    await post('payout', provider.accountId, -30, '2026-01-13T12:00:00Z');
+    await post('payout', provider.accountId, -40, '2026-01-15T12:00:00Z');
+    const [row] = await sql`SELECT current_database() AS name`;
+    for (const zone of ['Pacific/Auckland', 'America/Los_Angeles', 'UTC']) {
+      await sql.unsafe(`ALTER DATABASE "${row?.name}" SET timezone = '${zone}'`);
+      // Sessions read the default when they begin.
+      await sql`SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+                WHERE datname = current_database() AND pid <> pg_backend_pid()`;
+      const body = await earnings({ from: '2026-01-15', to: '2026-01-16' });
+      expect(body.by_day.map(({ day }: { day: string }) => day)).toEqual(['2026-01-15']);
+      expect(body).toMatchObject({ earned: 0.0001, paid_out: 0.00004, payable: 0.00023 });
+    }
+  });
+
+  it('is of this provider alone', async () => {
+    const other = await addAccount(sql, 'provider');
+    const service = await addService(sql, other.accountId);
+    await earn({ serviceId: service, day: '2026-01-15', calls: 1, free: 0, earned: 5, fees: 1 }, other.accountId);
+    await post('payout', other.accountId, -1);
+    expect(await earnings()).toMatchObject({ earned: 0, paid_out: 0, payable: 0, by_service: [], by_day: [] });
+  });
+
+  it.each([{ from: '2026-01-15T00:00:00Z' }, { to: 'x' }, { from: '2026-01-16', to: '2026-01-15' }])(
+    'refuses %j',
+    async (query) => {
+      await expect(earnings(query)).rejects.toMatchObject({ code: 'invalid_request' });
+    },
+  );
+
+  it('is for providers', () => {
+    expect(findRoute(routes, 'GET /earnings/me').access).toEqual(['provider']);
+  });
+
+  it('payable = earned − fees − paid out, and both tables add up to the totals, whatever happened', async () => {
+    const micros = (usd: number): number => Math.round(usd * 1e6);
+    const event = fc.record({
+      service: fc.boolean(),
+      day: fc.constantFrom('2026-01-13', '2026-01-14', '2026-01-15'),
+      earned: fc.integer({ min: 0, max: 1_000_000_000 }),
+      feePercent: fc.integer({ min: 0, max: 100 }),
+      payout: fc.integer({ min: 0, max: 1_000 }),
+    });
+    await fc.assert(
+      fc.asyncProperty(fc.array(event, { maxLength: 8 }), async (events) => {
+        await reset();
+        for (const { service, day, earned, feePercent, payout } of events) {
+          const fees = Math.floor((earned * feePercent) / 100);
+          await earn({ serviceId: service ? weather : maps, day, calls: 1, free: 0, earned, fees });
+          if (payout > 0) await post('payout', provider.accountId, -payout);
+        }
+        const body = await earnings();
+        expect(micros(body.payable)).toBe(micros(body.earned) - micros(body.fees) - micros(body.paid_out));
+        for (const rows of [body.by_service, body.by_day] as { earned: number; fees: number; calls: number }[][]) {
+          const sum = (pick: (row: { earned: number; fees: number }) => number): number =>
+            rows.reduce((total, row) => total + micros(pick(row)), 0);
+          expect(sum((row) => row.earned)).toBe(micros(body.earned));
+          expect(sum((row) => row.fees)).toBe(micros(body.fees));
+          expect(rows.reduce((total, row) => total + row.calls, 0)).toBe(events.length);
+        }
+      }),
+      { numRuns: 20 },
+    );
+  });
+});
