@@ -1,0 +1,228 @@
+import { createHash } from 'node:crypto';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import type { UpstreamClient } from '../../src/upstream/index.ts';
+import { Exchange, eventually, newClient, OK, patternBytes, type RawServer, rawServer } from './helpers.ts';
+
+let server: RawServer;
+let client: UpstreamClient;
+
+beforeEach(async () => {
+  server = await rawServer();
+  client = newClient();
+});
+afterEach(async () => {
+  await client.close();
+  await server.close();
+});
+
+const BODY = patternBytes(6 * 1024 * 1024 + 12_345);
+const sha256 = (...parts: Uint8Array[]) =>
+  parts.reduce((hash, part) => hash.update(part), createHash('sha256')).digest('hex');
+const CHECKSUM = sha256(BODY);
+
+/** The body in chunks of odd sizes, from 1 octet to 200 KB. */
+function chunked(body: Buffer): Buffer {
+  const parts: Buffer[] = [];
+  for (let at = 0, size = 1; at < body.length; at += size, size = (size * 7 + 3) % 200_000) {
+    const chunk = body.subarray(at, at + size);
+    parts.push(Buffer.from(`${chunk.length.toString(16)};n=${at}\r\n`), chunk, Buffer.from('\r\n'));
+  }
+  return Buffer.concat([...parts, Buffer.from('0\r\nX-Sum: 1\r\n\r\n')]);
+}
+
+const DOWNLOADS: [framing: string, head: string, wire: Buffer][] = [
+  ['known length', `Content-Length: ${BODY.length}\r\n`, BODY],
+  ['chunks', 'Transfer-Encoding: chunked\r\n', chunked(BODY)],
+  ['the end of the connection', '', BODY],
+];
+
+describe('a slow reader gets every octet of a body framed by', () => {
+  test.each(DOWNLOADS)('%s', async (_framing, head, wire) => {
+    const exchange = new Exchange(client, server.url);
+    const hash = createHash('sha256');
+    let isPaused = false;
+    let reads = 0;
+    exchange.onChunk = (chunk) => {
+      expect(isPaused, 'data while paused').toBe(false);
+      hash.update(chunk);
+      // Irregular, and often in the middle of a read of many chunks.
+      if (++reads % 3 !== 0) return;
+      isPaused = true;
+      exchange.call.pause();
+      const resume = () => {
+        isPaused = false;
+        exchange.call.resume();
+      };
+      if (reads % 2 === 0) setImmediate(resume);
+      else queueMicrotask(resume);
+    };
+    const peer = await server.peer(0);
+    await peer.takeRequest();
+    peer.send(`HTTP/1.1 200 OK\r\n${head}\r\n`);
+    peer.send(wire);
+    if (head === '') peer.socket.end();
+    expect(await exchange.outcome()).toBe(200);
+    expect(hash.digest('hex')).toBe(CHECKSUM);
+    expect(client.stats()).toMatchObject({ idle: head === '' ? 0 : 1 });
+  });
+});
+
+describe('while paused', () => {
+  async function download(wire: string | Buffer) {
+    const exchange = new Exchange(client, server.url);
+    const peer = await server.peer(0);
+    await peer.takeRequest();
+    peer.send(wire);
+    return { exchange, peer };
+  }
+
+  test('the socket is not read: the upstream is held back', async () => {
+    const { exchange, peer } = await download(`HTTP/1.1 200 OK\r\nContent-Length: ${64 * 1024 * 1024}\r\n\r\n`);
+    await exchange.headed.promise;
+    exchange.call.pause();
+    peer.send(Buffer.alloc(64 * 1024 * 1024));
+    let left = -1;
+    await eventually(() => {
+      const isSteady = left === peer.socket.writableLength && left > 0;
+      left = peer.socket.writableLength;
+      return isSteady;
+    });
+    // What the kernel's two buffers hold at most; the rest stays with the upstream.
+    expect(left).toBeGreaterThan(16 * 1024 * 1024);
+    expect(exchange.events).toEqual(['head']);
+    exchange.call.destroy();
+    await peer.gone();
+  });
+
+  test('neither data nor the end is delivered, though both have been read', async () => {
+    const exchange = new Exchange(client, server.url);
+    exchange.onHead = () => exchange.call.pause();
+    const peer = await server.peer(0);
+    await peer.takeRequest();
+    peer.send(OK);
+    // Another exchange on another connection, begun later, shows that the first had its time.
+    const other = new Exchange(client, server.url);
+    const otherPeer = await server.peer(1);
+    await otherPeer.takeRequest();
+    otherPeer.send(OK);
+    await other.outcome();
+    expect(exchange.events).toEqual([]);
+    exchange.call.resume();
+    expect(exchange.events).toEqual([]);
+    await exchange.ended.promise;
+    expect(exchange.events).toEqual(['data', 'end']);
+    expect(client.stats()).toMatchObject({ idle: 2 });
+  });
+
+  test('at the last octet, the connection is free only after resume, and then clean', async () => {
+    const exchange = new Exchange(client, server.url);
+    exchange.onChunk = () => exchange.call.pause();
+    const peer = await server.peer(0);
+    await peer.takeRequest();
+    peer.send(OK);
+    await eventually(() => exchange.events.includes('data'));
+    expect(client.stats()).toMatchObject({ active: 1, idle: 0 });
+    exchange.call.resume();
+    expect(await exchange.outcome()).toBe(200);
+    expect(client.stats()).toMatchObject({ active: 0, idle: 1 });
+    const next = new Exchange(client, server.url);
+    await peer.takeRequest();
+    peer.send(OK);
+    expect(await next.outcome()).toBe(200);
+  });
+
+  test("the upstream's end of the connection loses no data", async () => {
+    const body = BODY.subarray(0, 100_000);
+    const { exchange, peer } = await download('HTTP/1.1 200 OK\r\n\r\n');
+    await exchange.headed.promise;
+    exchange.call.pause();
+    peer.send(body);
+    peer.socket.end();
+    await new Promise((resolve) => peer.socket.once('finish', resolve));
+    expect(exchange.events).toEqual(['head']);
+    exchange.call.resume();
+    expect(await exchange.outcome()).toBe(200);
+    expect(sha256(...exchange.chunks)).toBe(sha256(body));
+  });
+
+  test('a reset is reported at the latest after resume', async () => {
+    const { exchange, peer } = await download('HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nok');
+    await eventually(() => exchange.body === 'ok');
+    exchange.call.pause();
+    peer.socket.resetAndDestroy();
+    await eventually(() => peer.socket.closed);
+    exchange.call.resume();
+    expect(await exchange.outcome()).toBe('reset');
+  });
+
+  test('a call can be given up', async () => {
+    const { exchange, peer } = await download('HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nok');
+    await eventually(() => exchange.body === 'ok');
+    exchange.call.pause();
+    exchange.call.destroy();
+    await peer.gone();
+    expect(client.stats()).toMatchObject({ open: 0 });
+  });
+
+  test('a call may be from before it has a connection', async () => {
+    const exchange = new Exchange(client, server.url);
+    exchange.call.pause();
+    const peer = await server.peer(0);
+    await peer.takeRequest();
+    peer.send(OK);
+    exchange.call.resume();
+    expect(await exchange.outcome()).toBe(200);
+  });
+});
+
+describe('a slow upstream gets every octet of a body', () => {
+  test.each([
+    ['of known length', BODY.length],
+    ['of unknown length', -1],
+  ])('%s', async (_name, bodyLength) => {
+    const exchange = new Exchange(client, server.url, { method: 'POST', bodyLength });
+    const peer = await server.peer(0);
+    peer.socket.pause();
+    // The edge's way: one buffer, refilled for every chunk; odd sizes; stop when told to.
+    const memory = Buffer.alloc(300_000);
+    let writes = 0;
+    let stops = 0;
+    for (let at = 0, size = 1; at < BODY.length; at += size, size = (size * 5 + 11) % 300_000) {
+      const chunk = memory.subarray(0, Math.min(size, BODY.length - at));
+      BODY.copy(chunk, 0, at);
+      writes++;
+      const hasRoom = exchange.call.write(chunk);
+      memory.fill(0);
+      if (hasRoom) continue;
+      stops++;
+      setImmediate(() => peer.socket.resume());
+      await exchange.writable.promise;
+      if (stops % 2 === 0) peer.socket.pause();
+    }
+    expect(stops).toBeGreaterThan(1);
+    expect(stops).toBeLessThan(writes);
+    peer.socket.resume();
+    exchange.call.end();
+    const ending = bodyLength < 0 ? '\r\n0\r\n\r\n' : '';
+    await peer.until((received) => received.length > BODY.length && received.endsWith(ending));
+    await eventually(() => exchange.call.requestSent);
+    const start = peer.received.indexOf('\r\n\r\n') + 4;
+    const wire = Buffer.from(peer.received.slice(start), 'latin1');
+    expect(sha256(bodyLength < 0 ? dechunked(wire) : wire)).toBe(CHECKSUM);
+    peer.received = '';
+    peer.send(OK);
+    expect(await exchange.outcome()).toBe(200);
+    expect(client.stats()).toMatchObject({ idle: 1 });
+  });
+});
+
+function dechunked(wire: Buffer): Buffer {
+  const parts: Buffer[] = [];
+  for (let at = 0; ; ) {
+    const lineEnd = wire.indexOf('\r\n', at);
+    const size = Number.parseInt(wire.toString('latin1', at, lineEnd), 16);
+    if (size === 0) return Buffer.concat(parts);
+    parts.push(wire.subarray(lineEnd + 2, lineEnd + 2 + size));
+    at = lineEnd + 4 + size;
+  }
+}

@@ -1,0 +1,169 @@
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import type { UpstreamClient } from '../../src/upstream/index.ts';
+import { Exchange, eventually, newClient, OK, type RawServer, rawServer } from './helpers.ts';
+
+let server: RawServer;
+let client: UpstreamClient;
+
+beforeEach(async () => {
+  server = await rawServer();
+});
+afterEach(async () => {
+  await client.close();
+  await server.close();
+});
+
+/** Starts so many calls and waits until the server has every request that can reach it. */
+async function start(count: number, reaching: number): Promise<Exchange[]> {
+  const exchanges = Array.from({ length: count }, () => new Exchange(client, server.url));
+  for (let index = 0; index < reaching; index++) {
+    const peer = await server.peer(index);
+    await peer.until((received) => received.includes('\r\n\r\n'));
+  }
+  return exchanges;
+}
+
+async function answer(index: number): Promise<void> {
+  const peer = await server.peer(index);
+  await peer.takeRequest();
+  peer.send(OK);
+}
+
+test('connections to an origin are bounded; calls beyond it wait in order, and one more than may wait is busy', async () => {
+  client = newClient({ maxConnectionsPerOrigin: 2, maxWaitingPerOrigin: 2 });
+  const exchanges = await start(5, 2);
+  expect(client.stats()).toMatchObject({ open: 2, active: 2, waiting: 2 });
+  expect(await exchanges[4]?.outcome()).toBe('busy');
+  expect(exchanges[4]?.error).toMatchObject({ requestStarted: false, headReceived: false });
+  await answer(0);
+  await exchanges[0]?.outcome();
+  await answer(0);
+  expect(await exchanges[2]?.outcome()).toBe(200);
+  expect(exchanges[3]?.events).toEqual([]);
+  await answer(0);
+  expect(await exchanges[3]?.outcome()).toBe(200);
+  await answer(1);
+  expect(await exchanges[1]?.outcome()).toBe(200);
+  expect(server.peers.length).toBe(2);
+  expect(client.stats()).toMatchObject({ open: 2, idle: 2, waiting: 0 });
+});
+
+test('a call does not wait longer than it may', async () => {
+  client = newClient({ maxConnectionsPerOrigin: 1, maxWaitMs: 30 });
+  const [first, second] = await start(2, 1);
+  expect(await second?.outcome()).toBe('busy');
+  await answer(0);
+  expect(await first?.outcome()).toBe(200);
+});
+
+test('a call that is given up while it waits leaves the line', async () => {
+  client = newClient({ maxConnectionsPerOrigin: 1 });
+  const [first, second, third] = await start(3, 1);
+  second?.call.destroy();
+  expect(client.stats()).toMatchObject({ waiting: 1 });
+  await answer(0);
+  await first?.outcome();
+  await answer(0);
+  expect(await third?.outcome()).toBe(200);
+  expect(second?.events).toEqual([]);
+});
+
+test('a call that is given up while it connects leaves its connection to others', async () => {
+  client = newClient({ maxConnectionsPerOrigin: 1 });
+  const first = new Exchange(client, server.url);
+  const second = new Exchange(client, server.url);
+  first.call.destroy();
+  await answer(0);
+  expect(await second.outcome()).toBe(200);
+  expect(first.events).toEqual([]);
+});
+
+test('what is written while a call waits is sent when its turn comes, and the caller told', async () => {
+  client = newClient({ maxConnectionsPerOrigin: 1 });
+  const [first] = await start(1, 1);
+  const second = new Exchange(client, server.url, { method: 'POST', bodyLength: 10 });
+  expect(second.call.write(Buffer.from('hello'))).toBe(false);
+  const { promise: writable } = second.writable;
+  await answer(0);
+  await first?.outcome();
+  await writable;
+  second.call.write(Buffer.from('world'));
+  second.call.end();
+  const peer = await server.peer(0);
+  await peer.until((received) => received.endsWith('helloworld'));
+  peer.send(OK);
+  expect(await second.outcome()).toBe(200);
+});
+
+test('a closed connection makes room for the next in line', async () => {
+  client = newClient({ maxConnectionsPerOrigin: 1 });
+  const [first, second] = await start(2, 1);
+  server.peers[0]?.socket.end();
+  expect(await first?.outcome()).toBe('reset');
+  await answer(1);
+  expect(await second?.outcome()).toBe(200);
+});
+
+test('origins without a connection are forgotten, idle connections over all origins are bounded', async () => {
+  client = newClient({ maxIdleConnections: 2, lookup: async () => [{ address: '127.0.0.1', family: 4 }] });
+  for (let host = 1; host <= 4; host++) {
+    const exchange = new Exchange(client, `http://h${host}.example:${server.port}`);
+    await answer(host - 1);
+    expect(await exchange.outcome()).toBe(200);
+  }
+  expect(client.stats()).toMatchObject({ origins: 2, open: 2, idle: 2 });
+  await server.peers[0]?.gone();
+  await server.peers[1]?.gone();
+  expect(server.peers[2]?.isGone).toBe(false);
+});
+
+test('close waits for calls under way, takes no new ones, and closes the rest', async () => {
+  client = newClient();
+  const [idle, busy] = await start(2, 2);
+  await answer(0);
+  await idle?.outcome();
+  const closed = client.close();
+  await server.peers[0]?.gone();
+  expect(await new Exchange(client, server.url).outcome()).toBe('busy');
+  expect(client.stats()).toMatchObject({ open: 1, active: 1 });
+  await answer(1);
+  expect(await busy?.outcome()).toBe(200);
+  await closed;
+  expect(client.stats()).toEqual({ origins: 0, open: 0, connecting: 0, idle: 0, active: 0, waiting: 0 });
+});
+
+test('close lets waiting calls finish', async () => {
+  client = newClient({ maxConnectionsPerOrigin: 1 });
+  const [first, second] = await start(2, 1);
+  const closed = client.close();
+  await answer(0);
+  expect(await first?.outcome()).toBe(200);
+  await answer(0);
+  expect(await second?.outcome()).toBe(200);
+  await closed;
+});
+
+test('the addresses of a name are tried in order', async () => {
+  const lookup = async () => [
+    { address: '127.0.0.2', family: 4 },
+    { address: '127.0.0.1', family: 4 },
+  ];
+  client = newClient({ lookup });
+  const exchange = new Exchange(client, `http://two.example:${server.port}`);
+  await answer(0);
+  expect(await exchange.outcome()).toBe(200);
+});
+
+test.each([
+  ['connect_failed', async () => [{ address: '127.0.0.2', family: 4 }]],
+  ['address_forbidden', async () => [{ address: '10.0.0.1', family: 4 }]],
+  ['dns_failed', async () => Promise.reject(new Error('ENOTFOUND'))],
+])('%s is the failure of the call that wanted the connection, and of no other', async (code, lookup) => {
+  client = newClient({ lookup, maxConnectionsPerOrigin: 2 });
+  const exchanges = Array.from({ length: 4 }, () => new Exchange(client, `http://down.example:${server.port}`));
+  for (const exchange of exchanges) {
+    expect(await exchange.outcome()).toBe(code);
+    expect(exchange.error).toMatchObject({ requestStarted: false, headReceived: false });
+  }
+  await eventually(() => client.stats().origins === 0);
+});

@@ -1,0 +1,258 @@
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import type { UpstreamClient } from '../../src/upstream/index.ts';
+import { Exchange, eventually, newClient, OK, type Peer, type RawServer, rawServer } from './helpers.ts';
+
+let server: RawServer;
+let client: UpstreamClient;
+
+beforeEach(async () => {
+  server = await rawServer();
+  client = newClient();
+});
+afterEach(async () => {
+  await client.close();
+  await server.close();
+});
+
+/** One GET on the connection with that number, answered with these octets. */
+async function exchangeOn(index: number, wire: string, options = {}): Promise<Peer> {
+  const exchange = new Exchange(client, server.url, options);
+  const peer = await server.peer(index);
+  await peer.takeRequest();
+  peer.send(wire);
+  expect(await exchange.outcome()).toBe(200);
+  return peer;
+}
+
+describe('a connection is used again after', () => {
+  test.each([
+    ['a known length', OK],
+    ['a length of 0', 'HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n'],
+    ['chunks', 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n'],
+    ['chunks and trailers', 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\nA: b\r\n\r\n'],
+    ['HTTP/1.0 with keep-alive', 'HTTP/1.0 200 OK\r\nConnection: keep-alive\r\nContent-Length: 2\r\n\r\nok'],
+    ['a long enough Keep-Alive', 'HTTP/1.1 200 OK\r\nKeep-Alive: timeout=60\r\nContent-Length: 0\r\n\r\n'],
+  ])('%s', async (_name, wire) => {
+    await exchangeOn(0, wire);
+    await exchangeOn(0, wire);
+    expect(server.peers.length).toBe(1);
+    expect(client.stats()).toMatchObject({ open: 1, idle: 1 });
+  });
+});
+
+describe('a connection is closed after', () => {
+  test.each([
+    ['Connection: close', 'HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok'],
+    ['HTTP/1.0', 'HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nok'],
+    ['octets behind a known length', `${OK}x`],
+    ['a second response', `${OK}${OK}`],
+    ['octets behind the last chunk', 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n\r\n'],
+    [
+      'a Keep-Alive that is too short to count on',
+      'HTTP/1.1 200 OK\r\nKeep-Alive: timeout=1\r\nContent-Length: 2\r\n\r\nok',
+    ],
+  ])('%s, and the response is still good', async (_name, wire) => {
+    const peer = await exchangeOn(0, wire);
+    expect(client.stats()).toMatchObject({ open: 0, origins: 0 });
+    await peer.gone();
+    await exchangeOn(1, OK);
+  });
+
+  test('a body that answers HEAD', async () => {
+    await exchangeOn(0, OK, { method: 'HEAD' });
+    expect(client.stats()).toMatchObject({ open: 0 });
+  });
+
+  test('octets that come while it is idle', async () => {
+    const peer = await exchangeOn(0, OK);
+    peer.send('HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil');
+    await eventually(() => client.stats().open === 0);
+    await exchangeOn(1, OK);
+  });
+
+  test('the upstream closes it while it is idle', async () => {
+    const peer = await exchangeOn(0, OK);
+    peer.socket.end();
+    await eventually(() => client.stats().open === 0);
+    await exchangeOn(1, OK);
+  });
+
+  test('its idle time is over', async () => {
+    const brief = newClient({ keepAliveMs: 40 });
+    const exchange = new Exchange(brief, server.url);
+    const peer = await server.peer(0);
+    await peer.takeRequest();
+    peer.send(OK);
+    await exchange.outcome();
+    expect(brief.stats()).toMatchObject({ idle: 1 });
+    const since = performance.now();
+    await peer.gone();
+    expect(performance.now() - since).toBeGreaterThanOrEqual(39);
+    expect(brief.stats()).toMatchObject({ open: 0, origins: 0 });
+  });
+
+  test('the caller gives up', async () => {
+    const exchange = new Exchange(client, server.url);
+    const peer = await server.peer(0);
+    await peer.takeRequest();
+    peer.send('HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nok');
+    await eventually(() => exchange.body === 'ok');
+    exchange.call.destroy();
+    await peer.gone();
+    expect(exchange.events).toEqual(['head', 'data']);
+  });
+});
+
+test('the connection that was used last is used first', async () => {
+  const exchanges = [0, 1, 2].map(() => new Exchange(client, server.url));
+  for (const index of [0, 1, 2]) await (await server.peer(index)).takeRequest();
+  for (const index of [2, 0, 1]) {
+    server.peers[index]?.send(OK);
+    await eventually(() => exchanges.some(({ body }) => body === 'ok'));
+    await eventually(() => client.stats().idle === [2, 0, 1].indexOf(index) + 1);
+  }
+  await exchangeOn(1, OK);
+  await exchangeOn(1, OK);
+});
+
+describe('a response before the end of the request', () => {
+  async function early(wire: string) {
+    const exchange = new Exchange(client, server.url, { method: 'POST', bodyLength: 10 });
+    exchange.call.write(Buffer.from('hello'));
+    const peer = await server.peer(0);
+    await peer.until((received) => received.endsWith('hello'));
+    peer.received = '';
+    peer.send(wire);
+    return { exchange, peer };
+  }
+
+  test('is delivered, and its connection closed', async () => {
+    const { exchange, peer } = await early('HTTP/1.1 413 Too Large\r\nContent-Length: 2\r\n\r\nno');
+    expect(await exchange.outcome()).toBe(413);
+    expect(exchange.body).toBe('no');
+    expect(exchange.call.requestSent).toBe(false);
+    expect(exchange.call.write(Buffer.from('world'))).toBe(true);
+    exchange.call.end();
+    await peer.gone();
+    expect(client.stats()).toMatchObject({ open: 0 });
+  });
+
+  test('does not keep the caller from sending the rest', async () => {
+    const { exchange, peer } = await early('HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nok');
+    await eventually(() => exchange.body === 'ok');
+    exchange.call.write(Buffer.from('world'));
+    exchange.call.end();
+    await peer.until((received) => received === 'world');
+    peer.send('ay');
+    expect(await exchange.outcome()).toBe(200);
+    expect(exchange.body).toBe('okay');
+    expect(client.stats()).toMatchObject({ idle: 1 });
+  });
+
+  test('that refuses it and closes stops the upload (RFC 9112, 9.6)', async () => {
+    const { exchange, peer } = await early('HTTP/1.1 401 No\r\nConnection: close\r\nContent-Length: 4\r\n\r\nno');
+    await eventually(() => exchange.body === 'no');
+    expect(exchange.call.write(Buffer.from('world'))).toBe(true);
+    exchange.call.end();
+    peer.send('pe');
+    expect(await exchange.outcome()).toBe(401);
+    expect(exchange.call.requestSent).toBe(false);
+    await peer.gone();
+    expect(peer.received).toBe('');
+  });
+});
+
+describe('a reused connection that turns out to be dead', () => {
+  /** Leaves one idle connection to the server. */
+  async function warm(): Promise<Peer> {
+    return exchangeOn(0, OK);
+  }
+
+  test.each(['GET', 'HEAD', 'PUT', 'DELETE'])('is replaced once for %s', async (method) => {
+    const stale = await warm();
+    const exchange = new Exchange(client, server.url, { method });
+    await stale.takeRequest();
+    stale.socket.end();
+    const fresh = await server.peer(1);
+    await fresh.takeRequest();
+    fresh.send(method === 'HEAD' ? 'HTTP/1.1 200 OK\r\n\r\n' : OK);
+    expect(await exchange.outcome()).toBe(200);
+    expect(exchange.events.filter((event) => event !== 'data')).toEqual(['head', 'end']);
+  });
+
+  test('is replaced after a reset, too', async () => {
+    const stale = await warm();
+    const exchange = new Exchange(client, server.url);
+    await stale.takeRequest();
+    stale.socket.resetAndDestroy();
+    const fresh = await server.peer(1);
+    await fresh.takeRequest();
+    fresh.send(OK);
+    expect(await exchange.outcome()).toBe(200);
+  });
+
+  test('is not replaced a second time', async () => {
+    const stale = await warm();
+    const exchange = new Exchange(client, server.url);
+    await stale.takeRequest();
+    stale.socket.end();
+    const fresh = await server.peer(1);
+    await fresh.takeRequest();
+    fresh.socket.end();
+    expect(await exchange.outcome()).toBe('reset');
+    expect(server.peers.length).toBe(2);
+  });
+
+  test.each(['POST', 'PATCH'])('is not replaced for %s: the upstream may have acted on it', async (method) => {
+    const stale = await warm();
+    const exchange = new Exchange(client, server.url, { method });
+    await stale.takeRequest();
+    stale.socket.end();
+    expect(await exchange.outcome()).toBe('reset');
+    expect(exchange.error).toMatchObject({ requestStarted: true, headReceived: false });
+    expect(server.peers.length).toBe(1);
+  });
+
+  test('is not replaced once a part of a body was sent', async () => {
+    const stale = await warm();
+    const exchange = new Exchange(client, server.url, { method: 'PUT', bodyLength: 5 });
+    exchange.call.write(Buffer.from('he'));
+    await stale.until((received) => received.endsWith('he'));
+    stale.socket.end();
+    expect(await exchange.outcome()).toBe('reset');
+    expect(server.peers.length).toBe(1);
+  });
+
+  test('is not replaced once a part of the response has arrived', async () => {
+    const stale = await warm();
+    const exchange = new Exchange(client, server.url);
+    await stale.takeRequest();
+    stale.send('HTTP');
+    stale.socket.end();
+    expect(await exchange.outcome()).toBe('reset');
+    expect(server.peers.length).toBe(1);
+  });
+
+  test('that was reset before the request is replaced even for POST, because nothing was sent', async () => {
+    const stale = await warm();
+    // The reset reaches the kernel while this turn blocks, before the client can hear of it.
+    stale.socket.resetAndDestroy();
+    await new Promise<void>((resolve) => setImmediate(() => resolve()));
+    const exchange = new Exchange(client, server.url, { method: 'POST', bodyLength: 5 });
+    exchange.call.write(Buffer.from('hello'));
+    exchange.call.end();
+    const fresh = await server.peer(1);
+    await fresh.until((received) => received.endsWith('hello'));
+    fresh.send(OK);
+    expect(await exchange.outcome()).toBe(200);
+  });
+
+  test('a first connection is never replaced', async () => {
+    const exchange = new Exchange(client, server.url);
+    const peer = await server.peer(0);
+    await peer.takeRequest();
+    peer.socket.end();
+    expect(await exchange.outcome()).toBe('reset');
+    expect(server.peers.length).toBe(1);
+  });
+});

@@ -1,0 +1,56 @@
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { Exchange, newClient, patternBytes } from './helpers.ts';
+
+/*
+ * All connections of the process read into one buffer. Here many of them carry different octets at the same time, in every
+ * framing, with pauses in between: whatever one would overwrite of another's shows in a body.
+ */
+
+const server = createServer((request: IncomingMessage, response: ServerResponse) => {
+  const number = Number(request.url?.slice(1));
+  const body = bodyOf(number);
+  if (number % 2 === 0) response.setHeader('content-length', body.length);
+  // In pieces, so that reads of different connections interleave.
+  let at = 0;
+  const next = () => {
+    const end = at + 1 + ((at + number) % 9_000);
+    response.write(body.subarray(at, end));
+    at = end;
+    if (at < body.length) setImmediate(next);
+    else response.end();
+  };
+  next();
+});
+
+function bodyOf(number: number): Buffer {
+  return patternBytes(20_000 + ((number * 7_919) % 180_000), number + 1);
+}
+
+beforeAll(() => new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve)));
+afterAll(() => new Promise((resolve) => server.close(resolve)));
+
+test('interleaved traffic on many connections does not mix', async () => {
+  const client = newClient({ maxConnectionsPerOrigin: 100, maxWaitingPerOrigin: 1000 });
+  const { port } = server.address() as AddressInfo;
+  const exchanges = Array.from({ length: 300 }, (_, number) => {
+    const exchange = new Exchange(client, `http://127.0.0.1:${port}`, { path: `/${number}` });
+    if (number % 3 === 0) pauseAtEveryChunk(exchange);
+    return exchange;
+  });
+  for (const [number, exchange] of exchanges.entries()) {
+    expect(await exchange.outcome()).toBe(200);
+    expect(Buffer.concat(exchange.chunks).equals(bodyOf(number)), `body ${number}`).toBe(true);
+  }
+  expect(client.stats()).toMatchObject({ open: 100, idle: 100 });
+  await client.close();
+});
+
+function pauseAtEveryChunk(exchange: Exchange): void {
+  exchange.onChunk = (chunk) => {
+    exchange.chunks.push(Buffer.from(chunk));
+    exchange.call.pause();
+    setImmediate(() => exchange.call.resume());
+  };
+}

@@ -1,0 +1,118 @@
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import type { UpstreamClient } from '../../src/upstream/index.ts';
+import { Exchange, eventually, newClient, OK, type RawServer, rawServer } from './helpers.ts';
+
+let server: RawServer;
+let client: UpstreamClient;
+
+beforeEach(async () => {
+  server = await rawServer();
+  client = newClient();
+});
+afterEach(async () => {
+  await client.close();
+  await server.close();
+});
+
+/** Waits until the client has given up another call for a silence of three times as long. */
+async function longerThan(ms: number): Promise<void> {
+  expect(await new Exchange(client, server.url, { headTimeoutMs: ms * 3 }).outcome()).toBe('head_timeout');
+}
+
+test('a response head that does not come is given up, not early, and the connection closed', async () => {
+  const since = performance.now();
+  const exchange = new Exchange(client, server.url, { headTimeoutMs: 60 });
+  expect(await exchange.outcome()).toBe('head_timeout');
+  expect(performance.now() - since).toBeGreaterThanOrEqual(59);
+  expect(exchange.error).toMatchObject({ requestStarted: true, headReceived: false });
+  await server.peers[0]?.gone();
+});
+
+test.each([
+  ['a head that drips', Array.from(`HTTP/1.1 200 OK\r\nX: ${'x'.repeat(1000)}`)],
+  ['interim responses', Array.from({ length: 10 }, () => 'HTTP/1.1 102 Processing\r\n\r\n')],
+])('%s gain the upstream no time', async (_name, drips) => {
+  const exchange = new Exchange(client, server.url, { headTimeoutMs: 60 });
+  const peer = await server.peer(0);
+  await peer.takeRequest();
+  const timer = setInterval(() => peer.send(drips.shift() ?? ''), 15);
+  expect(await exchange.outcome()).toBe('head_timeout');
+  clearInterval(timer);
+  expect(drips.length).toBeGreaterThan(0);
+});
+
+test('a body that stalls is given up', async () => {
+  const exchange = new Exchange(client, server.url, { idleBodyTimeoutMs: 60 });
+  const peer = await server.peer(0);
+  await peer.takeRequest();
+  peer.send('HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nok');
+  expect(await exchange.outcome()).toBe('body_timeout');
+  expect(exchange.body).toBe('ok');
+  expect(exchange.error).toMatchObject({ headReceived: true });
+});
+
+test('a body that moves is not, however slowly', async () => {
+  const exchange = new Exchange(client, server.url, { idleBodyTimeoutMs: 60, headTimeoutMs: 60 });
+  const peer = await server.peer(0);
+  await peer.takeRequest();
+  peer.send('HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n');
+  const since = performance.now();
+  const timer = setInterval(() => peer.send('x'), 20);
+  expect(await exchange.outcome()).toBe(200);
+  clearInterval(timer);
+  expect(performance.now() - since).toBeGreaterThan(120);
+});
+
+test('no time runs while the caller has paused the response', async () => {
+  const exchange = new Exchange(client, server.url, { idleBodyTimeoutMs: 30 });
+  const peer = await server.peer(0);
+  await peer.takeRequest();
+  peer.send('HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nok');
+  await eventually(() => exchange.body === 'ok');
+  exchange.call.pause();
+  await longerThan(30);
+  expect(exchange.events).not.toContain('error');
+  exchange.call.resume();
+  peer.send('ay');
+  expect(await exchange.outcome()).toBe(200);
+});
+
+test('no time runs while the upstream waits for the caller', async () => {
+  const exchange = new Exchange(client, server.url, { method: 'POST', bodyLength: 4, headTimeoutMs: 30 });
+  exchange.call.write(Buffer.from('ab'));
+  const peer = await server.peer(0);
+  await longerThan(30);
+  expect(exchange.events).not.toContain('error');
+  exchange.call.write(Buffer.from('cd'));
+  exchange.call.end();
+  await peer.until((received) => received.endsWith('abcd'));
+  peer.send(OK);
+  expect(await exchange.outcome()).toBe(200);
+});
+
+test('an upload that the upstream does not read is given up', async () => {
+  const exchange = new Exchange(client, server.url, { method: 'POST', bodyLength: -1, headTimeoutMs: 60 });
+  const peer = await server.peer(0);
+  peer.socket.pause();
+  while (exchange.call.write(Buffer.alloc(256 * 1024)));
+  exchange.call.write(Buffer.alloc(8 * 1024 * 1024));
+  expect(await exchange.outcome()).toBe('head_timeout');
+  expect(exchange.call.requestSent).toBe(false);
+});
+
+test('a name that does not resolve in time is a connect timeout', async () => {
+  const stuck = newClient({ connectTimeoutMs: 50, lookup: () => new Promise(() => {}) });
+  const since = performance.now();
+  const exchange = new Exchange(stuck, 'http://slow.example');
+  expect(await exchange.outcome()).toBe('connect_timeout');
+  expect(performance.now() - since).toBeGreaterThanOrEqual(49);
+  expect(exchange.error).toMatchObject({ requestStarted: false });
+  expect(stuck.stats()).toMatchObject({ open: 0, origins: 0 });
+});
+
+test('a TLS handshake that is not answered is a connect timeout', async () => {
+  const hasty = newClient({ connectTimeoutMs: 50 });
+  const exchange = new Exchange(hasty, `https://127.0.0.1:${server.port}`);
+  expect(await exchange.outcome()).toBe('connect_timeout');
+  await (await server.peer(0)).gone();
+});

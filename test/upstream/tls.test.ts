@@ -1,0 +1,239 @@
+import { execFileSync } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createServer, type Server, type TLSSocket, type TlsOptions } from 'node:tls';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import type { UpstreamClient, UpstreamOptions } from '../../src/upstream/index.ts';
+import { Exchange, eventually, newClient, OK, patternBytes } from './helpers.ts';
+
+type Identity = { key: Buffer; cert: Buffer };
+
+let directory: string;
+let ca: Buffer;
+const identities: Record<string, Identity> = {};
+const clients: UpstreamClient[] = [];
+const servers: Server[] = [];
+
+/** A certificate of our own authority for these names, made with openssl: no keys in the repository. */
+function issue(name: string, subjectAltName: string, days = 2): Identity {
+  const path = (suffix: string) => join(directory, `${name}.${suffix}`);
+  const openssl = (...args: string[]) => execFileSync('openssl', args, { stdio: 'pipe' });
+  openssl(
+    'req',
+    '-newkey',
+    'ec',
+    '-pkeyopt',
+    'ec_paramgen_curve:P-256',
+    '-nodes',
+    '-subj',
+    '/CN=upstream',
+    '-keyout',
+    path('key'),
+    '-out',
+    path('csr'),
+  );
+  writeFileSync(path('ext'), `subjectAltName=${subjectAltName}\n`);
+  openssl(
+    'x509',
+    '-req',
+    '-in',
+    path('csr'),
+    '-CA',
+    join(directory, 'ca.pem'),
+    '-CAkey',
+    join(directory, 'ca.key'),
+    '-CAcreateserial',
+    '-days',
+    String(days),
+    '-extfile',
+    path('ext'),
+    '-out',
+    path('pem'),
+  );
+  return { key: readFileSync(path('key')), cert: readFileSync(path('pem')) };
+}
+
+beforeAll(() => {
+  directory = mkdtempSync(join(tmpdir(), 'tollgate-tls-'));
+  const caFile = join(directory, 'ca.pem');
+  execFileSync(
+    'openssl',
+    [
+      'req',
+      '-x509',
+      '-newkey',
+      'ec',
+      '-pkeyopt',
+      'ec_paramgen_curve:P-256',
+      '-nodes',
+      '-days',
+      '2',
+      '-subj',
+      '/CN=test authority',
+      '-keyout',
+      join(directory, 'ca.key'),
+      '-out',
+      caFile,
+    ],
+    { stdio: 'pipe' },
+  );
+  ca = readFileSync(caFile);
+  identities.good = issue('good', 'DNS:good.example,IP:127.0.0.1');
+  identities.other = issue('other', 'DNS:other.example');
+});
+afterAll(() => rmSync(directory, { recursive: true, force: true }));
+afterEach(async () => {
+  await Promise.all(clients.splice(0).map((client) => client.close()));
+  await Promise.all(servers.splice(0).map((server) => once(server.close(), 'close')));
+});
+
+function client(options: Partial<UpstreamOptions> = {}): UpstreamClient {
+  const made = newClient({ tlsCa: ca, lookup: async () => [{ address: '127.0.0.1', family: 4 }], ...options });
+  clients.push(made);
+  return made;
+}
+
+type TlsServer = { port: number; sockets: TLSSocket[]; failures: Error[] };
+
+/** Answers every request with OK, or as told. */
+async function serve(
+  options: TlsOptions,
+  onRequest = (socket: TLSSocket): unknown => socket.write(OK),
+): Promise<TlsServer> {
+  const sockets: TLSSocket[] = [];
+  const failures: Error[] = [];
+  const server = createServer(options, (socket) => {
+    sockets.push(socket);
+    socket.on('error', () => {});
+    socket.on('data', () => onRequest(socket));
+  });
+  server.on('tlsClientError', (error) => failures.push(error));
+  servers.push(server);
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  return { port: (server.address() as AddressInfo).port, sockets, failures };
+}
+
+test('a call over TLS says the name (SNI), speaks http/1.1 only, and reuses its connection', async () => {
+  const { port, sockets } = await serve({ ...identities.good, ALPNProtocols: ['h2', 'http/1.1'] });
+  const upstream = client();
+  for (let i = 0; i < 2; i++) {
+    const exchange = new Exchange(upstream, `https://good.example:${port}`);
+    expect(await exchange.outcome()).toBe(200);
+    expect(exchange.body).toBe('ok');
+  }
+  expect(sockets.length).toBe(1);
+  expect(sockets[0]).toMatchObject({ servername: 'good.example', alpnProtocol: 'http/1.1' });
+  expect(['TLSv1.2', 'TLSv1.3']).toContain(sockets[0]?.getProtocol());
+});
+
+test('an address is checked as an address, without SNI', async () => {
+  const { port, sockets } = await serve({ ...identities.good });
+  expect(await new Exchange(client(), `https://127.0.0.1:${port}`).outcome()).toBe(200);
+  expect(sockets[0]?.servername).toBe(false);
+});
+
+describe('the connection is refused, and no request sent, when', () => {
+  test.each<[string, () => TlsOptions, Partial<UpstreamOptions>, string]>([
+    ['the authority is unknown', () => ({ ...identities.good }), { tlsCa: '' }, 'good.example'],
+    ['the certificate is for another name', () => ({ ...identities.other }), {}, 'good.example'],
+    ['the certificate is not for this address', () => ({ ...identities.other }), {}, '127.0.0.1'],
+    [
+      'the server speaks only TLS 1.1',
+      () => ({ ...identities.good, maxVersion: 'TLSv1.1', minVersion: 'TLSv1' }),
+      {},
+      'good.example',
+    ],
+    ['the server speaks only h2', () => ({ ...identities.good, ALPNProtocols: ['h2'] }), {}, 'good.example'],
+  ])('%s', async (_name, tls, options, host) => {
+    const { port, sockets } = await serve(tls(), () => {
+      throw new Error('a request reached the server');
+    });
+    const exchange = new Exchange(client(options), `https://${host}:${port}`);
+    expect(await exchange.outcome()).toBe('tls_failed');
+    expect(exchange.error).toMatchObject({ requestStarted: false, headReceived: false });
+    for (const socket of sockets) await eventually(() => socket.destroyed);
+  });
+});
+
+test('a peer that does not speak TLS, or hangs up, fails the handshake', async () => {
+  const { createServer: createTcpServer } = await import('node:net');
+  const server = createTcpServer((socket) => socket.end('HTTP/1.1 400 Bad Request\r\n\r\n')) as unknown as Server;
+  servers.push(server);
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  expect(await new Exchange(client(), `https://good.example:${port}`).outcome()).toBe('tls_failed');
+});
+
+test.each(['TLSv1.2', 'TLSv1.3'] as const)('a second connection resumes the session (%s)', async (version) => {
+  const { port, sockets } = await serve({ ...identities.good, minVersion: version, maxVersion: version }, (socket) =>
+    socket.end('HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok'),
+  );
+  const upstream = client();
+  for (let i = 0; i < 3; i++) {
+    expect(await new Exchange(upstream, `https://good.example:${port}`).outcome()).toBe(200);
+  }
+  expect(sockets.map((socket) => socket.isSessionReused())).toEqual([false, true, true]);
+});
+
+test('a session is not resumed for another name', async () => {
+  const { port, sockets } = await serve({ ...identities.good }, (socket) =>
+    socket.end('HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok'),
+  );
+  const upstream = client();
+  expect(await new Exchange(upstream, `https://good.example:${port}`).outcome()).toBe(200);
+  expect(await new Exchange(upstream, `https://other.example:${port}`).outcome()).toBe('tls_failed');
+  expect(sockets.some((socket) => socket.isSessionReused())).toBe(false);
+});
+
+test('when the first address does not answer, the second still gets its share of the time', async () => {
+  const { port } = await serve({ ...identities.good });
+  const { createServer: createTcpServer } = await import('node:net');
+  const held: { destroy(): void }[] = [];
+  const silent = createTcpServer((socket) => held.push(socket)) as unknown as Server;
+  servers.push(silent);
+  silent.listen(port, '127.0.0.2');
+  await once(silent, 'listening');
+  const lookup = async () => [
+    { address: '127.0.0.2', family: 4 },
+    { address: '127.0.0.1', family: 4 },
+  ];
+  const exchange = new Exchange(client({ lookup, connectTimeoutMs: 400 }), `https://good.example:${port}`);
+  expect(await exchange.outcome()).toBe(200);
+  for (const socket of held) socket.destroy();
+});
+
+test('bodies of several MB pass both ways over TLS with pauses, unharmed', async () => {
+  const body = patternBytes(3_000_000, 7);
+  const wire = Buffer.concat([Buffer.from(`HTTP/1.1 200 OK\r\nContent-Length: ${body.length}\r\n\r\n`), body]);
+  const { port, sockets } = await serve({ ...identities.good }, () => {});
+  const exchange = new Exchange(client(), `https://good.example:${port}`, { method: 'POST', bodyLength: body.length });
+  let isPaused = false;
+  exchange.onChunk = (chunk) => {
+    expect(isPaused).toBe(false);
+    exchange.chunks.push(Buffer.from(chunk));
+    isPaused = true;
+    exchange.call.pause();
+    setImmediate(() => {
+      isPaused = false;
+      exchange.call.resume();
+    });
+  };
+  await eventually(() => sockets.length === 1);
+  const received: Buffer[] = [];
+  sockets[0]?.on('data', (chunk: Buffer) => received.push(chunk));
+  for (let at = 0; at < body.length; at += 100_000) {
+    if (!exchange.call.write(body.subarray(at, at + 100_000))) await exchange.writable.promise;
+  }
+  exchange.call.end();
+  await eventually(() => received.reduce((sum, { length }) => sum + length, 0) > body.length);
+  const request = Buffer.concat(received);
+  expect(request.subarray(request.indexOf('\r\n\r\n') + 4).equals(body)).toBe(true);
+  sockets[0]?.write(wire);
+  expect(await exchange.outcome()).toBe(200);
+  expect(Buffer.concat(exchange.chunks).equals(body)).toBe(true);
+});
