@@ -2,11 +2,12 @@ import fc from 'fast-check';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { Route } from '../../src/http/route.ts';
 import type { KeyRecord } from '../../src/keys/caller.ts';
-import type { Sql } from '../../src/platform/postgres.ts';
+import { openPostgres, type Sql } from '../../src/platform/postgres.ts';
 import { earningsRoutes } from '../../src/routes/earnings.ts';
 import { addAccount, addService, findRoute, json, openTestDatabase, send } from '../accounts/support.ts';
 
 let sql: Sql;
+let url: string;
 let close: () => Promise<void>;
 let routes: Route[];
 let provider: KeyRecord;
@@ -14,7 +15,7 @@ let weather: string;
 let maps: string;
 
 beforeAll(async () => {
-  ({ sql, close } = await openTestDatabase());
+  ({ sql, url, close } = await openTestDatabase());
   routes = earningsRoutes({ sql });
 });
 afterAll(() => close());
@@ -90,13 +91,15 @@ describe('GET /earnings/me', () => {
     }
     await post('payout', provider.accountId, -30, '2026-01-13T12:00:00Z');
     await post('payout', provider.accountId, -40, '2026-01-15T12:00:00Z');
-    const [row] = await sql`SELECT current_database() AS name`;
+    const query = { from: '2026-01-15', to: '2026-01-16' };
     for (const zone of ['Pacific/Auckland', 'America/Los_Angeles', 'UTC']) {
-      await sql.unsafe(`ALTER DATABASE "${row?.name}" SET timezone = '${zone}'`);
-      // Sessions read the default when they begin.
-      await sql`SELECT pg_terminate_backend(pid) FROM pg_stat_activity
-                WHERE datname = current_database() AND pid <> pg_backend_pid()`;
-      const body = await earnings({ from: '2026-01-15', to: '2026-01-16' });
+      const session = new URL(url);
+      session.searchParams.set('timezone', zone);
+      const there = openPostgres({ url: session.href, maxConnections: 1, applicationName: 'test' });
+      const [row] = await there`SHOW timezone`;
+      expect(row?.TimeZone).toBe(zone);
+      const body = json(await send(earningsRoutes({ sql: there }), 'GET /earnings/me', { by: provider, query }));
+      await there.end();
       expect(body.by_day.map(({ day }: { day: string }) => day)).toEqual(['2026-01-15']);
       expect(body).toMatchObject({ earned: 0.0001, paid_out: 0.00004, payable: 0.00023 });
     }
