@@ -107,7 +107,9 @@ export function commandAs(user, program, args) {
   const env = { PATH: process.env.PATH ?? '', LC_ALL: 'C', TZ: 'UTC' };
   if (uid === undefined || gid === undefined) return { command: program, args: [...args], env };
   if (!keepsCapability) return { command: program, args: [...args], env, uid, gid };
-  const capability = ['--inh-caps=+dac_override', '--ambient-caps=+dac_override'];
+  // The server looks at its own files with access(2), which ignores capabilities of others than root unless this bit is
+  // set. Exec leaves the process with the one ambient capability either way.
+  const capability = ['--inh-caps=+dac_override', '--ambient-caps=+dac_override', '--securebits=+no_setuid_fixup'];
   const identity = ['--reuid', String(uid), '--regid', String(gid), '--clear-groups'];
   return { command: 'setpriv', args: [...identity, ...capability, '--', program, ...args], env };
 }

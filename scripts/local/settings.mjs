@@ -12,6 +12,7 @@ import { projectDir } from './dependencies.mjs';
  * @property {string | undefined} databaseUrl undefined: a local Postgres is started
  * @property {string | undefined} redisUrl undefined: a local Redis is started
  * @property {boolean} wantsDemo
+ * @property {number} drainSeconds how long the gateway may take to stop
  */
 
 /**
@@ -30,6 +31,8 @@ export function readSettings(env) {
     databaseUrl,
     redisUrl: env.REDIS_URL || undefined,
     wantsDemo: readDemo(env.DEMO, databaseUrl === undefined),
+    // The gateway checks it; we only need to wait longer than it does.
+    drainSeconds: Number(env.DRAIN_SECONDS) || 30,
   };
 }
 

@@ -30,8 +30,8 @@ import { filesOf } from './settings.mjs';
  * @property {{ port: number }} [demo] the port that the demo listings name
  */
 
-// Longer than the gateway's own deadline for calls in flight: it shall decide what to cut off, not we.
-const gatewayGraceMs = 60_000;
+// Beyond the gateway's own deadline for calls in flight (DRAIN_SECONDS): it shall decide what to cut off, not we.
+const drainMarginSeconds = 20;
 const leftoverGraceMs = 3_000;
 
 /**
@@ -121,11 +121,12 @@ export class Stack {
   /** @param {NodeJS.ProcessEnv} env @param {() => void} throwIfStopped called while waiting for it to get ready */
   async startGateway(env, throwIfStopped) {
     const { runDir, log } = this.#files;
+    const graceMs = (this.#settings.drainSeconds + drainMarginSeconds) * 1000;
     const gateway = await startGateway({ runDir, logFile: log('gateway'), baseUrl: this.baseUrl, env, throwIfStopped });
     this.#parts.push({
       ...gateway,
       stop: async () => {
-        const stopping = stopProcess(gateway.record, { graceMs: gatewayGraceMs });
+        const stopping = stopProcess(gateway.record, { graceMs });
         const hurried = new Promise((resolve) => this.#hurry.signal.addEventListener('abort', resolve, { once: true }));
         if (this.#hurry.signal.aborted) await killProcess(gateway.record);
         await Promise.race([stopping, hurried.then(() => killProcess(gateway.record))]);

