@@ -1,0 +1,232 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import { isUuid } from '../platform/ids.ts';
+import type { Sql } from '../platform/postgres.ts';
+import type { Listing } from './listing.ts';
+import { Snapshot } from './snapshot.ts';
+import { CHANNEL, selectCatalogPage, selectListings } from './sql.ts';
+
+type CatalogLog = {
+  warn(fields: object, message: string): void;
+  error(fields: object, message: string): void;
+};
+
+export type CatalogOptions = {
+  readonly sql: Sql;
+  readonly log: CatalogLog;
+  /** Pause between full readings, should a message have been lost. */
+  readonly rereadMs?: number;
+  /** Pause after a reading that failed. */
+  readonly retryMs?: number;
+  /** A reading that takes longer counts as failed; above the statement timeout, for a network that went silent. */
+  readonly readTimeoutMs?: number;
+};
+
+/** Rows a query: between two pages the event loop serves calls (a page of 500 costs it about 2 ms). */
+const PAGE_SIZE = 500;
+/** Ids waiting to be read; beyond it everything is read instead. */
+const MAX_WAITING_IDS = 5_000;
+/** The same trouble is logged once in this time. */
+const LOG_EVERY_MS = 30_000;
+
+/**
+ * The catalog in memory: every listing that is not removed. It follows Postgres by messages (LISTEN), a full reading each
+ * time the LISTEN connection is made anew, and a periodic full reading. While Postgres is away the last snapshot stays.
+ *
+ * All readings go through one loop, one at a time:
+ *
+ *     message ──► waiting ids ─┐
+ *     (re)connected, timer ────┴─► loop: read everything or the waiting ids ──► snapshot
+ *                                   └─ failed: log, pause, try again
+ */
+export class Catalog {
+  readonly #sql: Sql;
+  readonly #log: CatalogLog;
+  readonly #rereadMs: number;
+  readonly #retryMs: number;
+  readonly #readTimeoutMs: number;
+  readonly #snapshot = new Snapshot();
+  readonly #stopping = new AbortController();
+  readonly #waitingIds = new Set<string>();
+  #everythingWaits = false;
+  #loop: Promise<void> | null = null;
+  #loaded = false;
+  #timer: NodeJS.Timeout | undefined;
+  #unlisten: () => Promise<void> = async () => {};
+  #attempted: () => void = () => {};
+  #lastLogMs = Number.NEGATIVE_INFINITY;
+  #failing = false;
+
+  constructor(options: CatalogOptions) {
+    this.#sql = options.sql;
+    this.#log = options.log;
+    this.#rereadMs = options.rereadMs ?? 30_000;
+    this.#retryMs = options.retryMs ?? 1_000;
+    this.#readTimeoutMs = options.readTimeoutMs ?? 20_000;
+  }
+
+  /** The listing with this id, active or paused. Synchronous: it stands in the path of every call. */
+  get(id: string): Listing | undefined {
+    return this.#snapshot.get(id);
+  }
+
+  /** All listings, active and paused, in no particular order. */
+  listings(): Iterable<Listing> {
+    return this.#snapshot.values();
+  }
+
+  /** Grows with every change of any listing. */
+  get version(): number {
+    return this.#snapshot.version;
+  }
+
+  /** Whether the catalog has been read completely at least once. */
+  ready(): boolean {
+    return this.#loaded;
+  }
+
+  /** Takes what a change made here returned, so that this gateway sees its own writes at once. */
+  apply(listing: Listing): void {
+    this.#snapshot.put(listing);
+  }
+
+  /**
+   * Listens, then reads everything (this order misses nothing). Never rejects: resolves when the catalog is loaded, or
+   * when Postgres turned out to be away, and then it goes on trying until `stop`.
+   */
+  async start(): Promise<void> {
+    const attempted = new Promise<void>((resolve) => {
+      this.#attempted = resolve;
+    });
+    this.#timer = setInterval(() => this.#readEverything(), this.#rereadMs);
+    this.#timer.unref();
+    try {
+      await this.#bounded(this.#listen());
+    } catch (error) {
+      // postgres.js keeps trying by itself, and says so by the third argument of `listen`.
+      this.#report(error);
+    }
+    if (!this.#loaded && this.#loop === null) this.#readEverything();
+    await attempted;
+  }
+
+  /** Ends the readings and the subscription. The snapshot stays readable. */
+  async stop(): Promise<void> {
+    this.#stopping.abort();
+    clearInterval(this.#timer);
+    this.#attempted();
+    await this.#loop;
+    // Nothing to undo when the connection is gone, and not worth waiting for then.
+    await Promise.race([this.#unlisten().catch(() => {}), pause(1_000, undefined, { ref: false })]);
+  }
+
+  async #listen(): Promise<void> {
+    const { unlisten } = await this.#sql.listen(
+      CHANNEL,
+      (id) => this.#read(id),
+      () => this.#readEverything(),
+    );
+    this.#unlisten = unlisten;
+  }
+
+  #read(id: string): void {
+    // Anybody with a login to the database can send on a channel.
+    if (!isUuid(id)) return;
+    if (this.#waitingIds.size < MAX_WAITING_IDS) this.#waitingIds.add(id);
+    else this.#everythingWaits = true;
+    this.#wake();
+  }
+
+  #readEverything(): void {
+    this.#everythingWaits = true;
+    this.#wake();
+  }
+
+  #wake(): void {
+    if (this.#loop === null && !this.#stopping.signal.aborted) this.#loop = this.#readWhatWaits();
+  }
+
+  async #readWhatWaits(): Promise<void> {
+    const { signal } = this.#stopping;
+    while (!signal.aborted && (this.#everythingWaits || this.#waitingIds.size > 0)) {
+      try {
+        if (this.#everythingWaits) await this.#fullReading();
+        else await this.#readingOfIds();
+        this.#recovered();
+      } catch (error) {
+        if (signal.aborted) break;
+        this.#report(error);
+        this.#attempted();
+        await pause(this.#retryMs, undefined, { signal, ref: false }).catch(() => {});
+      }
+    }
+    // In the same step as the look at what waits: a wake in between would be lost.
+    this.#loop = null;
+  }
+
+  async #fullReading(): Promise<void> {
+    this.#everythingWaits = false;
+    try {
+      const reading = this.#snapshot.beginFullReading();
+      let after: string | null = null;
+      do {
+        const listings: Listing[] = await this.#bounded(selectCatalogPage(this.#sql, after, PAGE_SIZE));
+        reading.page(listings);
+        after = listings.length < PAGE_SIZE ? null : (listings.at(-1)?.id ?? null);
+      } while (after !== null);
+      reading.finish();
+    } catch (error) {
+      this.#everythingWaits = true;
+      throw error;
+    }
+    this.#loaded = true;
+    this.#attempted();
+  }
+
+  async #readingOfIds(): Promise<void> {
+    const ids = [...this.#waitingIds].slice(0, PAGE_SIZE);
+    for (const id of ids) this.#waitingIds.delete(id);
+    try {
+      for (const listing of await this.#bounded(selectListings(this.#sql, ids))) this.#snapshot.put(listing);
+    } catch (error) {
+      for (const id of ids) this.#waitingIds.add(id);
+      throw error;
+    }
+  }
+
+  /** The same promise, given up after the timeout or at `stop`. What comes of it later is ignored. */
+  #bounded<T>(work: Promise<T>): Promise<T> {
+    const { signal } = this.#stopping;
+    return new Promise<T>((resolve, reject) => {
+      // Not AbortSignal.any: Node 20 keeps every combined signal as long as the oldest of its sources lives.
+      const stop = (): void => settle(() => reject(new Error('the catalog was stopped')));
+      const timer = setTimeout(() => {
+        settle(() => reject(new Error(`no answer from Postgres within ${this.#readTimeoutMs} ms`)));
+      }, this.#readTimeoutMs);
+      const settle = (how: () => void): void => {
+        clearTimeout(timer);
+        signal.removeEventListener('abort', stop);
+        how();
+      };
+      signal.addEventListener('abort', stop);
+      if (signal.aborted) stop();
+      work.then(
+        (value) => settle(() => resolve(value)),
+        (error) => settle(() => reject(error)),
+      );
+    });
+  }
+
+  #report(error: unknown): void {
+    this.#failing = true;
+    if (performance.now() - this.#lastLogMs < LOG_EVERY_MS) return;
+    this.#lastLogMs = performance.now();
+    this.#log.error({ err: error }, 'catalog: cannot read from Postgres, the last snapshot stays');
+  }
+
+  #recovered(): void {
+    if (!this.#failing) return;
+    this.#failing = false;
+    this.#lastLogMs = Number.NEGATIVE_INFINITY;
+    this.#log.warn({ listings: this.#snapshot.size }, 'catalog: reading from Postgres again');
+  }
+}

@@ -1,0 +1,86 @@
+import { usdToMicros } from '../platform/money.ts';
+
+export type ListingStatus = 'active' | 'paused' | 'removed';
+
+/** A catalogued service. Records are immutable: a change makes a new record, so caches may hang off the object itself. */
+export type Listing = {
+  readonly id: string;
+  /** The account that sells it. */
+  readonly providerId: string;
+  readonly name: string;
+  readonly description: string;
+  /** Where the service lives, as the provider wrote it; passes `endpointFault`. */
+  readonly endpoint: string;
+  /** Price of one call in micro-USD; 0 = free. */
+  readonly priceMicros: number;
+  /** Free calls per buyer; 0 = none. */
+  readonly freeCalls: number;
+  readonly category: string;
+  /** How long a call may wait for the response head. */
+  readonly timeoutSeconds: number;
+  readonly status: ListingStatus;
+  /** 0 to 100, see `qualityOf`. */
+  readonly quality: number;
+  readonly createdAtMs: number;
+  /** Strictly grows with every change of the row: tells an older reading of it from a newer one. */
+  readonly updatedAtMicros: number;
+};
+
+/** What a provider states about a service. */
+export type ListingFields = Pick<
+  Listing,
+  'name' | 'description' | 'endpoint' | 'priceMicros' | 'freeCalls' | 'category' | 'timeoutSeconds'
+>;
+
+/** A partial change; the status `removed` has its own statement. */
+export type ListingPatch = Partial<ListingFields> & { readonly status?: 'active' | 'paused' };
+
+export const DEFAULT_TIMEOUT_SECONDS = 60;
+export const MAX_ENDPOINT_LENGTH = 2048;
+export const MAX_PRICE_USD = 10_000;
+export const MAX_FREE_CALLS = 1_000_000_000;
+/** A category: lower-case words joined by single hyphens, at most 50 characters. */
+export const CATEGORY_PATTERN = '^[a-z0-9]+(-[a-z0-9]+)*$';
+export const MAX_CATEGORY_LENGTH = 50;
+
+/**
+ * What is wrong with an endpoint, or null when it is good: an absolute http(s) URL to whose path the proxy can append.
+ * A query or a fragment would swallow what is appended, and credentials do not belong into a public catalog.
+ *
+ * The URL parser repairs a lot in silence (tabs, backslashes, spaces around); what it would repair is refused, because
+ * provider and upstream client must read the same URL. Takes exactly what the upstream client takes; a test holds the
+ * two together, since neither may import the other.
+ */
+export function endpointFault(endpoint: string): string | null {
+  if (endpoint.length > MAX_ENDPOINT_LENGTH) return `must be at most ${MAX_ENDPOINT_LENGTH} characters`;
+  if (/[\p{Cc}\s\\]/u.test(endpoint)) return 'must not contain spaces, control characters or backslashes';
+  if (!/^https?:\/\/[^/]/i.test(endpoint)) return 'must be an absolute http or https URL';
+  if (endpoint.includes('?')) return 'must not have a query';
+  if (endpoint.includes('#')) return 'must not have a fragment';
+  if (!URL.canParse(endpoint)) return 'must be a valid URL';
+  if (endpoint.split('/', 3)[2]?.includes('@')) return 'must not contain a user name or password';
+  return hostFault(new URL(endpoint));
+}
+
+function hostFault(url: URL): string | null {
+  if (url.port === '0') return 'must have a port between 1 and 65535';
+  const host = url.hostname.replace(/\.$/, '');
+  // The parser has checked what is in brackets, and writes every IPv4 address with dots.
+  const isName = host.startsWith('[') || /^[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63})*$/.test(host);
+  return isName && host.length <= 253 ? null : 'must have a domain name or an address as its host';
+}
+
+/** What is wrong with a name, or null. The caller trims it first. */
+export function nameFault(name: string): string | null {
+  const length = [...name].length;
+  if (length < 1 || length > 100) return 'must have 1 to 100 characters, not counting spaces around it';
+  if (/\p{Cc}/u.test(name)) return 'must not contain control characters';
+  return null;
+}
+
+/** A JSON number of USD → micro-USD, or what is wrong with it. */
+export function parsePrice(usd: number): { readonly micros: number } | { readonly fault: string } {
+  if (usd > MAX_PRICE_USD) return { fault: `must be at most ${MAX_PRICE_USD} USD` };
+  const micros = usdToMicros(usd);
+  return micros === null ? { fault: 'must be a number of USD, 0 or more, with at most 6 decimals' } : { micros };
+}

@@ -1,0 +1,152 @@
+import { uuidv7 } from '../platform/ids.ts';
+import type { Sql } from '../platform/postgres.ts';
+import type { Listing, ListingFields, ListingPatch, ListingStatus } from './listing.ts';
+import { qualityOf } from './quality.ts';
+
+/** Every change of a listing is announced here, in its own transaction; the payload is the service id. */
+export const CHANNEL = 'tollgate_services';
+
+type Row = {
+  readonly id: string;
+  readonly provider_id: string;
+  readonly name: string;
+  readonly description: string;
+  readonly endpoint: string;
+  readonly price: number;
+  readonly free_calls: number;
+  readonly category: string;
+  readonly timeout_seconds: number;
+  readonly status: ListingStatus;
+  readonly created_at: Date;
+  readonly version: number;
+};
+
+const columns = (sql: Sql) => sql`
+  id, provider_id, name, description, endpoint, price, free_calls, category, timeout_seconds, status, created_at,
+  (extract(epoch FROM updated_at) * 1000000)::bigint AS version`;
+
+function toListing(row: Row): Listing {
+  return {
+    id: row.id,
+    providerId: row.provider_id,
+    name: row.name,
+    description: row.description,
+    endpoint: row.endpoint,
+    priceMicros: row.price,
+    freeCalls: row.free_calls,
+    category: row.category,
+    timeoutSeconds: row.timeout_seconds,
+    status: row.status,
+    quality: qualityOf(row.id),
+    createdAtMs: row.created_at.getTime(),
+    updatedAtMicros: row.version,
+  };
+}
+
+const firstListing = (rows: readonly Row[]): Listing | null => (rows[0] === undefined ? null : toListing(rows[0]));
+
+/** Adds a listing, status `active`, and announces it. The id is made here unless the caller needs to know it first. */
+export async function insertListing(
+  sql: Sql,
+  listing: ListingFields & { readonly providerId: string; readonly id?: string },
+): Promise<Listing> {
+  const rows = await sql<Row[]>`
+    WITH added AS (
+      INSERT INTO services (id, provider_id, name, description, endpoint, price, free_calls, category, timeout_seconds)
+      VALUES (${listing.id ?? uuidv7()}, ${listing.providerId}, ${listing.name}, ${listing.description},
+              ${listing.endpoint}, ${listing.priceMicros}, ${listing.freeCalls}, ${listing.category},
+              ${listing.timeoutSeconds})
+      RETURNING *)
+    SELECT ${columns(sql)}, pg_notify(${CHANNEL}, id::text) FROM added`;
+  return toListing(rows[0] as Row);
+}
+
+const COLUMN_OF: Readonly<Record<keyof ListingPatch, string>> = {
+  name: 'name',
+  description: 'description',
+  endpoint: 'endpoint',
+  priceMicros: 'price',
+  freeCalls: 'free_calls',
+  category: 'category',
+  timeoutSeconds: 'timeout_seconds',
+  status: 'status',
+};
+
+/** Whose listing may be changed: that of one account, or anybody's (an admin's right). */
+export type Scope = { readonly providerId: string } | 'any';
+
+const inScope = (sql: Sql, scope: Scope) => (scope === 'any' ? sql`` : sql`AND provider_id = ${scope.providerId}`);
+
+/** Strictly later than before even when the clock stepped back; evaluated under the row lock. */
+const nextVersion = (sql: Sql) => sql`greatest(clock_timestamp(), updated_at + interval '1 microsecond')`;
+
+/**
+ * Changes the given fields of a listing that is not removed, and announces it.
+ *
+ * @param patch at least one field
+ * @returns the listing as it is now, or null when there is none in scope
+ */
+export async function updateListing(sql: Sql, id: string, patch: ListingPatch, scope: Scope): Promise<Listing | null> {
+  const values: Record<string, string | number> = {};
+  for (const [field, value] of Object.entries(patch)) {
+    if (value !== undefined) values[COLUMN_OF[field as keyof ListingPatch]] = value;
+  }
+  return firstListing(
+    await sql<Row[]>`
+      WITH changed AS (
+        UPDATE services SET ${sql(values)}, updated_at = ${nextVersion(sql)}
+        WHERE id = ${id} AND status <> 'removed' ${inScope(sql, scope)}
+        RETURNING *)
+      SELECT ${columns(sql)}, pg_notify(${CHANNEL}, id::text) FROM changed`,
+  );
+}
+
+/**
+ * Sets the status `removed`, and announces it. The row stays: usage and earnings point at it.
+ *
+ * @returns the listing, or null when there is none in scope that was not removed already
+ */
+export async function removeListing(sql: Sql, id: string, scope: Scope): Promise<Listing | null> {
+  return firstListing(
+    await sql<Row[]>`
+      WITH removed AS (
+        UPDATE services SET status = 'removed', updated_at = ${nextVersion(sql)}
+        WHERE id = ${id} AND status <> 'removed' ${inScope(sql, scope)}
+        RETURNING *)
+      SELECT ${columns(sql)}, pg_notify(${CHANNEL}, id::text) FROM removed`,
+  );
+}
+
+/** One listing in any status, or null. */
+export async function selectListing(sql: Sql, id: string): Promise<Listing | null> {
+  return firstListing(await sql<Row[]>`SELECT ${columns(sql)} FROM services WHERE id = ${id}`);
+}
+
+/** The listings with these ids, in any status. */
+export async function selectListings(sql: Sql, ids: readonly string[]): Promise<Listing[]> {
+  const rows = await sql<Row[]>`SELECT ${columns(sql)} FROM services WHERE id = ANY(${ids as string[]}::uuid[])`;
+  return rows.map(toListing);
+}
+
+/** Up to `limit` listings that are not removed, by id, those after `afterId` (null: from the first). */
+export async function selectCatalogPage(sql: Sql, afterId: string | null, limit: number): Promise<Listing[]> {
+  const rows = await sql<Row[]>`
+    SELECT ${columns(sql)} FROM services
+    WHERE status <> 'removed' ${afterId === null ? sql`` : sql`AND id > ${afterId}`}
+    ORDER BY id LIMIT ${limit}`;
+  return rows.map(toListing);
+}
+
+/** Up to `limit` listings of a provider that are not removed, newest first, those before `beforeId` (null: all). */
+export async function selectListingsOf(
+  sql: Sql,
+  providerId: string,
+  beforeId: string | null,
+  limit: number,
+): Promise<Listing[]> {
+  const rows = await sql<Row[]>`
+    SELECT ${columns(sql)} FROM services
+    WHERE provider_id = ${providerId} AND status <> 'removed' ${beforeId === null ? sql`` : sql`AND id < ${beforeId}`}
+    ORDER BY id DESC LIMIT ${limit}`;
+  return rows.map(toListing);
+}
