@@ -1,0 +1,75 @@
+import { type PostgresSession, sqlState } from '../platform/postgres.ts';
+import { FLUSH_SQL, flushParameters, REJECT_SQL } from './flush-sql.ts';
+import type { StreamEntry } from './stream.ts';
+import type { UsageEvent } from './usage-event.ts';
+
+export type FlushResult = {
+  /** Calls that were not in Postgres before. */
+  readonly inserted: number;
+  readonly rejected: readonly StreamEntry[];
+};
+
+/**
+ * Whether Postgres refuses the data itself, so that sending it again cannot help: data exception, integrity violation,
+ * a limit of the program (an index entry too large), an exception raised by a trigger.
+ */
+export function isRefusedData(error: unknown): boolean {
+  return /^(22|23|54|P0001)/.test(sqlState(error) ?? '');
+}
+
+/**
+ * Stores entries inside the open transaction of `session`, each call once. Entries that are no events are kept in
+ * `rejected_events`.
+ *
+ * @param careful find the events that Postgres refuses (by halving, under savepoints) and reject them too. Without it one
+ *   of them fails the transaction: the usual batch then costs no savepoint.
+ */
+export async function storeEntries(
+  session: PostgresSession,
+  entries: readonly StreamEntry[],
+  feeBasisPoints: number,
+  careful: boolean,
+): Promise<FlushResult> {
+  const good = entries.filter((entry) => entry.event !== null);
+  const rejected = entries.filter((entry) => entry.event === null);
+  const inserted = careful
+    ? await storeCarefully(session, good, feeBasisPoints, rejected)
+    : await storeCalls(session, good, feeBasisPoints);
+  for (const { shard, id, fields, error } of rejected) {
+    await session.query(REJECT_SQL, [shard, id, JSON.stringify(fields), error]);
+  }
+  return { inserted, rejected };
+}
+
+async function storeCalls(session: PostgresSession, entries: readonly StreamEntry[], feeBasisPoints: number) {
+  if (entries.length === 0) return 0;
+  const events = entries.map((entry) => entry.event as UsageEvent);
+  const rows = await session.query<{ inserted: number }>(FLUSH_SQL, flushParameters(events, feeBasisPoints));
+  return rows[0]?.inserted ?? 0;
+}
+
+async function storeCarefully(
+  session: PostgresSession,
+  entries: readonly StreamEntry[],
+  feeBasisPoints: number,
+  rejected: StreamEntry[],
+): Promise<number> {
+  if (entries.length === 0) return 0;
+  await session.query('SAVEPOINT part');
+  try {
+    const inserted = await storeCalls(session, entries, feeBasisPoints);
+    await session.query('RELEASE SAVEPOINT part');
+    return inserted;
+  } catch (error) {
+    if (!isRefusedData(error)) throw error;
+    await session.query('ROLLBACK TO SAVEPOINT part');
+    await session.query('RELEASE SAVEPOINT part');
+    if (entries.length === 1) {
+      rejected.push({ ...(entries[0] as StreamEntry), error: (error as Error).message });
+      return 0;
+    }
+    const half = entries.length >> 1;
+    const first = await storeCarefully(session, entries.slice(0, half), feeBasisPoints, rejected);
+    return first + (await storeCarefully(session, entries.slice(half), feeBasisPoints, rejected));
+  }
+}

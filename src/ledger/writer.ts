@@ -1,0 +1,289 @@
+import { type Clock, systemClock } from '../platform/clock.ts';
+import { PostgresSession } from '../platform/postgres.ts';
+import type { RedisClient } from '../platform/redis.ts';
+import type { RedisKeys } from '../platform/redis-keys.ts';
+import { isRefusedData, storeEntries } from './flush.ts';
+import { FLUSH_LOCK, WRITER_LOCK } from './locks.ts';
+import { makePartitions } from './partitions.ts';
+import { deleteEntries, readStream, type StreamEntry, streamLengths } from './stream.ts';
+
+/** How long the writer waits when the streams were empty. A finished call shows in Postgres within a second. */
+const IDLE_MS = 100;
+/** How often it tries for the shards that another writer holds. */
+const TAKEOVER_MS = 1_000;
+const PARTITIONS_MS = 3_600_000;
+const PARTITIONS_RETRY_MS = 60_000;
+/** Bounds of the wait after a failure: Postgres may be back any moment, and must be noticed within two seconds. */
+const MIN_BACKOFF_MS = 50;
+const MAX_BACKOFF_MS = 1_000;
+const QUERY_TIMEOUT_MS = 20_000;
+
+/** Settings of the writer's session. */
+const SESSION_SETTINGS = {
+  lock_timeout: 5_000,
+  // A writer that was stopped in the middle of a flush must not keep wallets from being loaded.
+  idle_in_transaction_session_timeout: 5_000,
+  // The locks of a writer whose machine vanished are free after about 11 s.
+  tcp_keepalives_idle: 5,
+  tcp_keepalives_interval: 2,
+  tcp_keepalives_count: 3,
+};
+
+export type WriterLog = {
+  info(fields: object, message: string): void;
+  warn(fields: object, message: string): void;
+  error(fields: object, message: string): void;
+};
+
+export type UsageWriterOptions = {
+  /** The writer opens one connection of its own: its session locks say which shards are its. Not through PgBouncer. */
+  readonly databaseUrl: string;
+  readonly redis: RedisClient;
+  readonly keys: RedisKeys;
+  /** The platform's share of a charge; 10 000 is all of it. */
+  readonly feeBasisPoints: number;
+  readonly log: WriterLog;
+  /** Most events in one transaction. */
+  readonly batchSize?: number;
+  readonly clock?: Clock;
+  /** Runs between the commit and the deletion from the stream: where a test kills the process. */
+  readonly afterCommit?: () => Promise<void> | void;
+};
+
+export type WriterStats = {
+  /** Calls stored since the start; one that was there already is not counted again. */
+  readonly storedCalls: number;
+  readonly rejectedEvents: number;
+  readonly flushes: number;
+  /** Entries in the streams of its shards when it last looked; null before that. */
+  readonly backlog: number | null;
+  readonly heldShards: number;
+  /** False while Postgres or Redis keeps it from working. */
+  readonly working: boolean;
+};
+
+/**
+ * Carries usage events from the streams into Postgres: each once in effect, in batches, and out of the stream only
+ * after the commit.
+ *
+ *   connect ──► look for events ──► flush: BEGIN, lock, read, store, COMMIT ──► delete ──┐
+ *      ▲              ▲                                   │                              │
+ *      │              └── none: wait 100 ms ◄─────────────┼──────────────────────────────┘
+ *      └── wait 50 ms … 1 s ◄──────── any failure: events stay in the stream
+ *
+ * Killed between commit and deletion, it (or the next) reads the same events again; they are in Postgres, so they change
+ * nothing. A second writer waits for the shards of the first, and has them within a second of its end.
+ */
+export class UsageWriter {
+  readonly #options: UsageWriterOptions;
+  readonly #batchSize: number;
+  readonly #clock: Clock;
+  #session: PostgresSession | null = null;
+  #shards: number[] = [];
+  #triedShardsAt = 0;
+  #madePartitionsAt = 0;
+  #stopping = false;
+  #wake: () => void = () => {};
+  #running: Promise<void> | null = null;
+  #failures = 0;
+  #reported = '';
+  /** The next batch is stored with savepoints: Postgres refused something in the last one. */
+  #careful = false;
+  #storedCalls = 0;
+  #rejectedEvents = 0;
+  #flushes = 0;
+  #backlog: number | null = null;
+
+  constructor(options: UsageWriterOptions) {
+    this.#options = options;
+    this.#batchSize = options.batchSize ?? 2_000;
+    this.#clock = options.clock ?? systemClock;
+  }
+
+  start(): void {
+    this.#running ??= this.#run();
+  }
+
+  /** Stores what is in the streams, then ends the session. After `timeoutMs` it ends with what it has done so far. */
+  async stop(timeoutMs = 5_000): Promise<void> {
+    this.#stopping = true;
+    this.#wake();
+    const timer = setTimeout(() => this.#session?.close(), timeoutMs);
+    await this.#running;
+    clearTimeout(timer);
+  }
+
+  stats(): WriterStats {
+    return {
+      storedCalls: this.#storedCalls,
+      rejectedEvents: this.#rejectedEvents,
+      flushes: this.#flushes,
+      backlog: this.#backlog,
+      heldShards: this.#session?.open ? this.#shards.length : 0,
+      working: this.#failures === 0,
+    };
+  }
+
+  async #run(): Promise<void> {
+    for (;;) {
+      let more = false;
+      try {
+        more = await this.#cycle();
+        this.#recovered();
+      } catch (error) {
+        this.#failed(error);
+        if (this.#stopping) break;
+      }
+      if (more) continue;
+      if (this.#stopping && this.#failures === 0) break;
+      await this.#sleep(this.#failures === 0 ? IDLE_MS : backoffMs(this.#failures));
+    }
+    this.#session?.close();
+  }
+
+  /** One look at the streams. @returns whether there is more to do at once */
+  async #cycle(): Promise<boolean> {
+    const session = await this.#ready();
+    const { redis, keys } = this.#options;
+    const lengths = await streamLengths(redis, keys, this.#shards);
+    this.#backlog = lengths.reduce((sum, length) => sum + length, 0);
+    if (this.#backlog === 0) return false;
+    const counts = shares(lengths, this.#batchSize);
+    const shards = this.#shards.filter((_, i) => (counts[i] as number) > 0);
+    const entries = await this.#flush(session, shards, new Map(this.#shards.map((s, i) => [s, counts[i] as number])));
+    await this.#options.afterCommit?.();
+    await deleteEntries(redis, keys, entries);
+    this.#backlog -= entries.length;
+    return this.#backlog > 0;
+  }
+
+  /** One transaction. @returns what may be deleted now */
+  async #flush(
+    session: PostgresSession,
+    shards: readonly number[],
+    counts: ReadonlyMap<number, number>,
+  ): Promise<StreamEntry[]> {
+    const { redis, keys, feeBasisPoints } = this.#options;
+    const careful = this.#careful;
+    try {
+      const [entries, { inserted, rejected }] = await session.transaction(async () => {
+        // The entries are read under the lock, never before it: see FLUSH_LOCK.
+        await session.query(
+          'SELECT count(pg_advisory_xact_lock($1::int, shard)) FROM (SELECT unnest($2::int[]) AS shard) AS shards',
+          [FLUSH_LOCK, `{${shards.join(',')}}`],
+        );
+        const reads = shards.map((shard) => readStream(redis, keys, shard, counts.get(shard) as number));
+        const entries = (await Promise.all(reads)).flat();
+        return [entries, await storeEntries(session, entries, feeBasisPoints, careful)] as const;
+      });
+      this.#careful = false;
+      this.#flushes++;
+      this.#storedCalls += inserted;
+      this.#rejectedEvents += rejected.length;
+      for (const { shard, id, error } of rejected) {
+        this.#options.log.error({ shard, stream_id: id, reason: error }, 'usage event put aside in rejected_events');
+      }
+      return entries;
+    } catch (error) {
+      if (careful || !isRefusedData(error)) throw error;
+      this.#careful = true;
+      return [];
+    }
+  }
+
+  /** An open session that holds the shards nobody else has, with partitions made. */
+  async #ready(): Promise<PostgresSession> {
+    const session = this.#session?.open ? this.#session : this.#connect();
+    const now = performance.now();
+    if (this.#shards.length < this.#options.keys.shards && now - this.#triedShardsAt >= TAKEOVER_MS) {
+      await this.#takeShards(session);
+      this.#triedShardsAt = now;
+    }
+    if (now - this.#madePartitionsAt >= PARTITIONS_MS) {
+      this.#madePartitionsAt = now;
+      await this.#makePartitions(session);
+    }
+    return session;
+  }
+
+  /** A partition that cannot be made now (a long query is reading `calls`) delays no call: there is a default one. */
+  async #makePartitions(session: PostgresSession): Promise<void> {
+    try {
+      await makePartitions(session, this.#clock(), this.#options.log);
+    } catch (error) {
+      if (!session.open) throw error;
+      this.#options.log.warn({ err: error }, 'cannot make partitions of calls now, trying again in a minute');
+      this.#madePartitionsAt += PARTITIONS_RETRY_MS - PARTITIONS_MS;
+    }
+  }
+
+  #connect(): PostgresSession {
+    this.#shards = [];
+    this.#triedShardsAt = Number.NEGATIVE_INFINITY;
+    this.#madePartitionsAt = Number.NEGATIVE_INFINITY;
+    const options = { url: this.#options.databaseUrl, applicationName: 'tollgate-writer', settings: SESSION_SETTINGS };
+    this.#session = new PostgresSession(options, QUERY_TIMEOUT_MS);
+    return this.#session;
+  }
+
+  async #takeShards(session: PostgresSession): Promise<void> {
+    const all = Array.from({ length: this.#options.keys.shards }, (_, shard) => shard);
+    const missing = all.filter((shard) => !this.#shards.includes(shard));
+    const rows = await session.query<{ shard: number; taken: boolean }>(
+      'SELECT shard, pg_try_advisory_lock($1::int, shard) AS taken FROM unnest($2::int[]) AS shard',
+      [WRITER_LOCK, `{${missing.join(',')}}`],
+    );
+    const taken = rows.filter((row) => row.taken).map((row) => row.shard);
+    if (taken.length === 0) return;
+    this.#shards = [...this.#shards, ...taken].sort((a, b) => a - b);
+    this.#options.log.info({ shards: this.#shards }, 'writer holds shards');
+  }
+
+  /** One line when the state changes; an outage of an hour does not fill the disk. */
+  #failed(error: unknown): void {
+    this.#failures++;
+    const reason = error instanceof Error ? error.message : String(error);
+    if (reason === this.#reported) return;
+    this.#reported = reason;
+    this.#options.log.warn({ err: error }, 'writer cannot work, events wait in the stream');
+  }
+
+  #recovered(): void {
+    if (this.#failures > 0) this.#options.log.info({ failures: this.#failures }, 'writer works again');
+    this.#failures = 0;
+    this.#reported = '';
+  }
+
+  #sleep(ms: number): Promise<void> {
+    return new Promise((resolve) => {
+      const timer = setTimeout(resolve, ms);
+      this.#wake = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+    });
+  }
+}
+
+function backoffMs(failures: number): number {
+  return Math.min(MIN_BACKOFF_MS * 2 ** Math.min(failures - 1, 10), MAX_BACKOFF_MS);
+}
+
+/**
+ * Splits a batch among streams: all of the short ones, so that a busy account does not delay the others, and the rest
+ * evenly among the long ones.
+ *
+ * @returns how many entries to read of each; their sum is at most `total`
+ */
+export function shares(lengths: readonly number[], total: number): number[] {
+  const counts = lengths.map(() => 0);
+  const order = lengths.map((_, i) => i).sort((a, b) => (lengths[a] as number) - (lengths[b] as number));
+  let left = total;
+  order.forEach((stream, position) => {
+    const fair = Math.floor(left / (order.length - position));
+    const count = Math.min(lengths[stream] as number, fair);
+    counts[stream] = count;
+    left -= count;
+  });
+  return counts;
+}
