@@ -1,0 +1,165 @@
+import type { RedisClient } from '../platform/redis.ts';
+import type { RedisKeys } from '../platform/redis-keys.ts';
+import { sweepScript } from './scripts.ts';
+import { ABANDONED } from './usage-event.ts';
+
+/** Holds settled in one run of the script: Redis does nothing else meanwhile. */
+const MAX_GROUP = 100;
+const SCAN_COUNT = 500;
+/** How long a cancelled admission could still arrive: far beyond any command timeout. */
+const TOMBSTONE_MS = 60_000;
+/** Leases are forgotten after this many bounds, when no hold refers to them. */
+const FORGET_AFTER_BOUNDS = 10;
+
+export type SweeperOptions = {
+  readonly redis: RedisClient;
+  readonly keys: RedisKeys;
+  /** A gateway whose lease is older is dead. */
+  readonly leaseSeconds: number;
+  /** Default: a third of the lease. */
+  readonly intervalMs?: number;
+  readonly log: { warn(fields: object, message: string): void; info(fields: object, message: string): void };
+};
+
+/**
+ * Settles the holds of gateways that died: refunded, outcome `abandoned`. It only proposes; the script decides, with
+ * Redis's own clock. Any number of sweepers may run.
+ */
+export class Sweeper {
+  readonly #options: SweeperOptions;
+  #timer: NodeJS.Timeout | null = null;
+  #running: Promise<void> | null = null;
+  #swept = 0;
+  #failing = false;
+
+  constructor(options: SweeperOptions) {
+    this.#options = options;
+  }
+
+  start(): void {
+    const intervalMs = this.#options.intervalMs ?? (this.#options.leaseSeconds * 1000) / 3;
+    this.#timer ??= setInterval(() => {
+      this.#running ??= this.#round().finally(() => {
+        this.#running = null;
+      });
+    }, intervalMs);
+    this.#timer.unref();
+  }
+
+  /** Resolves when the round under way is over. */
+  async stop(): Promise<void> {
+    if (this.#timer !== null) clearInterval(this.#timer);
+    this.#timer = null;
+    await this.#running;
+  }
+
+  /** Holds swept since the start. */
+  get swept(): number {
+    return this.#swept;
+  }
+
+  /** Looks at every shard once. @returns number of holds swept. Rejects when Redis is away. */
+  async sweepOnce(): Promise<number> {
+    let swept = 0;
+    for (let shard = 0; shard < this.#options.keys.shards; shard++) swept += await this.#sweepShard(shard);
+    this.#swept += swept;
+    if (swept > 0) this.#options.log.info({ holds: swept }, 'swept holds of gateways that died');
+    return swept;
+  }
+
+  async #sweepShard(shard: number): Promise<number> {
+    const { redis, keys } = this.#options;
+    const open = keys.open[shard] as string;
+    const leases = await this.#readLeases(shard);
+    const nowMs = await this.#redisTime();
+    const holders = new Set<string>();
+    let swept = 0;
+    let cursor = '0';
+    do {
+      const [next, pairs] = (await redis.command('hscan', [open, cursor, 'COUNT', String(SCAN_COUNT)])) as [
+        string,
+        string[],
+      ];
+      cursor = next;
+      const candidates: Candidate[] = [];
+      for (let i = 0; i + 1 < pairs.length; i += 2) {
+        const hold = readHold(pairs[i] as string, pairs[i + 1] as string);
+        holders.add(hold.instance);
+        if (this.#isCandidate(hold, leases, nowMs)) candidates.push(hold);
+      }
+      for (let from = 0; from < candidates.length; from += MAX_GROUP) {
+        swept += await this.#sweepGroup(shard, candidates.slice(from, from + MAX_GROUP));
+      }
+    } while (cursor !== '0');
+    await this.#forgetLeases(shard, leases, holders, nowMs);
+    return swept;
+  }
+
+  #isCandidate(hold: Candidate, leases: ReadonlyMap<string, number>, nowMs: number): boolean {
+    if (hold.tombstone) return nowMs - hold.atMs > TOMBSTONE_MS;
+    const renewedAt = leases.get(hold.instance);
+    return renewedAt === undefined || nowMs - renewedAt > this.#options.leaseSeconds * 1000;
+  }
+
+  async #sweepGroup(shard: number, candidates: readonly Candidate[]): Promise<number> {
+    const { redis, keys, leaseSeconds } = this.#options;
+    const names = [keys.open[shard] as string, keys.lease[shard] as string, keys.usage[shard] as string];
+    for (const { accountId } of candidates) names.push(keys.wallet(shard, accountId));
+    const args = [String(leaseSeconds * 1000), String(TOMBSTONE_MS), ABANDONED];
+    for (const { usageId } of candidates) args.push(usageId);
+    return (await redis.script(sweepScript, names.length, [...names, ...args])) as number;
+  }
+
+  async #readLeases(shard: number): Promise<Map<string, number>> {
+    const { redis, keys } = this.#options;
+    const pairs = (await redis.command('hgetall', [keys.lease[shard] as string])) as string[];
+    const leases = new Map<string, number>();
+    for (let i = 0; i + 1 < pairs.length; i += 2) leases.set(pairs[i] as string, Number(pairs[i + 1]));
+    return leases;
+  }
+
+  /** An instance that sleeps this long and comes back renews its lease before it admits anything, so nothing is lost. */
+  async #forgetLeases(
+    shard: number,
+    leases: ReadonlyMap<string, number>,
+    holders: ReadonlySet<string>,
+    nowMs: number,
+  ): Promise<void> {
+    const { redis, keys, leaseSeconds } = this.#options;
+    const forgetMs = leaseSeconds * 1000 * FORGET_AFTER_BOUNDS;
+    const dead = Array.from(leases).filter(([instance, at]) => nowMs - at > forgetMs && !holders.has(instance));
+    if (dead.length > 0) {
+      await redis.command('hdel', [keys.lease[shard] as string, ...dead.map(([instance]) => instance)]);
+    }
+  }
+
+  async #redisTime(): Promise<number> {
+    const [seconds, micros] = (await this.#options.redis.command('time', [])) as [string, string];
+    return Number(seconds) * 1000 + Math.floor(Number(micros) / 1000);
+  }
+
+  async #round(): Promise<void> {
+    const { log } = this.#options;
+    try {
+      await this.sweepOnce();
+      this.#failing = false;
+    } catch (error) {
+      if (!this.#failing) log.warn({ err: error }, 'cannot sweep now');
+      this.#failing = true;
+    }
+  }
+}
+
+type Candidate = {
+  readonly usageId: string;
+  readonly instance: string;
+  readonly accountId: string;
+  readonly atMs: number;
+  readonly tombstone: boolean;
+};
+
+/** A hold as batch.lua writes it; a tombstone begins with 'x' and has no account. */
+function readHold(usageId: string, text: string): Candidate {
+  const [amount, , at, instance = '', accountId = ''] = text.split('\t', 5);
+  return { usageId, instance, accountId, atMs: Number(at), tombstone: amount === 'x' };
+}

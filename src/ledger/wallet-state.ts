@@ -1,0 +1,196 @@
+import { ApiError } from '../errors.ts';
+import type { Sql } from '../platform/postgres.ts';
+import type { RedisClient } from '../platform/redis.ts';
+import type { RedisKeys } from '../platform/redis-keys.ts';
+import { applyCreditScript, readWalletScript } from './scripts.ts';
+
+type Stores = { readonly redis: RedisClient; readonly keys: RedisKeys };
+type WalletLoader = { loadWallet(accountId: string): Promise<void> };
+
+/** Where the admission script finds the limit and status of a key: they count from the very next call. */
+export class KeyStates {
+  readonly #stores: Stores;
+
+  constructor(stores: Stores) {
+    this.#stores = stores;
+  }
+
+  /** Sets both at once. Rejects when Redis cannot be reached. */
+  async put(keyId: string, accountId: string, state: { limit: number; status: 'active' | 'revoked' }): Promise<void> {
+    const { redis, keys } = this.#stores;
+    const name = keys.key(keys.shardOf(accountId), keyId);
+    await redis.command('hset', [name, 'limit', String(state.limit), 'status', state.status]);
+  }
+}
+
+/** How often a wallet is loaded for one reading or credit; more means that Redis loses it as fast as we load. */
+const MAX_LOADS = 3;
+
+/** Live wallets, calls in flight included. */
+export class Wallets {
+  readonly #stores: Stores;
+  readonly #loader: WalletLoader;
+
+  constructor(options: Stores & { readonly hydrator: WalletLoader }) {
+    this.#stores = options;
+    this.#loader = options.hydrator;
+  }
+
+  /**
+   * @returns micro-USD: what can be spent, and what open holds have taken
+   * @throws ApiError `unavailable` when Redis is away, or Postgres while the wallet has to be loaded
+   */
+  async read(accountId: string): Promise<{ balanceMicros: number; heldMicros: number }> {
+    const { redis, keys } = this.#stores;
+    const shard = keys.shardOf(accountId);
+    const args = [keys.wallet(shard, accountId), keys.open[shard] as string, accountId];
+    try {
+      for (let loads = 0; loads <= MAX_LOADS; loads++) {
+        if (loads > 0) await this.#loader.loadWallet(accountId);
+        const [balanceMicros, heldMicros] = (await redis.script(readWalletScript, 2, args)) as number[];
+        if (balanceMicros !== undefined) return { balanceMicros, heldMicros: heldMicros ?? 0 };
+      }
+    } catch (cause) {
+      throw new ApiError('unavailable', undefined, { headers: { 'Retry-After': '1' }, cause });
+    }
+    throw new ApiError('unavailable', undefined, { headers: { 'Retry-After': '1' } });
+  }
+}
+
+/** Outcomes of apply-credit.lua. */
+const APPLIED = 0;
+const GAP = 1;
+
+/** How often credits that did not reach their wallet are tried again. */
+const RETRY_MS = 1_000;
+const MAX_CREDITS = 500;
+/** Longest fsync window, with room to spare: credits this young may be gone from a Redis that restarted. */
+const DOUBTFUL_MINUTES = 10;
+
+/** Credits under way at the same time while catching up. */
+const PARALLEL = 50;
+
+export type CreditToApply = { readonly accountId: string; readonly seq: number; readonly amountMicros: number };
+
+export type CreditWalletsOptions = Stores & {
+  readonly sql: Sql;
+  readonly hydrator: WalletLoader;
+  readonly log: { warn(fields: object, message: string): void; info(fields: object, message: string): void };
+};
+
+/** Carries credits from Postgres into live wallets: in the order of their numbers, each at most once. */
+export class CreditWallets {
+  readonly #options: CreditWalletsOptions;
+  #timer: NodeJS.Timeout | null = null;
+  #running: Promise<void> = Promise.resolve();
+  /** Which Redis process the wallets were last seen in. */
+  #redisRun = '';
+  #failing = false;
+
+  constructor(options: CreditWalletsOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * Adds a stored credit to the wallet, and those before it that are missing. Idempotent. Rejects when Redis is away;
+   * `start()` makes up for it.
+   */
+  async apply({ accountId, seq, amountMicros }: CreditToApply): Promise<void> {
+    for (let attempt = 0; attempt <= MAX_LOADS; attempt++) {
+      const outcome = await this.#applyInOrder(accountId, seq, amountMicros);
+      if (outcome === APPLIED) return this.#markApplied(accountId, seq);
+      // Somebody may be loading what Postgres said before the credit was committed: be sure that it is in.
+      await this.#options.hydrator.loadWallet(accountId);
+    }
+    throw new Error(`credit ${seq} of ${accountId} cannot be applied: its wallet is lost as fast as it is loaded`);
+  }
+
+  /** From now on applies, every second, the credits that never reached their wallet. */
+  start(): void {
+    this.#timer ??= setInterval(() => {
+      this.#running = this.#running.then(() => this.#retry());
+    }, RETRY_MS);
+    this.#timer.unref();
+  }
+
+  async stop(): Promise<void> {
+    if (this.#timer !== null) clearInterval(this.#timer);
+    this.#timer = null;
+    await this.#running;
+  }
+
+  /** Applies, once, the credits that are not known to be in their wallets. @returns number of credits looked at */
+  async applyMissing(): Promise<number> {
+    const run = await this.#currentRun();
+    let looked = run === this.#redisRun ? 0 : await this.#checkYoungest();
+    this.#redisRun = run;
+    const credits = await this.#options.sql<CreditToApply[]>`
+      SELECT account_id AS "accountId", seq, amount AS "amountMicros" FROM credits
+      WHERE applied_at IS NULL ORDER BY account_id, seq LIMIT ${MAX_CREDITS}`;
+    await inParallel(credits, (credit) => this.apply(credit));
+    looked += credits.length;
+    return looked;
+  }
+
+  /**
+   * Redis restarted: it may have lost credits of its last moments, marked as applied though they are. A wallet that is
+   * not loaded will be loaded with all of them.
+   */
+  async #checkYoungest(): Promise<number> {
+    const credits = await this.#options.sql<CreditToApply[]>`
+      SELECT DISTINCT ON (account_id) account_id AS "accountId", seq, amount AS "amountMicros" FROM credits
+      WHERE applied_at > now() - make_interval(mins => ${DOUBTFUL_MINUTES})
+      ORDER BY account_id, seq DESC`;
+    await inParallel(credits, ({ accountId, seq, amountMicros }) => this.#applyInOrder(accountId, seq, amountMicros));
+    return credits.length;
+  }
+
+  /** Applies the credit after those before it that the wallet lacks. @returns APPLIED, or NOT_LOADED */
+  async #applyInOrder(accountId: string, seq: number, amountMicros: number): Promise<number> {
+    const [outcome, last] = await this.#run(accountId, seq, amountMicros);
+    if (outcome !== GAP) return outcome;
+    const { sql } = this.#options;
+    const credits = await sql<{ seq: number; amountMicros: number }[]>`
+      SELECT seq, amount AS "amountMicros" FROM credits
+      WHERE account_id = ${accountId} AND seq > ${last} AND seq <= ${seq} ORDER BY seq`;
+    let final = outcome;
+    for (const credit of credits) [final] = await this.#run(accountId, credit.seq, credit.amountMicros);
+    return final;
+  }
+
+  async #run(accountId: string, seq: number, amountMicros: number): Promise<[outcome: number, last: number]> {
+    const { redis, keys } = this.#options;
+    const args = [keys.wallet(keys.shardOf(accountId), accountId), String(seq), String(amountMicros)];
+    return (await redis.script(applyCreditScript, 1, args)) as [number, number];
+  }
+
+  async #markApplied(accountId: string, seq: number): Promise<void> {
+    const { sql } = this.#options;
+    await sql`
+      UPDATE credits SET applied_at = now() WHERE account_id = ${accountId} AND seq <= ${seq} AND applied_at IS NULL`;
+  }
+
+  async #currentRun(): Promise<string> {
+    const info = String(await this.#options.redis.command('info', ['server']));
+    return /^run_id:(\w+)/m.exec(info)?.[1] ?? '';
+  }
+
+  async #retry(): Promise<void> {
+    const { log } = this.#options;
+    try {
+      await this.applyMissing();
+      if (this.#failing) log.info({}, 'credits reach their wallets again');
+      this.#failing = false;
+    } catch (error) {
+      if (!this.#failing) log.warn({ err: error }, 'credits cannot be applied to their wallets now');
+      this.#failing = true;
+    }
+  }
+}
+
+/** Runs `work` for all items, a bounded number at a time. Rejects with the first failure. */
+async function inParallel<T>(items: readonly T[], work: (item: T) => Promise<unknown>): Promise<void> {
+  for (let from = 0; from < items.length; from += PARALLEL) {
+    await Promise.all(items.slice(from, from + PARALLEL).map(work));
+  }
+}
