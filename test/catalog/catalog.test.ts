@@ -1,0 +1,215 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { Catalog } from '../../src/catalog/catalog.ts';
+import { insertListing, removeListing, updateListing } from '../../src/catalog/sql.ts';
+import { uuidv7 } from '../../src/platform/ids.ts';
+import { migrate, readMigrations } from '../../src/platform/migrate.ts';
+import { openPostgres, type Sql } from '../../src/platform/postgres.ts';
+import { addAccount, openTestDatabase } from '../accounts/support.ts';
+import { startTestPostgres } from '../support/stores.ts';
+import { until } from '../support/wait.ts';
+import { LISTING_FIELDS } from './support.ts';
+
+class CapturedLog {
+  readonly lines: { level: string; message: string }[] = [];
+  warn = (_fields: object, message: string): void => void this.lines.push({ level: 'warn', message });
+  error = (_fields: object, message: string): void => void this.lines.push({ level: 'error', message });
+}
+
+let open: Catalog[] = [];
+afterEach(async () => {
+  await Promise.all(open.map((catalog) => catalog.stop()));
+  open = [];
+});
+
+function makeCatalog(sql: Sql, options: { rereadMs?: number; log?: CapturedLog } = {}): Catalog {
+  const catalog = new Catalog({ log: new CapturedLog(), rereadMs: 3_600_000, retryMs: 50, ...options, sql });
+  open.push(catalog);
+  return catalog;
+}
+
+async function startedCatalog(sql: Sql, options: { rereadMs?: number; log?: CapturedLog } = {}): Promise<Catalog> {
+  const catalog = makeCatalog(sql, options);
+  await catalog.start();
+  return catalog;
+}
+
+describe('the catalog', () => {
+  let sql: Sql;
+  let close: () => Promise<void>;
+  let providerId: string;
+
+  beforeAll(async () => {
+    ({ sql, close } = await openTestDatabase());
+    providerId = (await addAccount(sql, 'provider')).accountId;
+  });
+  afterAll(() => close());
+  beforeEach(() => sql`TRUNCATE services`);
+
+  const add = (fields: Partial<typeof LISTING_FIELDS> = {}) =>
+    insertListing(sql, { ...LISTING_FIELDS, ...fields, providerId });
+
+  it('is ready once it holds every listing that is not removed', async () => {
+    const [active, paused, removed] = [await add(), await add(), await add()];
+    await updateListing(sql, paused.id, { status: 'paused' }, 'any');
+    await removeListing(sql, removed.id, 'any');
+    const catalog = makeCatalog(sql);
+    expect(catalog.ready()).toBe(false);
+    await catalog.start();
+    expect(catalog.ready()).toBe(true);
+    expect(catalog.get(active.id)).toEqual(active);
+    expect(catalog.get(paused.id)?.status).toBe('paused');
+    expect(catalog.get(removed.id)).toBeUndefined();
+    expect([...catalog.listings()]).toHaveLength(2);
+  });
+
+  it('reads a catalog of several pages completely', async () => {
+    await sql`
+      INSERT INTO services (id, provider_id, name, description, endpoint, price, category, timeout_seconds)
+      SELECT gen_random_uuid(), ${providerId}, 'n' || n, '', 'http://service.example/', n, 'data', 60
+      FROM generate_series(1, 1500) AS n`;
+    const catalog = await startedCatalog(sql);
+    expect(new Set([...catalog.listings()].map(({ priceMicros }) => priceMicros)).size).toBe(1_500);
+  });
+
+  it('sees within a second what another gateway changed', async () => {
+    const catalog = await startedCatalog(sql);
+    const { id } = await add();
+    await until(() => catalog.get(id), 1_000);
+    await updateListing(sql, id, { status: 'paused', priceMicros: 7 }, 'any');
+    await until(() => catalog.get(id)?.status === 'paused' && catalog.get(id)?.priceMicros === 7, 1_000);
+    await updateListing(sql, id, { status: 'active' }, 'any');
+    await until(() => catalog.get(id)?.status === 'active', 1_000);
+    await removeListing(sql, id, 'any');
+    await until(() => catalog.get(id) === undefined, 1_000);
+  });
+
+  it('announces a change only when its transaction commits', async () => {
+    const catalog = await startedCatalog(sql);
+    const kept = await add();
+    await until(() => catalog.get(kept.id));
+    await sql
+      .begin(async (tx) => {
+        await updateListing(tx as unknown as Sql, kept.id, { priceMicros: 9 }, 'any');
+        throw new Error('rolled back');
+      })
+      .catch(() => {});
+    // Messages arrive in order of commit: when this one is here, the other one never comes.
+    const marker = await add();
+    await until(() => catalog.get(marker.id));
+    expect(catalog.get(kept.id)?.priceMicros).toBe(LISTING_FIELDS.priceMicros);
+  });
+
+  it('has the own change at once', async () => {
+    const catalog = await startedCatalog(sql);
+    const listing = await add();
+    catalog.apply(listing);
+    expect(catalog.get(listing.id)).toBe(listing);
+  });
+
+  it('keeps up with many changes of many rows at once', async () => {
+    const catalog = await startedCatalog(sql);
+    const ids = await Promise.all(Array.from({ length: 50 }, async () => (await add()).id));
+    await Promise.all(
+      ids.flatMap((id) => [1, 2, 3].map((priceMicros) => updateListing(sql, id, { priceMicros }, 'any'))),
+    );
+    const rows = await sql<{ id: string; price: number }[]>`SELECT id, price FROM services`;
+    await until(() => rows.every(({ id, price }) => catalog.get(id)?.priceMicros === price), 2_000);
+  });
+
+  it('finds by its periodic reading what no message told', async () => {
+    const { id } = await add();
+    const catalog = await startedCatalog(sql, { rereadMs: 50 });
+    await sql`UPDATE services SET price = 123 WHERE id = ${id}`;
+    await until(() => catalog.get(id)?.priceMicros === 123);
+    await sql`DELETE FROM services WHERE id = ${id}`;
+    await until(() => catalog.get(id) === undefined);
+  });
+
+  it('ignores messages that are no service id', async () => {
+    const log = new CapturedLog();
+    const catalog = await startedCatalog(sql, { log });
+    await sql`SELECT pg_notify('tollgate_services', ${`'; DROP TABLE services; --`})`;
+    const { id } = await add();
+    await until(() => catalog.get(id));
+    expect(log.lines).toEqual([]);
+  });
+
+  it('does nothing any more after stop', async () => {
+    const catalog = await startedCatalog(sql, { rereadMs: 20 });
+    const witness = await startedCatalog(sql);
+    await catalog.stop();
+    const { id } = await add();
+    await until(() => witness.get(id));
+    expect(catalog.get(id)).toBeUndefined();
+  });
+});
+
+describe('the catalog, while Postgres is away', () => {
+  it('keeps the last snapshot, logs once, and catches up when Postgres is back', async () => {
+    const postgres = await startTestPostgres();
+    const sql = openPostgres({ url: postgres.url, maxConnections: 2, applicationName: 'test' });
+    try {
+      await migrate(sql, readMigrations('migrations'));
+      const { accountId: providerId } = await addAccount(sql, 'provider');
+      const { id } = await insertListing(sql, { ...LISTING_FIELDS, providerId });
+      const log = new CapturedLog();
+      const catalog = await startedCatalog(sql, { log, rereadMs: 100 });
+      await postgres.kill();
+      await until(() => log.lines.length > 0);
+      // Long enough for many failed readings.
+      await new Promise((resolve) => setTimeout(resolve, 1_000));
+      expect(log.lines.map(({ level }) => level)).toEqual(['error']);
+      expect(catalog.get(id)?.priceMicros).toBe(LISTING_FIELDS.priceMicros);
+      expect(catalog.ready()).toBe(true);
+      await postgres.restart();
+      const added = await until(() => insertListing(sql, { ...LISTING_FIELDS, providerId }).catch(() => null));
+      await until(() => catalog.get(added.id));
+      await until(() => log.lines.at(-1)?.level === 'warn');
+    } finally {
+      await sql.end({ timeout: 1 });
+      await postgres.stop();
+    }
+  });
+
+  it('hears messages again after its connection was cut', async () => {
+    const { sql, close } = await openTestDatabase();
+    try {
+      const { accountId: providerId } = await addAccount(sql, 'provider');
+      const catalog = await startedCatalog(sql);
+      const cut = await sql`
+        SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+        WHERE datname = current_database() AND query ILIKE 'listen%'`;
+      expect(cut).toHaveLength(1);
+      // Sent while nobody listens: only the full reading of the reconnection can find it.
+      const missed = await insertListing(sql, { ...LISTING_FIELDS, providerId });
+      await until(() => catalog.get(missed.id));
+      const heard = await insertListing(sql, { ...LISTING_FIELDS, providerId });
+      await until(() => catalog.get(heard.id), 1_000);
+    } finally {
+      await Promise.all(open.map((catalog) => catalog.stop()));
+      await close();
+    }
+  });
+
+  it('starts without Postgres: not ready, and loads once Postgres is there', async () => {
+    const postgres = await startTestPostgres();
+    const sql = openPostgres({ url: postgres.url, maxConnections: 2, applicationName: 'test' });
+    try {
+      await migrate(sql, readMigrations('migrations'));
+      const { accountId: providerId } = await addAccount(sql, 'provider');
+      const { id } = await insertListing(sql, { ...LISTING_FIELDS, providerId });
+      await postgres.stop();
+      const catalog = await startedCatalog(sql);
+      expect(catalog.ready()).toBe(false);
+      expect(catalog.get(uuidv7())).toBeUndefined();
+      await postgres.restart();
+      await until(() => catalog.ready());
+      expect(catalog.get(id)).toBeDefined();
+      const heard = await until(() => insertListing(sql, { ...LISTING_FIELDS, providerId }).catch(() => null));
+      await until(() => catalog.get(heard.id), 5_000);
+    } finally {
+      await sql.end({ timeout: 1 });
+      await postgres.stop();
+    }
+  });
+});
