@@ -101,9 +101,12 @@ export class UwsCallerStream implements CallerStream {
     // Body that still arrives after the answer is not worth reading: the connection ends with the response.
     const close = this.#mustClose() || !this.#bodyDone;
     this.#response.cork(() => {
-      this.#writeHead(status, headerBlock);
-      if (this.#head.method === 'HEAD') this.#response.endWithoutBody(Buffer.byteLength(body), close);
-      else this.#response.end(body, close);
+      if (this.#head.method === 'HEAD') {
+        this.#endWithoutBody(status, headerBlock, Buffer.byteLength(body), close);
+      } else {
+        this.#writeHead(status, headerBlock);
+        this.#response.end(body, close);
+      }
     });
     this.#finish();
   }
@@ -214,7 +217,8 @@ export class UwsCallerStream implements CallerStream {
 
   /** The socket is full: keeps a copy of what it did not take, because the chunk is the upstream's read buffer. */
   #stall(chunk: Uint8Array, taken: number): false {
-    this.#unsent = taken < chunk.length ? chunk.slice(taken) : null;
+    // Not slice(): on a Buffer that is a view.
+    this.#unsent = taken < chunk.length ? new Uint8Array(chunk.subarray(taken)) : null;
     this.#stalled = true;
     this.resumeBody();
     if (!this.#watching) {
@@ -259,11 +263,24 @@ export class UwsCallerStream implements CallerStream {
         return;
       }
       this.#headPending = false;
-      this.#writeHead(this.#status, this.#headerBlock);
-      if (this.#hasBody) response.end(undefined, this.#mustClose());
-      else response.endWithoutBody(this.#contentLength >= 0 ? this.#contentLength : undefined, this.#mustClose());
+      if (this.#hasBody) {
+        this.#writeHead(this.#status, this.#headerBlock);
+        response.end(undefined, this.#mustClose());
+      } else {
+        this.#endWithoutBody(this.#status, this.#headerBlock, this.#contentLength, this.#mustClose());
+      }
     });
     this.#finish();
+  }
+
+  /**
+   * The legacy addon's endWithoutBody works without arguments only: given a length it waits for that many bytes for ever,
+   * and given `undefined` it declares 2^63.
+   */
+  #endWithoutBody(status: number, headerBlock: string, contentLength: number, close: boolean): void {
+    const length = contentLength >= 0 ? `content-length: ${contentLength}\r\n` : '';
+    this.#writeHead(status, `${headerBlock}${length}${close ? 'connection: close\r\n' : ''}`);
+    this.#response.endWithoutBody();
   }
 
   #finish(): void {

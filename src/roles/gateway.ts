@@ -68,7 +68,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   const { sql, redis, keys: redisKeys } = stores;
   const instance = newInstanceId();
 
-  const hydrator = new Hydrator({ sql, redis, keys: redisKeys, log });
+  const hydrator = new Hydrator({ databaseUrl: config.databaseUrl, sql, redis, keys: redisKeys, log });
   const admission = new Admission({
     redis,
     keys: redisKeys,
@@ -90,7 +90,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
 
   const keyStates = new KeyStates({ redis, keys: redisKeys });
   const wallets = new Wallets({ redis, keys: redisKeys, hydrator });
-  const credits = new CreditWallets({ sql, redis, keys: redisKeys, log });
+  const credits = new CreditWallets({ sql, redis, keys: redisKeys, hydrator, log });
   const keys = new Keys({ sql, state: keyStates, cache: keyCache });
 
   const gate = new Gate({
@@ -157,6 +157,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
       await catalog.stop();
       await stopKeyFeed();
       await upstream.close();
+      hydrator.close();
       return { callsCut, unsettled };
     },
   };

@@ -1,4 +1,5 @@
 import type { Config } from '../config/config.ts';
+import { Hydrator } from '../ledger/hydrate.ts';
 import { Sweeper } from '../ledger/sweep.ts';
 import { CreditWallets } from '../ledger/wallet-state.ts';
 import { UsageWriter } from '../ledger/writer.ts';
@@ -25,15 +26,17 @@ export async function startWriter(options: {
     log,
   });
   const sweeper = new Sweeper({ redis, keys, leaseSeconds: config.instanceLeaseSeconds, log });
-  const credits = new CreditWallets({ sql, redis, keys, log });
-  await writer.start();
+  const hydrator = new Hydrator({ databaseUrl: config.databaseUrl, sql, redis, keys, log });
+  const credits = new CreditWallets({ sql, redis, keys, hydrator, log });
+  writer.start();
   sweeper.start();
   credits.start();
   return {
     stop: async () => {
-      credits.stop();
-      sweeper.stop();
+      await credits.stop();
+      await sweeper.stop();
       await writer.stop();
+      hydrator.close();
     },
   };
 }

@@ -1,0 +1,256 @@
+import { createHash } from 'node:crypto';
+import { connect, type Socket } from 'node:net';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { HttpServer } from '../../src/http/server.ts';
+import { loadUws } from '../../src/http/uws.ts';
+import type { CallerEvents, CallerStream, RequestHead } from '../../src/proxy/caller-io.ts';
+import { until } from '../support/wait.ts';
+
+const silent = { debug() {}, info() {}, warn() {}, error() {}, fatal() {} };
+
+type Handler = (head: RequestHead, stream: CallerStream) => void;
+let handler: Handler = () => {};
+let server: HttpServer;
+
+beforeAll(async () => {
+  server = new HttpServer({
+    uws: loadUws(process.env),
+    host: '127.0.0.1',
+    port: 0,
+    trustedProxyHops: 0,
+    stalledReaderSeconds: 60,
+    sharePort: false,
+    isCall: () => true,
+    onCall: (head, stream) => handler(head, stream),
+    onRequest: () => {},
+    log: silent,
+  });
+  await server.listen();
+});
+afterAll(() => server.close());
+
+const noEvents: CallerEvents = { onCallerBody() {}, onCallerGone() {}, onCallerWritable() {} };
+
+/** Deterministic bytes in which any loss, repetition or reordering shows. */
+function pattern(total: number): Buffer {
+  const bytes = Buffer.allocUnsafe(total);
+  for (let i = 0; i + 4 <= total; i += 4) bytes.writeUInt32LE((Math.imul(i, 2654435761) ^ (i >>> 3)) >>> 0, i);
+  return bytes;
+}
+
+/** Streams `body` in chunks from one reused buffer, as the upstream client does, pausing whenever write() says so. */
+function streamFrom(body: Buffer, chunkBytes: number, contentLength: number): Handler {
+  return (_head, stream) => {
+    const shared = Buffer.allocUnsafe(chunkBytes);
+    let at = 0;
+    let ended = false;
+    const pump = (): void => {
+      while (at < body.length) {
+        const length = body.copy(shared, 0, at, at + chunkBytes);
+        at += length;
+        const more = stream.write(shared.subarray(0, length));
+        shared.fill(0);
+        if (!more) return;
+      }
+      if (!ended) {
+        ended = true;
+        stream.end();
+      }
+    };
+    stream.attach({ ...noEvents, onCallerWritable: pump });
+    stream.begin(200, 'X-Test: 1\r\n', contentLength, true);
+    pump();
+  };
+}
+
+type Received = { readonly head: string; readonly body: Buffer };
+
+/** A reader that stops after every `stallEvery` bytes until the timer's next turn, `stalls` times at most. */
+function readSlowly(socket: Socket, stallEvery: number, stalls: number): Promise<Received> {
+  return new Promise((resolve, reject) => {
+    const chunks: Buffer[] = [];
+    let sinceStall = 0;
+    let left = stalls;
+    socket.on('data', (chunk) => {
+      chunks.push(chunk);
+      sinceStall += chunk.length;
+      if (sinceStall < stallEvery || left === 0) return;
+      sinceStall = 0;
+      left--;
+      socket.pause();
+      setTimeout(() => socket.resume(), 15);
+    });
+    socket.on('error', reject);
+    socket.on('close', () => {
+      const all = Buffer.concat(chunks);
+      const split = all.indexOf('\r\n\r\n');
+      resolve({ head: all.subarray(0, split).toString('latin1'), body: all.subarray(split + 4) });
+    });
+  });
+}
+
+function dechunk(body: Buffer): Buffer {
+  const parts: Buffer[] = [];
+  for (let at = 0; ; ) {
+    const lineEnd = body.indexOf('\r\n', at);
+    if (lineEnd < 0) throw new Error('the chunked body is cut');
+    const size = Number.parseInt(body.toString('latin1', at, lineEnd), 16);
+    if (size === 0) {
+      if (body.length !== lineEnd + 4) throw new Error('bytes after the last chunk');
+      return Buffer.concat(parts);
+    }
+    parts.push(body.subarray(lineEnd + 2, lineEnd + 2 + size));
+    at = lineEnd + 2 + size + 2;
+  }
+}
+
+const sha = (bytes: Buffer): string => createHash('sha256').update(bytes).digest('hex');
+
+function request(text = 'GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n'): Socket {
+  // A small receive window makes the server feel every stall.
+  const socket = connect({ port: server.port, host: '127.0.0.1', highWaterMark: 4_096 } as never);
+  socket.write(text);
+  return socket;
+}
+
+describe('a reader slower than the service', () => {
+  const body = pattern(12 * 1024 * 1024);
+
+  it.each([
+    ['with a length', 65_536, true],
+    ['with a length, in odd pieces', 10_007, true],
+    ['chunked', 65_536, false],
+    ['chunked, in odd pieces', 17_003, false],
+    ['chunked, at the edge of a cork', 15_900, false],
+    ['chunked, one past the edge of a cork', 15_901, false],
+  ])('gets every byte, %s', async (_name, chunkBytes, known) => {
+    handler = streamFrom(body, chunkBytes, known ? body.length : -1);
+    const received = await readSlowly(request(), 256 * 1024, 30);
+    const got = known ? received.body : dechunk(received.body);
+    expect(received.head).toMatch(/^HTTP\/1\.1 200 OK\r\nX-Test: 1\r\n/);
+    expect(got.length).toBe(body.length);
+    expect(sha(got)).toBe(sha(body));
+  });
+
+  it('gets the tail though the service has gone quiet after it', async () => {
+    let stream: CallerStream | undefined;
+    let written = 0;
+    const events: CallerEvents = { ...noEvents };
+    handler = (_head, opened) => {
+      stream = opened;
+      opened.attach(events);
+      opened.begin(200, '', -1, true);
+      // Fills the socket until it takes no more, then stays silent and does not end.
+      for (;;) {
+        const chunk = body.subarray(written, written + 60_000);
+        written += chunk.length;
+        if (!opened.write(chunk)) return;
+      }
+    };
+    const socket = request();
+    let got = 0;
+    socket.pause();
+    await until(() => written > 0);
+    const received: Buffer[] = [];
+    socket.on('data', (chunk) => {
+      received.push(chunk);
+      got += chunk.length;
+    });
+    socket.resume();
+    await until(() => got > written);
+    stream?.end();
+    await new Promise((resolve) => socket.once('close', resolve));
+    const all = Buffer.concat(received);
+    expect(sha(dechunk(all.subarray(all.indexOf('\r\n\r\n') + 4)))).toBe(sha(body.subarray(0, written)));
+  });
+});
+
+describe('a response', () => {
+  const answerOf = async (text?: string): Promise<string> => {
+    const { head, body } = await readSlowly(request(text), Number.POSITIVE_INFINITY, 0);
+    return `${head}\r\n\r\n${body.toString('latin1')}`;
+  };
+
+  it('that is cut never looks complete', async () => {
+    handler = (_head, stream) => {
+      stream.attach(noEvents);
+      stream.begin(200, '', -1, true);
+      stream.write(Buffer.from('half'));
+      setImmediate(() => stream.abort());
+    };
+    const answer = await answerOf();
+    expect(answer).toContain('\r\n4\r\nhalf');
+    expect(answer).not.toContain('\r\n0\r\n');
+  });
+
+  it('of known length in one piece has one Content-Length', async () => {
+    handler = (_head, stream) => {
+      stream.attach(noEvents);
+      stream.begin(200, 'A: b\r\n', 5, true);
+      stream.write(Buffer.from('hello'));
+      stream.end();
+    };
+    const answer = await answerOf();
+    expect(answer.match(/content-length/gi)).toHaveLength(1);
+    expect(answer).toMatch(/\r\n\r\nhello$/);
+  });
+
+  it.each([
+    ['HEAD with a length', 'HEAD', 200, 55, /content-length: 55\r\n/i],
+    ['304', 'GET', 304, -1, /^HTTP\/1\.1 304 Not Modified/],
+    ['204', 'GET', 204, -1, /^HTTP\/1\.1 204 No Content/],
+  ])('without a body: %s', async (_name, method, status, length, expected) => {
+    handler = (_head, stream) => {
+      stream.attach(noEvents);
+      stream.begin(status, 'A: b\r\n', length, false);
+      stream.end();
+    };
+    const answer = await answerOf(`${method} / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`);
+    expect(answer).toMatch(expected);
+    expect(answer).toMatch(/\r\n\r\n$/);
+  });
+
+  it('with a header that is not ASCII keeps its bytes', async () => {
+    handler = (_head, stream) => {
+      stream.attach(noEvents);
+      stream.respond(200, 'X-Name: caf\u00e9\r\nX-Next: 1\r\n', 'ok');
+    };
+    expect(await answerOf()).toContain('X-Name: caf\u00e9\r\nX-Next: 1\r\n');
+  });
+
+  it('to a chunked request says that the connection ends', async () => {
+    handler = (_head, stream) => {
+      stream.attach({ ...noEvents, onCallerBody: (_chunk, last) => last && stream.respond(200, '', 'ok') });
+    };
+    const answer = await answerOf(
+      'POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n',
+    );
+    expect(answer).toMatch(/connection: close\r\n/i);
+  });
+});
+
+describe('a request body', () => {
+  it('arrives whole, though the handler attaches later and pauses in between', async () => {
+    const body = pattern(3 * 1024 * 1024);
+    const received: Buffer[] = [];
+    handler = (_head, stream) => {
+      let pauses = 0;
+      const events: CallerEvents = {
+        ...noEvents,
+        onCallerBody: (chunk, last) => {
+          received.push(Buffer.from(chunk));
+          if (last) stream.respond(200, '', 'ok');
+          else if (pauses++ < 5) {
+            stream.pauseBody();
+            setImmediate(() => stream.resumeBody());
+          }
+        },
+      };
+      setTimeout(() => stream.attach(events), 20);
+    };
+    const socket = request(`POST / HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: ${body.length}\r\n\r\n`);
+    socket.write(body);
+    await readSlowly(socket, Number.POSITIVE_INFINITY, 0);
+    expect(sha(Buffer.concat(received))).toBe(sha(body));
+  });
+});
