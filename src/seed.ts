@@ -1,0 +1,141 @@
+import { randomUUID } from 'node:crypto';
+import { type FileHandle, open } from 'node:fs/promises';
+import { resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
+import { lastCreditOf, type SeededBuyer, seedBuyers } from './accounts/seed-buyers.ts';
+import { ConfigError, loadConfig } from './config/config.ts';
+import { DEFAULT_RATE_LIMIT, MAX_RATE_LIMIT } from './keys/keys.ts';
+import { hydrateWalletScript } from './ledger/scripts.ts';
+import { createLog } from './observability/log.ts';
+import { readMigrations } from './platform/migrate.ts';
+import { formatUsd, MAX_AMOUNT_MICROS, parseUsd } from './platform/money.ts';
+import { openStores, type Stores } from './roles/stores.ts';
+
+/**
+ * For operators: funded buyer keys straight in the stores, thousands a second, for load tests and demonstrations.
+ * `npm run seed` finds the local stack and runs this; with DATABASE_URL and REDIS_URL set it runs against those.
+ */
+const USAGE = `npm run seed -- --buyers N --out FILE [--balance USD] [--rate-limit N]
+  --buyers      how many accounts, each with one buyer key: 1 to 1000000
+  --out         file for one line of JSON each: {"key_id", "secret", "account_id"}; only you can read it
+  --balance     USD credited to each (10)
+  --rate-limit  requests a minute of each key: 1 to ${MAX_RATE_LIMIT} (${DEFAULT_RATE_LIMIT})`;
+
+/** Bounds a transaction, an unnest and a burst of Redis commands. */
+const BATCH_BUYERS = 1_000;
+const MAX_BUYERS = 1_000_000;
+const DEFAULT_BALANCE = '10';
+
+type Options = {
+  readonly buyers: number;
+  readonly balanceMicros: number;
+  readonly rateLimit: number;
+  readonly outFile: string;
+};
+
+class UsageError extends Error {}
+
+/** All faults at once. @throws UsageError */
+function parseOptions(args: readonly string[]): Options {
+  const { values } = parseArgs({
+    args: [...args],
+    options: {
+      buyers: { type: 'string' },
+      balance: { type: 'string', default: DEFAULT_BALANCE },
+      'rate-limit': { type: 'string', default: String(DEFAULT_RATE_LIMIT) },
+      out: { type: 'string' },
+    },
+  });
+  const buyers = parseCount(values.buyers, MAX_BUYERS);
+  const balanceMicros = parseUsd(values.balance);
+  const rateLimit = parseCount(values['rate-limit'], MAX_RATE_LIMIT);
+  const faults: string[] = [];
+  if (buyers === null) faults.push(`--buyers must be a whole number from 1 to ${MAX_BUYERS}`);
+  if (balanceMicros === null) faults.push('--balance must be USD with at most 6 decimals, e.g. 2.5');
+  if (rateLimit === null) faults.push(`--rate-limit must be a whole number from 1 to ${MAX_RATE_LIMIT}`);
+  if (values.out === undefined || values.out === '') faults.push('--out must name a file');
+  // The platform's cash entry against a batch is one amount, and every amount is bounded.
+  if ((balanceMicros ?? 0) * BATCH_BUYERS > MAX_AMOUNT_MICROS) {
+    faults.push(`--balance must be at most ${formatUsd(MAX_AMOUNT_MICROS / BATCH_BUYERS)}`);
+  }
+  if (faults.length > 0 || buyers === null || balanceMicros === null || rateLimit === null) {
+    throw new UsageError(faults.join('\n'));
+  }
+  return { buyers, balanceMicros, rateLimit, outFile: resolve(values.out as string) };
+}
+
+function parseCount(text: string | undefined, max: number): number | null {
+  const count = /^\d{1,7}$/.test(text ?? '') ? Number(text) : 0;
+  return count >= 1 && count <= max ? count : null;
+}
+
+/** Postgres, then Redis, then the file: whoever can read a key in the file can use it. */
+async function seed(stores: Stores, options: Options, out: FileHandle): Promise<void> {
+  const label = `seed ${randomUUID()}`;
+  for (let made = 0; made < options.buyers; made += BATCH_BUYERS) {
+    const { balanceMicros, rateLimit } = options;
+    const buyers = Math.min(BATCH_BUYERS, options.buyers - made);
+    const seeded = await seedBuyers(stores.sql, { buyers, balanceMicros, rateLimit, label, firstNumber: made + 1 });
+    await loadWallets(stores, seeded, balanceMicros);
+    await out.write(seeded.map(toLine).join(''));
+  }
+}
+
+/** A wallet that is not loaded is loaded with its first call; a load test shall not begin with that. */
+async function loadWallets(
+  { redis, keys }: Stores,
+  buyers: readonly SeededBuyer[],
+  balanceMicros: number,
+): Promise<void> {
+  const content = [String(balanceMicros), String(lastCreditOf(balanceMicros))];
+  await Promise.all(
+    buyers.map(({ accountId }) => {
+      const wallet = keys.wallet(keys.shardOf(accountId), accountId);
+      return redis.script(hydrateWalletScript, 1, [wallet, ...content]);
+    }),
+  );
+}
+
+const toLine = ({ keyId, secret, accountId }: SeededBuyer): string =>
+  `${JSON.stringify({ key_id: keyId, secret, account_id: accountId })}\n`;
+
+async function main(): Promise<void> {
+  const startedAt = performance.now();
+  const options = parseOptions(process.argv.slice(2));
+  const config = loadConfig(process.env);
+  const migrations = readMigrations(fileURLToPath(new URL('./migrations', import.meta.url)));
+  const stores = await openStores(config, { name: 'seed', maxConnections: 2, migrations, log: createLog('error', {}) });
+  try {
+    const out = await open(options.outFile, 'w', 0o600);
+    try {
+      // A file that was there before keeps its mode when it is opened.
+      await out.chmod(0o600);
+      await seed(stores, options, out);
+    } finally {
+      await out.close();
+    }
+  } finally {
+    await stores.close();
+  }
+  const seconds = ((performance.now() - startedAt) / 1000).toFixed(1);
+  const { buyers, balanceMicros, rateLimit, outFile } = options;
+  process.stdout.write(
+    `${buyers} buyers with $${formatUsd(balanceMicros)} each, ${rateLimit} requests a minute: ${outFile} (${seconds} s)\n`,
+  );
+}
+
+/** What `parseArgs` throws about an option it does not know says enough; so do ours. */
+const isUsageFault = (error: unknown): boolean =>
+  error instanceof UsageError ||
+  (error instanceof TypeError && 'code' in error && /PARSE_ARGS/.test(String(error.code)));
+
+main().catch((error: unknown) => {
+  const message = error instanceof Error ? error.message : String(error);
+  if (isUsageFault(error)) process.stderr.write(`${message}\n\n${USAGE}\n`);
+  else
+    process.stderr.write(
+      `seed: ${error instanceof ConfigError || !(error instanceof Error) ? message : error.stack}\n`,
+    );
+  process.exitCode = isUsageFault(error) ? 2 : 1;
+});
