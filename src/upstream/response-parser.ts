@@ -1,6 +1,7 @@
 import assert from 'node:assert';
 import { ChunkedBody } from './chunked-body.ts';
-import { Malformed, type ParsedHead, parseHead } from './response-head.ts';
+import { LF } from './octets.ts';
+import { HeadSoFar, Malformed, type ParsedHead, parseHead, STATUS_LINE_BYTES } from './response-head.ts';
 
 export interface ResponseSink {
   /** The final head; interim responses are swallowed. */
@@ -39,6 +40,7 @@ export class ResponseParser {
   /** An incomplete head, when it came in pieces. */
   #partial: Buffer | null = null;
   #partialLength = 0;
+  #soFar: HeadSoFar | null = null;
 
   constructor(sink: ResponseSink, maxHeadBytes: number) {
     this.#sink = sink;
@@ -57,7 +59,7 @@ export class ResponseParser {
   }
 
   /**
-   * Reads `bytes[start, end)`.
+   * Reads `bytes[start, end)`, and may rearrange it.
    * @returns the position behind the last octet used. Less than `end`: held, failed, or done with octets to spare.
    */
   execute(bytes: Buffer, start: number, end: number): number {
@@ -97,43 +99,60 @@ export class ResponseParser {
     return stop;
   }
 
+  /**
+   * All the chunks in this input become one: the later ones are moved up to the first, over their framing. A token stream
+   * often has several in a read, and an upstream of one-octet chunks would otherwise cost a callback for every six octets.
+   */
   #readChunked(bytes: Buffer, start: number, end: number): number {
     const chunked = this.#chunked;
-    const at = chunked.readFraming(bytes, start, end);
-    if (chunked.malformed !== '') return this.#fail(chunked.malformed, at);
-    if (chunked.done) {
-      this.state = 'done';
-      return at;
-    }
-    const stop = Math.min(end, at + chunked.dataLeft);
-    if (stop === at) return at;
-    chunked.took(stop - at);
-    this.#sink.onParsedBody(bytes.subarray(at, stop));
-    return stop;
+    let dataStart = 0;
+    let dataEnd = 0;
+    let at = start;
+    do {
+      at = chunked.readFraming(bytes, at, end);
+      const length = Math.min(end - at, chunked.dataLeft);
+      if (length === 0) break;
+      if (dataEnd === 0) dataStart = dataEnd = at;
+      else bytes.copyWithin(dataEnd, at, at + length);
+      chunked.took(length);
+      dataEnd += length;
+      at += length;
+    } while (at < end);
+    if (chunked.done) this.state = 'done';
+    if (dataEnd > dataStart) this.#sink.onParsedBody(bytes.subarray(dataStart, dataEnd));
+    return chunked.malformed === '' ? at : this.#fail(chunked.malformed, at);
   }
 
   #readHead(bytes: Buffer, at: number, end: number): number {
     if (this.#partialLength > 0) return this.#readSplitHead(bytes, at, end);
     const limit = Math.min(end, at + this.#maxHeadBytes - this.#interimBytes);
-    let head = parseHead(bytes, at, Math.min(limit, at + FIRST_LOOK_BYTES), this.#isHeadRequest);
-    if (head === null && limit > at + FIRST_LOOK_BYTES) head = parseHead(bytes, at, limit, this.#isHeadRequest);
-    if (head === null) {
-      if (limit < end) return this.#fail('head too large', limit);
-      this.#keepPartial(bytes, at, end);
-      return end;
+    let head = parseHead(bytes, at, Math.min(limit, at + FIRST_LOOK_BYTES), this.#isHeadRequest, null);
+    if (head instanceof HeadSoFar && limit > at + FIRST_LOOK_BYTES) {
+      head = parseHead(bytes, at, limit, this.#isHeadRequest, head);
     }
-    return this.#tookHead(head, at);
+    if (!(head instanceof HeadSoFar)) return this.#tookHead(head, at);
+    if (limit < end) return this.#fail('head too large', limit);
+    this.#keepPartial(bytes, at, end);
+    this.#soFar = head;
+    return end;
   }
 
-  /** Adds to the kept octets and looks again from the start: quadratic, but bounded by `maxHeadBytes` a head. */
   #readSplitHead(bytes: Buffer, at: number, end: number): number {
     const before = this.#partialLength;
     const limit = Math.min(end, at + this.#maxHeadBytes - this.#interimBytes - before);
     this.#keepPartial(bytes, at, limit);
-    const head = parseHead(this.#partial as Buffer, 0, this.#partialLength, this.#isHeadRequest);
-    if (head === null) return limit < end ? this.#fail('head too large', limit) : end;
+    // Lines are read when they are complete: looking at every octet that drips in would be quadratic.
+    const isWorthALook = before < STATUS_LINE_BYTES || bytes.subarray(at, limit).includes(LF);
+    const head = isWorthALook
+      ? parseHead(this.#partial as Buffer, 0, this.#partialLength, this.#isHeadRequest, this.#soFar)
+      : this.#soFar;
+    if (head === null || head instanceof HeadSoFar) {
+      this.#soFar = head;
+      return limit < end ? this.#fail('head too large', limit) : end;
+    }
     this.#partial = null;
     this.#partialLength = 0;
+    this.#soFar = null;
     // The kept part alone was incomplete, so the head ends within this input.
     return this.#tookHead(head, at - before);
   }
