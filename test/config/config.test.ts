@@ -1,0 +1,60 @@
+import { readFileSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import { ConfigError, loadConfig, parseRole } from '../../src/config/config.ts';
+import { SETTINGS } from '../../src/config/settings.ts';
+
+const stores = { DATABASE_URL: 'postgres://u:secret@h/d', REDIS_URL: 'redis://h:1' };
+const faultsOf = (env: Record<string, string>): readonly string[] => {
+  try {
+    loadConfig(env);
+    return [];
+  } catch (error) {
+    if (error instanceof ConfigError) return error.faults;
+    throw error;
+  }
+};
+
+describe('the configuration', () => {
+  it('reports all faults at once, by name, without repeating values that may be secrets', () => {
+    const faults = faultsOf({ DATABASE_URL: 'mysql://u:hunter2@h', PORT: '99999', LOG_LEVEL: 'loud' });
+    expect(faults).toHaveLength(4);
+    const text = faults.join('\n');
+    for (const name of ['DATABASE_URL', 'REDIS_URL is not set', 'PORT', 'LOG_LEVEL']) expect(text).toContain(name);
+    expect(text).not.toContain('hunter2');
+  });
+
+  it('takes numbers from text, and an empty variable for unset', () => {
+    expect(loadConfig({ ...stores, PORT: '81', METRICS_PORT: '' })).toMatchObject({ port: 81, metricsPort: 9464 });
+  });
+
+  it.each(['1.5', 'abc', '', ' '])(
+    'refuses %j where an integer of at least one is needed, or uses the default',
+    (value) => {
+      if (value === '') expect(loadConfig({ ...stores, DRAIN_SECONDS: value }).drainSeconds).toBe(30);
+      else expect(faultsOf({ ...stores, REDIS_SHARDS: value })).toHaveLength(1);
+    },
+  );
+
+  it('splits the ranges services may live in', () => {
+    expect(loadConfig({ ...stores, UPSTREAM_ALLOW_CIDRS: '10.0.0.0/8, 127.0.0.0/8,' }).upstreamAllowCidrs).toEqual([
+      '10.0.0.0/8',
+      '127.0.0.0/8',
+    ]);
+  });
+
+  it('knows its roles', () => {
+    expect(parseRole(undefined)).toBe('all');
+    expect(parseRole('writer')).toBe('writer');
+    expect(() => parseRole('reader')).toThrow(ConfigError);
+  });
+});
+
+describe('the README', () => {
+  const readme = readFileSync(new URL('../../README.md', import.meta.url), 'utf8');
+
+  it.each(Object.entries(SETTINGS))('has %s with its default and description', (name, setting) => {
+    const row = readme.split('\n').find((line) => line.startsWith(`| \`${name}\` |`));
+    expect(row).toContain(setting.description);
+    if ('default' in setting && setting.default !== '') expect(row).toContain(`\`${setting.default}\``);
+  });
+});
