@@ -130,12 +130,13 @@ const isUsageFault = (error: unknown): boolean =>
   error instanceof UsageError ||
   (error instanceof TypeError && 'code' in error && /PARSE_ARGS/.test(String(error.code)));
 
+/** What an operator can mend by the message alone needs no stack. */
+const isPlainFault = (error: Error): boolean => error instanceof ConfigError || 'syscall' in error;
+
 main().catch((error: unknown) => {
   const message = error instanceof Error ? error.message : String(error);
   if (isUsageFault(error)) process.stderr.write(`${message}\n\n${USAGE}\n`);
-  else
-    process.stderr.write(
-      `seed: ${error instanceof ConfigError || !(error instanceof Error) ? message : error.stack}\n`,
-    );
+  else if (error instanceof Error && !isPlainFault(error)) process.stderr.write(`seed: ${error.stack}\n`);
+  else process.stderr.write(`seed: ${message}\n`);
   process.exitCode = isUsageFault(error) ? 2 : 1;
 });
