@@ -116,13 +116,11 @@ function gatewayEnvironment(settings, databaseUrl, redisUrl, hasDemo) {
     PORT: String(settings.port),
     METRICS_PORT: String(settings.metricsPort),
   };
-  if (settings.wantsDemo) {
-    // The demo service listens on loopback, which is closed to listings otherwise.
-    env.UPSTREAM_ALLOW_CIDRS ??= '127.0.0.0/8';
-    // While the demo is being made, nobody else on this machine shall be the first admin; and an interrupted run that
-    // lost the admin's secret can make another.
-    if (!hasDemo) env.ADMIN_BOOTSTRAP_TOKEN ??= randomBytes(24).toString('base64url');
-  }
+  // Services that are tried out here, the demo's among them, listen on loopback, which is closed to listings otherwise.
+  if (settings.databaseUrl === undefined || settings.wantsDemo) env.UPSTREAM_ALLOW_CIDRS ??= '127.0.0.0/8';
+  // While the demo is being made, nobody else on this machine shall be the first admin; and an interrupted run that
+  // lost the admin's secret can make another.
+  if (settings.wantsDemo && !hasDemo) env.ADMIN_BOOTSTRAP_TOKEN ||= randomBytes(24).toString('base64url');
   return { env, bootstrapToken: env.ADMIN_BOOTSTRAP_TOKEN };
 }
 
