@@ -78,6 +78,15 @@ export function nameFault(name: string): string | null {
   return null;
 }
 
+export const MAX_DESCRIPTION_LENGTH = 2_000;
+
+/** What is wrong with a description, or null: text of any language, with line breaks and tabs. */
+export function descriptionFault(description: string): string | null {
+  if (/[^\P{Cc}\t\n\r]/u.test(description))
+    return 'must not contain control characters other than line breaks and tabs';
+  return null;
+}
+
 /** A JSON number of USD → micro-USD, or what is wrong with it. */
 export function parsePrice(usd: number): { readonly micros: number } | { readonly fault: string } {
   if (usd > MAX_PRICE_USD) return { fault: `must be at most ${MAX_PRICE_USD} USD` };

@@ -1,0 +1,100 @@
+import { createHash } from 'node:crypto';
+import type { Catalog } from './catalog.ts';
+import type { Language } from './languages.ts';
+import { DiscoverWriter } from './present.ts';
+import { cursorAfter, type Filter, indexAfter, Search, type Sort } from './search.ts';
+
+export type DiscoverQuery = {
+  readonly filter: Filter;
+  readonly sort: Sort;
+  readonly language: Language;
+  /** Services on a page; absent: all of them. */
+  readonly limit?: number;
+  readonly cursor?: string;
+};
+
+/** A whole answer of /discover. `etag` is strong: equal exactly when language and bytes are. */
+export type DiscoverAnswer = { readonly body: string; readonly etag: string };
+
+/** Whole answers kept, by number and by characters (two bytes each at most: 64 MB). */
+const MAX_ANSWERS = 256;
+const MAX_ANSWER_CHARACTERS = 32_000_000;
+
+/**
+ * Finds services and writes the answer. Anybody may ask, without a key and often for everything, so nothing is done twice:
+ * a listing is serialised once per version of it, a whole answer once per version of the catalog and query.
+ */
+export class Discovery {
+  readonly #catalog: Pick<Catalog, 'listings' | 'version'>;
+  readonly #search: Search;
+  readonly #writer = new DiscoverWriter();
+  /** Least recently used first. */
+  readonly #answers = new Map<string, DiscoverAnswer>();
+  #answersVersion = -1;
+  #characters = 0;
+
+  constructor(catalog: Pick<Catalog, 'listings' | 'version'>) {
+    this.#catalog = catalog;
+    this.#search = new Search(catalog);
+  }
+
+  /** The answer, or null when the cursor is none of this sort. */
+  answer(query: DiscoverQuery): DiscoverAnswer | null {
+    this.#forgetOldVersion();
+    const key = keyOf(query);
+    const kept = this.#answers.get(key);
+    if (kept !== undefined) {
+      this.#answers.delete(key);
+      this.#answers.set(key, kept);
+      return kept;
+    }
+    const body = this.#write(query);
+    if (body === null) return null;
+    const answer = { body, etag: etagOf(body, query.language) };
+    this.#keep(key, answer);
+    return answer;
+  }
+
+  #write({ filter, sort, language, limit, cursor }: DiscoverQuery): string | null {
+    const { listings, categories } = this.#search.find(filter, sort);
+    const begin = cursor === undefined ? 0 : indexAfter(cursor, listings, sort);
+    if (begin === null) return null;
+    const page = listings.slice(begin, limit === undefined ? undefined : begin + limit);
+    const last = page.at(-1);
+    const more = last !== undefined && begin + page.length < listings.length;
+    const rest = JSON.stringify({
+      categories,
+      total: listings.length,
+      ...(more ? { next_cursor: cursorAfter(last, sort) } : {}),
+    });
+    const services = page.map((listing) => this.#writer.write(listing, language)).join(',');
+    return `{"services":[${services}],${rest.slice(1)}`;
+  }
+
+  #forgetOldVersion(): void {
+    if (this.#answersVersion === this.#catalog.version) return;
+    this.#answersVersion = this.#catalog.version;
+    this.#answers.clear();
+    this.#characters = 0;
+  }
+
+  #keep(key: string, answer: DiscoverAnswer): void {
+    this.#answers.set(key, answer);
+    this.#characters += answer.body.length;
+    for (const [oldest, { body }] of this.#answers) {
+      if (this.#answers.size <= MAX_ANSWERS && this.#characters <= MAX_ANSWER_CHARACTERS) return;
+      this.#answers.delete(oldest);
+      this.#characters -= body.length;
+    }
+  }
+}
+
+/** Equal for queries that ask for the same thing: what the filter holds is in a fixed order. */
+function keyOf({ filter, sort, language, limit, cursor }: DiscoverQuery): string {
+  const { category, minQuality, words, free, maxPriceMicros } = filter;
+  return JSON.stringify([language, sort, limit, cursor, category, minQuality, free, maxPriceMicros, words]);
+}
+
+function etagOf(body: string, language: Language): string {
+  return `"${language}-${createHash('sha256').update(body).digest('base64url').slice(0, 22)}"`;
+}

@@ -1,0 +1,82 @@
+import type { Language } from './languages.ts';
+
+/** The words of one language. Numbers arrive formatted. */
+type Phrases = {
+  readonly free: string;
+  readonly perCall: (price: string) => string;
+  readonly oneFreeCall: (count: string) => string;
+  readonly freeCalls: (count: string) => string;
+};
+
+const sameForAll = (phrase: (count: string) => string) => ({ oneFreeCall: phrase, freeCalls: phrase });
+
+const PHRASES: Readonly<Record<Language, Phrases>> = {
+  en: {
+    free: 'Free',
+    perCall: (price) => `${price} per call`,
+    oneFreeCall: (count) => `${count} free call`,
+    freeCalls: (count) => `${count} free calls`,
+  },
+  'zh-TW': { free: '免費', perCall: (price) => `每次呼叫 ${price}`, ...sameForAll((count) => `${count} 次免費呼叫`) },
+  'zh-CN': { free: '免费', perCall: (price) => `每次调用 ${price}`, ...sameForAll((count) => `${count} 次免费调用`) },
+  ja: {
+    free: '無料',
+    perCall: (price) => `1回の呼び出しにつき ${price}`,
+    ...sameForAll((count) => `無料呼び出し ${count} 回`),
+  },
+  ko: { free: '무료', perCall: (price) => `호출당 ${price}`, ...sameForAll((count) => `무료 호출 ${count}회`) },
+  es: {
+    free: 'Gratis',
+    perCall: (price) => `${price} por llamada`,
+    oneFreeCall: (count) => `${count} llamada gratuita`,
+    freeCalls: (count) => `${count} llamadas gratuitas`,
+  },
+  de: {
+    free: 'Kostenlos',
+    perCall: (price) => `${price} pro Aufruf`,
+    oneFreeCall: (count) => `${count} kostenloser Aufruf`,
+    freeCalls: (count) => `${count} kostenlose Aufrufe`,
+  },
+  fr: {
+    free: 'Gratuit',
+    perCall: (price) => `${price} par appel`,
+    oneFreeCall: (count) => `${count} appel gratuit`,
+    freeCalls: (count) => `${count} appels gratuits`,
+  },
+};
+
+type Formats = { readonly usd: Intl.NumberFormat; readonly count: Intl.NumberFormat };
+// Building a format takes some 20 µs and more, formatting a number under one.
+const formats = new Map<Language, Formats>();
+
+function formatsOf(language: Language): Formats {
+  let found = formats.get(language);
+  if (found === undefined) {
+    found = {
+      usd: new Intl.NumberFormat(language, {
+        style: 'currency',
+        currency: 'USD',
+        // '$' everywhere, where 'symbol' would write 'US$' or '$US' in some languages and '$' in others.
+        currencyDisplay: 'narrowSymbol',
+        minimumFractionDigits: 2,
+        maximumFractionDigits: 6,
+        trailingZeroDisplay: 'stripIfInteger',
+      } as Intl.NumberFormatOptions),
+      count: new Intl.NumberFormat(language),
+    };
+    formats.set(language, found);
+  }
+  return found;
+}
+
+/** '$0.002 per call', or 'Free', in the language. Whole dollars without decimals, otherwise two to six of them. */
+export function priceLabel(priceMicros: number, language: Language): string {
+  const { free, perCall } = PHRASES[language];
+  return priceMicros === 0 ? free : perCall(formatsOf(language).usd.format(priceMicros / 1_000_000));
+}
+
+/** '100 free calls' in the language; there are at least one. */
+export function freeCallsLabel(freeCalls: number, language: Language): string {
+  const { oneFreeCall, freeCalls: many } = PHRASES[language];
+  return (freeCalls === 1 ? oneFreeCall : many)(formatsOf(language).count.format(freeCalls));
+}

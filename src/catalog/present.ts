@@ -1,0 +1,93 @@
+import { microsToUsd } from '../platform/money.ts';
+import { freeCallsLabel, priceLabel } from './labels.ts';
+import type { Language } from './languages.ts';
+import type { Listing } from './listing.ts';
+
+/** Characters (code points) of a description in /discover; a longer one ends after them with an ellipsis. */
+export const SHORT_DESCRIPTION = 200;
+
+/** The first 200 characters and '…', or the whole text when it has no more than 200. Never splits a surrogate pair. */
+export function shorten(text: string): string {
+  let end = 0;
+  // By hand: `[...text]` took 4.7 µs for 400 characters, this 0.3.
+  for (let points = 0; points < SHORT_DESCRIPTION && end < text.length; points++) {
+    end += (text.codePointAt(end) as number) > 0xffff ? 2 : 1;
+  }
+  return end === text.length ? text : `${text.slice(0, end)}…`;
+}
+
+// A service in three parts, of which only the labels depend on the language.
+
+const identity = (listing: Listing, description: string) => ({
+  id: listing.id,
+  name: listing.name,
+  description,
+  price: microsToUsd(listing.priceMicros),
+});
+
+/** `free_calls` and its label are absent when there are none. */
+const terms = ({ priceMicros, freeCalls }: Listing, language: Language) => ({
+  price_label: priceLabel(priceMicros, language),
+  ...(freeCalls === 0 ? {} : { free_calls: freeCalls, free_calls_label: freeCallsLabel(freeCalls, language) }),
+});
+
+const place = ({ id, category, quality }: Listing) => ({ category, quality, proxy_path: `/api/v1/proxy/${id}/` });
+
+/** A listing as /services shows it: the fields of /discover, the whole description, and for its owner the endpoint. */
+export function fullItem(listing: Listing, language: Language, view: { readonly withEndpoint: boolean }): object {
+  return {
+    ...identity(listing, listing.description),
+    ...terms(listing, language),
+    ...place(listing),
+    status: listing.status,
+    timeout_seconds: listing.timeoutSeconds,
+    provider_id: listing.providerId,
+    ...(view.withEndpoint ? { endpoint: listing.endpoint } : {}),
+    created_at: new Date(listing.createdAtMs).toISOString(),
+    updated_at: new Date(Math.trunc(listing.updatedAtMicros / 1_000)).toISOString(),
+  };
+}
+
+/** Prices and free calls whose labels are kept, per language. */
+const MAX_TERMS = 10_000;
+
+/**
+ * Writes services of /discover as JSON text. What does not depend on the language is serialised once per version of a
+ * listing (a listing that changes is a new object), labels once per price: they repeat a lot.
+ */
+export class DiscoverWriter {
+  readonly #outer = new WeakMap<Listing, { readonly head: string; readonly tail: string }>();
+  readonly #terms = new Map<Language, Map<string, string>>();
+
+  write(listing: Listing, language: Language): string {
+    const { head, tail } = this.#outerOf(listing);
+    return head + this.#termsOf(listing, language) + tail;
+  }
+
+  #outerOf(listing: Listing): { readonly head: string; readonly tail: string } {
+    let outer = this.#outer.get(listing);
+    if (outer === undefined) {
+      outer = {
+        head: `${JSON.stringify(identity(listing, shorten(listing.description))).slice(0, -1)},`,
+        tail: `,${JSON.stringify(place(listing)).slice(1)}`,
+      };
+      this.#outer.set(listing, outer);
+    }
+    return outer;
+  }
+
+  #termsOf(listing: Listing, language: Language): string {
+    let kept = this.#terms.get(language);
+    if (kept === undefined || kept.size >= MAX_TERMS) {
+      kept = new Map();
+      this.#terms.set(language, kept);
+    }
+    const key = `${listing.priceMicros} ${listing.freeCalls}`;
+    let text = kept.get(key);
+    if (text === undefined) {
+      text = JSON.stringify(terms(listing, language)).slice(1, -1);
+      kept.set(key, text);
+    }
+    return text;
+  }
+}

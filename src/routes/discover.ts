@@ -1,0 +1,107 @@
+import type { Catalog } from '../catalog/catalog.ts';
+import { type DiscoverQuery, Discovery } from '../catalog/discovery.ts';
+import { chooseLanguage, languageHeaders } from '../catalog/languages.ts';
+import { CATEGORY_PATTERN, MAX_CATEGORY_LENGTH } from '../catalog/listing.ts';
+import { type Filter, MAX_CURSOR_LENGTH, SORTS, type Sort, wordsOf } from '../catalog/search.ts';
+import { ApiError } from '../errors.ts';
+import type { ApiRequest, ApiResponse, JsonSchema, Route } from '../http/route.ts';
+import { usdToMicros } from '../platform/money.ts';
+
+const QUERY: JsonSchema = {
+  type: 'object',
+  additionalProperties: false,
+  properties: {
+    category: { type: 'string', maxLength: MAX_CATEGORY_LENGTH, pattern: CATEGORY_PATTERN },
+    min_quality: { type: 'number', minimum: 0, maximum: 100 },
+    q: { type: 'string', maxLength: 200, description: 'Words, all of which occur in name or description' },
+    free: { type: 'boolean', description: 'true: free, or with free calls; false: neither' },
+    max_price: { type: 'number', minimum: 0, description: 'USD per call, at most 6 decimals' },
+    sort: { type: 'string', enum: [...SORTS], default: 'quality' },
+    limit: { type: 'integer', minimum: 1, maximum: 1000, description: 'Services on a page; without it: all' },
+    cursor: { type: 'string', maxLength: MAX_CURSOR_LENGTH, description: 'next_cursor of the page before, same sort' },
+    lang: { type: 'string', maxLength: 35, description: 'Language of the labels; wins over Accept-Language' },
+  },
+};
+type Query = {
+  readonly category?: string;
+  readonly min_quality?: number;
+  readonly q?: string;
+  readonly free?: boolean;
+  readonly max_price?: number;
+  readonly sort?: Sort;
+  readonly limit?: number;
+  readonly cursor?: string;
+  readonly lang?: string;
+};
+
+/**
+ * Finding services, for everybody. `total` and `categories` are about all services that match the filters, whatever the
+ * page; `next_cursor` is there when services follow. Names sort without regard to case, by code unit.
+ */
+export function discoverRoutes(deps: { readonly catalog: Catalog }): Route[] {
+  const { catalog } = deps;
+  const discovery = new Discovery(catalog);
+  return [
+    {
+      method: 'GET',
+      path: '/api/v1/discover',
+      summary: 'Active services with prices and free calls, filtered, sorted, in the language of the caller',
+      access: 'anyone',
+      query: QUERY,
+      handle: async (request: ApiRequest<undefined, Query>): Promise<ApiResponse> => {
+        // An empty list would be taken for the truth.
+        if (!catalog.ready()) throw new ApiError('unavailable', undefined, { headers: { 'Retry-After': '1' } });
+        const query = readQuery(request);
+        const answer = discovery.answer(query);
+        if (answer === null) throw new ApiError('invalid_request', 'cursor: is no next_cursor of this sort.');
+        const headers = {
+          ETag: answer.etag,
+          // Kept by caches, and asked about every time: a paused service must not be offered from a cache.
+          'Cache-Control': 'no-cache',
+          ...languageHeaders(query.language),
+        };
+        if (isKnown(answer.etag, request.header('if-none-match'))) return { status: 304, headers };
+        return {
+          status: 200,
+          body: answer.body,
+          headers: { 'Content-Type': 'application/json; charset=utf-8', ...headers },
+        };
+      },
+    },
+  ];
+}
+
+function readQuery(request: ApiRequest<undefined, Query>): DiscoverQuery {
+  const { sort = 'quality', limit, cursor, lang } = request.query;
+  return {
+    filter: readFilter(request.query),
+    sort,
+    language: chooseLanguage(lang, request.header('accept-language')),
+    ...(limit === undefined ? {} : { limit }),
+    ...(cursor === undefined ? {} : { cursor }),
+  };
+}
+
+function readFilter({ category, min_quality, q = '', free, max_price }: Query): Filter {
+  const maxPriceMicros = max_price === undefined ? undefined : usdToMicros(max_price);
+  if (maxPriceMicros === null) {
+    throw new ApiError('invalid_request', 'max_price: must be a number of USD, 0 or more, with at most 6 decimals.');
+  }
+  return {
+    words: wordsOf(q),
+    ...(category === undefined ? {} : { category }),
+    ...(min_quality === undefined ? {} : { minQuality: min_quality }),
+    ...(free === undefined ? {} : { free }),
+    ...(maxPriceMicros === undefined ? {} : { maxPriceMicros }),
+  };
+}
+
+/** If-None-Match (RFC 9110 §13.1.2): a list of entity tags, or `*`. Compares weakly: compressing proxies add `W/`. */
+function isKnown(etag: string, ifNoneMatch: string | undefined): boolean {
+  if (ifNoneMatch === undefined) return false;
+  if (ifNoneMatch.trim() === '*') return true;
+  for (const [, tag] of ifNoneMatch.matchAll(/(?:W\/)?("[^"]*")/g)) {
+    if (tag === etag) return true;
+  }
+  return false;
+}

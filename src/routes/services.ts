@@ -1,0 +1,278 @@
+import type { Catalog } from '../catalog/catalog.ts';
+import { chooseLanguage, languageHeaders } from '../catalog/languages.ts';
+import {
+  CATEGORY_PATTERN,
+  DEFAULT_TIMEOUT_SECONDS,
+  descriptionFault,
+  endpointFault,
+  type Listing,
+  type ListingFields,
+  type ListingPatch,
+  MAX_CATEGORY_LENGTH,
+  MAX_DESCRIPTION_LENGTH,
+  MAX_ENDPOINT_LENGTH,
+  MAX_FREE_CALLS,
+  MAX_PRICE_USD,
+  nameFault,
+  parsePrice,
+} from '../catalog/listing.ts';
+import { fullItem } from '../catalog/present.ts';
+import {
+  insertListing,
+  removeListing,
+  type Scope,
+  selectListing,
+  selectListingsOf,
+  updateListing,
+} from '../catalog/sql.ts';
+import { ApiError } from '../errors.ts';
+import type { ApiRequest, ApiResponse, JsonSchema, Route } from '../http/route.ts';
+import { type Caller, type KeyRecord, keyOf } from '../keys/caller.ts';
+import { isUuid } from '../platform/ids.ts';
+import type { Sql } from '../platform/postgres.ts';
+
+export type ServicesRoutesDeps = { readonly catalog: Catalog; readonly sql: Sql };
+
+const DEFAULT_LIMIT = 100;
+
+const FIELDS = {
+  // Spaces around it are cut off, and do not count.
+  name: { type: 'string', minLength: 1, maxLength: 200, description: '1 to 100 characters' },
+  description: { type: 'string', maxLength: MAX_DESCRIPTION_LENGTH },
+  endpoint: { type: 'string', minLength: 1, maxLength: MAX_ENDPOINT_LENGTH, description: 'http or https URL' },
+  price: { type: 'number', minimum: 0, maximum: MAX_PRICE_USD, description: 'USD per call, at most 6 decimals' },
+  category: { type: 'string', maxLength: MAX_CATEGORY_LENGTH, pattern: CATEGORY_PATTERN },
+  timeout_seconds: { type: 'integer', minimum: 1, maximum: 300 },
+};
+const FREE_CALLS = { type: 'integer', minimum: 1, maximum: MAX_FREE_CALLS, description: 'Per buyer' };
+
+const CREATE_BODY: JsonSchema = {
+  type: 'object',
+  additionalProperties: false,
+  required: ['name', 'description', 'endpoint', 'price', 'category'],
+  properties: { ...FIELDS, free_calls: FREE_CALLS },
+};
+type CreateBody = {
+  readonly name: string;
+  readonly description: string;
+  readonly endpoint: string;
+  readonly price: number;
+  readonly free_calls?: number;
+  readonly category: string;
+  readonly timeout_seconds?: number;
+};
+
+const PATCH_BODY: JsonSchema = {
+  type: 'object',
+  additionalProperties: false,
+  minProperties: 1,
+  properties: {
+    ...FIELDS,
+    free_calls: { ...FREE_CALLS, nullable: true, description: 'Per buyer; null: none any more' },
+    status: { type: 'string', enum: ['active', 'paused'] },
+  },
+};
+type PatchBody = Partial<Omit<CreateBody, 'free_calls'>> & {
+  readonly free_calls?: number | null;
+  readonly status?: 'active' | 'paused';
+};
+
+const LANG = { type: 'string', maxLength: 35, description: 'Language of the labels; wins over Accept-Language' };
+const GET_QUERY: JsonSchema = { type: 'object', additionalProperties: false, properties: { lang: LANG } };
+type GetQuery = { readonly lang?: string };
+
+const LIST_QUERY: JsonSchema = {
+  type: 'object',
+  additionalProperties: false,
+  properties: {
+    mine: { type: 'boolean', description: 'Must be true' },
+    limit: { type: 'integer', minimum: 1, maximum: 1000, default: DEFAULT_LIMIT },
+    cursor: { type: 'string', maxLength: 36, description: 'next_cursor of the page before' },
+    lang: LANG,
+  },
+};
+type ListQuery = GetQuery & { readonly mine?: boolean; readonly limit?: number; readonly cursor?: string };
+
+/**
+ * Listings as their providers manage them. An admin may do with any listing what its provider may. A gateway that made a
+ * change shows it at once, the others within a second.
+ */
+export function servicesRoutes(deps: ServicesRoutesDeps): Route[] {
+  return [
+    {
+      method: 'POST',
+      path: '/api/v1/services',
+      summary: 'List a service; it belongs to the account of the key, and is active at once',
+      access: ['provider'],
+      body: CREATE_BODY,
+      handle: (request) => create(deps, request),
+    },
+    {
+      method: 'GET',
+      path: '/api/v1/services',
+      summary: "The account's own listings, newest first, paused ones too, removed ones not",
+      access: ['provider'],
+      query: LIST_QUERY,
+      handle: (request) => listMine(deps, request),
+    },
+    {
+      method: 'GET',
+      path: '/api/v1/services/:id',
+      summary: 'One listing with its whole description; the endpoint is shown to its provider and admins only',
+      access: 'anyone',
+      query: GET_QUERY,
+      handle: (request) => getOne(deps, request),
+    },
+    {
+      method: 'PATCH',
+      path: '/api/v1/services/:id',
+      summary: 'Change an own listing, pause it, or make it active again',
+      access: ['provider'],
+      body: PATCH_BODY,
+      handle: (request) => patch(deps, request),
+    },
+    {
+      method: 'DELETE',
+      path: '/api/v1/services/:id',
+      summary: 'Remove an own listing for good; its history stays. Again: the same answer',
+      access: ['provider'],
+      handle: (request) => remove(deps, request),
+    },
+  ];
+}
+
+async function create(
+  { catalog, sql }: ServicesRoutesDeps,
+  request: ApiRequest<CreateBody, unknown>,
+): Promise<ApiResponse> {
+  // The schema has seen to it that the required fields are there.
+  const fields = readFields(request.body) as Omit<ListingFields, 'freeCalls' | 'timeoutSeconds'>;
+  const listing = await insertListing(sql, {
+    freeCalls: 0,
+    timeoutSeconds: DEFAULT_TIMEOUT_SECONDS,
+    ...fields,
+    providerId: keyOf(request.caller).accountId,
+  });
+  catalog.apply(listing);
+  return show(listing, request, { status: 201, headers: { Location: `/api/v1/services/${listing.id}` } });
+}
+
+async function listMine({ sql }: ServicesRoutesDeps, request: ApiRequest<undefined, ListQuery>): Promise<ApiResponse> {
+  const { mine, limit = DEFAULT_LIMIT, cursor, lang } = request.query;
+  if (mine !== true) {
+    throw new ApiError('invalid_request', 'mine: must be true. To find services use GET /api/v1/discover.');
+  }
+  if (cursor !== undefined && !isUuid(cursor)) throw new ApiError('invalid_request', 'cursor: is no next_cursor.');
+  const language = chooseLanguage(lang, request.header('accept-language'));
+  // One more than asked for tells whether more follow.
+  const found = await selectListingsOf(sql, keyOf(request.caller).accountId, cursor ?? null, limit + 1);
+  const page = found.slice(0, limit);
+  const last = found.length > limit ? page.at(-1) : undefined;
+  return {
+    status: 200,
+    body: {
+      services: page.map((listing) => fullItem(listing, language, { withEndpoint: true })),
+      ...(last === undefined ? {} : { next_cursor: last.id }),
+    },
+    headers: languageHeaders(language),
+  };
+}
+
+async function getOne(
+  { catalog, sql }: ServicesRoutesDeps,
+  request: ApiRequest<undefined, GetQuery>,
+): Promise<ApiResponse> {
+  const id = idOf(request);
+  let listing: Listing | null | undefined = catalog.get(id);
+  if (listing === undefined) {
+    if (!catalog.ready()) throw new ApiError('unavailable', undefined, { headers: { 'Retry-After': '1' } });
+    // Only who may see removed listings gets as far as Postgres: guessing ids from outside costs it nothing.
+    const { caller } = request;
+    if (caller.kind === 'key' && caller.key.role !== 'buyer') listing = await selectListing(sql, id);
+  }
+  if (listing == null || (listing.status === 'removed' && !mayManage(request.caller, listing))) throw notFound();
+  return show(listing, request, { status: 200, ...request.query });
+}
+
+async function patch(
+  { catalog, sql }: ServicesRoutesDeps,
+  request: ApiRequest<PatchBody, unknown>,
+): Promise<ApiResponse> {
+  const id = idOf(request);
+  const { status } = request.body;
+  const changes: ListingPatch = { ...readFields(request.body), ...(status === undefined ? {} : { status }) };
+  const key = keyOf(request.caller);
+  const listing = await updateListing(sql, id, changes, scopeOf(key));
+  if (listing === null) throw await refusal(sql, id);
+  catalog.apply(listing);
+  return show(listing, request, { status: 200 });
+}
+
+async function remove({ catalog, sql }: ServicesRoutesDeps, request: ApiRequest): Promise<ApiResponse> {
+  const id = idOf(request);
+  const key = keyOf(request.caller);
+  const removed = await removeListing(sql, id, scopeOf(key));
+  if (removed !== null) {
+    catalog.apply(removed);
+    return show(removed, request, { status: 200 });
+  }
+  const before = await selectListing(sql, id);
+  if (before === null || !mayManage(request.caller, before)) throw await refusal(sql, id);
+  return show(before, request, { status: 200 });
+}
+
+/** Why a change found nothing to change. A listing that is removed is gone, whoever asks; it never comes back. */
+async function refusal(sql: Sql, id: string): Promise<ApiError> {
+  const listing = await selectListing(sql, id);
+  if (listing === null || listing.status === 'removed') return notFound();
+  return new ApiError('forbidden', 'This service belongs to another account.');
+}
+
+const notFound = (): ApiError => new ApiError('service_not_found', 'There is no service with this id.');
+
+const scopeOf = (key: KeyRecord): Scope => (key.role === 'admin' ? 'any' : { providerId: key.accountId });
+
+function mayManage(caller: Caller, listing: Listing): boolean {
+  return caller.kind === 'key' && (caller.key.role === 'admin' || caller.key.accountId === listing.providerId);
+}
+
+/** The id in the path. What is no UUID names no service, and would be an error to Postgres. */
+function idOf({ params }: ApiRequest): string {
+  const id = (params.id ?? '').toLowerCase();
+  if (!isUuid(id)) throw notFound();
+  return id;
+}
+
+type Shown = { readonly status: number; readonly lang?: string; readonly headers?: Readonly<Record<string, string>> };
+
+function show(listing: Listing, request: ApiRequest, { status, lang, headers }: Shown): ApiResponse {
+  const language = chooseLanguage(lang, request.header('accept-language'));
+  const body = fullItem(listing, language, { withEndpoint: mayManage(request.caller, listing) });
+  return { status, body, headers: { ...headers, ...languageHeaders(language) } };
+}
+
+/** What the body states, checked as far as a schema cannot. Throws `invalid_request` naming the field. */
+function readFields(body: PatchBody): Partial<ListingFields> {
+  const { name, description, endpoint, price, free_calls, category, timeout_seconds } = body;
+  return {
+    ...(name === undefined ? {} : { name: checked('name', name.trim(), nameFault) }),
+    ...(description === undefined ? {} : { description: checked('description', description, descriptionFault) }),
+    ...(endpoint === undefined ? {} : { endpoint: checked('endpoint', endpoint, endpointFault) }),
+    ...(price === undefined ? {} : { priceMicros: readPrice(price) }),
+    ...(free_calls === undefined ? {} : { freeCalls: free_calls ?? 0 }),
+    ...(category === undefined ? {} : { category }),
+    ...(timeout_seconds === undefined ? {} : { timeoutSeconds: timeout_seconds }),
+  };
+}
+
+function checked(field: string, value: string, faultOf: (value: string) => string | null): string {
+  const fault = faultOf(value);
+  if (fault !== null) throw new ApiError('invalid_request', `${field}: ${fault}.`);
+  return value;
+}
+
+function readPrice(usd: number): number {
+  const price = parsePrice(usd);
+  if ('fault' in price) throw new ApiError('invalid_request', `price: ${price.fault}.`);
+  return price.micros;
+}
