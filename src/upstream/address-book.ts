@@ -41,7 +41,7 @@ export class AddressBook {
   }
 
   #ask(hostname: string): Promise<Resolution> {
-    const entry: Entry = { resolution: this.#resolveName(hostname), staleAt: Number.POSITIVE_INFINITY };
+    const entry: Entry = { resolution: this.#resolveName(hostname), staleAt: performance.now() + CACHE_MS };
     this.#names.delete(hostname);
     this.#names.set(hostname, entry);
     if (this.#names.size > MAX_CACHED_NAMES) this.#names.delete(this.#names.keys().next().value as string);
@@ -73,7 +73,7 @@ export class AddressBook {
 
 function systemLookup(hostname: string): Promise<ResolvedAddress[]> {
   return new Promise((resolve, reject) => {
-    getaddrinfo(hostname, { all: true, order: 'verbatim' } as { all: true }, (error, addresses) => {
+    getaddrinfo(hostname, { all: true }, (error, addresses) => {
       if (error === null) resolve(addresses);
       else reject(error);
     });

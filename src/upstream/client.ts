@@ -4,6 +4,7 @@ import { Call } from './call.ts';
 import { CoarseClock } from './clock.ts';
 import type { Connection } from './connection.ts';
 import type { ConnectorTools } from './connector.ts';
+import { IdleList } from './idle-list.ts';
 import { Pool, type PoolLimits, type PoolOwner } from './pool.ts';
 import { assertRequest } from './request-head.ts';
 import { TlsSessions } from './tls-sessions.ts';
@@ -23,8 +24,7 @@ export class UpstreamClient implements PoolOwner {
   isClosing = false;
   readonly #pools = new Map<string, Pool>();
   readonly #connections = new Set<Connection>();
-  /** Unused for longest first: a Set keeps insertion order, and moving to the end costs 0.05 µs. */
-  readonly #idle = new Set<Connection>();
+  readonly #idle = new IdleList<Connection>();
   readonly #maxIdleConnections: number;
   readonly #clock: CoarseClock;
   #timer: NodeJS.Timeout | null = null;
@@ -79,7 +79,7 @@ export class UpstreamClient implements PoolOwner {
   close(): Promise<void> {
     this.#closed ??= new Promise((resolve) => {
       this.isClosing = true;
-      for (const connection of [...this.#idle]) connection.close();
+      while (this.#idle.oldest !== null) this.#idle.oldest.close();
       if (this.#connections.size === 0) resolve();
       else this.#onLastClosed = resolve;
     });
@@ -99,15 +99,11 @@ export class UpstreamClient implements PoolOwner {
 
   becameIdle(connection: Connection): void {
     this.#idle.add(connection);
-    if (this.#idle.size <= this.#maxIdleConnections) return;
-    for (const oldest of this.#idle) {
-      oldest.close();
-      return;
-    }
+    if (this.#idle.size > this.#maxIdleConnections) this.#idle.oldest?.close();
   }
 
   leftIdle(connection: Connection): void {
-    this.#idle.delete(connection);
+    this.#idle.remove(connection);
   }
 
   emptied(pool: Pool): void {
@@ -118,7 +114,7 @@ export class UpstreamClient implements PoolOwner {
     this.#onLastClosed?.();
   }
 
-  /** Every timeout of every call, in one pass: 0.02 µs a connection. */
+  /** Every timeout of every call, in one pass: measured 0.12 µs a connection. */
   readonly #sweep = (): void => {
     this.#clock.ticks++;
     for (const connection of this.#connections) connection.sweep();

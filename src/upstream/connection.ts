@@ -3,6 +3,7 @@ import type { Socket } from 'node:net';
 import type { Call } from './call.ts';
 import { Connector, type ConnectorOwner, type ConnectorTools, READ_BUFFER } from './connector.ts';
 import type { Failure, UpstreamErrorCode } from './errors.ts';
+import type { Idle } from './idle-list.ts';
 import type { Pool } from './pool.ts';
 import { serialiseHead } from './request-head.ts';
 import type { ParsedHead } from './response-head.ts';
@@ -21,10 +22,12 @@ const KEEP_ALIVE_MARGIN_MS = 1000;
  *       ▼                        ▼
  *     closed ◄───────────────────┘ (anything else; also from idle)
  */
-export class Connection implements ConnectorOwner, ResponseSink {
+export class Connection implements ConnectorOwner, ResponseSink, Idle<Connection> {
   state: 'connecting' | 'idle' | 'active' | 'closed' = 'connecting';
   /** The call this connection is being made for. */
   reserved: Call | null = null;
+  idleBefore: Connection | null = null;
+  idleAfter: Connection | null = null;
   readonly #pool: Pool;
   readonly #tools: ConnectorTools;
   readonly #connector: Connector;

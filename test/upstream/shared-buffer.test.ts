@@ -1,6 +1,9 @@
+import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { Authority } from './certificates.ts';
 import { Exchange, newClient, patternBytes } from './helpers.ts';
 
 /*
@@ -8,7 +11,7 @@ import { Exchange, newClient, patternBytes } from './helpers.ts';
  * framing, with pauses in between: whatever one would overwrite of another's shows in a body.
  */
 
-const server = createServer((request: IncomingMessage, response: ServerResponse) => {
+function answer(request: IncomingMessage, response: ServerResponse): void {
   const number = Number(request.url?.slice(1));
   const body = bodyOf(number);
   if (number % 2 === 0) response.setHeader('content-length', body.length);
@@ -22,20 +25,31 @@ const server = createServer((request: IncomingMessage, response: ServerResponse)
     else response.end();
   };
   next();
-});
+}
 
 function bodyOf(number: number): Buffer {
   return patternBytes(20_000 + ((number * 7_919) % 180_000), number + 1);
 }
 
-beforeAll(() => new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve)));
-afterAll(() => new Promise((resolve) => server.close(resolve)));
+let authority: Authority;
+beforeAll(() => {
+  authority = new Authority();
+});
+afterAll(() => authority.remove());
 
-test('interleaved traffic on many connections does not mix', async () => {
-  const client = newClient({ maxConnectionsPerOrigin: 100, maxWaitingPerOrigin: 1000 });
+test.each(['http', 'https'])('interleaved %s traffic on many connections does not mix', async (scheme) => {
+  const server =
+    scheme === 'http' ? createServer(answer) : createTlsServer({ ...authority.issue('IP:127.0.0.1') }, answer);
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
   const { port } = server.address() as AddressInfo;
+  const client = newClient({
+    maxConnectionsPerOrigin: 100,
+    maxWaitingPerOrigin: 1000,
+    tlsCa: authority.certificate,
+  });
   const exchanges = Array.from({ length: 300 }, (_, number) => {
-    const exchange = new Exchange(client, `http://127.0.0.1:${port}`, { path: `/${number}` });
+    const exchange = new Exchange(client, `${scheme}://127.0.0.1:${port}`, { path: `/${number}` });
     if (number % 3 === 0) pauseAtEveryChunk(exchange);
     return exchange;
   });
@@ -45,6 +59,7 @@ test('interleaved traffic on many connections does not mix', async () => {
   }
   expect(client.stats()).toMatchObject({ open: 100, idle: 100 });
   await client.close();
+  await once(server.close(), 'close');
 });
 
 function pauseAtEveryChunk(exchange: Exchange): void {

@@ -1,97 +1,33 @@
-import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { createServer, type Server, type TLSSocket, type TlsOptions } from 'node:tls';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import type { UpstreamClient, UpstreamOptions } from '../../src/upstream/index.ts';
+import { Authority, type Identity } from './certificates.ts';
 import { Exchange, eventually, newClient, OK, patternBytes } from './helpers.ts';
 
-type Identity = { key: Buffer; cert: Buffer };
-
-let directory: string;
-let ca: Buffer;
+let authority: Authority;
 const identities: Record<string, Identity> = {};
 const clients: UpstreamClient[] = [];
 const servers: Server[] = [];
 
-/** A certificate of our own authority for these names, made with openssl: no keys in the repository. */
-function issue(name: string, subjectAltName: string, days = 2): Identity {
-  const path = (suffix: string) => join(directory, `${name}.${suffix}`);
-  const openssl = (...args: string[]) => execFileSync('openssl', args, { stdio: 'pipe' });
-  openssl(
-    'req',
-    '-newkey',
-    'ec',
-    '-pkeyopt',
-    'ec_paramgen_curve:P-256',
-    '-nodes',
-    '-subj',
-    '/CN=upstream',
-    '-keyout',
-    path('key'),
-    '-out',
-    path('csr'),
-  );
-  writeFileSync(path('ext'), `subjectAltName=${subjectAltName}\n`);
-  openssl(
-    'x509',
-    '-req',
-    '-in',
-    path('csr'),
-    '-CA',
-    join(directory, 'ca.pem'),
-    '-CAkey',
-    join(directory, 'ca.key'),
-    '-CAcreateserial',
-    '-days',
-    String(days),
-    '-extfile',
-    path('ext'),
-    '-out',
-    path('pem'),
-  );
-  return { key: readFileSync(path('key')), cert: readFileSync(path('pem')) };
-}
-
 beforeAll(() => {
-  directory = mkdtempSync(join(tmpdir(), 'tollgate-tls-'));
-  const caFile = join(directory, 'ca.pem');
-  execFileSync(
-    'openssl',
-    [
-      'req',
-      '-x509',
-      '-newkey',
-      'ec',
-      '-pkeyopt',
-      'ec_paramgen_curve:P-256',
-      '-nodes',
-      '-days',
-      '2',
-      '-subj',
-      '/CN=test authority',
-      '-keyout',
-      join(directory, 'ca.key'),
-      '-out',
-      caFile,
-    ],
-    { stdio: 'pipe' },
-  );
-  ca = readFileSync(caFile);
-  identities.good = issue('good', 'DNS:good.example,IP:127.0.0.1');
-  identities.other = issue('other', 'DNS:other.example');
+  authority = new Authority();
+  identities.good = authority.issue('DNS:good.example,IP:127.0.0.1');
+  identities.other = authority.issue('DNS:other.example');
 });
-afterAll(() => rmSync(directory, { recursive: true, force: true }));
+afterAll(() => authority.remove());
 afterEach(async () => {
   await Promise.all(clients.splice(0).map((client) => client.close()));
   await Promise.all(servers.splice(0).map((server) => once(server.close(), 'close')));
 });
 
 function client(options: Partial<UpstreamOptions> = {}): UpstreamClient {
-  const made = newClient({ tlsCa: ca, lookup: async () => [{ address: '127.0.0.1', family: 4 }], ...options });
+  const made = newClient({
+    tlsCa: authority.certificate,
+    lookup: async () => [{ address: '127.0.0.1', family: 4 }],
+    ...options,
+  });
   clients.push(made);
   return made;
 }
@@ -236,4 +172,45 @@ test('bodies of several MB pass both ways over TLS with pauses, unharmed', async
   sockets[0]?.write(wire);
   expect(await exchange.outcome()).toBe(200);
   expect(Buffer.concat(exchange.chunks).equals(body)).toBe(true);
+});
+
+describe('while paused over TLS', () => {
+  async function paused(respond: (socket: TLSSocket) => unknown) {
+    const { port, sockets } = await serve({ ...identities.good }, respond);
+    const exchange = new Exchange(client(), `https://good.example:${port}`);
+    exchange.onHead = () => exchange.call.pause();
+    await eventually(() => sockets.length === 1);
+    return { exchange, socket: sockets[0] as TLSSocket };
+  }
+
+  test('the upstream is held back', async () => {
+    const length = 64 * 1024 * 1024;
+    const { exchange, socket } = await paused((to) => {
+      to.write(`HTTP/1.1 200 OK\r\nContent-Length: ${length}\r\n\r\n`);
+      to.write(Buffer.alloc(length));
+    });
+    let left = -1;
+    await eventually(() => {
+      const isSteady = left === socket.writableLength && left > 0;
+      left = socket.writableLength;
+      return isSteady;
+    });
+    expect(left).toBeGreaterThan(16 * 1024 * 1024);
+    expect(exchange.events).toEqual([]);
+    exchange.call.destroy();
+  });
+
+  test("the upstream's end of the connection loses no data", async () => {
+    const body = patternBytes(200_000);
+    const { exchange, socket } = await paused((to) => {
+      to.write('HTTP/1.1 200 OK\r\n\r\n');
+      to.end(body);
+    });
+    await eventually(() => socket.writableFinished);
+    expect(exchange.events).toEqual([]);
+    exchange.call.resume();
+    await exchange.ended.promise;
+    expect(exchange.error).toBeNull();
+    expect(Buffer.concat(exchange.chunks).equals(body)).toBe(true);
+  });
 });
