@@ -36,8 +36,7 @@ export type ServicesRoutesDeps = { readonly catalog: Catalog; readonly sql: Sql 
 const DEFAULT_LIMIT = 100;
 
 const FIELDS = {
-  // Spaces around it are cut off, and do not count.
-  name: { type: 'string', minLength: 1, maxLength: 200, description: '1 to 100 characters' },
+  name: { type: 'string', minLength: 1, maxLength: 100, description: 'Spaces around it are cut off' },
   description: { type: 'string', maxLength: MAX_DESCRIPTION_LENGTH },
   endpoint: { type: 'string', minLength: 1, maxLength: MAX_ENDPOINT_LENGTH, description: 'http or https URL' },
   price: { type: 'number', minimum: 0, maximum: MAX_PRICE_USD, description: 'USD per call, at most 6 decimals' },
@@ -191,7 +190,7 @@ async function getOne(
     if (caller.kind === 'key' && caller.key.role !== 'buyer') listing = await selectListing(sql, id);
   }
   if (listing == null || (listing.status === 'removed' && !mayManage(request.caller, listing))) throw notFound();
-  return show(listing, request, { status: 200, ...request.query });
+  return show(listing, request, { status: 200, lang: request.query.lang });
 }
 
 async function patch(
@@ -243,7 +242,11 @@ function idOf({ params }: ApiRequest): string {
   return id;
 }
 
-type Shown = { readonly status: number; readonly lang?: string; readonly headers?: Readonly<Record<string, string>> };
+type Shown = {
+  readonly status: number;
+  readonly lang?: string | undefined;
+  readonly headers?: Readonly<Record<string, string>>;
+};
 
 function show(listing: Listing, request: ApiRequest, { status, lang, headers }: Shown): ApiResponse {
   const language = chooseLanguage(lang, request.header('accept-language'));

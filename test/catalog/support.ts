@@ -1,4 +1,9 @@
 import type { Listing } from '../../src/catalog/listing.ts';
+import { ApiError } from '../../src/errors.ts';
+import type { ApiResponse, Method, Route } from '../../src/http/route.ts';
+import { Router } from '../../src/http/router.ts';
+import { compileValidators, validBody, validQuery } from '../../src/http/validation.ts';
+import type { KeyRecord } from '../../src/keys/caller.ts';
 import { uuidv7 } from '../../src/platform/ids.ts';
 
 /** A listing with the given fields; the rest is ordinary. */
@@ -30,3 +35,44 @@ export const LISTING_FIELDS = {
   category: 'data',
   timeoutSeconds: 60,
 } as const;
+
+export type Asked = {
+  readonly by?: KeyRecord;
+  readonly body?: unknown;
+  readonly headers?: Readonly<Record<string, string>>;
+};
+
+/** Sends `METHOD /path?query` through the router, the access list and the validation of the http layer to its handler. */
+export async function ask(routes: readonly Route[], line: string, asked: Asked = {}): Promise<ApiResponse> {
+  const [method, target] = line.split(' ') as [Method, string];
+  const [path, query] = target.split('?') as [string, string | undefined];
+  const match = new Router(routes).match(method, `/api/v1${path}`);
+  if (match.kind !== 'route') throw new Error(`no route for ${line}`);
+  const { access } = match.route;
+  if (Array.isArray(access) && asked.by?.role !== 'admin' && !access.includes(asked.by?.role)) {
+    throw new ApiError(asked.by === undefined ? 'unauthorized' : 'forbidden');
+  }
+  const validators = compileValidators(match.route);
+  const body = asked.body === undefined ? Buffer.alloc(0) : Buffer.from(JSON.stringify(asked.body));
+  return match.route.handle({
+    method,
+    params: match.params,
+    query: validQuery(validators.query, query),
+    body: validBody(validators.body, body),
+    header: (name) => asked.headers?.[name],
+    caller: asked.by === undefined ? { kind: 'ip', ip: '192.0.2.1' } : { kind: 'key', key: asked.by },
+    requestId: 'test',
+  });
+}
+
+/** The error a request is answered with. Fails when there is none. */
+export async function refusalOf(answer: Promise<ApiResponse>): Promise<ApiError> {
+  const response = await answer.catch((error: unknown) => error);
+  if (response instanceof ApiError) return response;
+  throw new Error(`was not refused: ${JSON.stringify(response)}`);
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: tests look into answers of every shape
+export function bodyOf(response: ApiResponse): any {
+  return typeof response.body === 'string' ? JSON.parse(response.body) : JSON.parse(JSON.stringify(response.body));
+}

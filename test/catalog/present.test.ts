@@ -1,0 +1,67 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { LANGUAGES } from '../../src/catalog/languages.ts';
+import { DiscoverWriter, fullItem, shorten } from '../../src/catalog/present.ts';
+import { makeListing } from './support.ts';
+
+describe('a shortened description', () => {
+  it('is whole up to 200 characters, and longer ones end after 200 with an ellipsis', () => {
+    fc.assert(
+      fc.property(fc.array(fc.constantFrom('a', 'é', '字', '😀'), { minLength: 0, maxLength: 230 }), (characters) => {
+        const text = characters.join('');
+        const expected = characters.length <= 200 ? text : `${characters.slice(0, 200).join('')}…`;
+        expect(shorten(text)).toBe(expected);
+      }),
+    );
+    expect(shorten('x'.repeat(200))).toBe('x'.repeat(200));
+    expect(shorten('x'.repeat(201))).toBe(`${'x'.repeat(200)}…`);
+    expect(shorten(`${'x'.repeat(199)}😀`)).toBe(`${'x'.repeat(199)}😀`);
+    expect(shorten(`${'x'.repeat(199)}😀y`)).toBe(`${'x'.repeat(199)}😀…`);
+  });
+});
+
+describe('a service of /discover', () => {
+  it('has the fields of the contract in their order', () => {
+    const listing = makeListing({ freeCalls: 100, quality: 97.4 });
+    const text = new DiscoverWriter().write(listing, 'en');
+    expect(text).toBe(
+      JSON.stringify({
+        id: listing.id,
+        name: 'Weather',
+        description: 'Forecasts for every place',
+        price: 0.002,
+        price_label: '$0.002 per call',
+        free_calls: 100,
+        free_calls_label: '100 free calls',
+        category: 'data',
+        quality: 97.4,
+        proxy_path: `/api/v1/proxy/${listing.id}/`,
+      }),
+    );
+  });
+
+  it('has no free_calls when there are none, and a price of 0 when it is free', () => {
+    const service = JSON.parse(new DiscoverWriter().write(makeListing({ priceMicros: 0 }), 'en'));
+    expect(service).not.toHaveProperty('free_calls');
+    expect(service).not.toHaveProperty('free_calls_label');
+    expect(service).toMatchObject({ price: 0, price_label: 'Free' });
+  });
+
+  it('says the same as /services does, in every language, whatever was written before', () => {
+    const writer = new DiscoverWriter();
+    const listing = fc.record({
+      name: fc.string(),
+      description: fc.string({ maxLength: 200, unit: 'grapheme' }).filter((text) => [...text].length <= 200),
+      priceMicros: fc.nat(5),
+      freeCalls: fc.nat(2),
+    });
+    fc.assert(
+      fc.property(listing, fc.constantFrom(...LANGUAGES), (fields, language) => {
+        const made = makeListing(fields);
+        const written = JSON.parse(writer.write(made, language));
+        expect(fullItem(made, language, { withEndpoint: false })).toMatchObject(written);
+        expect(JSON.parse(writer.write(made, language))).toEqual(written);
+      }),
+    );
+  });
+});
