@@ -1,0 +1,193 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { Catalog } from '../../src/catalog/catalog.ts';
+import type { ListingFields } from '../../src/catalog/listing.ts';
+import { insertListing, updateListing } from '../../src/catalog/sql.ts';
+import type { Route } from '../../src/http/route.ts';
+import type { Sql } from '../../src/platform/postgres.ts';
+import { discoverRoutes } from '../../src/routes/discover.ts';
+import { addAccount, openTestDatabase } from '../accounts/support.ts';
+import { ask, bodyOf, LISTING_FIELDS, refusalOf } from '../catalog/support.ts';
+import { until } from '../support/wait.ts';
+
+const log = { warn: () => {}, error: () => {} };
+
+let sql: Sql;
+let close: () => Promise<void>;
+let catalog: Catalog;
+let routes: Route[];
+let providerId: string;
+
+const SERVICES: Partial<ListingFields>[] = [
+  { name: 'Weather', description: 'Forecasts for every place', priceMicros: 2_000, freeCalls: 100 },
+  { name: 'Archive', description: 'Old weather records', priceMicros: 500_000 },
+  { name: 'Echo', description: 'é'.repeat(201), priceMicros: 0, category: 'tools' },
+];
+
+beforeAll(async () => {
+  ({ sql, close } = await openTestDatabase());
+  providerId = (await addAccount(sql, 'provider')).accountId;
+  for (const fields of SERVICES) await insertListing(sql, { ...LISTING_FIELDS, ...fields, providerId });
+  const paused = await insertListing(sql, { ...LISTING_FIELDS, name: 'Paused', providerId });
+  await updateListing(sql, paused.id, { status: 'paused' }, 'any');
+  catalog = new Catalog({ sql, log });
+  await catalog.start();
+  routes = discoverRoutes({ catalog });
+});
+afterAll(async () => {
+  await catalog.stop();
+  await close();
+});
+
+const discover = (query = '', headers: Record<string, string> = {}) =>
+  ask(routes, `GET /discover${query}`, { headers });
+const namesIn = async (query: string): Promise<string[]> =>
+  bodyOf(await discover(query)).services.map(({ name }: { name: string }) => name);
+
+describe('GET /discover', () => {
+  it('needs no key, and shows all active services as the contract says', async () => {
+    const response = await discover('?sort=name');
+    expect(response.status).toBe(200);
+    expect(response.headers).toMatchObject({
+      'Content-Type': 'application/json; charset=utf-8',
+      'Content-Language': 'en',
+      Vary: 'Accept-Language',
+    });
+    const body = bodyOf(response);
+    expect(body.total).toBe(3);
+    expect(body).not.toHaveProperty('next_cursor');
+    expect(body.categories).toEqual([
+      { category: 'data', services: 2 },
+      { category: 'tools', services: 1 },
+    ]);
+    const [archive, echo, weather] = body.services;
+    expect(weather).toEqual({
+      id: expect.stringMatching(/^[0-9a-f-]{36}$/),
+      name: 'Weather',
+      description: 'Forecasts for every place',
+      price: 0.002,
+      price_label: '$0.002 per call',
+      free_calls: 100,
+      free_calls_label: '100 free calls',
+      category: 'data',
+      quality: 50,
+      proxy_path: `/api/v1/proxy/${weather.id}/`,
+    });
+    expect(archive).not.toHaveProperty('free_calls');
+    expect(echo).toMatchObject({ price: 0, price_label: 'Free', description: `${'é'.repeat(200)}…` });
+  });
+
+  it.each([
+    ['?category=tools', ['Echo']],
+    ['?q=weather&sort=name', ['Archive', 'Weather']],
+    ['?q=WEATHER%20records', ['Archive']],
+    ['?q=', ['Archive', 'Echo', 'Weather']],
+    ['?free=true', ['Echo', 'Weather']],
+    ['?free=false', ['Archive']],
+    ['?max_price=0.002', ['Echo', 'Weather']],
+    ['?max_price=0.001999', ['Echo']],
+    ['?min_quality=50', ['Archive', 'Echo', 'Weather']],
+    ['?min_quality=50.5', []],
+    ['?sort=price', ['Echo', 'Weather', 'Archive']],
+    ['?sort=newest', ['Echo', 'Archive', 'Weather']],
+  ])('%s', async (query, names) => {
+    const found = await namesIn(query);
+    expect(query.includes('sort=') ? found : found.sort()).toEqual(names);
+  });
+
+  it.each([
+    ['?min_quality=101', 'min_quality'],
+    ['?min_quality=-1', 'min_quality'],
+    ['?min_quality=high', 'min_quality'],
+    ['?max_price=-1', 'max_price'],
+    ['?max_price=0.0000001', 'max_price'],
+    ['?max_price=', 'max_price'],
+    ['?free=maybe', 'free'],
+    ['?sort=random', 'sort'],
+    ['?limit=0', 'limit'],
+    ['?limit=1001', 'limit'],
+    ['?limit=1.5', 'limit'],
+    ['?category=Not%20a%20slug', 'category'],
+    ['?cursor=nonsense', 'cursor'],
+    ['?lang=pt', 'lang'],
+    [`?q=${'x'.repeat(201)}`, 'q'],
+    ['?colour=red', 'colour'],
+  ])('%s is 400 and names the parameter', async (query, name) => {
+    const error = await refusalOf(discover(query));
+    expect(error.code).toBe('invalid_request');
+    expect(error.message).toMatch(new RegExp(`^${name}: `));
+  });
+
+  it('pages through all services, and counts them all on every page', async () => {
+    const seen: string[] = [];
+    let query = '?sort=name&limit=1';
+    for (let page = 1; ; page++) {
+      const body = bodyOf(await discover(query));
+      expect(body.total).toBe(3);
+      expect(body.categories).toHaveLength(2);
+      seen.push(...body.services.map(({ name }: { name: string }) => name));
+      if (body.next_cursor === undefined) break;
+      expect(page).toBeLessThan(3);
+      query = `?sort=name&limit=1&cursor=${body.next_cursor}`;
+    }
+    expect(seen).toEqual(['Archive', 'Echo', 'Weather']);
+  });
+
+  it('refuses a cursor of another sort', async () => {
+    const { next_cursor } = bodyOf(await discover('?sort=name&limit=1'));
+    expect((await refusalOf(discover(`?sort=price&limit=1&cursor=${next_cursor}`))).code).toBe('invalid_request');
+  });
+
+  it('labels in the language of lang, or else of Accept-Language; the data are the same', async () => {
+    const english = bodyOf(await discover('?sort=price'));
+    for (const [query, header, language, label] of [
+      ['?sort=price&lang=zh-Hant', 'de', 'zh-TW', '每次呼叫 $0.002'],
+      ['?sort=price', 'pt, ja;q=0.5', 'ja', '1回の呼び出しにつき $0.002'],
+    ] as const) {
+      const response = await discover(query, { 'accept-language': header });
+      expect(response.headers?.['Content-Language']).toBe(language);
+      const body = bodyOf(response);
+      expect(body.services[1].price_label).toBe(label);
+      const data = (of: typeof body) =>
+        of.services.map(({ price_label, free_calls_label, ...rest }: Record<string, unknown>) => rest);
+      expect(data(body)).toEqual(data(english));
+    }
+  });
+
+  it('answers 304 to whoever has the current answer, and only to them', async () => {
+    const { headers } = await discover('?limit=2');
+    const etag = headers?.ETag as string;
+    expect(etag).toMatch(/^"[^"]+"$/);
+    for (const known of [etag, `W/${etag}`, `"a", W/"b,c" , ${etag}`, '*', ' * ']) {
+      const response = await discover('?limit=2', { 'if-none-match': known });
+      expect(response.status).toBe(304);
+      expect(response.body).toBeUndefined();
+      expect(response.headers).toMatchObject({ ETag: etag, Vary: 'Accept-Language' });
+    }
+    for (const other of ['"x"', '', etag.slice(1, -1), `${etag.slice(0, -1)}x"`]) {
+      expect((await discover('?limit=2', { 'if-none-match': other })).status).toBe(200);
+    }
+    const german = await discover('?limit=2&lang=de', { 'if-none-match': etag });
+    expect(german.status).toBe(200);
+  });
+
+  it('shows a change as soon as the catalog has it, under another entity tag', async () => {
+    const before = await discover('?q=passing');
+    const { id } = await insertListing(sql, { ...LISTING_FIELDS, name: 'Passing', providerId });
+    await until(() => catalog.get(id));
+    const during = await discover('?q=passing', { 'if-none-match': before.headers?.ETag as string });
+    expect(during.status).toBe(200);
+    expect(bodyOf(during).total).toBe(1);
+    await updateListing(sql, id, { status: 'paused' }, 'any');
+    await until(() => catalog.get(id)?.status === 'paused');
+    const after = await discover('?q=passing');
+    expect(after.headers?.ETag).toBe(before.headers?.ETag);
+    expect(bodyOf(after).total).toBe(0);
+  });
+
+  it('is unavailable, rather than empty, before the catalog is loaded', async () => {
+    const unloaded = discoverRoutes({ catalog: new Catalog({ sql, log }) });
+    const error = await refusalOf(ask(unloaded, 'GET /discover'));
+    expect(error.code).toBe('unavailable');
+    expect(error.headers).toHaveProperty('Retry-After');
+  });
+});
