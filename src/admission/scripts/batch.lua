@@ -99,6 +99,8 @@ end
 local function admit()
   local bucket, wallet, open = KEYS[k], KEYS[k + 1], KEYS[k + 2]
   local id, price, quota, field, tail = ARGV[a + 1], tonumber(ARGV[a + 2]), tonumber(ARGV[a + 3]), ARGV[a + 4], ARGV[a + 5]
+  -- As the text it came in: Lua writes numbers from 10^14 on as '1e+14', and a hold must be read back exactly.
+  local held = ARGV[a + 2]
   k = k + 3
   a = a + 6
   local balance, free = 0, 0
@@ -112,10 +114,11 @@ local function admit()
       if quota > 0 and price > 0 and (tonumber(funds[2]) or 0) < quota then
         free = 1
         price = 0
+        held = '0'
       end
       if price > balance then
         code = INSUFFICIENT_BALANCE
-      elseif call('HSETNX', open, id, price .. '\t' .. free .. '\t' .. now .. '\t' .. tail) == 0 then
+      elseif call('HSETNX', open, id, held .. '\t' .. free .. '\t' .. now .. '\t' .. tail) == 0 then
         code = DUPLICATE
       elseif free == 1 then
         call('HINCRBY', wallet, field, 1)
