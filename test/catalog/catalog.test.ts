@@ -125,6 +125,28 @@ describe('the catalog', () => {
     await until(() => catalog.get(id) === undefined);
   });
 
+  it('costs Postgres and itself one short query a period while nothing changes', async () => {
+    const texts: string[] = [];
+    const recorded = new Proxy(sql, {
+      apply: (target, self, args) => {
+        texts.push(String(args[0]));
+        return Reflect.apply(target, self, args);
+      },
+    });
+    const pagesRead = () => texts.filter((text) => text.includes('ORDER BY id')).length;
+    const fingerprints = () => texts.filter((text) => text.includes('fingerprint')).length;
+    const { id } = await add();
+    const catalog = await startedCatalog(recorded, { rereadMs: 20 });
+    await until(() => fingerprints() > 2);
+    const before = pagesRead();
+    const asked = fingerprints();
+    await until(() => fingerprints() > asked + 5);
+    expect(pagesRead()).toBe(before);
+    await sql`UPDATE services SET price = 5 WHERE id = ${id}`;
+    await until(() => catalog.get(id)?.priceMicros === 5);
+    expect(pagesRead()).toBe(before + 1);
+  });
+
   it('ignores messages that are no service id', async () => {
     const log = new CapturedLog();
     const catalog = await startedCatalog(sql, { log });

@@ -26,7 +26,10 @@ const SERVICES: Partial<ListingFields>[] = [
 beforeAll(async () => {
   ({ sql, close } = await openTestDatabase());
   providerId = (await addAccount(sql, 'provider')).accountId;
-  for (const fields of SERVICES) await insertListing(sql, { ...LISTING_FIELDS, ...fields, providerId });
+  for (const [age, fields] of SERVICES.entries()) {
+    const { id } = await insertListing(sql, { ...LISTING_FIELDS, ...fields, providerId });
+    await sql`UPDATE services SET created_at = now() - interval '1 day' * ${SERVICES.length - age} WHERE id = ${id}`;
+  }
   const paused = await insertListing(sql, { ...LISTING_FIELDS, name: 'Paused', providerId });
   await updateListing(sql, paused.id, { status: 'paused' }, 'any');
   catalog = new Catalog({ sql, log });

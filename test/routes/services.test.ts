@@ -224,10 +224,16 @@ describe('GET /services/{id}', () => {
 
 describe('GET /services?mine=true', () => {
   const list = async (query: string, by = provider) => bodyOf(await call(`GET /services${query}`, { by }));
+  // Ids made in one millisecond are in no order.
+  const createLater = async () => {
+    const nowMs = Date.now();
+    await until(() => Date.now() > nowMs);
+    return create();
+  };
   const idsOf = (page: { services: { id: string }[] }) => page.services.map(({ id }) => id);
 
   it('shows the own listings, newest first, paused ones too, removed ones and those of others not', async () => {
-    const [first, second, third] = [await create(), await create(), await create()];
+    const [first, second, third] = [await createLater(), await createLater(), await createLater()];
     await create({}, stranger);
     await call(`PATCH /services/${first}`, { by: provider, body: { status: 'paused' } });
     await call(`DELETE /services/${second}`, { by: provider });
@@ -239,7 +245,7 @@ describe('GET /services?mine=true', () => {
 
   it('pages through all of them once', async () => {
     const ids: string[] = [];
-    for (let n = 0; n < 5; n++) ids.unshift(await create());
+    for (let n = 0; n < 5; n++) ids.unshift(await createLater());
     const pages: string[][] = [];
     for (let cursor = ''; ; ) {
       const page = await list(`?mine=true&limit=2${cursor}`);
