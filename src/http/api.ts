@@ -54,7 +54,10 @@ export class Api {
         rate = passage.rate;
         if (passage.refusal !== null) throw passage.refusal;
       }
-      if (head.fault !== null) throw new ApiError(head.fault.code, head.fault.message);
+      // A method that no path has is answered below, where it is known what this path has.
+      if (head.fault !== null && head.fault.code !== 'method_not_allowed') {
+        throw new ApiError(head.fault.code, head.fault.message);
+      }
       if (match.kind === 'not_found') throw new ApiError('not_found');
       if (match.kind === 'method_not_allowed') {
         throw new ApiError('method_not_allowed', undefined, { headers: { Allow: match.allow } });

@@ -278,7 +278,8 @@ export class UwsCallerStream implements CallerStream {
    * and given `undefined` it declares 2^63.
    */
   #endWithoutBody(status: number, headerBlock: string, contentLength: number, close: boolean): void {
-    const length = contentLength >= 0 ? `content-length: ${contentLength}\r\n` : '';
+    // RFC 9110 §8.6: never in a 204, whatever the service said.
+    const length = contentLength >= 0 && status !== 204 ? `content-length: ${contentLength}\r\n` : '';
     this.#writeHead(status, `${headerBlock}${length}${close ? 'connection: close\r\n' : ''}`);
     this.#response.endWithoutBody();
   }

@@ -15,7 +15,11 @@ import { createDatabase, startTestRedis, type TestRedis } from '../support/store
 import { until } from '../support/wait.ts';
 
 export type Key = { readonly key_id: string; readonly secret: string; readonly account_id: string };
-export type Usage = { readonly records: readonly CallRecord[]; readonly total_calls: number; readonly total_spent: number };
+export type Usage = {
+  readonly records: readonly CallRecord[];
+  readonly total_calls: number;
+  readonly total_spent: number;
+};
 export type CallRecord = {
   readonly usage_id: string;
   readonly status: number;
@@ -70,7 +74,12 @@ export async function bodyOf(request: IncomingMessage): Promise<Buffer> {
 /** Answers with what was received: for header, path and body rules. */
 export async function echo(request: IncomingMessage, response: ServerResponse): Promise<void> {
   const body = await bodyOf(request);
-  const received = { method: request.method, url: request.url, headers: request.rawHeaders, body: body.toString('latin1') };
+  const received = {
+    method: request.method,
+    url: request.url,
+    headers: request.rawHeaders,
+    body: body.toString('latin1'),
+  };
   response.setHeader('Content-Type', 'application/json');
   response.end(JSON.stringify(received));
 }
@@ -90,12 +99,15 @@ export class Marketplace {
   readonly admin: Key;
   readonly provider: Key;
   readonly #gateway: Gateway;
-  readonly #writer: Writer;
+  #writer: Writer | null;
+  readonly #startWriter: () => Promise<Writer>;
   readonly #cleanUp: () => Promise<void>;
+  #gatewayStopped: ReturnType<Gateway['stop']> | null = null;
 
   private constructor(parts: {
     gateway: Gateway;
-    writer: Writer;
+    writer: Writer | null;
+    startWriter: () => Promise<Writer>;
     stores: Stores;
     redis: TestRedis;
     log: MemoryLog;
@@ -111,11 +123,15 @@ export class Marketplace {
     this.provider = parts.provider;
     this.#gateway = parts.gateway;
     this.#writer = parts.writer;
+    this.#startWriter = parts.startWriter;
     this.#cleanUp = parts.cleanUp;
   }
 
   /** @param settings environment variables beyond the stores */
-  static async start(settings: Readonly<Record<string, string>> = {}): Promise<Marketplace> {
+  static async start(
+    settings: Readonly<Record<string, string>> = {},
+    { writer: withWriter = true }: { readonly writer?: boolean } = {},
+  ): Promise<Marketplace> {
     const database = await createDatabase();
     const redis = await startTestRedis();
     const config: Config = loadConfig({
@@ -132,28 +148,43 @@ export class Marketplace {
     const migrations = readMigrations(fileURLToPath(new URL('../../migrations', import.meta.url)));
     const stores = await openStores(config, { name: 'test', maxConnections: 5, migrations, log });
     const metrics = new Metrics();
-    const writer = await startWriter({ config, stores, metrics, log });
+    const begin = (): Promise<Writer> => startWriter({ config, stores, metrics: new Metrics(), log });
+    const writer = withWriter ? await begin() : null;
     const gateway = await startGateway({ config, stores, uws: loadUws(process.env), metrics, sharePort: false, log });
     const url = `http://127.0.0.1:${gateway.port}/api/v1/keys`;
     const admin = await createKey(url, { owner_id: 'operator', role: 'admin' });
     const provider = await createKey(url, { owner_id: 'provider', role: 'provider' });
+    for (const { key_id } of [admin, provider]) await raiseLimit(url, admin, key_id);
     const cleanUp = async (): Promise<void> => {
       await redis.stop();
       await database.drop();
     };
-    return new Marketplace({ gateway, writer, stores, redis, log, admin, provider, cleanUp });
+    return new Marketplace({ gateway, writer, startWriter: begin, stores, redis, log, admin, provider, cleanUp });
+  }
+
+  /** What SIGTERM does to a gateway. */
+  stopGateway(): ReturnType<Gateway['stop']> {
+    this.#gatewayStopped ??= this.#gateway.stop();
+    return this.#gatewayStopped;
+  }
+
+  async startWriter(): Promise<void> {
+    this.#writer ??= await this.#startWriter();
   }
 
   async stop(): Promise<{ callsCut: number; unsettled: number }> {
-    const left = await this.#gateway.stop();
-    await this.#writer.stop();
+    const left = await this.stopGateway();
+    await this.#writer?.stop();
     await this.stores.close();
     await this.#cleanUp();
     return left;
   }
 
   /** A request to the API; the path begins with `/api/v1` or is one of the operations paths. */
-  request(path: string, options: { key?: Key | undefined; method?: string; body?: unknown; headers?: Record<string, string> } = {}): Promise<Response> {
+  request(
+    path: string,
+    options: { key?: Key | undefined; method?: string; body?: unknown; headers?: Record<string, string> } = {},
+  ): Promise<Response> {
     const headers: Record<string, string> = { ...options.headers };
     if (options.key !== undefined) headers.Authorization = authorization(options.key);
     const init: RequestInit = { method: options.method ?? 'GET', headers };
@@ -172,8 +203,9 @@ export class Marketplace {
 
   /** A buyer with money, and a rate limit no test runs into by accident. */
   async buyer(usd: number): Promise<Key> {
-    const key = await createKey(`${this.baseUrl}/api/v1/keys`, { owner_id: 'buyer', role: 'buyer' });
-    await this.json(`/api/v1/keys/${key.key_id}`, { key: this.admin, method: 'PATCH', body: { rate_limit: 300 } });
+    const url = `${this.baseUrl}/api/v1/keys`;
+    const key = await createKey(url, { owner_id: 'buyer', role: 'buyer' });
+    await raiseLimit(url, this.admin, key.key_id);
     if (usd > 0) await this.credit(key, usd, `first credit of ${key.key_id}`);
     return key;
   }
@@ -181,6 +213,14 @@ export class Marketplace {
   async credit(key: Key, usd: number, reference: string): Promise<void> {
     const body = { account_id: key.account_id, amount: usd, reference };
     await this.json('/api/v1/admin/credits', { key: this.admin, method: 'POST', body });
+  }
+
+  /** Another key of the same account, with the same limit. */
+  async anotherKey(of: Key): Promise<Key> {
+    const url = `${this.baseUrl}/api/v1/keys`;
+    const key = await createKey(url, { owner_id: 'buyer', role: 'buyer' }, { Authorization: authorization(of) });
+    await raiseLimit(url, this.admin, key.key_id);
+    return { ...key, account_id: of.account_id };
   }
 
   /** Lists a service. @returns its proxy path without the slash at the end */
@@ -194,6 +234,41 @@ export class Marketplace {
     return this.json('/api/v1/balance/me', { key });
   }
 
+  /** Waits until every admitted call is settled and its usage event is in Postgres. */
+  async settled(timeoutMs?: number): Promise<void> {
+    const { redis, keys } = this.stores;
+    await until(async () => {
+      const holds = await Promise.all(keys.open.map((open) => redis.command('hvals', [open]) as Promise<string[]>));
+      // A tombstone is no hold.
+      if (holds.flat().some((hold) => !hold.startsWith('x'))) return false;
+      const waiting = await Promise.all(keys.usage.map((stream) => redis.command('xlen', [stream])));
+      return waiting.every((length) => length === 0);
+    }, timeoutMs);
+  }
+
+  /** All records of the key, newest first, once nothing is under way any more. */
+  async records(key: Key): Promise<readonly CallRecord[]> {
+    await this.settled();
+    return (await this.json<Usage>('/api/v1/usage/me?limit=1000', { key })).records;
+  }
+
+  /** The money identity: what Redis and Postgres say of every wallet, and that the books sum to zero. */
+  async books(): Promise<{ wallets: unknown; drifting: unknown; total: string; negative: number }> {
+    await this.settled();
+    const { redis, keys, sql } = this.stores;
+    const rows = await sql<{ id: string; balance: number }[]>`
+      SELECT account_id AS id, balance FROM balances WHERE ledger = 'wallet'`;
+    const drifting = [];
+    for (const { id, balance } of rows) {
+      const live = await redis.command('hget', [keys.wallet(keys.shardOf(id), id), 'balance']);
+      if (live !== null && Number(live) !== Number(balance)) drifting.push({ id, live, balance });
+    }
+    const [sums] = await sql<{ total: string; negative: number }[]>`
+      SELECT sum(amount)::text AS total,
+             (SELECT count(*)::int FROM balances WHERE ledger = 'wallet' AND balance < 0) AS negative FROM entries`;
+    return { wallets: rows.length, drifting, total: sums?.total ?? '0', negative: sums?.negative ?? 0 };
+  }
+
   /** The key's usage once it has `calls` records. */
   async usage(key: Key, calls: number): Promise<Usage> {
     return until(async () => {
@@ -205,12 +280,21 @@ export class Marketplace {
 
 export const authorization = (key: Key): string => `Bearer ${key.key_id}:${key.secret}`;
 
-async function createKey(url: string, body: object): Promise<Key> {
+async function createKey(url: string, body: object, headers: Record<string, string> = {}): Promise<Key> {
   const response = await fetch(url, {
     method: 'POST',
-    headers: { 'Content-Type': 'application/json' },
+    headers: { 'Content-Type': 'application/json', ...headers },
     body: JSON.stringify(body),
   });
   if (response.status !== 201) throw new Error(`POST /keys: ${response.status} ${await response.text()}`);
   return (await response.json()) as Key;
+}
+
+async function raiseLimit(url: string, admin: Key, keyId: string): Promise<void> {
+  const response = await fetch(`${url}/${keyId}`, {
+    method: 'PATCH',
+    headers: { 'Content-Type': 'application/json', Authorization: authorization(admin) },
+    body: JSON.stringify({ rate_limit: 300 }),
+  });
+  if (!response.ok) throw new Error(`PATCH /keys: ${response.status} ${await response.text()}`);
 }
