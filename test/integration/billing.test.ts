@@ -1,0 +1,234 @@
+import type { ServerResponse } from 'node:http';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { until } from '../support/wait.ts';
+import { bodyOf, type Key, Marketplace, startService, type TestService } from './marketplace.ts';
+
+let market: Marketplace;
+let service: TestService;
+/** Calls to `/wait` are answered when the test says so. */
+const waiting: ServerResponse[] = [];
+
+beforeAll(async () => {
+  market = await Marketplace.start();
+  service = await startService(async (request, response) => {
+    await bodyOf(request);
+    if (request.url === '/wait') {
+      waiting.push(response);
+      return;
+    }
+    response.statusCode = Number(/\/status\/(\d+)/.exec(request.url ?? '')?.[1] ?? 200);
+    response.end('done');
+  });
+});
+afterAll(async () => {
+  await market.stop();
+  await service.close();
+});
+
+type Bill = { status: number; amount: string | null; free: string | null; balance: string | null; body: unknown };
+
+async function call(path: string, key: Key): Promise<Bill> {
+  const response = await market.request(path, { key });
+  const text = await response.text();
+  const get = (name: string): string | null => response.headers.get(name);
+  return {
+    status: response.status,
+    amount: get('x-acf-amount'),
+    free: get('x-acf-free-tier'),
+    balance: get('x-acf-balance'),
+    body: text.startsWith('{') ? JSON.parse(text) : text,
+  };
+}
+
+const count = (bills: readonly Bill[], wanted: Partial<Bill>): number =>
+  bills.filter((bill) => Object.entries(wanted).every(([name, value]) => bill[name as keyof Bill] === value)).length;
+
+describe('the last cent', () => {
+  it('pays for one of two calls at the same time; the other gets 402 with what it lacks', async () => {
+    const path = await market.service({ endpoint: service.url, price: 0.01 });
+    for (let round = 0; round < 5; round++) {
+      const buyer = await market.buyer(0.01);
+      const bills = await Promise.all([call(path, buyer), call(path, buyer)]);
+      bills.sort((a, b) => a.status - b.status);
+      expect(bills[0]).toMatchObject({ status: 200, amount: '0.01', balance: '0' });
+      expect(bills[1]).toMatchObject({ status: 402, amount: null });
+      expect(bills[1]?.body).toMatchObject({ error: 'insufficient_balance', status: 402, required: 0.01, balance: 0 });
+      expect(await market.records(buyer)).toHaveLength(1);
+      expect(await market.balance(buyer)).toMatchObject({ balance: 0, held: 0 });
+    }
+  });
+
+  it('is held while the call is under way: nobody else can spend it', async () => {
+    const path = await market.service({ endpoint: service.url, price: 0.01 });
+    const buyer = await market.buyer(0.015);
+    const first = call(`${path}/wait`, buyer);
+    const response = await until(() => waiting.pop());
+    expect(await market.balance(buyer)).toMatchObject({ balance: 0.005, held: 0.01 });
+    expect(await call(path, buyer)).toMatchObject({ status: 402, body: { required: 0.01, balance: 0.005 } });
+    response.end();
+    expect(await first).toMatchObject({ status: 200, balance: '0.005' });
+  });
+});
+
+describe('the free tier', () => {
+  it('serves exactly 100 of 200 calls at the same time, the balance pays for 50, and 50 get 402', async () => {
+    const path = await market.service({ endpoint: service.url, price: 0.01, free_calls: 100 });
+    const first = await market.buyer(0.5);
+    const keys = [
+      first,
+      await market.anotherKey(first),
+      await market.anotherKey(first),
+      await market.anotherKey(first),
+    ];
+    const bills = await Promise.all(Array.from({ length: 200 }, (_, i) => call(path, keys[i % 4] as Key)));
+    expect(count(bills, { status: 200, free: 'true', amount: '0' })).toBe(100);
+    expect(count(bills, { status: 200, free: 'false', amount: '0.01' })).toBe(50);
+    expect(count(bills, { status: 402 })).toBe(50);
+    const records = (await Promise.all(keys.map((key) => market.records(key)))).flat();
+    expect(records).toHaveLength(150);
+    expect(records.filter((record) => record.free_tier)).toHaveLength(100);
+    expect(await market.balance(first)).toMatchObject({ balance: 0, held: 0 });
+  });
+
+  it('gets its slot back when the call is refunded', async () => {
+    const path = await market.service({ endpoint: service.url, price: 0.01, free_calls: 2 });
+    const buyer = await market.buyer(0.01);
+    expect(await call(path, buyer)).toMatchObject({ status: 200, free: 'true', amount: '0' });
+    for (let i = 0; i < 3; i++) {
+      expect(await call(`${path}/status/500`, buyer)).toMatchObject({ status: 500, amount: '0', free: 'false' });
+      await market.settled();
+    }
+    expect(await call(path, buyer)).toMatchObject({ status: 200, free: 'true', amount: '0', balance: '0.01' });
+    expect(await call(path, buyer)).toMatchObject({ status: 200, free: 'false', amount: '0.01', balance: '0' });
+    expect(await call(path, buyer)).toMatchObject({ status: 402 });
+    const outcomes = (await market.records(buyer)).map(({ outcome, free_tier, amount }) => [
+      outcome,
+      free_tier,
+      amount,
+    ]);
+    expect(outcomes.reverse()).toEqual([
+      ['completed', true, 0],
+      ...Array(3).fill(['refunded:upstream_5xx', expect.any(Boolean), 0]),
+      ['completed', true, 0],
+      ['completed', false, 0.01],
+    ]);
+  });
+
+  it('does not lose a slot to a call that the balance could not pay, nor to another service', async () => {
+    const free = await market.service({ endpoint: service.url, price: 0.01, free_calls: 1 });
+    const priced = await market.service({ endpoint: service.url, price: 0.01 });
+    const buyer = await market.buyer(0);
+    expect(await call(priced, buyer)).toMatchObject({ status: 402 });
+    expect(await call(free, buyer)).toMatchObject({ status: 200, free: 'true' });
+    expect(await call(free, buyer)).toMatchObject({ status: 402 });
+  });
+
+  it('is not said of a service without a price', async () => {
+    const path = await market.service({ endpoint: service.url, price: 0 });
+    expect(await call(path, await market.buyer(0))).toMatchObject({ status: 200, amount: '0', free: 'false' });
+  });
+});
+
+describe('a balance', () => {
+  it('never goes below zero, and ends at what the calls say, whatever runs at the same time', async () => {
+    const prices = [0.000001, 0.003, 0.01, 0.25];
+    const paths = await Promise.all(prices.map((price) => market.service({ endpoint: service.url, price })));
+    const buyer = await market.buyer(2);
+    const keys = [buyer, await market.anotherKey(buyer)];
+    const watcher = await market.anotherKey(buyer);
+    let lowest = Number.POSITIVE_INFINITY;
+    let done = false;
+    const watch = (async () => {
+      while (!done) lowest = Math.min(lowest, (await market.balance(watcher)).balance);
+    })();
+    const bills = await Promise.all(
+      Array.from({ length: 200 }, (_, i) => {
+        const status = i % 7 === 3 ? 500 : 200;
+        return call(`${paths[i % 4]}/status/${status}`, keys[i % 2] as Key);
+      }),
+    );
+    done = true;
+    await watch;
+    const spent = bills.reduce((sum, { amount }) => sum + Math.round(Number(amount ?? 0) * 1e6), 0);
+    expect(count(bills, { status: 402 })).toBeGreaterThan(0);
+    expect(count(bills, { status: 500, amount: '0' })).toBeGreaterThan(0);
+    expect(bills.every(({ balance }) => balance === null || Number(balance) >= 0)).toBe(true);
+    expect(lowest).toBeGreaterThanOrEqual(0);
+    await market.settled();
+    expect(await market.balance(buyer)).toMatchObject({ balance: (2_000_000 - spent) / 1e6, held: 0 });
+  });
+});
+
+describe('a change of a listing', () => {
+  const patch = (path: string, body: object): Promise<Response> =>
+    market.request(`/api/v1/services/${path.split('/').at(-1)}`, { key: market.provider, method: 'PATCH', body });
+
+  it('of the price counts from the next call; a call under way is charged what it was admitted for', async () => {
+    const path = await market.service({ endpoint: service.url, price: 0.01 });
+    const buyer = await market.buyer(1);
+    const underWay = call(`${path}/wait`, buyer);
+    const response = await until(() => waiting.pop());
+    expect((await patch(path, { price: 0.2 })).status).toBe(200);
+    expect(await call(path, buyer)).toMatchObject({ status: 200, amount: '0.2', balance: '0.79' });
+    response.end();
+    expect(await underWay).toMatchObject({ status: 200, amount: '0.01', balance: '0.99' });
+    const amounts = (await market.records(buyer)).map(({ amount }) => amount);
+    expect(amounts.sort()).toEqual([0.01, 0.2]);
+    expect(await market.balance(buyer)).toMatchObject({ balance: 0.79, held: 0 });
+  });
+
+  it('to paused or removed makes it 404 at once, and active again makes it serve', async () => {
+    const path = await market.service({ endpoint: service.url, price: 0.01 });
+    const buyer = await market.buyer(1);
+    await patch(path, { status: 'paused' });
+    expect(await call(path, buyer)).toMatchObject({ status: 404, body: { error: 'service_not_found' } });
+    await patch(path, { status: 'active' });
+    expect(await call(path, buyer)).toMatchObject({ status: 200 });
+    const id = path.split('/').at(-1);
+    await market.request(`/api/v1/services/${id}`, { key: market.provider, method: 'DELETE' });
+    expect(await call(path, buyer)).toMatchObject({ status: 404, body: { error: 'service_not_found' } });
+    expect(await market.records(buyer)).toHaveLength(1);
+  });
+});
+
+describe('a credit', () => {
+  const credit = (key: Key, amount: number, reference: string): Promise<Response> =>
+    market.request('/api/v1/admin/credits', {
+      key: market.admin,
+      method: 'POST',
+      body: { account_id: key.account_id, amount, reference },
+    });
+
+  it('counts once, however often and at the same time its reference comes', async () => {
+    const buyer = await market.buyer(0);
+    const statuses = await Promise.all(
+      Array.from({ length: 8 }, async () => (await credit(buyer, 0.5, `once ${buyer.key_id}`)).status),
+    );
+    expect(statuses.sort()).toEqual([200, 200, 200, 200, 200, 200, 200, 201]);
+    expect((await credit(buyer, 0.5, `once ${buyer.key_id}`)).status).toBe(200);
+    expect(await market.balance(buyer)).toMatchObject({ balance: 0.5 });
+  });
+
+  it('is spendable by the very next call', async () => {
+    const path = await market.service({ endpoint: service.url, price: 0.3 });
+    const buyer = await market.buyer(0);
+    expect(await call(path, buyer)).toMatchObject({ status: 402, body: { required: 0.3, balance: 0 } });
+    expect((await credit(buyer, 0.3, `next ${buyer.key_id}`)).status).toBe(201);
+    expect(await call(path, buyer)).toMatchObject({ status: 200, amount: '0.3', balance: '0' });
+  });
+
+  it('adds up with others and with calls at the same time', async () => {
+    const path = await market.service({ endpoint: service.url, price: 0.01 });
+    const buyer = await market.buyer(1);
+    const credits = Array.from({ length: 20 }, (_, i) => credit(buyer, 0.1, `many ${i} ${buyer.key_id}`));
+    const bills = await Promise.all(Array.from({ length: 50 }, () => call(path, buyer)));
+    expect((await Promise.all(credits)).every(({ status }) => status === 201)).toBe(true);
+    expect(count(bills, { status: 200, amount: '0.01' })).toBe(50);
+    await market.settled();
+    expect(await market.balance(buyer)).toMatchObject({ balance: 2.5, held: 0 });
+  });
+});
+
+it('the books balance after all of this', async () => {
+  expect(await market.books()).toMatchObject({ drifting: [], total: '0', negative: 0 });
+});
