@@ -1,0 +1,95 @@
+import type { PostgresOptions } from './postgres-client.ts';
+import { PostgresSession } from './postgres-session.ts';
+
+const MIN_BACKOFF_MS = 50;
+const MAX_BACKOFF_MS = 1_000;
+/** How often it asks whether the connection is alive: a LISTEN hears nothing of its own death on a silent network. */
+const PROBE_MS = 30_000;
+const TIMEOUT_MS = 10_000;
+
+/** A subscription to one channel that is made again, for as long as it is wanted, whenever its connection ends. */
+export class PostgresListener {
+  readonly #options: PostgresOptions;
+  readonly #channel: string;
+  readonly #onMessage: (payload: string) => void;
+  readonly #onListening: () => void;
+  #session: PostgresSession | null = null;
+  #stopped = false;
+  #wake: () => void = () => {};
+
+  /** @param onListening each time the subscription is made: messages may have been missed before */
+  constructor(
+    options: PostgresOptions,
+    channel: string,
+    onMessage: (payload: string) => void,
+    onListening: () => void,
+  ) {
+    this.#options = options;
+    this.#channel = channel;
+    this.#onMessage = onMessage;
+    this.#onListening = onListening;
+  }
+
+  /** Resolves when it listens for the first time; rejects when the first attempt failed, and goes on trying. */
+  async start(): Promise<void> {
+    try {
+      await this.#listen();
+    } finally {
+      void this.#keepListening();
+    }
+  }
+
+  stop(): void {
+    this.#stopped = true;
+    this.#session?.close();
+    this.#wake();
+  }
+
+  async #listen(): Promise<void> {
+    const session = new PostgresSession(this.#options, TIMEOUT_MS, {
+      onNotify: this.#onMessage,
+      onClose: () => this.#wake(),
+    });
+    this.#session = session;
+    try {
+      await session.query(`LISTEN "${this.#channel.replaceAll('"', '""')}"`);
+    } catch (error) {
+      session.close();
+      throw error;
+    }
+    if (!this.#stopped) this.#onListening();
+  }
+
+  async #keepListening(): Promise<void> {
+    let failures = 0;
+    while (!this.#stopped) {
+      try {
+        if (this.#session?.open !== true) await this.#listen();
+        failures = 0;
+        await this.#connectionEnds();
+      } catch {
+        // The pool's queries fail as well, and are somebody's: that is where an outage is reported.
+        failures++;
+        await this.#pause(Math.min(MIN_BACKOFF_MS * 2 ** failures, MAX_BACKOFF_MS));
+      }
+    }
+    this.#session?.close();
+  }
+
+  async #connectionEnds(): Promise<void> {
+    while (!this.#stopped && this.#session?.open === true) {
+      await this.#pause(PROBE_MS);
+      if (!this.#stopped && this.#session.open) await this.#session.query('SELECT 1');
+    }
+  }
+
+  #pause(ms: number): Promise<void> {
+    return new Promise((resolve) => {
+      const timer = setTimeout(resolve, ms);
+      this.#wake = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+    });
+  }
+}

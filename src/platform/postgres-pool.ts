@@ -1,0 +1,178 @@
+import { openClient, type PostgresOptions, type Sql } from './postgres-client.ts';
+import { PostgresListener } from './postgres-listener.ts';
+import { type Runner, tag, unsafe } from './postgres-query.ts';
+import { PostgresSession } from './postgres-session.ts';
+
+/** How long `end` waits for queries under way unless told otherwise. */
+const END_MS = 5_000;
+
+/**
+ * Connections with one life each, lent to one user at a time: a query, a transaction or a reservation. One that ended is
+ * replaced by a new one when somebody asks. Users beyond `maxConnections` wait in turn, as long as the statements before
+ * them may take.
+ */
+export class PostgresPool {
+  readonly #options: PostgresOptions;
+  readonly #idle: PostgresSession[] = [];
+  readonly #lent = new Set<PostgresSession>();
+  readonly #waiting: ((session: PostgresSession | null) => void)[] = [];
+  readonly #listeners = new Set<PostgresListener>();
+  #ended = false;
+  #whenReturned: () => void = () => {};
+
+  constructor(options: PostgresOptions) {
+    this.#options = options;
+  }
+
+  /** Runs one query on any connection. */
+  readonly run: Runner = async (build) => {
+    const session = await this.acquire();
+    try {
+      return await session.run(build);
+    } finally {
+      this.release(session);
+    }
+  };
+
+  async acquire(): Promise<PostgresSession> {
+    if (this.#ended) throw new PoolEnded();
+    let session = this.#idle.pop();
+    // It may have ended while it was idle.
+    while (session !== undefined && !session.open) session = this.#idle.pop();
+    if (session === undefined && this.#lent.size < this.#options.maxConnections) {
+      session = new PostgresSession(this.#options);
+    }
+    if (session === undefined) {
+      const given = await new Promise<PostgresSession | null>((resolve) => this.#waiting.push(resolve));
+      if (given === null) throw new PoolEnded();
+      return given;
+    }
+    this.#lent.add(session);
+    return session;
+  }
+
+  release(session: PostgresSession): void {
+    this.#lent.delete(session);
+    if (this.#ended) {
+      session.close();
+      if (this.#lent.size === 0) this.#whenReturned();
+      return;
+    }
+    const next = this.#waiting.shift();
+    if (next === undefined) {
+      if (session.open) this.#idle.push(session);
+      return;
+    }
+    const given = session.open ? session : new PostgresSession(this.#options);
+    this.#lent.add(given);
+    next(given);
+  }
+
+  async listen(
+    channel: string,
+    onMessage: (payload: string) => void,
+    onListening: () => void = () => {},
+  ): Promise<{ unlisten: () => Promise<void> }> {
+    if (this.#ended) throw new PoolEnded();
+    const listener = new PostgresListener(this.#options, channel, onMessage, onListening);
+    this.#listeners.add(listener);
+    await listener.start();
+    return {
+      unlisten: async () => {
+        this.#listeners.delete(listener);
+        listener.stop();
+      },
+    };
+  }
+
+  /** Nothing new from now on; what is under way may finish within `timeout` seconds. */
+  async end({ timeout = END_MS / 1000 }: { timeout?: number | null } = {}): Promise<void> {
+    this.#ended = true;
+    for (const listener of this.#listeners) listener.stop();
+    for (const session of this.#idle.splice(0)) session.close();
+    for (const waiting of this.#waiting.splice(0)) waiting(null);
+    if (this.#lent.size === 0) return;
+    let timer: NodeJS.Timeout | undefined;
+    await new Promise<void>((resolve) => {
+      this.#whenReturned = resolve;
+      timer = setTimeout(resolve, (timeout ?? END_MS / 1000) * 1000);
+    });
+    clearTimeout(timer);
+    for (const session of this.#lent) session.close();
+  }
+}
+
+class PoolEnded extends Error {
+  readonly code = 'CONNECTION_ENDED';
+
+  constructor() {
+    super('the postgres pool has ended');
+    this.name = 'PoolEnded';
+  }
+}
+
+/** The pool behind the interface of postgres.js. What of that is not here throws instead of misbehaving. */
+export function asSql(pool: PostgresPool, options: PostgresOptions): Sql {
+  // Never connected: for helpers such as `sql(name)` and `sql(columns)`, which are the same for every connection.
+  const helpers = openClient(options, { onClose: () => {} });
+  const template = (runner: Runner) => Object.assign(tag(runner, helpers), { unsafe: unsafe(runner) });
+
+  const begin = async (first: unknown, second?: unknown): Promise<unknown> => {
+    const [mode, work] = (typeof first === 'string' ? [first, second] : ['', first]) as [string, Work];
+    const session = await pool.acquire();
+    const { run, end } = runnerOf(session);
+    try {
+      return await session.transaction(async () => {
+        const result = work(strict(template(run), 'transaction'));
+        return await (Array.isArray(result) ? Promise.all(result) : result);
+      }, mode);
+    } finally {
+      end();
+      pool.release(session);
+    }
+  };
+  const reserve = async (): Promise<unknown> => {
+    const session = await pool.acquire();
+    const { run, end } = runnerOf(session);
+    const release = () => {
+      end();
+      pool.release(session);
+    };
+    return strict(Object.assign(template(run), { release }), 'reserved connection');
+  };
+  const methods = {
+    begin,
+    reserve,
+    listen: pool.listen.bind(pool),
+    end: pool.end.bind(pool),
+    options: helpers.options,
+  };
+  return strict(Object.assign(template(pool.run), methods), 'pool') as Sql;
+}
+
+/** Runs queries on one session until `end`: what a user forgot to wait for must not run among the next user's. */
+function runnerOf(session: PostgresSession): { run: Runner; end: () => void } {
+  let over = false;
+  const run: Runner = async (build) => {
+    if (over) throw new Error('the transaction or reservation of this query is over');
+    return session.run(build);
+  };
+  return {
+    run,
+    end: () => {
+      over = true;
+    },
+  };
+}
+
+type Work = (tx: unknown) => unknown;
+
+/** Refuses members that postgres.js has and we have not: an undefined one would be found by a caller at the worst time. */
+function strict(target: object, what: string): unknown {
+  return new Proxy(target, {
+    get: (object, name, receiver) => {
+      if (name in object || typeof name === 'symbol' || name === 'then') return Reflect.get(object, name, receiver);
+      throw new TypeError(`postgres ${what} has no ${name}`);
+    },
+  });
+}

@@ -1,0 +1,100 @@
+import {
+  type ClientHooks,
+  DEFAULT_STATEMENT_TIMEOUT_MS,
+  openClient,
+  type PostgresOptions,
+  type Sql,
+  sqlState,
+} from './postgres-client.ts';
+
+/** How much longer than the server we wait for the end of a statement. */
+const NETWORK_MS = 5_000;
+
+/**
+ * One connection with one life: once it is gone, everything on it fails, for good.
+ *
+ * postgres.js 3.4.9 by itself reconnects under the same handle. Then the rest of a transaction runs outside of it; its
+ * own ROLLBACK, written to a connection that closed, throws from a timer and ends the process (porsager/postgres issues
+ * 1208, 1154); and what was left unsent when a connection broke is sent before the greeting of the next, which then never
+ * comes about: in a test, 25 times `pg_terminate_backend` left a pool of 10 with none that worked. Here nothing is
+ * written after the close, and no client is used for a second connection.
+ */
+export class PostgresSession {
+  readonly #client: Sql;
+  readonly #timeoutMs: number;
+  readonly #onClose: (() => void) | undefined;
+  #open = true;
+
+  /** Connects with the first query. `timeoutMs` bounds every query as seen from here, a silent network included. */
+  constructor(
+    options: Omit<PostgresOptions, 'maxConnections'>,
+    timeoutMs: number = (options.statementTimeoutMs ?? DEFAULT_STATEMENT_TIMEOUT_MS) + NETWORK_MS,
+    hooks: Partial<ClientHooks> = {},
+  ) {
+    this.#timeoutMs = timeoutMs;
+    this.#onClose = hooks.onClose;
+    this.#client = openClient(options, { ...hooks, onClose: () => this.close() });
+  }
+
+  get open(): boolean {
+    return this.#open;
+  }
+
+  /**
+   * Runs what `build` makes of the client.
+   *
+   * @throws PostgresError from the server (the session goes on), anything else when the session is lost
+   */
+  async run<T>(build: (client: Sql) => PromiseLike<T>): Promise<T> {
+    if (!this.#open) throw new ConnectionLost();
+    const timer = setTimeout(() => this.close(), this.#timeoutMs);
+    try {
+      return await build(this.#client);
+    } catch (error) {
+      if (sqlState(error) === undefined) this.close();
+      throw error;
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  /** Runs one statement; with parameters it is prepared once. Array parameters may be given as array literals. */
+  async query<Row extends object>(text: string, parameters: readonly (string | number)[] = []): Promise<Row[]> {
+    const options = { prepare: parameters.length > 0 };
+    return (await this.run((client) => client.unsafe(text, parameters as string[], options))) as unknown as Row[];
+  }
+
+  /** Runs `work` between BEGIN and COMMIT; ROLLBACK when it throws. @param mode such as 'READ ONLY' */
+  async transaction<T>(work: () => Promise<T>, mode = ''): Promise<T> {
+    await this.query(`BEGIN ${mode}`);
+    try {
+      const result = await work();
+      const committed = (await this.query('COMMIT')) as unknown as { command: string };
+      // What Postgres does with a transaction one of whose statements failed, even if `work` did not mind.
+      if (committed.command !== 'COMMIT') throw new Error('the transaction was rolled back: a statement in it failed');
+      return result;
+    } catch (error) {
+      // A failed rollback closes the session, and the server rolls back.
+      if (this.#open) await this.query('ROLLBACK').catch(() => this.close());
+      throw error;
+    }
+  }
+
+  /** Ends the connection at once; the server rolls back what was open and releases the session's locks. */
+  close(): void {
+    if (!this.#open) return;
+    this.#open = false;
+    this.#client.end({ timeout: 0 }).catch(() => {});
+    this.#onClose?.();
+  }
+}
+
+/** The session ended before this statement was sent. */
+class ConnectionLost extends Error {
+  readonly code = 'CONNECTION_CLOSED';
+
+  constructor() {
+    super('the connection to postgres is gone');
+    this.name = 'ConnectionLost';
+  }
+}

@@ -1,0 +1,149 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { isPostgresUnavailable, openPostgres, PostgresSession, type Sql } from '../../src/platform/postgres.ts';
+import { createDatabase, startTestPostgres, type TestDatabase } from '../support/stores.ts';
+import { until } from '../support/wait.ts';
+
+let database: TestDatabase;
+let sql: Sql;
+let killer: Sql;
+const unhandled: unknown[] = [];
+const remember = (error: unknown): void => void unhandled.push(error);
+
+beforeAll(async () => {
+  database = await createDatabase();
+  killer = openPostgres({ url: database.url, maxConnections: 1, applicationName: 'killer' });
+  process.on('unhandledRejection', remember);
+  process.on('uncaughtException', remember);
+});
+afterAll(async () => {
+  process.off('unhandledRejection', remember);
+  process.off('uncaughtException', remember);
+  await killer.end();
+  await database.drop();
+});
+beforeEach(() => {
+  unhandled.length = 0;
+  sql = openPostgres({ url: database.url, maxConnections: 4, applicationName: 'victim' });
+});
+afterEach(async () => {
+  await sql.end();
+  expect(unhandled).toEqual([]);
+});
+
+const killAll = () => killer`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'victim'`;
+
+describe('a pool whose connections are killed', () => {
+  it('works with all its connections afterwards, however often that happened', async () => {
+    let stop = false;
+    const failures: unknown[] = [];
+    const busy = Array.from({ length: 12 }, async () => {
+      while (!stop) await sql`SELECT ${'x'}::text AS x`.catch((error: unknown) => failures.push(error));
+    });
+    for (let i = 0; i < 20; i++) {
+      await killAll();
+      await sql`SELECT 1`.catch(() => {});
+    }
+    stop = true;
+    await Promise.all(busy);
+    expect(failures.filter((error) => !isPostgresUnavailable(error))).toEqual([]);
+    // Postgres serves four at once, each on a connection of its own.
+    const pids = await Promise.all([1, 2, 3, 4].map(() => sql`SELECT pg_backend_pid() AS pid, pg_sleep(0.1)`));
+    expect(new Set(pids.map((rows) => rows[0]?.pid)).size).toBe(4);
+  });
+
+  it('fails the transaction, stores nothing of it, and the process lives', async () => {
+    await sql`CREATE TABLE IF NOT EXISTS marks (n int)`;
+    const cut = sql.begin(async (tx) => {
+      await tx`INSERT INTO marks VALUES (1)`;
+      await killAll();
+      // Whatever the transaction tries now must not run outside of it.
+      await tx`INSERT INTO marks VALUES (2)`.catch(() => {});
+      await tx`INSERT INTO marks VALUES (3)`;
+    });
+    await expect(cut).rejects.toSatisfy(isPostgresUnavailable);
+    expect(await sql`SELECT n FROM marks`).toHaveLength(0);
+  });
+});
+
+it('answers at once while Postgres is away, and with the first query after it is back', async () => {
+  const store = await startTestPostgres();
+  const away = openPostgres({ url: store.url, maxConnections: 2, applicationName: 'victim' });
+  try {
+    await away`SELECT 1`;
+    await store.stop();
+    await until(() => away`SELECT 1`.then(() => false).catch(() => true));
+    const startedAt = performance.now();
+    await expect(away`SELECT 1`).rejects.toSatisfy(isPostgresUnavailable);
+    expect(performance.now() - startedAt).toBeLessThan(1_000);
+    await store.restart();
+    expect(await away`SELECT 1 AS one`).toEqual([{ one: 1 }]);
+  } finally {
+    await away.end();
+    await store.stop();
+  }
+});
+
+describe('transactions', () => {
+  it('take fragments made of the pool, of the transaction, and in lists', async () => {
+    const fromPool = sql`${1}::int`;
+    const rows = await sql.begin('READ ONLY', async (tx) => {
+      const both = tx`${fromPool} + ${tx`${2}::int`}`;
+      return tx`SELECT ${both} AS sum ${[tx`, ${'a'}::text AS a`, tx`, ${'b'}::text AS b`]}`;
+    });
+    expect(rows).toEqual([{ sum: 3, a: 'a', b: 'b' }]);
+  });
+
+  it('reject when a statement failed, even if nobody minded', async () => {
+    const careless = sql.begin(async (tx) => {
+      await tx`SELECT 1 / 0`.catch(() => {});
+    });
+    await expect(careless).rejects.toThrow('rolled back');
+  });
+
+  it('refuse queries that come after their end', async () => {
+    let late: PromiseLike<unknown> = Promise.resolve();
+    await sql.begin(async (tx) => {
+      late = tx`SELECT 1`;
+    });
+    await expect(Promise.resolve(late)).rejects.toThrow('is over');
+  });
+});
+
+it('arrays of text, numbers, times and nulls arrive as they were sent', async () => {
+  const text = ['plain', 'a"b', 'back\\slash', 'comma, {brace}', '', 'NULL', '字', 'line\nbreak'];
+  const times = [new Date('2026-01-02T03:04:05.678Z')];
+  const rows = await sql`
+    SELECT ${text}::text[] AS text, ${[1, -2]}::int[] AS ints, ${[Number.MAX_SAFE_INTEGER]}::bigint[] AS bigs,
+           ${[]}::text[] AS none, ARRAY[true, NULL, false] AS bools, ARRAY[${times[0] as Date}::timestamptz] AS times`;
+  expect(rows[0]).toEqual({
+    text,
+    ints: [1, -2],
+    bigs: [Number.MAX_SAFE_INTEGER],
+    none: [],
+    bools: [true, null, false],
+    times,
+  });
+});
+
+it('a bigint beyond 2^53 throws rather than rounds', async () => {
+  await expect(sql`SELECT 9007199254740993::bigint AS n`).rejects.toThrow('safe range');
+});
+
+it('what the pool has not of postgres.js throws when it is named', () => {
+  expect(() => sql.subscribe).toThrow('has no subscribe');
+});
+
+it('users beyond the bound wait for a connection, and get one', async () => {
+  const results = await Promise.all(Array.from({ length: 40 }, (_, i) => sql`SELECT ${i}::int AS i`));
+  expect(results.map((rows) => rows[0]?.i)).toEqual(Array.from({ length: 40 }, (_, i) => i));
+  const open = await killer`SELECT count(*)::int AS n FROM pg_stat_activity WHERE application_name = 'victim'`;
+  expect(open[0]?.n).toBeLessThanOrEqual(4);
+});
+
+it('a session that had no answer in time is over, and says so to whoever waits', async () => {
+  const session = new PostgresSession({ url: database.url, applicationName: 'victim' }, 200);
+  await session.query('SELECT 1');
+  await expect(session.query('SELECT pg_sleep(5)')).rejects.toSatisfy(isPostgresUnavailable);
+  expect(session.open).toBe(false);
+  await expect(session.query('SELECT 1')).rejects.toThrow('is gone');
+});
