@@ -1,0 +1,55 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { insertListing, removeListing, selectListing, updateListing } from '../../src/catalog/sql.ts';
+import type { Sql } from '../../src/platform/postgres.ts';
+import { addAccount, openTestDatabase } from '../accounts/support.ts';
+import { LISTING_FIELDS } from './support.ts';
+
+let sql: Sql;
+let close: () => Promise<void>;
+let providerId: string;
+
+beforeAll(async () => {
+  ({ sql, close } = await openTestDatabase());
+  providerId = (await addAccount(sql, 'provider')).accountId;
+});
+afterAll(() => close());
+
+const add = () => insertListing(sql, { ...LISTING_FIELDS, providerId });
+
+describe('the version of a row', () => {
+  it('grows with every change, those within one transaction too', async () => {
+    const { id, updatedAtMicros } = await add();
+    const versions = await sql.begin(async (tx) => {
+      const change = (priceMicros: number) => updateListing(tx as unknown as Sql, id, { priceMicros }, 'any');
+      return [await change(1), await change(2), await removeListing(tx as unknown as Sql, id, 'any')];
+    });
+    const seen = [updatedAtMicros, ...versions.map((listing) => listing?.updatedAtMicros ?? 0)];
+    expect(seen).toEqual([...new Set(seen)].sort((a, b) => a - b));
+  });
+
+  it('grows even after the clock was set back', async () => {
+    const { id } = await add();
+    await sql`UPDATE services SET updated_at = now() + interval '1 hour' WHERE id = ${id}`;
+    const before = await selectListing(sql, id);
+    const after = await updateListing(sql, id, { priceMicros: 1 }, 'any');
+    expect(after?.updatedAtMicros).toBeGreaterThan(before?.updatedAtMicros ?? Number.POSITIVE_INFINITY);
+  });
+
+  it('orders concurrent changes as they were made', async () => {
+    const { id } = await add();
+    const prices = Array.from({ length: 30 }, (_, n) => n + 1);
+    const changed = await Promise.all(prices.map((priceMicros) => updateListing(sql, id, { priceMicros }, 'any')));
+    const newest = changed.reduce((a, b) => ((a?.updatedAtMicros ?? 0) > (b?.updatedAtMicros ?? 0) ? a : b));
+    expect(newest).toEqual(await selectListing(sql, id));
+  });
+});
+
+describe('a change', () => {
+  it('outside its scope changes nothing', async () => {
+    const listing = await add();
+    const { accountId: other } = await addAccount(sql, 'provider');
+    expect(await updateListing(sql, listing.id, { priceMicros: 1 }, { providerId: other })).toBeNull();
+    expect(await removeListing(sql, listing.id, { providerId: other })).toBeNull();
+    expect(await selectListing(sql, listing.id)).toEqual(listing);
+  });
+});
