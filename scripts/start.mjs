@@ -8,7 +8,7 @@ import { demoCommands } from './demo/commands.mjs';
 import { checkNodeVersion, ensureBuilt, ensureDependencies } from './local/dependencies.mjs';
 import { readJson } from './local/files.mjs';
 import { takeLock } from './local/lock.mjs';
-import { isPortFree } from './local/ports.mjs';
+import { freePort, isPortFree } from './local/ports.mjs';
 import { lastLines } from './local/processes.mjs';
 import { ensureRedisServer } from './local/redis-install.mjs';
 import { filesOf, readSettings } from './local/settings.mjs';
@@ -82,7 +82,7 @@ async function prepare(settings) {
 /** @param {string} name @param {number} port */
 async function refuseBusyPort(name, port) {
   if (await isPortFree(port)) return;
-  throw new Error(`Port ${port} is taken by another program. Choose a free one: ${name}=… npm start`);
+  throw new Error(`Port ${port} is taken by another program. Choose a free one: ${name}=${await freePort()} npm start`);
 }
 
 /**

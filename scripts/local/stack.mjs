@@ -1,6 +1,6 @@
 // @ts-check
-// The local stack: Postgres, Redis, the demo service and the gateway. Started in this order, stopped in reverse, each
-// exactly once, also when the start fails half-way.
+// The local stack: Postgres, Redis, the gateway and the demo service. Each part is stopped exactly once, also when the
+// start fails half-way.
 
 import { randomBytes } from 'node:crypto';
 import { rmSync } from 'node:fs';
@@ -29,6 +29,9 @@ import { filesOf } from './settings.mjs';
  * @property {{ port: number, password: string }} [redis]
  * @property {{ port: number }} [demo] the port that the demo listings name
  */
+
+// The gateway first, while everything its calls under way need is still there.
+const stopOrder = ['gateway', 'demo', 'redis', 'postgres'];
 
 // Beyond the gateway's own deadline for calls in flight (DRAIN_SECONDS): it shall decide what to cut off, not we.
 const drainMarginSeconds = 20;
@@ -199,13 +202,13 @@ export class Stack {
     this.#hurry.abort();
   }
 
-  /** Stops everything that was started, in reverse. A part that fails to stop does not keep the others from it. */
+  /** Stops everything that was started. A part that fails to stop does not keep the others from it. */
   async stop() {
     rmSync(this.#files.stack, { force: true });
     /** @type {string[]} */
     const failures = [];
-    for (let part = this.#parts.pop(); part !== undefined; part = this.#parts.pop()) {
-      await part.stop().catch((error) => failures.push(`${part?.name}: ${error.message}`));
+    for (const part of this.#parts.splice(0).sort((a, b) => stopOrder.indexOf(a.name) - stopOrder.indexOf(b.name))) {
+      await part.stop().catch((error) => failures.push(`${part.name}: ${error.message}`));
     }
     if (failures.length > 0) throw new Error(`not everything could be stopped: ${failures.join('; ')}`);
   }
