@@ -9,7 +9,7 @@ export const SHORT_DESCRIPTION = 200;
 /** The first 200 characters and '…', or the whole text when it has no more than 200. Never splits a surrogate pair. */
 export function shorten(text: string): string {
   let end = 0;
-  // By hand: `[...text]` took 4.7 µs for 400 characters, this 0.3.
+  // By hand: `[...text]` took 4.7 µs for 400 characters, this 1.0.
   for (let points = 0; points < SHORT_DESCRIPTION && end < text.length; points++) {
     end += (text.codePointAt(end) as number) > 0xffff ? 2 : 1;
   }

@@ -130,7 +130,7 @@ export async function selectListings(sql: Sql, ids: readonly string[]): Promise<
 
 /**
  * A text that is different after any change of any row, made by whatever hand: every version of a row has its own xmin.
- * One row back instead of 10 000: 0.4 ms of this process instead of 100.
+ * One row back instead of 10 000: 0.4 ms of CPU in this process instead of 70 to 100.
  */
 export async function selectFingerprint(sql: Sql): Promise<string> {
   const rows = await sql<{ fingerprint: string }[]>`
