@@ -69,7 +69,7 @@ const DAY_MS = 86_400_000;
 const dayNames = new Map<number, string>();
 
 /** UTC day of an id as `YYYY-MM-DD`. A batch is of one or two days, so the names are kept: 0.7 µs a call saved. */
-function dayName(usageId: string): string {
+export function dayName(usageId: string): string {
   const day = Math.floor(timeOfId(usageId) / DAY_MS);
   let name = dayNames.get(day);
   if (name === undefined) {
