@@ -20,7 +20,6 @@ export class Call implements UpstreamCall {
   state: 'waiting' | 'active' | 'over' = 'waiting';
   isPaused = false;
   headReceived = false;
-  hasRetried = false;
   /** For the wait queue. */
   waitingSinceTicks = 0;
   /** The connection that is being made for this call. */
@@ -28,6 +27,7 @@ export class Call implements UpstreamCall {
   readonly #pool: Pool;
   readonly #handler: UpstreamHandler;
   #connection: Connection | null = null;
+  /** Of a request without a body; with one, the body knows. */
   #started = false;
   #sent = false;
 
@@ -39,7 +39,7 @@ export class Call implements UpstreamCall {
   }
 
   get requestStarted(): boolean {
-    return this.#started;
+    return this.#started || (this.body?.started ?? false);
   }
 
   get requestSent(): boolean {
@@ -49,9 +49,7 @@ export class Call implements UpstreamCall {
   write(chunk: Uint8Array): boolean {
     if (this.state === 'over') return true;
     assert(this.body !== null, 'a body for a request without one');
-    const hasRoom = this.body.write(chunk);
-    this.#started ||= this.body.started;
-    return hasRoom;
+    return this.body.write(chunk);
   }
 
   end(): void {
@@ -99,7 +97,6 @@ export class Call implements UpstreamCall {
   detached(isRequestSent: boolean): void {
     assert(this.state === 'active');
     this.state = 'waiting';
-    this.#started ||= this.body?.started ?? false;
     this.#sent = isRequestSent;
     this.#connection = null;
     this.body?.detach();
@@ -145,7 +142,7 @@ export class Call implements UpstreamCall {
     assert(this.state === 'waiting');
     this.state = 'over';
     try {
-      this.#handler.onError(new UpstreamError(failure, this.headReceived, this.#started));
+      this.#handler.onError(new UpstreamError(failure, this.headReceived, this.requestStarted));
     } catch (error) {
       surface(error);
     }

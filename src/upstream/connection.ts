@@ -41,8 +41,8 @@ export class Connection implements ConnectorOwner, ResponseSink, Idle<Connection
   #idleLimitMs = 0;
   /** Last progress by the upstream, or the time of becoming idle. */
   #progressTicks = 0;
-  /** What the socket had queued at the last sweep: less now means that the upload moves. */
-  #queuedBytes = 0;
+  /** What had left for the kernel at the last sweep: another number now means that the upload moves. */
+  #sentBytes = 0;
   /** Read but not parsed, because the call was paused. At most a read or two. */
   #held: Buffer | null = null;
   #isReadStopped = false;
@@ -75,7 +75,7 @@ export class Connection implements ConnectorOwner, ResponseSink, Idle<Connection
     this.#exchanges++;
     this.#responseStarted = false;
     this.#progressTicks = this.#tools.clock.ticks;
-    this.#queuedBytes = 0;
+    this.#sentBytes = 0;
     this.#parser.begin(call.request.method === 'HEAD');
     call.attached(this);
     if (call.isPaused) this.pause();
@@ -258,12 +258,14 @@ export class Connection implements ConnectorOwner, ResponseSink, Idle<Connection
     call.fail({ code, message });
   }
 
-  /** The connection broke. A stale one is replaced when nothing can happen twice by it. */
+  /**
+   * The connection broke. A stale one is replaced when nothing can happen twice by it; and only once, because what takes its
+   * place is new, and a new connection is never stale.
+   */
   #died(failure: Failure): void {
     const isStale = this.#exchanges > 1 && !this.#responseStarted;
     const call = this.#detach();
     if (isStale && mayRepeat(call)) {
-      call.hasRetried = true;
       this.#shut();
       this.#pool.replace(this, call);
     } else {
@@ -275,7 +277,6 @@ export class Connection implements ConnectorOwner, ResponseSink, Idle<Connection
   #inputEnded(failure: Failure): void {
     this.#parser.finish();
     if (this.#parser.state === 'done' && failure === CUT) {
-      this.#pendingEnd = failure;
       this.#finish(false);
     } else {
       this.#died(failure);
@@ -307,9 +308,9 @@ export class Connection implements ConnectorOwner, ResponseSink, Idle<Connection
   #sweepActive(): void {
     const { clock } = this.#tools;
     const call = this.#call as Call;
-    const queuedBytes = (this.#socket as Socket).writableLength;
-    const isMoving = queuedBytes !== this.#queuedBytes;
-    this.#queuedBytes = queuedBytes;
+    const sentBytes = (call.body?.givenBytes ?? 0) - (this.#socket as Socket).writableLength;
+    const isMoving = sentBytes !== this.#sentBytes;
+    this.#sentBytes = sentBytes;
     if (isMoving || call.isPaused || call.body?.awaitsCaller) {
       this.#progressTicks = clock.ticks;
       return;
@@ -325,7 +326,6 @@ export class Connection implements ConnectorOwner, ResponseSink, Idle<Connection
 const CUT: Failure = { code: 'reset', message: 'connection closed before the response was complete' };
 
 function mayRepeat(call: Call): boolean {
-  if (call.hasRetried) return false;
   if (!call.requestStarted) return true;
   const { method } = call.request;
   return call.body === null && (method === 'GET' || method === 'HEAD' || method === 'PUT' || method === 'DELETE');

@@ -28,6 +28,8 @@ function takeScratch(): Buffer {
 export class RequestBody {
   /** Octets given to a socket: from here on the request may have had an effect. */
   started = false;
+  /** Octets given to a socket, framing included: less what it still holds, the progress of the upload. */
+  givenBytes = 0;
   /** The socket has more than it can send: wait for 'drain'. */
   congested = false;
   /** The upstream has refused the rest: take and drop it. */
@@ -157,6 +159,7 @@ export class RequestBody {
     }
     this.started = true;
     this.#head = '';
+    this.givenBytes += piece.length;
     this.congested = !hasRoom;
   }
 
@@ -164,20 +167,28 @@ export class RequestBody {
     if (this.#socket !== null && this.#head !== '') this.#flush();
   };
 
-  /** The head, if it was not sent yet, and everything queued, in one system call. */
+  /**
+   * Sends what is queued, the head along with the first piece. Piece by piece: all at once would be one write, and its
+   * progress could not be seen before its end.
+   */
   #flush(): void {
+    if (this.#head !== '') this.#flushHeadWith(this.#queue[0]);
+    while (this.#queue.length > 0 && !this.congested) this.#give(this.#queue.shift() as Buffer);
+  }
+
+  #flushHeadWith(first: Buffer | undefined): void {
     const socket = this.#socket as Socket;
     socket.cork();
-    if (this.#head !== '') socket.write(this.#head, 'latin1');
-    for (const piece of this.#queue) socket.write(piece);
+    socket.write(this.#head, 'latin1');
+    if (first !== undefined) socket.write(first);
     socket.uncork();
-    if (!this.started && socket.errored) {
-      this.congested = true;
-      return;
-    }
+    this.congested = socket.errored !== null || (socket.writableNeedDrain && socket.writableLength > 0);
+    // The kernel refused at once: the head and the piece stay for another connection.
+    if (socket.errored) return;
     this.started = true;
     this.#head = '';
-    this.#queue = [];
-    this.congested = socket.writableNeedDrain && socket.writableLength > 0;
+    if (first === undefined) return;
+    this.#queue.shift();
+    this.givenBytes += first.length;
   }
 }

@@ -145,6 +145,18 @@ describe('while paused', () => {
     expect(sha256(...exchange.chunks)).toBe(sha256(body));
   });
 
+  test('a whole response and the end of its connection make no connection to use again', async () => {
+    const exchange = new Exchange(client, server.url);
+    exchange.onChunk = () => exchange.call.pause();
+    const peer = await server.peer(0);
+    await peer.takeRequest();
+    peer.socket.end(OK);
+    await eventually(() => exchange.events.includes('data'));
+    exchange.call.resume();
+    expect(await exchange.outcome()).toBe(200);
+    await eventually(() => client.stats().open === 0);
+  });
+
   test('a reset is reported at the latest after resume', async () => {
     const { exchange, peer } = await download('HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nok');
     await eventually(() => exchange.body === 'ok');
@@ -201,6 +213,7 @@ describe('a slow upstream gets every octet of a body', () => {
     }
     expect(stops).toBeGreaterThan(1);
     expect(stops).toBeLessThan(writes);
+    expect(exchange.events).toEqual(Array(stops).fill('writable'));
     peer.socket.resume();
     exchange.call.end();
     const ending = bodyLength < 0 ? '\r\n0\r\n\r\n' : '';
@@ -214,6 +227,31 @@ describe('a slow upstream gets every octet of a body', () => {
     expect(await exchange.outcome()).toBe(200);
     expect(client.stats()).toMatchObject({ idle: 1 });
   });
+});
+
+test('uploads that stall at the same time do not mix', async () => {
+  const bodies = [1, 2, 3].map((seed) => patternBytes(8 * 1024 * 1024, seed));
+  const exchanges = bodies.map(
+    ({ length }) => new Exchange(client, server.url, { method: 'POST', bodyLength: length }),
+  );
+  const peers = await Promise.all(exchanges.map((_, index) => server.peer(index)));
+  await Promise.all(peers.map((peer) => peer.takeRequest()));
+  for (const { socket } of peers) socket.pause();
+  // 60 000 octets: large enough for the buffer that all uploads share while the kernel keeps up.
+  for (let at = 0; at < 8 * 1024 * 1024; at += 60_000) {
+    for (const [index, { call }] of exchanges.entries()) call.write(bodies[index]?.subarray(at, at + 60_000) as Buffer);
+  }
+  const received = peers.map(() => [] as Buffer[]);
+  for (const [index, { socket }] of peers.entries()) {
+    socket.on('data', (chunk: Buffer) => received[index]?.push(chunk));
+    socket.resume();
+  }
+  await eventually(() => exchanges.every(({ call }) => call.requestSent));
+  const lengthOf = (chunks: Buffer[]) => chunks.reduce((sum, { length }) => sum + length, 0);
+  await eventually(() => received.every((chunks) => lengthOf(chunks) === 8 * 1024 * 1024));
+  // Connections are made in no certain order.
+  expect(received.map((chunks) => sha256(...chunks)).sort()).toEqual(bodies.map((body) => sha256(body)).sort());
+  for (const { call } of exchanges) call.destroy();
 });
 
 function dechunked(wire: Buffer): Buffer {

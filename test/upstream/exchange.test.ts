@@ -53,9 +53,10 @@ describe('the request on the wire', () => {
     const { call } = new Exchange(client, server.url, { method: 'POST', bodyLength: 10 });
     call.write(Buffer.from('hello'));
     call.write(Buffer.from(''));
+    expect(call.requestStarted).toBe(false);
     const peer = await server.peer(0);
     await peer.until((received) => received.endsWith('\r\n\r\nhello'));
-    expect(call.requestSent).toBe(false);
+    expect(call).toMatchObject({ requestStarted: true, requestSent: false });
     call.write(Buffer.from('world'));
     call.end();
     await peer.until((received) => received.endsWith('\r\n\r\nhelloworld'));
@@ -81,6 +82,7 @@ describe('the request on the wire', () => {
     call.end();
     const peer = await server.peer(0);
     await peer.until((received) => received.endsWith('chunked\r\n\r\n0\r\n\r\n'));
+    expect(call).toMatchObject({ requestStarted: true, requestSent: true });
     call.destroy();
   });
 

@@ -100,6 +100,32 @@ test('an upload that the upstream does not read is given up', async () => {
   expect(exchange.call.requestSent).toBe(false);
 });
 
+test('an upload that moves is not, however slowly', async () => {
+  const bodyLength = 24 * 1024 * 1024;
+  const exchange = new Exchange(client, server.url, { method: 'POST', bodyLength, headTimeoutMs: 400 });
+  const peer = await server.peer(0);
+  peer.socket.removeAllListeners('data');
+  let received = 0;
+  let allowed = 0;
+  peer.socket.on('data', ({ length }: Buffer) => {
+    received += length;
+    if (received >= allowed) peer.socket.pause();
+  });
+  const since = performance.now();
+  const timer = setInterval(() => {
+    allowed = received + 512 * 1024;
+    peer.socket.resume();
+  }, 25);
+  exchange.call.write(Buffer.alloc(bodyLength));
+  exchange.call.end();
+  await eventually(() => received > bodyLength || exchange.error !== null);
+  clearInterval(timer);
+  expect(exchange.error).toBeNull();
+  expect(performance.now() - since).toBeGreaterThan(800);
+  peer.send(OK);
+  expect(await exchange.outcome()).toBe(200);
+});
+
 test('a name that does not resolve in time is a connect timeout', async () => {
   const stuck = newClient({ connectTimeoutMs: 50, lookup: () => new Promise(() => {}) });
   const since = performance.now();
