@@ -1,6 +1,5 @@
 import type { Log } from '../observability/log.ts';
 import type { CallerStream, RequestHead } from '../proxy/caller-io.ts';
-import { addressOf } from './address.ts';
 import { type StreamOwner, UwsCallerStream } from './caller-stream.ts';
 import { copyRequestHead } from './request-head.ts';
 import type { HttpResponse, LoadedUws, TemplatedApp, us_listen_socket } from './uws.ts';
@@ -32,11 +31,13 @@ export class HttpServer implements StreamOwner {
   #listenSocket: us_listen_socket | null = null;
   #ticker: NodeJS.Timeout | null = null;
   #whenIdle: (() => void)[] = [];
+  readonly trustedProxyHops: number;
   draining = false;
   port = 0;
 
   constructor(options: ServerOptions) {
     this.#options = options;
+    this.trustedProxyHops = options.trustedProxyHops;
     this.#app = options.uws.uws.App();
     // The last route must match everything: the addon closes a socket whose request no route takes.
     this.#app.any('/*', (response, request) => {
@@ -99,8 +100,8 @@ export class HttpServer implements StreamOwner {
   }
 
   #onRequest(response: HttpResponse, head: RequestHead): void {
-    const { trustedProxyHops, isCall, onCall, onRequest } = this.#options;
-    const stream = new UwsCallerStream(response, head, this, addressOf(response, head.headers, trustedProxyHops));
+    const { isCall, onCall, onRequest } = this.#options;
+    const stream = new UwsCallerStream(response, head, this);
     this.#open.add(stream);
     if (isCall(head)) onCall(head, stream);
     else onRequest(head, stream);
