@@ -119,7 +119,7 @@ describe('npm start', () => {
     const stack = readJson(inData('stack.json'));
     expect(Object.keys(stack.pids).sort()).toEqual(['demo', 'gateway', 'launcher', 'postgres', 'redis']);
     expect(await stop(first)).toBe(0);
-    expect(readFileSync(inData('logs/gateway.log'), 'utf8')).toContain('the stub drains');
+    expect(readFileSync(inData('logs/gateway.log'), 'utf8')).toContain('the stub drains: 200 demo service');
     expect(existsSync(inData('stack.json'))).toBe(false);
 
     const second = await started();
