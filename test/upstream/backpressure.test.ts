@@ -182,6 +182,12 @@ describe('while paused', () => {
     const peer = await server.peer(0);
     await peer.takeRequest();
     peer.send(OK);
+    const other = new Exchange(client, server.url);
+    const otherPeer = await server.peer(1);
+    await otherPeer.takeRequest();
+    otherPeer.send(OK);
+    await other.outcome();
+    expect(exchange.events).toEqual([]);
     exchange.call.resume();
     expect(await exchange.outcome()).toBe(200);
   });
