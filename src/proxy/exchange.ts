@@ -233,8 +233,11 @@ export class Exchange implements UpstreamHandler, CallerEvents {
       this.#fail(this.#tooLarge(), 'payload_too_large');
       return;
     }
-    if (chunk.length > 0 && !upstream.write(chunk)) this.#caller.pauseBody();
+    const hasRoom = chunk.length === 0 || upstream.write(chunk);
+    // After the last piece there is nothing to pause, and resuming later would start the addon's 10 s idle timeout: a
+    // service that thinks for longer would have its caller cut off.
     if (last) upstream.end();
+    else if (!hasRoom) this.#caller.pauseBody();
   }
 
   /** The failure table: before the request was forwarded whole, refunded; later the service did the work. */

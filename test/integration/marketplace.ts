@@ -99,6 +99,7 @@ export class Marketplace {
   readonly admin: Key;
   readonly provider: Key;
   readonly #gateway: Gateway;
+  readonly #metrics: Metrics;
   #writer: Writer | null;
   readonly #startWriter: () => Promise<Writer>;
   readonly #cleanUp: () => Promise<void>;
@@ -106,6 +107,7 @@ export class Marketplace {
 
   private constructor(parts: {
     gateway: Gateway;
+    metrics: Metrics;
     writer: Writer | null;
     startWriter: () => Promise<Writer>;
     stores: Stores;
@@ -122,6 +124,7 @@ export class Marketplace {
     this.admin = parts.admin;
     this.provider = parts.provider;
     this.#gateway = parts.gateway;
+    this.#metrics = parts.metrics;
     this.#writer = parts.writer;
     this.#startWriter = parts.startWriter;
     this.#cleanUp = parts.cleanUp;
@@ -159,7 +162,18 @@ export class Marketplace {
       await redis.stop();
       await database.drop();
     };
-    return new Marketplace({ gateway, writer, startWriter: begin, stores, redis, log, admin, provider, cleanUp });
+    return new Marketplace({
+      gateway,
+      metrics,
+      writer,
+      startWriter: begin,
+      stores,
+      redis,
+      log,
+      admin,
+      provider,
+      cleanUp,
+    });
   }
 
   /** What SIGTERM does to a gateway. */
@@ -230,25 +244,32 @@ export class Marketplace {
     return `/api/v1/proxy/${id}`;
   }
 
+  /** A number the gateway reports, summed over its labels. */
+  async metric(name: string): Promise<number> {
+    const lines = (await this.#metrics.render()).split('\n');
+    const values = lines.filter((line) => line.startsWith(`${name} `) || line.startsWith(`${name}{`));
+    return values.reduce((sum, line) => sum + Number(line.split(' ').at(-1)), 0);
+  }
+
   async balance(key: Key): Promise<{ balance: number; held: number }> {
     return this.json('/api/v1/balance/me', { key });
   }
 
-  /** Waits until every admitted call is settled and its usage event is in Postgres. */
-  async settled(timeoutMs?: number): Promise<void> {
+  /** Waits until every admitted call (of the account) is settled and its usage event is in Postgres. */
+  async settled(account = ''): Promise<void> {
     const { redis, keys } = this.stores;
     await until(async () => {
       const holds = await Promise.all(keys.open.map((open) => redis.command('hvals', [open]) as Promise<string[]>));
       // A tombstone is no hold.
-      if (holds.flat().some((hold) => !hold.startsWith('x'))) return false;
+      if (holds.flat().some((hold) => !hold.startsWith('x') && hold.includes(account))) return false;
       const waiting = await Promise.all(keys.usage.map((stream) => redis.command('xlen', [stream])));
       return waiting.every((length) => length === 0);
-    }, timeoutMs);
+    });
   }
 
-  /** All records of the key, newest first, once nothing is under way any more. */
+  /** All records of the key, newest first, once nothing of its account is under way any more. */
   async records(key: Key): Promise<readonly CallRecord[]> {
-    await this.settled();
+    await this.settled(key.account_id);
     return (await this.json<Usage>('/api/v1/usage/me?limit=1000', { key })).records;
   }
 

@@ -1,0 +1,66 @@
+// One buyer, one service that does what the test says, and how the call between them ends for the money.
+
+import { expect } from 'vitest';
+import { type Peer, type RawServer, rawServer } from '../upstream/helpers.ts';
+import type { CallRecord, Key, Marketplace, ServiceOptions } from './marketplace.ts';
+import { RawCaller, requestText } from './raw-caller.ts';
+
+export const PRICE = 0.1;
+
+export type End = { readonly outcome: string; readonly status: number; readonly amount?: number };
+
+export class Scene {
+  readonly market: Marketplace;
+  readonly buyer: Key;
+  readonly path: string;
+  readonly service: RawServer;
+  readonly #callers: RawCaller[] = [];
+
+  private constructor(market: Marketplace, buyer: Key, path: string, service: RawServer) {
+    this.market = market;
+    this.buyer = buyer;
+    this.path = path;
+    this.service = service;
+  }
+
+  /** @param script what the service does with each connection */
+  static async open(
+    market: Marketplace,
+    script: (peer: Peer, index: number) => unknown = () => {},
+    options: Partial<ServiceOptions> = {},
+  ): Promise<Scene> {
+    const service = await rawServer(script);
+    const buyer = await market.buyer(1);
+    const path = await market.service({ endpoint: service.url, price: PRICE, ...options });
+    return new Scene(market, buyer, path, service);
+  }
+
+  /** Sends `GET` (or the line given) and returns the caller. */
+  async call(line = 'GET', options: Parameters<typeof requestText>[1] = {}): Promise<RawCaller> {
+    const caller = await RawCaller.connect(this.market.baseUrl);
+    this.#callers.push(caller);
+    caller.send(requestText(`${line} ${this.path}`, { key: this.buyer, ...options }));
+    return caller;
+  }
+
+  /** The only call of this buyer ended so: one record, the right charge, nothing held. */
+  async expectEnd({ outcome, status, amount = 0 }: End): Promise<CallRecord> {
+    const records = await this.market.records(this.buyer);
+    expect(records.map((record) => [record.outcome, record.status, record.amount])).toEqual([
+      [outcome, status, amount],
+    ]);
+    expect(await this.market.balance(this.buyer)).toMatchObject({ balance: (1e6 - amount * 1e6) / 1e6, held: 0 });
+    return records[0] as CallRecord;
+  }
+
+  /** Nothing was admitted: no record, no charge, nothing held. */
+  async expectNothing(): Promise<void> {
+    expect(await this.market.records(this.buyer)).toEqual([]);
+    expect(await this.market.balance(this.buyer)).toMatchObject({ balance: 1, held: 0 });
+  }
+
+  async close(): Promise<void> {
+    for (const caller of this.#callers) caller.destroy();
+    await this.service.close();
+  }
+}
