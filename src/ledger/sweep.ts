@@ -112,9 +112,9 @@ export class Sweeper {
 
   async #readLeases(shard: number): Promise<Map<string, number>> {
     const { redis, keys } = this.#options;
-    const pairs = (await redis.command('hgetall', [keys.lease[shard] as string])) as string[];
-    const leases = new Map<string, number>();
-    for (let i = 0; i + 1 < pairs.length; i += 2) leases.set(pairs[i] as string, Number(pairs[i + 1]));
+    // ioredis makes an object of this reply.
+    const fields = (await redis.command('hgetall', [keys.lease[shard] as string])) as Record<string, string>;
+    const leases = new Map(Object.entries(fields).map(([instance, at]) => [instance, Number(at)]));
     return leases;
   }
 

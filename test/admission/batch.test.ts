@@ -1,0 +1,263 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import {
+  AdmitOperation,
+  CancelOperation,
+  SettleOperation,
+  TakeOperation,
+  type TakeResult,
+} from '../../src/admission/operations.ts';
+import { CANCELLED } from '../../src/ledger/usage-event.ts';
+import { freeField } from '../../src/platform/redis-keys.ts';
+import { admit, admitAll, COMPLETED, INSTANCE, openScene, REFUNDED, request, settle, take } from './calls.ts';
+import { hostOf, Store } from './redis.ts';
+
+let store: Store;
+beforeAll(async () => {
+  store = await Store.open();
+});
+afterAll(() => store.close());
+beforeEach(() => store.command('flushall'));
+
+describe('a charge', () => {
+  it('of the last cent passes for one of two calls of the same turn, and nothing is overdrawn', async () => {
+    const scene = await openScene(store, 10_000);
+    const results = await admitAll(store, [request(scene, 10_000), request(scene, 10_000)]);
+    expect(results.map(({ outcome }) => outcome)).toEqual(['admitted', 'insufficient_balance']);
+    expect(await store.balance(scene.accountId)).toBe(0);
+  });
+
+  it('of the last cent passes for one of two gateways at the same time', async () => {
+    const scene = await openScene(store, 10_000);
+    const results = await Promise.all([
+      admit(store, request(scene, 10_000), 'gateway-1'),
+      admit(store, request(scene, 10_000), 'gateway-2'),
+    ]);
+    expect(results.map(({ outcome }) => outcome).sort()).toEqual(['admitted', 'insufficient_balance']);
+    expect(await store.balance(scene.accountId)).toBe(0);
+  });
+
+  it('that is refused names the balance, leaves the wallet and opens no hold', async () => {
+    const scene = await openScene(store, 9_999);
+    expect(await admit(store, request(scene, 10_000))).toMatchObject({
+      outcome: 'insufficient_balance',
+      balanceMicros: 9_999,
+    });
+    expect(await store.balance(scene.accountId)).toBe(9_999);
+    expect(await store.open(scene.accountId)).toEqual({});
+  });
+
+  it('of the largest amount is refunded to the micro-dollar', async () => {
+    // Lua prints numbers of 15 digits and more with an exponent, unless the hold keeps the text.
+    const price = 123_456_789_012_345;
+    const scene = await openScene(store, 1_000_000_000_000_000);
+    const call = request(scene, price);
+    expect(await admit(store, call)).toMatchObject({ balanceMicros: 876_543_210_987_655 });
+    await settle(store, call, true);
+    expect(await store.balance(scene.accountId)).toBe(1_000_000_000_000_000);
+  });
+});
+
+describe('the free tier', () => {
+  it('gives exactly 100 of 200 concurrent calls a free slot', async () => {
+    const scene = await openScene(store, 1_000_000);
+    const turns = await Promise.all(
+      Array.from({ length: 8 }, (_, gateway) =>
+        admitAll(
+          store,
+          Array.from({ length: 25 }, () => request(scene, 1_000, 100)),
+          `gateway-${gateway}`,
+        ),
+      ),
+    );
+    const admitted = turns.flat().filter((result) => result.outcome === 'admitted');
+    expect(admitted).toHaveLength(200);
+    expect(admitted.filter(({ freeTier }) => freeTier)).toHaveLength(100);
+    expect(await store.balance(scene.accountId)).toBe(1_000_000 - 100 * 1_000);
+  });
+
+  it('takes back the slot of a refunded call, and only that', async () => {
+    const scene = await openScene(store, 0);
+    const [first, second] = [request(scene, 1_000, 2), request(scene, 1_000, 2)];
+    await admitAll(store, [first, second]);
+    expect((await admit(store, request(scene, 1_000, 2))).outcome).toBe('insufficient_balance');
+    await settle(store, first, true);
+    await settle(store, second, false);
+    const used = (await store.hash(store.walletName(scene.accountId)))[freeField(scene.serviceId)];
+    expect(used).toBe('1');
+    expect(await admit(store, request(scene, 1_000, 2))).toMatchObject({ outcome: 'admitted', freeTier: true });
+  });
+
+  it('counts nothing for a call that is refused for want of money', async () => {
+    const scene = await openScene(store, 10);
+    await store.command('hset', store.walletName(scene.accountId), freeField(scene.serviceId), 2);
+    expect((await admit(store, request(scene, 1_000, 2))).outcome).toBe('insufficient_balance');
+    expect((await store.hash(store.walletName(scene.accountId)))[freeField(scene.serviceId)]).toBe('2');
+  });
+
+  it('is not spent on services that are free anyway', async () => {
+    const scene = await openScene(store, 0);
+    expect(await admit(store, request(scene, 0, 5))).toMatchObject({ outcome: 'admitted', freeTier: false });
+    expect(await store.hash(store.walletName(scene.accountId))).toEqual({ balance: '0', credit_seq: '1' });
+  });
+});
+
+describe('a settlement', () => {
+  it('sent twice makes one event and has one effect', async () => {
+    const scene = await openScene(store, 5_000);
+    const call = request(scene, 2_000);
+    await admit(store, call);
+    await settle(store, call, true);
+    await settle(store, call, true);
+    await settle(store, call, false);
+    expect(await store.balance(scene.accountId)).toBe(5_000);
+    const events = await store.events(scene.accountId);
+    expect(events).toEqual([{ usageId: call.usageId, hold: expect.any(String), settlement: REFUNDED }]);
+  });
+
+  it('sent twice in the same turn counts once', async () => {
+    const scene = await openScene(store, 5_000);
+    const call = request(scene, 2_000);
+    await admit(store, call);
+    const twice = [0, 1].map(() => new SettleOperation(call.usageId, call.accountId, false, COMPLETED, () => {}));
+    await store.run(twice, hostOf(store.keys, INSTANCE));
+    expect(await store.events(scene.accountId)).toHaveLength(1);
+    expect(await store.balance(scene.accountId)).toBe(3_000);
+  });
+
+  it('of a call whose wallet is not loaded gives nothing back: loading it brings the money', async () => {
+    const scene = await openScene(store, 5_000);
+    const call = request(scene, 2_000);
+    await admit(store, call);
+    await store.command('del', store.walletName(scene.accountId));
+    await settle(store, call, true);
+    expect(await store.command('exists', store.walletName(scene.accountId))).toBe(0);
+    expect(await store.events(scene.accountId)).toHaveLength(1);
+  });
+
+  it('carries the hold as it was opened', async () => {
+    const scene = await openScene(store, 5_000);
+    const call = { ...request(scene, 2_000), method: 'POST', path: '/v1/a?b=c%09' };
+    await admit(store, call);
+    await settle(store, call, false);
+    const [event] = await store.events(scene.accountId);
+    expect(event?.hold.split('\t')).toEqual([
+      '2000',
+      '0',
+      expect.stringMatching(/^\d{13}$/),
+      INSTANCE,
+      scene.accountId,
+      scene.keyId,
+      scene.serviceId,
+      call.providerId,
+      'POST',
+      '/v1/a?b=c%09',
+    ]);
+  });
+});
+
+describe('a cancellation', () => {
+  const cancel = (call: { usageId: string; accountId: string }) =>
+    store.run([new CancelOperation(call.usageId, call.accountId, CANCELLED, () => {})], hostOf(store.keys, INSTANCE));
+
+  it('of an admitted call refunds it with one event', async () => {
+    const scene = await openScene(store, 5_000);
+    const call = request(scene, 2_000);
+    await admit(store, call);
+    await cancel(call);
+    await cancel(call);
+    expect(await store.balance(scene.accountId)).toBe(5_000);
+    expect((await store.events(scene.accountId)).map(({ settlement }) => settlement)).toEqual([CANCELLED]);
+  });
+
+  it('that overtakes its admission keeps it from being carried out', async () => {
+    const scene = await openScene(store, 5_000);
+    const call = request(scene, 2_000);
+    await cancel(call);
+    expect((await admit(store, call)).outcome).toBe('unavailable');
+    expect(await store.balance(scene.accountId)).toBe(5_000);
+    expect(await store.events(scene.accountId)).toEqual([]);
+    expect(await take(store, scene)).toMatchObject({ rate: { remaining: 299 } });
+  });
+
+  it('cannot be settled as if it were a call', async () => {
+    const scene = await openScene(store, 5_000);
+    const call = request(scene, 2_000);
+    await cancel(call);
+    await settle(store, call, true);
+    expect(await store.balance(scene.accountId)).toBe(5_000);
+    expect(await store.events(scene.accountId)).toEqual([]);
+  });
+});
+
+describe('a token bucket', () => {
+  const bucketOf = (scene: { accountId: string; keyId: string }): string =>
+    store.keys.key(store.keys.shardOf(scene.accountId), scene.keyId);
+
+  it('lets its limit through at once, then none, and 429 takes no token', async () => {
+    const scene = await openScene(store, 0, 3);
+    const outcomes = [];
+    for (let i = 0; i < 6; i++) outcomes.push((await take(store, scene)).outcome);
+    expect(outcomes).toEqual([...Array(3).fill('taken'), ...Array(3).fill('rate_limited')]);
+    const { tokens, ts } = await store.hash(bucketOf(scene));
+    await take(store, scene);
+    expect(await store.hash(bucketOf(scene))).toMatchObject({ tokens, ts });
+  });
+
+  it.each([1, 7, 60, 299])('passes after exactly the Retry-After of a limit of %i', async (limit) => {
+    const scene = await openScene(store, 0, limit);
+    const now = await store.now();
+    await store.command('hset', bucketOf(scene), 'tokens', 0, 'ts', now);
+    const refused = await take(store, scene);
+    if (refused.outcome !== 'rate_limited') throw new Error(refused.outcome);
+    const { retryAfterSeconds } = refused.rate;
+    // As if that time had passed since.
+    await store.command('hset', bucketOf(scene), 'tokens', 0, 'ts', (await store.now()) - retryAfterSeconds * 1000);
+    expect((await take(store, scene)).outcome).toBe('taken');
+    expect(retryAfterSeconds).toBeLessThanOrEqual(Math.ceil(60 / limit));
+  });
+
+  it('is full again after its Reset, and never fuller', async () => {
+    const scene = await openScene(store, 0, 60);
+    const now = await store.now();
+    await store.command('hset', bucketOf(scene), 'tokens', 0, 'ts', now - 3_600_000);
+    expect(await take(store, scene)).toMatchObject({ rate: { remaining: 59, resetSeconds: 1 } });
+  });
+
+  it('is not refilled by a clock that went back, nor emptied', async () => {
+    const scene = await openScene(store, 0, 60);
+    await store.command('hset', bucketOf(scene), 'tokens', 120_000, 'ts', (await store.now()) + 3_600_000);
+    expect(await take(store, scene)).toMatchObject({ outcome: 'taken', rate: { remaining: 1 } });
+  });
+
+  it('goes by a changed limit, and by a revocation, from the very next call', async () => {
+    const scene = await openScene(store, 5_000, 60);
+    await take(store, scene);
+    await store.loadKey(scene.keyId, scene.accountId, 2);
+    expect(await take(store, scene)).toMatchObject({ outcome: 'taken', rate: { limit: 2, remaining: 1 } });
+    await store.loadKey(scene.keyId, scene.accountId, 2, 'revoked');
+    expect((await take(store, scene)).outcome).toBe('revoked');
+    expect((await admit(store, request(scene, 1_000))).outcome).toBe('revoked');
+    expect(await store.balance(scene.accountId)).toBe(5_000);
+  });
+
+  it('of an address is made on demand and forgotten when it is full', async () => {
+    const results: TakeResult[] = [];
+    const takes = Array.from({ length: 3 }, () => new TakeOperation(null, '192.0.2.7', 2, (r) => results.push(r)));
+    await store.run(takes, hostOf(store.keys, INSTANCE));
+    expect(results.map(({ outcome }) => outcome)).toEqual(['taken', 'taken', 'rate_limited']);
+    const ttl = (await store.command('pttl', store.keys.ip('192.0.2.7'))) as number;
+    expect(ttl).toBeGreaterThan(59_000);
+    expect(ttl).toBeLessThanOrEqual(61_000);
+  });
+
+  it('loses a token to a call refused for want of money, and none to one that has to be loaded first', async () => {
+    const scene = await openScene(store, 0, 60);
+    expect(await admit(store, request(scene, 1))).toMatchObject({ rate: { remaining: 59 } });
+    await store.command('del', store.walletName(scene.accountId));
+    let asked = '';
+    const host = hostOf(store.keys, INSTANCE, { reloadAndRetry: (_, what) => (asked = what) });
+    await store.run([new AdmitOperation(request(scene, 1), () => {})], host);
+    expect(asked).toBe('wallet');
+    expect(Number((await store.hash(bucketOf(scene))).tokens)).toBeGreaterThanOrEqual(59 * 60_000);
+  });
+});

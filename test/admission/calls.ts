@@ -1,0 +1,74 @@
+import {
+  AdmitOperation,
+  type AdmitRequest,
+  type AdmitResult,
+  SettleOperation,
+  TakeOperation,
+  type TakeResult,
+} from '../../src/admission/operations.ts';
+import { encodeSettlement } from '../../src/ledger/usage-event.ts';
+import { uuidv7 } from '../../src/platform/ids.ts';
+import { hostOf, type Store } from './redis.ts';
+
+export const INSTANCE = 'gateway-1';
+export const COMPLETED = encodeSettlement({
+  outcome: 'completed',
+  status: 200,
+  latencyUs: 1,
+  requestBytes: 2,
+  responseBytes: 3,
+});
+export const REFUNDED = encodeSettlement({
+  outcome: 'refunded:upstream_error',
+  status: 502,
+  latencyUs: 1,
+  requestBytes: 2,
+  responseBytes: 3,
+});
+
+/** One buyer with a key, one service. */
+export type Scene = { readonly accountId: string; readonly keyId: string; readonly serviceId: string };
+
+export function newScene(): Scene {
+  return { accountId: uuidv7(), keyId: `acf_${uuidv7().replaceAll('-', '').slice(0, 22)}`, serviceId: uuidv7() };
+}
+
+/** A scene whose key and wallet are loaded. */
+export async function openScene(store: Store, balance: number, limit = 300): Promise<Scene> {
+  const scene = newScene();
+  await store.loadKey(scene.keyId, scene.accountId, limit);
+  await store.loadWallet(scene.accountId, balance);
+  return scene;
+}
+
+export function request(scene: Scene, priceMicros: number, freeCalls = 0, usageId = uuidv7()): AdmitRequest {
+  return { ...scene, usageId, priceMicros, freeCalls, providerId: uuidv7(), method: 'GET', path: '/x' };
+}
+
+/** Admits calls in one script. */
+export async function admitAll(
+  store: Store,
+  requests: readonly AdmitRequest[],
+  instance = INSTANCE,
+): Promise<AdmitResult[]> {
+  const results: AdmitResult[] = [];
+  const operations = requests.map((call, i) => new AdmitOperation(call, (result) => (results[i] = result)));
+  await store.run(operations, hostOf(store.keys, instance));
+  return results;
+}
+
+export async function admit(store: Store, call: AdmitRequest, instance = INSTANCE): Promise<AdmitResult> {
+  return (await admitAll(store, [call], instance))[0] as AdmitResult;
+}
+
+export async function settle(store: Store, call: AdmitRequest, refund: boolean): Promise<void> {
+  const operation = new SettleOperation(call.usageId, call.accountId, refund, refund ? REFUNDED : COMPLETED, () => {});
+  await store.run([operation], hostOf(store.keys, INSTANCE));
+}
+
+export async function take(store: Store, scene: Scene): Promise<TakeResult> {
+  let result: TakeResult | undefined;
+  const operation = new TakeOperation(scene.keyId, scene.accountId, 0, (given) => (result = given));
+  await store.run([operation], hostOf(store.keys, INSTANCE));
+  return result as TakeResult;
+}

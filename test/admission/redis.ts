@@ -1,0 +1,109 @@
+import type { Operation, OperationHost } from '../../src/admission/operations.ts';
+import { batchScript } from '../../src/admission/scripts.ts';
+import { RedisClient } from '../../src/platform/redis.ts';
+import { RedisKeys } from '../../src/platform/redis-keys.ts';
+import { startTestRedis, type TestRedis } from '../support/stores.ts';
+
+export const SHARDS = 2;
+export const QUIET = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {}, fatal: () => {} };
+
+/** A Redis of the test file's own with a client, and what the tests ask of it. */
+export class Store {
+  readonly server: TestRedis;
+  readonly redis: RedisClient;
+  readonly keys = new RedisKeys(SHARDS);
+
+  private constructor(server: TestRedis, redis: RedisClient) {
+    this.server = server;
+    this.redis = redis;
+  }
+
+  static async open(commandTimeoutMs = 5_000): Promise<Store> {
+    const server = await startTestRedis();
+    const redis = new RedisClient({ url: server.url, name: 'test', commandTimeoutMs }, QUIET);
+    await redis.connect();
+    return new Store(server, redis);
+  }
+
+  async close(): Promise<void> {
+    this.redis.destroy();
+    await this.server.stop();
+  }
+
+  command(name: string, ...args: (string | number)[]): Promise<unknown> {
+    return this.redis.command(name, args.map(String));
+  }
+
+  async hash(name: string): Promise<Record<string, string>> {
+    return { ...((await this.command('hgetall', name)) as Record<string, string>) };
+  }
+
+  /** Redis's own clock in milliseconds: the one the scripts go by. */
+  async now(): Promise<number> {
+    const [seconds, micros] = (await this.command('time')) as [string, string];
+    return Number(seconds) * 1000 + Math.floor(Number(micros) / 1000);
+  }
+
+  async loadKey(keyId: string, accountId: string, limit = 300, status = 'active'): Promise<void> {
+    const name = this.keys.key(this.keys.shardOf(accountId), keyId);
+    await this.command('hset', name, 'limit', limit, 'status', status);
+  }
+
+  async loadWallet(accountId: string, balance: number, fields: Record<string, number> = {}): Promise<void> {
+    const extra = Object.entries(fields).flat();
+    await this.command('hset', this.walletName(accountId), 'balance', balance, 'credit_seq', 1, ...extra);
+  }
+
+  walletName(accountId: string): string {
+    return this.keys.wallet(this.keys.shardOf(accountId), accountId);
+  }
+
+  async balance(accountId: string): Promise<number> {
+    return Number((await this.hash(this.walletName(accountId))).balance);
+  }
+
+  /** Open holds and tombstones of an account's shard. */
+  open(accountId: string): Promise<Record<string, string>> {
+    return this.hash(this.keys.open[this.keys.shardOf(accountId)] as string);
+  }
+
+  /** Events in the stream of an account's shard, oldest first. */
+  async events(accountId: string): Promise<{ usageId: string; hold: string; settlement: string }[]> {
+    return this.eventsOf(this.keys.shardOf(accountId));
+  }
+
+  async eventsOf(shard: number): Promise<{ usageId: string; hold: string; settlement: string }[]> {
+    const entries = (await this.command('xrange', this.keys.usage[shard] as string, '-', '+')) as [string, string[]][];
+    return entries.map(([, [, usageId, , hold, , settlement]]) => ({
+      usageId: usageId as string,
+      hold: hold as string,
+      settlement: settlement as string,
+    }));
+  }
+
+  /** Carries operations out in one run of the script, as one event-loop turn of a gateway. */
+  async run(operations: readonly Operation[], host: OperationHost): Promise<void> {
+    const keys: string[] = [];
+    const args: string[] = [host.instance];
+    for (const operation of operations) operation.encode(keys, args, host);
+    const reply = (await this.redis.script(batchScript, keys.length, [...keys, ...args])) as number[];
+    let at = 0;
+    for (const operation of operations) at = operation.onReply(reply, at, host);
+    if (at !== reply.length) throw new Error(`operations read ${at} of ${reply.length} numbers`);
+  }
+}
+
+/** A host for operations that are expected to find everything loaded. */
+export function hostOf(keys: RedisKeys, instance: string, notes: Partial<OperationHost> = {}): OperationHost {
+  const unexpected = (what: string) => () => {
+    throw new Error(`unexpected: ${what}`);
+  };
+  return {
+    keys,
+    instance,
+    reloadAndRetry: unexpected('not loaded'),
+    cancel: unexpected('cancel'),
+    retrySettlement: unexpected('retry'),
+    ...notes,
+  };
+}
