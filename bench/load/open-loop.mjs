@@ -1,0 +1,169 @@
+// @ts-check
+// The driver for latency at a fixed rate. Calls begin when the plan says so, whatever the answers do: a server that stalls
+// finds all the calls waiting that real callers would have sent meanwhile, and each is timed from the moment it was due
+// ("coordinated omission" is what a closed loop does instead: it politely waits with the server and never notices).
+//
+// Gaps between calls are exponential (independent callers), from a fixed seed: every peer gets the same arrivals.
+
+import { connect } from 'node:net';
+import { readAuthorizations, readJob, writeResult } from './drive.mjs';
+import { Histogram } from './histogram.mjs';
+import { ResponseReader } from './response-reader.mjs';
+
+const job = readJob();
+const ratePerMs = (job.ratePerSecond ?? 0) / 1000;
+if (!(ratePerMs > 0)) throw new Error('the open loop needs a rate');
+
+// Timers of Node are whole milliseconds, which would send calls in bursts that no server sees in life. The loop polls
+// instead, and sleeps in steps of this length between: about 10 % of one processor.
+const napMs = 0.05;
+// Calls that find every connection busy wait in line. A line of this length means the rate is not held.
+const maxWaitingMs = 2_000;
+const drainMs = 5_000;
+
+const body = 'x'.repeat(job.bodyBytes);
+const requests = readAuthorizations(job).map((authorization) =>
+  Buffer.from(
+    `${job.method} ${job.path} HTTP/1.1\r\nHost: ${job.host}:${job.port}\r\n` +
+      (authorization === null ? '' : `Authorization: ${authorization}\r\n`) +
+      (job.bodyBytes === 0 ? '' : `Content-Length: ${job.bodyBytes}\r\n`) +
+      `\r\n${body}`,
+  ),
+);
+
+const latency = new Histogram();
+const lateness = new Histogram();
+const errors = { connect: 0, socket: 0, timeout: 0, status: 0 };
+let bytes = 0;
+let unsent = 0;
+let begun = 0;
+let ended = false;
+
+/** Small, fast and seeded: mulberry32. @param {number} seed */
+function randomFrom(seed) {
+  let state = seed;
+  return () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296;
+  };
+}
+
+/** @type {Connection[]} */
+const idle = [];
+/** Due times of calls that wait for a connection. @type {number[]} */
+let waiting = [];
+
+class Connection {
+  #socket;
+  #dueAt = 0;
+  #isBusy = false;
+  #reader = new ResponseReader((status) => this.#onResponse(status));
+
+  constructor() {
+    this.#socket = connect({ host: job.host, port: job.port, noDelay: true });
+    this.#socket.once('connect', () => this.#release());
+    this.#socket.on('data', (chunk) => {
+      bytes += chunk.length;
+      this.#reader.push(chunk);
+    });
+    this.#socket.on('error', () => {});
+    this.#socket.once('close', () => this.#onClose());
+  }
+
+  /** @param {number} dueAt */
+  send(dueAt) {
+    this.#dueAt = dueAt;
+    this.#isBusy = true;
+    begun += 1;
+    this.#socket.write(/** @type {Buffer} */ (requests[begun % requests.length]));
+  }
+
+  destroy() {
+    this.#socket.destroy();
+  }
+
+  /** @param {number} status */
+  #onResponse(status) {
+    this.#isBusy = false;
+    latency.record((performance.now() - this.#dueAt) * 1000);
+    if (job.expectStatus === null ? status < 200 || status > 299 : status !== job.expectStatus) errors.status += 1;
+    this.#release();
+  }
+
+  #release() {
+    const dueAt = waiting.shift();
+    if (dueAt === undefined) idle.push(this);
+    else this.send(dueAt);
+  }
+
+  #onClose() {
+    if (ended) return;
+    // A connection that is closed between two calls is the server's right; one closed within a call is an error.
+    if (this.#isBusy) errors.socket += 1;
+    const index = idle.indexOf(this);
+    if (index >= 0) idle.splice(index, 1);
+    connections.delete(this);
+    connections.add(new Connection());
+  }
+}
+
+/** @type {Set<Connection>} */
+const connections = new Set();
+for (let i = 0; i < job.connections; i += 1) connections.add(new Connection());
+
+const nap = new Int32Array(new SharedArrayBuffer(4));
+const random = randomFrom(1);
+const gapMs = () => -Math.log(1 - random()) / ratePerMs;
+const maxWaiting = Math.ceil(ratePerMs * maxWaitingMs);
+
+/** @param {number} dueAt */
+function begin(dueAt) {
+  const connection = idle.pop();
+  if (connection !== undefined) connection.send(dueAt);
+  else if (waiting.length < maxWaiting) waiting.push(dueAt);
+  else unsent += 1;
+}
+
+function run() {
+  const startedAt = performance.now();
+  const endsAt = startedAt + job.seconds * 1000;
+  let dueAt = startedAt + gapMs();
+  const step = () => {
+    const now = performance.now();
+    if (now >= endsAt) return void drain(now - startedAt);
+    while (dueAt <= now) {
+      lateness.record((now - dueAt) * 1000);
+      begin(dueAt);
+      dueAt += gapMs();
+    }
+    if (dueAt - performance.now() > napMs) Atomics.wait(nap, 0, 0, napMs);
+    setImmediate(step);
+  };
+  step();
+}
+
+/** Calls that are under way belong to the run: leaving out the slowest would be the old mistake at its end. @param {number} elapsedMs */
+async function drain(elapsedMs) {
+  const deadline = performance.now() + drainMs;
+  while (idle.length < connections.size && performance.now() < deadline) await new Promise((go) => setTimeout(go, 5));
+  ended = true;
+  errors.timeout = connections.size - idle.length + waiting.length;
+  waiting = [];
+  const openLoop = { unsent, latenessP99Micros: lateness.percentile(0.99) };
+  for (const connection of connections) connection.destroy();
+  const seconds = elapsedMs / 1000;
+  writeResult({ seconds, calls: latency.total, bytes, errors, latency: latency.summary(), openLoop });
+}
+
+async function connectAll() {
+  const deadline = performance.now() + drainMs;
+  while (idle.length < job.connections) {
+    if (performance.now() > deadline) throw new Error(`only ${idle.length} of ${job.connections} connections are open`);
+    await new Promise((go) => setTimeout(go, 5));
+  }
+}
+
+await connectAll();
+run();

@@ -1,0 +1,78 @@
+-- wrk's side of drive.mjs: sends with many API keys in turn and writes the result as JSON.
+-- See https://github.com/wg/wrk/blob/master/SCRIPTING for what wrk calls when.
+
+local method = os.getenv("BENCH_METHOD")
+local auth_file = os.getenv("BENCH_AUTH")
+local expected = tonumber(os.getenv("BENCH_EXPECT_STATUS"))
+local body_bytes = tonumber(os.getenv("BENCH_BODY_BYTES"))
+
+-- A large body is joined to the head when it is sent: one whole request per key would not fit into memory.
+local prepared_body_bytes = 4096
+
+local threads = {}
+
+function setup(thread)
+  threads[#threads + 1] = thread
+end
+
+local heads, bodies = {}, ""
+local current = 0
+
+local function headers_of(authorization)
+  local headers = {}
+  for name, value in pairs(wrk.headers) do headers[name] = value end
+  if authorization then headers["Authorization"] = authorization end
+  if body_bytes > 0 then
+    headers["Content-Type"] = "application/octet-stream"
+    headers["Content-Length"] = tostring(body_bytes)
+  end
+  return headers
+end
+
+function init()
+  unexpected = 0
+  local body = string.rep("x", body_bytes)
+  local function prepare(authorization)
+    local head = wrk.format(method, wrk.path, headers_of(authorization))
+    if body_bytes <= prepared_body_bytes then head = head .. body end
+    heads[#heads + 1] = head
+  end
+  if auth_file == "" then
+    prepare(nil)
+  else
+    for line in io.lines(auth_file) do prepare(line) end
+  end
+  if body_bytes > prepared_body_bytes then bodies = body end
+end
+
+function request()
+  current = current + 1
+  if current > #heads then current = 1 end
+  if bodies == "" then return heads[current] end
+  return heads[current] .. bodies
+end
+
+-- Only where a status other than 2xx is wanted: with this function wrk parses every head into a table. Without it wrk
+-- counts statuses from 400 up by itself.
+if expected then
+  function response(status)
+    if status ~= expected then unexpected = unexpected + 1 end
+  end
+end
+
+function done(summary, latency)
+  local wrong = summary.errors.status
+  if expected then
+    wrong = 0
+    for _, thread in ipairs(threads) do wrong = wrong + thread:get("unexpected") end
+  end
+  local out = assert(io.open(os.getenv("BENCH_RESULT"), "w"))
+  out:write(string.format(
+    '{"seconds":%.6f,"calls":%d,"bytes":%d,' ..
+    '"errors":{"connect":%d,"socket":%d,"timeout":%d,"status":%d},' ..
+    '"latency":{"p50":%d,"p90":%d,"p99":%d,"p999":%d,"max":%d}}',
+    summary.duration / 1e6, summary.requests, summary.bytes,
+    summary.errors.connect, summary.errors.read + summary.errors.write, summary.errors.timeout, wrong,
+    latency:percentile(50), latency:percentile(90), latency:percentile(99), latency:percentile(99.9), latency.max))
+  out:close()
+end

@@ -1,0 +1,58 @@
+// @ts-check
+// Before anything is measured: does the peer answer what it should? A fast error is not a fast proxy.
+
+import http from 'node:http';
+import { readAuthorizations } from '../load/drive.mjs';
+import { jobOf } from './sample.mjs';
+
+const timeoutMs = 10_000;
+
+/**
+ * One call as the driver will make it. Throws when it is not what was expected.
+ * @param {import('../peers/peer.mjs').Peer} peer
+ * @param {import('./sample.mjs').Load} load
+ */
+export async function probe(peer, load) {
+  const job = jobOf(peer, load, { connections: 1, seconds: 1 });
+  const [authorization] = readAuthorizations(job).slice(-1);
+  const { status, bytes, headers } = await call(job, authorization ?? null);
+  const wanted = load.expectStatus ?? 200;
+  const what = `${peer.name}: ${job.method} ${job.path}`;
+  if (status !== wanted) throw new Error(`${what} answered ${status} instead of ${wanted}`);
+  if (wanted === 200 && bytes === 0) throw new Error(`${what} answered without a body`);
+  // Whoever is measured as metered shall have metered.
+  if (wanted === 200 && authorization && !headers['x-acf-amount']) throw new Error(`${what} did not meter the call`);
+}
+
+/**
+ * @param {import('../load/drive.mjs').Job} job
+ * @param {string | null} authorization
+ * @returns {Promise<{ status: number, bytes: number, headers: http.IncomingHttpHeaders }>}
+ */
+function call(job, authorization) {
+  return new Promise((resolve, reject) => {
+    const request = http.request({
+      host: job.host,
+      port: job.port,
+      path: job.path,
+      method: job.method,
+      agent: false,
+      timeout: timeoutMs,
+      headers: {
+        'content-length': job.bodyBytes,
+        ...(authorization === null ? {} : { authorization }),
+      },
+    });
+    request.once('error', reject);
+    request.once('timeout', () => request.destroy(new Error(`no answer within ${timeoutMs / 1000} s`)));
+    request.once('response', (response) => {
+      let bytes = 0;
+      response.on('data', (chunk) => {
+        bytes += chunk.length;
+      });
+      response.once('error', reject);
+      response.once('end', () => resolve({ status: response.statusCode ?? 0, bytes, headers: response.headers }));
+    });
+    request.end(Buffer.alloc(job.bodyBytes, 'x'));
+  });
+}

@@ -1,0 +1,60 @@
+// @ts-check
+// Peers in turn, A B A B …, within one run. A machine is never the same twice (clock, neighbours, caches): what changes
+// between rounds hits all peers, and the ratio of two that ran next to each other keeps its meaning.
+
+import { drive } from '../load/drive.mjs';
+import { probe } from './probe.mjs';
+import { jobOf, measure } from './sample.mjs';
+
+/**
+ * @typedef {import('./sample.mjs').Sample} Sample
+ * @typedef {import('./sample.mjs').Load} Load
+ *
+ * @typedef {object} Contestant
+ * @property {import('../peers/peer.mjs').Peer} peer
+ * @property {Load} load
+ * @property {string} [variant] tells apart several loads on the same peer
+ *
+ * @typedef {object} Plan
+ * @property {readonly Contestant[]} contestants
+ * @property {readonly number[]} connections
+ */
+
+// The first seconds of a JIT compiler are not what it is measured for; later rounds only wake caches and pools.
+const firstWarmUpSeconds = 3;
+const laterWarmUpSeconds = 1;
+
+/**
+ * Seconds of load that one contestant gets in all: what the number of keys follows from.
+ * @param {{ rounds: number, seconds: number }} options
+ * @param {number} levels how many numbers of connections
+ */
+export const loadSeconds = ({ rounds, seconds }, levels) =>
+  levels * (firstWarmUpSeconds + (rounds - 1) * laterWarmUpSeconds + rounds * seconds);
+
+/**
+ * @param {import('../run.mjs').Bench} bench
+ * @param {Plan} plan
+ * @returns {Promise<Sample[]>}
+ */
+export async function alternate(bench, { contestants, connections }) {
+  const { stage, options, processors } = bench;
+  /** @type {Sample[]} */
+  const samples = [];
+  for (const { peer, load } of contestants) await probe(peer, load);
+  for (const count of connections) {
+    for (let round = 1; round <= options.rounds; round += 1) {
+      for (const { peer, load, variant } of contestants) {
+        const driver = load.ratePerSecond === undefined ? options.driver : 'open-loop';
+        const label = [variant, `${count} connections`].filter(Boolean).join(', ');
+        bench.progress(`${label}, round ${round}/${options.rounds}: ${peer.name}`);
+        const seconds = round === 1 ? firstWarmUpSeconds : laterWarmUpSeconds;
+        await drive(stage.scratch, driver, jobOf(peer, load, { connections: count, seconds }));
+        await peer.settled();
+        const how = { connections: count, seconds: options.seconds, processors };
+        samples.push({ ...(await measure(stage, peer, driver, load, how)), label, round });
+      }
+    }
+  }
+  return samples;
+}

@@ -1,0 +1,17 @@
+// @ts-check
+import { direct } from './direct.mjs';
+import { fastify } from './fastify.mjs';
+import { nginx, nginxLua } from './nginx.mjs';
+import { tollgate, tollgateAll } from './tollgate.mjs';
+
+/** @typedef {'direct' | 'nginx' | 'nginx-lua' | 'fastify' | 'tollgate' | 'tollgate-all'} PeerName */
+
+/** @type {Record<PeerName, import('./peer.mjs').PeerKind>} */
+export const peerKinds = {
+  direct,
+  nginx,
+  'nginx-lua': nginxLua,
+  fastify,
+  tollgate,
+  'tollgate-all': tollgateAll,
+};

@@ -1,0 +1,80 @@
+// @ts-check
+// The configuration of both nginx peers. Tuned as their operators would: keep-alive without a bound both ways, no access
+// log, one worker.
+
+/**
+ * @typedef {object} NginxOptions
+ * @property {string} dir for the pid file and temporary files
+ * @property {number} port
+ * @property {number} workers
+ * @property {number} upstreamPort
+ * @property {string} prefix the path that is replaced by `/` on the way to the service
+ * @property {{ luaDir: string, settings: Record<string, string | number> } | null} lua
+ */
+
+/** Folder of Debian's dynamic modules. */
+export const modulesDir = '/usr/lib/nginx/modules';
+const everyTemporaryPath = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'];
+
+/** @param {NginxOptions} options */
+export function nginxConfig({ dir, port, workers, upstreamPort, prefix, lua }) {
+  return `${lua === null ? '' : loadLua}daemon off;
+${process.getuid?.() === 0 ? 'user root; # the folder of this run is closed to others\n' : ''}worker_processes ${workers};
+worker_rlimit_nofile 65536;
+pid ${dir}/nginx.pid;
+error_log stderr warn;
+events { worker_connections 32768; }
+http {
+  access_log off;
+  server_tokens off;
+  tcp_nodelay on;
+  sendfile on;
+  keepalive_timeout 600s;
+  keepalive_requests 1000000000;
+  client_max_body_size 10m;
+${everyTemporaryPath.map((name) => `  ${name}_temp_path ${dir}/${name};`).join('\n')}
+  proxy_http_version 1.1;
+  proxy_set_header Connection "";
+  upstream service {
+    server 127.0.0.1:${upstreamPort};
+    keepalive 1024;
+    keepalive_requests 1000000000;
+    keepalive_timeout 600s;
+  }
+${lua === null ? '' : luaInit(lua)}  server {
+    listen 127.0.0.1:${port} backlog=16384;
+    location ${prefix} {
+${lua === null ? '' : luaAccess}      proxy_pass http://service/;
+    }
+    # Event by event, as they come.
+    location ${prefix}events/ {
+${lua === null ? '' : luaAccess}      proxy_buffering off;
+      proxy_read_timeout 600s;
+      proxy_pass http://service/events/;
+    }
+  }
+}
+`;
+}
+
+const loadLua = `load_module ${modulesDir}/ndk_http_module.so;
+load_module ${modulesDir}/ngx_http_lua_module.so;
+`;
+
+/** @param {{ luaDir: string, settings: Record<string, string | number> }} lua */
+const luaInit = ({ luaDir, settings }) => `  lua_package_path "${luaDir}/?.lua;/usr/share/lua/5.1/?.lua;;";
+  init_by_lua_block { require("metered").init(${luaTable(settings)}) }
+`;
+
+// proxy_set_header in a location replaces those above, so both are repeated.
+const luaAccess = `      access_by_lua_block { require("metered").access() }
+      proxy_set_header Connection "";
+      proxy_set_header Authorization "";
+      proxy_set_header X-ACF-Usage-Id $request_id;
+`;
+
+/** @param {Record<string, string | number>} settings */
+function luaTable(settings) {
+  const fields = Object.entries(settings).map(([name, value]) => `${name} = ${JSON.stringify(value)}`);
+  return `{ ${fields.join(', ')} }`;
+}

@@ -1,0 +1,161 @@
+// @ts-check
+// Ours: the built program with its own Redis and database, set up through the public API and `seed` as an operator would.
+
+import { spawnSync } from 'node:child_process';
+import path from 'node:path';
+import { Redis } from 'ioredis';
+import { request } from '../../scripts/local/api.mjs';
+import { projectDir } from '../../scripts/local/dependencies.mjs';
+import { freePort } from '../../scripts/local/ports.mjs';
+import { pollUntil } from '../../scripts/local/processes.mjs';
+import { readKeys, writeAuthFile } from '../stage/keys.mjs';
+import { answers } from '../stage/stage.mjs';
+import { listing } from './peer.mjs';
+
+/**
+ * @typedef {import('./peer.mjs').PeerKind} PeerKind
+ * @typedef {import('../stage/stage.mjs').Stage} Stage
+ * @typedef {import('../stage/keys.mjs').KeySets} KeySets
+ * @typedef {import('../../scripts/local/api.mjs').Key} Key
+ */
+
+const program = path.join('dist', 'main.js');
+const seedProgram = path.join('dist', 'seed.js');
+const shards = 16;
+// As long as the writer takes for a run's events when it had no processor to itself.
+const drainTimeoutMs = 60_000;
+
+/** @param {Stage} stage @param {string} name */
+async function environment(stage, name) {
+  const [database, redis] = [await stage.database(`bench_${name.replace('-', '_')}`), await stage.redis(name)];
+  const [port, metricsPort] = [await freePort(), await freePort()];
+  const env = {
+    ...process.env,
+    NODE_ENV: 'production',
+    DATABASE_URL: database.url,
+    REDIS_URL: redis.url,
+    REDIS_SHARDS: String(shards),
+    HOST: '127.0.0.1',
+    PORT: String(port),
+    METRICS_PORT: String(metricsPort),
+    LOG_LEVEL: 'warn',
+    UPSTREAM_ALLOW_CIDRS: '127.0.0.0/8',
+    // Thousands of open streams are one scenario; the other peers have no such bound.
+    UPSTREAM_MAX_CONNECTIONS: '20000',
+    ANONYMOUS_RATE_LIMIT: '1000000',
+  };
+  return { database, redis, port, env };
+}
+
+/** @typedef {Awaited<ReturnType<typeof environment>>} Place */
+
+/**
+ * @param {Stage} stage @param {string} name @param {'all' | 'gateway'} role @param {Place} place
+ */
+function startGateway(stage, name, role, { port, env }) {
+  const isReady = () => answers(port, '/readyz');
+  return stage.start({ name, command: process.execPath, args: [program, role], env, extent: 'tree', isReady });
+}
+
+/** @param {Stage} stage @param {Place} place */
+async function startWriter(stage, { env }) {
+  const metricsPort = await freePort();
+  return stage.start({
+    name: 'writer',
+    command: process.execPath,
+    args: [program, 'writer'],
+    env: { ...env, METRICS_PORT: String(metricsPort) },
+    isReady: () => answers(metricsPort, '/metrics'),
+  });
+}
+
+/** @param {string} baseUrl @param {string} apiPath @param {Key | undefined} key @param {unknown} body */
+async function post(baseUrl, apiPath, key, body) {
+  const answer = await request('POST', `${baseUrl}/api/v1${apiPath}`, { body, ...(key === undefined ? {} : { key }) });
+  if (answer.status === 201) return answer.body;
+  throw new Error(`POST ${apiPath} answered ${answer.status}: ${JSON.stringify(answer.body)}`);
+}
+
+/** @param {string} baseUrl @param {number} upstreamPort @returns {Promise<string>} the service's id */
+async function listService(baseUrl, upstreamPort) {
+  const provider = await post(baseUrl, '/keys', undefined, { owner_id: 'bench', role: 'provider' });
+  const service = await post(baseUrl, '/services', provider, {
+    name: 'bench',
+    description: 'The service behind every peer of the benchmark',
+    endpoint: `http://127.0.0.1:${upstreamPort}/`,
+    price: listing.price,
+    free_calls: listing.freeCalls,
+    category: 'data',
+    timeout_seconds: 300,
+  });
+  return service.id;
+}
+
+/** @param {Stage} stage @param {string} name @param {Place} place @param {KeySets} keySets */
+function seed(stage, name, { env }, keySets) {
+  /** @type {Record<string, string>} */
+  const authFiles = {};
+  for (const [setName, { count, rateLimit, balanceUsd }] of Object.entries(keySets)) {
+    const out = stage.file(`${name}-${setName}.ndjson`);
+    const numbers = ['--buyers', count, '--balance', balanceUsd, '--rate-limit', rateLimit].map(String);
+    const result = spawnSync(process.execPath, [seedProgram, ...numbers, '--out', out], {
+      cwd: projectDir,
+      env,
+      encoding: 'utf8',
+    });
+    if (result.status !== 0) throw new Error(`seed failed:\n${result.stdout}${result.stderr}`);
+    authFiles[setName] = writeAuthFile(stage.file(`${name}-${setName}.auth`), readKeys(out));
+  }
+  return authFiles;
+}
+
+/**
+ * Waits until the writer has stored everything: the streams are empty only after the commit. What it still does when the
+ * load has ended is work of the load.
+ * @param {Redis} redis
+ */
+async function drained(redis) {
+  const streams = Array.from({ length: shards }, (_, shard) => `usage:{${shard}}`);
+  const isEmpty = async () => {
+    const pipeline = redis.pipeline();
+    for (const stream of streams) pipeline.xlen(stream);
+    const lengths = await pipeline.exec();
+    return (lengths ?? []).every(([error, length]) => error === null && length === 0);
+  };
+  if (await pollUntil(isEmpty, { timeoutMs: drainTimeoutMs, intervalMs: 50 })) return;
+  throw new Error(`the writer did not store all usage events within ${drainTimeoutMs / 1000} s after the load`);
+}
+
+/** @param {'all' | 'gateway'} role @param {string} name @returns {PeerKind['start']} */
+const startAs =
+  (role, name) =>
+  async (stage, { keySets }) => {
+    const place = await environment(stage, name);
+    const upstream = await stage.upstream();
+    const proxy = await startGateway(stage, name, role, place);
+    const writer = role === 'all' ? [] : [await startWriter(stage, place)];
+    const serviceId = await listService(`http://127.0.0.1:${place.port}`, upstream.port);
+    const authFiles = seed(stage, name, place, keySets);
+    // Gone with its server at the end of the run, instead of asking for it for ever.
+    const redis = new Redis(place.redis.url, { retryStrategy: () => null });
+    redis.on('error', () => {});
+    return {
+      name,
+      host: '127.0.0.1',
+      port: place.port,
+      prefix: `/api/v1/proxy/${serviceId}/`,
+      authFiles,
+      watched: { proxy: [proxy], redis: [place.redis.watched], writer, postgres: [place.database.watched] },
+      settled: () => drained(redis),
+    };
+  };
+
+/** The gateway alone is 'the proxy'; the writer is accounted for beside it. @type {PeerKind} */
+export const tollgate = { title: 'Tollgate', missing: () => null, start: startAs('gateway', 'tollgate') };
+
+/** Gateway and writer in one process, as `npm start` runs them. @type {PeerKind} */
+export const tollgateAll = {
+  title: 'Tollgate, one process',
+  missing: () => null,
+  start: startAs('all', 'tollgate-all'),
+};

@@ -1,0 +1,15 @@
+// @ts-check
+// The scenarios are the files of this folder; `names` is the order in which they run.
+
+const names = ['metered-get'];
+
+/**
+ * @param {string[] | null} only
+ * @returns {Promise<import('../run.mjs').Scenario[]>}
+ */
+export async function findScenarios(only) {
+  const unknown = only?.find((name) => !names.includes(name));
+  if (unknown !== undefined) throw new Error(`there is no scenario '${unknown}'; there are: ${names.join(', ')}`);
+  const wanted = names.filter((name) => only === null || only.includes(name));
+  return Promise.all(wanted.map(async (name) => ({ name, ...(await import(`./${name}.mjs`)) })));
+}

@@ -1,0 +1,96 @@
+// @ts-check
+// API keys for load. A key makes at most 300 calls a minute (and as many at once), so load needs thousands of them, used
+// in turn: a run in which a call is refused is no measurement.
+
+import { createHash, randomBytes, randomUUID } from 'node:crypto';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { Redis } from 'ioredis';
+
+/**
+ * @typedef {object} BenchKey
+ * @property {string} key_id
+ * @property {string} secret
+ * @property {string} account_id
+ *
+ * @typedef {object} KeySet keys of one kind
+ * @property {number} count
+ * @property {number} rateLimit requests a minute
+ * @property {number} balanceUsd
+ *
+ * @typedef {Record<string, KeySet>} KeySets by name; `main` is what scenarios use unless they say otherwise
+ */
+
+export const rateLimit = 300;
+/** At 100 micro-USD a call ten million calls: no wallet runs dry. */
+export const balanceUsd = 1000;
+
+// More than one worker of any peer has reached on machines we know. Where it is not enough, refused calls are counted
+// as errors and the run says that it is invalid.
+const boldestCallsPerSecond = 40_000;
+const margin = 1.25;
+
+/**
+ * How many keys let this many seconds of load pass: each brings a full bucket and 5 calls a second.
+ * @param {number} seconds
+ */
+export function keysFor(seconds) {
+  const calls = boldestCallsPerSecond * seconds * margin;
+  return Math.max(1_000, Math.ceil(calls / (rateLimit + (rateLimit / 60) * seconds)));
+}
+
+/** @param {number} count @returns {BenchKey[]} keys of the same form as ours, for peers */
+export function makeKeys(count) {
+  return Array.from({ length: count }, () => ({
+    key_id: `acf_${text(22)}`,
+    secret: `sk_${text(49)}`,
+    account_id: randomUUID(),
+  }));
+}
+
+/** @param {number} chars */
+const text = (chars) => randomBytes(chars).toString('hex').slice(0, chars);
+
+/** @param {string} file as `npm run seed` writes it @returns {BenchKey[]} */
+export function readKeys(file) {
+  return readFileSync(file, 'utf8')
+    .trimEnd()
+    .split('\n')
+    .map((line) => JSON.parse(line));
+}
+
+/** What drivers read: one Authorization value a line. @param {string} file @param {readonly BenchKey[]} keys */
+export function writeAuthFile(file, keys) {
+  writeFileSync(file, keys.map(({ key_id, secret }) => `Bearer ${key_id}:${secret}\n`).join(''), { mode: 0o600 });
+  return file;
+}
+
+/** What peers read: key id, SHA-256 of the secret, account. @param {string} file @param {readonly BenchKey[]} keys */
+export function writeKeyTable(file, keys) {
+  const line = (/** @type {BenchKey} */ key) => `${key.key_id}\t${sha256(key.secret)}\t${key.account_id}\n`;
+  writeFileSync(file, keys.map(line).join(''), { mode: 0o600 });
+  return file;
+}
+
+/** @param {string} value */
+const sha256 = (value) => createHash('sha256').update(value).digest('hex');
+
+const commandsPerTrip = 1_000;
+
+/**
+ * Buckets and wallets of a peer's keys.
+ * @param {string} redisUrl
+ * @param {readonly BenchKey[]} keys
+ * @param {KeySet} set
+ */
+export async function loadPeerKeys(redisUrl, keys, set) {
+  const redis = new Redis(redisUrl);
+  for (let from = 0; from < keys.length; from += commandsPerTrip) {
+    const pipeline = redis.pipeline();
+    for (const { key_id, account_id } of keys.slice(from, from + commandsPerTrip)) {
+      pipeline.hset(`key:${key_id}`, { limit: set.rateLimit, status: 'active' });
+      pipeline.hset(`wallet:${account_id}`, { balance: set.balanceUsd * 1_000_000 });
+    }
+    await pipeline.exec();
+  }
+  redis.disconnect();
+}

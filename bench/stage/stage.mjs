@@ -1,0 +1,154 @@
+// @ts-check
+// What a scenario runs on: stores, the service behind the peers and the peers themselves, each started when it is first
+// asked for. All of it lives in one scratch folder, whose helper stops every process and removes the folder however the
+// benchmark ends (see scripts/local/scratch.mjs).
+
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import postgres from 'postgres';
+import { projectDir } from '../../scripts/local/dependencies.mjs';
+import { askPort, freePort } from '../../scripts/local/ports.mjs';
+import { startPostgres } from '../../scripts/local/postgres.mjs';
+import { spawnOwned, waitUntilReady } from '../../scripts/local/processes.mjs';
+import { startRedis } from '../../scripts/local/redis.mjs';
+
+/**
+ * @typedef {import('../measure/proc.mjs').Watched} Watched
+ *
+ * @typedef {object} StageOptions
+ * @property {number} workers processes of each proxy
+ *
+ * @typedef {object} Store
+ * @property {string} url
+ * @property {number} port
+ * @property {Watched} watched
+ */
+
+export class Stage {
+  /** @type {Map<string, Promise<any>>} */
+  #parts = new Map();
+  /** @type {Watched[]} */
+  #watched = [];
+
+  /**
+   * @param {import('../../scripts/local/scratch.mjs').Scratch} scratch
+   * @param {StageOptions} options
+   */
+  constructor(scratch, options) {
+    this.scratch = scratch;
+    this.options = options;
+  }
+
+  /** Everything that was started here: what else the machine does is not ours. @returns {readonly Watched[]} */
+  get watched() {
+    return this.#watched;
+  }
+
+  /** @param {string} name */
+  file(name) {
+    return path.join(this.scratch.dir, name);
+  }
+
+  /**
+   * Starts a part once, whoever asks first.
+   * @template T
+   * @param {string} name
+   * @param {() => Promise<T>} start
+   * @returns {Promise<T>}
+   */
+  once(name, start) {
+    let part = this.#parts.get(name);
+    if (part === undefined) {
+      part = start();
+      this.#parts.set(name, part);
+    }
+    return part;
+  }
+
+  /**
+   * Starts a process and waits until it is ready.
+   * @param {object} options
+   * @param {string} options.name
+   * @param {string} options.command
+   * @param {readonly string[]} options.args
+   * @param {NodeJS.ProcessEnv} [options.env]
+   * @param {Watched['extent']} [options.extent]
+   * @param {NodeJS.Signals} [options.stopSignal]
+   * @param {() => Promise<boolean>} options.isReady
+   * @returns {Promise<Watched>}
+   */
+  async start({ name, isReady, extent = 'process', ...program }) {
+    const logFile = this.file(`${name}.log`);
+    const child = spawnOwned({ ...program, name, logFile, runDir: this.scratch.runDir, cwd: projectDir });
+    await waitUntilReady(child, isReady, { timeoutMs: 60_000, logFile });
+    return this.#watch({ pid: child.pid, extent });
+  }
+
+  /** @param {Watched} watched */
+  #watch(watched) {
+    this.#watched.push(watched);
+    return watched;
+  }
+
+  /** The service behind every peer. @returns {Promise<{ port: number }>} */
+  upstream() {
+    return this.once('upstream', async () => {
+      const port = await freePort();
+      const program = fileURLToPath(new URL('../upstream/server.mjs', import.meta.url));
+      const isReady = () => answers(port, '/hello');
+      await this.start({ name: 'upstream', command: process.execPath, args: [program, String(port)], isReady });
+      return { port };
+    });
+  }
+
+  /**
+   * A database of its own in one Postgres for all, with the durability of production.
+   * @param {string} name
+   * @returns {Promise<Store>}
+   */
+  async database(name) {
+    const server = await this.once('postgres', async () => {
+      const started = await startPostgres({
+        ...{ dataDir: this.file('postgres'), runDir: this.scratch.runDir, logFile: this.file('postgres.log') },
+      });
+      return { ...started, watched: this.#watch({ pid: started.pid, extent: 'tree' }) };
+    });
+    return this.once(`database ${name}`, async () => {
+      const sql = postgres(server.url, { max: 1, onnotice: () => {} });
+      await sql`CREATE DATABASE ${sql(name)}`;
+      await sql.end();
+      const url = new URL(server.url);
+      url.pathname = `/${name}`;
+      return { url: url.href, port: server.port, watched: server.watched };
+    });
+  }
+
+  /**
+   * A Redis for one peer alone, append-only with a sync every second as in production: the CPU it uses is that of this
+   * peer's calls.
+   * @param {string} name
+   * @returns {Promise<Store>}
+   */
+  redis(name) {
+    return this.once(`redis ${name}`, async () => {
+      const started = await startRedis({
+        dir: this.file(`redis-${name}`),
+        runDir: this.scratch.runDir,
+        name: `redis-${name}`,
+        appendonly: true,
+        appendfsync: 'everysec',
+      });
+      return { url: started.url, port: started.port, watched: this.#watch({ pid: started.pid, extent: 'process' }) };
+    });
+  }
+}
+
+/**
+ * Does a local server answer 200 on this path?
+ * @param {number} port
+ * @param {string} urlPath
+ */
+export async function answers(port, urlPath) {
+  const answer = await askPort(port, `GET ${urlPath} HTTP/1.1\r\nHost: bench\r\nConnection: close\r\n\r\n`);
+  return /^HTTP\/1\.1 200 /.test(answer ?? '');
+}

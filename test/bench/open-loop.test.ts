@@ -1,0 +1,104 @@
+import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import type { AddressInfo } from 'node:net';
+import { createServer, type Server, type Socket } from 'node:net';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { drive, type Job } from '../../bench/load/drive.mjs';
+import { runDirOf } from '../../scripts/local/scratch.mjs';
+
+const answer = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok';
+
+/** A server that answers everything at once, except for one stall in which it answers nothing. */
+class StallingServer {
+  readonly #server: Server;
+  readonly #sockets = new Set<Socket>();
+  #stalled: Socket[] | null = null;
+
+  constructor() {
+    this.#server = createServer((socket) => {
+      this.#sockets.add(socket);
+      socket.on('error', () => {});
+      socket.on('data', () => (this.#stalled === null ? socket.write(answer) : this.#stalled.push(socket)));
+    });
+  }
+
+  async listen(): Promise<number> {
+    this.#server.listen(0, '127.0.0.1');
+    await once(this.#server, 'listening');
+    return (this.#server.address() as AddressInfo).port;
+  }
+
+  stall(): void {
+    this.#stalled = [];
+  }
+
+  go(): void {
+    const stalled = this.#stalled ?? [];
+    this.#stalled = null;
+    for (const socket of stalled) socket.write(answer);
+  }
+
+  close(): void {
+    for (const socket of this.#sockets) socket.destroy();
+    this.#server.close();
+  }
+}
+
+let server: StallingServer;
+let dir: string;
+beforeEach(() => {
+  server = new StallingServer();
+  dir = mkdtempSync(path.join(tmpdir(), 'tollgate-open-loop-'));
+});
+afterEach(() => {
+  server.close();
+  rmSync(dir, { recursive: true, force: true });
+});
+
+const job = async (change: Partial<Job>): Promise<Job> => ({
+  host: '127.0.0.1',
+  port: await server.listen(),
+  path: '/',
+  method: 'GET',
+  bodyBytes: 0,
+  authFile: null,
+  connections: 4,
+  seconds: 2,
+  ratePerSecond: 200,
+  expectStatus: null,
+  ...change,
+});
+
+const run = (wanted: Job) => drive({ dir, runDir: runDirOf(dir), release: async () => {} }, 'open-loop', wanted);
+
+describe('the open loop', () => {
+  it('begins calls at the rate it was given', async () => {
+    const { calls, seconds, errors } = await run(await job({}));
+    expect(errors).toEqual({ connect: 0, socket: 0, timeout: 0, status: 0 });
+    // Poisson arrivals: 400 ± 20 is one standard deviation.
+    expect(calls / seconds).toBeGreaterThan(160);
+    expect(calls / seconds).toBeLessThan(240);
+  });
+
+  it('counts a stall of the server for every call that was due in it, not for one call a connection', async () => {
+    const wanted = await job({});
+    const stallMs = 600;
+    const timers = [setTimeout(() => server.stall(), 900), setTimeout(() => server.go(), 900 + stallMs)];
+    const { calls, latency } = await run(wanted);
+    timers.forEach(clearTimeout);
+    // 200/s × 0.6 s = 120 of 400 calls were due in the stall: it shows from the 70th percentile on. A closed loop with
+    // four connections would have seen four slow calls, one in a hundred.
+    expect(calls).toBeGreaterThan(300);
+    expect(latency.p90).toBeGreaterThan(200_000);
+    expect(latency.max).toBeGreaterThan(400_000);
+  });
+
+  it('calls that never get an answer are errors', async () => {
+    const wanted = await job({ seconds: 1 });
+    setTimeout(() => server.stall(), 700);
+    const { errors } = await run(wanted);
+    expect(errors.timeout).toBeGreaterThan(4);
+  }, 15_000);
+});

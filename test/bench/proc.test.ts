@@ -1,0 +1,88 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { describe, expect, it } from 'vitest';
+import { cpuSeconds, cpuSecondsOf, machineCpuSeconds, rssBytesOf } from '../../bench/measure/proc.mjs';
+
+/** Runs a script in a child, waits until it says 'done', measures it while it still lives, and ends it. */
+async function measureChild<T>(code: string, measure: (pid: number) => T): Promise<T> {
+  const child = spawn(process.execPath, ['-e', code], { stdio: ['ignore', 'pipe', 'inherit'] });
+  try {
+    await once(child.stdout, 'data');
+    return measure(child.pid as number);
+  } finally {
+    child.kill('SIGKILL');
+    await once(child, 'exit');
+  }
+}
+
+const linuxOnly = describe.skipIf(process.platform !== 'linux');
+
+// Each piece of work below reports its own CPU time in milliseconds; ticks of 10 ms and the start of Node are the slack.
+linuxOnly('CPU time of a process', () => {
+  it('counts the threads beside the event loop: libuv pool and workers', async () => {
+    const code = `
+      const { pbkdf2 } = require('node:crypto');
+      const { Worker } = require('node:worker_threads');
+      const inPool = new Promise((done) => pbkdf2('a', 'b', 1_000_000, 64, 'sha512', done));
+      const worker = new Worker('const t = performance.now(); while (performance.now() - t < 400);', { eval: true });
+      const inWorker = new Promise((done) => worker.once('exit', done));
+      Promise.all([inPool, inWorker]).then(() => {
+        const { user, system } = process.cpuUsage();
+        console.log((user + system) / 1e6);
+        setInterval(() => {}, 1000);
+      });`;
+    // process.cpuUsage() is getrusage(2) of the whole process: the kernel's other account of the same time.
+    const child = spawn(process.execPath, ['-e', code], { stdio: ['ignore', 'pipe', 'inherit'] });
+    try {
+      const [line] = (await once(child.stdout, 'data')) as [Buffer];
+      const said = Number(line.toString());
+      const read = cpuSeconds(child.pid as number);
+      expect(said).toBeGreaterThan(0.4);
+      expect(Math.abs(read - said)).toBeLessThan(0.1);
+    } finally {
+      child.kill('SIGKILL');
+      await once(child, 'exit');
+    }
+  });
+
+  it('of a tree includes children that run and children that have ended', async () => {
+    const burn = 'const t = process.cpuUsage(); while (process.cpuUsage(t).user < 200_000);';
+    const code = `
+      const { spawn, spawnSync } = require('node:child_process');
+      spawnSync(process.execPath, ['-e', \`${burn}\`]);
+      const child = spawn(process.execPath, ['-e', \`${burn} console.log('x'); process.stdin.resume().once('close', () => process.exit())\`]);
+      child.stdout.once('data', () => { console.log('done'); setInterval(() => {}, 1000); });`;
+    const { alone, tree } = await measureChild(code, (pid) => ({
+      alone: cpuSecondsOf([{ pid, extent: 'process' }]),
+      tree: cpuSecondsOf([{ pid, extent: 'tree' }]),
+    }));
+    expect(tree - alone).toBeGreaterThan(0.35);
+  });
+
+  it('of a process that is gone is nothing, and so is its memory', () => {
+    const gone = 2 ** 22 + 1;
+    expect(cpuSeconds(gone)).toBe(0);
+    expect(rssBytesOf([{ pid: gone, extent: 'process' }])).toBe(0);
+  });
+
+  it('never exceeds what the machine did meanwhile', async () => {
+    const before = machineCpuSeconds().busy;
+    const own = await measureChild(
+      "const t = process.cpuUsage(); while (process.cpuUsage(t).user < 300_000); console.log('x'); setInterval(() => {}, 9e5)",
+      cpuSeconds,
+    );
+    expect(own).toBeGreaterThan(0.25);
+    expect(machineCpuSeconds().busy - before).toBeGreaterThan(own - 0.1);
+  });
+});
+
+linuxOnly('memory of a process', () => {
+  it('grows by what it touches', async () => {
+    const rss = await measureChild(
+      "global.b = Buffer.alloc(64 << 20, 1); console.log('x'); setInterval(() => {}, 9e5)",
+      (pid) => rssBytesOf([{ pid, extent: 'process' }]),
+    );
+    expect(rss).toBeGreaterThan(64 * 2 ** 20);
+    expect(rss).toBeLessThan(256 * 2 ** 20);
+  });
+});
