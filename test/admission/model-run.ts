@@ -1,0 +1,298 @@
+import { expect } from 'vitest';
+import {
+  AdmitOperation,
+  type AdmitResult,
+  CancelOperation,
+  LeaseOperation,
+  type Operation,
+  SettleOperation,
+  TakeOperation,
+  type TakeResult,
+} from '../../src/admission/operations.ts';
+import { applyCreditScript, hydrateWalletScript } from '../../src/ledger/scripts.ts';
+import type { Sweeper } from '../../src/ledger/sweep.ts';
+import { CANCELLED } from '../../src/ledger/usage-event.ts';
+import { freeField } from '../../src/platform/redis-keys.ts';
+import { COMPLETED, REFUNDED } from './calls.ts';
+import { type Bucket, LEASE_MS, Model, type Moment, REQUEST } from './model.ts';
+import type { Part, Step } from './model-steps.ts';
+import { hostOf, SHARDS, type Store } from './redis.ts';
+
+type Range = { least: number; most: number; touched?: boolean };
+/** By bucket: what it may hold at this point of the script. */
+type Tokens = ReadonlyMap<string, Range>;
+
+const uuid = (kind: string, n: number): string => `00000000-0000-7000-${kind}-${String(n).padStart(12, '0')}`;
+const accountOf = (id: number): number => id % 3;
+const INSTANCES = ['gateway-0', 'gateway-1'];
+const START_BALANCE = 4_000;
+
+/** One sequence of steps, carried out in Redis and in the model side by side. */
+export class Run {
+  readonly model = new Model();
+  readonly totals = { admitted: 0, swept: 0 };
+  readonly #store: Store;
+  readonly #sweeper: Sweeper;
+  readonly #freeCalls: number;
+  /** What Postgres would hold: all credits, in order. The first is the start balance. */
+  readonly #credits = new Map<string, number[]>([0, 1, 2].map((n) => [uuid('aaaa', n), [START_BALANCE]]));
+
+  constructor(store: Store, sweeper: Sweeper, freeCalls: number) {
+    this.#store = store;
+    this.#sweeper = sweeper;
+    this.#freeCalls = freeCalls;
+  }
+
+  async start(): Promise<void> {
+    for (let account = 0; account < 3; account++) {
+      for (let key = 0; key < 2; key++) {
+        await this.#setKey(account, key, { limit: 300, active: true, tokens: null, ts: 0 });
+      }
+    }
+    for (const name of INSTANCES) await this.#setLease(name, await this.#store.now());
+    // The third account's wallet is not loaded at first.
+    for (let account = 0; account < 2; account++) await this.#hydrate(uuid('aaaa', account));
+  }
+
+  async take(step: Step): Promise<void> {
+    const account = 'account' in step ? uuid('aaaa', step.account) : '';
+    switch (step.op) {
+      case 'batch':
+        return this.#batch(step);
+      case 'sweep':
+        return this.#sweep();
+      case 'age':
+        return this.#setLease(INSTANCES[step.instance] as string, (await this.#store.now()) - LEASE_MS - 5_000);
+      case 'hydrate':
+        return this.#hydrate(account);
+      case 'addCredit':
+        this.#credits.get(account)?.push(step.amount);
+        return;
+      case 'applyCredit':
+        return this.#applyCredit(account, step.back);
+      case 'key': {
+        const ts = (await this.#store.now()) - step.agoMs;
+        return this.#setKey(step.account, step.key, {
+          limit: step.limit,
+          active: step.active,
+          tokens: step.tokens,
+          ts,
+        });
+      }
+    }
+  }
+
+  /** Redis holds exactly what the model holds. */
+  async compare(): Promise<void> {
+    for (const account of this.#credits.keys()) {
+      const wallet = this.model.wallets.get(account);
+      const expected: Record<string, string> = {};
+      if (wallet !== undefined) {
+        expected.balance = String(wallet.balance);
+        expected.credit_seq = String(wallet.creditSeq);
+        for (const [service, used] of wallet.free) expected[freeField(service)] = String(used);
+        expect(wallet.balance, 'a wallet is never overdrawn').toBeGreaterThanOrEqual(0);
+        for (const used of wallet.free.values()) {
+          expect(used, 'free slots are never exceeded').toBeLessThanOrEqual(this.#freeCalls);
+          expect(used).toBeGreaterThanOrEqual(0);
+        }
+      }
+      expect(await this.#store.hash(this.#store.walletName(account))).toEqual(expected);
+    }
+    for (let shard = 0; shard < SHARDS; shard++) await this.#compareShard(shard);
+  }
+
+  /** Everything dies; once the sweep is through, each admission has its one event and the money adds up. */
+  async finish(): Promise<void> {
+    for (const name of INSTANCES) await this.#setLease(name, (await this.#store.now()) - LEASE_MS - 5_000);
+    await this.#sweep();
+    await this.compare();
+    expect(this.model.holds.size).toBe(0);
+    for (const [id, times] of this.model.admitted) {
+      expect(this.model.events.filter((event) => event.id === id)).toHaveLength(times);
+    }
+    for (const [account, wallet] of this.model.wallets) {
+      const charged = this.model.events
+        .filter((event) => event.account === account && !event.refunded)
+        .reduce((sum, event) => sum + event.amount, 0);
+      const credited = (this.#credits.get(account) ?? []).slice(0, wallet.creditSeq).reduce((sum, a) => sum + a, 0);
+      expect(wallet.balance + charged).toBe(credited);
+    }
+  }
+
+  async #compareShard(shard: number): Promise<void> {
+    const { keys } = this.#store;
+    const here = (id: string) => keys.shardOf(uuid('aaaa', accountOf(Number(id.slice(-12))))) === shard;
+    const open = await this.#store.hash(keys.open[shard] as string);
+    const holds = Object.entries(open).filter(([, hold]) => !hold.startsWith('x'));
+    const expected = Array.from(this.model.holds).filter(([id]) => here(id));
+    expect(Object.fromEntries(holds.map(([id, hold]) => [id, hold.split('\t').toSpliced(2, 1).slice(0, 6)]))).toEqual(
+      Object.fromEntries(
+        expected.map(([id, h]) => [
+          id,
+          [String(h.amount), h.free ? '1' : '0', h.instance, h.account, expect.any(String), h.service],
+        ]),
+      ),
+    );
+    const tombstones = Object.entries(open).filter(([, hold]) => hold.startsWith('x'));
+    expect(tombstones.map(([id]) => id).sort()).toEqual(Array.from(this.model.tombstones).filter(here).sort());
+    const events = await this.#store.eventsOf(shard);
+    // Sorted: a sweep settles in the order in which Redis happens to scan.
+    expect(events.map(({ usageId, settlement }) => `${usageId} ${settlement.split('\t')[0]}`).sort()).toEqual(
+      this.model.events
+        .filter(({ id }) => here(id))
+        .map(({ id, outcome }) => `${id} ${outcome}`)
+        .sort(),
+    );
+  }
+
+  async #batch(step: Step & { op: 'batch' }): Promise<void> {
+    const instance = INSTANCES[step.instance] as string;
+    const results: (AdmitResult | TakeResult | 'key' | 'wallet' | undefined)[] = [];
+    const parts = step.parts.map((part, i) => this.#operations(part, instance, (result) => (results[i] = result)));
+    const host = hostOf(this.#store.keys, instance, {
+      reloadAndRetry: (operation, what) => (results[parts.findIndex((of) => of.includes(operation))] = what),
+    });
+    const earliest = await this.#store.now();
+    await this.#store.run(parts.flat(), host);
+    const at = { earliest, latest: await this.#store.now() };
+    const tokens = new Map(Array.from(this.model.buckets, ([name, bucket]) => [name, this.model.tokens(bucket, at)]));
+    for (const [i, part] of step.parts.entries()) this.#expect(part, instance, results[i], at, tokens);
+    await this.#adoptBuckets(at, tokens);
+  }
+
+  #operations(part: Part, instance: string, done: (result: AdmitResult | TakeResult) => void): Operation[] {
+    if (part.op === 'lease') return Array.from({ length: SHARDS }, (_, shard) => new LeaseOperation(shard));
+    if (part.op === 'take') {
+      return [new TakeOperation(keyName(part.account, part.key), uuid('aaaa', part.account), 0, done)];
+    }
+    const usageId = uuid('bbbb', part.id);
+    const accountId = uuid('aaaa', accountOf(part.id));
+    if (part.op === 'cancel') return [new CancelOperation(usageId, accountId, CANCELLED, () => {})];
+    if (part.op === 'settle') {
+      return [new SettleOperation(usageId, accountId, part.refund, part.refund ? REFUNDED : COMPLETED, () => {})];
+    }
+    const call = {
+      usageId,
+      accountId,
+      keyId: keyName(accountOf(part.id), part.key),
+      serviceId: uuid('cccc', part.service),
+      providerId: uuid('dddd', 0),
+      priceMicros: part.price,
+      freeCalls: this.#freeCalls,
+      method: 'GET',
+      path: `/by/${instance}`,
+    };
+    return [new AdmitOperation(call, done)];
+  }
+
+  #expect(
+    part: Part,
+    instance: string,
+    result: AdmitResult | TakeResult | string | undefined,
+    at: Moment,
+    tokens: Tokens,
+  ) {
+    const { model } = this;
+    if (part.op === 'lease') model.leases.set(instance, at.latest);
+    if (part.op === 'settle') {
+      model.close(uuid('bbbb', part.id), part.refund, part.refund ? 'refunded:upstream_error' : 'completed');
+    }
+    if (part.op === 'cancel') model.cancel(uuid('bbbb', part.id), 'refunded:unavailable');
+    if (part.op !== 'admit' && part.op !== 'take') return;
+    const key = keyName(part.op === 'take' ? part.account : accountOf(part.id), part.key);
+    const outcome = typeof result === 'object' ? result.outcome : result;
+    if (!(model.buckets.get(key) as Bucket).active) {
+      expect(outcome).toBe('revoked');
+      return;
+    }
+    const range = tokens.get(key) as Range;
+    if (outcome === 'rate_limited') {
+      expect(range.least, 'a whole token passes').toBeLessThan(REQUEST);
+      return;
+    }
+    expect(range.most, 'only a whole token passes').toBeGreaterThanOrEqual(REQUEST);
+    if (part.op === 'take') expect(outcome).toBe('taken');
+    else this.#expectAdmission(part, instance, outcome);
+    // A refusal for want of money costs its token; a duplicate and 'not loaded' do not.
+    if (outcome !== 'taken' && outcome !== 'admitted' && outcome !== 'insufficient_balance') return;
+    range.least = Math.max(range.least, REQUEST) - REQUEST;
+    range.most -= REQUEST;
+    range.touched = true;
+  }
+
+  #expectAdmission(part: Part & { op: 'admit' }, instance: string, outcome: string | undefined): void {
+    const account = accountOf(part.id);
+    const expected = this.model.admit({
+      id: uuid('bbbb', part.id),
+      account: uuid('aaaa', account),
+      key: keyName(account, part.key),
+      service: uuid('cccc', part.service),
+      price: part.price,
+      quota: this.#freeCalls,
+      instance,
+    });
+    expect(outcome).toBe(expected === 'duplicate' ? 'unavailable' : expected);
+    if (expected === 'admitted') this.totals.admitted++;
+  }
+
+  /** Takes over what the buckets really hold, once it was found to be within bounds. */
+  async #adoptBuckets(at: Moment, tokens: Tokens): Promise<void> {
+    for (const [name, bucket] of this.model.buckets) {
+      const { least, most, touched } = tokens.get(name) as Range;
+      if (touched !== true) continue;
+      const account = uuid('aaaa', Number(name[4]));
+      const real = await this.#store.hash(this.#store.keys.key(this.#store.keys.shardOf(account), name));
+      bucket.tokens = Number(real.tokens);
+      bucket.ts = Number(real.ts);
+      expect(bucket.tokens).toBeGreaterThanOrEqual(least);
+      expect(bucket.tokens).toBeLessThanOrEqual(most);
+      expect(bucket.ts).toBeGreaterThanOrEqual(at.earliest);
+      expect(bucket.ts).toBeLessThanOrEqual(at.latest);
+    }
+  }
+
+  async #sweep(): Promise<void> {
+    const now = await this.#store.now();
+    // Leases are per shard; a sweep gives one to an instance that has none where it has holds.
+    const swept = await this.#sweeper.sweepOnce();
+    expect(swept).toBe(this.model.sweep(now));
+    this.totals.swept += swept;
+  }
+
+  async #hydrate(account: string): Promise<void> {
+    // Postgres knows all credits, and here nothing settled: only wallets that were never loaded are loaded.
+    const credits = this.#credits.get(account) as number[];
+    const balance = credits.reduce((sum, amount) => sum + amount, 0);
+    const args = [this.#store.walletName(account), String(balance), String(credits.length)];
+    const loaded = await this.#store.redis.script(hydrateWalletScript, 1, args);
+    expect(loaded).toBe(this.model.wallets.has(account) ? 0 : 1);
+    this.model.hydrate(account, balance, credits.length, new Map());
+  }
+
+  async #applyCredit(account: string, back: number): Promise<void> {
+    const credits = this.#credits.get(account) as number[];
+    const seq = Math.max(1, credits.length - back);
+    const amount = credits[seq - 1] as number;
+    const args = [this.#store.walletName(account), String(seq), String(amount)];
+    const [outcome] = (await this.#store.redis.script(applyCreditScript, 1, args)) as number[];
+    expect(outcome).toBe(this.model.credit(account, seq, amount));
+  }
+
+  async #setKey(account: number, key: number, bucket: Bucket): Promise<void> {
+    const name = keyName(account, key);
+    const accountId = uuid('aaaa', account);
+    const redisName = this.#store.keys.key(this.#store.keys.shardOf(accountId), name);
+    await this.#store.command('del', redisName);
+    await this.#store.loadKey(name, accountId, bucket.limit, bucket.active ? 'active' : 'revoked');
+    if (bucket.tokens !== null) await this.#store.command('hset', redisName, 'tokens', bucket.tokens, 'ts', bucket.ts);
+    this.model.buckets.set(name, { ...bucket });
+  }
+
+  async #setLease(name: string, at: number): Promise<void> {
+    for (const lease of this.#store.keys.lease) await this.#store.command('hset', lease, name, at);
+    this.model.leases.set(name, at);
+  }
+}
+
+const keyName = (account: number, key: number): string => `key_${account}_${key}`;

@@ -1,0 +1,55 @@
+import fc from 'fast-check';
+
+const account = fc.nat(2);
+const id = fc.nat(11);
+const key = fc.nat(1);
+const instance = fc.nat(1);
+const price = fc.constantFrom(0, 1, 400, 1_000, 3_000);
+export const quota = fc.constantFrom(0, 2);
+const service = fc.nat(1);
+
+/** What goes into one script together. */
+const inBatch = fc.oneof(
+  { weight: 6, arbitrary: fc.record({ op: fc.constant('admit' as const), id, key, service, price }) },
+  { weight: 3, arbitrary: fc.record({ op: fc.constant('settle' as const), id, refund: fc.boolean() }) },
+  { weight: 2, arbitrary: fc.record({ op: fc.constant('cancel' as const), id }) },
+  { weight: 1, arbitrary: fc.record({ op: fc.constant('take' as const), account, key }) },
+  { weight: 1, arbitrary: fc.record({ op: fc.constant('lease' as const) }) },
+);
+
+export const step = fc.oneof(
+  {
+    weight: 10,
+    arbitrary: fc.record({
+      op: fc.constant('batch' as const),
+      instance,
+      parts: fc.array(inBatch, { minLength: 1, maxLength: 6 }),
+    }),
+  },
+  { weight: 2, arbitrary: fc.record({ op: fc.constant('sweep' as const) }) },
+  { weight: 1, arbitrary: fc.record({ op: fc.constant('age' as const), instance }) },
+  { weight: 2, arbitrary: fc.record({ op: fc.constant('hydrate' as const), account }) },
+  {
+    weight: 1,
+    arbitrary: fc.record({
+      op: fc.constant('addCredit' as const),
+      account,
+      amount: fc.integer({ min: 1, max: 2_000 }),
+    }),
+  },
+  { weight: 2, arbitrary: fc.record({ op: fc.constant('applyCredit' as const), account, back: fc.nat(2) }) },
+  {
+    weight: 1,
+    arbitrary: fc.record({
+      op: fc.constant('key' as const),
+      account,
+      key,
+      limit: fc.constantFrom(1, 5, 300),
+      active: fc.boolean(),
+      tokens: fc.option(fc.constantFrom(0, 59_999, 60_000, 90_000), { nil: null }),
+      agoMs: fc.constantFrom(0, 3, 1_000, 100_000),
+    }),
+  },
+);
+export type Step = typeof step extends fc.Arbitrary<infer T> ? T : never;
+export type Part = (Step & { op: 'batch' })['parts'][number];

@@ -1,0 +1,38 @@
+import fc from 'fast-check';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { Sweeper } from '../../src/ledger/sweep.ts';
+import { LEASE_MS } from './model.ts';
+import { Run } from './model-run.ts';
+import { quota, step } from './model-steps.ts';
+import { QUIET, Store } from './redis.ts';
+
+let store: Store;
+let sweeper: Sweeper;
+beforeAll(async () => {
+  store = await Store.open();
+  sweeper = new Sweeper({ redis: store.redis, keys: store.keys, leaseSeconds: LEASE_MS / 1000, log: QUIET });
+});
+afterAll(() => store.close());
+
+it('whatever happens in whatever order, Redis does what the model says and no money is made or lost', async () => {
+  let admitted = 0;
+  let swept = 0;
+  await fc.assert(
+    fc.asyncProperty(fc.array(step, { minLength: 20, maxLength: 60 }), quota, async (steps, freeCalls) => {
+      await store.command('flushall');
+      const run = new Run(store, sweeper, freeCalls);
+      await run.start();
+      for (const one of steps) {
+        await run.take(one);
+        await run.compare();
+      }
+      await run.finish();
+      admitted += run.totals.admitted;
+      swept += run.totals.swept;
+    }),
+    { numRuns: 120 },
+  );
+  // The sequences really reach what they are about.
+  expect(admitted).toBeGreaterThan(500);
+  expect(swept).toBeGreaterThan(50);
+}, 120_000);

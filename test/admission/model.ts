@@ -1,0 +1,107 @@
+/**
+ * What batch.lua, sweep.lua, hydrate-wallet.lua and apply-credit.lua are supposed to do, in plain TypeScript: small
+ * enough to be read and believed. Time is the only thing it cannot know; replies are checked against the earliest and
+ * the latest moment at which the script may have run.
+ */
+
+export const REQUEST = 60_000;
+export const LEASE_MS = 15_000;
+
+export type Wallet = { balance: number; creditSeq: number; free: Map<string, number> };
+export type Hold = { amount: number; free: boolean; instance: string; account: string; service: string };
+export type Bucket = { limit: number; active: boolean; tokens: number | null; ts: number };
+export type Moment = { readonly earliest: number; readonly latest: number };
+
+export type Admission = {
+  readonly id: string;
+  readonly account: string;
+  readonly key: string;
+  readonly service: string;
+  readonly price: number;
+  readonly quota: number;
+  readonly instance: string;
+};
+
+export class Model {
+  /** Absent: not loaded. */
+  readonly wallets = new Map<string, Wallet>();
+  readonly buckets = new Map<string, Bucket>();
+  readonly holds = new Map<string, Hold>();
+  readonly tombstones = new Set<string>();
+  /** In the order of the stream, per account's shard; the test compares shard by shard. */
+  readonly events: { id: string; account: string; refunded: boolean; amount: number; outcome: string }[] = [];
+  readonly leases = new Map<string, number>();
+  /** Admissions carried out, by usage id. */
+  readonly admitted = new Map<string, number>();
+
+  /** Tokens the bucket may hold at some moment of the script's run: least and most. */
+  tokens(bucket: Bucket, at: Moment): { least: number; most: number } {
+    const capacity = bucket.limit * REQUEST;
+    const { tokens, ts } = bucket;
+    if (tokens === null) return { least: capacity, most: capacity };
+    const after = (now: number) => Math.min(capacity, tokens + Math.max(0, now - ts) * bucket.limit);
+    return { least: after(at.earliest), most: after(at.latest) };
+  }
+
+  /** What an admission does, given that it has a token. */
+  admit(call: Admission): 'admitted' | 'wallet' | 'insufficient_balance' | 'duplicate' {
+    const wallet = this.wallets.get(call.account);
+    if (wallet === undefined) return 'wallet';
+    const used = wallet.free.get(call.service) ?? 0;
+    const free = call.quota > 0 && call.price > 0 && used < call.quota;
+    const amount = free ? 0 : call.price;
+    if (amount > wallet.balance) return 'insufficient_balance';
+    if (this.holds.has(call.id) || this.tombstones.has(call.id)) return 'duplicate';
+    const { account, service, instance } = call;
+    this.holds.set(call.id, { amount, free, account, service, instance });
+    this.admitted.set(call.id, (this.admitted.get(call.id) ?? 0) + 1);
+    if (free) wallet.free.set(service, used + 1);
+    wallet.balance -= amount;
+    return 'admitted';
+  }
+
+  /** Ends a hold. @returns whether there was one */
+  close(id: string, refunded: boolean, outcome: string): boolean {
+    const hold = this.holds.get(id);
+    if (hold === undefined) return false;
+    this.holds.delete(id);
+    const { account, amount, free, service } = hold;
+    const wallet = this.wallets.get(account);
+    if (refunded && wallet !== undefined) {
+      wallet.balance += amount;
+      if (free) wallet.free.set(service, (wallet.free.get(service) ?? 0) - 1);
+    }
+    this.events.push({ id, account, refunded, amount, outcome });
+    return true;
+  }
+
+  cancel(id: string, outcome: string): void {
+    if (!this.close(id, true, outcome)) this.tombstones.add(id);
+  }
+
+  /** Sweeps as of `now`; leases in the tests are so old or so young that a moment more does not matter. */
+  sweep(now: number): number {
+    let swept = 0;
+    for (const [id, hold] of Array.from(this.holds)) {
+      const seen = this.leases.get(hold.instance);
+      if (seen === undefined) this.leases.set(hold.instance, now);
+      else if (now - seen > LEASE_MS && this.close(id, true, 'abandoned')) swept++;
+    }
+    return swept;
+  }
+
+  hydrate(account: string, balance: number, creditSeq: number, free: ReadonlyMap<string, number>): void {
+    if (!this.wallets.has(account)) this.wallets.set(account, { balance, creditSeq, free: new Map(free) });
+  }
+
+  /** @returns the outcome of apply-credit.lua: 0 applied, 1 gap, 2 not loaded */
+  credit(account: string, seq: number, amount: number): number {
+    const wallet = this.wallets.get(account);
+    if (wallet === undefined) return 2;
+    if (wallet.creditSeq >= seq) return 0;
+    if (wallet.creditSeq + 1 !== seq) return 1;
+    wallet.balance += amount;
+    wallet.creditSeq = seq;
+    return 0;
+  }
+}
