@@ -1,0 +1,224 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { Admission, type StateLoader } from '../../src/admission/admission.ts';
+import type { AdmitRequest, AdmitResult, TakeResult } from '../../src/admission/operations.ts';
+import { Sweeper } from '../../src/ledger/sweep.ts';
+import { CANCELLED } from '../../src/ledger/usage-event.ts';
+import { RedisClient } from '../../src/platform/redis.ts';
+import { TcpProxy } from '../support/tcp-proxy.ts';
+import { until } from '../support/wait.ts';
+import { COMPLETED, newScene, openScene, REFUNDED, request, type Scene } from './calls.ts';
+import { QUIET, Store } from './redis.ts';
+
+const COMMAND_TIMEOUT_MS = 300;
+
+let store: Store;
+let proxy: TcpProxy;
+let redis: RedisClient;
+let admission: Admission;
+let loads: string[];
+let load: (accountId: string) => Promise<void>;
+
+beforeEach(async () => {
+  store = await Store.open();
+  proxy = await TcpProxy.open(store.server.port);
+  redis = new RedisClient(
+    { url: proxy.through(store.server.url), name: 'gateway', commandTimeoutMs: COMMAND_TIMEOUT_MS },
+    QUIET,
+  );
+  await redis.connect();
+  loads = [];
+  load = () => Promise.resolve();
+  const loader: StateLoader = {
+    loadKey: async (keyId, accountId) => {
+      loads.push(`key ${keyId}`);
+      await load(accountId);
+      await store.loadKey(keyId, accountId);
+    },
+    loadWallet: async (accountId) => {
+      loads.push(`wallet ${accountId}`);
+      await load(accountId);
+      await store.loadWallet(accountId, 5_000);
+    },
+  };
+  admission = new Admission({
+    redis,
+    keys: store.keys,
+    instance: 'gateway-1',
+    loader,
+    cancelSettlement: CANCELLED,
+    log: QUIET,
+  });
+  admission.start();
+  // The script is there and the lease is taken: what is swallowed next is the operation of the test.
+  await take(await openScene(store, 0));
+});
+afterEach(async () => {
+  await admission.drain(0);
+  redis.destroy();
+  await proxy.close();
+  await store.close();
+});
+
+const admit = (call: AdmitRequest) => new Promise<AdmitResult>((resolve) => admission.admit(call, resolve));
+const take = ({ keyId, accountId }: Scene) =>
+  new Promise<TakeResult>((resolve) => admission.takeForKey(keyId, accountId, resolve));
+
+/** The network is well again. What it swallowed cannot come back, so the connection breaks, as TCP would. */
+function restore(): void {
+  proxy.cut();
+  proxy.set('pass');
+}
+
+/** Nothing is charged and nothing is held: the balance is what it was, and only tombstones may lie in `open`. */
+async function nothingHappened(scene: Scene, balance: number): Promise<void> {
+  expect(await admission.drain(5_000)).toBe(0);
+  expect(await store.balance(scene.accountId)).toBe(balance);
+  const holds = Object.values(await store.open(scene.accountId));
+  expect(holds.filter((hold) => !hold.startsWith('x'))).toEqual([]);
+  for (const event of await store.events(scene.accountId)) expect(event.settlement).toBe(CANCELLED);
+}
+
+describe('when the reply to an admission is lost', () => {
+  it('because Redis hangs: 503 within the command timeout, and in the end nothing is charged', async () => {
+    const scene = await openScene(store, 5_000);
+    const call = request(scene, 2_000);
+    store.server.pause();
+    const startedAt = performance.now();
+    const result = await admit(call);
+    expect(performance.now() - startedAt).toBeLessThan(COMMAND_TIMEOUT_MS + 700);
+    expect(result.outcome).toBe('unavailable');
+    store.server.resume();
+    // The hung admission is carried out now, or finds the tombstone: either way its cancellation wins.
+    expect(await admission.drain(5_000)).toBe(0);
+    const holds = await store.open(scene.accountId);
+    expect(holds[call.usageId] ?? 'x').toMatch(/^x/);
+    expect(await store.balance(scene.accountId)).toBe(5_000);
+  });
+
+  it('on its way back: the charge is carried out, and cancelled by its id', async () => {
+    const scene = await openScene(store, 5_000);
+    const call = request(scene, 2_000);
+    proxy.set('swallow replies');
+    const result = admit(call);
+    await until(() => proxy.swallowed > 0);
+    expect(await store.balance(scene.accountId)).toBe(3_000);
+    expect((await result).outcome).toBe('unavailable');
+    restore();
+    await nothingHappened(scene, 5_000);
+    expect((await store.events(scene.accountId)).map(({ usageId }) => usageId)).toEqual([call.usageId]);
+  });
+
+  it('on its way there: a tombstone keeps it out, and goes after a minute', async () => {
+    const scene = await openScene(store, 5_000);
+    const call = request(scene, 2_000);
+    proxy.set('swallow requests');
+    expect((await admit(call)).outcome).toBe('unavailable');
+    restore();
+    await nothingHappened(scene, 5_000);
+    const open = await store.open(scene.accountId);
+    const [, , at] = (open[call.usageId] as string).split('\t');
+    const shard = store.keys.shardOf(scene.accountId);
+    const old = `x\t\t${Number(at) - 61_000}\tgateway-1`;
+    await store.command('hset', store.keys.open[shard] as string, call.usageId, old);
+    await new Sweeper({ redis: store.redis, keys: store.keys, leaseSeconds: 15, log: QUIET }).sweepOnce();
+    expect(await store.open(scene.accountId)).toEqual({});
+    expect(await store.events(scene.accountId)).toEqual([]);
+  });
+
+  it('with the connection: the cancellation waits until Redis is back', async () => {
+    const scene = await openScene(store, 5_000);
+    const call = request(scene, 2_000);
+    proxy.set('swallow replies');
+    const result = admit(call);
+    await until(async () => (await store.balance(scene.accountId)) === 3_000);
+    proxy.refuse();
+    expect((await result).outcome).toBe('unavailable');
+    // Known to be away: refused at once, without waiting for a timeout.
+    const startedAt = performance.now();
+    expect((await admit(request(scene, 1))).outcome).toBe('unavailable');
+    expect((await take(scene)).outcome).toBe('unavailable');
+    expect(performance.now() - startedAt).toBeLessThan(50);
+    expect(admission.unsettled).toBe(1);
+    proxy.set('pass');
+    await nothingHappened(scene, 5_000);
+  });
+});
+
+describe('a settlement', () => {
+  it('is sent again until Redis has confirmed it, and counts once', async () => {
+    const scene = await openScene(store, 5_000);
+    const [charged, refunded] = [request(scene, 2_000), request(scene, 1_000)];
+    await Promise.all([admit(charged), admit(refunded)]);
+    proxy.set('swallow replies');
+    admission.settle(charged.usageId, charged.accountId, false, COMPLETED);
+    admission.settle(refunded.usageId, refunded.accountId, true, REFUNDED);
+    await until(async () => (await store.events(scene.accountId)).length === 2);
+    expect(admission.unsettled).toBe(2);
+    restore();
+    expect(await admission.drain(5_000)).toBe(0);
+    expect(await store.balance(scene.accountId)).toBe(3_000);
+    expect((await store.events(scene.accountId)).map(({ settlement }) => settlement)).toEqual([COMPLETED, REFUNDED]);
+  });
+
+  it('that cannot be confirmed is reported by drain in bounded time', async () => {
+    const scene = await openScene(store, 5_000);
+    const call = request(scene, 2_000);
+    await admit(call);
+    proxy.refuse();
+    admission.settle(call.usageId, call.accountId, false, COMPLETED);
+    expect(await admission.drain(50)).toBe(1);
+  });
+});
+
+describe('what Redis does not know', () => {
+  it('is loaded, key then wallet, and the call passes', async () => {
+    const scene = newScene();
+    expect(await admit(request(scene, 2_000))).toMatchObject({ outcome: 'admitted', balanceMicros: 3_000 });
+    expect(loads).toEqual([`key ${scene.keyId}`, `wallet ${scene.accountId}`]);
+  });
+
+  it('is loaded again after Redis lost everything, scripts included', async () => {
+    const scene = await openScene(store, 5_000);
+    await admit(request(scene, 2_000));
+    await store.command('flushall');
+    await store.command('script', 'FLUSH');
+    expect(await admit(request(scene, 2_000))).toMatchObject({ outcome: 'admitted', balanceMicros: 3_000 });
+  });
+
+  it('and Postgres cannot say: 503, and the call is not admitted later', async () => {
+    load = () => Promise.reject(new Error('postgres is away'));
+    const scene = newScene();
+    expect(await admit(request(scene, 2_000))).toEqual({ outcome: 'unavailable' });
+    expect(await take(scene)).toEqual({ outcome: 'unavailable' });
+    expect(await store.open(scene.accountId)).toEqual({});
+  });
+
+  it('and does not know after loading either: 503 after a few tries, not for ever', async () => {
+    const scene = newScene();
+    const lossy = new Admission({
+      redis,
+      keys: store.keys,
+      instance: 'gateway-2',
+      loader: { loadKey: (keyId, id) => store.loadKey(keyId, id), loadWallet: () => Promise.resolve() },
+      cancelSettlement: CANCELLED,
+      log: QUIET,
+    });
+    const result = await new Promise<AdmitResult>((resolve) => lossy.admit(request(scene, 1), resolve));
+    expect(result).toEqual({ outcome: 'unavailable' });
+    await lossy.drain(0);
+  });
+});
+
+it('a turn of more operations than fit one trip is carried out whole', async () => {
+  const scene = await openScene(store, 1_000_000, 300);
+  const results = await Promise.all(Array.from({ length: 290 }, () => admit(request(scene, 1_000))));
+  expect(results.filter(({ outcome }) => outcome === 'admitted')).toHaveLength(290);
+  expect(await store.balance(scene.accountId)).toBe(1_000_000 - 290_000);
+  expect(Object.keys(await store.open(scene.accountId))).toHaveLength(290);
+});
+
+it('a gateway renews its lease in every shard with its first trip', async () => {
+  const scene = await openScene(store, 5_000);
+  await take(scene);
+  for (const lease of store.keys.lease) expect(Object.keys(await store.hash(lease))).toEqual(['gateway-1']);
+});

@@ -1,0 +1,83 @@
+import { connect, createServer, type Server, type Socket } from 'node:net';
+
+/**
+ * A TCP proxy between a client and a store, for what a store cannot be asked to do: answer into the void, refuse, or
+ * take everything and say nothing.
+ */
+export class TcpProxy {
+  readonly #server: Server;
+  readonly #targetPort: number;
+  readonly #pairs = new Set<readonly [client: Socket, target: Socket]>();
+  #mode: 'pass' | 'refuse' | 'swallow requests' | 'swallow replies' = 'pass';
+  #port = 0;
+  /** Bytes of replies that were swallowed. */
+  swallowed = 0;
+
+  private constructor(targetPort: number) {
+    this.#targetPort = targetPort;
+    this.#server = createServer((client) => this.#accept(client));
+  }
+
+  static async open(targetPort: number): Promise<TcpProxy> {
+    const proxy = new TcpProxy(targetPort);
+    await new Promise<void>((resolve) => proxy.#server.listen(0, '127.0.0.1', resolve));
+    proxy.#port = (proxy.#server.address() as { port: number }).port;
+    return proxy;
+  }
+
+  /** The address of the store behind it, with the proxy's port. */
+  through(url: string): string {
+    const through = new URL(url);
+    through.hostname = '127.0.0.1';
+    through.port = String(this.#port);
+    return through.href;
+  }
+
+  /** Connections stay as they are; what comes from now on is treated so. */
+  set(mode: 'pass' | 'swallow requests' | 'swallow replies'): void {
+    this.#mode = mode;
+  }
+
+  /** Cuts all connections, and new ones at once, until `set`. */
+  refuse(): void {
+    this.#mode = 'refuse';
+    this.cut();
+  }
+
+  cut(): void {
+    for (const [client, target] of this.#pairs) {
+      client.destroy();
+      target.destroy();
+    }
+  }
+
+  async close(): Promise<void> {
+    this.cut();
+    await new Promise((resolve) => this.#server.close(resolve));
+  }
+
+  #accept(client: Socket): void {
+    if (this.#mode === 'refuse') {
+      client.destroy();
+      return;
+    }
+    const target = connect(this.#targetPort, '127.0.0.1');
+    const pair = [client, target] as const;
+    this.#pairs.add(pair);
+    client.on('data', (chunk) => {
+      if (this.#mode !== 'swallow requests') target.write(chunk);
+    });
+    target.on('data', (chunk) => {
+      if (this.#mode === 'swallow replies') this.swallowed += chunk.length;
+      else client.write(chunk);
+    });
+    for (const socket of pair) {
+      socket.on('error', () => {});
+      socket.on('close', () => {
+        this.#pairs.delete(pair);
+        client.destroy();
+        target.destroy();
+      });
+    }
+  }
+}
