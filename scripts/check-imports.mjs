@@ -67,7 +67,7 @@ const libraries = [
     because: 'its objects die with the callback; one folder knows the rules',
   },
   {
-    names: ['node:net', 'node:tls', 'node:dns', 'node:dns/promises', 'ipaddr.js'],
+    names: ['node:net', 'node:tls', 'node:dns', 'node:dns/promises'],
     owners: ['upstream'],
     because: 'the address that was checked must be the one that is dialled',
   },
@@ -81,7 +81,7 @@ const libraries = [
     owners: ['observability'],
     because: 'one place decides what is logged and counted',
   },
-  { names: ['ajv', 'ajv-formats'], owners: ['config', 'http'], because: 'input is validated where it enters' },
+  { names: ['ajv'], owners: ['config', 'http'], because: 'input is validated where it enters' },
 ];
 
 const environmentReaders = ['config'];

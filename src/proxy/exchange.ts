@@ -35,7 +35,7 @@ import { refundOf, upstreamApiError } from './upstream-failure.ts';
 
 export type ExchangeOptions = {
   readonly gate: Gate;
-  readonly catalog: { get(serviceId: string): Listing | undefined };
+  readonly catalog: { get(serviceId: string): Listing | undefined; ready(): boolean };
   readonly endpoints: EndpointCache;
   readonly admission: Admission;
   readonly upstream: UpstreamClient;
@@ -125,6 +125,7 @@ export class Exchange implements UpstreamHandler, CallerEvents {
     if (this.#key.accountStatus !== 'active') throw new ApiError('forbidden', 'This account is suspended.');
     this.#target = parseTarget(head.path);
     const listing = this.#options.catalog.get(this.#target.serviceId);
+    if (listing === undefined && !this.#options.catalog.ready()) throw unavailableError();
     if (listing === undefined || listing.status !== 'active') throw new ApiError('service_not_found');
     this.#listing = listing;
     this.#endpoint = this.#options.endpoints.of(listing);
