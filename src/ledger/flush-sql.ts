@@ -60,9 +60,9 @@ WITH input AS (
 )
 SELECT count(*)::int AS inserted FROM inserted`;
 
-/** Keeps an event that cannot be stored; doing it again changes nothing. */
+/** Keeps an event that cannot be stored; doing it again changes nothing. (As json, the client would encode it twice.) */
 export const REJECT_SQL = `
-INSERT INTO rejected_events (shard, stream_id, fields, error) VALUES ($1::int, $2::text, $3::json, $4::text)
+INSERT INTO rejected_events (shard, stream_id, fields, error) VALUES ($1::int, $2::text, $3::text::json, $4::text)
 ON CONFLICT DO NOTHING`;
 
 const DAY_MS = 86_400_000;

@@ -130,6 +130,8 @@ export class UsageWriter {
   async #run(): Promise<void> {
     for (;;) {
       let more = false;
+      // Its last look at the streams begins after it was told to stop.
+      const last = this.#stopping;
       try {
         more = await this.#cycle();
         this.#recovered();
@@ -138,7 +140,8 @@ export class UsageWriter {
         if (this.#stopping) break;
       }
       if (more) continue;
-      if (this.#stopping && this.#failures === 0) break;
+      if (last) break;
+      if (this.#stopping) continue;
       await this.#sleep(this.#failures === 0 ? IDLE_MS : backoffMs(this.#failures));
     }
     this.#session?.close();

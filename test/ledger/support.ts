@@ -1,0 +1,241 @@
+import { expect } from 'vitest';
+import { PLATFORM_ACCOUNT_ID } from '../../src/accounts/platform-account.ts';
+import { dayName } from '../../src/ledger/flush-sql.ts';
+import { chargedMicros, encodeSettlement, feeMicros, type UsageEvent } from '../../src/ledger/usage-event.ts';
+import { UsageWriter, type UsageWriterOptions } from '../../src/ledger/writer.ts';
+import { uuidv7 } from '../../src/platform/ids.ts';
+import type { Sql } from '../../src/platform/postgres.ts';
+import { openTestDatabase } from '../accounts/support.ts';
+import { QUIET, Store } from '../admission/redis.ts';
+import { until } from '../support/wait.ts';
+
+export const FEE_BASIS_POINTS = 250;
+
+/** A Redis and a migrated database of the test file's own. */
+export class Ledger {
+  readonly store: Store;
+  readonly sql: Sql;
+  readonly databaseUrl: string;
+  readonly #close: () => Promise<void>;
+  readonly #writers: UsageWriter[] = [];
+
+  private constructor(store: Store, database: Awaited<ReturnType<typeof openTestDatabase>>) {
+    this.store = store;
+    this.sql = database.sql;
+    this.databaseUrl = database.url;
+    this.#close = database.close;
+  }
+
+  static async open(): Promise<Ledger> {
+    const [store, database] = await Promise.all([Store.open(), openTestDatabase()]);
+    return new Ledger(store, database);
+  }
+
+  async close(): Promise<void> {
+    await this.stopWriters();
+    await this.#close();
+    await this.store.close();
+  }
+
+  /** Everything empty again. */
+  async clear(): Promise<void> {
+    await this.stopWriters();
+    await this.store.command('flushall');
+    await this.sql`
+      TRUNCATE accounts, api_keys, credits, calls, journal, entries, balances, free_usage, service_days,
+               rejected_events CASCADE`;
+  }
+
+  writer(options: Partial<UsageWriterOptions> = {}): UsageWriter {
+    const writer = new UsageWriter({
+      databaseUrl: this.databaseUrl,
+      redis: this.store.redis,
+      keys: this.store.keys,
+      feeBasisPoints: FEE_BASIS_POINTS,
+      log: QUIET,
+      ...options,
+    });
+    this.#writers.push(writer);
+    return writer;
+  }
+
+  startWriter(options: Partial<UsageWriterOptions> = {}): UsageWriter {
+    const writer = this.writer(options);
+    writer.start();
+    return writer;
+  }
+
+  async stopWriters(): Promise<void> {
+    await Promise.all(this.#writers.splice(0).map((writer) => writer.stop()));
+  }
+
+  /** Appends an event as the scripts do. */
+  async append(...events: UsageEvent[]): Promise<void> {
+    await Promise.all(
+      events.map((event) => this.appendRaw(event.accountId, event.usageId, holdOf(event), tailOf(event))),
+    );
+  }
+
+  async appendRaw(accountId: string, usageId: string, hold: string, settlement: string): Promise<void> {
+    const stream = this.store.keys.usage[this.store.keys.shardOf(accountId)] as string;
+    await this.store.command('xadd', stream, '*', 'i', usageId, 'h', hold, 's', settlement);
+  }
+
+  async backlog(): Promise<number> {
+    const lengths = await Promise.all(this.store.keys.usage.map((stream) => this.store.command('xlen', stream)));
+    return (lengths as number[]).reduce((sum, length) => sum + length, 0);
+  }
+
+  async drained(timeoutMs = 10_000): Promise<void> {
+    await until(async () => (await this.backlog()) === 0, timeoutMs);
+  }
+
+  /** An account with a balance, as a credit would have made it. */
+  async account(balanceMicros: number): Promise<string> {
+    const id = uuidv7();
+    await this.sql`INSERT INTO accounts (id, owner_id, credit_seq) VALUES (${id}, 'buyer', 0)`;
+    await this.credit(id, balanceMicros);
+    return id;
+  }
+
+  /** Stores a credit in Postgres only. @returns its number */
+  async credit(accountId: string, amountMicros: number): Promise<number> {
+    return this.sql.begin(async (tx) => {
+      const [account] = await tx<{ seq: number }[]>`
+        UPDATE accounts SET credit_seq = credit_seq + 1 WHERE id = ${accountId} RETURNING credit_seq AS seq`;
+      const seq = account?.seq as number;
+      const [journal] = await tx<{ id: number }[]>`INSERT INTO journal (kind) VALUES ('credit') RETURNING id`;
+      const id = journal?.id as number;
+      await tx`
+        INSERT INTO credits (account_id, seq, amount, reference, journal_id)
+        VALUES (${accountId}, ${seq}, ${amountMicros}, ${uuidv7()}, ${id})`;
+      await tx`
+        INSERT INTO entries VALUES (${id}, ${accountId}, 'wallet', ${amountMicros}),
+                                   (${id}, ${PLATFORM_ACCOUNT_ID}, 'cash', ${-amountMicros})`;
+      await tx`
+        INSERT INTO balances AS b VALUES (${accountId}, 'wallet', ${amountMicros})
+        ON CONFLICT (account_id, ledger) DO UPDATE SET balance = b.balance + excluded.balance`;
+      await tx`
+        INSERT INTO balances AS b VALUES (${PLATFORM_ACCOUNT_ID}, 'cash', ${-amountMicros})
+        ON CONFLICT (account_id, ledger) DO UPDATE SET balance = b.balance + excluded.balance`;
+      return seq;
+    });
+  }
+
+  async balance(accountId: string, ledger = 'wallet'): Promise<number> {
+    const rows = await this.sql<{ balance: number }[]>`
+      SELECT balance FROM balances WHERE account_id = ${accountId} AND ledger = ${ledger}`;
+    return rows[0]?.balance ?? 0;
+  }
+
+  /** The books as a comparable value, after checking that they agree with themselves. */
+  async readBooks(): Promise<Books> {
+    const { sql } = this;
+    expect(await sql`SELECT journal_id FROM entries GROUP BY 1 HAVING sum(amount) <> 0`).toEqual([]);
+    expect(await sql`SELECT journal_id FROM entries WHERE amount = 0`).toEqual([]);
+    expect(await sql`SELECT journal_id FROM calls WHERE journal_id NOT IN (SELECT id FROM journal)`).toEqual([]);
+    const wrong = await sql`
+      SELECT * FROM balances b
+      FULL JOIN (SELECT account_id, ledger, sum(amount)::bigint AS sum FROM entries GROUP BY 1, 2) e
+        USING (account_id, ledger)
+      WHERE b.balance IS DISTINCT FROM e.sum`;
+    expect(wrong, 'balances are the sums of their entries').toEqual([]);
+    const calls = await sql`
+      SELECT usage_id, to_char(day, 'YYYY-MM-DD') AS day, account_id, key_id, provider_id, service_id, method, path,
+             status, amount, fee, free_tier, outcome, latency_us, request_bytes, response_bytes, created_at
+      FROM calls ORDER BY usage_id`;
+    const balances = await sql`
+      SELECT account_id || ' ' || ledger AS key, balance AS value FROM balances WHERE ledger <> 'cash' ORDER BY 1`;
+    const free = await sql`SELECT account_id || ' ' || service_id AS key, used AS value FROM free_usage ORDER BY 1`;
+    const days = await sql`
+      SELECT service_id || ' ' || to_char(day, 'YYYY-MM-DD') AS key,
+             ARRAY[calls, free_calls, earned, fees] AS value FROM service_days ORDER BY 1`;
+    const toObject = (rows: readonly object[]) =>
+      Object.fromEntries((rows as { key: string; value: unknown }[]).map(({ key, value }) => [key, value]));
+    return { calls: [...calls], balances: toObject(balances), free: toObject(free), days: toObject(days) };
+  }
+}
+
+export type Books = {
+  readonly calls: readonly object[];
+  readonly balances: Record<string, unknown>;
+  readonly free: Record<string, unknown>;
+  readonly days: Record<string, unknown>;
+};
+
+export function newEvent(given: Partial<UsageEvent> = {}): UsageEvent {
+  return {
+    usageId: uuidv7(),
+    heldMicros: 1_000,
+    freeTier: false,
+    admittedAtMs: Date.now(),
+    accountId: uuidv7(),
+    keyId: 'acf_0000000000000000000000',
+    serviceId: uuidv7(),
+    providerId: uuidv7(),
+    method: 'GET',
+    path: '/x',
+    outcome: 'completed',
+    status: 200,
+    latencyUs: 1_500,
+    requestBytes: 10,
+    responseBytes: 20,
+    ...given,
+  };
+}
+
+export function holdOf(event: UsageEvent): string {
+  const { heldMicros, freeTier, admittedAtMs, accountId, keyId, serviceId, providerId, method, path } = event;
+  const tail = [accountId, keyId, serviceId, providerId, method, path];
+  return [heldMicros, freeTier ? 1 : 0, admittedAtMs, 'gateway-1', ...tail].join('\t');
+}
+
+export const tailOf = (event: UsageEvent): string => encodeSettlement(event);
+
+/** What the books must say after these events, however often each came: the first of an id counts. */
+export function expectedBooks(events: readonly UsageEvent[]): Books {
+  const first = new Map<string, UsageEvent>();
+  for (const event of events) if (!first.has(event.usageId)) first.set(event.usageId, event);
+  const balances: Record<string, number> = {};
+  const free: Record<string, number> = {};
+  const days: Record<string, [number, number, number, number]> = {};
+  const add = (to: Record<string, number>, key: string, n: number) => {
+    to[key] = (to[key] ?? 0) + n;
+  };
+  for (const event of first.values()) {
+    const amount = chargedMicros(event);
+    const fee = feeMicros(amount, FEE_BASIS_POINTS);
+    if (amount > 0) {
+      add(balances, `${event.accountId} wallet`, -amount);
+      if (amount > fee) add(balances, `${event.providerId} earnings`, amount - fee);
+      if (fee > 0) add(balances, `${PLATFORM_ACCOUNT_ID} fees`, fee);
+    }
+    if (event.outcome !== 'completed') continue;
+    if (event.freeTier) add(free, `${event.accountId} ${event.serviceId}`, 1);
+    const day = `${event.serviceId} ${dayName(event.usageId)}`;
+    const sums = days[day] ?? [0, 0, 0, 0];
+    days[day] = [sums[0] + 1, sums[1] + (event.freeTier ? 1 : 0), sums[2] + amount, sums[3] + fee];
+  }
+  const calls = Array.from(first.values())
+    .sort((a, b) => (a.usageId < b.usageId ? -1 : 1))
+    .map((event) => ({
+      usage_id: event.usageId,
+      day: dayName(event.usageId),
+      account_id: event.accountId,
+      key_id: event.keyId,
+      provider_id: event.providerId,
+      service_id: event.serviceId,
+      method: event.method,
+      path: event.path,
+      status: event.status,
+      amount: chargedMicros(event),
+      fee: feeMicros(chargedMicros(event), FEE_BASIS_POINTS),
+      free_tier: event.freeTier,
+      outcome: event.outcome,
+      latency_us: event.latencyUs,
+      request_bytes: event.requestBytes,
+      response_bytes: event.responseBytes,
+      created_at: new Date(event.admittedAtMs),
+    }));
+  return { calls, balances, free, days };
+}

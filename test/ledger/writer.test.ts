@@ -1,0 +1,201 @@
+import fc from 'fast-check';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import type { Outcome, UsageEvent } from '../../src/ledger/usage-event.ts';
+import { uuidv7 } from '../../src/platform/ids.ts';
+import { QUIET } from '../admission/redis.ts';
+import { until } from '../support/wait.ts';
+import { expectedBooks, holdOf, Ledger, newEvent, tailOf } from './support.ts';
+
+let ledger: Ledger;
+beforeAll(async () => {
+  ledger = await Ledger.open();
+});
+afterAll(() => ledger.close());
+beforeEach(() => ledger.clear());
+afterEach(() => ledger.stopWriters());
+
+const DAY_MS = 86_400_000;
+const accounts = [0, 1, 2].map(() => uuidv7());
+const providers = [0, 1].map(() => uuidv7());
+const services = [0, 1, 2].map(() => uuidv7());
+// From a small pool, so that ids come again; of yesterday (no partition), today and tomorrow.
+const ids = [-DAY_MS, 0, DAY_MS].flatMap((offset) => Array.from({ length: 12 }, () => uuidv7(Date.now() + offset)));
+
+const outcomes: Outcome[] = ['completed', 'abandoned', 'refunded:upstream_5xx', 'refunded:caller_gone'];
+const anyEvent: fc.Arbitrary<UsageEvent> = fc
+  .record({
+    id: fc.nat(ids.length - 1),
+    service: fc.nat(2),
+    heldMicros: fc.oneof(fc.constantFrom(0, 1, 39, 40, 999), fc.integer({ min: 0, max: 1_000_000_000_000_000 })),
+    free: fc.boolean(),
+    outcome: fc.oneof(fc.constant(outcomes[0] as Outcome), fc.constantFrom(...outcomes)),
+    status: fc.integer({ min: 0, max: 999 }),
+    latencyUs: fc.nat(),
+    // Printable ASCII, quotes and backslashes among it, and what UTF-8 may bring.
+    path: fc.oneof(fc.string({ maxLength: 30 }), fc.constantFrom('/"', '/\\', '/{a,b}', 'NULL', '/ü/字', "/'")),
+    keyId: fc.constantFrom('acf_a', 'acf_b"\\'),
+    admittedAtMs: fc.integer({ min: 1_600_000_000_000, max: 1_900_000_000_000 }),
+  })
+  .map(({ id, service, free, heldMicros, path, ...rest }) =>
+    newEvent({
+      ...rest,
+      usageId: ids[id] as string,
+      accountId: accounts[id % 3] as string,
+      serviceId: services[service] as string,
+      providerId: providers[service % 2] as string,
+      freeTier: free,
+      heldMicros: free ? 0 : heldMicros,
+      path: path.replaceAll(/[\t\0]/g, ''),
+    }),
+  );
+
+it('whatever events come, however often, the books say what the model says', async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.array(anyEvent, { maxLength: 60 }), fc.constantFrom(1, 7, 2_000), async (events, batchSize) => {
+      await ledger.clear();
+      // One after the other: the first of an id counts, and the order is the stream's.
+      for (const event of events) await ledger.append(event);
+      const writer = ledger.startWriter({ batchSize });
+      await ledger.drained();
+      await writer.stop();
+      expect(await ledger.readBooks()).toEqual(expectedBooks(events));
+      expect(writer.stats()).toMatchObject({ storedCalls: new Set(events.map((e) => e.usageId)).size });
+      expect(await ledger.sql`SELECT * FROM rejected_events`).toEqual([]);
+    }),
+    { numRuns: 30 },
+  );
+}, 120_000);
+
+describe('the writer', () => {
+  it('has a finished call in Postgres well within a second', async () => {
+    const writer = ledger.startWriter();
+    await until(() => writer.stats().heldShards > 0);
+    for (let i = 0; i < 3; i++) {
+      const event = newEvent();
+      const startedAt = performance.now();
+      await ledger.append(event);
+      await until(async () => (await ledger.sql`SELECT 1 FROM calls WHERE usage_id = ${event.usageId}`).length > 0);
+      expect(performance.now() - startedAt).toBeLessThan(700);
+    }
+  });
+
+  it('writes no journal row when there was nothing new', async () => {
+    const event = newEvent();
+    await ledger.append(event);
+    const writer = ledger.startWriter();
+    await ledger.drained();
+    await ledger.append(event, event);
+    await ledger.drained();
+    await until(() => writer.stats().flushes >= 2);
+    expect(await ledger.sql`SELECT count(*)::int AS n FROM journal`).toEqual([{ n: 1 }]);
+    expect(writer.stats().storedCalls).toBe(1);
+  });
+
+  it('stores what is there before it stops', async () => {
+    const events = Array.from({ length: 500 }, () => newEvent());
+    const writer = ledger.startWriter({ batchSize: 50 });
+    await until(() => writer.stats().heldShards > 0);
+    await ledger.append(...events);
+    await writer.stop();
+    expect(await ledger.backlog()).toBe(0);
+    expect((await ledger.readBooks()).calls).toHaveLength(500);
+  });
+
+  it('makes the partitions of the days ahead, and leaves a day whose calls are in the default partition', async () => {
+    // Another day than today's, so that this test has its partitions to itself.
+    const clock = () => Date.UTC(2031, 4, 1, 23, 59, 59);
+    await ledger.append(newEvent({ usageId: uuidv7(Date.UTC(2031, 4, 3)) }));
+    const early = ledger.startWriter();
+    await ledger.drained();
+    await early.stop();
+    const warnings: object[] = [];
+    const late = ledger.startWriter({ clock, log: { ...QUIET, warn: (fields) => void warnings.push(fields) } });
+    await ledger.append(newEvent({ usageId: uuidv7(Date.UTC(2031, 4, 2)) }));
+    await ledger.drained();
+    await late.stop();
+    expect(warnings).toEqual([{ day: '2031-05-03' }]);
+    const rows = await ledger.sql<{ name: string }[]>`
+      SELECT relname AS name FROM pg_class WHERE relname LIKE 'calls_203105%' AND relkind = 'r' ORDER BY 1`;
+    const made = ['01', '02', '04', '05', '06', '07', '08'].map((day) => `calls_203105${day}`);
+    expect(rows.map(({ name }) => name)).toEqual(made);
+    const where = await ledger.sql`SELECT tableoid::regclass::text AS name FROM calls ORDER BY usage_id`;
+    expect(where).toEqual([{ name: 'calls_20310502' }, { name: 'calls_default' }]);
+  });
+});
+
+describe('an event that cannot be stored', () => {
+  const rejected = () =>
+    ledger.sql<{ fields: string[]; error: string }[]>`SELECT fields, error FROM rejected_events ORDER BY error`;
+
+  it('because it is none is put aside whole, and the others pass', async () => {
+    const [before, after] = [newEvent(), newEvent()];
+    const errors: object[] = [];
+    const good = newEvent({ accountId: before.accountId });
+    await ledger.append(before);
+    await ledger.appendRaw(before.accountId, 'not-a-uuid', holdOf(good), tailOf(good));
+    await ledger.appendRaw(before.accountId, good.usageId, holdOf(good).replace('/x', '/\0'), tailOf(good));
+    await ledger.appendRaw(before.accountId, good.usageId, 'x\t\t1\ttombstone', tailOf(good));
+    await ledger.store.command('xadd', ledger.store.keys.usage[0] as string, '*', 'hello', 'world');
+    await ledger.append(after);
+    const writer = ledger.startWriter({ log: { ...QUIET, error: (fields) => void errors.push(fields) } });
+    await ledger.drained();
+    expect(await ledger.readBooks()).toEqual(expectedBooks([before, after]));
+    const rows = await rejected();
+    expect(rows).toHaveLength(4);
+    expect(rows.map(({ fields }) => fields)).toContainEqual(['hello', 'world']);
+    expect(rows.map(({ fields }) => fields[1])).toContain('not-a-uuid');
+    expect(rows.map(({ fields }) => fields[3])).toContain(holdOf(good).replace('/x', '/\0'));
+    await until(() => writer.stats().rejectedEvents === 4);
+    expect(errors).toHaveLength(4);
+  });
+
+  it('because Postgres refuses it is found among its batch and put aside', async () => {
+    await ledger.sql`ALTER TABLE calls ADD CONSTRAINT test_poison CHECK (path NOT LIKE '/poison%')`;
+    try {
+      const events = Array.from({ length: 100 }, (_, i) =>
+        newEvent({ accountId: accounts[i % 3] as string, path: [17, 18, 63].includes(i) ? `/poison${i}` : `/${i}` }),
+      );
+      await ledger.append(...events);
+      const writer = ledger.startWriter();
+      await ledger.drained();
+      const good = events.filter(({ path }) => !path.startsWith('/poison'));
+      expect(await ledger.readBooks()).toEqual(expectedBooks(good));
+      const rows = await rejected();
+      expect(rows.map(({ error }) => error)).toEqual(Array(3).fill(expect.stringContaining('test_poison')));
+      await until(() => writer.stats().rejectedEvents === 3);
+      // And it goes on as usual.
+      const next = newEvent();
+      await ledger.append(next);
+      await ledger.drained();
+      expect((await ledger.readBooks()).calls).toHaveLength(98);
+    } finally {
+      await ledger.sql`ALTER TABLE calls DROP CONSTRAINT test_poison`;
+    }
+  });
+});
+
+describe('two writers', () => {
+  it('share nothing: each event is stored once, by the one that holds its shard', async () => {
+    const writers = [ledger.startWriter({ batchSize: 20 }), ledger.startWriter({ batchSize: 20 })];
+    const events = Array.from({ length: 400 }, () => newEvent());
+    await ledger.append(...events);
+    await ledger.drained();
+    await Promise.all(writers.map((writer) => writer.stop()));
+    expect(await ledger.readBooks()).toEqual(expectedBooks(events));
+    expect(writers.reduce((sum, writer) => sum + writer.stats().storedCalls, 0)).toBe(400);
+  });
+
+  it('follow each other: the second has the shards within seconds of the first losing its connection', async () => {
+    const first = ledger.startWriter();
+    await until(() => first.stats().heldShards === ledger.store.keys.shards);
+    const second = ledger.startWriter();
+    await ledger.append(newEvent());
+    await ledger.drained();
+    expect([first.stats().storedCalls, second.stats().heldShards]).toEqual([1, 0]);
+    await first.stop();
+    await until(() => second.stats().heldShards === ledger.store.keys.shards, 3_000);
+    await ledger.append(newEvent());
+    await ledger.drained();
+    await until(() => second.stats().storedCalls === 1);
+  });
+});
