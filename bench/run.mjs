@@ -2,6 +2,7 @@
 // Runs scenarios one after another, each on a stage of its own: fresh stores, nothing left from the one before.
 
 import { availableParallelism } from 'node:os';
+import { lastLines } from '../scripts/local/processes.mjs';
 import { createScratch } from '../scripts/local/scratch.mjs';
 import { hasWrk } from './load/drive.mjs';
 import { checkProcIsThere } from './measure/proc.mjs';
@@ -65,8 +66,14 @@ function optionsOf({ defaults }, options) {
   };
 }
 
-/** @param {Stage} stage @param {Options} wanted @param {(line: string) => void} say @returns {Bench['peers']} */
-const starter = (stage, wanted, say) => async (names, peerOptions) => {
+/**
+ * @param {Stage} stage
+ * @param {Options} wanted
+ * @param {(line: string) => void} say
+ * @param {Peer[]} started is filled
+ * @returns {Bench['peers']}
+ */
+const starter = (stage, wanted, say, started) => async (names, peerOptions) => {
   const peers = [];
   for (const name of names) {
     if (wanted.peers !== null && !wanted.peers.includes(name)) continue;
@@ -78,6 +85,7 @@ const starter = (stage, wanted, say) => async (names, peerOptions) => {
     }
     peers.push(await kind.start(stage, peerOptions));
   }
+  started.push(...peers);
   if (peers.length === 0) throw new Error(`none of the peers asked for is one of ${names.join(', ')}`);
   return peers;
 };
@@ -111,6 +119,19 @@ function caveats({ samples }, { seconds, driver }) {
 }
 
 /**
+ * For rows that are not valid: what their peers say themselves about it.
+ * @param {Findings} findings @param {readonly Peer[]} peers @param {Stage} stage
+ */
+async function explain({ rows }, peers, stage) {
+  const failed = peers.filter(({ name }) => rows.some(({ peer, faults }) => peer === name && faults.length > 0));
+  const lines = failed.map(async ({ name, diagnose }) => [
+    ...((await diagnose?.()) ?? []).map((line) => `${name}: ${line}`),
+    `${name}: ${lastLines(stage.file(`${name}.log`), 10)}`,
+  ]);
+  return (await Promise.all(lines)).flat();
+}
+
+/**
  * @param {Scenario} scenario
  * @param {Options} wanted
  * @param {import('../scripts/local/scratch.mjs').Scratch} scratch
@@ -121,15 +142,18 @@ async function runScenario(scenario, wanted, scratch, { say, command }) {
   const options = optionsOf(scenario, wanted);
   const machine = describeMachine();
   const stage = new Stage(scratch, { workers: options.workers });
+  /** @type {Peer[]} */
+  const started = [];
   const bench = {
     ...{ stage, options, say, progress, processors: availableParallelism() },
-    peers: starter(stage, wanted, say),
+    peers: starter(stage, wanted, say, started),
   };
   const date = new Date();
   say(`\n${scenario.name}: ${scenario.question}\n${machineLines(machine).join('\n')}`);
   const found = await scenario.run(bench);
   progress('');
-  const findings = { ...found, notes: [...found.notes, ...caveats(found, options)] };
+  const notes = [...found.notes, ...caveats(found, options), ...(await explain(found, started, stage))];
+  const findings = { ...found, notes };
   say([...toTerminal(findings, titleOf), '', ...findings.notes].join('\n'));
   if (wanted.save) {
     const result = { scenario: scenario.name, question: scenario.question, date, machine, options, command, findings };

@@ -3,13 +3,13 @@
 // than with wrk; CPU per call of the proxy is comparable.
 
 import autocannon from 'autocannon';
-import { isExpected, readAuthorizations, readJob, writeResult } from './drive.mjs';
+import { readAuthorizations, readJob, statusCounter, writeResult } from './drive.mjs';
 import { Histogram } from './histogram.mjs';
 
 const job = readJob();
 const authorizations = readAuthorizations(job);
 const latency = new Histogram();
-const errors = { connect: 0, socket: 0, timeout: 0, status: 0 };
+const statuses = statusCounter(job);
 let bytes = 0;
 let nextClient = 0;
 
@@ -34,10 +34,14 @@ const instance = autocannon(
   },
   (error, result) => {
     if (error) throw error;
-    // autocannon counts what it could not connect or lost as one kind.
-    errors.timeout = result.timeouts;
-    errors.socket = result.errors - result.timeouts;
-    writeResult({ seconds: result.duration, calls: latency.total, bytes, errors, latency: latency.summary() });
+    // autocannon counts what it could not connect and what it lost as one.
+    const { timeouts, errors: lost, duration } = result;
+    const { unexpected, tolerated } = statuses.counts;
+    writeResult({
+      ...{ seconds: duration, calls: latency.total, bytes, tolerated },
+      errors: { connect: 0, socket: lost - timeouts, timeout: timeouts, status: unexpected },
+      latency: latency.summary(),
+    });
   },
 );
 
@@ -45,5 +49,5 @@ const instance = autocannon(
 instance.on('response', (_client, status, responseBytes, milliseconds) => {
   latency.record(milliseconds * 1000);
   bytes += responseBytes;
-  if (!isExpected(job, status)) errors.status += 1;
+  statuses.count(status);
 });

@@ -21,6 +21,7 @@ import { killProcess, lastLines, spawnOwned } from '../../scripts/local/processe
  * @property {number} seconds
  * @property {number | null} ratePerSecond open loop only: requests begun each second, whatever the answers do
  * @property {number | null} expectStatus the one status that is no error; null: any 2xx
+ * @property {number | null} tolerateStatus beside it: counted apart
  *
  * @typedef {object} Latency in microseconds
  * @property {number} p50
@@ -33,7 +34,9 @@ import { killProcess, lastLines, spawnOwned } from '../../scripts/local/processe
  * @property {number} seconds as measured
  * @property {number} calls answered completely, whatever the status
  * @property {number} bytes of all responses, heads included
- * @property {{ connect: number, socket: number, timeout: number, status: number }} errors status: not the expected one
+ * @property {{ connect: number, socket: number, timeout: number, status: number }} errors status: neither
+ *   expected nor tolerated
+ * @property {number} tolerated answers with the tolerated status
  * @property {Latency} latency
  * @property {{ unsent: number, latenessP99Micros: number }} [openLoop]
  */
@@ -61,6 +64,7 @@ function wrkCommand(resultFile, job) {
       BENCH_BODY_BYTES: String(job.bodyBytes),
       BENCH_AUTH: job.authFile ?? '',
       BENCH_EXPECT_STATUS: String(job.expectStatus ?? ''),
+      BENCH_TOLERATE_STATUS: String(job.tolerateStatus ?? ''),
     },
   };
 }
@@ -118,7 +122,13 @@ export function readAuthorizations({ authFile }) {
   return readFileSync(authFile, 'utf8').trimEnd().split('\n');
 }
 
-/** @param {Job} job @param {number} status */
-export function isExpected({ expectStatus }, status) {
-  return expectStatus === null ? status >= 200 && status <= 299 : status === expectStatus;
+/** Counts answers by whether their status is the wanted one. @param {Job} job */
+export function statusCounter({ expectStatus, tolerateStatus }) {
+  const counts = { unexpected: 0, tolerated: 0 };
+  const count = (/** @type {number} */ status) => {
+    if (expectStatus === null ? status >= 200 && status <= 299 : status === expectStatus) return;
+    if (status === tolerateStatus) counts.tolerated += 1;
+    else counts.unexpected += 1;
+  };
+  return { counts, count };
 }

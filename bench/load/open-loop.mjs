@@ -6,7 +6,7 @@
 // Gaps between calls are exponential (independent callers), from a fixed seed: every peer gets the same arrivals.
 
 import { connect } from 'node:net';
-import { readAuthorizations, readJob, writeResult } from './drive.mjs';
+import { readAuthorizations, readJob, statusCounter, writeResult } from './drive.mjs';
 import { Histogram } from './histogram.mjs';
 import { ResponseReader } from './response-reader.mjs';
 
@@ -33,7 +33,8 @@ const requests = readAuthorizations(job).map((authorization) =>
 
 const latency = new Histogram();
 const lateness = new Histogram();
-const errors = { connect: 0, socket: 0, timeout: 0, status: 0 };
+const statuses = statusCounter(job);
+let lost = 0;
 let bytes = 0;
 let unsent = 0;
 let begun = 0;
@@ -88,7 +89,7 @@ class Connection {
   #onResponse(status) {
     this.#isBusy = false;
     latency.record((performance.now() - this.#dueAt) * 1000);
-    if (job.expectStatus === null ? status < 200 || status > 299 : status !== job.expectStatus) errors.status += 1;
+    statuses.count(status);
     this.#release();
   }
 
@@ -101,7 +102,7 @@ class Connection {
   #onClose() {
     if (ended) return;
     // A connection that is closed between two calls is the server's right; one closed within a call is an error.
-    if (this.#isBusy) errors.socket += 1;
+    if (this.#isBusy) lost += 1;
     const index = idle.indexOf(this);
     if (index >= 0) idle.splice(index, 1);
     connections.delete(this);
@@ -149,12 +150,17 @@ async function drain(elapsedMs) {
   const deadline = performance.now() + drainMs;
   while (idle.length < connections.size && performance.now() < deadline) await new Promise((go) => setTimeout(go, 5));
   ended = true;
-  errors.timeout = connections.size - idle.length + waiting.length;
+  const unanswered = connections.size - idle.length + waiting.length;
   waiting = [];
-  const openLoop = { unsent, latenessP99Micros: lateness.percentile(0.99) };
   for (const connection of connections) connection.destroy();
-  const seconds = elapsedMs / 1000;
-  writeResult({ seconds, calls: latency.total, bytes, errors, latency: latency.summary(), openLoop });
+  const { unexpected, tolerated } = statuses.counts;
+  writeResult({
+    ...{ seconds: elapsedMs / 1000, calls: latency.total, bytes, tolerated },
+    // A call that could not even be begun got no answer in time either.
+    errors: { connect: 0, socket: lost, timeout: unanswered + unsent, status: unexpected },
+    latency: latency.summary(),
+    openLoop: { unsent, latenessP99Micros: lateness.percentile(0.99) },
+  });
 }
 
 async function connectAll() {

@@ -44,15 +44,14 @@ export async function alternate(bench, { contestants, connections }) {
   for (const { peer, load } of contestants) await probe(peer, load);
   for (const count of connections) {
     for (let round = 1; round <= options.rounds; round += 1) {
-      for (const { peer, load, variant } of contestants) {
+      for (const { peer, load, variant = '' } of contestants) {
         const driver = load.ratePerSecond === undefined ? options.driver : 'open-loop';
-        const label = [variant, `${count} connections`].filter(Boolean).join(', ');
-        bench.progress(`${label}, round ${round}/${options.rounds}: ${peer.name}`);
+        bench.progress(`${count} connections, round ${round}/${options.rounds}: ${peer.name} ${variant}`);
         const seconds = round === 1 ? firstWarmUpSeconds : laterWarmUpSeconds;
         await drive(stage.scratch, driver, jobOf(peer, load, { connections: count, seconds }));
         await peer.settled();
         const how = { connections: count, seconds: options.seconds, processors };
-        samples.push({ ...(await measure(stage, peer, driver, load, how)), label, round });
+        samples.push({ ...(await measure(stage, peer, driver, load, how)), variant, round });
       }
     }
   }

@@ -17,10 +17,11 @@ import { cpuSeconds, cpuSecondsOf, machineCpuSeconds, rssBytesOf } from './proc.
  * @property {string} [keySet] default 'main'
  * @property {number} [ratePerSecond] makes it an open loop
  * @property {number} [expectStatus] default any 2xx
+ * @property {number} [tolerateStatus] a few of these are no errors
  *
  * @typedef {object} Sample
  * @property {string} peer
- * @property {string} label what tells it from other rows: the load or the variant
+ * @property {string} variant tells apart several loads on the same peer; '' where there is one
  * @property {number} round
  * @property {number} connections
  * @property {number} seconds
@@ -28,6 +29,7 @@ import { cpuSeconds, cpuSecondsOf, machineCpuSeconds, rssBytesOf } from './proc.
  * @property {number} callsPerSecond
  * @property {import('../load/drive.mjs').Latency} latency
  * @property {import('../load/drive.mjs').LoadResult['errors']} errors
+ * @property {number} tolerated answers with the status that is tolerated
  * @property {number} bytes
  * @property {Record<CpuPart, number | null>} cpuMicros per call; null: there is no such part
  * @property {number} rssBytes of the proxy at the end
@@ -56,6 +58,7 @@ export function jobOf(peer, load, { connections, seconds }) {
     seconds,
     ratePerSecond: load.ratePerSecond ?? null,
     expectStatus: load.expectStatus ?? null,
+    tolerateStatus: load.tolerateStatus ?? null,
   };
 }
 
@@ -77,7 +80,7 @@ function readCounters(stage, peer) {
  * @param {Driver} driver
  * @param {Load} load
  * @param {{ connections: number, seconds: number, processors: number }} how
- * @returns {Promise<Omit<Sample, 'label' | 'round'>>}
+ * @returns {Promise<Omit<Sample, 'variant' | 'round'>>}
  */
 export async function measure(stage, peer, driver, load, how) {
   const before = readCounters(stage, peer);
@@ -103,6 +106,7 @@ export async function measure(stage, peer, driver, load, how) {
     callsPerSecond: result.calls / result.seconds,
     latency: result.latency,
     errors: result.errors,
+    tolerated: result.tolerated,
     bytes: result.bytes,
     cpuMicros: { proxy: perCall(0), redis: perCall(1), writer: perCall(2), postgres: perCall(3) },
     rssBytes,

@@ -19,6 +19,7 @@ import { loadPeerKeys, makeKeys, writeAuthFile, writeKeyTable } from '../stage/k
  * @property {Record<string, string> | null} authFiles key set → file for drivers; null: no key is asked for
  * @property {{ proxy: Watched[], redis: Watched[], writer: Watched[], postgres: Watched[] }} watched
  * @property {() => Promise<void>} settled waits until all work of the calls made so far is done. Bounded
+ * @property {() => Promise<string[]>} [diagnose] what it knows itself about calls that went wrong
  *
  * @typedef {object} PeerOptions
  * @property {KeySets} keySets

@@ -44,7 +44,7 @@ async function environment(stage, name) {
     UPSTREAM_MAX_CONNECTIONS: '20000',
     ANONYMOUS_RATE_LIMIT: '1000000',
   };
-  return { database, redis, port, env };
+  return { database, redis, port, metricsPort, env };
 }
 
 /** @typedef {Awaited<ReturnType<typeof environment>>} Place */
@@ -126,6 +126,16 @@ async function drained(redis) {
   throw new Error(`the writer did not store all usage events within ${drainTimeoutMs / 1000} s after the load`);
 }
 
+const failureCounter = /^tollgate_calls_(?:refused|refunded)_total\{.*\} [1-9]/;
+
+/** Calls that were refused or refunded, by reason. @param {Place} place */
+async function failures({ metricsPort }) {
+  const { body } = await request('GET', `http://127.0.0.1:${metricsPort}/metrics`);
+  return String(body)
+    .split('\n')
+    .filter((line) => failureCounter.test(line));
+}
+
 /** @param {'all' | 'gateway'} role @param {string} name @returns {PeerKind['start']} */
 const startAs =
   (role, name) =>
@@ -147,6 +157,7 @@ const startAs =
       authFiles,
       watched: { proxy: [proxy], redis: [place.redis.watched], writer, postgres: [place.database.watched] },
       settled: () => drained(redis),
+      diagnose: () => failures(place),
     };
   };
 

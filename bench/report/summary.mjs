@@ -17,14 +17,18 @@ import { countErrors } from '../measure/sample.mjs';
  * @property {Record<string, number | null>} values
  * @property {string[]} faults why the row is not to be believed; empty: it is valid
  *
- * @typedef {object} Bar
+ * @typedef {object} Side
+ * @property {string} peer
+ * @property {string} [variant] default: the one without a name
+ *
+ * @typedef {object} Bar what a ratio of two measurements of the same round shall be at most
  * @property {string} what
- * @property {string} of peer
- * @property {string} against peer
+ * @property {Side} of
+ * @property {Side} against
  * @property {(sample: Sample) => number | null} metric
- * @property {number} bar the ratio may be this large
+ * @property {number} bar
  * @property {number} stretch
- * @property {(label: string) => boolean} [where] which rows it is about; default all
+ * @property {(connections: number) => boolean} [where] which loads it is about; default all
  *
  * @typedef {object} Comparison
  * @property {string} what
@@ -50,6 +54,11 @@ export const callColumns = [
   { key: 'errors', title: 'errors', digits: 0 },
   { key: 'rssMiB', title: 'RSS MiB', digits: 0 },
 ];
+
+/** @param {Sample} sample */
+export const proxyCpu = ({ cpuMicros }) => cpuMicros.proxy;
+/** @param {Sample} sample */
+export const redisCpu = ({ cpuMicros }) => cpuMicros.redis;
 
 /** @param {Sample} sample @returns {Record<string, number | null>} */
 const valuesOf = (sample) => ({
@@ -83,8 +92,10 @@ function medianOrNull(values) {
 export function toRows(samples) {
   /** @type {Row[]} */
   const rows = [];
-  for (const group of groupBy(samples, ({ label, peer }) => `${label}\n${peer}`)) {
-    const [{ label, peer }] = group;
+  for (const group of groupBy(samples, (sample) => `${labelOf(sample)}\n${sample.peer}`)) {
+    const [first] = group;
+    const { peer } = first;
+    const label = labelOf(first);
     const all = group.map(valuesOf);
     /** @type {Row['values']} */
     const values = {};
@@ -95,12 +106,18 @@ export function toRows(samples) {
   return rows;
 }
 
+// A flood of 429 lets a call through when a token comes back; more than this is another experiment.
+const tolerableShare = 0.001;
+
 /** @param {readonly Sample[]} group */
 function faultsOf(group) {
   const faults = [];
   const sum = (/** @type {keyof Sample['errors']} */ key) =>
     group.reduce((total, { errors }) => total + errors[key], 0);
   if (sum('status') > 0) faults.push(`${sum('status')} answers had another status than expected`);
+  const tolerated = group.reduce((total, sample) => total + sample.tolerated, 0);
+  const calls = group.reduce((total, sample) => total + sample.calls, 0);
+  if (tolerated > calls * tolerableShare) faults.push(`${tolerated} of ${calls} answers had the tolerated status`);
   const lost = sum('connect') + sum('socket');
   if (lost > 0) faults.push(`${lost} connections failed`);
   if (sum('timeout') > 0) faults.push(`${sum('timeout')} calls were not answered in time`);
@@ -126,28 +143,39 @@ export function groupBy(items, keyOf) {
 }
 
 /**
- * Ratios of two peers, round by round, for every label both have.
+ * Ratios of two sides, round by round, for every number of connections both have.
  * @param {readonly Sample[]} samples
  * @param {readonly Bar[]} bars
  * @returns {Comparison[]}
  */
 export function compare(samples, bars) {
-  return bars.flatMap(({ what, of, against, metric, bar, stretch, where = () => true }) =>
-    groupBy(
-      samples.filter(({ label }) => where(label)),
-      ({ label }) => label,
-    ).flatMap((group) => {
-      const ours = group.filter(({ peer }) => peer === of);
-      const theirs = group.filter(({ peer }) => peer === against);
-      const ratios = ours.flatMap((sample) => {
-        const other = theirs.find(({ round }) => round === sample.round);
-        const [a, b] = [metric(sample), other === undefined ? null : metric(other)];
-        return a === null || b === null || b === 0 ? [] : [a / b];
-      });
-      if (ratios.length === 0) return [];
-      const isValid = [...ours, ...theirs].every((sample) => countErrors(sample.errors) === 0);
-      const span = { lowest: Math.min(...ratios), highest: Math.max(...ratios) };
-      return [{ what, label: group[0].label, ratio: median(ratios), ...span, bar, stretch, isValid }];
-    }),
-  );
+  return bars.flatMap((bar) => {
+    const { where = () => true } = bar;
+    const relevant = samples.filter(({ connections }) => where(connections));
+    return groupBy(relevant, ({ connections }) => String(connections)).flatMap((group) => compareGroup(group, bar));
+  });
 }
+
+/** @param {readonly [Sample, ...Sample[]]} group of one number of connections @param {Bar} bar @returns {Comparison[]} */
+function compareGroup(group, { what, of, against, metric, bar, stretch }) {
+  const isSide = (/** @type {Side} */ side) => (/** @type {Sample} */ sample) =>
+    sample.peer === side.peer && sample.variant === (side.variant ?? '');
+  const [ours, theirs] = [group.filter(isSide(of)), group.filter(isSide(against))];
+  const ratios = ours.flatMap((sample) => {
+    const other = theirs.find(({ round }) => round === sample.round);
+    const [a, b] = [metric(sample), other === undefined ? null : metric(other)];
+    return a === null || b === null || b === 0 ? [] : [a / b];
+  });
+  if (ratios.length === 0) return [];
+  const isValid = faultsOf(ours).length === 0 && faultsOf(theirs).length === 0;
+  const span = { lowest: Math.min(...ratios), highest: Math.max(...ratios) };
+  return [
+    { what, label: connectionsLabel(group[0].connections), ratio: median(ratios), ...span, bar, stretch, isValid },
+  ];
+}
+
+/** @param {number} connections */
+const connectionsLabel = (connections) => `${connections} connection${connections === 1 ? '' : 's'}`;
+
+/** @param {Pick<Sample, 'variant' | 'connections'>} sample */
+const labelOf = ({ variant, connections }) => [variant, connectionsLabel(connections)].filter(Boolean).join(', ');

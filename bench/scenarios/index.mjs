@@ -1,7 +1,7 @@
 // @ts-check
 // The scenarios are the files of this folder; `names` is the order in which they run.
 
-const names = ['metered-get'];
+const names = ['metered-get', 'rejected-floods', 'fixed-rate'];
 
 /**
  * @param {string[] | null} only

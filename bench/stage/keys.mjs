@@ -21,8 +21,8 @@ import { Redis } from 'ioredis';
  */
 
 export const rateLimit = 300;
-/** At 100 micro-USD a call ten million calls: no wallet runs dry. */
-export const balanceUsd = 1000;
+// At 100 micro-USD a call ten million calls: no wallet runs dry.
+const balanceUsd = 1000;
 
 // More than one worker of any peer has reached on machines we know. Where it is not enough, refused calls are counted
 // as errors and the run says that it is invalid.
@@ -37,6 +37,9 @@ export function keysFor(seconds) {
   const calls = boldestCallsPerSecond * seconds * margin;
   return Math.max(1_000, Math.ceil(calls / (rateLimit + (rateLimit / 60) * seconds)));
 }
+
+/** Keys whose calls all pass during so many seconds of load. @param {number} seconds @returns {KeySet} */
+export const fundedKeys = (seconds) => ({ count: keysFor(seconds), rateLimit, balanceUsd });
 
 /** @param {number} count @returns {BenchKey[]} keys of the same form as ours, for peers */
 export function makeKeys(count) {

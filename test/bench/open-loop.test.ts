@@ -68,6 +68,7 @@ const job = async (change: Partial<Job>): Promise<Job> => ({
   seconds: 2,
   ratePerSecond: 200,
   expectStatus: null,
+  tolerateStatus: null,
   ...change,
 });
 

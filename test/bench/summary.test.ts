@@ -9,7 +9,8 @@ const sample = (peer: string, round: number, proxyMicros: number, errors = noErr
   peer,
   round,
   errors,
-  label: '64 connections',
+  variant: '',
+  tolerated: 0,
   connections: 64,
   seconds: 4,
   calls: 40_000,
@@ -25,8 +26,8 @@ const sample = (peer: string, round: number, proxyMicros: number, errors = noErr
 
 const bar: Bar = {
   what: 'CPU of a to b',
-  of: 'a',
-  against: 'b',
+  of: { peer: 'a' },
+  against: { peer: 'b' },
   metric: ({ cpuMicros }) => cpuMicros.proxy,
   bar: 0.6,
   stretch: 0.45,

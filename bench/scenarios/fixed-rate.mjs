@@ -1,0 +1,48 @@
+// @ts-check
+import { alternate, loadSeconds } from '../measure/rounds.mjs';
+import { callColumns, compare, median, toRows } from '../report/summary.mjs';
+import { fundedKeys } from '../stage/keys.mjs';
+
+export const question =
+  'How long does a caller wait at half of what the gateway can do, when calls come at their own times and not at the ' +
+  "server's convenience?";
+
+export const defaults = { connections: [256], seconds: 10, rounds: 3 };
+
+const peerNames = /** @type {const} */ (['direct', 'nginx', 'nginx-lua', 'tollgate']);
+
+/** @type {import('../report/summary.mjs').Bar[]} */
+const bars = [
+  {
+    what: 'p99 vs nginx + Lua + Redis',
+    of: { peer: 'tollgate', variant: 'open loop' },
+    against: { peer: 'nginx-lua', variant: 'open loop' },
+    metric: ({ latency }) => latency.p99,
+    bar: 1.0,
+    stretch: 0.7,
+  },
+];
+
+/** @param {import('../run.mjs').Bench} bench @returns {Promise<import('../run.mjs').Findings>} */
+export async function run(bench) {
+  const { connections } = bench.options;
+  const main = fundedKeys(2 * loadSeconds(bench.options, connections.length));
+  const peers = await bench.peers(peerNames, { keySets: { main } });
+  const gateway = peers.find(({ name }) => name === 'tollgate');
+  if (gateway === undefined) throw new Error('the rate follows from the gateway, so it has to take part');
+  const closed = await alternate(bench, {
+    contestants: [{ peer: gateway, load: {}, variant: 'saturation' }],
+    connections,
+  });
+  const saturation = median(closed.map(({ callsPerSecond }) => callsPerSecond));
+  const ratePerSecond = Math.round(saturation / 2);
+  const contestants = peers.map((peer) => ({ peer, load: { ratePerSecond }, variant: 'open loop' }));
+  const samples = [...closed, ...(await alternate(bench, { contestants, connections }))];
+  const lateness = Math.max(...samples.map(({ openLoop }) => openLoop?.latenessP99Micros ?? 0));
+  const notes = [
+    `rate: ${ratePerSecond} calls/s, half of the gateway's ${Math.round(saturation)}; arrivals are exponential and the ` +
+      'same for all; a call is timed from when it was due, answered or not',
+    `the driver itself was late by ${(lateness / 1000).toFixed(2)} ms at its worst p99; that is part of every latency here`,
+  ];
+  return { columns: callColumns, rows: toRows(samples), comparisons: compare(samples, bars), samples, notes };
+}

@@ -1,0 +1,70 @@
+// @ts-check
+import { drive } from '../load/drive.mjs';
+import { alternate, loadSeconds } from '../measure/rounds.mjs';
+import { jobOf } from '../measure/sample.mjs';
+import { callColumns, compare, proxyCpu, toRows } from '../report/summary.mjs';
+import { fundedKeys, keysFor, rateLimit } from '../stage/keys.mjs';
+
+/**
+ * @typedef {import('../measure/rounds.mjs').Contestant} Contestant
+ * @typedef {import('../run.mjs').Bench} Bench
+ */
+
+export const question =
+  'What does a call cost that is refused, because its key is over its limit or its wallet is empty?';
+
+export const defaults = { connections: [64], seconds: 5, rounds: 3 };
+
+const flood = (/** @type {string} */ keySet, /** @type {number} */ expectStatus) => ({
+  variant: `${expectStatus} flood`,
+  load: { keySet, expectStatus, tolerateStatus: 200 },
+});
+const metered = { variant: 'metered call', load: {} };
+const floods = [flood('limited', 429), flood('poor', 402)];
+
+const peerNames = /** @type {const} */ (['nginx-lua', 'tollgate']);
+
+/** @type {import('../report/summary.mjs').Bar[]} */
+const bars = floods.map(({ variant }) => ({
+  what: `CPU of a call in a ${variant} vs a metered call`,
+  of: { peer: 'tollgate', variant },
+  against: { peer: 'tollgate', variant: metered.variant },
+  metric: proxyCpu,
+  bar: 0.6,
+  stretch: 0.4,
+}));
+
+// Each takes 2 s: enough for the 10 free calls of any number of keys that a run needs.
+const exhaustAttempts = 20;
+
+/**
+ * Sends until next to nothing passes any more: tokens and free calls of these keys are used up.
+ * @param {Bench} bench
+ * @param {Contestant} contestant
+ */
+async function exhaust({ stage, options }, { peer, load }) {
+  for (let attempt = 0; attempt < exhaustAttempts; attempt += 1) {
+    const job = jobOf(peer, load, { connections: 64, seconds: 2 });
+    const { calls, tolerated } = await drive(stage.scratch, options.driver, job);
+    if (tolerated < calls / 1000) return;
+  }
+  throw new Error(`${peer.name}: keys that should be refused are not`);
+}
+
+/** @param {Bench} bench @returns {Promise<import('../run.mjs').Findings>} */
+export async function run(bench) {
+  const { connections } = bench.options;
+  const seconds = loadSeconds(bench.options, connections.length);
+  const keySets = {
+    main: fundedKeys(seconds),
+    // Fifty tokens a minute for all of them together: what passes is under one call in ten thousand.
+    limited: { count: 50, rateLimit: 1, balanceUsd: 10 },
+    // A call that is not paid for takes its token, so a flood of 402 needs as many keys as calls that pass.
+    poor: { count: keysFor(seconds + exhaustAttempts), rateLimit, balanceUsd: 0 },
+  };
+  const peers = await bench.peers(peerNames, { keySets });
+  const contestants = [metered, ...floods].flatMap((kind) => peers.map((peer) => ({ peer, ...kind })));
+  for (const contestant of contestants) if (contestant.variant !== metered.variant) await exhaust(bench, contestant);
+  const samples = await alternate(bench, { contestants, connections });
+  return { columns: callColumns, rows: toRows(samples), comparisons: compare(samples, bars), samples, notes: [] };
+}
