@@ -53,10 +53,11 @@ export class UwsCallerStream implements CallerStream {
   #stalled = false;
   #ending = false;
   #watching = false;
+  /** Bytes of the caller's came or went since the last tick. */
+  #moved = false;
+  #idleTicks = 0;
   aborted = false;
   #address: string | null = null;
-  /** When the reader last stopped taking bytes (server clock ticks); 0 while it takes them. */
-  stalledTicks = 0;
 
   constructor(response: HttpResponse, head: RequestHead, owner: StreamOwner) {
     this.#response = response;
@@ -90,10 +91,12 @@ export class UwsCallerStream implements CallerStream {
     if (this.#bodyPaused && !this.#finished) this.resumeBody();
   }
 
+  /**
+   * Without effect once the response has begun: the addon's pause() stops the socket's writable event as well, and resume()
+   * after a failed write does not bring it back. What arrives meanwhile is bounded by the bound on request bodies.
+   */
   pauseBody(): void {
-    // While the response is stalled, pausing would also stop the event that ends the stall. What arrives meanwhile is
-    // bounded by the bound on request bodies.
-    if (this.#finished || this.#bodyPaused || this.#stalled) return;
+    if (this.#finished || this.#bodyPaused || this.#status !== 0) return;
     this.#bodyPaused = true;
     this.#response.pause();
   }
@@ -135,6 +138,7 @@ export class UwsCallerStream implements CallerStream {
 
   write(chunk: Uint8Array): boolean {
     if (this.#finished) return true;
+    this.#moved = true;
     assert(this.#status !== 0 && this.#hasBody && !this.#ending && this.#unsent === null, 'write() out of order');
     if (this.#contentLength < 0) return this.#writeChunked(chunk);
     if (this.#headPending && chunk.length === this.#contentLength) return this.#writeWhole(chunk);
@@ -155,14 +159,31 @@ export class UwsCallerStream implements CallerStream {
     this.#owner.onFinished(this);
   }
 
-  /** Gives up on a reader that takes nothing: as if it had gone away. */
-  cutStalled(): void {
-    if (!this.#finished) this.#response.close();
-  }
-
-  /** Keeps a reader that takes nothing from being cut by the addon after 10 s; the server decides how long is too long. */
-  keepAlive(): void {
-    if (!this.#finished && !this.#bodyPaused) this.#response.resume();
+  /**
+   * Called every few seconds. Left alone, the addon cuts whoever takes nothing for 10 s, sends less than 16 KB/s, or waits
+   * because the service does not read its upload.
+   *
+   * @param maxIdleTicks  a caller that should take or send something and does not is cut after so many
+   */
+  tick(maxIdleTicks: number): void {
+    if (this.#finished || (this.#bodyDone && !this.#stalled)) return;
+    if (this.#bodyPaused) {
+      // It is the service's turn, and its timeouts say for how long.
+      this.#response.resume();
+      this.#response.pause();
+      return;
+    }
+    this.#idleTicks = this.#moved ? 0 : this.#idleTicks + 1;
+    this.#moved = false;
+    if (this.#idleTicks > maxIdleTicks) {
+      // As if it had gone away.
+      this.#response.close();
+      return;
+    }
+    // resume() restores the events that the last pause() found. Alone, it would leave this socket with those of another one,
+    // or none: a stalled reader then hangs for ever.
+    this.#response.pause();
+    this.#response.resume();
   }
 
   #mustClose(): boolean {
@@ -230,7 +251,6 @@ export class UwsCallerStream implements CallerStream {
     // Not slice(): on a Buffer that is a view.
     this.#unsent = taken < chunk.length ? new Uint8Array(chunk.subarray(taken)) : null;
     this.#stalled = true;
-    this.resumeBody();
     if (!this.#watching) {
       this.#watching = true;
       this.#response.onWritable(() => this.#onWritable());
@@ -241,7 +261,7 @@ export class UwsCallerStream implements CallerStream {
   /** @returns for the addon: false when a tryEnd failed again */
   #onWritable(): boolean {
     if (this.#finished) return true;
-    this.stalledTicks = 0;
+    this.#moved = true;
     if (!this.#stalled) return true;
     this.#stalled = false;
     const unsent = this.#unsent;
@@ -258,10 +278,6 @@ export class UwsCallerStream implements CallerStream {
     if (this.#ending) this.#endNow();
     else this.#events?.onCallerWritable();
     return true;
-  }
-
-  get stalled(): boolean {
-    return this.#stalled && !this.#finished;
   }
 
   #endNow(): void {
@@ -300,6 +316,7 @@ export class UwsCallerStream implements CallerStream {
   }
 
   #onData(chunk: Uint8Array, last: boolean): void {
+    this.#moved = true;
     if (last) this.#bodyDone = true;
     if (this.#finished) return;
     if (this.#events !== null) {

@@ -4,7 +4,7 @@ import { type StreamOwner, UwsCallerStream } from './caller-stream.ts';
 import { copyRequestHead } from './request-head.ts';
 import type { HttpResponse, LoadedUws, TemplatedApp, us_listen_socket } from './uws.ts';
 
-/** Resolution of stall detection; the addon would cut a stalled reader after 10 s. */
+/** Resolution of idle detection; the addon would cut an idle caller after 10 s, give or take 4. */
 const TICK_MS = 4_000;
 
 export type ServerOptions = {
@@ -13,8 +13,8 @@ export type ServerOptions = {
   readonly port: number;
   /** Proxies in front whose `X-Forwarded-For` is believed; 0: none. */
   readonly trustedProxyHops: number;
-  /** A reader that takes nothing for this long is cut. */
-  readonly stalledReaderSeconds: number;
+  /** A caller that neither takes the response nor sends its request for this long is cut. */
+  readonly idleCallerSeconds: number;
   /** Whether several processes share the port. */
   readonly sharePort: boolean;
   readonly isCall: (head: RequestHead) => boolean;
@@ -108,12 +108,8 @@ export class HttpServer implements StreamOwner {
   }
 
   #tick(): void {
-    const maxTicks = Math.ceil((this.#options.stalledReaderSeconds * 1000) / TICK_MS);
-    for (const stream of this.#open) {
-      if (!stream.stalled) continue;
-      if (++stream.stalledTicks > maxTicks) stream.cutStalled();
-      else stream.keepAlive();
-    }
+    const maxIdleTicks = Math.ceil((this.#options.idleCallerSeconds * 1000) / TICK_MS);
+    for (const stream of this.#open) stream.tick(maxIdleTicks);
   }
 }
 

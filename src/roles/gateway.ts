@@ -44,7 +44,7 @@ const UPSTREAM = {
   keepAliveMs: 30_000,
   maxHeadBytes: 65_536,
 };
-const STALLED_READER_SECONDS = 60;
+const IDLE_CALLER_SECONDS = 60;
 const FLUSH_SETTLEMENTS_MS = 5_000;
 
 export type Gateway = {
@@ -133,7 +133,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     host: config.host,
     port: config.port,
     trustedProxyHops: config.trustedProxyHops,
-    stalledReaderSeconds: STALLED_READER_SECONDS,
+    idleCallerSeconds: IDLE_CALLER_SECONDS,
     sharePort: options.sharePort,
     isCall: (head) => head.path.startsWith(PROXY_PREFIX),
     onCall: (head, stream) => new Exchange(exchangeOptions, head, stream).start(),

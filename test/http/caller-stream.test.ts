@@ -18,7 +18,7 @@ beforeAll(async () => {
     host: '127.0.0.1',
     port: 0,
     trustedProxyHops: 0,
-    stalledReaderSeconds: 60,
+    idleCallerSeconds: 60,
     sharePort: false,
     isCall: () => true,
     onCall: (head, stream) => handler(head, stream),
