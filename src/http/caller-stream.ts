@@ -262,13 +262,15 @@ export class UwsCallerStream implements CallerStream {
   #onWritable(): boolean {
     if (this.#finished) return true;
     this.#moved = true;
-    if (!this.#stalled) return true;
+    const wasStalled = this.#stalled;
     this.#stalled = false;
     const unsent = this.#unsent;
     this.#unsent = null;
     if (unsent === null) {
-      // With onWritable set the addon leaves draining to us: an empty cork writes out what it still holds.
+      // With onWritable set the addon leaves draining to us: an empty cork writes out what it still holds. It may hold
+      // bytes of a write that reported success: a cork fits into its buffer first and meets the socket afterwards.
       this.#response.cork(noop);
+      if (!wasStalled) return true;
     } else {
       const known = this.#contentLength >= 0;
       const ok = known ? this.#writeKnown(unsent) : this.#writeChunked(unsent);
