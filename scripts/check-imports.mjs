@@ -67,9 +67,14 @@ const libraries = [
     because: 'its objects die with the callback; one folder knows the rules',
   },
   {
-    names: ['node:net', 'node:tls', 'node:dns', 'node:dns/promises'],
+    names: ['node:tls', 'node:dns', 'node:dns/promises'],
     owners: ['upstream'],
     because: 'the address that was checked must be the one that is dialled',
+  },
+  {
+    names: ['node:net'],
+    owners: ['upstream', 'platform'],
+    because: 'upstream dials services, whose address it has checked, and platform dials the stores',
   },
   {
     names: ['ioredis', 'postgres'],

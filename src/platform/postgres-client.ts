@@ -1,3 +1,4 @@
+import { connect, type Socket } from 'node:net';
 import postgres from 'postgres';
 
 /** The only importer of postgres.js; everybody else imports `postgres.ts`. */
@@ -27,22 +28,37 @@ export type ClientHooks = {
   readonly onNotify?: (payload: string) => void;
 };
 
+const CONNECT_TIMEOUT_MS = 5_000;
+
 /**
  * A client of one connection, made with its first query. After `onClose` it must not be used again: see
  * `PostgresSession`.
+ *
+ * @returns the client, and what drops its connection without ceremony
  */
-export function openClient(options: Omit<PostgresOptions, 'maxConnections'>, hooks: ClientHooks): Sql {
+export function openClient(
+  options: Omit<PostgresOptions, 'maxConnections'>,
+  hooks: ClientHooks,
+): { readonly sql: Sql; readonly drop: () => void } {
+  let socket: Socket | null = null;
   const settings = {
     max: 1,
     max_lifetime: null,
     idle_timeout: 0,
-    connect_timeout: 5,
+    connect_timeout: CONNECT_TIMEOUT_MS / 1000,
     // Asking the server for its array types at every connect is a query of postgres.js's own, and its failure an
     // unhandled rejection. The types we use are below.
     fetch_types: false,
     onnotice: () => {},
     onclose: hooks.onClose,
     onnotify: (_channel: string, payload: string) => hooks.onNotify?.(payload),
+    // Dialled here, because a server (or the proxy before it) that accepts and hangs up at once would make postgres.js
+    // try again without end, without a pause, and without a word to whoever waits.
+    socket: async ({ host, port, path }: Address) => {
+      if (socket !== null) throw connectionError('CONNECTION_CLOSED', 'postgres hung up before it was ready');
+      socket = await dial({ host, port, path });
+      return socket;
+    },
     connection: {
       application_name: options.applicationName,
       statement_timeout: options.statementTimeoutMs ?? DEFAULT_STATEMENT_TIMEOUT_MS,
@@ -53,8 +69,49 @@ export function openClient(options: Omit<PostgresOptions, 'maxConnections'>, hoo
       ...ARRAY_TYPES,
     },
   };
-  // `onnotify` is missing from its types.
-  return postgres(options.url, settings) as unknown as Sql;
+  // `onnotify` and `socket` are missing from its types.
+  const sql = postgres(options.url, settings as object) as unknown as Sql;
+  return { sql, drop: () => socket?.destroy() };
+}
+
+/** What postgres.js made of the URL: hosts with their ports, or the path of a Unix socket. */
+type Address = { readonly host: readonly string[]; readonly port: readonly number[]; readonly path: string | false };
+
+/** Connects to the first of the hosts that answers. */
+async function dial({ host, port, path }: Address): Promise<Socket> {
+  if (path) return dialOne({ path });
+  let failure: unknown;
+  for (const [i, name] of host.entries()) {
+    try {
+      const socket = await dialOne({ host: name, port: port[i] as number });
+      // Where postgres.js looks for the name to check a certificate against.
+      return Object.assign(socket, { host: name, port: port[i] });
+    } catch (error) {
+      failure = error;
+    }
+  }
+  throw failure;
+}
+
+function dialOne(address: { path: string } | { host: string; port: number }): Promise<Socket> {
+  return new Promise((resolve, reject) => {
+    const socket = connect({ ...address, noDelay: true });
+    const timer = setTimeout(() => {
+      socket.destroy(connectionError('CONNECT_TIMEOUT', 'no connection to postgres in time'));
+    }, CONNECT_TIMEOUT_MS);
+    socket.once('error', reject);
+    socket.once('connect', () => {
+      socket.off('error', reject);
+      resolve(socket);
+    });
+    socket.once('connect', () => clearTimeout(timer));
+    socket.once('close', () => clearTimeout(timer));
+  });
+}
+
+/** An error that `isPostgresUnavailable` knows. */
+export function connectionError(code: string, message: string): Error {
+  return Object.assign(new Error(message), { code });
 }
 
 function parseBigint(text: string): number {

@@ -1,4 +1,4 @@
-import { openClient, type PostgresOptions, type Sql } from './postgres-client.ts';
+import { connectionError, openClient, type PostgresOptions, type Sql } from './postgres-client.ts';
 import { PostgresListener } from './postgres-listener.ts';
 import { type Runner, tag, unsafe } from './postgres-query.ts';
 import { PostgresSession } from './postgres-session.ts';
@@ -35,7 +35,7 @@ export class PostgresPool {
   };
 
   async acquire(): Promise<PostgresSession> {
-    if (this.#ended) throw new PoolEnded();
+    if (this.#ended) throw poolEnded();
     let session = this.#idle.pop();
     // It may have ended while it was idle.
     while (session !== undefined && !session.open) session = this.#idle.pop();
@@ -44,7 +44,7 @@ export class PostgresPool {
     }
     if (session === undefined) {
       const given = await new Promise<PostgresSession | null>((resolve) => this.#waiting.push(resolve));
-      if (given === null) throw new PoolEnded();
+      if (given === null) throw poolEnded();
       return given;
     }
     this.#lent.add(session);
@@ -73,7 +73,7 @@ export class PostgresPool {
     onMessage: (payload: string) => void,
     onListening: () => void = () => {},
   ): Promise<{ unlisten: () => Promise<void> }> {
-    if (this.#ended) throw new PoolEnded();
+    if (this.#ended) throw poolEnded();
     const listener = new PostgresListener(this.#options, channel, onMessage, onListening);
     this.#listeners.add(listener);
     await listener.start();
@@ -102,19 +102,12 @@ export class PostgresPool {
   }
 }
 
-class PoolEnded extends Error {
-  readonly code = 'CONNECTION_ENDED';
-
-  constructor() {
-    super('the postgres pool has ended');
-    this.name = 'PoolEnded';
-  }
-}
+const poolEnded = (): Error => connectionError('CONNECTION_ENDED', 'the postgres pool has ended');
 
 /** The pool behind the interface of postgres.js. What of that is not here throws instead of misbehaving. */
 export function asSql(pool: PostgresPool, options: PostgresOptions): Sql {
   // Never connected: for helpers such as `sql(name)` and `sql(columns)`, which are the same for every connection.
-  const helpers = openClient(options, { onClose: () => {} });
+  const { sql: helpers } = openClient(options, { onClose: () => {} });
   const template = (runner: Runner) => Object.assign(tag(runner, helpers), { unsafe: unsafe(runner) });
 
   const begin = async (first: unknown, second?: unknown): Promise<unknown> => {

@@ -1,5 +1,6 @@
 import {
   type ClientHooks,
+  connectionError,
   DEFAULT_STATEMENT_TIMEOUT_MS,
   openClient,
   type PostgresOptions,
@@ -9,6 +10,7 @@ import {
 
 /** How much longer than the server we wait for the end of a statement. */
 const NETWORK_MS = 5_000;
+const GOODBYE_MS = 1_000;
 
 /**
  * One connection with one life: once it is gone, everything on it fails, for good.
@@ -21,6 +23,7 @@ const NETWORK_MS = 5_000;
  */
 export class PostgresSession {
   readonly #client: Sql;
+  readonly #drop: () => void;
   readonly #timeoutMs: number;
   readonly #onClose: (() => void) | undefined;
   #open = true;
@@ -33,7 +36,7 @@ export class PostgresSession {
   ) {
     this.#timeoutMs = timeoutMs;
     this.#onClose = hooks.onClose;
-    this.#client = openClient(options, { ...hooks, onClose: () => this.close() });
+    ({ sql: this.#client, drop: this.#drop } = openClient(options, { ...hooks, onClose: () => this.close() }));
   }
 
   get open(): boolean {
@@ -46,7 +49,7 @@ export class PostgresSession {
    * @throws PostgresError from the server (the session goes on), anything else when the session is lost
    */
   async run<T>(build: (client: Sql) => PromiseLike<T>): Promise<T> {
-    if (!this.#open) throw new ConnectionLost();
+    if (!this.#open) throw connectionError('CONNECTION_CLOSED', 'the connection to postgres is gone');
     const timer = setTimeout(() => this.close(), this.#timeoutMs);
     try {
       return await build(this.#client);
@@ -85,16 +88,8 @@ export class PostgresSession {
     if (!this.#open) return;
     this.#open = false;
     this.#client.end({ timeout: 0 }).catch(() => {});
+    // It said goodbye; a network that swallows that must not keep the socket.
+    setTimeout(this.#drop, GOODBYE_MS).unref();
     this.#onClose?.();
-  }
-}
-
-/** The session ended before this statement was sent. */
-class ConnectionLost extends Error {
-  readonly code = 'CONNECTION_CLOSED';
-
-  constructor() {
-    super('the connection to postgres is gone');
-    this.name = 'ConnectionLost';
   }
 }

@@ -1,3 +1,4 @@
+import { type AddressInfo, createServer } from 'node:net';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { isPostgresUnavailable, openPostgres, PostgresSession, type Sql } from '../../src/platform/postgres.ts';
 import { createDatabase, startTestPostgres, type TestDatabase } from '../support/stores.ts';
@@ -146,4 +147,21 @@ it('a session that had no answer in time is over, and says so to whoever waits',
   await expect(session.query('SELECT pg_sleep(5)')).rejects.toSatisfy(isPostgresUnavailable);
   expect(session.open).toBe(false);
   await expect(session.query('SELECT 1')).rejects.toThrow('is gone');
+});
+
+it('a server that accepts and hangs up fails the query at once, not after endless attempts', async () => {
+  let attempts = 0;
+  const server = createServer((socket) => {
+    attempts++;
+    socket.destroy();
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  const lost = openPostgres({ url: `postgres://x@127.0.0.1:${port}/x`, maxConnections: 1, applicationName: 'test' });
+  const startedAt = performance.now();
+  await expect(lost`SELECT 1`).rejects.toSatisfy(isPostgresUnavailable);
+  expect(performance.now() - startedAt).toBeLessThan(1_000);
+  expect(attempts).toBe(1);
+  await lost.end();
+  await new Promise((resolve) => server.close(resolve));
 });
