@@ -102,6 +102,7 @@ export class Marketplace {
   readonly #metrics: Metrics;
   #writer: Writer | null;
   readonly #startWriter: () => Promise<Writer>;
+  readonly #startGateway: () => Promise<Gateway>;
   readonly #cleanUp: () => Promise<void>;
   #gatewayStopped: ReturnType<Gateway['stop']> | null = null;
 
@@ -110,6 +111,7 @@ export class Marketplace {
     metrics: Metrics;
     writer: Writer | null;
     startWriter: () => Promise<Writer>;
+    startGateway: () => Promise<Gateway>;
     stores: Stores;
     redis: TestRedis;
     log: MemoryLog;
@@ -127,6 +129,7 @@ export class Marketplace {
     this.#metrics = parts.metrics;
     this.#writer = parts.writer;
     this.#startWriter = parts.startWriter;
+    this.#startGateway = parts.startGateway;
     this.#cleanUp = parts.cleanUp;
   }
 
@@ -153,7 +156,9 @@ export class Marketplace {
     const metrics = new Metrics();
     const begin = (): Promise<Writer> => startWriter({ config, stores, metrics: new Metrics(), log });
     const writer = withWriter ? await begin() : null;
-    const gateway = await startGateway({ config, stores, uws: loadUws(process.env), metrics, sharePort: false, log });
+    const another = (its: Metrics): Promise<Gateway> =>
+      startGateway({ config, stores, uws: loadUws(process.env), metrics: its, sharePort: false, log });
+    const gateway = await another(metrics);
     const url = `http://127.0.0.1:${gateway.port}/api/v1/keys`;
     const admin = await createKey(url, { owner_id: 'operator', role: 'admin' });
     const provider = await createKey(url, { owner_id: 'provider', role: 'provider' });
@@ -167,6 +172,7 @@ export class Marketplace {
       metrics,
       writer,
       startWriter: begin,
+      startGateway: () => another(new Metrics()),
       stores,
       redis,
       log,
@@ -180,6 +186,12 @@ export class Marketplace {
   stopGateway(): ReturnType<Gateway['stop']> {
     this.#gatewayStopped ??= this.#gateway.stop();
     return this.#gatewayStopped;
+  }
+
+  /** A second gateway on the same stores, with caches of its own. */
+  async anotherGateway(): Promise<{ baseUrl: string; stop(): Promise<unknown> }> {
+    const { port, stop } = await this.#startGateway();
+    return { baseUrl: `http://127.0.0.1:${port}`, stop };
   }
 
   async startWriter(): Promise<void> {

@@ -1,0 +1,148 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { until } from '../support/wait.ts';
+import { type Key, Marketplace } from './marketplace.ts';
+import { RawCaller, type RawResponse, requestText } from './raw-caller.ts';
+import { PRICE, Scene } from './scene.ts';
+
+const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok';
+/** The command timeout of 500 ms, and room for a busy machine. */
+const BOUNDED_MS = 3_000;
+
+let market: Marketplace;
+let scene: Scene;
+
+beforeEach(async () => {
+  market = await Marketplace.start();
+  scene = await Scene.open(
+    market,
+    async (peer) => {
+      for (;;) {
+        await peer.takeRequest();
+        peer.send(OK);
+      }
+    },
+    { free_calls: 1 },
+  );
+  // Its free call is used, and all that a call needs is loaded.
+  expect((await (await scene.call()).response()).get('x-acf-free-tier')).toBe('true');
+  await market.settled();
+});
+afterEach(async () => {
+  await scene.close();
+  await market.stop();
+});
+
+function expectUnavailable(response: RawResponse): void {
+  expect(response.status).toBe(503);
+  expect(response.json()).toMatchObject({ error: 'unavailable', status: 503 });
+  expect(response.get('retry-after')).toMatch(/^[1-9]\d*$/);
+  expect(response.get('x-ratelimit-limit')).toBe('300');
+  expect(response.get('x-ratelimit-remaining')).toBe('0');
+  expect(response.get('x-acf-amount')).toBeNull();
+}
+
+const refusedCalls = async (count: number): Promise<void> => {
+  const began = performance.now();
+  const callers = await Promise.all(Array.from({ length: count }, () => scene.call()));
+  for (const caller of callers) expectUnavailable(await caller.response());
+  expect(performance.now() - began).toBeLessThan(BOUNDED_MS);
+};
+
+const statusOf = async (path: string, key?: Key): Promise<number> => (await market.request(path, { key })).status;
+
+describe('while Redis does not answer', () => {
+  it('calls get 503 with Retry-After in bounded time, and are not charged afterwards either', async () => {
+    market.redis.pause();
+    try {
+      await refusedCalls(20);
+      expect(await statusOf('/healthz')).toBe(200);
+    } finally {
+      market.redis.resume();
+    }
+    // Redis carries out what it had received; each admission is cancelled by its id.
+    await until(async () => (await market.metric('tollgate_settlements_unconfirmed')) === 0);
+    const records = await market.records(scene.buyer);
+    expect(records.length).toBeLessThanOrEqual(21);
+    const outcomes = new Set(records.map(({ outcome, amount, status }) => `${outcome} ${amount} ${status}`));
+    outcomes.delete('completed 0 200');
+    expect([...outcomes].filter((outcome) => outcome !== 'refunded:unavailable 0 503')).toEqual([]);
+    expect(await market.balance(scene.buyer)).toMatchObject({ balance: 1, held: 0 });
+    expect(await market.books()).toMatchObject({ drifting: [], total: '0', negative: 0 });
+    // Nothing but the first call reached the service.
+    expect(scene.service.peers).toHaveLength(1);
+    const again = await (await scene.call()).response();
+    expect([again.status, again.get('x-acf-amount'), again.get('x-acf-balance')]).toEqual([200, '0.1', '0.9']);
+  });
+
+  it('a call under way finishes, and is charged once when Redis is back', async () => {
+    const slow = await Scene.open(market);
+    const caller = await slow.call();
+    const peer = await slow.service.peer(0);
+    await peer.takeRequest();
+    market.redis.pause();
+    try {
+      peer.send(OK);
+      expect((await caller.response()).get('x-acf-amount')).toBe(String(PRICE));
+      // Several attempts to settle are lost before Redis is back.
+      await until(() => market.log.lines.filter((line) => line.includes('no reply from redis')).length >= 2);
+    } finally {
+      market.redis.resume();
+    }
+    await until(async () => (await market.metric('tollgate_settlements_unconfirmed')) === 0);
+    await slow.expectEnd({ outcome: 'completed', status: 200, amount: PRICE });
+    expect(await market.books()).toMatchObject({ drifting: [], total: '0', negative: 0 });
+    await slow.close();
+  });
+
+  it('pages get 503 with Retry-After in bounded time', async () => {
+    market.redis.pause();
+    try {
+      const caller = await RawCaller.connect(market.baseUrl);
+      for (const path of ['/api/v1/balance/me', '/api/v1/usage/me', '/api/v1/discover']) {
+        const began = performance.now();
+        caller.send(requestText(`GET ${path}`, { key: scene.buyer }));
+        expectUnavailable(await caller.response());
+        expect(performance.now() - began).toBeLessThan(BOUNDED_MS);
+      }
+      caller.destroy();
+    } finally {
+      market.redis.resume();
+    }
+  });
+});
+
+describe('when Redis is gone', () => {
+  it('calls get 503 at once, the gateway is not ready, and with Redis back it is', async () => {
+    await market.redis.stop();
+    await until(async () => (await statusOf('/readyz')) === 503);
+    const began = performance.now();
+    await refusedCalls(5);
+    expect(performance.now() - began).toBeLessThan(500);
+    expect(await statusOf('/healthz')).toBe(200);
+    await market.redis.restart();
+    await until(async () => (await statusOf('/readyz')) === 200);
+    expect((await (await scene.call()).response()).status).toBe(200);
+  });
+});
+
+describe('when Redis comes back empty', () => {
+  it('balances, free calls used, limits and revoked keys are what Postgres says', async () => {
+    expect((await (await scene.call()).response()).get('x-acf-balance')).toBe('0.9');
+    const revoked = await market.anotherKey(scene.buyer);
+    await market.request(`/api/v1/keys/${revoked.key_id}`, { key: market.admin, method: 'DELETE' });
+    await market.settled();
+    await market.redis.restart();
+    await until(async () => (await statusOf('/readyz')) === 200);
+    // All at the same time: each wallet is loaded once.
+    const callers = await Promise.all(Array.from({ length: 10 }, () => scene.call()));
+    const answers = await Promise.all(callers.map((caller) => caller.response()));
+    const seen = answers.map((answer) => [answer.status, answer.get('x-acf-amount'), answer.get('x-acf-free-tier')]);
+    // The free call is used up; 9 calls empty the balance, the tenth lacks the money.
+    expect(seen.sort()).toEqual([...Array(9).fill([200, '0.1', 'false']), [402, null, null]]);
+    expect(answers[0]?.get('x-ratelimit-limit')).toBe('300');
+    expect(await statusOf(scene.path, revoked)).toBe(401);
+    await market.settled();
+    expect(await market.balance(scene.buyer)).toMatchObject({ balance: 0, held: 0 });
+    expect(await market.books()).toMatchObject({ drifting: [], total: '0', negative: 0 });
+  });
+});
