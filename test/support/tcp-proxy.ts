@@ -12,6 +12,8 @@ export class TcpProxy {
   #port = 0;
   /** Bytes of replies that were swallowed. */
   swallowed = 0;
+  /** Connections refused. */
+  refused = 0;
 
   private constructor(targetPort: number) {
     this.#targetPort = targetPort;
@@ -58,6 +60,7 @@ export class TcpProxy {
 
   #accept(client: Socket): void {
     if (this.#mode === 'refuse') {
+      this.refused++;
       client.destroy();
       return;
     }

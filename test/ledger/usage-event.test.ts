@@ -1,0 +1,74 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { shares } from '../../src/ledger/stream.ts';
+import { chargedMicros, decodeUsageEvent, feeMicros, type UsageEvent } from '../../src/ledger/usage-event.ts';
+import { MAX_AMOUNT_MICROS } from '../../src/platform/money.ts';
+import { holdOf, newEvent, tailOf } from './support.ts';
+
+const decode = (event: UsageEvent) => decodeUsageEvent(event.usageId, holdOf(event), tailOf(event));
+
+describe('a usage event', () => {
+  it('is read as it was written', () => {
+    const event = newEvent({ path: '/a?b="c"\\', outcome: 'refunded:upstream_cut', heldMicros: 0, freeTier: true });
+    expect(decode(event)).toEqual(event);
+  });
+
+  it.each<[string, Partial<Record<keyof UsageEvent, unknown>>]>([
+    ['an id that is no UUID', { usageId: 'x' }],
+    ['an account that is no UUID', { accountId: '' }],
+    ['a service that is no UUID', { serviceId: 'NULL' }],
+    ['a provider that is no UUID', { providerId: "'; DROP TABLE calls; --" }],
+    ['a tab in the path', { path: '/a\tb' }],
+    ['a NUL in the path', { path: '/a\0b' }],
+    ['a negative amount', { heldMicros: -1 }],
+    ['an amount in another notation', { heldMicros: '1e+14' }],
+    ['an amount beyond what numbers can say', { heldMicros: '9999999999999999' }],
+    ['a status that does not fit', { status: 40_000 }],
+    ['an outcome nobody knows', { outcome: 'done' }],
+    ['no time', { admittedAtMs: '' }],
+  ])('with %s is refused', (_, change) => {
+    expect(() => decode({ ...newEvent(), ...change } as UsageEvent)).toThrow('usage event');
+  });
+
+  it('that is a tombstone is refused', () => {
+    expect(() => decodeUsageEvent(newEvent().usageId, 'x\t\t1\tgateway', tailOf(newEvent()))).toThrow('fields');
+  });
+
+  it('costs the buyer what it held, only when it was completed and not free', () => {
+    expect(chargedMicros(newEvent({ heldMicros: 700 }))).toBe(700);
+    expect(chargedMicros(newEvent({ heldMicros: 700, outcome: 'abandoned' }))).toBe(0);
+    expect(chargedMicros(newEvent({ heldMicros: 700, outcome: 'refunded:caller_gone' }))).toBe(0);
+    expect(chargedMicros(newEvent({ heldMicros: 0, freeTier: true }))).toBe(0);
+  });
+});
+
+it('the fee is the exact share, rounded down, for any amount', () => {
+  fc.assert(
+    fc.property(
+      fc.integer({ min: 0, max: MAX_AMOUNT_MICROS }),
+      fc.integer({ min: 0, max: 10_000 }),
+      (amount, points) => {
+        expect(BigInt(feeMicros(amount, points))).toBe((BigInt(amount) * BigInt(points)) / 10_000n);
+      },
+    ),
+  );
+});
+
+describe('a batch', () => {
+  const lengths = fc.array(fc.nat(5_000), { minLength: 1, maxLength: 16 });
+
+  it('takes as much as there is, up to its size, and never more of a stream than is in it', () => {
+    fc.assert(
+      fc.property(lengths, fc.nat(4_000), (streams, size) => {
+        const counts = shares(streams, size);
+        const total = streams.reduce((sum, n) => sum + n, 0);
+        for (const [i, count] of counts.entries()) expect(count).toBeLessThanOrEqual(streams[i] as number);
+        expect(counts.reduce((sum, n) => sum + n, 0)).toBe(Math.min(total, size));
+      }),
+    );
+  });
+
+  it('takes the short streams whole beside a long one', () => {
+    expect(shares([3, 100_000, 0, 40], 1_000)).toEqual([3, 957, 0, 40]);
+  });
+});

@@ -1,0 +1,154 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { Hydrator } from '../../src/ledger/hydrate.ts';
+import { CreditWallets, KeyStates, Wallets } from '../../src/ledger/wallet-state.ts';
+import { RedisClient } from '../../src/platform/redis.ts';
+import { admit, INSTANCE, openScene, request, settle, take } from '../admission/calls.ts';
+import { QUIET } from '../admission/redis.ts';
+import { until } from '../support/wait.ts';
+import { Ledger } from './support.ts';
+
+let ledger: Ledger;
+let hydrator: Hydrator;
+let credits: CreditWallets;
+let wallets: Wallets;
+beforeAll(async () => {
+  ledger = await Ledger.open();
+});
+afterAll(() => ledger.close());
+beforeEach(async () => {
+  await ledger.clear();
+  const { sql, store, databaseUrl } = ledger;
+  const parts = { sql, redis: store.redis, keys: store.keys, log: QUIET };
+  hydrator = new Hydrator({ databaseUrl, ...parts });
+  credits = new CreditWallets({ ...parts, hydrator });
+  wallets = new Wallets({ ...parts, hydrator });
+});
+afterEach(async () => {
+  await credits.stop();
+  hydrator.close();
+});
+
+const unapplied = async (): Promise<number> => {
+  const [row] = await ledger.sql<{ n: number }[]>`SELECT count(*)::int AS n FROM credits WHERE applied_at IS NULL`;
+  return row?.n as number;
+};
+
+describe('a key state', () => {
+  it('counts from the very next call', async () => {
+    const { store } = ledger;
+    const scene = await openScene(store, 5_000, 60);
+    const states = new KeyStates({ redis: store.redis, keys: store.keys });
+    await states.put(scene.keyId, scene.accountId, { limit: 7, status: 'active' });
+    expect(await take(store, scene)).toMatchObject({ outcome: 'taken', rate: { limit: 7 } });
+    await states.put(scene.keyId, scene.accountId, { limit: 7, status: 'revoked' });
+    expect((await take(store, scene)).outcome).toBe('revoked');
+  });
+});
+
+describe('a credit', () => {
+  it('is added once, however often it is applied', async () => {
+    const accountId = await ledger.account(1_000);
+    await hydrator.loadWallet(accountId);
+    const seq = await ledger.credit(accountId, 500);
+    for (let i = 0; i < 3; i++) await credits.apply({ accountId, seq, amountMicros: 500 });
+    expect(await ledger.store.balance(accountId)).toBe(1_500);
+    expect(await unapplied()).toBe(0);
+  });
+
+  it('brings along the ones before it that never arrived', async () => {
+    const accountId = await ledger.account(1_000);
+    await hydrator.loadWallet(accountId);
+    await ledger.credit(accountId, 10);
+    await ledger.credit(accountId, 20);
+    const seq = await ledger.credit(accountId, 40);
+    await credits.apply({ accountId, seq, amountMicros: 40 });
+    expect(await ledger.store.balance(accountId)).toBe(1_070);
+    expect(await unapplied()).toBe(0);
+  });
+
+  it('is not lost to a load that read Postgres before it was stored', async () => {
+    const accountId = await ledger.account(1_000);
+    // The load has read 1 000 with credit 1, and is on its way to Redis…
+    const slow = hydrator.loadWallet(accountId);
+    const seq = await ledger.credit(accountId, 500);
+    // … while the credit finds no wallet.
+    await Promise.all([credits.apply({ accountId, seq, amountMicros: 500 }), slow]);
+    expect(await ledger.store.balance(accountId)).toBe(1_500);
+  });
+
+  it('of an account without a wallet loads it, with the credit in it', async () => {
+    const accountId = await ledger.account(1_000);
+    await credits.apply({ accountId, seq: 1, amountMicros: 1_000 });
+    expect(await ledger.store.hash(ledger.store.walletName(accountId))).toEqual({ balance: '1000', credit_seq: '1' });
+  });
+
+  it('that did not reach Redis is applied by the writer within seconds, in order', async () => {
+    const accounts = await Promise.all([1, 2, 3].map(() => ledger.account(1_000)));
+    for (const id of accounts) await hydrator.loadWallet(id);
+    for (const id of accounts) for (const amount of [1, 20, 300]) await ledger.credit(id, amount);
+    credits.start();
+    await until(async () => (await unapplied()) === 0);
+    for (const id of accounts) expect(await ledger.store.balance(id)).toBe(1_321);
+  });
+
+  it('that a restarted Redis lost is applied again, although it was marked', async () => {
+    const accountId = await ledger.account(1_000);
+    await hydrator.loadWallet(accountId);
+    const seq = await ledger.credit(accountId, 500);
+    await credits.apply({ accountId, seq, amountMicros: 500 });
+    await credits.applyMissing();
+    expect(await unapplied()).toBe(0);
+    // What an fsync window loses: the wallet as it was before the credit.
+    await ledger.store.server.restart();
+    await until(() => ledger.store.redis.ready);
+    await ledger.store.loadWallet(accountId, 1_000);
+    await credits.applyMissing();
+    expect(await ledger.store.hash(ledger.store.walletName(accountId))).toEqual({ balance: '1500', credit_seq: '2' });
+  });
+
+  it('while Redis is away rejects and stays unapplied; the job says so once and makes up for it', async () => {
+    const lines: string[] = [];
+    const log = { info: () => {}, warn: (_: object, line: string) => void lines.push(line) };
+    const { sql, store } = ledger;
+    const own = new CreditWallets({ sql, redis: store.redis, keys: store.keys, hydrator, log });
+    const accountId = await ledger.account(1_000);
+    await store.server.stop();
+    await until(() => !store.redis.ready);
+    await expect(own.apply({ accountId, seq: 1, amountMicros: 1_000 })).rejects.toThrow('not connected');
+    expect(await unapplied()).toBe(1);
+    own.start();
+    await until(() => lines.length > 0);
+    await store.server.restart();
+    await until(async () => (await unapplied()) === 0);
+    await own.stop();
+    expect(lines).toEqual(['credits cannot be applied to their wallets now']);
+    expect(await store.balance(accountId)).toBe(1_000);
+  });
+});
+
+describe('reading a wallet', () => {
+  it('tells what can be spent and what open calls hold', async () => {
+    const scene = await openScene(ledger.store, 5_000);
+    const other = await openScene(ledger.store, 9_000);
+    const [first, second] = [request(scene, 1_000), request(scene, 700)];
+    await admit(ledger.store, first, INSTANCE);
+    await admit(ledger.store, second, INSTANCE);
+    await admit(ledger.store, request(other, 9_000), INSTANCE);
+    expect(await wallets.read(scene.accountId)).toEqual({ balanceMicros: 3_300, heldMicros: 1_700 });
+    await settle(ledger.store, first, false);
+    await settle(ledger.store, second, true);
+    expect(await wallets.read(scene.accountId)).toEqual({ balanceMicros: 4_000, heldMicros: 0 });
+  });
+
+  it('loads it first when it has to', async () => {
+    const accountId = await ledger.account(1_234);
+    expect(await wallets.read(accountId)).toEqual({ balanceMicros: 1_234, heldMicros: 0 });
+  });
+
+  it('is unavailable while Redis is away', async () => {
+    const redis = new RedisClient({ url: 'redis://127.0.0.1:1', name: 'test', commandTimeoutMs: 100 }, QUIET);
+    const away = new Wallets({ redis, keys: ledger.store.keys, hydrator });
+    await expect(away.read(await ledger.account(1))).rejects.toMatchObject({ code: 'unavailable', status: 503 });
+    redis.destroy();
+  });
+});
