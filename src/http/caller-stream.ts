@@ -14,6 +14,8 @@ const MAX_CORKED_WRITE = 15_900;
 export interface StreamOwner {
   /** Draining: responses should say `Connection: close`. */
   readonly draining: boolean;
+  /** Every connection is being cut. */
+  readonly closing: boolean;
   /** Proxies in front whose `X-Forwarded-For` is believed. */
   readonly trustedProxyHops: number;
   /** The exchange is over for the server: answered to the last byte, cut, or left by the caller. */
@@ -75,6 +77,10 @@ export class UwsCallerStream implements CallerStream {
     if (this.#address === null && this.#finished) return 'gone';
     this.#address ??= addressOf(this.#response, this.#head.headers, this.#owner.trustedProxyHops);
     return this.#address;
+  }
+
+  get wasCut(): boolean {
+    return this.#owner.closing;
   }
 
   attach(events: CallerEvents): void {
@@ -149,7 +155,8 @@ export class UwsCallerStream implements CallerStream {
     if (this.#finished) return;
     assert(this.#status !== 0 && !this.#ending, 'end() out of order');
     this.#ending = true;
-    if (this.#unsent === null) this.#endNow();
+    // What the addon holds of a stalled stream would be lost if the server closed right after an end.
+    if (this.#unsent === null && !this.#stalled) this.#endNow();
   }
 
   abort(): void {

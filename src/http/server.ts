@@ -33,6 +33,7 @@ export class HttpServer implements StreamOwner {
   #whenIdle: (() => void)[] = [];
   readonly trustedProxyHops: number;
   draining = false;
+  closing = false;
   port = 0;
 
   constructor(options: ServerOptions) {
@@ -90,6 +91,7 @@ export class HttpServer implements StreamOwner {
   /** Closes all connections at once. */
   close(): void {
     if (this.#ticker !== null) clearInterval(this.#ticker);
+    this.closing = true;
     this.#app.close();
   }
 

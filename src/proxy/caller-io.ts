@@ -35,6 +35,8 @@ export interface CallerEvents {
 /** The caller's connection for one exchange: the request body comes from it, the response goes to it. */
 export interface CallerStream {
   readonly aborted: boolean;
+  /** The gateway shuts down and cuts its callers off: they have not left. */
+  readonly wasCut: boolean;
   /** The address rate limits count by. */
   readonly address: string;
   /** Starts the events. Body that arrived before is not lost: it is asked for only now. */

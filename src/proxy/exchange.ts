@@ -248,7 +248,9 @@ export class Exchange implements UpstreamHandler, CallerEvents {
     const answered = this.#responseStatus !== 0;
     const served = answered || upstream.requestSent;
     upstream.destroy();
-    this.#settle(served ? this.#refundOfStatus() : 'caller_gone', answered ? this.#responseStatus : 499);
+    // A gateway that runs out of time to drain refunds, as the sweep would if it were killed.
+    const refund = this.#caller.wasCut ? 'unavailable' : served ? this.#refundOfStatus() : 'caller_gone';
+    this.#settle(refund, answered ? this.#responseStatus : 499);
   }
 
   onCallerWritable(): void {

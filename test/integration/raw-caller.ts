@@ -30,7 +30,8 @@ export function requestText(
 
 export class RawCaller {
   readonly socket: Socket;
-  received: Buffer = Buffer.alloc(0);
+  #pieces: Buffer[] = [];
+  #length = 0;
   /** The gateway has ended or reset the connection. */
   gone = false;
   #changed: () => void = () => {};
@@ -39,7 +40,8 @@ export class RawCaller {
     this.socket = socket;
     socket.setNoDelay(true);
     socket.on('data', (chunk) => {
-      this.received = Buffer.concat([this.received, chunk]);
+      this.#pieces.push(chunk);
+      this.#length += chunk.length;
       this.#changed();
     });
     for (const end of ['end', 'error', 'close']) {
@@ -48,6 +50,17 @@ export class RawCaller {
         this.#changed();
       });
     }
+  }
+
+  /** What has come and was not read yet. */
+  get received(): Buffer {
+    if (this.#pieces.length !== 1) this.#pieces = [Buffer.concat(this.#pieces)];
+    return this.#pieces[0] as Buffer;
+  }
+
+  set received(rest: Buffer) {
+    this.#pieces = [rest];
+    this.#length = rest.length;
   }
 
   static async connect(baseUrl: string): Promise<RawCaller> {
@@ -69,8 +82,12 @@ export class RawCaller {
   }
 
   /** Waits until the condition holds; throws when the connection ends first. */
-  async until(condition: (received: Buffer) => boolean): Promise<void> {
-    while (!condition(this.received)) {
+  until(condition: (received: Buffer) => boolean): Promise<void> {
+    return this.#until(() => condition(this.received));
+  }
+
+  async #until(condition: () => boolean): Promise<void> {
+    while (!condition()) {
       if (this.gone) throw new Error(`the connection ended after: ${this.received.toString('latin1').slice(0, 2000)}`);
       await this.#change();
     }
@@ -117,7 +134,7 @@ export class RawCaller {
     if (isHead || head.status === 204 || head.status === 304) return Buffer.alloc(0);
     if (coding !== undefined) return this.#chunkedBody();
     if (length === undefined) return this.end();
-    await this.until((received) => received.length >= Number(length));
+    await this.#until(() => this.#length >= Number(length));
     return this.#take(Number(length));
   }
 
@@ -126,7 +143,7 @@ export class RawCaller {
     for (;;) {
       await this.until((received) => received.includes('\r\n'));
       const size = Number.parseInt(this.#take(this.received.indexOf('\r\n') + 2).toString('latin1'), 16);
-      await this.until((received) => received.length >= size + 2);
+      await this.#until(() => this.#length >= size + 2);
       parts.push(this.#take(size));
       if (this.#take(2).toString('latin1') !== '\r\n') throw new Error('a chunk does not end where it says');
       if (size === 0) return Buffer.concat(parts);

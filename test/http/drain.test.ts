@@ -1,0 +1,76 @@
+import { connect, type Socket } from 'node:net';
+import { afterEach, describe, expect, it } from 'vitest';
+import { HttpServer } from '../../src/http/server.ts';
+import { loadUws } from '../../src/http/uws.ts';
+import type { CallerEvents, CallerStream } from '../../src/proxy/caller-io.ts';
+import { until } from '../support/wait.ts';
+
+const silent = { debug() {}, info() {}, warn() {}, error() {}, fatal() {} };
+const noEvents: CallerEvents = { onCallerBody() {}, onCallerGone() {}, onCallerWritable() {} };
+
+let server: HttpServer;
+afterEach(() => server.close());
+
+async function serve(onCall: (stream: CallerStream) => void): Promise<Socket> {
+  server = new HttpServer({
+    uws: loadUws(process.env),
+    host: '127.0.0.1',
+    port: 0,
+    trustedProxyHops: 0,
+    idleCallerSeconds: 60,
+    sharePort: false,
+    isCall: () => true,
+    onCall: (_head, stream) => onCall(stream),
+    onRequest: () => {},
+    log: silent,
+  });
+  const socket = connect(await server.listen(), '127.0.0.1');
+  socket.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n');
+  return socket;
+}
+
+describe('draining', () => {
+  it('waits until a slow reader has the last chunk of a stream that has ended', async () => {
+    let written = 0;
+    const socket = await serve((stream) => {
+      stream.attach(noEvents);
+      stream.begin(200, '', -1, true);
+      const piece = Buffer.alloc(15_000, 'x');
+      // Until the socket is full; the last piece is with the addon then.
+      do written += piece.length;
+      while (stream.write(piece));
+      stream.end();
+    });
+    socket.pause();
+    await until(() => written > 0);
+    let drained = false;
+    const draining = server.drain(20_000).then((cut) => {
+      drained = true;
+      return cut;
+    });
+    await new Promise(setImmediate);
+    expect([drained, server.open]).toEqual([false, 1]);
+    const chunks: Buffer[] = [];
+    socket.on('data', (chunk) => chunks.push(chunk));
+    socket.resume();
+    expect(await draining).toBe(0);
+    server.close();
+    await new Promise((resolve) => socket.once('close', resolve));
+    const body = Buffer.concat(chunks).toString('latin1');
+    expect(body.endsWith('\r\n0\r\n\r\n')).toBe(true);
+    expect(body.replace(/[^x]/g, '').length).toBe(written);
+  });
+
+  it('ends after its deadline, and tells those it cuts off that they were', async () => {
+    let wasCut: boolean | null = null;
+    const socket = await serve((stream) => {
+      stream.attach({ ...noEvents, onCallerGone: () => (wasCut = stream.wasCut) });
+    });
+    await until(() => server.open === 1);
+    expect(await server.drain(50)).toBe(1);
+    server.close();
+    expect(wasCut).toBe(true);
+    await new Promise((resolve) => socket.once('close', resolve));
+    expect(server.open).toBe(0);
+  });
+});
