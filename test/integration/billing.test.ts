@@ -191,6 +191,15 @@ describe('a change of a listing', () => {
   });
 });
 
+it('a finished call is in its usage within a second', async () => {
+  const path = await market.service({ endpoint: service.url, price: 0.03 });
+  const buyer = await market.buyer(1);
+  await call(path, buyer);
+  const ended = performance.now();
+  await market.usage(buyer, 1);
+  expect(performance.now() - ended).toBeLessThan(1_000);
+});
+
 describe('a credit', () => {
   const credit = (key: Key, amount: number, reference: string): Promise<Response> =>
     market.request('/api/v1/admin/credits', {

@@ -273,6 +273,32 @@ describe('what the caller receives', () => {
   });
 });
 
+it('a caller that waits for 100 Continue gets it, and its body goes through', async () => {
+  const caller = await RawCaller.connect(market.baseUrl);
+  const headers = ['Expect: 100-continue', 'Content-Length: 5'];
+  caller.send(requestText(`POST ${echoPath}`, { key: buyer, headers }));
+  await caller.until((received) => received.toString().startsWith('HTTP/1.1 100 Continue\r\n\r\n'));
+  caller.send('hello');
+  const echoed = (await caller.response()).json<Echoed>();
+  expect(echoed.body).toBe('hello');
+  expect(echoed.headers).not.toContain('expect');
+  caller.destroy();
+});
+
+it.each(['Content-Length: 100000', 'Transfer-Encoding: chunked'])(
+  'a large response head passes whole: %s',
+  async (framing) => {
+    const names = Array.from({ length: 50 }, (_, i) => `X-Large-${i}`);
+    const lines = names.map((name, i) => `${name}: ${String(i % 10).repeat(1000)}\r\n`).join('');
+    const body = 'b'.repeat(100_000);
+    const framed = framing.startsWith('C') ? body : `186a0\r\n${body}\r\n0\r\n\r\n`;
+    const reply = `HTTP/1.1 200 OK\r\n${lines}${framing}\r\n\r\n${framed}`;
+    const { response } = await forwarded(requestText(`GET ${rawPath}`, { key: buyer }), { reply });
+    expect(names.map((name) => response.get(name)?.length)).toEqual(names.map(() => 1000));
+    expect(response.body.toString()).toBe(body);
+  },
+);
+
 describe('a dot segment', () => {
   it.each(['/..', '/.', '/a/../b', '/%2e%2e/b', '/.%2E', '/a/..%2fb', '/a%5c..%5cb', '/..;x=1/b', '/a\\..\\b'])(
     'is 400 and costs nothing: %s',

@@ -53,7 +53,10 @@ async function serve(request: IncomingMessage, response: ServerResponse): Promis
 }
 
 beforeAll(async () => {
-  market = await Marketplace.start({ MAX_REQUEST_BODY_BYTES: String(128 * 1024 * 1024) });
+  market = await Marketplace.start({
+    MAX_REQUEST_BODY_BYTES: String(128 * 1024 * 1024),
+    REDIS_COMMAND_TIMEOUT_MS: '20000',
+  });
   service = await startService((request, response) => {
     serve(request, response).catch(() => response.destroy());
   });
@@ -262,6 +265,17 @@ describe('an upload', () => {
     caller.destroy();
   });
 
+  it('that arrives while the call is being admitted loses nothing', async () => {
+    const admitted = await market.metric('tollgate_calls_admitted_total');
+    market.redis.pause();
+    const headers = { 'Content-Length': String(BODY.length) };
+    const answered = send('/sum', { method: 'POST', headers, write: (out) => out.end(BODY) });
+    await until(async () => (await market.metric('tollgate_responses_open')) === 1);
+    expect(await market.metric('tollgate_calls_admitted_total')).toBe(admitted);
+    market.redis.resume();
+    expect((await bodyOf((await answered).response)).toString()).toBe(`${BODY.length} ${sha(BODY)}`);
+  });
+
   it('may be answered before it ends, and the call is over then', async () => {
     const raw = await rawServer();
     const target = await market.service({ endpoint: raw.url, price: 0.01 });
@@ -276,6 +290,10 @@ describe('an upload', () => {
     expect([response.status, response.body.toString()]).toEqual([403, 'nope']);
     const [record] = await market.records(early);
     expect(record).toMatchObject({ outcome: 'completed', status: 403, amount: 0.01, request_bytes: 13 });
+    // The rest is swallowed, and the connection serves the next call.
+    caller.send('x'.repeat(100_000 - 'the beginning'.length));
+    const next = await caller.exchange(`POST ${path}/sum`, { key: early, body: 'next' });
+    expect(next.body.toString()).toBe(`4 ${sha(Buffer.from('next'))}`);
     caller.destroy();
     await raw.close();
   });
