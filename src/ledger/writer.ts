@@ -206,7 +206,7 @@ export class UsageWriter {
     }
   }
 
-  /** Reads and decodes the next batch while Postgres works on this one: 31 000 → 45 000 events/s. */
+  /** Reads and decodes the next batch (12 µs an event here) while Postgres stores this one (14 to 25 µs an event there). */
   #readAhead(batch: Batch): void {
     const { redis, keys } = this.#options;
     this.#ahead = readBatch(redis, keys, this.#shards, this.#batchSize, batch);
