@@ -98,12 +98,14 @@ export function hostOf(keys: RedisKeys, instance: string, notes: Partial<Operati
   const unexpected = (what: string) => () => {
     throw new Error(`unexpected: ${what}`);
   };
-  return {
+  const host = {
     keys,
     instance,
     reloadAndRetry: unexpected('not loaded'),
     cancel: unexpected('cancel'),
     retrySettlement: unexpected('retry'),
-    ...notes,
+    settledElsewhere: () => {},
+    settledElsewhere: () => {},
   };
+  return { ...host, ...notes };
 }
