@@ -9,6 +9,7 @@ import { parseArgs } from 'node:util';
  * @property {number | null} rounds
  * @property {number[] | null} connections
  * @property {number} workers
+ * @property {number | null} events
  * @property {'wrk' | 'autocannon' | null} driver null: wrk where it is installed
  * @property {string | null} target a gateway that runs already
  * @property {string | null} keys for `target`: a file of `npm run seed`
@@ -25,6 +26,7 @@ export const usage = `npm run bench -- [options]
   --rounds N            measurements of each peer, in turn
   --connections N[,N]   open connections, one call at a time on each
   --workers N           processes of each proxy (1)
+  --events N            of the scenario usage-pipeline
   --driver NAME         wrk or autocannon; default: wrk where it is installed
   --no-save             write nothing to bench/results
   --target URL          measure a gateway that runs already, from outside: no peers, no CPU. Needs
@@ -49,6 +51,7 @@ export function parseOptions(args) {
     rounds: count('--rounds', values.rounds, 100),
     connections: values.connections?.split(',').map((text) => count('--connections', text, 20_000) ?? 0) ?? null,
     workers: count('--workers', values.workers, 64) ?? 1,
+    events: count('--events', values.events, 100_000_000),
     driver: values.driver ?? null,
     target: values.target ?? null,
     keys: values.keys ?? null,
@@ -64,6 +67,7 @@ function parse(args) {
   const flag = /** @type {const} */ ({ type: 'boolean' });
   const options = {
     ...{ only: text, peers: text, seconds: text, rounds: text, connections: text, workers: text, driver: text },
+    ...{ events: text },
     ...{ target: text, keys: text, path: text, list: flag, 'no-save': flag },
   };
   try {

@@ -12,6 +12,7 @@ import { saveResult } from './report/save.mjs';
 import { toTerminal } from './report/text.mjs';
 import { findScenarios } from './scenarios/index.mjs';
 import { Stage } from './stage/stage.mjs';
+import { defaults, question, runTarget } from './target.mjs';
 
 /**
  * @typedef {import('./options.mjs').Options} Options
@@ -24,6 +25,7 @@ import { Stage } from './stage/stage.mjs';
  * @property {number} rounds
  * @property {number[]} connections
  * @property {number} workers
+ * @property {number | null} events
  *
  * @typedef {object} Bench what a scenario is given
  * @property {Stage} stage
@@ -63,6 +65,7 @@ function optionsOf({ defaults }, options) {
     rounds: options.rounds ?? defaults.rounds,
     connections: options.connections ?? defaults.connections,
     workers: options.workers,
+    events: options.events,
   };
 }
 
@@ -168,12 +171,15 @@ async function runScenario(scenario, wanted, scratch, { say, command }) {
  * @returns {Promise<boolean>} whether everything that was measured is valid
  */
 export async function runBench(options, context) {
-  const scenarios = await findScenarios(options.only);
+  let scenarios = await findScenarios(options.only);
   if (options.list) {
     for (const { name, question } of scenarios) context.say(`${name}\n  ${question}`);
     return true;
   }
-  checkProcIsThere();
+  if (options.target !== null && options.keys !== null && options.path !== null) {
+    const { target, keys, path } = options;
+    scenarios = [{ name: 'target', question, defaults, run: runTarget({ target, keys, path }) }];
+  } else checkProcIsThere();
   if (options.workers > 1) throw new Error('--workers: the gateway does not run in several workers yet');
   let isValid = true;
   for (const scenario of scenarios) {

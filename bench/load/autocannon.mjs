@@ -24,7 +24,7 @@ function requestsOfNextClient() {
 
 const instance = autocannon(
   {
-    url: `http://${job.host}:${job.port}${job.path}`,
+    url: `${job.protocol}://${job.host}:${job.port}${job.path}`,
     method: /** @type {'GET'} */ (job.method),
     ...(job.bodyBytes > 0 ? { body: Buffer.alloc(job.bodyBytes, 'x') } : {}),
     connections: job.connections,

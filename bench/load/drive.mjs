@@ -8,17 +8,21 @@ import { fileURLToPath } from 'node:url';
 import { killProcess, lastLines, spawnOwned } from '../../scripts/local/processes.mjs';
 
 /**
- * @typedef {'wrk' | 'autocannon' | 'open-loop'} Driver
+ * @typedef {'wrk' | 'autocannon' | 'open-loop' | 'transfer' | 'event-streams' | 'stalled-readers'} Driver
  *
  * @typedef {object} Job what to send
+ * @property {'http' | 'https'} protocol https: wrk and autocannon only
  * @property {string} host
  * @property {number} port
  * @property {string} path
  * @property {string} method
  * @property {number} bodyBytes
  * @property {string | null} authFile one value of the Authorization header a line, used in turn; null: none is sent
+ * @property {number} firstAuth where in that file to begin: not every run shall be about the same keys
  * @property {number} connections each with one request at a time: HTTP pipelining is 1
  * @property {number} seconds
+ * @property {number} transferBytes transfers only: of one body
+ * @property {number} transfersPerConnection transfers only: `seconds` is then the longest they may take
  * @property {number | null} ratePerSecond open loop only: requests begun each second, whatever the answers do
  * @property {number | null} expectStatus the one status that is no error; null: any 2xx
  * @property {number | null} tolerateStatus beside it: counted apart
@@ -43,7 +47,7 @@ import { killProcess, lastLines, spawnOwned } from '../../scripts/local/processe
 
 const here = (/** @type {string} */ file) => fileURLToPath(new URL(file, import.meta.url));
 // Beyond its own seconds a driver only connects and ends; one that takes this much longer hangs.
-const graceMs = 20_000;
+const graceMs = 45_000;
 
 /** @returns {boolean} */
 export const hasWrk = () => spawnSync('wrk', ['--version'], { stdio: 'ignore' }).error === undefined;
@@ -55,7 +59,7 @@ function wrkCommand(resultFile, job) {
     args: [
       // One thread keeps any single proxy process busy, and more would take the processor from it.
       ...['--threads', '1', '--connections', String(job.connections), '--duration', `${job.seconds}s`],
-      ...['--timeout', '10s', '--script', here('wrk.lua'), `http://${job.host}:${job.port}${job.path}`],
+      ...['--timeout', '10s', '--script', here('wrk.lua'), `${job.protocol}://${job.host}:${job.port}${job.path}`],
     ],
     env: {
       ...process.env,
@@ -63,13 +67,14 @@ function wrkCommand(resultFile, job) {
       BENCH_METHOD: job.method,
       BENCH_BODY_BYTES: String(job.bodyBytes),
       BENCH_AUTH: job.authFile ?? '',
+      BENCH_FIRST_AUTH: String(job.firstAuth),
       BENCH_EXPECT_STATUS: String(job.expectStatus ?? ''),
       BENCH_TOLERATE_STATUS: String(job.tolerateStatus ?? ''),
     },
   };
 }
 
-/** @param {'autocannon' | 'open-loop'} driver @param {string} resultFile @param {Job} job */
+/** @param {Exclude<Driver, 'wrk'>} driver @param {string} resultFile @param {Job} job */
 function nodeCommand(driver, resultFile, job) {
   return {
     command: process.execPath,
@@ -117,9 +122,11 @@ export function writeResult(result) {
 }
 
 /** @param {Job} job @returns {(string | null)[]} Authorization values to use in turn */
-export function readAuthorizations({ authFile }) {
+export function readAuthorizations({ authFile, firstAuth }) {
   if (authFile === null) return [null];
-  return readFileSync(authFile, 'utf8').trimEnd().split('\n');
+  const all = readFileSync(authFile, 'utf8').trimEnd().split('\n');
+  const first = firstAuth % all.length;
+  return [...all.slice(first), ...all.slice(0, first)];
 }
 
 /** Counts answers by whether their status is the wanted one. @param {Job} job */

@@ -2,6 +2,7 @@
 // Before anything is measured: does the peer answer what it should? A fast error is not a fast proxy.
 
 import http from 'node:http';
+import https from 'node:https';
 import { readAuthorizations } from '../load/drive.mjs';
 import { jobOf } from './sample.mjs';
 
@@ -21,7 +22,8 @@ export async function probe(peer, load) {
   if (status !== wanted) throw new Error(`${what} answered ${status} instead of ${wanted}`);
   if (wanted === 200 && bytes === 0) throw new Error(`${what} answered without a body`);
   // Whoever is measured as metered shall have metered.
-  if (wanted === 200 && authorization && !headers['x-acf-amount']) throw new Error(`${what} did not meter the call`);
+  if (wanted === 200 && authorization && load.rawPath === undefined && !headers['x-acf-amount'])
+    throw new Error(`${what} did not meter the call`);
 }
 
 /**
@@ -31,7 +33,7 @@ export async function probe(peer, load) {
  */
 function call(job, authorization) {
   return new Promise((resolve, reject) => {
-    const request = http.request({
+    const request = (job.protocol === 'https' ? https : http).request({
       host: job.host,
       port: job.port,
       path: job.path,

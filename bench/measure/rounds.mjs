@@ -4,7 +4,7 @@
 
 import { drive } from '../load/drive.mjs';
 import { probe } from './probe.mjs';
-import { jobOf, measure } from './sample.mjs';
+import { driverOf, jobOf, measure } from './sample.mjs';
 
 /**
  * @typedef {import('./sample.mjs').Sample} Sample
@@ -45,10 +45,12 @@ export async function alternate(bench, { contestants, connections }) {
   for (const count of connections) {
     for (let round = 1; round <= options.rounds; round += 1) {
       for (const { peer, load, variant = '' } of contestants) {
-        const driver = load.ratePerSecond === undefined ? options.driver : 'open-loop';
+        const driver = driverOf(load, options.driver);
         bench.progress(`${count} connections, round ${round}/${options.rounds}: ${peer.name} ${variant}`);
         const seconds = round === 1 ? firstWarmUpSeconds : laterWarmUpSeconds;
-        await drive(stage.scratch, driver, jobOf(peer, load, { connections: count, seconds }));
+        // Whole bodies have a warm-up of their own: the first of them, of which a round more or less shows nothing.
+        if (driver !== 'transfer')
+          await drive(stage.scratch, driver, jobOf(peer, load, { connections: count, seconds }));
         await peer.settled();
         const how = { connections: count, seconds: options.seconds, processors };
         samples.push({ ...(await measure(stage, peer, driver, load, how)), variant, round });

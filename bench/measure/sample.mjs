@@ -1,8 +1,11 @@
 // @ts-check
 // One measurement: one peer under one load, and what every part of the system used meanwhile.
 
+import { randomInt } from 'node:crypto';
+import { Redis } from 'ioredis';
 import { drive } from '../load/drive.mjs';
-import { cpuSeconds, cpuSecondsOf, machineCpuSeconds, rssBytesOf } from './proc.mjs';
+import { watchMachine } from './machine-share.mjs';
+import { cpuSecondsOf, rssBytesOf } from './proc.mjs';
 
 /**
  * @typedef {import('../peers/peer.mjs').Peer} Peer
@@ -14,9 +17,11 @@ import { cpuSeconds, cpuSecondsOf, machineCpuSeconds, rssBytesOf } from './proc.
  * @property {string} [path] of the service, without the first slash; default 'hello'
  * @property {string} [method] default GET
  * @property {number} [bodyBytes] default 0
- * @property {string} [keySet] default 'main'
+ * @property {string} [rawPath] instead of `path`: of the proxy itself
+ * @property {string | null} [keySet] default 'main'; null: without a key
  * @property {number} [ratePerSecond] makes it an open loop
  * @property {number} [expectStatus] default any 2xx
+ * @property {{ bytes: number, perConnection: number }} [transfer] makes it a fixed number of whole bodies
  * @property {number} [tolerateStatus] a few of these are no errors
  *
  * @typedef {object} Sample
@@ -32,7 +37,9 @@ import { cpuSeconds, cpuSecondsOf, machineCpuSeconds, rssBytesOf } from './proc.
  * @property {number} tolerated answers with the status that is tolerated
  * @property {number} bytes
  * @property {Record<CpuPart, number | null>} cpuMicros per call; null: there is no such part
- * @property {number} rssBytes of the proxy at the end
+ * @property {number | null} tripsPerCall scripts that Redis ran per call: below 1 where calls share a trip
+ * @property {number} rssBytes of the proxy when the load has just ended
+ * @property {number} rssDuringBytes of the proxy: median over the second half of the load
  * @property {number} settledSeconds from the end of the load until its last event was stored
  * @property {number} foreignShare share of the machine that processes used which are not of this benchmark
  * @property {number} stolenShare share that the machine's host took away
@@ -45,32 +52,62 @@ export const cpuParts = /** @type {const} */ (['proxy', 'redis', 'writer', 'post
 
 /** @param {Peer} peer @param {Load} load @param {{ connections: number, seconds: number }} how @returns {Job} */
 export function jobOf(peer, load, { connections, seconds }) {
-  const authFile = peer.authFiles?.[load.keySet ?? 'main'] ?? null;
-  if (peer.authFiles !== null && authFile === null) throw new Error(`${peer.name} has no keys '${load.keySet}'`);
+  const { keySet = 'main' } = load;
+  const authFile = (keySet === null ? null : peer.authFiles?.[keySet]) ?? null;
+  if (keySet !== null && peer.authFiles !== null && authFile === null) {
+    throw new Error(`${peer.name} has no keys '${keySet}'`);
+  }
   return {
+    protocol: peer.protocol ?? 'http',
     host: peer.host,
     port: peer.port,
-    path: peer.prefix + (load.path ?? 'hello'),
+    path: load.rawPath ?? peer.prefix + (load.path ?? 'hello'),
     method: load.method ?? 'GET',
     bodyBytes: load.bodyBytes ?? 0,
     authFile,
+    firstAuth: randomInt(2 ** 31),
     connections,
     seconds,
     ratePerSecond: load.ratePerSecond ?? null,
     expectStatus: load.expectStatus ?? null,
     tolerateStatus: load.tolerateStatus ?? null,
+    transferBytes: load.transfer?.bytes ?? 0,
+    transfersPerConnection: load.transfer?.perConnection ?? 0,
   };
 }
 
-/** @param {Stage} stage @param {Peer} peer */
-function readCounters(stage, peer) {
-  const machine = machineCpuSeconds();
+/** @param {Load} load @param {Driver} driver for ordinary loads @returns {Driver} */
+export function driverOf({ ratePerSecond, transfer }, driver) {
+  if (transfer !== undefined) return 'transfer';
+  return ratePerSecond === undefined ? driver : 'open-loop';
+}
+
+/** @param {Peer} peer */
+const readCpu = (peer) => cpuParts.map((part) => cpuSecondsOf(peer.watched[part]));
+
+/** Scripts that the peer's Redis has run. @param {Peer} peer @returns {Promise<number | null>} null: it has no Redis */
+async function countTrips({ redisUrl }) {
+  if (redisUrl === undefined) return null;
+  const redis = new Redis(redisUrl);
+  const stats = await redis.info('commandstats');
+  redis.disconnect();
+  return Number(/^cmdstat_evalsha:calls=(\d+)/m.exec(stats)?.[1] ?? 0);
+}
+
+const memoryIntervalMs = 500;
+
+/** @param {Peer} peer */
+function watchMemory(peer) {
+  /** @type {number[]} */
+  const readings = [];
+  const read = () => readings.push(rssBytesOf(peer.watched.proxy));
+  const timer = setInterval(read, memoryIntervalMs);
   return {
-    parts: cpuParts.map((part) => cpuSecondsOf(peer.watched[part])),
-    // Drivers are children of this process: their time is known when they have ended.
-    own: cpuSecondsOf(stage.watched) + cpuSeconds(process.pid, { withReaped: true }),
-    ...machine,
-    at: performance.now() / 1000,
+    stop: () => {
+      clearInterval(timer);
+      const later = readings.slice(readings.length >> 1).sort((a, b) => a - b);
+      return later[later.length >> 1] ?? 0;
+    },
   };
 }
 
@@ -83,21 +120,25 @@ function readCounters(stage, peer) {
  * @returns {Promise<Omit<Sample, 'variant' | 'round'>>}
  */
 export async function measure(stage, peer, driver, load, how) {
-  const before = readCounters(stage, peer);
+  const machine = watchMachine(stage, how.processors);
+  const tripsBefore = await countTrips(peer);
+  const before = readCpu(peer);
+  const memory = watchMemory(peer);
   const result = await drive(stage.scratch, driver, jobOf(peer, load, how));
   const endedAt = performance.now();
   const rssBytes = rssBytesOf(peer.watched.proxy);
+  const rssDuringBytes = memory.stop();
   // The counters are read when the work is done, not when the last answer came: what a call leaves behind (settling,
   // storing) belongs to it. Idle processes add nothing that matters.
   await peer.settled();
   const settledSeconds = (performance.now() - endedAt) / 1000;
-  const after = readCounters(stage, peer);
+  const after = readCpu(peer);
+  const trips = await countTrips(peer);
   const perCall = (/** @type {number} */ index) => {
     const part = cpuParts[index];
     if (part === undefined || peer.watched[part].length === 0) return null;
-    return (((after.parts[index] ?? 0) - (before.parts[index] ?? 0)) * 1e6) / result.calls;
+    return (((after[index] ?? 0) - (before[index] ?? 0)) * 1e6) / result.calls;
   };
-  const capacity = (after.at - before.at) * how.processors;
   return {
     peer: peer.name,
     connections: how.connections,
@@ -109,10 +150,11 @@ export async function measure(stage, peer, driver, load, how) {
     tolerated: result.tolerated,
     bytes: result.bytes,
     cpuMicros: { proxy: perCall(0), redis: perCall(1), writer: perCall(2), postgres: perCall(3) },
+    tripsPerCall: trips === null || tripsBefore === null ? null : (trips - tripsBefore) / result.calls,
     rssBytes,
+    rssDuringBytes,
     settledSeconds,
-    foreignShare: Math.max(0, after.busy - before.busy - (after.own - before.own)) / capacity,
-    stolenShare: (after.stolen - before.stolen) / capacity,
+    ...machine.stop(),
     ...(result.openLoop === undefined ? {} : { openLoop: result.openLoop }),
   };
 }

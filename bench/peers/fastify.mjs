@@ -45,6 +45,7 @@ export const fastify = {
     });
     const watched = { ...nothingWatched(), proxy: [proxy], redis: [store.watched] };
     const settled = () => emptyUsageStream(store.url);
-    return { name, host: '127.0.0.1', port, prefix: peerPrefix, authFiles, watched, settled };
+    const place = { host: '127.0.0.1', port, prefix: peerPrefix };
+    return { name, ...place, authFiles, watched, redisUrl: store.url, settled };
   },
 };

@@ -13,16 +13,19 @@ import { loadPeerKeys, makeKeys, writeAuthFile, writeKeyTable } from '../stage/k
  *
  * @typedef {object} Peer a way to reach the service
  * @property {string} name
+ * @property {'http' | 'https'} [protocol] default http
  * @property {string} host
  * @property {number} port
  * @property {string} prefix what stands for the service's `/`
  * @property {Record<string, string> | null} authFiles key set → file for drivers; null: no key is asked for
  * @property {{ proxy: Watched[], redis: Watched[], writer: Watched[], postgres: Watched[] }} watched
+ * @property {string} [redisUrl] where its scripts run
  * @property {() => Promise<void>} settled waits until all work of the calls made so far is done. Bounded
  * @property {() => Promise<string[]>} [diagnose] what it knows itself about calls that went wrong
  *
  * @typedef {object} PeerOptions
  * @property {KeySets} keySets
+ * @property {number} [services] in the catalog, beside the one that is called; only ours has one
  *
  * @typedef {object} PeerKind
  * @property {string} title for tables

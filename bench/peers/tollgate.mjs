@@ -8,6 +8,7 @@ import { request } from '../../scripts/local/api.mjs';
 import { projectDir } from '../../scripts/local/dependencies.mjs';
 import { freePort } from '../../scripts/local/ports.mjs';
 import { pollUntil } from '../../scripts/local/processes.mjs';
+import { insertServices } from '../stage/catalog.mjs';
 import { readKeys, writeAuthFile } from '../stage/keys.mjs';
 import { answers } from '../stage/stage.mjs';
 import { listing } from './peer.mjs';
@@ -21,12 +22,12 @@ import { listing } from './peer.mjs';
 
 const program = path.join('dist', 'main.js');
 const seedProgram = path.join('dist', 'seed.js');
-const shards = 16;
+export const shards = 16;
 // As long as the writer takes for a run's events when it had no processor to itself.
 const drainTimeoutMs = 60_000;
 
 /** @param {Stage} stage @param {string} name */
-async function environment(stage, name) {
+export async function environment(stage, name) {
   const [database, redis] = [await stage.database(`bench_${name.replace('-', '_')}`), await stage.redis(name)];
   const [port, metricsPort] = [await freePort(), await freePort()];
   const env = {
@@ -58,7 +59,7 @@ function startGateway(stage, name, role, { port, env }) {
 }
 
 /** @param {Stage} stage @param {Place} place */
-async function startWriter(stage, { env }) {
+export async function startWriter(stage, { env }) {
   const metricsPort = await freePort();
   return stage.start({
     name: 'writer',
@@ -68,6 +69,15 @@ async function startWriter(stage, { env }) {
     isReady: () => answers(metricsPort, '/metrics'),
   });
 }
+
+/** Runs a program of ours to its end. @param {string} what @param {string[]} args @param {Place} place */
+function runToEnd(what, args, { env }) {
+  const { status, stdout, stderr } = spawnSync(process.execPath, args, { cwd: projectDir, env, encoding: 'utf8' });
+  if (status !== 0) throw new Error(`${what} failed:\n${stdout}${stderr}`);
+}
+
+/** @param {Place} place */
+export const runMigrations = (place) => runToEnd('migrate', [program, 'migrate'], place);
 
 /** @param {string} baseUrl @param {string} apiPath @param {Key | undefined} key @param {unknown} body */
 async function post(baseUrl, apiPath, key, body) {
@@ -92,18 +102,13 @@ async function listService(baseUrl, upstreamPort) {
 }
 
 /** @param {Stage} stage @param {string} name @param {Place} place @param {KeySets} keySets */
-function seed(stage, name, { env }, keySets) {
+export function seed(stage, name, place, keySets) {
   /** @type {Record<string, string>} */
   const authFiles = {};
   for (const [setName, { count, rateLimit, balanceUsd }] of Object.entries(keySets)) {
     const out = stage.file(`${name}-${setName}.ndjson`);
     const numbers = ['--buyers', count, '--balance', balanceUsd, '--rate-limit', rateLimit].map(String);
-    const result = spawnSync(process.execPath, [seedProgram, ...numbers, '--out', out], {
-      cwd: projectDir,
-      env,
-      encoding: 'utf8',
-    });
-    if (result.status !== 0) throw new Error(`seed failed:\n${result.stdout}${result.stderr}`);
+    runToEnd('seed', [seedProgram, ...numbers, '--out', out], place);
     authFiles[setName] = writeAuthFile(stage.file(`${name}-${setName}.auth`), readKeys(out));
   }
   return authFiles;
@@ -139,8 +144,12 @@ async function failures({ metricsPort }) {
 /** @param {'all' | 'gateway'} role @param {string} name @returns {PeerKind['start']} */
 const startAs =
   (role, name) =>
-  async (stage, { keySets }) => {
+  async (stage, { keySets, services = 0 }) => {
     const place = await environment(stage, name);
+    if (services > 0) {
+      runMigrations(place);
+      await insertServices(place.database.url, services);
+    }
     const upstream = await stage.upstream();
     const proxy = await startGateway(stage, name, role, place);
     const writer = role === 'all' ? [] : [await startWriter(stage, place)];
@@ -155,6 +164,7 @@ const startAs =
       port: place.port,
       prefix: `/api/v1/proxy/${serviceId}/`,
       authFiles,
+      redisUrl: place.redis.url,
       watched: { proxy: [proxy], redis: [place.redis.watched], writer, postgres: [place.database.watched] },
       settled: () => drained(redis),
       diagnose: () => failures(place),

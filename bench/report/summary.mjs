@@ -46,6 +46,7 @@ export const callColumns = [
   { key: 'callsPerSecond', title: 'calls/s', digits: 0 },
   { key: 'proxyMicros', title: 'CPU µs/call', digits: 1 },
   { key: 'redisMicros', title: 'Redis µs', digits: 1 },
+  { key: 'trips', title: 'trips', digits: 2 },
   { key: 'writerMicros', title: 'writer µs', digits: 1 },
   { key: 'postgresMicros', title: 'Postgres µs', digits: 1 },
   { key: 'p50', title: 'p50 ms', digits: 2 },
@@ -61,10 +62,11 @@ export const proxyCpu = ({ cpuMicros }) => cpuMicros.proxy;
 export const redisCpu = ({ cpuMicros }) => cpuMicros.redis;
 
 /** @param {Sample} sample @returns {Record<string, number | null>} */
-const valuesOf = (sample) => ({
+const callValuesOf = (sample) => ({
   callsPerSecond: sample.callsPerSecond,
   proxyMicros: sample.cpuMicros.proxy,
   redisMicros: sample.cpuMicros.redis,
+  trips: sample.tripsPerCall,
   writerMicros: sample.cpuMicros.writer,
   postgresMicros: sample.cpuMicros.postgres,
   p50: sample.latency.p50 / 1000,
@@ -88,8 +90,12 @@ function medianOrNull(values) {
   return numbers.length === 0 ? null : median(numbers);
 }
 
-/** One row for each label and peer: medians over the rounds, but the sum of errors. @param {readonly Sample[]} samples */
-export function toRows(samples) {
+/**
+ * One row for each label and peer: medians over the rounds, but the sum of errors.
+ * @param {readonly Sample[]} samples
+ * @param {(sample: Sample) => Record<string, number | null>} [valuesOf]
+ */
+export function toRows(samples, valuesOf = callValuesOf) {
   /** @type {Row[]} */
   const rows = [];
   for (const group of groupBy(samples, (sample) => `${labelOf(sample)}\n${sample.peer}`)) {
@@ -172,6 +178,20 @@ function compareGroup(group, { what, of, against, metric, bar, stretch }) {
   return [
     { what, label: connectionsLabel(group[0].connections), ratio: median(ratios), ...span, bar, stretch, isValid },
   ];
+}
+
+/**
+ * A bar on something that is not compared with a peer.
+ * @param {string} what
+ * @param {readonly Sample[]} samples it rests on
+ * @param {number} ratio of what was measured to what is allowed
+ * @param {number} bar
+ * @param {number} stretch
+ * @returns {Comparison}
+ */
+export function atMost(what, samples, ratio, bar, stretch) {
+  const label = connectionsLabel(samples[0]?.connections ?? 0);
+  return { what, label, ratio, lowest: ratio, highest: ratio, bar, stretch, isValid: faultsOf(samples).length === 0 };
 }
 
 /** @param {number} connections */

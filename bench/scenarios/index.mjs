@@ -1,7 +1,19 @@
 // @ts-check
 // The scenarios are the files of this folder; `names` is the order in which they run.
 
-const names = ['metered-get', 'rejected-floods', 'fixed-rate'];
+const names = [
+  'metered-get',
+  'metered-post',
+  'rejected-floods',
+  'fixed-rate',
+  'download',
+  'upload',
+  'event-streams',
+  'stalled-readers',
+  'discover',
+  'many-keys',
+  'usage-pipeline',
+];
 
 /**
  * @param {string[] | null} only

@@ -4,7 +4,7 @@
 // scenarios need.
 //
 //   GET  /hello          221 bytes of JSON
-//   ANY  /sink           reads the whole body, answers as /hello
+//   ANY  /sink, /upload  reads the whole body, answers as /hello
 //   GET  /bytes/<n>      n bytes with a Content-Length
 //   GET  /events/<ms>    an event stream: the time of sending in microseconds, every <ms>; 0: one event, then silence
 
@@ -73,7 +73,11 @@ function drainBody(res) {
   });
 }
 
-const now = () => Math.round((performance.timeOrigin + performance.now()) * 1000);
+/** CLOCK_MONOTONIC in microseconds: the same for all processes of a machine. */
+function now() {
+  const [seconds, nanoseconds] = process.hrtime();
+  return Math.round(seconds * 1e6 + nanoseconds / 1e3);
+}
 
 /** Streams by interval; one timer for all of an interval. @type {Map<number, Set<HttpResponse>>} */
 const streams = new Map();
@@ -121,6 +125,7 @@ uws
   .get('/bytes/:count', (res, req) => sendBytes(res, Number(req.getParameter(0))))
   .get('/events/:ms', (res, req) => sendEvents(res, Number(req.getParameter(0))))
   .any('/sink', (res) => drainBody(res))
+  .any('/upload', (res) => drainBody(res))
   .any('/*', (res) => {
     res.writeStatus('404 Not Found').end();
   })

@@ -58,17 +58,21 @@ afterEach(() => {
 });
 
 const job = async (change: Partial<Job>): Promise<Job> => ({
+  protocol: 'http',
   host: '127.0.0.1',
   port: await server.listen(),
   path: '/',
   method: 'GET',
   bodyBytes: 0,
   authFile: null,
+  firstAuth: 0,
   connections: 4,
   seconds: 2,
   ratePerSecond: 200,
   expectStatus: null,
   tolerateStatus: null,
+  transferBytes: 0,
+  transfersPerConnection: 0,
   ...change,
 });
 

@@ -32,6 +32,7 @@ http {
   keepalive_timeout 600s;
   keepalive_requests 1000000000;
   client_max_body_size 10m;
+  client_body_buffer_size 128k;
 ${everyTemporaryPath.map((name) => `  ${name}_temp_path ${dir}/${name};`).join('\n')}
   proxy_http_version 1.1;
   proxy_set_header Connection "";
@@ -45,6 +46,18 @@ ${lua === null ? '' : luaInit(lua)}  server {
     listen 127.0.0.1:${port} backlog=16384;
     location ${prefix} {
 ${lua === null ? '' : luaAccess}      proxy_pass http://service/;
+    }
+    # As they come, in pieces of 64 KiB: with the buffers of the default, nginx needs more CPU and a temporary file.
+    location ${prefix}bytes/ {
+${lua === null ? '' : luaAccess}      proxy_buffering off;
+      proxy_buffer_size 64k;
+      proxy_buffers 4 64k;
+      proxy_pass http://service/bytes/;
+    }
+    location ${prefix}upload {
+${lua === null ? '' : luaAccess}      proxy_request_buffering off;
+      client_body_buffer_size 64k;
+      proxy_pass http://service/upload;
     }
     # Event by event, as they come.
     location ${prefix}events/ {

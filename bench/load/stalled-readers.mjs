@@ -1,0 +1,38 @@
+// @ts-check
+// The driver of callers that ask and then read nothing more: opens them, waits, leaves.
+
+import { connect } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { readAuthorizations, readJob, statusCounter, writeResult } from './drive.mjs';
+import { Histogram } from './histogram.mjs';
+
+const job = readJob();
+const authorizations = readAuthorizations(job);
+const statuses = statusCounter(job);
+let answered = 0;
+let ended = 0;
+
+for (let opened = 0; opened < job.connections; opened += 1) {
+  const authorization = authorizations[opened % authorizations.length] ?? null;
+  const header = authorization === null ? '' : `Authorization: ${authorization}\r\n`;
+  const socket = connect({ host: job.host, port: job.port });
+  socket.write(`${job.method} ${job.path} HTTP/1.1\r\nHost: ${job.host}\r\n${header}\r\n`);
+  socket.once('data', (chunk) => {
+    socket.pause();
+    answered += 1;
+    statuses.count(Number(chunk.toString('latin1', 9, 12)));
+  });
+  socket.on('error', () => {});
+  socket.once('close', () => {
+    ended += 1;
+  });
+  if (opened % 20 === 19) await sleep(10);
+}
+await sleep(job.seconds * 1000);
+const { unexpected, tolerated } = statuses.counts;
+writeResult({
+  ...{ seconds: job.seconds, calls: answered, bytes: 0, tolerated },
+  errors: { connect: job.connections - answered, socket: ended, timeout: 0, status: unexpected },
+  latency: new Histogram().summary(),
+});
+process.exit(0);

@@ -1,0 +1,30 @@
+// @ts-check
+import { alternate } from '../measure/rounds.mjs';
+import { callColumns, toRows } from '../report/summary.mjs';
+
+export const question =
+  'What does it cost to answer /discover over 10 000 services, anonymously: one filtered page, and all?';
+
+export const defaults = { connections: [16], seconds: 5, rounds: 3 };
+
+const services = 10_000;
+
+const kinds = [
+  { variant: 'a filtered page', load: { rawPath: '/api/v1/discover?category=data&limit=20', keySet: null } },
+  {
+    variant: 'words, cheapest first',
+    load: { rawPath: '/api/v1/discover?q=weather&sort=price&limit=20', keySet: null },
+  },
+  { variant: `all ${services}`, load: { rawPath: '/api/v1/discover', keySet: null } },
+];
+
+/** @param {import('../run.mjs').Bench} bench @returns {Promise<import('../run.mjs').Findings>} */
+export async function run(bench) {
+  const peers = await bench.peers(['tollgate'], { keySets: {}, services });
+  const contestants = kinds.flatMap((kind) => peers.map((peer) => ({ peer, ...kind })));
+  const samples = await alternate(bench, { contestants, connections: bench.options.connections });
+  const all = samples.find(({ variant }) => variant.startsWith('all'));
+  const notes =
+    all === undefined ? [] : [`the answer with all services has ${Math.round(all.bytes / all.calls / 1024)} KiB`];
+  return { columns: callColumns, rows: toRows(samples), comparisons: [], samples, notes };
+}

@@ -1,0 +1,24 @@
+// @ts-check
+import { alternate, loadSeconds } from '../measure/rounds.mjs';
+import { callColumns, toRows } from '../report/summary.mjs';
+import { fundedKeys } from '../stage/keys.mjs';
+
+export const question = 'What does a metered call cost that brings a body of 1 KB or 100 KB?';
+
+export const defaults = { connections: [64], seconds: 5, rounds: 3 };
+
+const bodies = [
+  { variant: 'POST 1 KB', load: { method: 'POST', path: 'sink', bodyBytes: 1_000 } },
+  { variant: 'POST 100 KB', load: { method: 'POST', path: 'sink', bodyBytes: 100_000 } },
+];
+const peerNames = /** @type {const} */ (['direct', 'nginx', 'nginx-lua', 'fastify', 'tollgate']);
+
+/** @param {import('../run.mjs').Bench} bench @returns {Promise<import('../run.mjs').Findings>} */
+export async function run(bench) {
+  const { connections } = bench.options;
+  const main = fundedKeys(bodies.length * loadSeconds(bench.options, connections.length));
+  const peers = await bench.peers(peerNames, { keySets: { main } });
+  const contestants = bodies.flatMap((kind) => peers.map((peer) => ({ peer, ...kind })));
+  const samples = await alternate(bench, { contestants, connections });
+  return { columns: callColumns, rows: toRows(samples), comparisons: [], samples, notes: [] };
+}

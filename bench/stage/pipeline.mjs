@@ -1,0 +1,78 @@
+// @ts-check
+// A million usage events in the streams, as settled calls leave them, and no writer yet. Made by the program's own modules
+// from dist/: whatever form events have, it is the right one.
+
+import path from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { Redis } from 'ioredis';
+import postgres from 'postgres';
+import { projectDir } from '../../scripts/local/dependencies.mjs';
+import { environment, runMigrations, seed, shards, startWriter } from '../peers/tollgate.mjs';
+import { fundedKeys, readKeys } from './keys.mjs';
+
+/** @typedef {import('./stage.mjs').Stage} Stage */
+
+const buyers = 2_000;
+const eventsPerTrip = 1_000;
+const providerId = '0193517b-6a3c-7c58-9d3e-5f1f8f1a7e22';
+const serviceId = '0193517b-6a3c-7c58-9d3e-5f1f8f1a7e21';
+
+/** @param {string} module */
+const fromDist = (module) => import(pathToFileURL(path.join(projectDir, 'dist', module)).href);
+
+/** @param {Stage} stage @param {number} events @param {(line: string) => void} progress */
+export async function preparePipeline(stage, events, progress) {
+  const place = await environment(stage, 'pipeline');
+  runMigrations(place);
+  seed(stage, 'pipeline', place, { main: { ...fundedKeys(1), count: buyers } });
+  const redis = new Redis(place.redis.url, { retryStrategy: () => null });
+  redis.on('error', () => {});
+  const emptyBytes = await usedBytes(redis);
+  const keys = readKeys(stage.file('pipeline-main.ndjson'));
+  await fill(redis, keys, events, progress);
+  const backlog = async () => {
+    const lengths = await Promise.all(Array.from({ length: shards }, (_, shard) => redis.xlen(`usage:{${shard}}`)));
+    return lengths.reduce((sum, length) => sum + length, 0);
+  };
+  return {
+    postgres: place.database.watched,
+    redis: place.redis.watched,
+    bytesPerEvent: ((await usedBytes(redis)) - emptyBytes) / events,
+    backlog,
+    startWriter: () => startWriter(stage, place),
+    storedCalls: async () => {
+      const sql = postgres(place.database.url, { max: 1 });
+      const [row] = await sql`SELECT count(*)::int AS calls FROM calls`;
+      await sql.end();
+      return Number(row?.calls);
+    },
+  };
+}
+
+/** @param {Redis} redis */
+async function usedBytes(redis) {
+  return Number(/used_memory:(\d+)/.exec(await redis.info('memory'))?.[1] ?? 0);
+}
+
+/**
+ * @param {Redis} redis @param {readonly import('./keys.mjs').BenchKey[]} keys @param {number} events
+ * @param {(line: string) => void} progress
+ */
+async function fill(redis, keys, events, progress) {
+  const [{ uuidv7 }, { shardOf }, { encodeSettlement }] = await Promise.all(
+    ['platform/ids.js', 'platform/shards.js', 'ledger/usage-event.js'].map(fromDist),
+  );
+  const settlement = encodeSettlement({
+    ...{ outcome: 'completed', status: 200, latencyUs: 1234, requestBytes: 0, responseBytes: 221 },
+  });
+  for (let made = 0; made < events; made += eventsPerTrip) {
+    progress(`${made} of ${events} events made`);
+    const pipeline = redis.pipeline();
+    for (let index = made; index < Math.min(events, made + eventsPerTrip); index += 1) {
+      const { key_id, account_id } = /** @type {import('./keys.mjs').BenchKey} */ (keys[index % keys.length]);
+      const hold = [100, 0, Date.now(), 'bench', account_id, key_id, serviceId, providerId, 'GET', '/hello'].join('\t');
+      pipeline.xadd(`usage:{${shardOf(account_id, shards)}}`, '*', 'i', uuidv7(), 'h', hold, 's', settlement);
+    }
+    await pipeline.exec();
+  }
+}
