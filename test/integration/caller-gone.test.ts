@@ -12,7 +12,7 @@ let scene: Scene;
 
 beforeAll(async () => {
   market = await Marketplace.start({ MAX_REQUEST_BODY_BYTES: '65536' });
-  narrow = await Marketplace.start({ UPSTREAM_MAX_CONNECTIONS: '1', REDIS_COMMAND_TIMEOUT_MS: '20000' });
+  narrow = await Marketplace.start({ UPSTREAM_MAX_CONNECTIONS: '1', REDIS_COMMAND_TIMEOUT_MS: '5000' });
 });
 afterEach(() => scene.close());
 afterAll(async () => {

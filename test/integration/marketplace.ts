@@ -136,10 +136,13 @@ export class Marketplace {
   /** @param settings environment variables beyond the stores */
   static async start(
     settings: Readonly<Record<string, string>> = {},
-    { writer: withWriter = true }: { readonly writer?: boolean } = {},
+    {
+      writer: withWriter = true,
+      durableRedis = false,
+    }: { readonly writer?: boolean; readonly durableRedis?: boolean } = {},
   ): Promise<Marketplace> {
     const database = await createDatabase();
-    const redis = await startTestRedis();
+    const redis = await startTestRedis(durableRedis ? { appendonly: true, appendfsync: 'always' } : {});
     const config: Config = loadConfig({
       DATABASE_URL: database.url,
       REDIS_URL: redis.url,

@@ -52,6 +52,16 @@ describe('what one gateway is told, another acts upon', () => {
     expect(statuses).toEqual([200, 200, 200, 429]);
   });
 
+  it('a rotated secret is good within a second, and the old one is not any more', async () => {
+    const path = await listed({ endpoint: service.url });
+    const key = await market.buyer(1);
+    expect((await callThere(path, key)).status).toBe(200);
+    const rotate = { key: market.admin, method: 'POST', body: { overlap_seconds: 0 } };
+    const { secret } = await market.json<Key>(`/api/v1/keys/${key.key_id}/rotate`, rotate);
+    await until(async () => (await callThere(path, { ...key, secret })).status === 200, 1_000);
+    expect((await callThere(path, key)).status).toBe(401);
+  });
+
   it('a paused service is 404 within a second, and a new price is charged within a second', async () => {
     const path = await listed({ endpoint: service.url, price: 0.01 });
     const key = await market.buyer(10);
