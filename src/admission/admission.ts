@@ -1,6 +1,7 @@
 import type { RedisClient } from '../platform/redis.ts';
 import { RedisNotSent } from '../platform/redis.ts';
 import type { RedisKeys } from '../platform/redis-keys.ts';
+import { LeaseClock } from './lease-clock.ts';
 import {
   AdmitOperation,
   type AdmitRequest,
@@ -14,6 +15,8 @@ import {
   type TakeResult,
 } from './operations.ts';
 import { batchScript } from './scripts.ts';
+import { SettlementRetries } from './settlement-retries.ts';
+import { TripHealth } from './trip-health.ts';
 
 /** Operations in one trip. Redis is single-threaded: a longer batch makes everybody else wait. */
 const MAX_BATCH = 128;
@@ -21,8 +24,8 @@ const MAX_BATCH = 128;
 const MAX_TRIPS = 64;
 /** How often the lease is renewed; well below INSTANCE_LEASE_SECONDS. */
 const LEASE_RENEW_MS = 3_000;
-/** How long a settlement waits before it is sent again. */
-const RETRY_MS = 200;
+/** Calls whose end is not confirmed. Beyond it no new call is admitted: Redis must catch up first. */
+const MAX_UNSETTLED = 10_000;
 
 /** Fills Redis from Postgres when the script says 'not loaded'. Rejects when Postgres is away. */
 export interface StateLoader {
@@ -62,10 +65,11 @@ export class Admission implements OperationHost {
   #trips = 0;
   /** Settlements and cancellations that have no reply yet; drain() waits for them. */
   #unsettled = 0;
-  #retries: Operation[] = [];
-  #retryTimer: NodeJS.Timeout | null = null;
+  #settledElsewhere = 0;
+  readonly #health: TripHealth;
+  readonly #retries: SettlementRetries;
   #leaseTimer: NodeJS.Timeout | null = null;
-  #leaseRenewedAt = Number.NEGATIVE_INFINITY;
+  readonly #lease = new LeaseClock(LEASE_RENEW_MS);
   #whenSettled: (() => void)[] = [];
 
   constructor(options: AdmissionOptions) {
@@ -75,14 +79,29 @@ export class Admission implements OperationHost {
     this.#loader = options.loader;
     this.#cancelSettlement = options.cancelSettlement;
     this.#log = options.log;
+    this.#health = new TripHealth(options.log);
+    this.#retries = new SettlementRetries({
+      connected: () => this.#redis.ready,
+      suspect: () => this.#health.suspect,
+      send: (operation) => this.#enqueue(operation),
+    });
   }
 
   /** Starts renewing the lease while there are no calls to do it with. */
   start(): void {
-    this.#leaseTimer = setInterval(() => {
-      this.#scheduleFlush();
-    }, LEASE_RENEW_MS);
+    this.#leaseTimer = setInterval(() => this.#scheduleFlush(), LEASE_RENEW_MS);
     this.#leaseTimer.unref();
+    // Redis may have been away for longer than a lease: the sweep must see at once that this gateway was not.
+    this.#redis.onReady(() => {
+      this.#lease.expire();
+      this.#scheduleFlush();
+    });
+    this.#scheduleFlush();
+  }
+
+  /** Whether Redis carries out what this gateway sends: at the latest the renewal of the lease shows it. */
+  get answering(): boolean {
+    return this.#redis.ready && this.#health.answeredWithin(2 * LEASE_RENEW_MS);
   }
 
   /** Decides a call: key state, token, free slot or wallet, open hold; all or nothing. Charges at most once per usage id. */
@@ -126,7 +145,7 @@ export class Admission implements OperationHost {
       });
     }
     if (this.#leaseTimer !== null) clearInterval(this.#leaseTimer);
-    if (this.#retryTimer !== null) clearTimeout(this.#retryTimer);
+    this.#retries.stop();
     return this.#unsettled;
   }
 
@@ -152,14 +171,16 @@ export class Admission implements OperationHost {
   }
 
   retrySettlement(operation: SettleOperation | CancelOperation): void {
-    this.#retries.push(operation);
-    if (this.#retryTimer !== null) return;
-    this.#retryTimer = setTimeout(() => {
-      this.#retryTimer = null;
-      const again = this.#retries;
-      this.#retries = [];
-      for (const retry of again) this.#enqueue(retry);
-    }, RETRY_MS);
+    this.#retries.add(operation);
+  }
+
+  settledElsewhere(): void {
+    this.#settledElsewhere++;
+  }
+
+  /** Settlements that found no hold: swept, or lost with the Redis that had it. Their calls are not charged by us. */
+  get settlementsWithoutHold(): number {
+    return this.#settledElsewhere;
   }
 
   readonly #settled = (): void => {
@@ -169,7 +190,8 @@ export class Admission implements OperationHost {
   };
 
   #available(): boolean {
-    return this.#redis.ready && this.#trips < MAX_TRIPS;
+    if (!this.#redis.ready || this.#unsettled >= MAX_UNSETTLED) return false;
+    return this.#trips < (this.#health.suspect ? 1 : MAX_TRIPS);
   }
 
   #enqueue(operation: Operation): void {
@@ -190,9 +212,7 @@ export class Admission implements OperationHost {
     this.#pending = [];
     // An instance that slept longer than its lease must renew it in the same trip as its next admission, or the sweep
     // could take a hold made by a live instance for one of the dead.
-    const now = performance.now();
-    if (now - this.#leaseRenewedAt >= LEASE_RENEW_MS && this.#redis.ready) {
-      this.#leaseRenewedAt = now;
+    if (this.#redis.ready && this.#lease.renew()) {
       for (let shard = this.keys.shards - 1; shard >= 0; shard--) pending.unshift(new LeaseOperation(shard));
     }
     for (let from = 0; from < pending.length; from += MAX_BATCH) {
@@ -210,14 +230,17 @@ export class Admission implements OperationHost {
     this.#redis.script(batchScript, numberOfKeys, keys).then(
       (reply) => {
         this.#trips--;
+        const wasSuspect = this.#health.suspect;
+        this.#health.replied();
         let at = 0;
         for (const operation of operations) at = operation.onReply(reply as number[], at, this);
+        if (wasSuspect) this.#retries.hurry();
       },
       (error: unknown) => {
         this.#trips--;
-        this.#leaseRenewedAt = Number.NEGATIVE_INFINITY;
+        this.#lease.expire();
         const sent = !(error instanceof RedisNotSent);
-        if (sent) this.#log.warn({ err: error, operations: operations.length }, 'no reply from redis for a batch');
+        if (sent) this.#health.lost(error);
         for (const operation of operations) operation.onLost(sent, this);
       },
     );

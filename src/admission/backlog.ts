@@ -2,6 +2,8 @@ import type { RedisClient } from '../platform/redis.ts';
 import type { RedisKeys } from '../platform/redis-keys.ts';
 
 const READ_EVERY_MS = 1_000;
+/** Share of `maxmemory` from which on no new call is admitted. Settling what is open goes on beyond it (see batch.lua). */
+const MAX_MEMORY_SHARE = 0.9;
 
 /**
  * Watches how many usage events wait for Postgres. Read once a second rather than in the admission script: the bound
@@ -12,6 +14,7 @@ export class Backlog {
   readonly #keys: RedisKeys;
   readonly #maxEvents: number;
   #events = 0;
+  #memoryFull = false;
   #timer: NodeJS.Timeout | null = null;
 
   constructor(options: { redis: RedisClient; keys: RedisKeys; maxEvents: number }) {
@@ -34,8 +37,9 @@ export class Backlog {
     return this.#events;
   }
 
+  /** No room for more calls: too many events, or Redis close to its `maxmemory`, where it would begin to refuse writes. */
   get full(): boolean {
-    return this.#events >= this.#maxEvents;
+    return this.#events >= this.#maxEvents || this.#memoryFull;
   }
 
   /** Never rejects: while Redis is away nothing is admitted anyway, and the last known number stays. */
@@ -43,8 +47,15 @@ export class Backlog {
     try {
       const lengths = await Promise.all(this.#keys.usage.map((stream) => this.#redis.command('xlen', [stream])));
       this.#events = lengths.reduce<number>((sum, length) => sum + (length as number), 0);
+      this.#memoryFull = isMemoryFull(String(await this.#redis.command('info', ['memory'])));
     } catch {
       // The connection's own log line says that Redis is away.
     }
   }
+}
+
+function isMemoryFull(info: string): boolean {
+  const field = (name: string): number => Number(new RegExp(`^${name}:(\\d+)`, 'm').exec(info)?.[1] ?? 0);
+  const max = field('maxmemory');
+  return max > 0 && field('used_memory') > max * MAX_MEMORY_SHARE;
 }

@@ -57,6 +57,8 @@ export interface OperationHost {
   cancel(operation: AdmitOperation): void;
   /** Sends a settlement again: it counts once, however often it arrives. */
   retrySettlement(operation: SettleOperation | CancelOperation): void;
+  /** A settlement found no hold: somebody else settled the call, or Redis lost it. */
+  settledElsewhere(): void;
 }
 
 /** One operation of batch.lua: writes its KEYS and ARGV, reads its part of the reply. */
@@ -184,6 +186,8 @@ export class SettleOperation implements Operation {
   readonly refund: boolean;
   readonly settlement: string;
   readonly done: () => void;
+  /** Sent before without a reply: then a hold that is gone is probably the work of that first time. */
+  #isRetry = false;
 
   constructor(usageId: string, accountId: string, refund: boolean, settlement: string, done: () => void) {
     this.usageId = usageId;
@@ -199,12 +203,14 @@ export class SettleOperation implements Operation {
     args.push('S', this.usageId, this.refund ? '1' : '0', this.settlement);
   }
 
-  onReply(_reply: readonly number[], at: number): number {
+  onReply(reply: readonly number[], at: number, host: OperationHost): number {
+    if (reply[at] === 0 && !this.#isRetry) host.settledElsewhere();
     this.done();
     return at + 1;
   }
 
   onLost(_sent: boolean, host: OperationHost): void {
+    this.#isRetry = true;
     host.retrySettlement(this);
   }
 }

@@ -76,7 +76,7 @@ export const SETTINGS = {
   REDIS_COMMAND_TIMEOUT_MS: {
     type: 'integer',
     minimum: 10,
-    maximum: 60_000,
+    maximum: 20_000,
     default: 500,
     description: 'a batch without a reply for this long: 503, and the call is cancelled by id',
   },
@@ -105,7 +105,7 @@ export const SETTINGS = {
     type: 'integer',
     minimum: 0,
     maximum: 3600,
-    default: 30,
+    default: 20,
     description: 'how long calls under way may take to finish after SIGTERM',
   },
 } as const satisfies Record<string, { type: string; description: string } & Record<string, unknown>>;

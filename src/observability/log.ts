@@ -8,7 +8,23 @@ export type Log = {
   fatal(fields: object, message: string): void;
 };
 
-/** JSON lines on standard output. Header values and bodies are never logged, so no secret can be. */
+/** JSON lines on standard output. Header values and bodies are never logged, and of errors only what `describeError` keeps. */
 export function createLog(level: string, fields: Readonly<Record<string, string>>): Log {
-  return pino({ level, base: fields, timestamp: pino.stdTimeFunctions.isoTime });
+  return pino({ level, base: fields, timestamp: pino.stdTimeFunctions.isoTime, serializers: { err: describeError } });
+}
+
+/**
+ * An error without the properties libraries hang on it: ioredis adds the command with its arguments, which may be the
+ * password of `AUTH` or a batch of 13 KB.
+ */
+export function describeError(error: unknown): object {
+  if (!(error instanceof Error)) return { message: String(error) };
+  const { code } = error as Error & { code?: unknown };
+  return {
+    type: error.name,
+    message: error.message,
+    ...(typeof code === 'string' ? { code } : {}),
+    stack: error.stack,
+    ...(error.cause === undefined ? {} : { cause: describeError(error.cause) }),
+  };
 }

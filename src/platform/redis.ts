@@ -47,6 +47,10 @@ export class RedisClient {
       commandTimeout: options.commandTimeoutMs,
       connectTimeout: 2_000,
       noDelay: true,
+      // A connection that stays silent is given up: behind it may be a host that is gone.
+      socketTimeout: options.commandTimeoutMs * 3,
+      // A primary that became a replica: look for the new one.
+      reconnectOnError: (error: Error) => error.message.startsWith('READONLY'),
       // Back within half a second of Redis coming back, without a tight loop while it is away.
       retryStrategy: (attempt: number) => (this.#closing ? null : Math.min(50 * attempt, 500)),
     });
@@ -66,6 +70,11 @@ export class RedisClient {
   /** Connects, or fails with the reason: at start an operator wants the error, not a silent retry. */
   async connect(): Promise<void> {
     await this.#redis.connect();
+  }
+
+  /** Calls `listener` each time the connection is made, also the first. */
+  onReady(listener: () => void): void {
+    this.#redis.on('ready', listener);
   }
 
   get ready(): boolean {
@@ -123,6 +132,8 @@ export class RedisClient {
 export async function checkRedisPolicy(client: RedisClient): Promise<string[]> {
   const info = String(await client.command('info', []));
   const field = (name: string): string | undefined => new RegExp(`^${name}:(.*?)\r?$`, 'm').exec(info)?.[1];
+  const version = field('redis_version') ?? '';
+  if (Number.parseInt(version, 10) < 7) throw new Error(`redis ${version} is too old: 7.0 or newer is needed`);
   const policy = field('maxmemory_policy');
   if (policy !== undefined && policy !== 'noeviction') {
     throw new Error(`redis has maxmemory-policy ${policy}: it would evict money. Set it to noeviction.`);

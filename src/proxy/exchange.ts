@@ -230,8 +230,7 @@ export class Exchange implements UpstreamHandler, CallerEvents {
     if (this.#isSettled) return;
     this.#requestBytes += chunk.length;
     if (this.#requestBytes > this.#options.maxRequestBodyBytes) {
-      upstream.destroy();
-      this.#fail(this.#tooLarge(), 'payload_too_large');
+      this.#overflow(upstream);
       return;
     }
     const hasRoom = chunk.length === 0 || upstream.write(chunk);
@@ -239,6 +238,20 @@ export class Exchange implements UpstreamHandler, CallerEvents {
     // service that thinks for longer would have its caller cut off.
     if (last) upstream.end();
     else if (!hasRoom) this.#caller.pauseBody();
+  }
+
+  /**
+   * More request body than allowed. Once the service has answered this is the caller leaving, and charged as such: a body
+   * left open could otherwise be overrun at the end of any stream to get it for nothing.
+   */
+  #overflow(upstream: UpstreamCall): void {
+    upstream.destroy();
+    if (this.#responseStatus === 0) {
+      this.#fail(this.#tooLarge(), 'payload_too_large');
+      return;
+    }
+    this.#settle(this.#refundOfStatus(), this.#responseStatus);
+    this.#caller.abort();
   }
 
   /** The failure table: before the request was forwarded whole, refunded; later the service did the work. */
@@ -272,8 +285,8 @@ export class Exchange implements UpstreamHandler, CallerEvents {
 
   onEnd(): void {
     if (this.#pendingHead !== null) this.#begin(this.#pendingHead);
-    this.#caller.end();
     this.#settle(this.#refundOfStatus(), this.#responseStatus);
+    this.#caller.end();
   }
 
   onError(error: UpstreamError): void {

@@ -43,6 +43,12 @@ export function gatewayMetrics(parts: {
       type: 'gauge',
       read: () => admission.unsettled,
     },
+    {
+      name: 'tollgate_settlements_without_hold_total',
+      help: 'Settlements that found their hold gone: swept, or lost with a Redis',
+      type: 'counter',
+      read: () => admission.settlementsWithoutHold,
+    },
     { name: 'tollgate_responses_open', help: 'Responses under way', type: 'gauge', read: () => server.open },
     {
       name: 'tollgate_usage_backlog_events',

@@ -125,7 +125,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     ...balanceRoutes({ wallets }),
     ...earningsRoutes({ sql }),
     ...creditsRoutes({ sql, keys, applier: credits, log }),
-    ...healthRoutes({ isReady: () => !server.draining && redis.ready && catalog.ready() }),
+    ...healthRoutes({ isReady: () => !server.draining && admission.answering && catalog.ready() }),
   ];
   const api = new Api({ gate, routes: [...routes, ...openApiRoutes(routes)], log });
   const server: HttpServer = new HttpServer({

@@ -105,7 +105,6 @@ export function hostOf(keys: RedisKeys, instance: string, notes: Partial<Operati
     cancel: unexpected('cancel'),
     retrySettlement: unexpected('retry'),
     settledElsewhere: () => {},
-    settledElsewhere: () => {},
   };
   return { ...host, ...notes };
 }

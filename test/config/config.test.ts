@@ -30,7 +30,7 @@ describe('the configuration', () => {
   it.each(['1.5', 'abc', '', ' '])(
     'refuses %j where an integer of at least one is needed, or uses the default',
     (value) => {
-      if (value === '') expect(loadConfig({ ...stores, DRAIN_SECONDS: value }).drainSeconds).toBe(30);
+      if (value === '') expect(loadConfig({ ...stores, DRAIN_SECONDS: value }).drainSeconds).toBe(20);
       else expect(faultsOf({ ...stores, REDIS_SHARDS: value })).toHaveLength(1);
     },
   );

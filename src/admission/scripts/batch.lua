@@ -1,5 +1,8 @@
+#!lua flags=allow-oom
 --[[
   batch.lua: every admission and settlement of one event-loop turn of one gateway, in one trip.
+  It may exceed maxmemory: a full Redis must not stop calls from being settled, nor let the sweep take what it cannot
+  renew. New calls are stopped before (admission/backlog.ts).
   The script is the only place where a call's money moves between a wallet and a hold.
 
   KEYS   consumed from left to right by the operations, as each states.

@@ -1,3 +1,4 @@
+#!lua flags=allow-oom
 --[[
   sweep.lua: settles holds of gateways that died. Safe to run anywhere, any number of times: a hold is given back only
   while its instance's lease is older than the bound, and removing the hold is the permission to act.

@@ -1,0 +1,58 @@
+import type { Operation } from './operations.ts';
+
+/** How long a settlement waits before it is sent again; doubled each time Redis still does not answer. */
+const FIRST_MS = 200;
+const LONGEST_MS = 5_000;
+/** Sent to find out whether Redis answers, while it is not known to. */
+const PROBE = 128;
+
+export type RetryPort = {
+  /** Whether anything can be sent at all. */
+  readonly connected: () => boolean;
+  /** Whether the last trip had no reply. */
+  readonly suspect: () => boolean;
+  readonly send: (operation: Operation) => void;
+};
+
+/**
+ * Settlements and cancellations that had no reply, until they have one: each counts once, however often it arrives. While
+ * Redis is silent one batch at a time is sent, less and less often, so that a Redis that wakes up finds a handful of
+ * duplicates rather than thousands.
+ */
+export class SettlementRetries {
+  readonly #port: RetryPort;
+  #waiting: Operation[] = [];
+  #timer: NodeJS.Timeout | null = null;
+  #delayMs = FIRST_MS;
+
+  constructor(port: RetryPort) {
+    this.#port = port;
+  }
+
+  add(operation: Operation): void {
+    this.#waiting.push(operation);
+    this.#timer ??= setTimeout(() => this.#round(), this.#delayMs);
+  }
+
+  /** Redis answers: all that waits goes now. */
+  hurry(): void {
+    this.#delayMs = FIRST_MS;
+    if (this.#waiting.length === 0) return;
+    this.stop();
+    this.#round();
+  }
+
+  stop(): void {
+    if (this.#timer !== null) clearTimeout(this.#timer);
+    this.#timer = null;
+  }
+
+  #round(): void {
+    this.#timer = null;
+    const { connected, suspect, send } = this.#port;
+    if (suspect() || !connected()) this.#delayMs = Math.min(this.#delayMs * 2, LONGEST_MS);
+    const batch = !connected() ? [] : this.#waiting.splice(0, suspect() ? PROBE : this.#waiting.length);
+    if (this.#waiting.length > 0) this.#timer = setTimeout(() => this.#round(), this.#delayMs);
+    for (const operation of batch) send(operation);
+  }
+}
