@@ -48,6 +48,10 @@ export function ensureSystemPackages(say) {
     if (!apt(['update', '-qq'], say)) return;
     apt(['install', '-y', '-qq', '--no-install-recommends', ...missing], say);
   });
+  // It was not there before us, so it shall not be started at the next boot either. Containers have no systemd.
+  if (missing.includes('nginx') && existsSync('/run/systemd/system')) {
+    spawnSync('systemctl', ['disable', '--now', 'nginx'], { stdio: 'ignore' });
+  }
 }
 
 /** @param {string[]} args @param {Say} say */
