@@ -47,11 +47,13 @@ ${lua === null ? '' : luaInit(lua)}  server {
     location ${prefix} {
 ${lua === null ? '' : luaAccess}      proxy_pass http://service/;
     }
-    # As they come, in pieces of 64 KiB: with the buffers of the default, nginx needs more CPU and a temporary file.
+    # The cheapest of those tried, CPU per GiB: four buffers of 64 KiB 483 ms, one of 64 KiB without buffering 600 ms, the
+    # default of small buffers without a temporary file 883 ms.
     location ${prefix}bytes/ {
-${lua === null ? '' : luaAccess}      proxy_buffering off;
+${lua === null ? '' : luaAccess}      proxy_max_temp_file_size 0;
       proxy_buffer_size 64k;
       proxy_buffers 4 64k;
+      proxy_busy_buffers_size 128k;
       proxy_pass http://service/bytes/;
     }
     location ${prefix}upload {
