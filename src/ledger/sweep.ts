@@ -1,6 +1,7 @@
 import type { RedisClient } from '../platform/redis.ts';
 import type { RedisKeys } from '../platform/redis-keys.ts';
 import { sweepScript } from './scripts.ts';
+import { Steadiness } from './steadiness.ts';
 import { ABANDONED } from './usage-event.ts';
 
 /** Holds settled in one run of the script: Redis does nothing else meanwhile. */
@@ -24,26 +25,34 @@ export type SweeperOptions = {
 /**
  * Settles the holds of gateways that died: refunded, outcome `abandoned`. It only proposes; the script decides, with
  * Redis's own clock. Any number of sweepers may run.
+ *
+ * A started sweeper trusts leases only while Redis answers without a gap (see `Steadiness`): holds of a gateway that died
+ * are swept within the lease and two rounds, or that long after Redis came back or the sweeper itself was started.
  */
 export class Sweeper {
   readonly #options: SweeperOptions;
   #timer: NodeJS.Timeout | null = null;
+  readonly #steadiness: Steadiness;
   #running: Promise<void> | null = null;
   #swept = 0;
   #failing = false;
 
   constructor(options: SweeperOptions) {
     this.#options = options;
+    this.#steadiness = new Steadiness(options.leaseSeconds);
   }
 
   start(): void {
+    if (this.#timer !== null) return;
     const intervalMs = this.#options.intervalMs ?? (this.#options.leaseSeconds * 1000) / 3;
-    this.#timer ??= setInterval(() => {
+    const run = () => {
       this.#running ??= this.#round().finally(() => {
         this.#running = null;
       });
-    }, intervalMs);
+    };
+    this.#timer = setInterval(run, intervalMs);
     this.#timer.unref();
+    run();
   }
 
   /** Resolves when the round under way is over. */
@@ -58,20 +67,27 @@ export class Sweeper {
     return this.#swept;
   }
 
-  /** Looks at every shard once. @returns number of holds swept. Rejects when Redis is away. */
-  async sweepOnce(): Promise<number> {
+  /**
+   * Looks at every shard once, and takes the leases as they are. Rejects when Redis is away.
+   *
+   * @param trusted asked before each shard's holds are judged; false leaves the rest for another time
+   * @returns number of holds swept
+   */
+  async sweepOnce(trusted: () => boolean = () => true): Promise<number> {
     let swept = 0;
-    for (let shard = 0; shard < this.#options.keys.shards; shard++) swept += await this.#sweepShard(shard);
+    for (let shard = 0; shard < this.#options.keys.shards; shard++) swept += await this.#sweepShard(shard, trusted);
     this.#swept += swept;
     if (swept > 0) this.#options.log.info({ holds: swept }, 'swept holds of gateways that died');
     return swept;
   }
 
-  async #sweepShard(shard: number): Promise<number> {
+  async #sweepShard(shard: number, trusted: () => boolean): Promise<number> {
     const { redis, keys } = this.#options;
     const open = keys.open[shard] as string;
     const leases = await this.#readLeases(shard);
     const nowMs = await this.#redisTime();
+    this.#steadiness.answered(nowMs);
+    if (!trusted()) return 0;
     const holders = new Set<string>();
     let swept = 0;
     let cursor = '0';
@@ -88,7 +104,7 @@ export class Sweeper {
         if (this.#isCandidate(hold, leases, nowMs)) candidates.push(hold);
       }
       for (let from = 0; from < candidates.length; from += MAX_GROUP) {
-        swept += await this.#sweepGroup(shard, candidates.slice(from, from + MAX_GROUP));
+        swept += await this.#sweepGroup(shard, candidates.slice(from, from + MAX_GROUP), nowMs);
       }
     } while (cursor !== '0');
     await this.#forgetLeases(shard, leases, holders, nowMs);
@@ -101,11 +117,11 @@ export class Sweeper {
     return renewedAt === undefined || nowMs - renewedAt > this.#options.leaseSeconds * 1000;
   }
 
-  async #sweepGroup(shard: number, candidates: readonly Candidate[]): Promise<number> {
+  async #sweepGroup(shard: number, candidates: readonly Candidate[], judgedAtMs: number): Promise<number> {
     const { redis, keys, leaseSeconds } = this.#options;
     const names = [keys.open[shard] as string, keys.lease[shard] as string, keys.usage[shard] as string];
     for (const { accountId } of candidates) names.push(keys.wallet(shard, accountId));
-    const args = [String(leaseSeconds * 1000), String(TOMBSTONE_MS), ABANDONED];
+    const args = [String(leaseSeconds * 1000), String(TOMBSTONE_MS), ABANDONED, String(judgedAtMs)];
     for (const { usageId } of candidates) args.push(usageId);
     return (await redis.script(sweepScript, names.length, [...names, ...args])) as number;
   }
@@ -138,12 +154,21 @@ export class Sweeper {
     return Number(seconds) * 1000 + Math.floor(Number(micros) / 1000);
   }
 
+  async #look(): Promise<void> {
+    const info = String(await this.#options.redis.command('info', ['server']));
+    const field = (name: string): string => new RegExp(`^${name}:(\\w+)`, 'm').exec(info)?.[1] ?? '';
+    const uptimeSeconds = Number(field('uptime_in_seconds'));
+    this.#steadiness.reported({ runId: field('run_id'), uptimeSeconds, nowMs: await this.#redisTime() });
+  }
+
   async #round(): Promise<void> {
     const { log } = this.#options;
     try {
-      await this.sweepOnce();
+      await this.#look();
+      if (this.#steadiness.lasting) await this.sweepOnce(() => this.#steadiness.lasting);
       this.#failing = false;
     } catch (error) {
+      this.#steadiness.lost();
       if (!this.#failing) log.warn({ err: error }, 'cannot sweep now');
       this.#failing = true;
     }

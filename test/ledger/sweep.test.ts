@@ -1,9 +1,13 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { sweepScript } from '../../src/ledger/scripts.ts';
+import { Steadiness } from '../../src/ledger/steadiness.ts';
 import { Sweeper } from '../../src/ledger/sweep.ts';
 import { ABANDONED } from '../../src/ledger/usage-event.ts';
+import { RedisClient } from '../../src/platform/redis.ts';
 import { freeField } from '../../src/platform/redis-keys.ts';
 import { admit, admitAll, openScene, request, type Scene, settle } from '../admission/calls.ts';
 import { QUIET, Store } from '../admission/redis.ts';
+import { TcpProxy } from '../support/tcp-proxy.ts';
 import { until } from '../support/wait.ts';
 
 const LEASE_SECONDS = 15;
@@ -125,24 +129,140 @@ describe('the sweep', () => {
   });
 });
 
-it('a started sweeper sweeps by itself, says so once when Redis is away, and sweeps again when it is back', async () => {
-  const lines: string[] = [];
-  const log = { info: () => {}, warn: (_: object, message: string) => void lines.push(message) };
+describe('a started sweeper', () => {
+  const BOUND_SECONDS = 2;
+  let proxy: TcpProxy;
+  let redis: RedisClient;
+  let own: Sweeper;
+  let lines: string[];
+  beforeEach(async () => {
+    proxy = await TcpProxy.open(store.server.port);
+    redis = new RedisClient({ url: proxy.through(store.server.url), name: 'sweeper', commandTimeoutMs: 2_000 }, QUIET);
+    await redis.connect();
+    lines = [];
+    const log = { info: () => {}, warn: (_: object, message: string) => void lines.push(message) };
+    own = new Sweeper({ redis, keys: store.keys, leaseSeconds: BOUND_SECONDS, intervalMs: 20, log });
+  });
+  afterEach(async () => {
+    await own.stop();
+    redis.destroy();
+    await proxy.close();
+  });
+
+  /** Rounds begun by any sweeper since Redis started. */
+  async function rounds(): Promise<number> {
+    const stats = String(await store.command('info', 'commandstats'));
+    return Number(/^cmdstat_time:calls=(\d+)/m.exec(stats)?.[1] ?? 0);
+  }
+
+  async function holdOfDead(): Promise<Scene> {
+    const scene = await openScene(store, 5_000);
+    await admit(store, request(scene, 1_000), 'dead');
+    await seen(scene, 'dead', BOUND_SECONDS + 1);
+    return scene;
+  }
+
+  it('takes nobody for dead before living gateways had a lease long time to renew, after Redis was away', async () => {
+    const dead = await holdOfDead();
+    own.start();
+    await until(async () => (await store.balance(dead.accountId)) === 5_000);
+
+    proxy.refuse();
+    await until(() => lines.length > 0);
+    const scene = await openScene(store, 5_000);
+    await admit(store, request(scene, 1_000), 'living');
+    const deadToo = await holdOfDead();
+    await seen(scene, 'living', BOUND_SECONDS + 1);
+    const before = await rounds();
+    proxy.set('pass');
+    // It has looked several times while the leases were as the outage left them.
+    await until(async () => (await rounds()) > before + 5);
+    expect(await store.balance(scene.accountId)).toBe(4_000);
+    const backAt = performance.now();
+    await until(async () => {
+      await seen(scene, 'living', 0);
+      return (await store.balance(deadToo.accountId)) === 5_000;
+    });
+    expect(performance.now() - backAt).toBeLessThan((BOUND_SECONDS + 3) * 1_000);
+    expect(await store.balance(scene.accountId)).toBe(4_000);
+    expect(Object.values(await store.open(scene.accountId)).join()).toContain('living');
+  });
+
+  it('takes nobody for dead before Redis itself runs for as long as a lease', async () => {
+    own.start();
+    await store.server.restart();
+    await until(() => store.redis.ready);
+    const dead = await holdOfDead();
+    await until(async () => (await store.balance(dead.accountId)) === 5_000);
+    const info = String(await store.command('info', 'server'));
+    expect(Number(/^uptime_in_seconds:(\d+)/m.exec(info)?.[1])).toBeGreaterThanOrEqual(BOUND_SECONDS);
+  });
+
+  it('sweeps by itself, says so once when Redis is away, and sweeps again when it is back', async () => {
+    const dead = await holdOfDead();
+    own.start();
+    await until(async () => (await store.balance(dead.accountId)) === 5_000);
+    await store.server.stop();
+    await until(() => lines.length > 0);
+    await store.server.restart();
+    await until(() => store.redis.ready);
+    const another = await holdOfDead();
+    await until(async () => (await store.balance(another.accountId)) === 5_000);
+    expect(lines).toEqual(['cannot sweep now']);
+    expect(own.swept).toBe(2);
+  });
+});
+
+describe('leases say who is alive', () => {
+  const report = (nowMs: number, runId = 'a', uptimeSeconds = 100) => ({ nowMs, runId, uptimeSeconds });
+  function steadyFor(seconds: number): Steadiness {
+    const steadiness = new Steadiness(LEASE_SECONDS);
+    for (let s = 0; s <= seconds; s += 5) steadiness.reported(report(s * 1000));
+    return steadiness;
+  }
+
+  it('after Redis answered for one lease, and not before', () => {
+    expect([0, 5, 10, 15, 20].map((seconds) => steadyFor(seconds).lasting)).toEqual([false, false, false, true, true]);
+  });
+
+  it.each<[string, (steadiness: Steadiness) => void]>([
+    ['a failed round', (steadiness) => steadiness.lost()],
+    ['a restart between two rounds', (steadiness) => steadiness.reported(report(31_000, 'b', 1))],
+    ['a failover to a replica between two rounds', (steadiness) => steadiness.reported(report(31_000, 'b', 9_999))],
+    ['a machine that slept between two rounds', (steadiness) => steadiness.reported(report(30_000 + 13_000))],
+    ['a machine that slept within a round', (steadiness) => steadiness.answered(30_000 + 3_600_000)],
+    ['a clock that was put back', (steadiness) => steadiness.reported(report(20_000))],
+  ])('no longer after %s', (_, happens) => {
+    const steadiness = steadyFor(30);
+    happens(steadiness);
+    expect(steadiness.lasting).toBe(false);
+  });
+
+  it('not while Redis runs for less than a lease, whatever answers it gave', () => {
+    const steadiness = steadyFor(30);
+    steadiness.reported(report(31_000, 'a', LEASE_SECONDS - 1));
+    expect(steadiness.lasting).toBe(false);
+  });
+});
+
+it('a lease is judged as of the look of the sweeper: what slept between it and the script is not dead', async () => {
   const scene = await openScene(store, 5_000);
-  await admit(store, request(scene, 1_000), 'dead');
-  await seen(scene, 'dead', LEASE_SECONDS + 1);
-  const own = new Sweeper({ redis: store.redis, keys: store.keys, leaseSeconds: LEASE_SECONDS, intervalMs: 20, log });
-  own.start();
-  await until(async () => (await store.balance(scene.accountId)) === 5_000);
-  await store.server.stop();
-  await until(() => lines.length > 0);
-  await store.server.restart();
-  await until(() => store.redis.ready);
-  const another = await openScene(store, 5_000);
-  await admit(store, request(another, 1_000), 'dead');
-  await seen(another, 'dead', LEASE_SECONDS + 1);
-  await until(async () => (await store.balance(another.accountId)) === 5_000);
-  await own.stop();
-  expect(lines).toEqual(['cannot sweep now']);
-  expect(own.swept).toBe(2);
+  const call = request(scene, 1_000);
+  await admit(store, call, 'asleep');
+  const now = await store.now();
+  await seen(scene, 'asleep', LEASE_SECONDS + 60);
+  const shard = store.keys.shardOf(scene.accountId);
+  const names = [store.keys.open[shard], store.keys.lease[shard], store.keys.usage[shard]] as string[];
+  names.push(store.walletName(scene.accountId));
+  const sweepAsOf = (ms: number) =>
+    store.redis.script(sweepScript, 4, [
+      ...names,
+      String(LEASE_SECONDS * 1000),
+      '60000',
+      ABANDONED,
+      String(ms),
+      call.usageId,
+    ]);
+  expect(await sweepAsOf(now - 61_000)).toBe(0);
+  expect(await sweepAsOf(now)).toBe(1);
 });

@@ -4,20 +4,25 @@
   while its instance's lease is older than the bound, and removing the hold is the permission to act.
 
   KEYS   [1] open, [2] lease, [3] usage, then the wallet of each candidate
-  ARGV   [1] lease bound (ms), [2] tombstone bound (ms), [3] settlement of a swept call, then usage_id of each candidate
+  ARGV   [1] lease bound (ms), [2] tombstone bound (ms), [3] settlement of a swept call, [4] time of the judgement by
+         Redis's clock (ms), then usage_id of each candidate
   Reply  number of holds swept
 
   An instance without a lease is not dead yet: Redis may have come back without its leases while the gateway lives. It is
   given one now, and is swept when that runs out.
+
+  Leases are judged as of [4], not as of now: should everything have slept between the sweeper's look and this script,
+  the living were as asleep as it was.
 ]]
 local call = redis.call
 local open, lease, usage = KEYS[1], KEYS[2], KEYS[3]
 local lease_ms, tombstone_ms, settlement = tonumber(ARGV[1]), tonumber(ARGV[2]), ARGV[3]
 local time = call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local judged_at = math.min(now, tonumber(ARGV[4]))
 local swept = 0
 
-for i = 4, #ARGV do
+for i = 5, #ARGV do
   local id = ARGV[i]
   local hold = call('HGET', open, id)
   if hold then
@@ -29,8 +34,8 @@ for i = 4, #ARGV do
       local seen = call('HGET', lease, instance)
       if not seen then
         call('HSET', lease, instance, now)
-      elseif now - tonumber(seen) > lease_ms then
-        local wallet = KEYS[i]
+      elseif judged_at - tonumber(seen) > lease_ms then
+        local wallet = KEYS[i - 1]
         call('HDEL', open, id)
         if call('HEXISTS', wallet, 'balance') == 1 then
           if free == '1' then
