@@ -7,7 +7,12 @@ export type FlushResult = {
   /** Calls that were not in Postgres before. */
   readonly inserted: number;
   readonly rejected: readonly StreamEntry[];
+  /** Those of `rejected` that Postgres refused even to put aside: whoever logs them whole keeps the last of them. */
+  readonly unkept: readonly StreamEntry[];
 };
+
+/** Errors quote the event, and an event may be of any size. */
+const MAX_ERROR_LENGTH = 500;
 
 /**
  * Whether Postgres refuses the data itself, so that sending it again cannot help: data exception, integrity violation,
@@ -35,10 +40,28 @@ export async function storeEntries(
   const inserted = careful
     ? await storeCarefully(session, good, feeBasisPoints, rejected)
     : await storeCalls(session, good, feeBasisPoints);
-  for (const { shard, id, fields, error } of rejected) {
-    await session.query(REJECT_SQL, [shard, id, JSON.stringify(fields), error]);
+  const unkept: StreamEntry[] = [];
+  for (const entry of rejected) {
+    if (!(await putAside(session, entry))) unkept.push(entry);
   }
-  return { inserted, rejected };
+  return { inserted, rejected, unkept };
+}
+
+/** Keeps an entry in `rejected_events`. @returns false when Postgres refuses even that: it must not block the stream */
+async function putAside(session: PostgresSession, { shard, id, fields, error }: StreamEntry): Promise<boolean> {
+  // Postgres stores no NUL, and the error may quote one. (In `fields` it is escaped.)
+  const reason = error.replaceAll('\0', '').slice(0, MAX_ERROR_LENGTH);
+  await session.query('SAVEPOINT aside');
+  try {
+    await session.query(REJECT_SQL, [shard, id, JSON.stringify(fields), reason]);
+    await session.query('RELEASE SAVEPOINT aside');
+    return true;
+  } catch (refusal) {
+    if (!isRefusedData(refusal)) throw refusal;
+    await session.query('ROLLBACK TO SAVEPOINT aside');
+    await session.query('RELEASE SAVEPOINT aside');
+    return false;
+  }
 }
 
 async function storeCalls(session: PostgresSession, entries: readonly StreamEntry[], feeBasisPoints: number) {

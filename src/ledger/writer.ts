@@ -2,7 +2,7 @@ import { type Clock, systemClock } from '../platform/clock.ts';
 import { PostgresSession } from '../platform/postgres.ts';
 import type { RedisClient } from '../platform/redis.ts';
 import type { RedisKeys } from '../platform/redis-keys.ts';
-import { isRefusedData, storeEntries } from './flush.ts';
+import { type FlushResult, isRefusedData, storeEntries } from './flush.ts';
 import { FLUSH_LOCK, WRITER_LOCK } from './locks.ts';
 import { makePartitions } from './partitions.ts';
 import { type Batch, deleteBatch, isStillThere, readBatch } from './stream.ts';
@@ -194,15 +194,22 @@ export class UsageWriter {
       this.#flushes++;
       this.#storedCalls += stored.inserted;
       this.#rejectedEvents += stored.rejected.length;
-      for (const { shard, id, error } of stored.rejected) {
-        log.error({ shard, stream_id: id, reason: error }, 'usage event put aside in rejected_events');
-      }
+      this.#reportRejected(stored);
       return true;
     } catch (error) {
       this.#ahead = null;
       if (careful || !isRefusedData(error)) throw error;
       this.#careful = true;
       return false;
+    }
+  }
+
+  #reportRejected({ rejected, unkept }: FlushResult): void {
+    const { log } = this.#options;
+    for (const entry of rejected) {
+      const line = { shard: entry.shard, stream_id: entry.id, reason: entry.error };
+      if (!unkept.includes(entry)) log.error(line, 'usage event put aside in rejected_events');
+      else log.error({ ...line, fields: entry.fields }, 'usage event refused by rejected_events: it is kept only here');
     }
   }
 

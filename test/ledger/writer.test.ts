@@ -149,6 +149,39 @@ describe('an event that cannot be stored', () => {
     expect(errors).toHaveLength(4);
   });
 
+  it('because a number in it has a NUL, or is of any length, is put aside and blocks nothing', async () => {
+    const [good, bad] = [newEvent(), newEvent()];
+    await ledger.appendRaw(bad.accountId, bad.usageId, holdOf(bad).replace(/^\d+/, '1\x002'), tailOf(bad));
+    await ledger.appendRaw(bad.accountId, bad.usageId, holdOf(bad), `${'x'.repeat(9_000)}${tailOf(bad)}`);
+    await ledger.append(good);
+    ledger.startWriter();
+    await ledger.drained();
+    expect(await ledger.readBooks()).toEqual(expectedBooks([good]));
+    const rows = await rejected();
+    expect(rows.map(({ error }) => error)).toContain('usage event: amount is not a number: 12');
+    expect(rows.map(({ error }) => error.length).sort((a, b) => a - b)[1]).toBe(500);
+    expect(rows.map(({ fields }) => fields[3])).toContain(holdOf(bad).replace(/^\d+/, '1\x002'));
+  });
+
+  it('and that even rejected_events refuses is logged whole and blocks nothing', async () => {
+    await ledger.sql`ALTER TABLE rejected_events ADD CONSTRAINT test_refuse CHECK (error NOT LIKE '%free is neither%')`;
+    try {
+      const [good, bad] = [newEvent(), newEvent()];
+      const lines: { fields?: readonly string[] }[] = [];
+      await ledger.appendRaw(bad.accountId, bad.usageId, holdOf(bad).replace('\t', '\t?'), tailOf(bad));
+      await ledger.appendRaw(good.accountId, 'not-a-uuid', holdOf(good), tailOf(good));
+      await ledger.append(good);
+      const writer = ledger.startWriter({ log: { ...QUIET, error: (fields) => void lines.push(fields) } });
+      await ledger.drained();
+      expect(await ledger.readBooks()).toEqual(expectedBooks([good]));
+      expect(await rejected()).toHaveLength(1);
+      await until(() => writer.stats().rejectedEvents === 2);
+      expect(lines.filter(({ fields }) => fields?.includes(bad.usageId))).toHaveLength(1);
+    } finally {
+      await ledger.sql`ALTER TABLE rejected_events DROP CONSTRAINT test_refuse`;
+    }
+  });
+
   it('because Postgres refuses it is found among its batch and put aside', async () => {
     await ledger.sql`ALTER TABLE calls ADD CONSTRAINT test_poison CHECK (path NOT LIKE '/poison%')`;
     try {
