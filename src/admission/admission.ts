@@ -1,6 +1,7 @@
 import type { RedisClient } from '../platform/redis.ts';
 import { RedisNotSent } from '../platform/redis.ts';
 import type { RedisKeys } from '../platform/redis-keys.ts';
+import { ScriptCall } from '../platform/script-call.ts';
 import { LeaseClock } from './lease-clock.ts';
 import {
   AdmitOperation,
@@ -221,13 +222,11 @@ export class Admission implements OperationHost {
   };
 
   #send(operations: readonly Operation[]): void {
-    const keys: string[] = [];
-    const args: string[] = [this.instance];
-    for (const operation of operations) operation.encode(keys, args, this);
-    const numberOfKeys = keys.length;
-    for (const arg of args) keys.push(arg);
+    const script = new ScriptCall();
+    script.arg(this.instance);
+    for (const operation of operations) operation.encode(script, this);
     this.#trips++;
-    this.#redis.script(batchScript, numberOfKeys, keys).then(
+    this.#redis.run(batchScript, script).then(
       (reply) => {
         this.#trips--;
         const wasSuspect = this.#health.suspect;

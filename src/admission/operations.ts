@@ -1,4 +1,5 @@
 import { freeField, type RedisKeys } from '../platform/redis-keys.ts';
+import type { ScriptCall } from '../platform/script-call.ts';
 import type { RateState } from './codes.ts';
 import {
   DUPLICATE,
@@ -63,7 +64,7 @@ export interface OperationHost {
 
 /** One operation of batch.lua: writes its KEYS and ARGV, reads its part of the reply. */
 export interface Operation {
-  encode(keys: string[], args: string[], host: OperationHost): void;
+  encode(script: ScriptCall, host: OperationHost): void;
   /** Reads this operation's part of the reply. @returns the index after it */
   onReply(reply: readonly number[], at: number, host: OperationHost): number;
   /** No reply. `sent` false: certainly not carried out. */
@@ -94,13 +95,15 @@ export class TakeOperation implements Operation {
     this.done = done;
   }
 
-  encode(keys: string[], args: string[], { keys: names }: OperationHost): void {
+  encode(script: ScriptCall, { keys: names }: OperationHost): void {
     if (this.keyId === null) {
-      keys.push(names.ip(this.accountId));
-      args.push('T', String(this.addressLimit));
+      script.key(names.ip(this.accountId));
+      script.arg('T');
+      script.arg(String(this.addressLimit));
     } else {
-      keys.push(names.key(names.shardOf(this.accountId), this.keyId));
-      args.push('T', '0');
+      script.key(names.key(names.shardOf(this.accountId), this.keyId));
+      script.arg('T');
+      script.arg('0');
     }
   }
 
@@ -131,16 +134,18 @@ export class AdmitOperation implements Operation {
     this.done = done;
   }
 
-  encode(keys: string[], args: string[], { keys: names, instance }: OperationHost): void {
+  encode(script: ScriptCall, { keys: names, instance }: OperationHost): void {
     const call = this.request;
     const shard = names.shardOf(call.accountId);
-    keys.push(names.key(shard, call.keyId), names.wallet(shard, call.accountId), names.open[shard] as string);
-    args.push(
-      'A',
-      call.usageId,
-      String(call.priceMicros),
-      String(call.freeCalls),
-      freeField(call.serviceId),
+    script.key(names.key(shard, call.keyId));
+    script.key(names.wallet(shard, call.accountId));
+    script.key(names.open[shard] as string);
+    script.arg('A');
+    script.arg(call.usageId);
+    script.arg(String(call.priceMicros));
+    script.arg(String(call.freeCalls));
+    script.arg(freeField(call.serviceId));
+    script.arg(
       `${instance}\t${call.accountId}\t${call.keyId}\t${call.serviceId}\t${call.providerId}\t${call.method}\t${call.path}`,
     );
   }
@@ -197,10 +202,15 @@ export class SettleOperation implements Operation {
     this.done = done;
   }
 
-  encode(keys: string[], args: string[], { keys: names }: OperationHost): void {
+  encode(script: ScriptCall, { keys: names }: OperationHost): void {
     const shard = names.shardOf(this.accountId);
-    keys.push(names.open[shard] as string, names.usage[shard] as string, names.wallet(shard, this.accountId));
-    args.push('S', this.usageId, this.refund ? '1' : '0', this.settlement);
+    script.key(names.open[shard] as string);
+    script.key(names.usage[shard] as string);
+    script.key(names.wallet(shard, this.accountId));
+    script.arg('S');
+    script.arg(this.usageId);
+    script.arg(this.refund ? '1' : '0');
+    script.arg(this.settlement);
   }
 
   onReply(reply: readonly number[], at: number, host: OperationHost): number {
@@ -228,10 +238,14 @@ export class CancelOperation implements Operation {
     this.done = done;
   }
 
-  encode(keys: string[], args: string[], { keys: names }: OperationHost): void {
+  encode(script: ScriptCall, { keys: names }: OperationHost): void {
     const shard = names.shardOf(this.accountId);
-    keys.push(names.open[shard] as string, names.usage[shard] as string, names.wallet(shard, this.accountId));
-    args.push('C', this.usageId, this.settlement);
+    script.key(names.open[shard] as string);
+    script.key(names.usage[shard] as string);
+    script.key(names.wallet(shard, this.accountId));
+    script.arg('C');
+    script.arg(this.usageId);
+    script.arg(this.settlement);
   }
 
   onReply(_reply: readonly number[], at: number): number {
@@ -252,9 +266,9 @@ export class LeaseOperation implements Operation {
     this.shard = shard;
   }
 
-  encode(keys: string[], args: string[], { keys: names }: OperationHost): void {
-    keys.push(names.lease[this.shard] as string);
-    args.push('L');
+  encode(script: ScriptCall, { keys: names }: OperationHost): void {
+    script.key(names.lease[this.shard] as string);
+    script.arg('L');
   }
 
   onReply(_reply: readonly number[], at: number): number {

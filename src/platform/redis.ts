@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { Command, Redis } from 'ioredis';
+import type { ScriptCall } from './script-call.ts';
 
 export type RedisOptions = {
   readonly url: string;
@@ -26,6 +27,20 @@ export type Script = { readonly name: string; readonly source: string; readonly 
 
 export function defineScript(name: string, source: string): Script {
   return { name, source, sha: createHash('sha1').update(source).digest('hex') };
+}
+
+/** An `EVALSHA` that is on the wire as it was encoded. */
+class EncodedCommand extends Command {
+  readonly #wire: Buffer;
+
+  constructor(wire: Buffer) {
+    super('evalsha', [], { replyEncoding: 'utf8' });
+    this.#wire = wire;
+  }
+
+  override toWritable(): Buffer {
+    return this.#wire;
+  }
 }
 
 /**
@@ -88,18 +103,32 @@ export class RedisClient {
     return this.#redis.sendCommand(command) as Promise<unknown>;
   }
 
-  /**
-   * Runs a script by its digest. An unknown digest (a Redis that restarted or was flushed) means that nothing was carried
-   * out: the script is loaded and run again, once.
-   */
-  async script(script: Script, numberOfKeys: number, keysAndArgs: readonly RedisArg[]): Promise<unknown> {
+  /** Runs a script by its digest. */
+  script(script: Script, numberOfKeys: number, keysAndArgs: readonly RedisArg[]): Promise<unknown> {
     const args = [script.sha, String(numberOfKeys), ...keysAndArgs];
+    return this.#loadedOnDemand(script, () => this.command('evalsha', args));
+  }
+
+  /** The same for a call that is encoded already: the hot path. */
+  run(script: Script, call: ScriptCall): Promise<unknown> {
+    const wire = call.encode(script.sha);
+    return this.#loadedOnDemand(script, () => {
+      if (!this.ready) return Promise.reject(new RedisNotSent());
+      return this.#redis.sendCommand(new EncodedCommand(wire)) as Promise<unknown>;
+    });
+  }
+
+  /**
+   * An unknown digest (a Redis that restarted or was flushed) means that nothing was carried out: the script is loaded and
+   * run again, once.
+   */
+  async #loadedOnDemand(script: Script, run: () => Promise<unknown>): Promise<unknown> {
     try {
-      return await this.command('evalsha', args);
+      return await run();
     } catch (error) {
       if (!(error instanceof Error) || !error.message.startsWith('NOSCRIPT')) throw error;
       await this.command('script', ['LOAD', script.source]);
-      return await this.command('evalsha', args);
+      return await run();
     }
   }
 

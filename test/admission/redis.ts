@@ -2,6 +2,7 @@ import type { Operation, OperationHost } from '../../src/admission/operations.ts
 import { batchScript } from '../../src/admission/scripts.ts';
 import { RedisClient } from '../../src/platform/redis.ts';
 import { RedisKeys } from '../../src/platform/redis-keys.ts';
+import { ScriptCall } from '../../src/platform/script-call.ts';
 import { startTestRedis, type TestRedis } from '../support/stores.ts';
 
 export const SHARDS = 2;
@@ -83,10 +84,10 @@ export class Store {
 
   /** Carries operations out in one run of the script, as one event-loop turn of a gateway. */
   async run(operations: readonly Operation[], host: OperationHost): Promise<void> {
-    const keys: string[] = [];
-    const args: string[] = [host.instance];
-    for (const operation of operations) operation.encode(keys, args, host);
-    const reply = (await this.redis.script(batchScript, keys.length, [...keys, ...args])) as number[];
+    const script = new ScriptCall();
+    script.arg(host.instance);
+    for (const operation of operations) operation.encode(script, host);
+    const reply = (await this.redis.run(batchScript, script)) as number[];
     let at = 0;
     for (const operation of operations) at = operation.onReply(reply, at, host);
     if (at !== reply.length) throw new Error(`operations read ${at} of ${reply.length} numbers`);
