@@ -331,7 +331,7 @@ export class Exchange implements UpstreamHandler, CallerEvents {
     const balance = refunded ? admitted.balanceMicros + admitted.amountMicros : admitted.balanceMicros;
     return (
       `${commonHeaderLines(admitted.rate, this.#usageId)}X-ACF-Amount: ${formatUsd(amount)}\r\n` +
-      `X-ACF-Free-Tier: ${admitted.freeTier && !refunded}\r\nX-ACF-Usage-Id: ${this.#usageId}\r\n` +
+      `X-ACF-Free-Tier: ${admitted.freeTier}\r\nX-ACF-Usage-Id: ${this.#usageId}\r\n` +
       `X-ACF-Balance: ${formatUsd(balance)}\r\n`
     );
   }
