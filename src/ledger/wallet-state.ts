@@ -2,6 +2,7 @@ import { ApiError } from '../errors.ts';
 import type { Sql } from '../platform/postgres.ts';
 import type { RedisClient } from '../platform/redis.ts';
 import type { RedisKeys } from '../platform/redis-keys.ts';
+import { overWithin } from './deadline.ts';
 import { applyCreditScript, readWalletScript } from './scripts.ts';
 
 type Stores = { readonly redis: RedisClient; readonly keys: RedisKeys };
@@ -63,9 +64,14 @@ const GAP = 1;
 
 /** How often credits that did not reach their wallet are tried again. */
 const RETRY_MS = 1_000;
-const MAX_CREDITS = 500;
+/** Accounts whose credits are made up for in one run. */
+const MAX_ACCOUNTS = 500;
+const STOP_MS = 2_000;
 /** Longest fsync window, with room to spare: credits this young may be gone from a Redis that restarted. */
 const DOUBTFUL_MINUTES = 10;
+
+/** Before all account ids. */
+const FIRST_ACCOUNT = '00000000-0000-0000-0000-000000000000';
 
 /** Credits under way at the same time while catching up. */
 const PARALLEL = 50;
@@ -82,7 +88,10 @@ export type CreditWalletsOptions = Stores & {
 export class CreditWallets {
   readonly #options: CreditWalletsOptions;
   #timer: NodeJS.Timeout | null = null;
-  #running: Promise<void> = Promise.resolve();
+  #running: Promise<void> | null = null;
+  #stopping = false;
+  /** Where the last run ended: should there be more accounts than fit in one, none of them starves the others. */
+  #after = FIRST_ACCOUNT;
   /** Which Redis process the wallets were last seen in. */
   #redisRun = '';
   #failing = false;
@@ -105,44 +114,82 @@ export class CreditWallets {
     throw new Error(`credit ${seq} of ${accountId} cannot be applied: its wallet is lost as fast as it is loaded`);
   }
 
-  /** From now on applies, every second, the credits that never reached their wallet. */
+  /** From now on applies, every second, the credits that never reached their wallet. One run at a time. */
   start(): void {
+    this.#stopping = false;
     this.#timer ??= setInterval(() => {
-      this.#running = this.#running.then(() => this.#retry());
+      this.#running ??= this.#retry().finally(() => {
+        this.#running = null;
+      });
     }, RETRY_MS);
     this.#timer.unref();
   }
 
-  async stop(): Promise<void> {
+  /** Ends with the credits under way, after `timeoutMs` without them: each is applied at most once, now or next time. */
+  async stop(timeoutMs = STOP_MS): Promise<void> {
+    this.#stopping = true;
     if (this.#timer !== null) clearInterval(this.#timer);
     this.#timer = null;
-    await this.#running;
+    if (this.#running !== null) await overWithin(this.#running, timeoutMs);
   }
 
-  /** Applies, once, the credits that are not known to be in their wallets. @returns number of credits looked at */
+  /**
+   * Applies, once, the credits that are not known to be in their wallets. An account whose credit cannot be applied keeps
+   * no other waiting.
+   *
+   * @returns number of accounts looked at
+   * @throws the first failure, after all of them were tried
+   */
   async applyMissing(): Promise<number> {
     const run = await this.#currentRun();
-    let looked = run === this.#redisRun ? 0 : await this.#checkYoungest();
-    this.#redisRun = run;
-    const credits = await this.#options.sql<CreditToApply[]>`
-      SELECT account_id AS "accountId", seq, amount AS "amountMicros" FROM credits
-      WHERE applied_at IS NULL ORDER BY account_id, seq LIMIT ${MAX_CREDITS}`;
-    await inParallel(credits, (credit) => this.apply(credit));
-    looked += credits.length;
+    const failures: unknown[] = [];
+    let looked = 0;
+    if (run !== this.#redisRun) {
+      const youngest = await this.#selectYoungest();
+      failures.push(
+        ...(await this.#settleAll(youngest, ({ accountId, seq, amountMicros }) =>
+          this.#applyInOrder(accountId, seq, amountMicros),
+        )),
+      );
+      looked += youngest.length;
+      if (failures.length === 0 && !this.#stopping) this.#redisRun = run;
+    }
+    const missing = await this.#selectMissing();
+    failures.push(...(await this.#settleAll(missing, (credit) => this.apply(credit))));
+    looked += missing.length;
+    if (failures.length > 0) throw failures[0];
     return looked;
+  }
+
+  /** The last missing credit of each account: applying it brings those before it along. */
+  async #selectMissing(): Promise<CreditToApply[]> {
+    const credits = await this.#options.sql<CreditToApply[]>`
+      SELECT DISTINCT ON (account_id) account_id AS "accountId", seq, amount AS "amountMicros" FROM credits
+      WHERE applied_at IS NULL AND account_id > ${this.#after} ORDER BY account_id, seq DESC LIMIT ${MAX_ACCOUNTS}`;
+    const last = credits[MAX_ACCOUNTS - 1];
+    this.#after = last === undefined ? FIRST_ACCOUNT : last.accountId;
+    return credits;
   }
 
   /**
    * Redis restarted: it may have lost credits of its last moments, marked as applied though they are. A wallet that is
    * not loaded will be loaded with all of them.
    */
-  async #checkYoungest(): Promise<number> {
-    const credits = await this.#options.sql<CreditToApply[]>`
+  async #selectYoungest(): Promise<CreditToApply[]> {
+    return this.#options.sql<CreditToApply[]>`
       SELECT DISTINCT ON (account_id) account_id AS "accountId", seq, amount AS "amountMicros" FROM credits
       WHERE applied_at > now() - make_interval(mins => ${DOUBTFUL_MINUTES})
       ORDER BY account_id, seq DESC`;
-    await inParallel(credits, ({ accountId, seq, amountMicros }) => this.#applyInOrder(accountId, seq, amountMicros));
-    return credits.length;
+  }
+
+  /** Runs `work` for all credits, a bounded number at a time, until it is told to stop. @returns the failures */
+  async #settleAll(credits: readonly CreditToApply[], work: (credit: CreditToApply) => Promise<unknown>) {
+    const failures: unknown[] = [];
+    for (let from = 0; from < credits.length && !this.#stopping; from += PARALLEL) {
+      const results = await Promise.allSettled(credits.slice(from, from + PARALLEL).map(work));
+      for (const result of results) if (result.status === 'rejected') failures.push(result.reason);
+    }
+    return failures;
   }
 
   /** Applies the credit after those before it that the wallet lacks. @returns APPLIED, or NOT_LOADED */
@@ -185,12 +232,5 @@ export class CreditWallets {
       if (!this.#failing) log.warn({ err: error }, 'credits cannot be applied to their wallets now');
       this.#failing = true;
     }
-  }
-}
-
-/** Runs `work` for all items, a bounded number at a time. Rejects with the first failure. */
-async function inParallel<T>(items: readonly T[], work: (item: T) => Promise<unknown>): Promise<void> {
-  for (let from = 0; from < items.length; from += PARALLEL) {
-    await Promise.all(items.slice(from, from + PARALLEL).map(work));
   }
 }

@@ -126,6 +126,52 @@ describe('a credit', () => {
   });
 });
 
+describe('credits made up for', () => {
+  it('reach every account but the one whose wallet cannot take them', async () => {
+    const accounts = await Promise.all(Array.from({ length: 5 }, () => ledger.account(1_000)));
+    // The first in the order in which they are looked at.
+    const bad = accounts.sort()[0] as string;
+    await ledger.store.command('set', ledger.store.walletName(bad), 'no wallet');
+    await expect(credits.applyMissing()).rejects.toThrow('WRONGTYPE');
+    expect(await unapplied()).toBe(1);
+    for (const id of accounts.slice(1)) expect(await ledger.store.balance(id)).toBe(1_000);
+  });
+
+  it('reach everybody although more accounts than fit in one run cannot take them', async () => {
+    const bad = Array.from({ length: 500 }, (_, i) => `00000000-0000-7000-8000-${String(i).padStart(12, '0')}`);
+    await ledger.sql`INSERT INTO accounts (id, owner_id, credit_seq) SELECT id, 'buyer', 1 FROM unnest(${bad}::uuid[]) AS id`;
+    const [journal] = await ledger.sql`INSERT INTO journal (kind) VALUES ('credit') RETURNING id`;
+    await ledger.sql`
+      INSERT INTO credits (account_id, seq, amount, reference, journal_id)
+      SELECT id, 1, 5, id::text, ${journal?.id} FROM unnest(${bad}::uuid[]) AS id`;
+    await Promise.all(bad.map((id) => ledger.store.command('set', ledger.store.walletName(id), 'no wallet')));
+    const good = await ledger.account(1_000);
+    await credits.applyMissing().catch(() => {});
+    await credits.applyMissing().catch(() => {});
+    expect(await ledger.store.balance(good)).toBe(1_000);
+    expect(await unapplied()).toBe(500);
+  });
+
+  it('run once at a time, and stopping waits no longer than its bound', async () => {
+    let loads = 0;
+    const never = { loadWallet: () => new Promise<void>(() => void loads++) };
+    const { sql, store } = ledger;
+    const stuck = new CreditWallets({ sql, redis: store.redis, keys: store.keys, hydrator: never, log: QUIET });
+    await ledger.account(1_000);
+    let ticks = 0;
+    stuck.start();
+    await until(() => loads > 0);
+    // Three more rounds are due.
+    const ticking = setInterval(() => ticks++, 1_000);
+    await until(() => ticks === 3);
+    clearInterval(ticking);
+    const startedAt = performance.now();
+    await stuck.stop(200);
+    expect(performance.now() - startedAt).toBeLessThan(1_000);
+    expect(loads).toBe(1);
+  });
+});
+
 describe('reading a wallet', () => {
   it('tells what can be spent and what open calls hold', async () => {
     const scene = await openScene(ledger.store, 5_000);
