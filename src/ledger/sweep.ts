@@ -1,5 +1,6 @@
 import type { RedisClient } from '../platform/redis.ts';
 import type { RedisKeys } from '../platform/redis-keys.ts';
+import { overWithin } from './deadline.ts';
 import { sweepScript } from './scripts.ts';
 import { Steadiness } from './steadiness.ts';
 import { ABANDONED } from './usage-event.ts';
@@ -7,6 +8,7 @@ import { ABANDONED } from './usage-event.ts';
 /** Holds settled in one run of the script: Redis does nothing else meanwhile. */
 const MAX_GROUP = 100;
 const SCAN_COUNT = 500;
+const STOP_MS = 2_000;
 /** How long a cancelled admission could still arrive: far beyond any command timeout. */
 const TOMBSTONE_MS = 60_000;
 /** Leases are forgotten after this many bounds, when no hold refers to them. */
@@ -55,11 +57,11 @@ export class Sweeper {
     run();
   }
 
-  /** Resolves when the round under way is over. */
-  async stop(): Promise<void> {
+  /** Resolves when the round under way is over, which leaves the shards it has not come to, or after `timeoutMs`. */
+  async stop(timeoutMs = STOP_MS): Promise<void> {
     if (this.#timer !== null) clearInterval(this.#timer);
     this.#timer = null;
-    await this.#running;
+    if (this.#running !== null) await overWithin(this.#running, timeoutMs);
   }
 
   /** Holds swept since the start. */
@@ -165,7 +167,7 @@ export class Sweeper {
     const { log } = this.#options;
     try {
       await this.#look();
-      if (this.#steadiness.lasting) await this.sweepOnce(() => this.#steadiness.lasting);
+      if (this.#steadiness.lasting) await this.sweepOnce(() => this.#timer !== null && this.#steadiness.lasting);
       this.#failing = false;
     } catch (error) {
       this.#steadiness.lost();

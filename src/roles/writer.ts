@@ -6,17 +6,21 @@ import { UsageWriter } from '../ledger/writer.ts';
 import type { Log } from '../observability/log.ts';
 import type { Metrics } from '../observability/metrics.ts';
 import type { Stores } from './stores.ts';
+import { writerMetrics } from './writer-metrics.ts';
+
+/** How long each part may take to stop; the last flush has all of it to itself. */
+const STOP_MS = 5_000;
 
 export type Writer = { stop(): Promise<void> };
 
 /** Starts what moves usage from Redis to Postgres and cleans up after the dead: writer, sweep, credits. */
 export async function startWriter(options: {
-  readonly config: Config;
-  readonly stores: Stores;
+  readonly config: Pick<Config, 'databaseUrl' | 'platformFeeBasisPoints' | 'instanceLeaseSeconds'>;
+  readonly stores: Pick<Stores, 'sql' | 'redis' | 'keys'>;
   readonly metrics: Metrics;
   readonly log: Log;
 }): Promise<Writer> {
-  const { config, stores, log } = options;
+  const { config, stores, metrics, log } = options;
   const { redis, keys, sql } = stores;
   const writer = new UsageWriter({
     databaseUrl: config.databaseUrl,
@@ -28,14 +32,14 @@ export async function startWriter(options: {
   const sweeper = new Sweeper({ redis, keys, leaseSeconds: config.instanceLeaseSeconds, log });
   const hydrator = new Hydrator({ databaseUrl: config.databaseUrl, sql, redis, keys, log });
   const credits = new CreditWallets({ sql, redis, keys, hydrator, log });
+  metrics.add(writerMetrics({ writer, sweeper, hydrator }));
   writer.start();
   sweeper.start();
   credits.start();
   return {
     stop: async () => {
-      await credits.stop();
-      await sweeper.stop();
-      await writer.stop();
+      // At once: the last flush must not wait for a sweep or a credit that is stuck.
+      await Promise.all([writer.stop(STOP_MS), sweeper.stop(STOP_MS), credits.stop(STOP_MS)]);
       hydrator.close();
     },
   };

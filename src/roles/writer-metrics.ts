@@ -1,0 +1,63 @@
+import type { Hydrator } from '../ledger/hydrate.ts';
+import type { Sweeper } from '../ledger/sweep.ts';
+import type { UsageWriter } from '../ledger/writer.ts';
+import type { Source } from '../observability/metrics.ts';
+
+/** What a writer reports. In the role `all` it shares the page with a gateway: every name says whose it is. */
+export function writerMetrics(parts: {
+  readonly writer: UsageWriter;
+  readonly sweeper: Sweeper;
+  readonly hydrator: Hydrator;
+}): Source[] {
+  const { writer, sweeper, hydrator } = parts;
+  return [
+    {
+      name: 'tollgate_writer_stored_calls_total',
+      help: 'Calls stored in Postgres, each counted once',
+      type: 'counter',
+      read: () => writer.stats().storedCalls,
+    },
+    {
+      name: 'tollgate_writer_rejected_events_total',
+      help: 'Usage events that could not be stored as calls: somebody must look at rejected_events',
+      type: 'counter',
+      read: () => writer.stats().rejectedEvents,
+    },
+    {
+      name: 'tollgate_writer_flushes_total',
+      help: 'Transactions in which usage events were stored',
+      type: 'counter',
+      read: () => writer.stats().flushes,
+    },
+    {
+      name: 'tollgate_writer_backlog_events',
+      help: 'Usage events in the streams of this writer when it last looked',
+      type: 'gauge',
+      read: () => writer.stats().backlog ?? 0,
+    },
+    {
+      name: 'tollgate_writer_held_shards',
+      help: 'Shards whose streams this writer stores',
+      type: 'gauge',
+      read: () => writer.stats().heldShards,
+    },
+    {
+      name: 'tollgate_writer_working',
+      help: '0 while Postgres or Redis keeps the writer from working',
+      type: 'gauge',
+      read: () => (writer.stats().working ? 1 : 0),
+    },
+    {
+      name: 'tollgate_writer_swept_holds_total',
+      help: 'Holds of dead gateways that were refunded',
+      type: 'counter',
+      read: () => sweeper.swept,
+    },
+    {
+      name: 'tollgate_writer_loaded_wallets_total',
+      help: 'Wallets loaded into Redis to apply credits',
+      type: 'counter',
+      read: () => hydrator.loadedWallets,
+    },
+  ];
+}

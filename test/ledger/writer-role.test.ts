@@ -1,0 +1,67 @@
+import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
+import { Metrics } from '../../src/observability/metrics.ts';
+import { PostgresSession } from '../../src/platform/postgres.ts';
+import { startWriter, type Writer } from '../../src/roles/writer.ts';
+import { QUIET } from '../admission/redis.ts';
+import { until } from '../support/wait.ts';
+import { expectedBooks, FEE_BASIS_POINTS, Ledger, newEvent } from './support.ts';
+
+let ledger: Ledger;
+let metrics: Metrics;
+beforeAll(async () => {
+  ledger = await Ledger.open();
+});
+afterAll(() => ledger.close());
+beforeEach(async () => {
+  await ledger.clear();
+  metrics = new Metrics();
+});
+
+function start(): Promise<Writer> {
+  const { databaseUrl, sql, store } = ledger;
+  const config = { databaseUrl, platformFeeBasisPoints: FEE_BASIS_POINTS, instanceLeaseSeconds: 15 };
+  return startWriter({ config, stores: { sql, redis: store.redis, keys: store.keys }, metrics, log: QUIET });
+}
+
+async function metric(name: string): Promise<number> {
+  return Number(new RegExp(`^${name} (\\S+)$`, 'm').exec(await metrics.render())?.[1]);
+}
+
+it('stops within its bound, with everything stored, while a credit is stuck', async () => {
+  const writer = await start();
+  const lock = new PostgresSession({ url: ledger.databaseUrl, applicationName: 'test' });
+  await lock.query('BEGIN');
+  await lock.query('LOCK TABLE credits IN ACCESS EXCLUSIVE MODE');
+  try {
+    await until(async () => (await ledger.sql`SELECT 1 FROM pg_locks WHERE NOT granted`).length > 0);
+    const events = Array.from({ length: 50 }, () => newEvent());
+    await ledger.append(...events);
+    const startedAt = performance.now();
+    await writer.stop();
+    expect(performance.now() - startedAt).toBeLessThan(7_000);
+    expect(await ledger.readBooks()).toEqual(expectedBooks(events));
+    expect(await ledger.backlog()).toBe(0);
+  } finally {
+    lock.close();
+  }
+});
+
+it('reports what it stores, rejects, sweeps and loads', async () => {
+  const writer = await start();
+  await ledger.append(newEvent(), newEvent());
+  await ledger.appendRaw(newEvent().accountId, 'not-a-uuid', '', '');
+  await ledger.account(1_000);
+  await until(async () => (await metric('tollgate_writer_rejected_events_total')) === 1);
+  await until(async () => (await metric('tollgate_writer_stored_calls_total')) === 2);
+  await until(async () => (await metric('tollgate_writer_loaded_wallets_total')) === 1);
+  await until(async () => (await metric('tollgate_writer_backlog_events')) === 0);
+  expect(await metric('tollgate_writer_flushes_total')).toBeGreaterThan(0);
+  expect(await metric('tollgate_writer_held_shards')).toBe(ledger.store.keys.shards);
+  expect(await metric('tollgate_writer_working')).toBe(1);
+  expect(await metric('tollgate_writer_swept_holds_total')).toBe(0);
+  await ledger.store.server.stop();
+  await until(async () => (await metric('tollgate_writer_working')) === 0);
+  await ledger.store.server.restart();
+  await until(async () => (await metric('tollgate_writer_working')) === 1);
+  await writer.stop();
+});
