@@ -21,8 +21,10 @@ import { TripHealth } from './trip-health.ts';
 
 /** Operations in one trip. Redis is single-threaded: a longer batch makes everybody else wait. */
 const MAX_BATCH = 128;
-/** Trips under way. Beyond it Redis is not keeping up, and a new call is told so at once. */
-const MAX_TRIPS = 64;
+/** Trips under way. Beyond it operations gather for the next one: smaller batches would only cost Redis more. */
+const MAX_TRIPS = 16;
+/** Operations that gather. Beyond it Redis is not keeping up, and a new call is told so at once. */
+const MAX_PENDING = 8_192;
 /** How often the lease is renewed; well below INSTANCE_LEASE_SECONDS. */
 const LEASE_RENEW_MS = 3_000;
 /** Calls whose end is not confirmed. Beyond it no new call is admitted: Redis must catch up first. */
@@ -192,7 +194,7 @@ export class Admission implements OperationHost {
 
   #available(): boolean {
     if (!this.#redis.ready || this.#unsettled >= MAX_UNSETTLED) return false;
-    return this.#trips < (this.#health.suspect ? 1 : MAX_TRIPS);
+    return this.#health.suspect ? this.#trips === 0 : this.#pending.length < MAX_PENDING;
   }
 
   #enqueue(operation: Operation): void {
@@ -209,6 +211,8 @@ export class Admission implements OperationHost {
 
   readonly #flush = (): void => {
     this.#scheduled = false;
+    // The end of a trip flushes again.
+    if (this.#trips >= MAX_TRIPS) return;
     const pending = this.#pending;
     this.#pending = [];
     // An instance that slept longer than its lease must renew it in the same trip as its next admission, or the sweep
@@ -234,6 +238,7 @@ export class Admission implements OperationHost {
         let at = 0;
         for (const operation of operations) at = operation.onReply(reply as number[], at, this);
         if (wasSuspect) this.#retries.hurry();
+        if (this.#pending.length > 0) this.#scheduleFlush();
       },
       (error: unknown) => {
         this.#trips--;
@@ -241,6 +246,8 @@ export class Admission implements OperationHost {
         const sent = !(error instanceof RedisNotSent);
         if (sent) this.#health.lost(error);
         for (const operation of operations) operation.onLost(sent, this);
+        // What gathered behind this trip has waited as long; it must not wait for another one.
+        for (const operation of this.#pending.splice(0)) operation.onLost(false, this);
       },
     );
   }
