@@ -1,5 +1,5 @@
-import { PostgresSession, type Sql } from '../platform/postgres.ts';
-import type { RedisClient } from '../platform/redis.ts';
+import { isPostgresUnavailable, PostgresSession, type Sql, sqlState } from '../platform/postgres.ts';
+import { isRedisUnavailable, type RedisClient } from '../platform/redis.ts';
 import { freeField, type RedisKeys } from '../platform/redis-keys.ts';
 import { Coalescer } from './coalescer.ts';
 import { FLUSH_LOCK } from './locks.ts';
@@ -7,14 +7,26 @@ import { hydrateWalletScript } from './scripts.ts';
 
 /** Wallets or keys loaded in one go. A Redis that lost everything is asked for all of them at once. */
 const MAX_BATCH = 500;
+/** Accounts or keys that may wait for a load: what 2 s can bring, with room to spare. Beyond it callers get their 503 at once. */
+const MAX_WAITING = 10_000;
 /** Callers wait for this: what takes longer is answered 503. */
 const TIMEOUT_MS = 2_000;
+/** Of which for shards that are being flushed or compared. */
+const LOCK_WAIT_MS = 1_000;
 const SESSION_SETTINGS = {
-  lock_timeout: 1_000,
+  lock_timeout: LOCK_WAIT_MS,
   idle_in_transaction_session_timeout: TIMEOUT_MS,
 };
+const LOCK_NOT_AVAILABLE = '55P03';
 /** Limit of a key that does not exist: it is revoked, and a limit of 0 is not a number of requests. */
 const NO_LIMIT = 1;
+
+const BOUNDS = {
+  maxBatch: MAX_BATCH,
+  maxWaiting: MAX_WAITING,
+  timeoutMs: TIMEOUT_MS,
+  isAway: (error: unknown) => isPostgresUnavailable(error) || isRedisUnavailable(error),
+};
 
 export type HydratorOptions = {
   /** For a connection of its own: transactions that wait for Redis in the middle. */
@@ -25,6 +37,8 @@ export type HydratorOptions = {
   readonly log: { info(fields: object, message: string): void };
 };
 
+/** Tells of one key or wallet before its batch is over. */
+type Settle = (key: string, error?: unknown) => void;
 type WalletRow = { id: string; creditSeq: number; balance: number; free: Record<string, number> | null };
 type KeyRow = { keyId: string; limit: number; status: 'active' | 'revoked' };
 
@@ -38,8 +52,11 @@ type KeyRow = { keyId: string; limit: number; status: 'active' | 'revoked' };
  */
 export class Hydrator {
   readonly #options: HydratorOptions;
-  readonly #wallets = new Coalescer<string>(MAX_BATCH, (batch) => this.#loadWallets(Array.from(batch.keys())));
-  readonly #states = new Coalescer<string>(MAX_BATCH, (batch) => this.#loadKeys(batch));
+  readonly #wallets = new Coalescer<string>({
+    ...BOUNDS,
+    load: (batch, settle) => this.#loadWallets(Array.from(batch.keys()), settle),
+  });
+  readonly #states = new Coalescer<string>({ ...BOUNDS, load: (batch, settle) => this.#loadKeys(batch, settle) });
   #session: PostgresSession | null = null;
   #loaded = 0;
 
@@ -52,7 +69,7 @@ export class Hydrator {
     return this.#states.ask(keyId, accountId);
   }
 
-  /** Loads a wallet unless Redis has it. Rejects within seconds when Postgres or Redis is away. */
+  /** Loads a wallet unless Redis has it. Rejects within 2 s, as `isPostgresUnavailable` when many wait or a store is away. */
   loadWallet(accountId: string): Promise<void> {
     return this.#wallets.ask(accountId, accountId);
   }
@@ -67,8 +84,8 @@ export class Hydrator {
     this.#session?.close();
   }
 
-  async #loadKeys(accountOfKey: ReadonlyMap<string, string>): Promise<void> {
-    const { sql, redis, keys } = this.#options;
+  async #loadKeys(accountOfKey: ReadonlyMap<string, string>, settle: Settle): Promise<void> {
+    const { sql } = this.#options;
     const ids = Array.from(accountOfKey.keys());
     const query = sql<KeyRow[]>`
       SELECT k.key_id AS "keyId", k.rate_limit AS "limit",
@@ -76,32 +93,86 @@ export class Hydrator {
       FROM api_keys k JOIN accounts a ON a.id = k.account_id
       WHERE k.key_id = ANY(${ids}::text[])`;
     const rows = new Map((await withDeadline(query, () => {})).map((row) => [row.keyId, row]));
-    const commands: Promise<unknown>[] = [];
-    for (const [keyId, accountId] of accountOfKey) {
-      const row = rows.get(keyId) ?? { limit: NO_LIMIT, status: 'revoked' };
-      const name = keys.key(keys.shardOf(accountId), keyId);
-      // Set if absent: a change that reached Redis since the SELECT is newer than what we read.
-      commands.push(redis.command('hsetnx', [name, 'limit', String(row.limit)]));
-      commands.push(redis.command('hsetnx', [name, 'status', row.status]));
-    }
-    await Promise.all(commands);
+    await eachAlone(accountOfKey, settle, async ([keyId, accountId]) => {
+      await this.#putKey(rows.get(keyId) ?? { keyId, limit: NO_LIMIT, status: 'revoked' }, accountId);
+    });
   }
 
-  async #loadWallets(accountIds: readonly string[]): Promise<void> {
-    const { keys } = this.#options;
+  async #putKey({ keyId, limit, status }: KeyRow, accountId: string): Promise<void> {
+    const { redis, keys } = this.#options;
+    const name = keys.key(keys.shardOf(accountId), keyId);
+    // Set if absent: a change that reached Redis since the SELECT is newer than what we read.
+    await Promise.all([
+      redis.command('hsetnx', [name, 'limit', String(limit)]),
+      redis.command('hsetnx', [name, 'status', status]),
+    ]);
+  }
+
+  /** First the shards that nobody has locked, then the others: one that stays locked keeps only its own accounts waiting. */
+  async #loadWallets(accountIds: readonly string[], settle: Settle): Promise<void> {
+    const byShard = new Map<number, string[]>();
+    for (const id of accountIds) {
+      const shard = this.#options.keys.shardOf(id);
+      byShard.set(shard, [...(byShard.get(shard) ?? []), id]);
+    }
     const session = this.#openSession();
-    const shards = Array.from(new Set(accountIds.map((id) => keys.shardOf(id)))).sort((a, b) => a - b);
-    const work = session.transaction(async () => {
+    const work = async (): Promise<void> => {
+      const startedAt = performance.now();
+      let waitFor: number | null = null;
+      while (byShard.size > 0) {
+        try {
+          const loaded = await this.#loadUnlocked(session, byShard, waitFor, settle);
+          for (const shard of loaded) {
+            for (const id of byShard.get(shard) ?? []) settle(id);
+            byShard.delete(shard);
+          }
+        } catch (error) {
+          if (sqlState(error) !== LOCK_NOT_AVAILABLE) throw error;
+          const late = performance.now() - startedAt >= LOCK_WAIT_MS;
+          for (const shard of late ? Array.from(byShard.keys()) : [waitFor as number]) {
+            for (const id of byShard.get(shard) ?? []) settle(id, error);
+            byShard.delete(shard);
+          }
+        }
+        waitFor = byShard.keys().next().value ?? null;
+      }
+    };
+    await withDeadline(work(), () => session.close());
+  }
+
+  /**
+   * Loads the accounts of those shards that nobody has locked for a flush now.
+   *
+   * @param waitFor a shard whose lock is waited for; null waits for none
+   * @returns the shards that were loaded
+   */
+  #loadUnlocked(
+    session: PostgresSession,
+    byShard: ReadonlyMap<number, readonly string[]>,
+    waitFor: number | null,
+    settle: Settle,
+  ): Promise<number[]> {
+    return session.transaction(async () => {
       // Shared: no flush of these shards is between its reading and its commit now, nor begins until ours.
-      await session.query(
-        'SELECT count(pg_advisory_xact_lock_shared($1::int, shard)) FROM (SELECT unnest($2::int[]) AS shard) AS shards',
-        [FLUSH_LOCK, `{${shards.join(',')}}`],
+      if (waitFor !== null) {
+        await session.query('SELECT pg_advisory_xact_lock_shared($1::int, $2::int)', [FLUSH_LOCK, waitFor]);
+      }
+      const locks = await session.query<{ shard: number; locked: boolean }>(
+        `SELECT shard, pg_try_advisory_xact_lock_shared($1::int, shard) AS locked
+         FROM (SELECT unnest($2::int[]) AS shard) AS shards`,
+        [FLUSH_LOCK, `{${Array.from(byShard.keys()).join(',')}}`],
       );
-      const rows = await session.query<WalletRow>(SELECT_WALLETS, [`{${accountIds.join(',')}}`]);
+      const shards = locks.filter(({ locked }) => locked).map(({ shard }) => shard);
+      const ids = shards.flatMap((shard) => byShard.get(shard) ?? []);
+      const rows = await session.query<WalletRow>(SELECT_WALLETS, [`{${ids.join(',')}}`]);
       // Before the commit, that is under the lock.
-      await Promise.all(rows.map((row) => this.#fill(row)));
+      await eachAlone(
+        rows.map((row) => [row.id, row] as const),
+        settle,
+        ([, row]) => this.#fill(row),
+      );
+      return shards;
     });
-    await withDeadline(work, () => session.close());
   }
 
   async #fill({ id, balance, creditSeq, free }: WalletRow): Promise<void> {
@@ -129,13 +200,32 @@ FROM unnest($1::uuid[]) AS asked (id)
 LEFT JOIN accounts a ON a.id = asked.id
 LEFT JOIN balances b ON b.account_id = asked.id AND b.ledger = 'wallet'`;
 
+/** Does `work` for each; a failure is that item's alone, unless Redis is away. */
+async function eachAlone<Item extends readonly [key: string, ...rest: unknown[]]>(
+  items: Iterable<Item>,
+  settle: Settle,
+  work: (item: Item) => Promise<void>,
+): Promise<void> {
+  const away: unknown[] = [];
+  await Promise.all(
+    Array.from(items, (item) =>
+      work(item).catch((error: unknown) => {
+        if (isRedisUnavailable(error)) away.push(error);
+        else settle(item[0], error);
+      }),
+    ),
+  );
+  if (away.length > 0) throw away[0];
+}
+
 /** The result of `work`, or a rejection after `TIMEOUT_MS`, when `abort` is called as well. */
 async function withDeadline<T>(work: PromiseLike<T>, abort: () => void): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
   const deadline = new Promise<never>((_, reject) => {
     timer = setTimeout(() => {
       abort();
-      reject(new Error(`no answer within ${TIMEOUT_MS} ms`));
+      // As `isPostgresUnavailable` knows it.
+      reject(Object.assign(new Error(`no answer within ${TIMEOUT_MS} ms`), { code: 'ETIMEDOUT' }));
     }, TIMEOUT_MS);
   });
   try {

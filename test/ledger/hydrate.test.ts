@@ -120,6 +120,48 @@ describe('loading a wallet', () => {
   });
 });
 
+describe('a wallet that cannot be loaded', () => {
+  it.each<[string, (id: string) => Promise<unknown>, RegExp]>([
+    [
+      'for its balance',
+      (id) => ledger.sql`UPDATE balances SET balance = 9007199254740993 WHERE account_id = ${id}`,
+      /safe/,
+    ],
+    [
+      'for what Redis has in its place',
+      (id) => ledger.store.command('set', ledger.store.walletName(id), 'x'),
+      /WRONGTYPE/,
+    ],
+  ])('%s is rejected alone: the others of its batch are loaded', async (_, spoil, message) => {
+    const accounts = await Promise.all(Array.from({ length: 40 }, () => ledger.account(5_000)));
+    const bad = accounts[17] as string;
+    await spoil(bad);
+    const results = await Promise.allSettled(accounts.map((id) => hydrator.loadWallet(id)));
+    expect(results.map(({ status }) => status === 'rejected')).toEqual(accounts.map((id) => id === bad));
+    expect(String((results[17] as PromiseRejectedResult).reason)).toMatch(message);
+    for (const id of accounts) if (id !== bad) expect(await wallet(id)).toMatchObject({ balance: '5000' });
+  });
+
+  it('because its shard stays locked keeps no other waiting', async () => {
+    const accounts = await Promise.all(Array.from({ length: 20 }, () => ledger.account(5_000)));
+    const isLocked = (id: string) => ledger.store.keys.shardOf(id) === 0;
+    const stuck = new PostgresSession({ url: ledger.databaseUrl, applicationName: 'test' });
+    await stuck.query('SELECT pg_advisory_lock($1::int, 0)', [FLUSH_LOCK]);
+    try {
+      const loads = accounts.map((id) => hydrator.loadWallet(id));
+      const settled = Promise.allSettled(loads);
+      let over = false;
+      void settled.then(() => (over = true));
+      // The others are there while the locked ones wait.
+      await Promise.all(loads.filter((_, i) => !isLocked(accounts[i] as string)));
+      expect(over).toBe(false);
+      expect((await settled).map(({ status }) => status === 'rejected')).toEqual(accounts.map(isLocked));
+    } finally {
+      stuck.close();
+    }
+  });
+});
+
 describe('loading a key', () => {
   async function addKey(accountId: string, status = 'active'): Promise<string> {
     const keyId = `acf_${uuidv7().replaceAll('-', '').slice(10)}`;
