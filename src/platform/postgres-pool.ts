@@ -6,22 +6,28 @@ import { PostgresSession } from './postgres-session.ts';
 /** How long `end` waits for queries under way unless told otherwise. */
 const END_MS = 5_000;
 
+/** Users that may wait for a connection, and for how long. Beyond either they fail as if Postgres were away: 503. */
+export type WaitBounds = { readonly maxWaiting: number; readonly maxWaitMs: number };
+const WAIT_BOUNDS: WaitBounds = { maxWaiting: 1_000, maxWaitMs: 5_000 };
+
 /**
  * Connections with one life each, lent to one user at a time: a query, a transaction or a reservation. One that ended is
- * replaced by a new one when somebody asks. Users beyond `maxConnections` wait in turn, as long as the statements before
- * them may take.
+ * replaced by a new one when somebody asks. Users beyond `maxConnections` wait in turn, within bounds.
  */
 export class PostgresPool {
   readonly #options: PostgresOptions;
   readonly #idle: PostgresSession[] = [];
   readonly #lent = new Set<PostgresSession>();
-  readonly #waiting: ((session: PostgresSession | null) => void)[] = [];
+  readonly #bounds: WaitBounds;
+  /** In turn: a set keeps the order, and one that gives up leaves it at no cost. */
+  readonly #waiting = new Set<(session: PostgresSession | Error) => void>();
   readonly #listeners = new Set<PostgresListener>();
   #ended = false;
   #whenReturned: () => void = () => {};
 
-  constructor(options: PostgresOptions) {
+  constructor(options: PostgresOptions, bounds = WAIT_BOUNDS) {
     this.#options = options;
+    this.#bounds = bounds;
   }
 
   /** Runs one query on any connection. */
@@ -42,13 +48,27 @@ export class PostgresPool {
     if (session === undefined && this.#lent.size < this.#options.maxConnections) {
       session = new PostgresSession(this.#options);
     }
-    if (session === undefined) {
-      const given = await new Promise<PostgresSession | null>((resolve) => this.#waiting.push(resolve));
-      if (given === null) throw poolEnded();
-      return given;
-    }
+    if (session === undefined) return this.#wait();
     this.#lent.add(session);
     return session;
+  }
+
+  #wait(): Promise<PostgresSession> {
+    const { maxWaiting, maxWaitMs } = this.#bounds;
+    if (this.#waiting.size >= maxWaiting) throw noneFree(`${maxWaiting} wait for a postgres connection already`);
+    return new Promise((resolve, reject) => {
+      const end = (given: PostgresSession | Error): void => {
+        clearTimeout(timer);
+        this.#waiting.delete(end);
+        if (given instanceof Error) reject(given);
+        else resolve(given);
+      };
+      const timer = setTimeout(
+        () => end(noneFree(`no postgres connection was free within ${maxWaitMs} ms`)),
+        maxWaitMs,
+      );
+      this.#waiting.add(end);
+    });
   }
 
   release(session: PostgresSession): void {
@@ -58,7 +78,7 @@ export class PostgresPool {
       if (this.#lent.size === 0) this.#whenReturned();
       return;
     }
-    const next = this.#waiting.shift();
+    const [next] = this.#waiting;
     if (next === undefined) {
       if (session.open) this.#idle.push(session);
       return;
@@ -90,7 +110,7 @@ export class PostgresPool {
     this.#ended = true;
     for (const listener of this.#listeners) listener.stop();
     for (const session of this.#idle.splice(0)) session.close();
-    for (const waiting of this.#waiting.splice(0)) waiting(null);
+    for (const end of this.#waiting) end(poolEnded());
     if (this.#lent.size === 0) return;
     let timer: NodeJS.Timeout | undefined;
     await new Promise<void>((resolve) => {
@@ -102,6 +122,7 @@ export class PostgresPool {
   }
 }
 
+const noneFree = (message: string): Error => connectionError('CONNECT_TIMEOUT', message);
 const poolEnded = (): Error => connectionError('CONNECTION_ENDED', 'the postgres pool has ended');
 
 /** The pool behind the interface of postgres.js. What of that is not here throws instead of misbehaving. */

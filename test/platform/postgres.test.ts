@@ -1,6 +1,7 @@
 import { type AddressInfo, createServer } from 'node:net';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { isPostgresUnavailable, openPostgres, PostgresSession, type Sql } from '../../src/platform/postgres.ts';
+import { PostgresPool } from '../../src/platform/postgres-pool.ts';
 import { createDatabase, startTestPostgres, type TestDatabase } from '../support/stores.ts';
 import { until } from '../support/wait.ts';
 
@@ -139,6 +140,49 @@ it('users beyond the bound wait for a connection, and get one', async () => {
   expect(results.map((rows) => rows[0]?.i)).toEqual(Array.from({ length: 40 }, (_, i) => i));
   const open = await killer`SELECT count(*)::int AS n FROM pg_stat_activity WHERE application_name = 'victim'`;
   expect(open[0]?.n).toBeLessThanOrEqual(4);
+});
+
+describe('users that wait for a connection', () => {
+  const options = { maxConnections: 1, applicationName: 'victim' };
+
+  it('fail as if Postgres were away after a bounded time; the next ones get it when it is free', async () => {
+    const pool = new PostgresPool({ ...options, url: database.url }, { maxWaiting: 10, maxWaitMs: 100 });
+    const only = await pool.acquire();
+    const startedAt = performance.now();
+    const waiting = await Promise.allSettled([pool.acquire(), pool.acquire()]);
+    expect(performance.now() - startedAt).toBeLessThan(2_000);
+    for (const result of waiting) {
+      expect(result.status === 'rejected' && isPostgresUnavailable(result.reason)).toBe(true);
+    }
+    const next = pool.acquire();
+    pool.release(only);
+    expect(await next).toBe(only);
+    pool.release(only);
+    await pool.end();
+  });
+
+  it('are bounded in number: one more fails at once', async () => {
+    const pool = new PostgresPool({ ...options, url: database.url }, { maxWaiting: 2, maxWaitMs: 60_000 });
+    const only = await pool.acquire();
+    const waiting = [pool.acquire(), pool.acquire()];
+    await expect(pool.acquire()).rejects.toSatisfy(isPostgresUnavailable);
+    for (const session of waiting) {
+      pool.release(only);
+      expect(await session).toBe(only);
+    }
+    pool.release(only);
+    await pool.end();
+  });
+
+  it('fail at once when the pool ends', async () => {
+    const pool = new PostgresPool({ ...options, url: database.url }, { maxWaiting: 2, maxWaitMs: 60_000 });
+    const only = await pool.acquire();
+    const waiting = [pool.acquire(), pool.acquire()];
+    const ended = pool.end();
+    pool.release(only);
+    await ended;
+    for (const session of waiting) await expect(session).rejects.toThrow('has ended');
+  });
 });
 
 it('a session that had no answer in time is over, and says so to whoever waits', async () => {
