@@ -1,4 +1,5 @@
 import { ApiError } from '../errors.ts';
+import { formatUsd, MAX_AMOUNT_MICROS } from '../platform/money.ts';
 import { type Sql, sqlState, type Tx } from '../platform/postgres.ts';
 import { PLATFORM_ACCOUNT_ID } from './platform-account.ts';
 
@@ -23,12 +24,19 @@ export type CreditApplier = {
 const UNIQUE_VIOLATION = '23505';
 
 /**
+ * No wallet may hold more: 4 billion USD, less than half of 2^53 micro-USD. A balance beyond 2^53 could not be read back
+ * exactly, and the account's wallet could never be loaded again.
+ */
+const MAX_BALANCE_MICROS = 4 * MAX_AMOUNT_MICROS;
+
+/**
  * Stores a credit: its row, its journal entries (account's wallet up, platform's cash down) and the balances, in one
  * transaction. The live wallet in Redis is the caller's next step.
  *
  * @returns the credit, and whether it is new; `created: false` is the credit that has the same reference, account and
  *   amount already. Null when there is no such account.
- * @throws ApiError `conflict` when the reference belongs to a credit of another account or amount
+ * @throws ApiError `conflict` when the reference belongs to a credit of another account or amount, or when the balance
+ *   would be more than any wallet may hold
  */
 export async function storeCredit(
   sql: Sql,
@@ -51,11 +59,23 @@ async function storeInTransaction(tx: Tx, credit: NewCredit) {
     SELECT credit_seq + 1 AS seq FROM accounts WHERE id = ${credit.accountId} FOR NO KEY UPDATE`;
   if (accounts[0] === undefined) return null;
   const stored = await selectByReference(tx, credit.reference);
-  if (stored === null) return { credit: await insertCredit(tx, credit, accounts[0].seq), created: true };
+  if (stored === null) {
+    await checkBalance(tx, credit);
+    return { credit: await insertCredit(tx, credit, accounts[0].seq), created: true };
+  }
   if (stored.accountId !== credit.accountId || stored.amountMicros !== credit.amountMicros) {
     throw new ApiError('conflict', 'reference: belongs to a credit of another account or amount.');
   }
   return { credit: stored, created: false };
+}
+
+/** Under the account's lock no other credit comes between, and everything else only lowers a wallet. */
+async function checkBalance(tx: Tx, { accountId, amountMicros }: NewCredit): Promise<void> {
+  const rows = await tx<object[]>`
+    SELECT FROM balances WHERE account_id = ${accountId} AND ledger = 'wallet'
+    AND balance > ${MAX_BALANCE_MICROS - amountMicros}::bigint`;
+  if (rows.length === 0) return;
+  throw new ApiError('conflict', `amount: the balance would be above ${formatUsd(MAX_BALANCE_MICROS)} USD.`);
 }
 
 async function selectByReference(tx: Tx, reference: string): Promise<Credit | null> {
