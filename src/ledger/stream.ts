@@ -72,6 +72,18 @@ export async function readBatch(
   return { shards: Array.from(taken.keys()).sort((a, b) => a - b), entries, taken, behind };
 }
 
+/** The part of a batch that is of these shards; the rest is behind it. */
+export function ofShards(batch: Batch, shards: ReadonlySet<number>): Batch {
+  if (batch.shards.every((shard) => shards.has(shard))) return batch;
+  const entries = batch.entries.filter(({ shard }) => shards.has(shard));
+  return {
+    shards: batch.shards.filter((shard) => shards.has(shard)),
+    entries,
+    taken: new Map(Array.from(batch.taken).filter(([shard]) => shards.has(shard))),
+    behind: batch.behind + batch.entries.length - entries.length,
+  };
+}
+
 async function readStream(
   redis: RedisClient,
   keys: RedisKeys,

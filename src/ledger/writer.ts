@@ -1,11 +1,11 @@
 import { type Clock, systemClock } from '../platform/clock.ts';
-import { PostgresSession } from '../platform/postgres.ts';
+import { PostgresSession, sqlState } from '../platform/postgres.ts';
 import type { RedisClient } from '../platform/redis.ts';
 import type { RedisKeys } from '../platform/redis-keys.ts';
 import { type FlushResult, isRefusedData, storeEntries } from './flush.ts';
 import { FLUSH_LOCK, WRITER_LOCK } from './locks.ts';
 import { makePartitions } from './partitions.ts';
-import { type Batch, deleteBatch, isStillThere, readBatch } from './stream.ts';
+import { type Batch, deleteBatch, isStillThere, ofShards, readBatch } from './stream.ts';
 
 /** How long the writer waits when the streams were empty. A finished call shows in Postgres within a second. */
 const IDLE_MS = 100;
@@ -17,6 +17,13 @@ const PARTITIONS_RETRY_MS = 60_000;
 const MIN_BACKOFF_MS = 50;
 const MAX_BACKOFF_MS = 1_000;
 const QUERY_TIMEOUT_MS = 20_000;
+/**
+ * A shard that somebody has locked (wallets are loaded, or it is compared) is left out of the flush. So that it has its
+ * turn among many short locks, the writer queues for one such shard now and then; it costs the others a quarter at most.
+ */
+const LOCK_WAIT_MS = 250;
+const LOCK_WAIT_EVERY_MS = 1_000;
+const LOCK_NOT_AVAILABLE = '55P03';
 
 /** Settings of the writer's session. */
 const SESSION_SETTINGS = {
@@ -92,6 +99,9 @@ export class UsageWriter {
   #deletion: Promise<void> = Promise.resolve();
   /** The next batch is stored with savepoints: Postgres refused something in the last one. */
   #careful = false;
+  /** Left out of the last flush, because somebody had locked them. */
+  #passedOver: readonly number[] = [];
+  #waitedForLockAt = Number.NEGATIVE_INFINITY;
   #storedCalls = 0;
   #rejectedEvents = 0;
   #flushes = 0;
@@ -156,52 +166,74 @@ export class UsageWriter {
     const batch = (await ahead) ?? (await readBatch(redis, keys, this.#shards, this.#batchSize, null));
     this.#backlog = batch.entries.length + batch.behind;
     if (batch.entries.length === 0) return false;
-    if (!(await this.#flush(session, batch))) return true;
+    const stored = await this.#flush(session, batch);
+    if (stored === 'nothing') return true;
+    // All of it is locked. Before its end the writer queues for it, and may not rest.
+    if (stored === 'locked') return this.#stopping;
     await this.#options.afterCommit?.();
     const previous = this.#deletion;
-    const deletion = deleteBatch(redis, keys, batch);
+    const deletion = deleteBatch(redis, keys, stored);
     // While there is more to do, it is awaited a batch later. What could not be deleted is read again.
     deletion.catch(() => {});
     this.#deletion = deletion;
     await previous;
-    this.#backlog = batch.behind;
-    if (batch.behind === 0) await deletion;
-    return batch.behind > 0;
+    this.#backlog = stored.behind;
+    const leftOut = batch.entries.length - stored.entries.length;
+    const more = stored.behind > (this.#stopping ? 0 : leftOut);
+    if (!more) await deletion;
+    return more;
   }
 
-  /** One transaction. @returns whether the batch is stored now */
-  async #flush(session: PostgresSession, batch: Batch): Promise<boolean> {
+  /**
+   * One transaction.
+   *
+   * @returns the part of the batch that is stored now: all but the shards that somebody has locked
+   */
+  async #flush(session: PostgresSession, batch: Batch): Promise<Batch | 'locked' | 'nothing'> {
     const { redis, keys, feeBasisPoints, log } = this.#options;
     const careful = this.#careful;
+    const waitFor = this.#lockToWaitFor(batch);
     try {
       const stored = await session.transaction(async () => {
-        await session.query(
-          'SELECT count(pg_advisory_xact_lock($1::int, shard)) FROM (SELECT unnest($2::int[]) AS shard) AS shards',
-          [FLUSH_LOCK, `{${batch.shards.join(',')}}`],
-        );
+        const part = ofShards(batch, await lockShards(session, batch.shards, waitFor));
+        this.#passedOver = batch.shards.filter((shard) => !part.shards.includes(shard));
+        if (part.entries.length === 0) return 'locked';
         // It was read before the lock. If Redis lost it since, wallets may have been loaded without it.
-        if (!(await isStillThere(redis, keys, batch))) return null;
-        const storing = storeEntries(session, batch.entries, feeBasisPoints, careful);
-        if (batch.behind > 0 && !careful) this.#readAhead(batch);
-        return await storing;
+        if (!(await isStillThere(redis, keys, part))) return 'lost';
+        const storing = storeEntries(session, part.entries, feeBasisPoints, careful);
+        if (part.behind > 0 && !careful) this.#readAhead(part);
+        return { part, result: await storing };
       });
+      if (stored === 'locked') return 'locked';
       this.#careful = false;
-      if (stored === null) {
+      if (stored === 'lost') {
         this.#ahead = null;
         log.warn({ events: batch.entries.length }, 'redis lost usage events that were about to be stored');
-        return false;
+        return 'nothing';
       }
       this.#flushes++;
-      this.#storedCalls += stored.inserted;
-      this.#rejectedEvents += stored.rejected.length;
-      this.#reportRejected(stored);
-      return true;
+      this.#storedCalls += stored.result.inserted;
+      this.#rejectedEvents += stored.result.rejected.length;
+      this.#reportRejected(stored.result);
+      return stored.part;
     } catch (error) {
       this.#ahead = null;
+      if (waitFor !== null && sqlState(error) === LOCK_NOT_AVAILABLE) return 'nothing';
       if (careful || !isRefusedData(error)) throw error;
       this.#careful = true;
-      return false;
+      return 'nothing';
     }
+  }
+
+  /** A shard whose lock this flush waits for, if one is due. */
+  #lockToWaitFor(batch: Batch): number | null {
+    const now = performance.now();
+    const shard = this.#passedOver.find((passed) => batch.shards.includes(passed));
+    if (shard === undefined || (!this.#stopping && now - this.#waitedForLockAt < LOCK_WAIT_EVERY_MS)) return null;
+    this.#waitedForLockAt = now;
+    // Should it be in vain, the next one has its turn before this one.
+    this.#passedOver = [...this.#passedOver.filter((passed) => passed !== shard), shard];
+    return shard;
   }
 
   #reportRejected({ rejected, unkept }: FlushResult): void {
@@ -295,6 +327,25 @@ export class UsageWriter {
       };
     });
   }
+}
+
+/** Takes the flush locks that are free. @returns the shards whose locks are ours until the end of the transaction */
+async function lockShards(
+  session: PostgresSession,
+  shards: readonly number[],
+  waitFor: number | null,
+): Promise<Set<number>> {
+  if (waitFor !== null) {
+    await session.query(`SET LOCAL lock_timeout = ${LOCK_WAIT_MS}`);
+    await session.query('SELECT pg_advisory_xact_lock($1::int, $2::int)', [FLUSH_LOCK, waitFor]);
+    await session.query('SET LOCAL lock_timeout TO DEFAULT');
+  }
+  const rows = await session.query<{ shard: number; locked: boolean }>(
+    `SELECT shard, pg_try_advisory_xact_lock($1::int, shard) AS locked
+     FROM (SELECT unnest($2::int[]) AS shard) AS shards`,
+    [FLUSH_LOCK, `{${shards.join(',')}}`],
+  );
+  return new Set(rows.filter(({ locked }) => locked).map(({ shard }) => shard));
 }
 
 function backoffMs(failures: number): number {
