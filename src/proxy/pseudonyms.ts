@@ -9,7 +9,9 @@ const MAX_CACHED = 100_000;
  */
 export class Pseudonyms {
   readonly #secret: string;
-  #cache = new Map<string, string>();
+  /** By provider, then by buyer: joining the two ids to one key would cost a new string and its hash on every call. */
+  #cache = new Map<string, Map<string, string>>();
+  #size = 0;
 
   constructor(secret: string) {
     this.#secret = secret;
@@ -17,15 +19,26 @@ export class Pseudonyms {
 
   /** 32 hex digits (128 bits) of HMAC-SHA-256 over buyer and provider. */
   of(accountId: string, providerId: string): string {
-    const pair = accountId + providerId;
-    const cached = this.#cache.get(pair);
+    const cached = this.#cache.get(providerId)?.get(accountId);
     if (cached !== undefined) return cached;
     const pseudonym = createHmac('sha256', this.#secret)
       .update(`${accountId}:${providerId}`)
       .digest('hex')
       .slice(0, 32);
-    if (this.#cache.size >= MAX_CACHED) this.#cache = new Map();
-    this.#cache.set(pair, pseudonym);
+    this.#keep(accountId, providerId, pseudonym);
     return pseudonym;
+  }
+
+  #keep(accountId: string, providerId: string, pseudonym: string): void {
+    if (this.#size++ >= MAX_CACHED) {
+      this.#cache = new Map();
+      this.#size = 1;
+    }
+    let ofProvider = this.#cache.get(providerId);
+    if (ofProvider === undefined) {
+      ofProvider = new Map();
+      this.#cache.set(providerId, ofProvider);
+    }
+    ofProvider.set(accountId, pseudonym);
   }
 }
