@@ -7,7 +7,8 @@ export async function until<T>(
   for (;;) {
     const value = await probe();
     if (value !== null && value !== undefined && value !== false) return value;
-    if (performance.now() > deadline) throw new Error(`not so within ${timeoutMs} ms: ${probe.toString().slice(0, 200)}`);
+    if (performance.now() > deadline)
+      throw new Error(`not so within ${timeoutMs} ms: ${probe.toString().slice(0, 200)}`);
     await new Promise((resolve) => setTimeout(resolve, 10));
   }
 }
