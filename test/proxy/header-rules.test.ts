@@ -32,8 +32,28 @@ describe('what the service sees', () => {
     'x-forwarded-host',
     'expect',
     'host',
+    'forwarded',
+    'x-real-ip',
+    'true-client-ip',
+    'cf-connecting-ip',
   ])('never %s', (name) => {
     expect(toService(name, 'secret', 'accept', '*/*')).toEqual(['accept: */*', 'via: 1.1 tollgate']);
+  });
+
+  it.each([
+    'x_acf_buyer',
+    'x-acf_usage_id',
+    'x_forwarded_for',
+    'proxy_authorization',
+    'content_length',
+    'transfer_encoding',
+    'x_real_ip',
+  ])('never %s, which CGI folds into the name with dashes', (name) => {
+    expect(toService(name, 'forged', 'accept', '*/*')).toEqual(['accept: */*', 'via: 1.1 tollgate']);
+  });
+
+  it('other names with underscores as they are', () => {
+    expect(toService('openai_beta', 'x')).toEqual(['openai_beta: x', 'via: 1.1 tollgate']);
   });
 
   it('nothing that Connection names, wherever it stands', () => {
@@ -72,6 +92,11 @@ describe('what the caller sees', () => {
     'Upgrade',
     'Proxy-Authenticate',
     'X-Request-Id',
+    'Strict-Transport-Security',
+    'Alt-Svc',
+    'Clear-Site-Data',
+    'Service-Worker-Allowed',
+    'Public-Key-Pins',
   ])("never the service's %s", (name) => {
     expect(toCaller(name, 'x', 'Content-Type', 'text/plain')).toEqual(['Content-Type: text/plain']);
   });
