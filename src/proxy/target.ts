@@ -5,9 +5,10 @@ const ID_LENGTH = 36;
 
 /**
  * A path segment that is `.` or `..` for any server that decodes percent-encoding, takes `\` or an encoded separator for `/`,
- * or cuts path parameters at `;` (Tomcat). Nobody climbs out of the endpoint's path.
+ * or cuts path parameters at `;` (Tomcat), the segment at an encoded NUL (C strings) or white space and controls off its end.
+ * Nobody climbs out of the endpoint's path.
  */
-const DOT_SEGMENT = /(?:^|[/\\]|%2f|%5c)(?:\.|%2e){1,2}(?=$|[/\\;]|%2f|%5c|%3b)/i;
+const DOT_SEGMENT = /(?:^|[/\\]|%2f|%5c)(?:\.|%2e){1,2}(?=$|[/\\;]|%(?:2f|5c|3b|[01][0-9a-f]|20|7f))/i;
 
 export type Target = {
   readonly serviceId: string;

@@ -22,6 +22,8 @@ describe('the target of a call', () => {
     ['/a%2Fb%20c', '/a%2Fb%20c'],
     ['/..a/.b./...', '/..a/.b./...'],
     ['/file.txt', '/file.txt'],
+    ['/a..%20/x', '/a..%20/x'],
+    ['/..%2a/x', '/..%2a/x'],
     ['/%252e%252e/x', '/%252e%252e/x'],
   ])('passes %j byte for byte', (rest, expected) => {
     expect(parseTarget(`${PROXY_PREFIX}${ID}${rest}`)).toEqual({ serviceId: ID, rest: expected });
@@ -41,6 +43,13 @@ describe('the target of a call', () => {
     '/a%5c..',
     '/a/..;x=1/b',
     '/a/..%3bx/b',
+    '/..%00/x',
+    '/..%00.png',
+    '/..%09/x',
+    '/..%0d%0A/x',
+    '/..%1F/x',
+    '/..%20/x',
+    '/.%2e%7F/x',
   ])('refuses the dot segment in %j', (rest) => {
     expect(codeOf(`${PROXY_PREFIX}${ID}${rest}`)).toBe('invalid_request');
   });
