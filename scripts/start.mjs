@@ -117,7 +117,11 @@ function gatewayEnvironment(settings, databaseUrl, redisUrl, hasDemo) {
     METRICS_PORT: String(settings.metricsPort),
   };
   // Services that are tried out here, the demo's among them, listen on loopback, which is closed to listings otherwise.
-  if (settings.databaseUrl === undefined || settings.wantsDemo) env.UPSTREAM_ALLOW_CIDRS ??= '127.0.0.0/8';
+  // With that open, anybody who reaches the port reaches this machine's loopback, so the port is on loopback as well.
+  if (env.UPSTREAM_ALLOW_CIDRS === undefined && (settings.databaseUrl === undefined || settings.wantsDemo)) {
+    env.UPSTREAM_ALLOW_CIDRS = '127.0.0.0/8';
+    env.HOST ||= '127.0.0.1';
+  }
   // While the demo is being made, nobody else on this machine shall be the first admin; and an interrupted run that
   // lost the admin's secret can make another.
   if (settings.wantsDemo && !hasDemo) env.ADMIN_BOOTSTRAP_TOKEN ||= randomBytes(24).toString('base64url');

@@ -17,8 +17,14 @@ async function main(): Promise<void> {
   const config = loadConfig(process.env);
   const log = createLog(config.logLevel, { role });
   exitOnProgrammerError(log);
+  // Before anything is started: Node as process 1 of a container ignores signals nobody listens for.
+  let isReady = false;
+  const signalled = untilSignal().then(() => {
+    if (!isReady) process.exit(0);
+  });
   const stop = await start(role, config, log);
-  await untilSignal();
+  isReady = true;
+  await signalled;
   log.info({}, 'draining');
   await stop();
   log.info({}, 'stopped');

@@ -22,6 +22,9 @@ import { compileValidators, type Validators, validBody, validQuery } from './val
 
 /** JSON bodies of the API itself; the largest legal one is a listing with its description. */
 const MAX_JSON_BODY_BYTES = 65_536;
+/** Longer answers (long lists, exports) go out as the reader takes them. */
+const MIN_STREAMED_BODY = 65_536;
+const STREAMED_CHUNK = 65_536;
 
 /** Everything that is not a proxied call: identify → rate limit → route → permission → validation → handler → JSON. */
 export class Api {
@@ -63,7 +66,7 @@ export class Api {
         throw new ApiError('method_not_allowed', undefined, { headers: { Allow: match.allow } });
       }
       const response = await this.#run(match.route, match.params, head, stream, key, requestId);
-      send(stream, response, rate, requestId);
+      send(stream, head.method, response, rate, requestId);
     } catch (error) {
       const known = this.#asApiError(error, requestId);
       const { block, body } = renderError(known, rate ?? unknownRate(this.#gate.limitOf(key)), requestId);
@@ -127,11 +130,28 @@ function tooLarge(): ApiError {
   return new ApiError('payload_too_large', `The request body may have at most ${MAX_JSON_BODY_BYTES} bytes.`);
 }
 
-function send(stream: CallerStream, response: ApiResponse, rate: RateState, requestId: string): void {
+function send(stream: CallerStream, method: string, response: ApiResponse, rate: RateState, requestId: string): void {
   let block = commonHeaderLines(rate, requestId);
   const isText = typeof response.body === 'string';
   if (response.body !== undefined && !isText) block += 'Content-Type: application/json; charset=utf-8\r\n';
   for (const [name, value] of Object.entries(response.headers ?? {})) block += `${name}: ${value}\r\n`;
   const body = response.body === undefined ? '' : isText ? (response.body as string) : JSON.stringify(response.body);
-  stream.respond(response.status, block, body);
+  if (body.length < MIN_STREAMED_BODY || method === 'HEAD') stream.respond(response.status, block, body);
+  else sendStreamed(stream, response.status, block, Buffer.from(body));
+}
+
+/** Like a proxied body: a slow reader has the same patience to count on, and costs no copy of its own. */
+function sendStreamed(stream: CallerStream, status: number, block: string, body: Buffer): void {
+  let at = 0;
+  const pump = (): void => {
+    while (at < body.length) {
+      const chunk = body.subarray(at, at + STREAMED_CHUNK);
+      at += chunk.length;
+      if (!stream.write(chunk)) return;
+    }
+    stream.end();
+  };
+  stream.attach({ onCallerBody() {}, onCallerGone() {}, onCallerWritable: pump });
+  stream.begin(status, block, body.length, true);
+  pump();
 }

@@ -120,7 +120,10 @@ export class UwsCallerStream implements CallerStream {
     // Body that still arrives after the answer is not worth reading: the connection ends with the response.
     const close = this.#mustClose() || !this.#bodyDone;
     this.#response.cork(() => {
-      if (this.#head.method === 'HEAD') {
+      if (status === 204 || status === 304) {
+        // RFC 9110 §8.6: no length, or that of the representation, which is not known here.
+        this.#endWithoutBody(status, headerBlock, -1, close);
+      } else if (this.#head.method === 'HEAD') {
         this.#endWithoutBody(status, headerBlock, Buffer.byteLength(body), close);
       } else {
         this.#writeHead(status, headerBlock);

@@ -6,6 +6,8 @@ export type { HttpRequest, HttpResponse, TemplatedApp, us_listen_socket } from '
 /** Bytes of request head the edge accepts. The addon reads this from the environment when it loads, and never again. */
 const MAX_REQUEST_HEAD_BYTES = 16_384;
 
+const FIRST_NODE_OF_CURRENT = 22;
+
 export type LoadedUws = { readonly uws: typeof Uws; readonly variant: 'current' | 'legacy'; readonly reason?: string };
 
 /**
@@ -17,6 +19,11 @@ export type LoadedUws = { readonly uws: typeof Uws; readonly variant: 'current' 
 export function loadUws(env: Record<string, string | undefined>): LoadedUws {
   env.UWS_HTTP_MAX_HEADERS_SIZE = String(MAX_REQUEST_HEAD_BYTES);
   const require = createRequire(import.meta.url);
+  // The current release has no binary for older Node, and its loader would take the older release's from beside it.
+  if (Number.parseInt(process.versions.node, 10) < FIRST_NODE_OF_CURRENT) {
+    const reason = `Node ${process.versions.node} is older than ${FIRST_NODE_OF_CURRENT}`;
+    return { uws: require('uws-legacy') as typeof Uws, variant: 'legacy', reason };
+  }
   try {
     return { uws: require('uws-current') as typeof Uws, variant: 'current' };
   } catch (error) {

@@ -29,6 +29,7 @@ import type { CallerEvents, CallerStream, RequestHead } from './caller-io.ts';
 import type { EndpointCache } from './endpoints.ts';
 import type { Gate } from './gate.ts';
 import { requestHeaderLines, responseHeaderLines } from './header-rules.ts';
+import type { HeldBytes } from './held-bytes.ts';
 import type { Pseudonyms } from './pseudonyms.ts';
 import { parseTarget, type Target, upstreamPath } from './target.ts';
 import { refundOf, upstreamApiError } from './upstream-failure.ts';
@@ -41,6 +42,7 @@ export type ExchangeOptions = {
   readonly upstream: UpstreamClient;
   readonly pseudonyms: Pseudonyms;
   readonly maxRequestBodyBytes: number;
+  readonly heldBytes: HeldBytes;
   readonly idleBodyTimeoutMs: number;
   /** True while the usage stream is longer than its bound: no new calls then. */
   readonly backlogFull: () => boolean;
@@ -86,6 +88,8 @@ export class Exchange implements UpstreamHandler, CallerEvents {
   #pendingHead: ResponseHead | null = null;
   #responseStatus = 0;
   #requestBytes = 0;
+  /** Of the request body, taken from the caller and not yet by the service. */
+  #heldBytes = 0;
   #responseBytes = 0;
   #isSettled = false;
 
@@ -234,6 +238,11 @@ export class Exchange implements UpstreamHandler, CallerEvents {
       return;
     }
     const hasRoom = chunk.length === 0 || upstream.write(chunk);
+    this.#hold(hasRoom ? -this.#heldBytes : chunk.length);
+    if (!hasRoom && this.#responseStatus !== 0 && this.#options.heldBytes.full) {
+      this.#overflow(upstream);
+      return;
+    }
     // After the last piece there is nothing to pause, and resuming later would start the addon's 10 s idle timeout: a
     // service that thinks for longer would have its caller cut off.
     if (last) upstream.end();
@@ -241,7 +250,7 @@ export class Exchange implements UpstreamHandler, CallerEvents {
   }
 
   /**
-   * More request body than allowed. Once the service has answered this is the caller leaving, and charged as such: a body
+   * More request body than allowed, or than can be held. Once the service has answered this is the caller leaving, and charged as such: a body
    * left open could otherwise be overrun at the end of any stream to get it for nothing.
    */
   #overflow(upstream: UpstreamCall): void {
@@ -302,6 +311,7 @@ export class Exchange implements UpstreamHandler, CallerEvents {
 
   /** Room for more of the request body. */
   onWritable(): void {
+    this.#hold(-this.#heldBytes);
     this.#caller.resumeBody();
   }
 
@@ -340,9 +350,16 @@ export class Exchange implements UpstreamHandler, CallerEvents {
     return this.#responseStatus >= 500 ? 'upstream_5xx' : null;
   }
 
+  #hold(bytes: number): void {
+    if (bytes === 0) return;
+    this.#heldBytes += bytes;
+    this.#options.heldBytes.add(bytes);
+  }
+
   #settle(refund: RefundReason | null, status: number): void {
     assert(this.#admitted !== null && !this.#isSettled, 'an admitted call is settled exactly once');
     this.#isSettled = true;
+    this.#hold(-this.#heldBytes);
     const { admission, counters } = this.#options;
     counters.open--;
     if (refund === null) counters.completed++;

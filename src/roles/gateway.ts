@@ -21,6 +21,7 @@ import { systemClock } from '../platform/clock.ts';
 import { EndpointCache } from '../proxy/endpoints.ts';
 import { Exchange, type ExchangeCounters } from '../proxy/exchange.ts';
 import { Gate } from '../proxy/gate.ts';
+import { HeldBytes } from '../proxy/held-bytes.ts';
 import { Pseudonyms } from '../proxy/pseudonyms.ts';
 import { PROXY_PREFIX } from '../proxy/target.ts';
 import { balanceRoutes } from '../routes/balance.ts';
@@ -45,6 +46,8 @@ const UPSTREAM = {
   maxHeadBytes: 65_536,
 };
 const IDLE_CALLER_SECONDS = 60;
+/** Request body held for services that do not read it, over all calls. */
+const MAX_HELD_BYTES = 67_108_864;
 const FLUSH_SETTLEMENTS_MS = 5_000;
 
 export type Gateway = {
@@ -107,6 +110,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     upstream,
     pseudonyms: new Pseudonyms(await pseudonymSecret(stores)),
     maxRequestBodyBytes: config.maxRequestBodyBytes,
+    heldBytes: new HeldBytes(MAX_HELD_BYTES),
     idleBodyTimeoutMs: config.idleBodySeconds * 1000,
     backlogFull: () => backlog.full,
     counters,

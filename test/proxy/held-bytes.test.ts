@@ -1,0 +1,121 @@
+import { describe, expect, it } from 'vitest';
+import type { AdmitResult } from '../../src/admission/operations.ts';
+import type { Listing } from '../../src/catalog/listing.ts';
+import type { KeyRecord } from '../../src/keys/caller.ts';
+import type { CallerEvents, CallerStream, RequestHead } from '../../src/proxy/caller-io.ts';
+import { Exchange, type ExchangeOptions } from '../../src/proxy/exchange.ts';
+import { HeldBytes } from '../../src/proxy/held-bytes.ts';
+import { PROXY_PREFIX } from '../../src/proxy/target.ts';
+import type { UpstreamHandler } from '../../src/upstream/index.ts';
+
+const ID = '01890a5d-ac96-774b-bcce-b302099a8057';
+const head: RequestHead = {
+  method: 'POST',
+  path: `${PROXY_PREFIX}${ID}/`,
+  query: undefined,
+  headers: [],
+  authorization: undefined,
+  bodyLength: 1000,
+  fault: null,
+};
+const rate = { limit: 60, remaining: 59, resetSeconds: 1, retryAfterSeconds: 0 };
+const admitted: AdmitResult = { outcome: 'admitted', rate, amountMicros: 5, freeTier: false, balanceMicros: 10 };
+
+/** A call to a service that takes nothing of the request body, at the point where bodies arrive. */
+function startCall(heldBytes: HeldBytes) {
+  const seen = { settled: [] as [refund: boolean, settlement: string][], aborted: false, destroyed: false };
+  let events: CallerEvents | undefined;
+  let handler: UpstreamHandler | undefined;
+  const caller: CallerStream = {
+    aborted: false,
+    wasCut: false,
+    address: '192.0.2.1',
+    attach: (given) => {
+      events = given;
+    },
+    pauseBody() {},
+    resumeBody() {},
+    respond() {},
+    begin() {},
+    write: () => true,
+    end() {},
+    abort: () => {
+      seen.aborted = true;
+    },
+  };
+  const key = { accountId: 'account', keyId: 'key', role: 'buyer', accountStatus: 'active' } as KeyRecord;
+  const listing = { id: ID, providerId: 'provider', status: 'active', priceMicros: 5, timeoutSeconds: 1 } as Listing;
+  const options = {
+    gate: { identify: () => key },
+    catalog: { get: () => listing, ready: () => true },
+    endpoints: { of: () => ({ origin: {}, basePath: '' }) },
+    admission: {
+      admit: (_request: unknown, done: (result: AdmitResult) => void) => done(admitted),
+      settle: (_id: string, _account: string, refund: boolean, text: string) => seen.settled.push([refund, text]),
+    },
+    upstream: {
+      dispatch: (_request: unknown, given: UpstreamHandler) => {
+        handler = given;
+        return {
+          write: () => false,
+          end() {},
+          pause() {},
+          resume() {},
+          destroy: () => {
+            seen.destroyed = true;
+          },
+          requestStarted: true,
+          requestSent: false,
+        };
+      },
+    },
+    pseudonyms: { of: () => 'pseudonym' },
+    maxRequestBodyBytes: 1000,
+    heldBytes,
+    idleBodyTimeoutMs: 1000,
+    backlogFull: () => false,
+    counters: { admitted: 0, open: 0, completed: 0, refunded: new Map(), refused: new Map() },
+    log: { debug() {}, info() {}, warn() {}, error() {}, fatal() {} },
+  } as unknown as ExchangeOptions;
+  new Exchange(options, head, caller).start();
+  if (events === undefined || handler === undefined) throw new Error('the call was not forwarded');
+  const answer = (): void => {
+    handler?.onHead({ status: 200, headers: [], contentLength: -1, hasBody: true });
+    handler?.onData(Buffer.from('x'));
+  };
+  return { events, handler, answer, seen };
+}
+
+describe('request body that services do not take', () => {
+  it('ends a call whose service has answered once all calls together hold too much, charged', () => {
+    const held = new HeldBytes(100);
+    const first = startCall(held);
+    first.answer();
+    first.events.onCallerBody(new Uint8Array(90), false);
+    expect(first.seen.aborted).toBe(false);
+    const second = startCall(held);
+    second.answer();
+    second.events.onCallerBody(new Uint8Array(20), false);
+    expect(second.seen).toMatchObject({ aborted: true, destroyed: true });
+    expect(second.seen.settled).toEqual([[false, expect.stringMatching(/^completed\t200\t/)]]);
+    expect(first.seen.aborted).toBe(false);
+    // What the second held is free again.
+    expect(held.full).toBe(false);
+  });
+
+  it('does not end a call that can still be paused', () => {
+    const held = new HeldBytes(100);
+    const { events, seen } = startCall(held);
+    events.onCallerBody(new Uint8Array(200), false);
+    expect(seen).toEqual({ settled: [], aborted: false, destroyed: false });
+  });
+
+  it('counts only until the service takes it', () => {
+    const held = new HeldBytes(100);
+    const { events, handler } = startCall(held);
+    events.onCallerBody(new Uint8Array(200), false);
+    expect(held.full).toBe(true);
+    handler.onWritable();
+    expect(held.full).toBe(false);
+  });
+});
