@@ -52,7 +52,7 @@ export class Api {
         const limit = this.#gate.limitOf(null);
         rate = { limit, remaining: limit, resetSeconds: 0, retryAfterSeconds: 0 };
       } else {
-        key = await this.#gate.identify(head.authorization);
+        key = await this.#gate.identify(head.authorization, stream);
         const passage = await this.#take(key, stream.address);
         rate = passage.rate;
         if (passage.refusal !== null) throw passage.refusal;

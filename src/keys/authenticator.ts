@@ -17,14 +17,17 @@ export class Authenticator {
    * The key behind a header, or null when there is none, it is malformed, unknown, revoked, or its secret is wrong: callers
    * are never told which. A known key is answered at once; only an unknown one costs a promise (and rejects with
    * `unavailable` while Postgres is away).
+   *
+   * @param mayLoad  asked before Postgres is; false: an unknown key counts as none
    */
-  identify(authorization: string | undefined): KeyRecord | null | Promise<KeyRecord | null> {
+  identify(authorization: string | undefined, mayLoad: () => boolean): KeyRecord | null | Promise<KeyRecord | null> {
     if (authorization === undefined) return null;
     const credentials = parseBearer(authorization);
     if (credentials === null) return null;
     const { keyId, secret } = credentials;
     const record = this.#cache.get(keyId);
     if (record !== undefined) return this.#verified(record, secret);
+    if (!mayLoad()) return null;
     return this.#cache.load(keyId).then((loaded) => (loaded === null ? null : this.#verified(loaded, secret)));
   }
 

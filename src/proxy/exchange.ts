@@ -100,7 +100,7 @@ export class Exchange implements UpstreamHandler, CallerEvents {
   }
 
   start(): void {
-    const who = this.#options.gate.identify(this.#head.authorization);
+    const who = this.#options.gate.identify(this.#head.authorization, this.#caller);
     if (!(who instanceof Promise)) this.#identified(who);
     else
       who.then(

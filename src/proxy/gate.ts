@@ -5,6 +5,7 @@ import type { ApiError } from '../errors.ts';
 import type { Authenticator } from '../keys/authenticator.ts';
 import type { KeyRecord } from '../keys/caller.ts';
 import { rateLimitedError, unauthorizedError, unavailableError, unknownRate } from './answer.ts';
+import { ExhaustedAddresses } from './exhausted-addresses.ts';
 
 export type GateOptions = {
   readonly authenticator: Authenticator;
@@ -19,20 +20,29 @@ export type Passage = { readonly rate: RateState; readonly refusal: ApiError | n
 /** Who asks, and may they ask now: what every request goes through, called service or not. */
 export class Gate {
   readonly #options: GateOptions;
+  readonly #exhausted = new ExhaustedAddresses();
 
   constructor(options: GateOptions) {
     this.#options = options;
   }
 
-  identify(authorization: string | undefined): KeyRecord | null | Promise<KeyRecord | null> {
-    return this.#options.authenticator.identify(authorization);
+  /** @param caller  whose address is asked for only when the key is unknown here */
+  identify(
+    authorization: string | undefined,
+    caller: { readonly address: string },
+  ): KeyRecord | null | Promise<KeyRecord | null> {
+    return this.#options.authenticator.identify(authorization, () => !this.#exhausted.has(caller.address));
   }
 
   /** Takes one token: of the key's bucket, or of the address's for a caller without a valid key. */
   take(key: KeyRecord | null, address: string, done: (passage: Passage) => void): void {
     const { admission } = this.#options;
     const limit = this.limitOf(key);
-    const decide = (result: TakeResult): void => done(passageOf(result, limit));
+    const decide = (result: TakeResult): void => {
+      if (key === null && result.outcome === 'rate_limited')
+        this.#exhausted.add(address, result.rate.retryAfterSeconds);
+      done(passageOf(result, limit));
+    };
     if (key === null) admission.takeForAddress(address, limit, decide);
     else admission.takeForKey(key.keyId, key.accountId, decide);
   }

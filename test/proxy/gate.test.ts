@@ -1,0 +1,52 @@
+import { describe, expect, it } from 'vitest';
+import type { Admission } from '../../src/admission/admission.ts';
+import type { TakeResult } from '../../src/admission/operations.ts';
+import { Authenticator } from '../../src/keys/authenticator.ts';
+import { newKeyId, newSecret } from '../../src/keys/credentials.ts';
+import { KeyCache } from '../../src/keys/key-cache.ts';
+import { ExhaustedAddresses } from '../../src/proxy/exhausted-addresses.ts';
+import { Gate } from '../../src/proxy/gate.ts';
+
+const limited: TakeResult = {
+  outcome: 'rate_limited',
+  rate: { limit: 60, remaining: 0, resetSeconds: 60, retryAfterSeconds: 30 },
+};
+
+describe('an address over its limit', () => {
+  it('has no made-up keys looked up; another address has', async () => {
+    let lookUps = 0;
+    const cache = new KeyCache({
+      fetchKeys: async () => {
+        lookUps++;
+        return [];
+      },
+    });
+    const admission = {
+      takeForAddress: (_address: string, _limit: number, done: (result: TakeResult) => void) => done(limited),
+    } as unknown as Admission;
+    const gate = new Gate({ authenticator: new Authenticator(cache, Date.now), admission, anonymousRateLimit: 60 });
+    const madeUp = (): string => `Bearer ${newKeyId()}:${newSecret()}`;
+    const caller = { address: '192.0.2.1' };
+
+    expect(await gate.identify(madeUp(), caller)).toBeNull();
+    expect(lookUps).toBe(1);
+    gate.take(null, caller.address, () => {});
+    expect(await gate.identify(madeUp(), caller)).toBeNull();
+    expect(lookUps).toBe(1);
+    expect(await gate.identify(madeUp(), { address: '192.0.2.2' })).toBeNull();
+    expect(lookUps).toBe(2);
+  });
+});
+
+describe('the memory of addresses over their limit', () => {
+  it('ends when a request would pass again, and is bounded', () => {
+    const exhausted = new ExhaustedAddresses();
+    exhausted.add('past', 0);
+    exhausted.add('first', 30);
+    expect(exhausted.has('past')).toBe(false);
+    expect(exhausted.has('first')).toBe(true);
+    for (let i = 0; i < 10_000; i++) exhausted.add(`address ${i}`, 30);
+    expect(exhausted.has('first')).toBe(false);
+    expect(exhausted.has('address 9999')).toBe(true);
+  });
+});
