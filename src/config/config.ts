@@ -1,4 +1,5 @@
 import { Ajv } from 'ajv';
+import { isCidr } from './cidr.ts';
 import { SETTINGS } from './settings.ts';
 
 export const ROLES = ['all', 'gateway', 'writer', 'migrate'] as const;
@@ -56,9 +57,17 @@ export function loadConfig(env: Readonly<Record<string, string | undefined>>): C
         // The value itself is not repeated: it may be a password.
         return missing === undefined ? `${fault.instancePath.slice(1)} ${fault.message}` : `${missing} is not set`;
       });
-  if (faults.length > 0) throw new ConfigError(faults);
   const text = (name: keyof typeof SETTINGS): string => values[name] as string;
   const number = (name: keyof typeof SETTINGS): number => values[name] as number;
+  const upstreamAllowCidrs = text('UPSTREAM_ALLOW_CIDRS')
+    .split(',')
+    .map((range) => range.trim())
+    .filter((range) => range !== '');
+  for (const range of upstreamAllowCidrs) {
+    if (!isCidr(range))
+      faults.push(`UPSTREAM_ALLOW_CIDRS has ${JSON.stringify(range)}, which is no range such as 10.0.0.0/8`);
+  }
+  if (faults.length > 0) throw new ConfigError(faults);
   return Object.freeze({
     databaseUrl: text('DATABASE_URL'),
     redisUrl: text('REDIS_URL'),
@@ -67,12 +76,7 @@ export function loadConfig(env: Readonly<Record<string, string | undefined>>): C
     metricsPort: number('METRICS_PORT'),
     logLevel: text('LOG_LEVEL'),
     adminBootstrapToken: (values.ADMIN_BOOTSTRAP_TOKEN as string | undefined) ?? null,
-    upstreamAllowCidrs: Object.freeze(
-      text('UPSTREAM_ALLOW_CIDRS')
-        .split(',')
-        .map((range) => range.trim())
-        .filter((range) => range !== ''),
-    ),
+    upstreamAllowCidrs: Object.freeze(upstreamAllowCidrs),
     upstreamMaxConnections: number('UPSTREAM_MAX_CONNECTIONS'),
     maxRequestBodyBytes: number('MAX_REQUEST_BODY_BYTES'),
     idleBodySeconds: number('IDLE_BODY_SECONDS'),

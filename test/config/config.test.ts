@@ -42,6 +42,15 @@ describe('the configuration', () => {
     ]);
   });
 
+  it('reports each range that is none beside the other faults', () => {
+    const env = { ...stores, PORT: 'x', UPSTREAM_ALLOW_CIDRS: '10.0.0.0/8,10.0.0.0/33, localhost ,fd00::/8' };
+    const faults = faultsOf(env);
+    expect(faults).toHaveLength(3);
+    for (const range of ['10.0.0.0/33', 'localhost']) {
+      expect(faults.filter((fault) => fault.startsWith(`UPSTREAM_ALLOW_CIDRS has "${range}"`))).toHaveLength(1);
+    }
+  });
+
   it('knows its roles', () => {
     expect(parseRole(undefined)).toBe('all');
     expect(parseRole('writer')).toBe('writer');
