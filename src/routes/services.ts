@@ -235,9 +235,9 @@ function mayManage(caller: Caller, listing: Listing): boolean {
   return caller.kind === 'key' && (caller.key.role === 'admin' || caller.key.accountId === listing.providerId);
 }
 
-/** The id in the path. What is no UUID names no service, and would be an error to Postgres. */
+/** The id in the path. What is no UUID in lower case names no service, here as in a proxy path, and might be an error to Postgres. */
 function idOf({ params }: ApiRequest): string {
-  const id = (params.id ?? '').toLowerCase();
+  const id = params.id ?? '';
   if (!isUuid(id)) throw notFound();
   return id;
 }

@@ -5,6 +5,7 @@ import type { Route } from '../../src/http/route.ts';
 import type { KeyRecord } from '../../src/keys/caller.ts';
 import { uuidv7 } from '../../src/platform/ids.ts';
 import type { Sql } from '../../src/platform/postgres.ts';
+import { PROXY_PREFIX, parseTarget } from '../../src/proxy/target.ts';
 import { servicesRoutes } from '../../src/routes/services.ts';
 import { addAccount, addKeyTo, openTestDatabase } from '../accounts/support.ts';
 import { type Asked, ask, bodyOf, refusalOf } from '../catalog/support.ts';
@@ -210,9 +211,12 @@ describe('GET /services/{id}', () => {
     }
   });
 
-  it('finds an id in capitals', async () => {
-    const id = await create();
-    expect(bodyOf(await call(`GET /services/${id.toUpperCase()}`)).id).toBe(id);
+  it('of an id in capitals is 404 in the catalog as it is in a proxy path', async () => {
+    const id = (await create()).toUpperCase();
+    for (const asked of [{}, { by: provider }]) {
+      expect((await refused(`GET /services/${id}`, asked)).code).toBe('service_not_found');
+    }
+    expect(catalog.get(parseTarget(`${PROXY_PREFIX}${id}/`).serviceId)).toBeUndefined();
   });
 
   it('is unavailable, rather than not found, before the catalog is loaded', async () => {
