@@ -18,12 +18,20 @@ export function compileValidators(route: Route): Validators {
   };
 }
 
+/** ajv coerces with JavaScript's `Number`, which also takes '0x2', '1e3' and ' 50'. */
+const PLAIN_NUMBER = /^-?\d+(?:\.\d+)?$/;
+
 /** Query text → validated object. Throws `invalid_request` naming the parameter. */
 export function validQuery(validate: ValidateFunction | null, query: string | undefined): unknown {
-  const values: Record<string, string> = {};
+  // Without a prototype, `__proto__` is a parameter like any other.
+  const values: Record<string, string> = Object.create(null);
+  const { properties = {} } = (validate?.schema ?? {}) as { properties?: Record<string, JsonSchema> };
   for (const [name, value] of new URLSearchParams(query ?? '')) {
-    if (Object.hasOwn(values, name))
-      throw new ApiError('invalid_request', `${name.slice(0, 100)}: given more than once.`);
+    if (name in values) throw new ApiError('invalid_request', `${name.slice(0, 100)}: given more than once.`);
+    const type = Object.hasOwn(properties, name) ? properties[name]?.type : undefined;
+    if ((type === 'integer' || type === 'number') && !PLAIN_NUMBER.test(value)) {
+      throw new ApiError('invalid_request', `${name}: must be ${type}.`);
+    }
     values[name] = value;
   }
   check(validate, values);
@@ -41,7 +49,28 @@ export function validBody(validate: ValidateFunction | null, bytes: Buffer): unk
     throw new ApiError('invalid_json');
   }
   check(validate, value);
+  const field = illFormedField(value);
+  if (field !== null) throw new ApiError('invalid_request', `${field.slice(0, 100)}: has half a surrogate pair.`);
   return value;
+}
+
+/**
+ * The name of a field with a lone surrogate somewhere in it, 'body' when it has no name, or null. JSON can spell one
+ * ("\\ud800"), UTF-8 cannot: Postgres would refuse the text, or store another than the caller sent.
+ */
+function illFormedField(body: unknown): string | null {
+  // No recursion: the depth of a body is the caller's choice.
+  const left: [field: string, value: unknown][] = [['body', body]];
+  for (let next = left.pop(); next !== undefined; next = left.pop()) {
+    const [field, value] = next;
+    if (typeof value === 'string' && !value.isWellFormed()) return field;
+    if (typeof value !== 'object' || value === null) continue;
+    for (const [name, member] of Object.entries(value)) {
+      if (!name.isWellFormed()) return field;
+      left.push([value === body && !Array.isArray(value) ? name : field, member]);
+    }
+  }
+  return null;
 }
 
 function check(validate: ValidateFunction | null, value: unknown): void {

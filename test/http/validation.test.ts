@@ -1,0 +1,76 @@
+import { describe, expect, it } from 'vitest';
+import { ApiError } from '../../src/errors.ts';
+import type { JsonSchema } from '../../src/http/route.ts';
+import { compileValidators, validBody, validQuery } from '../../src/http/validation.ts';
+
+const query: JsonSchema = {
+  type: 'object',
+  additionalProperties: false,
+  properties: { limit: { type: 'integer', minimum: 1 }, min_quality: { type: 'number' }, q: { type: 'string' } },
+};
+const body: JsonSchema = { type: 'object', properties: { owner_id: { type: 'string' } } };
+const validators = compileValidators({
+  method: 'POST',
+  path: '/',
+  summary: '',
+  access: 'anyone',
+  query,
+  body,
+  handle: async () => ({ status: 200 }),
+});
+
+const readQuery = (text: string): unknown => validQuery(validators.query, text);
+const readBody = (text: string): unknown => validBody(validators.body, Buffer.from(text));
+const messageOf = (read: () => unknown): string => {
+  try {
+    return `accepted ${JSON.stringify(read())}`;
+  } catch (error) {
+    return error instanceof ApiError ? `${error.code}: ${error.message}` : String(error);
+  }
+};
+
+describe('a query', () => {
+  it.each(['0x2', '0b1', '1e1', '%205', '5%20', '+5', '%2B5', '', 'Infinity', '1.', '1_0'])(
+    'takes plain decimal numbers only: not %j',
+    (text) => {
+      expect(messageOf(() => readQuery(`limit=${text}`))).toBe('invalid_request: limit: must be integer.');
+      expect(messageOf(() => readQuery(`min_quality=${text}`))).toBe('invalid_request: min_quality: must be number.');
+    },
+  );
+
+  it('takes plain decimal numbers, and any text where text is asked for', () => {
+    expect({ ...(readQuery('limit=20&min_quality=-0.50&q=0x2') as object) }).toEqual({
+      limit: 20,
+      min_quality: -0.5,
+      q: '0x2',
+    });
+  });
+
+  it.each(['__proto__', 'constructor', 'toString', 'page'])('refuses %s like any unknown parameter', (name) => {
+    expect(messageOf(() => readQuery(`${name}=1`))).toBe(`invalid_request: ${name}: is not known.`);
+  });
+
+  it.each(['limit', '__proto__'])('refuses %s twice', (name) => {
+    expect(messageOf(() => readQuery(`${name}=1&${name}=1`))).toBe(`invalid_request: ${name}: given more than once.`);
+  });
+});
+
+describe('a body', () => {
+  it.each([
+    ['{"owner_id":"\\ud800"}', 'owner_id'],
+    ['{"owner_id":"x\\udc00\\ud800"}', 'owner_id'],
+    ['{"tags":["a",{"b":"\\udfff"}]}', 'tags'],
+    ['{"tags":{"\\ud800":1}}', 'tags'],
+    ['{"\\ud800":1}', 'body'],
+  ])('with half a surrogate pair, %s, is refused by the name of its field', (text, field) => {
+    expect(messageOf(() => readBody(text))).toBe(`invalid_request: ${field}: has half a surrogate pair.`);
+  });
+
+  it('with whole surrogate pairs is text', () => {
+    expect(readBody('{"owner_id":"\\ud83d\\ude00"}')).toEqual({ owner_id: '😀' });
+  });
+
+  it('as deep as its length allows is read', () => {
+    expect(readBody(`{"a":${'['.repeat(30_000)}${']'.repeat(30_000)}}`)).toHaveProperty('a');
+  });
+});
