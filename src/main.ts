@@ -43,8 +43,7 @@ async function start(role: ProcessRole, config: Config, log: Log): Promise<() =>
   log.info({ variant: uws.variant, reason: uws.reason }, 'uWebSockets.js loaded');
   const metrics = new Metrics();
   const writer = role === 'gateway' ? null : await startWriter({ config, stores, metrics, log });
-  const gateway =
-    role === 'writer' ? null : await startGateway({ config, stores, uws, metrics, sharePort: false, log });
+  const gateway = role === 'writer' ? null : await startGateway({ config, stores, uws, metrics, log });
   const closeMetrics = await serveMetrics(uws, config.host, config.metricsPort, metrics);
   log.info({ port: gateway?.port, metrics_port: config.metricsPort }, 'ready');
   return async () => {

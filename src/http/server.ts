@@ -6,6 +6,8 @@ import type { HttpResponse, LoadedUws, TemplatedApp, us_listen_socket } from './
 
 /** Resolution of idle detection; the addon would cut an idle caller after 10 s, give or take 4. */
 const TICK_MS = 4_000;
+/** LIBUS_LISTEN_EXCLUSIVE_PORT: two gateways started by mistake on one port would split the calls between them. */
+const EXCLUSIVE_PORT = 1;
 
 export type ServerOptions = {
   readonly uws: LoadedUws;
@@ -15,8 +17,6 @@ export type ServerOptions = {
   readonly trustedProxyHops: number;
   /** A caller that neither takes the response nor sends its request for this long is cut. */
   readonly idleCallerSeconds: number;
-  /** Whether several processes share the port. */
-  readonly sharePort: boolean;
   readonly isCall: (head: RequestHead) => boolean;
   readonly onCall: (head: RequestHead, stream: CallerStream) => void;
   readonly onRequest: (head: RequestHead, stream: CallerStream) => void;
@@ -48,11 +48,10 @@ export class HttpServer implements StreamOwner {
 
   /** @returns the port listened on (useful when 0 was asked for). Rejects when it is taken. */
   listen(): Promise<number> {
-    const { host, port, sharePort, uws } = this.#options;
+    const { host, port, uws } = this.#options;
     return new Promise((resolve, reject) => {
-      // Sharing is the addon's default: two gateways started by mistake would split the calls between them.
       const app = this.#app as unknown as ListenWithOptions;
-      app.listen(host, port, sharePort ? 0 : 1, (socket) => {
+      app.listen(host, port, EXCLUSIVE_PORT, (socket) => {
         if (socket === false) {
           reject(new Error(`cannot listen on ${host}:${port}: the port is taken`));
           return;

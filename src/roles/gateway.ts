@@ -61,7 +61,6 @@ export type GatewayOptions = {
   readonly stores: Stores;
   readonly uws: LoadedUws;
   readonly metrics: Metrics;
-  readonly sharePort: boolean;
   readonly log: Log;
 };
 
@@ -138,7 +137,6 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     port: config.port,
     trustedProxyHops: config.trustedProxyHops,
     idleCallerSeconds: IDLE_CALLER_SECONDS,
-    sharePort: options.sharePort,
     isCall: (head) => head.path.startsWith(PROXY_PREFIX),
     onCall: (head, stream) => new Exchange(exchangeOptions, head, stream).start(),
     onRequest: (head, stream) => void api.handle(head, stream),

@@ -19,7 +19,7 @@ beforeAll(async () => {
     port: 0,
     trustedProxyHops: 0,
     idleCallerSeconds: 60,
-    sharePort: false,
+
     isCall: () => true,
     onCall: (head, stream) => handler(head, stream),
     onRequest: () => {},

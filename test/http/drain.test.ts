@@ -18,7 +18,7 @@ async function serve(onCall: (stream: CallerStream) => void): Promise<Socket> {
     port: 0,
     trustedProxyHops: 0,
     idleCallerSeconds: 60,
-    sharePort: false,
+
     isCall: () => true,
     onCall: (_head, stream) => onCall(stream),
     onRequest: () => {},

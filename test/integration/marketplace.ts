@@ -160,7 +160,7 @@ export class Marketplace {
     const begin = (): Promise<Writer> => startWriter({ config, stores, metrics: new Metrics(), log });
     const writer = withWriter ? await begin() : null;
     const another = (its: Metrics): Promise<Gateway> =>
-      startGateway({ config, stores, uws: loadUws(process.env), metrics: its, sharePort: false, log });
+      startGateway({ config, stores, uws: loadUws(process.env), metrics: its, log });
     const gateway = await another(metrics);
     const url = `http://127.0.0.1:${gateway.port}/api/v1/keys`;
     const admin = await createKey(url, { owner_id: 'operator', role: 'admin' });

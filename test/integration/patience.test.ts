@@ -126,7 +126,7 @@ describe.concurrent('a call that takes longer than the addon waits is not cut', 
       port: 0,
       trustedProxyHops: 0,
       idleCallerSeconds: 1,
-      sharePort: false,
+
       isCall: () => true,
       onCall: (head, stream) => {
         stream.attach({ onCallerBody: () => {}, onCallerGone: () => (gone = true), onCallerWritable: () => {} });
