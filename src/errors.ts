@@ -54,3 +54,13 @@ export class ApiError extends Error {
     return { error: this.code, message: this.message, status: this.status, ...this.fields };
   }
 }
+
+/** A 401 says which scheme it wants (RFC 9110 §11.6.1). */
+export function unauthorizedError(): ApiError {
+  return new ApiError('unauthorized', undefined, { headers: { 'WWW-Authenticate': 'Bearer' } });
+}
+
+/** Every 503 says when to ask again (API.md). Not for `upstream_busy`: there it is the service that cannot. */
+export function unavailableError(cause?: unknown, message?: string): ApiError {
+  return new ApiError('unavailable', message, { headers: { 'Retry-After': '1' }, cause });
+}

@@ -1,4 +1,4 @@
-import { ApiError } from '../errors.ts';
+import { unauthorizedError } from '../errors.ts';
 
 /** From the least to the most: whoever may act in one role may also in those before it. */
 export const ROLES = ['buyer', 'provider', 'admin'] as const;
@@ -32,6 +32,6 @@ export type Caller = { readonly kind: 'key'; readonly key: KeyRecord } | { reado
 
 /** The key of a caller on a route that asks for one. Throws `unauthorized` for anybody else. */
 export function keyOf(caller: Caller): KeyRecord {
-  if (caller.kind !== 'key') throw new ApiError('unauthorized');
+  if (caller.kind !== 'key') throw unauthorizedError();
   return caller.key;
 }

@@ -1,4 +1,4 @@
-import { ApiError } from '../errors.ts';
+import { unavailableError } from '../errors.ts';
 import { isPostgresUnavailable } from '../platform/postgres.ts';
 import type { KeyRecord } from './caller.ts';
 
@@ -104,7 +104,7 @@ export class KeyCache {
     if (this.#isAbsent(keyId)) return Promise.resolve(null);
     const underWay = this.#loads.get(keyId);
     if (underWay !== undefined) return underWay;
-    if (this.#loadsUnderWay >= this.#maxLoads) return Promise.reject(unavailable());
+    if (this.#loadsUnderWay >= this.#maxLoads) return Promise.reject(unavailableError());
     const load: Promise<KeyRecord | null> = this.#fetchOne(keyId, () => this.#loads.get(keyId) === load);
     this.#loads.set(keyId, load);
     // Both outcomes are the caller's; here only the bookkeeping ends.
@@ -152,7 +152,7 @@ export class KeyCache {
       }
       return record ?? null;
     } catch (error) {
-      throw isPostgresUnavailable(error) ? unavailable(error) : error;
+      throw isPostgresUnavailable(error) ? unavailableError(error) : error;
     }
   }
 
@@ -173,7 +173,7 @@ export class KeyCache {
   #inTime<T>(work: Promise<T>): Promise<T> {
     let timer: NodeJS.Timeout | undefined;
     const late = new Promise<never>((_resolve, reject) => {
-      timer = setTimeout(() => reject(unavailable()), this.#loadTimeoutMs);
+      timer = setTimeout(() => reject(unavailableError()), this.#loadTimeoutMs);
     });
     return Promise.race([work, late]).finally(() => clearTimeout(timer));
   }
@@ -244,8 +244,4 @@ export class KeyCache {
       else generation.set(keyId, { record, epoch });
     }
   }
-}
-
-function unavailable(cause?: unknown): ApiError {
-  return new ApiError('unavailable', undefined, { headers: { 'Retry-After': '1' }, cause });
 }

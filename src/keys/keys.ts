@@ -1,4 +1,4 @@
-import { ApiError } from '../errors.ts';
+import { ApiError, unavailableError } from '../errors.ts';
 import { uuidv7 } from '../platform/ids.ts';
 import type { Sql, Tx } from '../platform/postgres.ts';
 import type { Role } from './caller.ts';
@@ -152,7 +152,7 @@ export class Keys {
         await this.#state.put(keyId, key.accountId, { limit: key.limit, status: key.status });
       } catch (cause) {
         const message = 'The change is stored, but has not reached every gateway yet. Please send it again.';
-        throw new ApiError('unavailable', message, { headers: { 'Retry-After': '1' }, cause });
+        throw unavailableError(cause, message);
       }
     });
   }

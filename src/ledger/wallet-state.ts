@@ -1,4 +1,4 @@
-import { ApiError } from '../errors.ts';
+import { unavailableError } from '../errors.ts';
 import type { Sql } from '../platform/postgres.ts';
 import type { RedisClient } from '../platform/redis.ts';
 import type { RedisKeys } from '../platform/redis-keys.ts';
@@ -52,9 +52,9 @@ export class Wallets {
         if (balanceMicros !== undefined) return { balanceMicros, heldMicros: heldMicros ?? 0 };
       }
     } catch (cause) {
-      throw new ApiError('unavailable', undefined, { headers: { 'Retry-After': '1' }, cause });
+      throw unavailableError(cause);
     }
-    throw new ApiError('unavailable', undefined, { headers: { 'Retry-After': '1' } });
+    throw unavailableError();
   }
 }
 

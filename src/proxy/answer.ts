@@ -1,6 +1,7 @@
 import type { RateState } from '../admission/codes.ts';
 import { ApiError } from '../errors.ts';
 
+export { unauthorizedError, unavailableError } from '../errors.ts';
 export type { RateState };
 
 /** Header lines every response has (API.md, 'Every response'). */
@@ -25,14 +26,6 @@ export function rateLimitedError(rate: RateState): ApiError {
       headers: { 'Retry-After': String(seconds) },
     },
   );
-}
-
-export function unauthorizedError(): ApiError {
-  return new ApiError('unauthorized', undefined, { headers: { 'WWW-Authenticate': 'Bearer' } });
-}
-
-export function unavailableError(): ApiError {
-  return new ApiError('unavailable', undefined, { headers: { 'Retry-After': '1' } });
 }
 
 /** Serialised header lines and body of an error. */

@@ -3,7 +3,7 @@ import { type DiscoverQuery, Discovery } from '../catalog/discovery.ts';
 import { chooseLanguage, languageHeaders } from '../catalog/languages.ts';
 import { CATEGORY_PATTERN, MAX_CATEGORY_LENGTH } from '../catalog/listing.ts';
 import { type Filter, MAX_CURSOR_LENGTH, SORTS, type Sort, wordsOf } from '../catalog/search.ts';
-import { ApiError } from '../errors.ts';
+import { ApiError, unavailableError } from '../errors.ts';
 import type { ApiRequest, ApiResponse, JsonSchema, Route } from '../http/route.ts';
 import { usdToMicros } from '../platform/money.ts';
 
@@ -50,7 +50,7 @@ export function discoverRoutes(deps: { readonly catalog: Catalog }): Route[] {
       query: QUERY,
       handle: async (request: ApiRequest<undefined, Query>): Promise<ApiResponse> => {
         // An empty list would be taken for the truth.
-        if (!catalog.ready()) throw new ApiError('unavailable', undefined, { headers: { 'Retry-After': '1' } });
+        if (!catalog.ready()) throw unavailableError();
         const query = readQuery(request);
         const answer = discovery.answer(query);
         if (answer === null) throw new ApiError('invalid_request', 'cursor: is no next_cursor of this sort.');

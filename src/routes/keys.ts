@@ -1,5 +1,5 @@
 import type { KeyActivity } from '../accounts/usage-sql.ts';
-import { ApiError } from '../errors.ts';
+import { ApiError, unauthorizedError } from '../errors.ts';
 import type { ApiRequest, ApiResponse, JsonSchema, Route } from '../http/route.ts';
 import { type KeyRecord, keyOf, ROLES, type Role, roleCovers } from '../keys/caller.ts';
 import { equalConstantTime, hashSecret, isKeyId } from '../keys/credentials.ts';
@@ -179,7 +179,7 @@ async function listKeys(keys: Keys, by: KeyRecord, query: ListQuery): Promise<Ap
 
 async function describeCaller(deps: KeysRoutesDeps, by: KeyRecord): Promise<ApiResponse> {
   const [key, activity] = await Promise.all([deps.keys.find(by.keyId), deps.readActivity(by.keyId)]);
-  if (key === null) throw new ApiError('unauthorized');
+  if (key === null) throw unauthorizedError();
   return {
     status: 200,
     body: {

@@ -25,7 +25,7 @@ import {
   selectListingsOf,
   updateListing,
 } from '../catalog/sql.ts';
-import { ApiError } from '../errors.ts';
+import { ApiError, unavailableError } from '../errors.ts';
 import type { ApiRequest, ApiResponse, JsonSchema, Route } from '../http/route.ts';
 import { type Caller, type KeyRecord, keyOf } from '../keys/caller.ts';
 import { isUuid } from '../platform/ids.ts';
@@ -184,7 +184,7 @@ async function getOne(
   const id = idOf(request);
   let listing: Listing | null | undefined = catalog.get(id);
   if (listing === undefined) {
-    if (!catalog.ready()) throw new ApiError('unavailable', undefined, { headers: { 'Retry-After': '1' } });
+    if (!catalog.ready()) throw unavailableError();
     // Only who may see removed listings gets as far as Postgres: guessing ids from outside costs it nothing.
     const { caller } = request;
     if (caller.kind === 'key' && caller.key.role !== 'buyer') listing = await selectListing(sql, id);

@@ -240,6 +240,14 @@ it('GET /keys/me says what the key is and what it did', async () => {
   expect(used).toMatchObject({ total_spent: 0.3, last_used_at: '2026-01-02T00:00:00.000Z' });
 });
 
+it('GET /keys/me of a key that is gone says how to authenticate', async () => {
+  const by = { ...(await addAccount(sql, 'buyer')), keyId: newKeyId() };
+  await expect(send(routes(), 'GET /keys/me', { by })).rejects.toMatchObject({
+    code: 'unauthorized',
+    headers: { 'WWW-Authenticate': 'Bearer' },
+  });
+});
+
 describe('rotating', () => {
   const rotate = (keyId: string, by: KeyRecord, body?: unknown) =>
     send(routes(), 'POST /keys/:key_id/rotate', { by, body, params: { key_id: keyId } });

@@ -1,0 +1,27 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import { unauthorizedError, unavailableError } from '../src/errors.ts';
+import { keyOf } from '../src/keys/caller.ts';
+
+describe('an error that owes the caller a header', () => {
+  it('has it: how to authenticate, or when to ask again', () => {
+    const cause = new Error('away');
+    expect(unauthorizedError()).toMatchObject({ status: 401, headers: { 'WWW-Authenticate': 'Bearer' } });
+    expect(unavailableError(cause)).toMatchObject({ status: 503, headers: { 'Retry-After': '1' }, cause });
+    expect(unavailableError(cause, 'Once more.').message).toBe('Once more.');
+  });
+
+  it('is made in one place only', () => {
+    const folder = new URL('../src/', import.meta.url);
+    const files = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.ts'));
+    const makers = files.filter((name) =>
+      /new ApiError\(\s*'(?:unauthorized|unavailable)'/.test(readFileSync(new URL(name, folder), 'utf8')),
+    );
+    expect(makers).toEqual(['errors.ts']);
+  });
+
+  it('a route that asks for a key tells a caller without one how to authenticate', () => {
+    const refusal = { code: 'unauthorized', headers: { 'WWW-Authenticate': 'Bearer' } };
+    expect(() => keyOf({ kind: 'ip', ip: '192.0.2.1' })).toThrow(expect.objectContaining(refusal));
+  });
+});
