@@ -1,6 +1,8 @@
 import { ERRORS } from '../errors.ts';
 import type { JsonSchema, Route } from '../http/route.ts';
 
+type Json = Readonly<Record<string, unknown>>;
+
 const ERROR_SCHEMA: JsonSchema = {
   type: 'object',
   required: ['error', 'message', 'status'],
@@ -10,6 +12,36 @@ const ERROR_SCHEMA: JsonSchema = {
     status: { type: 'integer' },
   },
 };
+
+const integerHeader = (description: string): Json => ({ description, schema: { type: 'integer' } });
+const textHeader = (description: string): Json => ({ description, schema: { type: 'string' } });
+const RATE_HEADERS = {
+  'X-RateLimit-Limit': integerHeader('Requests per minute'),
+  'X-RateLimit-Remaining': integerHeader('Whole requests that would pass now'),
+  'X-RateLimit-Reset': integerHeader('Seconds until the full allowance is back'),
+  'X-Request-Id': textHeader('Names this request in questions to the operator'),
+};
+const CALL_HEADERS = {
+  'X-ACF-Amount': textHeader('USD charged for this call, a decimal; 0 when free or not billed'),
+  'X-ACF-Free-Tier': {
+    description: 'Whether a free call served it',
+    schema: { type: 'string', enum: ['true', 'false'] },
+  },
+  'X-ACF-Usage-Id': textHeader('Names this call: GET /api/v1/usage/{usage_id}'),
+  'X-ACF-Balance': textHeader('USD left after this call, a decimal'),
+};
+const referencesTo = (headers: Json): Json =>
+  Object.fromEntries(Object.keys(headers).map((name) => [name, { $ref: `#/components/headers/${name}` }]));
+const ON_EVERY_RESPONSE = referencesTo(RATE_HEADERS);
+
+const ERROR_RESPONSE = {
+  description: 'An error; `error` is a stable code',
+  headers: ON_EVERY_RESPONSE,
+  content: { 'application/json': { schema: { $ref: '#/components/schemas/Error' } } },
+};
+
+const PROXY_PATH = '/api/v1/proxy/:service_id/:path';
+const PROXY_METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'];
 
 /** `GET /openapi.json`: made from the very schemas that requests are checked against, so it cannot drift. */
 export function openApiRoutes(routes: readonly Route[]): Route[] {
@@ -29,60 +61,97 @@ export function openApiRoutes(routes: readonly Route[]): Route[] {
   ];
 }
 
-function openApiDocument(routes: readonly Route[]): Record<string, unknown> {
+/** OpenAPI 3.1: its schemas are JSON Schema, as ajv checks them. Those of 3.0 are a dialect of their own. */
+function openApiDocument(routes: readonly Route[]): Json {
   const paths: Record<string, Record<string, unknown>> = {};
-  for (const route of routes) {
-    const path = route.path.replace(/:([a-z_]+)/g, '{$1}');
-    paths[path] ??= {};
-    (paths[path] as Record<string, unknown>)[route.method.toLowerCase()] = operation(route);
-  }
-  paths['/api/v1/proxy/{service_id}/{path}'] = proxyOperations();
+  const add = (path: string, method: string, operation: Json): void => {
+    const template = path.replace(/:([a-z_]+)/g, '{$1}');
+    paths[template] ??= {};
+    (paths[template] as Record<string, unknown>)[method.toLowerCase()] = operation;
+  };
+  for (const route of routes) add(route.path, route.method, operation(route));
+  for (const method of PROXY_METHODS) add(PROXY_PATH, method, proxyOperation(method));
   return {
-    openapi: '3.0.3',
+    openapi: '3.1.0',
     info: { title: 'Tollgate', version: '1', description: 'An agent service marketplace.' },
     components: {
       securitySchemes: { key: { type: 'http', scheme: 'bearer', bearerFormat: '{key_id}:{secret}' } },
       schemas: { Error: ERROR_SCHEMA },
+      headers: { ...RATE_HEADERS, ...CALL_HEADERS },
     },
     paths,
   };
 }
 
-const errorResponse = {
-  description: 'An error; `error` is a stable code',
-  content: { 'application/json': { schema: { $ref: '#/components/schemas/Error' } } },
-};
-
-function operation(route: Route): Record<string, unknown> {
-  const pathParameters = [...route.path.matchAll(/:([a-z_]+)/g)].map((match) => ({
-    name: match[1],
-    in: 'path',
-    required: true,
-    schema: { type: 'string' },
-  }));
-  const queryProperties = (route.query?.properties ?? {}) as Record<string, JsonSchema>;
-  const queryParameters = Object.entries(queryProperties).map(([name, schema]) => ({ name, in: 'query', schema }));
+function operation(route: Route): Json {
+  const { query, body } = route;
+  const isRequired = (name: string): boolean => (query?.required as string[] | undefined)?.includes(name) ?? false;
+  const queryParameters = Object.entries((query?.properties ?? {}) as Record<string, JsonSchema>).map(
+    ([name, schema]) => ({ name, in: 'query', required: isRequired(name), schema }),
+  );
   return {
+    operationId: operationId(route.method, route.path),
     summary: route.summary,
-    parameters: [...pathParameters, ...queryParameters],
-    ...(route.body === undefined ? {} : { requestBody: { content: { 'application/json': { schema: route.body } } } }),
-    ...(Array.isArray(route.access) ? { security: [{ key: [] }] } : {}),
-    responses: { '2XX': { description: 'Success' }, default: errorResponse },
+    parameters: [...pathParameters(route.path), ...queryParameters],
+    ...(body === undefined
+      ? {}
+      : { requestBody: { required: Array.isArray(body.required), content: { 'application/json': { schema: body } } } }),
+    security: securityOf(route),
+    responses: {
+      '2XX': { description: 'Success', ...(route.unmetered ? {} : { headers: ON_EVERY_RESPONSE }) },
+      default: ERROR_RESPONSE,
+    },
   };
 }
 
-function proxyOperations(): Record<string, unknown> {
-  const parameters = ['service_id', 'path'].map((name) => ({
+function proxyOperation(method: string): Json {
+  const maxAmount = {
+    name: 'X-ACF-Max-Amount',
+    in: 'header',
+    description: 'The most this call may cost, in USD: above it the answer is 412 and nothing is charged',
+    schema: { type: 'string', pattern: '^[0-9]+(\\.[0-9]+)?$' },
+  };
+  const takesBody = method === 'POST' || method === 'PUT' || method === 'PATCH';
+  return {
+    operationId: operationId(method, PROXY_PATH),
+    summary: "Call a service: its answer comes back with this call's price in the X-ACF-* headers",
+    description: '`path` may have several segments; it reaches the service byte for byte, as does any query.',
+    parameters: [...pathParameters(PROXY_PATH), maxAmount],
+    ...(takesBody ? { requestBody: { content: { '*/*': {} } } } : {}),
+    security: [{ key: [] }],
+    responses: {
+      default: {
+        description: "The service's own answer, or an error of the gateway (then without some X-ACF-* headers)",
+        headers: { ...ON_EVERY_RESPONSE, ...referencesTo(CALL_HEADERS) },
+        content: {
+          'application/json': { schema: { anyOf: [{ $ref: '#/components/schemas/Error' }, {}] } },
+          '*/*': {},
+        },
+      },
+    },
+  };
+}
+
+/** The empty requirement is 'nothing': no key will do, too. */
+function securityOf({ access }: Route): Json[] {
+  if (access === 'anyone') return [];
+  return access === 'optional' ? [{}, { key: [] }] : [{ key: [] }];
+}
+
+const pathParameters = (path: string): Json[] =>
+  [...path.matchAll(/:([a-z_]+)/g)].map(([, name]) => ({
     name,
     in: 'path',
     required: true,
     schema: { type: 'string' },
   }));
-  const described = {
-    summary: "Call a service: its answer comes back with this call's price in the X-ACF-* headers",
-    parameters,
-    security: [{ key: [] }],
-    responses: { default: { description: "The service's own answer, or an error of the gateway" } },
-  };
-  return Object.fromEntries(['get', 'head', 'post', 'put', 'patch', 'delete'].map((method) => [method, described]));
+
+/** 'GET', '/api/v1/keys/:key_id' → 'getKeysByKeyId': what generators of clients name their functions after. */
+function operationId(method: string, path: string): string {
+  const words = path
+    .replace('/api/v1', '')
+    .replaceAll('/:', '/by_')
+    .split(/[/_]/)
+    .filter((word) => word !== '');
+  return method.toLowerCase() + words.map((word) => word.charAt(0).toUpperCase() + word.slice(1)).join('');
 }

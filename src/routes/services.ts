@@ -67,7 +67,7 @@ const PATCH_BODY: JsonSchema = {
   minProperties: 1,
   properties: {
     ...FIELDS,
-    free_calls: { ...FREE_CALLS, nullable: true, description: 'Per buyer; null: none any more' },
+    free_calls: { ...FREE_CALLS, type: ['integer', 'null'], description: 'Per buyer; null: none any more' },
     status: { type: 'string', enum: ['active', 'paused'] },
   },
 };

@@ -1,0 +1,127 @@
+import { beforeAll, describe, expect, it } from 'vitest';
+import type { Route } from '../../src/http/route.ts';
+import { balanceRoutes } from '../../src/routes/balance.ts';
+import { creditsRoutes } from '../../src/routes/credits.ts';
+import { discoverRoutes } from '../../src/routes/discover.ts';
+import { earningsRoutes } from '../../src/routes/earnings.ts';
+import { healthRoutes } from '../../src/routes/health.ts';
+import { keysRoutes } from '../../src/routes/keys.ts';
+import { openApiRoutes } from '../../src/routes/openapi.ts';
+import { servicesRoutes } from '../../src/routes/services.ts';
+import { usageRoutes } from '../../src/routes/usage.ts';
+import { send } from '../accounts/support.ts';
+
+type Json = Record<string, unknown>;
+type Parameter = { readonly name: string; readonly in: string; readonly required?: boolean; readonly schema: Json };
+type Operation = {
+  readonly operationId: string;
+  readonly parameters: readonly Parameter[];
+  readonly security: readonly Json[];
+  readonly responses: Record<string, { readonly description: string; readonly headers?: Json }>;
+};
+
+/** Nothing is called: the document needs the shapes only. */
+const NOTHING = {} as never;
+const routes: Route[] = [
+  ...keysRoutes(NOTHING),
+  ...discoverRoutes({ catalog: NOTHING }),
+  ...servicesRoutes(NOTHING),
+  ...usageRoutes(NOTHING),
+  ...balanceRoutes(NOTHING),
+  ...earningsRoutes(NOTHING),
+  ...creditsRoutes(NOTHING),
+  ...healthRoutes(NOTHING),
+];
+
+let document: Json & { paths: Record<string, Record<string, Operation>> };
+let operations: { template: string; method: string; operation: Operation }[];
+
+beforeAll(async () => {
+  document = JSON.parse((await send(openApiRoutes(routes), 'GET /openapi.json')).body as string);
+  operations = Object.entries(document.paths).flatMap(([template, methods]) =>
+    Object.entries(methods).map(([method, operation]) => ({ template, method, operation })),
+  );
+});
+
+/** All objects of the document. */
+function objectsIn(value: unknown): Json[] {
+  if (typeof value !== 'object' || value === null) return [];
+  return [value as Json, ...Object.values(value).flatMap(objectsIn)];
+}
+
+describe('the OpenAPI document', () => {
+  it('is 3.1 and has every route, and the proxy with every method', () => {
+    expect(document.openapi).toMatch(/^3\.1\.\d+$/);
+    for (const { method, path } of routes) {
+      expect(document.paths[path.replace(/:([a-z_]+)/g, '{$1}')]).toHaveProperty(method.toLowerCase());
+    }
+    expect(Object.keys(document.paths['/api/v1/proxy/{service_id}/{path}'] ?? {}).sort()).toEqual(
+      ['get', 'head', 'post', 'put', 'patch', 'delete'].sort(),
+    );
+  });
+
+  it('has a target for every reference', () => {
+    const references = objectsIn(document).flatMap(({ $ref }) => (typeof $ref === 'string' ? [$ref] : []));
+    expect(references.length).toBeGreaterThan(0);
+    for (const reference of new Set(references)) {
+      const steps = reference.replace(/^#\//, '').split('/');
+      const target = steps.reduce<unknown>((at, step) => (at as Json | undefined)?.[step], document);
+      expect([reference, typeof target]).toEqual([reference, 'object']);
+    }
+  });
+
+  it('declares the parameters of each path, those only, and each once', () => {
+    for (const { template, operation } of operations) {
+      const declared = operation.parameters.filter((parameter) => parameter.in === 'path');
+      const named = [...template.matchAll(/\{([^}]+)\}/g)].map(([, name]) => name);
+      expect([template, declared.map(({ name }) => name).sort()]).toEqual([template, named.sort()]);
+      expect(declared.every(({ required }) => required === true)).toBe(true);
+      const all = operation.parameters.map((parameter) => `${parameter.in} ${parameter.name}`);
+      expect(new Set(all).size).toBe(all.length);
+      for (const { schema } of operation.parameters) expect(schema).toBeTypeOf('object');
+    }
+  });
+
+  it('names each operation once', () => {
+    const ids = operations.map(({ operation }) => operation.operationId);
+    for (const id of ids) expect(id).toMatch(/^[a-z][A-Za-z0-9]*$/);
+    expect(new Set(ids).size).toBe(ids.length);
+    expect(ids).toContain('postKeysByKeyIdRotate');
+  });
+
+  it('describes at least one response of each operation', () => {
+    for (const { operation } of operations) {
+      const responses = Object.entries(operation.responses);
+      expect(responses.length).toBeGreaterThan(0);
+      for (const [status, { description }] of responses) {
+        expect(status).toMatch(/^(default|[1-5](XX|\d\d))$/);
+        expect(description).toBeTypeOf('string');
+      }
+    }
+  });
+
+  it('has no words of older schema dialects', () => {
+    for (const object of objectsIn(document)) {
+      expect(object).not.toHaveProperty('nullable');
+      for (const bound of ['exclusiveMinimum', 'exclusiveMaximum']) expect(typeof object[bound]).not.toBe('boolean');
+    }
+  });
+
+  it('says where a key is needed, and where it may be left out', () => {
+    const security = (method: string, path: string) => document.paths[path]?.[method]?.security;
+    expect(security('get', '/api/v1/balance/me')).toEqual([{ key: [] }]);
+    expect(security('post', '/api/v1/keys')).toEqual([{}, { key: [] }]);
+    expect(security('get', '/api/v1/discover')).toEqual([]);
+  });
+
+  it('has the headers of a call: the most it may cost, what it did cost, and the rate limit', () => {
+    for (const { operation } of operations.filter(({ template }) => template.startsWith('/api/v1/proxy/'))) {
+      expect(operation.parameters.filter((parameter) => parameter.in === 'header')).toMatchObject([
+        { name: 'X-ACF-Max-Amount' },
+      ]);
+      const headers = Object.keys(operation.responses.default?.headers ?? {});
+      for (const name of ['Amount', 'Free-Tier', 'Usage-Id', 'Balance']) expect(headers).toContain(`X-ACF-${name}`);
+      for (const name of ['Limit', 'Remaining', 'Reset']) expect(headers).toContain(`X-RateLimit-${name}`);
+    }
+  });
+});
