@@ -109,7 +109,7 @@ function proxyOperation(method: string): Json {
     name: 'X-ACF-Max-Amount',
     in: 'header',
     description: 'The most this call may cost, in USD: above it the answer is 412 and nothing is charged',
-    schema: { type: 'string', pattern: '^[0-9]+(\\.[0-9]+)?$' },
+    schema: { type: 'string', pattern: '^(0|[1-9][0-9]{0,9})(\\.[0-9]{1,6})?$' },
   };
   const takesBody = method === 'POST' || method === 'PUT' || method === 'PATCH';
   return {
