@@ -31,7 +31,7 @@ export class Gate {
     authorization: string | undefined,
     caller: { readonly address: string },
   ): KeyRecord | null | Promise<KeyRecord | null> {
-    return this.#options.authenticator.identify(authorization, () => !this.#exhausted.has(caller.address));
+    return this.#options.authenticator.identify(authorization, () => this.#exhausted.mayLookUp(caller.address));
   }
 
   /** Takes one token: of the key's bucket, or of the address's for a caller without a valid key. */
