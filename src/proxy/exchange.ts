@@ -8,7 +8,7 @@ import type { KeyRecord } from '../keys/caller.ts';
 import { encodeSettlement, type RefundReason } from '../ledger/usage-event.ts';
 import type { Log } from '../observability/log.ts';
 import { uuidv7 } from '../platform/ids.ts';
-import { formatUsd, microsToUsd, parseUsd } from '../platform/money.ts';
+import { formatUsd } from '../platform/money.ts';
 import type {
   Endpoint,
   ResponseHead,
@@ -31,6 +31,7 @@ import type { Gate } from './gate.ts';
 import { requestHeaderLines, responseHeaderLines } from './header-rules.ts';
 import type { HeldBytes } from './held-bytes.ts';
 import type { Pseudonyms } from './pseudonyms.ts';
+import { checkMaxAmount, faultError, insufficientBalance } from './refusals.ts';
 import { parseTarget, type Target, upstreamPath } from './target.ts';
 import { refundOf, upstreamApiError } from './upstream-failure.ts';
 
@@ -123,7 +124,7 @@ export class Exchange implements UpstreamHandler, CallerEvents {
   /** Everything that can be said about the call without Redis. Throws the `ApiError` the caller gets. */
   #check(): void {
     const head = this.#head;
-    if (head.fault !== null) throw new ApiError(head.fault.code, head.fault.message, faultExtras(head.fault.code));
+    if (head.fault !== null) throw faultError(head.fault);
     if (this.#key === null) throw unauthorizedError();
     if (this.#key.role === 'provider') throw new ApiError('forbidden', 'Calls need a key of role buyer.');
     if (this.#key.accountStatus !== 'active') throw new ApiError('forbidden', 'This account is suspended.');
@@ -380,27 +381,4 @@ export class Exchange implements UpstreamHandler, CallerEvents {
       `The request body may have at most ${this.#options.maxRequestBodyBytes} bytes.`,
     );
   }
-}
-
-function faultExtras(code: string): { headers?: Record<string, string> } {
-  return code === 'method_not_allowed' ? { headers: { Allow: 'GET, HEAD, POST, PUT, PATCH, DELETE' } } : {};
-}
-
-/** `X-ACF-Max-Amount: <usd>`: the caller's own bound on the price. */
-function checkMaxAmount(headers: readonly string[], priceMicros: number): void {
-  for (let i = 0; i < headers.length; i += 2) {
-    if (headers[i] !== 'x-acf-max-amount') continue;
-    const bound = parseUsd(headers[i + 1] as string);
-    if (bound === null) throw new ApiError('invalid_request', 'X-ACF-Max-Amount: USD with at most 6 decimals.');
-    if (priceMicros > bound) {
-      const price = microsToUsd(priceMicros);
-      throw new ApiError('price_exceeds_maximum', undefined, { fields: { price } });
-    }
-  }
-}
-
-function insufficientBalance(priceMicros: number, balanceMicros: number): ApiError {
-  return new ApiError('insufficient_balance', undefined, {
-    fields: { required: microsToUsd(priceMicros), balance: microsToUsd(balanceMicros) },
-  });
 }

@@ -1,0 +1,28 @@
+import { ApiError } from '../errors.ts';
+import { microsToUsd, parseUsd } from '../platform/money.ts';
+import type { HeadFault } from './caller-io.ts';
+
+/** What is wrong with the message itself, as the caller is told. */
+export function faultError({ code, message }: HeadFault): ApiError {
+  const headers = code === 'method_not_allowed' ? { Allow: 'GET, HEAD, POST, PUT, PATCH, DELETE' } : {};
+  return new ApiError(code, message, { headers });
+}
+
+/** `X-ACF-Max-Amount: <usd>`: the caller's own bound on the price. Throws when it is exceeded, or no amount. */
+export function checkMaxAmount(headers: readonly string[], priceMicros: number): void {
+  for (let i = 0; i < headers.length; i += 2) {
+    if (headers[i] !== 'x-acf-max-amount') continue;
+    const bound = parseUsd(headers[i + 1] as string);
+    if (bound === null) throw new ApiError('invalid_request', 'X-ACF-Max-Amount: USD with at most 6 decimals.');
+    if (priceMicros > bound) {
+      const price = microsToUsd(priceMicros);
+      throw new ApiError('price_exceeds_maximum', undefined, { fields: { price } });
+    }
+  }
+}
+
+export function insufficientBalance(priceMicros: number, balanceMicros: number): ApiError {
+  return new ApiError('insufficient_balance', undefined, {
+    fields: { required: microsToUsd(priceMicros), balance: microsToUsd(balanceMicros) },
+  });
+}
