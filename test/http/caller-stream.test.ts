@@ -210,6 +210,16 @@ describe('a response', () => {
     expect(answer).toMatch(/\r\n\r\n$/);
   });
 
+  it.each([204, 304])('%i at once declares no length', async (status) => {
+    handler = (_head, stream) => {
+      stream.attach(noEvents);
+      stream.respond(status, 'ETag: "a"\r\n', '');
+    };
+    const answer = await answerOf();
+    expect(answer).toMatch(/ETag: "a"\r\n/);
+    expect(answer).not.toMatch(/content-length/i);
+  });
+
   it('with a header that is not ASCII keeps its bytes', async () => {
     handler = (_head, stream) => {
       stream.attach(noEvents);

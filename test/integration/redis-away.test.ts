@@ -94,6 +94,16 @@ describe('while Redis does not answer', () => {
     await slow.close();
   });
 
+  it('the gateway is not ready, though its connection is open; afterwards it is', async () => {
+    market.redis.pause();
+    try {
+      await until(async () => (await statusOf('/readyz')) === 503, 15_000);
+    } finally {
+      market.redis.resume();
+    }
+    await until(async () => (await statusOf('/readyz')) === 200);
+  });
+
   it('pages get 503 with Retry-After in bounded time', async () => {
     market.redis.pause();
     try {

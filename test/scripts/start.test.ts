@@ -120,6 +120,8 @@ describe('npm start', () => {
     expect(Object.keys(stack.pids).sort()).toEqual(['demo', 'gateway', 'launcher', 'postgres', 'redis']);
     expect(await stop(first)).toBe(0);
     expect(readFileSync(inData('logs/gateway.log'), 'utf8')).toContain('the stub drains: 200 demo service');
+    // Services on loopback are allowed here, so nobody from outside may reach the gateway.
+    expect(readFileSync(inData('logs/gateway.log'), 'utf8')).toContain('listens on 127.0.0.1 allows 127.0.0.0/8');
     expect(existsSync(inData('stack.json'))).toBe(false);
 
     const second = await started();
