@@ -15,6 +15,7 @@ import {
   TakeOperation,
   type TakeResult,
 } from './operations.ts';
+import { readReply } from './reply.ts';
 import { batchScript } from './scripts.ts';
 import { SettlementRetries } from './settlement-retries.ts';
 import { TripHealth } from './trip-health.ts';
@@ -236,7 +237,8 @@ export class Admission implements OperationHost {
         const wasSuspect = this.#health.suspect;
         this.#health.replied();
         let at = 0;
-        for (const operation of operations) at = operation.onReply(reply as number[], at, this);
+        const numbers = readReply(reply as string);
+        for (const operation of operations) at = operation.onReply(numbers, at, this);
         if (wasSuspect) this.#retries.hurry();
         if (this.#pending.length > 0) this.#scheduleFlush();
       },

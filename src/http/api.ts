@@ -69,8 +69,8 @@ export class Api {
       send(stream, head.method, response, rate, requestId);
     } catch (error) {
       const known = this.#asApiError(error, requestId);
-      const { block, body } = renderError(known, rate ?? unknownRate(this.#gate.limitOf(key)), requestId);
-      stream.respond(known.status, block, body);
+      const { lines, body } = renderError(known, rate ?? unknownRate(this.#gate.limitOf(key)), requestId);
+      stream.respond(known.status, lines, body);
     }
   }
 
@@ -131,17 +131,17 @@ function tooLarge(): ApiError {
 }
 
 function send(stream: CallerStream, method: string, response: ApiResponse, rate: RateState, requestId: string): void {
-  let block = commonHeaderLines(rate, requestId);
+  let lines = commonHeaderLines(rate, requestId);
   const isText = typeof response.body === 'string';
-  if (response.body !== undefined && !isText) block += 'Content-Type: application/json; charset=utf-8\r\n';
-  for (const [name, value] of Object.entries(response.headers ?? {})) block += `${name}: ${value}\r\n`;
+  if (response.body !== undefined && !isText) lines += '\r\nContent-Type: application/json; charset=utf-8';
+  for (const [name, value] of Object.entries(response.headers ?? {})) lines += `\r\n${name}: ${value}`;
   const body = response.body === undefined ? '' : isText ? (response.body as string) : JSON.stringify(response.body);
-  if (body.length < MIN_STREAMED_BODY || method === 'HEAD') stream.respond(response.status, block, body);
-  else sendStreamed(stream, response.status, block, Buffer.from(body));
+  if (body.length < MIN_STREAMED_BODY || method === 'HEAD') stream.respond(response.status, lines, body);
+  else sendStreamed(stream, response.status, lines, Buffer.from(body));
 }
 
 /** Like a proxied body: a slow reader has the same patience to count on, and costs no copy of its own. */
-function sendStreamed(stream: CallerStream, status: number, block: string, body: Buffer): void {
+function sendStreamed(stream: CallerStream, status: number, lines: string, body: Buffer): void {
   let at = 0;
   const pump = (): void => {
     while (at < body.length) {
@@ -152,6 +152,6 @@ function sendStreamed(stream: CallerStream, status: number, block: string, body:
     stream.end();
   };
   stream.attach({ onCallerBody() {}, onCallerGone() {}, onCallerWritable: pump });
-  stream.begin(status, block, body.length, true);
+  stream.begin(status, lines, true, body.length, true);
   pump();
 }

@@ -1,4 +1,4 @@
-import { strict as assert } from 'node:assert';
+import { assert } from '../assert.ts';
 import type { CallerEvents, CallerStream, RequestHead } from '../proxy/caller-io.ts';
 import { addressOf } from './address.ts';
 import { statusLine } from './status.ts';
@@ -34,6 +34,8 @@ export interface StreamOwner {
  * take are copied and kept; there is at most one upstream read of them, because write() said false.
  */
 export class UwsCallerStream implements CallerStream {
+  /** For the owner's list. */
+  place = 0;
   readonly #response: HttpResponse;
   readonly #owner: StreamOwner;
   readonly #head: RequestHead;
@@ -47,7 +49,8 @@ export class UwsCallerStream implements CallerStream {
   #finished = false;
   #headPending = false;
   #status = 0;
-  #headerBlock = '';
+  #headerLines = '';
+  #isAscii = true;
   #contentLength = -1;
   #hasBody = true;
   /** Body bytes the socket has not taken yet. */
@@ -113,7 +116,7 @@ export class UwsCallerStream implements CallerStream {
     this.#response.resume();
   }
 
-  respond(status: number, headerBlock: string, body: string | Uint8Array): void {
+  respond(status: number, headerLines: string, body: string | Uint8Array): void {
     if (this.#finished) return;
     assert(!this.#headPending && this.#status === 0, 'respond() after begin()');
     this.resumeBody();
@@ -122,24 +125,25 @@ export class UwsCallerStream implements CallerStream {
     this.#response.cork(() => {
       if (status === 204 || status === 304) {
         // RFC 9110 §8.6: no length, or that of the representation, which is not known here.
-        this.#endWithoutBody(status, headerBlock, -1, close);
+        this.#endWithoutBody(status, headerLines, -1, close);
       } else if (this.#head.method === 'HEAD') {
-        this.#endWithoutBody(status, headerBlock, Buffer.byteLength(body), close);
+        this.#endWithoutBody(status, headerLines, Buffer.byteLength(body), close);
       } else {
-        this.#writeHead(status, headerBlock);
+        this.#writeHead(status, headerLines);
         this.#response.end(body, close);
       }
     });
     this.#finish();
   }
 
-  begin(status: number, headerBlock: string, contentLength: number, hasBody: boolean): void {
+  begin(status: number, headerLines: string, isAscii: boolean, contentLength: number, hasBody: boolean): void {
     if (this.#finished) return;
     assert(!this.#headPending && this.#status === 0, 'begin() twice');
     // pause() stops writes too.
     this.resumeBody();
     this.#status = status;
-    this.#headerBlock = headerBlock;
+    this.#headerLines = headerLines;
+    this.#isAscii = isAscii;
     this.#hasBody = hasBody;
     this.#contentLength = contentLength;
     this.#headPending = true;
@@ -200,26 +204,26 @@ export class UwsCallerStream implements CallerStream {
     return this.#closeAfter || this.#owner.draining;
   }
 
-  /** All headers in one call: each call into the addon costs about 0.2 µs, and a response has a dozen. */
-  #writeHead(status: number, block: string): void {
-    this.#response.writeStatus(statusLine(status));
-    if (block === '') return;
-    const colon = block.indexOf(':');
-    const rest = block.slice(colon + 2, -2);
-    this.#response.writeHeader(block.slice(0, colon), isAscii(rest) ? rest : Buffer.from(rest, 'latin1'));
+  /**
+   * The whole head in one call, as a long status line: each call into the addon costs about 0.2 µs, and a response has a
+   * dozen headers. It writes text as UTF-8, so what is not ASCII goes as bytes.
+   */
+  #writeHead(status: number, headerLines: string): void {
+    const head = statusLine(status) + headerLines;
+    this.#response.writeStatus(this.#isAscii ? head : Buffer.from(head, 'latin1'));
   }
 
   /** Inside a cork, before the first body bytes. The addon cannot close after a streamed response, so the head asks for it. */
   #writePendingHead(): void {
     if (!this.#headPending) return;
     this.#headPending = false;
-    this.#writeHead(this.#status, this.#mustClose() ? `${this.#headerBlock}connection: close\r\n` : this.#headerBlock);
+    this.#writeHead(this.#status, this.#mustClose() ? `${this.#headerLines}\r\nconnection: close` : this.#headerLines);
   }
 
   #writeWhole(chunk: Uint8Array): true {
     this.#headPending = false;
     this.#response.cork(() => {
-      this.#writeHead(this.#status, this.#headerBlock);
+      this.#writeHead(this.#status, this.#headerLines);
       this.#response.end(chunk, this.#mustClose());
     });
     this.#finish();
@@ -302,10 +306,10 @@ export class UwsCallerStream implements CallerStream {
       }
       this.#headPending = false;
       if (this.#hasBody) {
-        this.#writeHead(this.#status, this.#headerBlock);
+        this.#writeHead(this.#status, this.#headerLines);
         response.end(undefined, this.#mustClose());
       } else {
-        this.#endWithoutBody(this.#status, this.#headerBlock, this.#contentLength, this.#mustClose());
+        this.#endWithoutBody(this.#status, this.#headerLines, this.#contentLength, this.#mustClose());
       }
     });
     this.#finish();
@@ -315,10 +319,10 @@ export class UwsCallerStream implements CallerStream {
    * The legacy addon's endWithoutBody works without arguments only: given a length it waits for that many bytes for ever,
    * and given `undefined` it declares 2^63.
    */
-  #endWithoutBody(status: number, headerBlock: string, contentLength: number, close: boolean): void {
+  #endWithoutBody(status: number, headerLines: string, contentLength: number, close: boolean): void {
     // RFC 9110 §8.6: never in a 204, whatever the service said.
-    const length = contentLength >= 0 && status !== 204 ? `content-length: ${contentLength}\r\n` : '';
-    this.#writeHead(status, `${headerBlock}${length}${close ? 'connection: close\r\n' : ''}`);
+    const length = contentLength >= 0 && status !== 204 ? `\r\ncontent-length: ${contentLength}` : '';
+    this.#writeHead(status, `${headerLines}${length}${close ? '\r\nconnection: close' : ''}`);
     this.#response.endWithoutBody();
   }
 
@@ -351,8 +355,3 @@ export class UwsCallerStream implements CallerStream {
 }
 
 const noop = (): void => {};
-
-function isAscii(text: string): boolean {
-  for (let i = 0; i < text.length; i++) if (text.charCodeAt(i) > 0x7f) return false;
-  return true;
-}

@@ -5,10 +5,14 @@ const METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE']);
 const LENGTH = /^\d{1,15}$/;
 /** Visible ASCII but '#': what a request target may consist of (RFC 9112 §3.2.1, RFC 3986). */
 const TARGET = /^[\x21\x22\x24-\x7e]*$/;
+/** What nearly every value consists of: one look at it, and nothing more. */
+const PLAIN_VALUE = /^[\t\x20-\x7e]*$/;
 /** Control characters but tab, and what the addon puts where bytes are not UTF-8. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: that is what must not be in a field value (RFC 9110 §5.5)
 const BAD_VALUE = /[\x00-\x08\x0a-\x1f\x7f\ufffd]/;
 const NAME = /^[!#$%&'*+\-.^_`|~0-9a-z]+$/;
+
+const BAD_HEADER = 'a header has characters that are not allowed.';
 
 const framing = (message: string): HeadFault => ({ code: 'unsupported_framing', message });
 const invalid = (message: string): HeadFault => ({ code: 'invalid_request', message });
@@ -24,6 +28,7 @@ export function copyRequestHead(request: HttpRequest): RequestHead {
   let transferEncoding: string | undefined;
   let authorization: string | undefined;
   let hosts = 0;
+  let isAscii = true;
   let fault: HeadFault | null = null;
   request.forEach((name, value) => {
     headers.push(name, value);
@@ -51,7 +56,11 @@ export function copyRequestHead(request: HttpRequest): RequestHead {
         }
         break;
     }
-    if (!NAME.test(name) || BAD_VALUE.test(value)) fault ??= invalid('a header has characters that are not allowed.');
+    if (!PLAIN_VALUE.test(value)) {
+      isAscii = false;
+      if (BAD_VALUE.test(value)) fault ??= invalid(BAD_HEADER);
+    }
+    if (!NAME.test(name)) fault ??= invalid(BAD_HEADER);
   });
   const method = request.getCaseSensitiveMethod();
   const path = request.getUrl();
@@ -65,7 +74,7 @@ export function copyRequestHead(request: HttpRequest): RequestHead {
     fault = { code: 'method_not_allowed', message: `${method.slice(0, 20)} is not supported.` };
   }
   const bodyLength = transferEncoding !== undefined ? -1 : contentLength === undefined ? 0 : Number(contentLength);
-  return { method, path, query, headers, authorization, bodyLength, fault };
+  return { method, path, query, headers, isAscii, authorization, bodyLength, fault };
 }
 
 function framingFault(length: string | undefined, coding: string | undefined): HeadFault | null {

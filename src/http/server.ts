@@ -27,7 +27,8 @@ export type ServerOptions = {
 export class HttpServer implements StreamOwner {
   readonly #options: ServerOptions;
   readonly #app: TemplatedApp;
-  readonly #open = new Set<UwsCallerStream>();
+  /** In any order: each knows its place, so that leaving is a swap with the last. A Set took 0.3 µs a call. */
+  readonly #open: UwsCallerStream[] = [];
   #listenSocket: us_listen_socket | null = null;
   #ticker: NodeJS.Timeout | null = null;
   #whenIdle: (() => void)[] = [];
@@ -67,7 +68,7 @@ export class HttpServer implements StreamOwner {
 
   /** Responses under way. */
   get open(): number {
-    return this.#open.size;
+    return this.#open.length;
   }
 
   /** Stops accepting, waits for what is under way up to the deadline, then closes everything. @returns calls cut */
@@ -75,7 +76,7 @@ export class HttpServer implements StreamOwner {
     this.draining = true;
     if (this.#listenSocket !== null) this.#options.uws.uws.us_listen_socket_close(this.#listenSocket);
     this.#listenSocket = null;
-    if (this.#open.size > 0) {
+    if (this.#open.length > 0) {
       await new Promise<void>((resolve) => {
         const timer = setTimeout(resolve, deadlineMs);
         this.#whenIdle.push(() => {
@@ -84,7 +85,7 @@ export class HttpServer implements StreamOwner {
         });
       });
     }
-    return this.#open.size;
+    return this.#open.length;
   }
 
   /** Closes all connections at once. */
@@ -95,22 +96,28 @@ export class HttpServer implements StreamOwner {
   }
 
   onFinished(stream: UwsCallerStream): void {
-    this.#open.delete(stream);
-    if (this.#open.size > 0 || !this.draining) return;
+    const last = this.#open.pop() as UwsCallerStream;
+    if (last !== stream) {
+      this.#open[stream.place] = last;
+      last.place = stream.place;
+    }
+    if (this.#open.length > 0 || !this.draining) return;
     for (const resolve of this.#whenIdle.splice(0)) resolve();
   }
 
   #onRequest(response: HttpResponse, head: RequestHead): void {
     const { isCall, onCall, onRequest } = this.#options;
     const stream = new UwsCallerStream(response, head, this);
-    this.#open.add(stream);
+    stream.place = this.#open.length;
+    this.#open.push(stream);
     if (isCall(head)) onCall(head, stream);
     else onRequest(head, stream);
   }
 
   #tick(): void {
     const maxIdleTicks = Math.ceil((this.#options.idleCallerSeconds * 1000) / TICK_MS);
-    for (const stream of this.#open) stream.tick(maxIdleTicks);
+    // From the end: what takes the place of one that leaves was looked at before.
+    for (let i = this.#open.length - 1; i >= 0; i--) this.#open[i]?.tick(maxIdleTicks);
   }
 }
 

@@ -1,6 +1,6 @@
 import type { Clock } from '../platform/clock.ts';
 import type { KeyRecord } from './caller.ts';
-import { parseBearer, verifySecret } from './credentials.ts';
+import { parseBearer, splitBearer, verifySecret } from './credentials.ts';
 import type { KeyCache } from './key-cache.ts';
 
 /** Turns an `Authorization` header into the record of a valid key. */
@@ -22,12 +22,13 @@ export class Authenticator {
    */
   identify(authorization: string | undefined, mayLoad: () => boolean): KeyRecord | null | Promise<KeyRecord | null> {
     if (authorization === undefined) return null;
-    const credentials = parseBearer(authorization);
+    const credentials = splitBearer(authorization);
     if (credentials === null) return null;
     const { keyId, secret } = credentials;
     const record = this.#cache.get(keyId);
     if (record !== undefined) return this.#verified(record, secret);
-    if (!mayLoad()) return null;
+    // Postgres is asked only for what has the right form, checksum included.
+    if (parseBearer(authorization) === null || !mayLoad()) return null;
     return this.#cache.load(keyId).then((loaded) => (loaded === null ? null : this.#verified(loaded, secret)));
   }
 

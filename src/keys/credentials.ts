@@ -119,6 +119,16 @@ export function parseBearer(header: string): Credentials | null {
   return { keyId: header.slice(KEY_ID_START, KEY_ID_END), secret: header.slice(SECRET_START) };
 }
 
+/**
+ * The parts of a header that may be one of our credentials, by their positions alone: enough to look the key up, and a
+ * secret that is not one will not have the digest. Saves a known key the look at every character (0.4 µs).
+ */
+export function splitBearer(header: string): Credentials | null {
+  if (header.length !== HEADER_CHARS || !hasBearerScheme(header)) return null;
+  if (header[KEY_ID_END] !== ':') return null;
+  return { keyId: header.slice(KEY_ID_START, KEY_ID_END), secret: header.slice(SECRET_START) };
+}
+
 /** RFC 9110 §11.1: the scheme is case-insensitive. Everything after it is exact. */
 function hasBearerScheme(header: string): boolean {
   return header.startsWith(SCHEME) || header.slice(0, SCHEME.length).toLowerCase() === 'bearer ';

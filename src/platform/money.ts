@@ -32,7 +32,12 @@ export function formatUsd(micros: number): string {
   const whole = Math.trunc(abs / 1_000_000);
   const rest = abs % 1_000_000;
   if (rest === 0) return `${sign}${whole}`;
-  return `${sign}${whole}.${String(rest).padStart(6, '0').replace(/0+$/, '')}`;
+  // Arithmetic instead of padding and a regular expression: every response has two amounts, and those took 0.3 µs each.
+  let decimals = rest;
+  let zeros = '';
+  while (decimals % 10 === 0) decimals /= 10;
+  for (let unit = 100_000; rest < unit; unit /= 10) zeros += '0';
+  return `${sign}${whole}.${zeros}${decimals}`;
 }
 
 /** micro-USD → the JSON number that prints as the exact decimal (division of integers below 2^53 rounds to nearest). */

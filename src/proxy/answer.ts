@@ -4,11 +4,11 @@ import { ApiError } from '../errors.ts';
 export { unauthorizedError, unavailableError } from '../errors.ts';
 export type { RateState };
 
-/** Header lines every response has (API.md, 'Every response'). */
+/** Header lines every response has (API.md, 'Every response'), each with its CRLF in front. */
 export function commonHeaderLines(rate: RateState, requestId: string): string {
   return (
-    `X-RateLimit-Limit: ${rate.limit}\r\nX-RateLimit-Remaining: ${rate.remaining}\r\n` +
-    `X-RateLimit-Reset: ${rate.resetSeconds}\r\nX-Request-Id: ${requestId}\r\n`
+    `\r\nX-RateLimit-Limit: ${rate.limit}\r\nX-RateLimit-Remaining: ${rate.remaining}` +
+    `\r\nX-RateLimit-Reset: ${rate.resetSeconds}\r\nX-Request-Id: ${requestId}`
   );
 }
 
@@ -29,8 +29,12 @@ export function rateLimitedError(rate: RateState): ApiError {
 }
 
 /** Serialised header lines and body of an error. */
-export function renderError(error: ApiError, rate: RateState, requestId: string): { block: string; body: string } {
-  let block = `${commonHeaderLines(rate, requestId)}Content-Type: application/json; charset=utf-8\r\n`;
-  for (const [name, value] of Object.entries(error.headers)) block += `${name}: ${value}\r\n`;
-  return { block, body: JSON.stringify(error.body()) };
+export function renderError(error: ApiError, rate: RateState, requestId: string): { lines: string; body: string } {
+  return { lines: commonHeaderLines(rate, requestId) + errorHeaderLines(error), body: JSON.stringify(error.body()) };
+}
+
+export function errorHeaderLines(error: ApiError): string {
+  let lines = '\r\nContent-Type: application/json; charset=utf-8';
+  for (const name in error.headers) lines += `\r\n${name}: ${error.headers[name]}`;
+  return lines;
 }

@@ -10,6 +10,8 @@ export type RequestHead = {
   readonly query: string | undefined;
   /** Flat [name, value, …]; names in lower case. */
   readonly headers: readonly string[];
+  /** No header value has characters beyond ASCII. */
+  readonly isAscii: boolean;
   readonly authorization: string | undefined;
   /** Declared length of the body; 0 when there is none, -1 when chunked. */
   readonly bodyLength: number;
@@ -43,16 +45,17 @@ export interface CallerStream {
   attach(events: CallerEvents): void;
   pauseBody(): void;
   resumeBody(): void;
-  /** The whole response at once. */
-  respond(status: number, headerBlock: string, body: string | Uint8Array): void;
+  /** The whole response at once; its header lines are ASCII. */
+  respond(status: number, headerLines: string, body: string | Uint8Array): void;
   /**
    * The head of a streamed response, sent with the first bytes of the body, or its end.
    *
-   * @param headerBlock  serialised header lines `name: value\r\n`, latin1, without framing headers
+   * @param headerLines  serialised `\r\nname: value`, one after the other, latin1, without framing headers
+   * @param isAscii  nothing in them is beyond ASCII
    * @param contentLength  bytes that will follow, or -1 when unknown
    * @param hasBody  false for HEAD, 204 and 304: then `contentLength` is only what is declared
    */
-  begin(status: number, headerBlock: string, contentLength: number, hasBody: boolean): void;
+  begin(status: number, headerLines: string, isAscii: boolean, contentLength: number, hasBody: boolean): void;
   /** A piece of the response body; may be overwritten once this returns. False: pause until onCallerWritable. */
   write(chunk: Uint8Array): boolean;
   /** The clean end of the response. */

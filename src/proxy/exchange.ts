@@ -1,7 +1,7 @@
-import { strict as assert } from 'node:assert';
 import type { Admission } from '../admission/admission.ts';
 import type { RateState } from '../admission/codes.ts';
 import type { AdmitResult, Admitted } from '../admission/operations.ts';
+import { assert } from '../assert.ts';
 import type { Listing } from '../catalog/listing.ts';
 import { ApiError } from '../errors.ts';
 import type { KeyRecord } from '../keys/caller.ts';
@@ -19,6 +19,7 @@ import type {
 } from '../upstream/index.ts';
 import {
   commonHeaderLines,
+  errorHeaderLines,
   rateLimitedError,
   renderError,
   unauthorizedError,
@@ -161,8 +162,8 @@ export class Exchange implements UpstreamHandler, CallerEvents {
   #answer(error: ApiError, rate: RateState): void {
     const { refused } = this.#options.counters;
     refused.set(error.code, (refused.get(error.code) ?? 0) + 1);
-    const { block, body } = renderError(error, rate, this.#usageId);
-    this.#caller.respond(error.status, block, body);
+    const { lines, body } = renderError(error, rate, this.#usageId);
+    this.#caller.respond(error.status, lines, body);
   }
 
   #admit(): void {
@@ -218,7 +219,7 @@ export class Exchange implements UpstreamHandler, CallerEvents {
         origin: endpoint.origin,
         method: this.#head.method,
         path: upstreamPath(endpoint.basePath, (this.#target as Target).rest, this.#head.query),
-        headerLines: requestHeaderLines(this.#head.headers, this.#usageId, buyer),
+        headerLines: requestHeaderLines(this.#head, this.#usageId, buyer),
         bodyLength: this.#head.bodyLength,
         headTimeoutMs: listing.timeoutSeconds * 1000,
         idleBodyTimeoutMs,
@@ -318,8 +319,8 @@ export class Exchange implements UpstreamHandler, CallerEvents {
 
   #begin(head: ResponseHead): void {
     this.#pendingHead = null;
-    const block = this.#callHeaderLines(head.status >= 500) + responseHeaderLines(head.headers);
-    this.#caller.begin(head.status, block, head.contentLength, head.hasBody);
+    const lines = this.#callHeaderLines(head.status >= 500) + responseHeaderLines(head.headers);
+    this.#caller.begin(head.status, lines, head.isAscii, head.contentLength, head.hasBody);
   }
 
   /** Ends a call that went wrong: an error when nothing was sent yet, a visible cut otherwise. Refunded either way. */
@@ -330,10 +331,8 @@ export class Exchange implements UpstreamHandler, CallerEvents {
       this.#caller.abort();
       return;
     }
-    const { body } = renderError(error, (this.#admitted as Admitted).rate, this.#usageId);
-    let block = `${this.#callHeaderLines(true)}Content-Type: application/json; charset=utf-8\r\n`;
-    for (const [name, value] of Object.entries(error.headers)) block += `${name}: ${value}\r\n`;
-    this.#caller.respond(error.status, block, body);
+    const lines = this.#callHeaderLines(true) + errorHeaderLines(error);
+    this.#caller.respond(error.status, lines, JSON.stringify(error.body()));
   }
 
   #callHeaderLines(refunded: boolean): string {
@@ -341,9 +340,9 @@ export class Exchange implements UpstreamHandler, CallerEvents {
     const amount = refunded ? 0 : admitted.amountMicros;
     const balance = refunded ? admitted.balanceMicros + admitted.amountMicros : admitted.balanceMicros;
     return (
-      `${commonHeaderLines(admitted.rate, this.#usageId)}X-ACF-Amount: ${formatUsd(amount)}\r\n` +
-      `X-ACF-Free-Tier: ${admitted.freeTier}\r\nX-ACF-Usage-Id: ${this.#usageId}\r\n` +
-      `X-ACF-Balance: ${formatUsd(balance)}\r\n`
+      `${commonHeaderLines(admitted.rate, this.#usageId)}\r\nX-ACF-Amount: ${formatUsd(amount)}` +
+      `\r\nX-ACF-Free-Tier: ${admitted.freeTier}\r\nX-ACF-Usage-Id: ${this.#usageId}` +
+      `\r\nX-ACF-Balance: ${formatUsd(balance)}`
     );
   }
 

@@ -48,9 +48,13 @@ function connectionOptions(headers: readonly string[], lowerCased: boolean): Set
 /**
  * Header lines for the service, as latin1 text: the caller's without what must not pass, and ours.
  *
- * @param headers  flat [name, value, …] with names in lower case and values free of control characters
+ * @param head  flat [name, value, …] with names in lower case and values free of control characters
  */
-export function requestHeaderLines(headers: readonly string[], usageId: string, buyer: string): string {
+export function requestHeaderLines(
+  { headers, isAscii }: { readonly headers: readonly string[]; readonly isAscii: boolean },
+  usageId: string,
+  buyer: string,
+): string {
   const named = connectionOptions(headers, true);
   let lines = '';
   let via = VIA;
@@ -65,10 +69,14 @@ export function requestHeaderLines(headers: readonly string[], usageId: string, 
     lines += `${name}: ${value}\r\n`;
   }
   lines += `via: ${via}\r\nx-acf-usage-id: ${usageId}\r\nx-acf-buyer: ${buyer}\r\n`;
-  return asLatin1(lines);
+  // The edge decodes header values as UTF-8; on the wire they are bytes again.
+  return isAscii ? lines : Buffer.from(lines, 'utf8').toString('latin1');
 }
 
-/** Header lines for the caller: the service's without what must not pass. Values are latin1 and validated by the parser. */
+/**
+ * Header lines for the caller, each with its CRLF in front: the service's without what must not pass. Values are latin1 and
+ * validated by the parser.
+ */
 export function responseHeaderLines(headers: readonly string[]): string {
   const named = connectionOptions(headers, false);
   let lines = '';
@@ -78,14 +86,7 @@ export function responseHeaderLines(headers: readonly string[]): string {
     if (NOT_TO_CALLER.has(name) || named?.has(name)) continue;
     if (name.startsWith('x-acf-') || name.startsWith('x-ratelimit-') || name.startsWith('ratelimit')) continue;
     if (name.startsWith('proxy-')) continue;
-    lines += `${original}: ${headers[i + 1]}\r\n`;
+    lines += `\r\n${original}: ${headers[i + 1]}`;
   }
   return lines;
-}
-
-const BEYOND_ASCII = /[\u0080-\uffff]/;
-
-/** The edge decodes header values as UTF-8; on the wire they are bytes again. A loop over 626 characters took 2.3 µs, this 0.8. */
-function asLatin1(lines: string): string {
-  return BEYOND_ASCII.test(lines) ? Buffer.from(lines, 'utf8').toString('latin1') : lines;
 }

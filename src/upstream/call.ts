@@ -1,4 +1,4 @@
-import assert from 'node:assert';
+import { assert } from '../assert.ts';
 import type { Connection } from './connection.ts';
 import { type Failure, surface, UpstreamError } from './errors.ts';
 import type { Pool } from './pool.ts';

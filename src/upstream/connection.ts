@@ -1,5 +1,5 @@
-import assert from 'node:assert';
 import type { Socket } from 'node:net';
+import { assert } from '../assert.ts';
 import type { Call } from './call.ts';
 import { Connector, type ConnectorOwner, type ConnectorTools, READ_BUFFER } from './connector.ts';
 import type { Failure, UpstreamErrorCode } from './errors.ts';

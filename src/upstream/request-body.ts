@@ -1,5 +1,5 @@
-import assert from 'node:assert';
 import type { Socket } from 'node:net';
+import { assert } from '../assert.ts';
 
 /** A piece handed to the socket at once. Progress of an upload is seen in steps of this. */
 const MAX_PIECE_BYTES = 64 * 1024;

@@ -1,4 +1,4 @@
-import assert from 'node:assert';
+import { assert } from '../assert.ts';
 import type { UpstreamRequest } from './types.ts';
 
 /** Visible octets only. A space or a line break in the path would end the request line early. */

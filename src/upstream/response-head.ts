@@ -24,11 +24,14 @@ export class Malformed {
 export class HeadSoFar {
   readonly signedStatus: number;
   readonly headers: string[];
+  /** All octets of their values, or-ed. */
+  readonly seen: number;
   /** Length of those lines: where to go on. */
   readonly length: number;
-  constructor(signedStatus: number, headers: string[], length: number) {
+  constructor(signedStatus: number, headers: string[], seen: number, length: number) {
     this.signedStatus = signedStatus;
     this.headers = headers;
+    this.seen = seen;
     this.length = length;
   }
 }
@@ -53,35 +56,38 @@ export function parseHead(
   const base = start + (soFar?.length ?? 0);
   const text = bytes.toString('latin1', base, end);
   const signedStatus = soFar?.signedStatus || readStatus(text);
-  if (typeof signedStatus !== 'number') return signedStatus ?? new HeadSoFar(0, [], 0);
+  if (typeof signedStatus !== 'number') return signedStatus ?? new HeadSoFar(0, [], 0, 0);
   const headers = soFar?.headers ?? [];
+  let seen = soFar?.seen ?? 0;
   let at = base;
   if (at === start) {
     at = endOfStatusLine(bytes, start, end);
-    if (at === NOT_YET) return new HeadSoFar(0, [], 0);
+    if (at === NOT_YET) return new HeadSoFar(0, [], 0, 0);
     if (at === INVALID) return BAD_STATUS_LINE;
   }
   for (;;) {
     const lineStart = at;
     if (at + 1 < end && bytes[at] === CR) {
       if (bytes[at + 1] !== LF) return BARE_CR;
-      return interpret(signedStatus, headers, at + 2 - start, isHeadRequest);
+      return interpret(signedStatus, headers, seen < 0x80, at + 2 - start, isHeadRequest);
     }
     while (at < end && TOKEN[bytes[at] as number] === 1) at++;
     if (at >= end || (at === lineStart && bytes[at] === CR))
-      return new HeadSoFar(signedStatus, headers, lineStart - start);
+      return new HeadSoFar(signedStatus, headers, seen, lineStart - start);
     // A space here is obsolete folding at the line's start, or the space before the colon that RFC 9112 5.1 forbids.
     if (bytes[at] !== COLON || at === lineStart) return BAD_NAME;
     const nameEnd = at++;
     while (at < end && isBlank(bytes[at])) at++;
     const valueStart = at;
-    while (at < end && FIELD_TEXT[bytes[at] as number] === 1) at++;
+    let inValue = 0;
+    while (at < end && FIELD_TEXT[bytes[at] as number] === 1) inValue |= bytes[at++] as number;
     if (at < end && bytes[at] !== CR) return BAD_VALUE;
-    if (at + 1 >= end) return new HeadSoFar(signedStatus, headers, lineStart - start);
+    if (at + 1 >= end) return new HeadSoFar(signedStatus, headers, seen, lineStart - start);
     if (bytes[at + 1] !== LF) return BARE_CR;
     let valueEnd = at;
     while (valueEnd > valueStart && isBlank(bytes[valueEnd - 1])) valueEnd--;
     headers.push(text.slice(lineStart - base, nameEnd - base), text.slice(valueStart - base, valueEnd - base));
+    seen |= inValue;
     at += 2;
   }
 }
@@ -135,6 +141,7 @@ function isBlank(octet: number | undefined): boolean {
 function interpret(
   signedStatus: number,
   headers: string[],
+  isAscii: boolean,
   length: number,
   isHeadRequest: boolean,
 ): ParsedHead | Malformed {
@@ -178,7 +185,7 @@ function interpret(
   const framing = framingOf(status, isHeadRequest, chunked, contentLength);
   const hasBody = framing !== 'none';
   const keepAlive = framing !== 'close' && !close && (!isVersion10 || persist);
-  return { status, headers, contentLength, hasBody, framing, keepAlive, keepAliveSeconds, length };
+  return { status, headers, isAscii, contentLength, hasBody, framing, keepAlive, keepAliveSeconds, length };
 }
 
 function framingOf(status: number, isHeadRequest: boolean, chunked: boolean, contentLength: number): Framing {

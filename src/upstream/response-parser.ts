@@ -1,4 +1,4 @@
-import assert from 'node:assert';
+import { assert } from '../assert.ts';
 import { ChunkedBody } from './chunked-body.ts';
 import { LF } from './octets.ts';
 import { HeadSoFar, Malformed, type ParsedHead, parseHead, STATUS_LINE_BYTES } from './response-head.ts';

@@ -25,6 +25,8 @@ export interface ResponseHead {
   readonly status: number;
   /** Flat [name, value, …]; names as sent, values without surrounding whitespace, latin1. */
   readonly headers: string[];
+  /** No header value has octets beyond ASCII (obs-text, RFC 9110 §5.5). */
+  readonly isAscii: boolean;
   /** -1 when not declared. Of a HEAD or 304 response: what was declared, though no body follows. */
   readonly contentLength: number;
   /** False when no body byte can follow: HEAD, 204, 304, or a length of 0. */

@@ -1,4 +1,5 @@
 import type { Operation, OperationHost } from '../../src/admission/operations.ts';
+import { readReply } from '../../src/admission/reply.ts';
 import { batchScript } from '../../src/admission/scripts.ts';
 import { RedisClient } from '../../src/platform/redis.ts';
 import { RedisKeys } from '../../src/platform/redis-keys.ts';
@@ -87,7 +88,7 @@ export class Store {
     const script = new ScriptCall();
     script.arg(host.instance);
     for (const operation of operations) operation.encode(script, host);
-    const reply = (await this.redis.run(batchScript, script)) as number[];
+    const reply = readReply((await this.redis.run(batchScript, script)) as string);
     let at = 0;
     for (const operation of operations) at = operation.onReply(reply, at, host);
     if (at !== reply.length) throw new Error(`operations read ${at} of ${reply.length} numbers`);

@@ -34,7 +34,7 @@ describe('draining', () => {
     let written = 0;
     const socket = await serve((stream) => {
       stream.attach(noEvents);
-      stream.begin(200, '', -1, true);
+      stream.begin(200, '', true, -1, true);
       const piece = Buffer.alloc(15_000, 'x');
       // Until the socket is full; the last piece is with the addon then.
       do written += piece.length;

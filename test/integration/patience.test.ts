@@ -131,7 +131,7 @@ describe.concurrent('a call that takes longer than the addon waits is not cut', 
       onCall: (head, stream) => {
         stream.attach({ onCallerBody: () => {}, onCallerGone: () => (gone = true), onCallerWritable: () => {} });
         if (head.bodyLength !== 0) return;
-        stream.begin(200, '', -1, true);
+        stream.begin(200, '', true, -1, true);
         while (stream.write(LARGE.subarray(0, 10_000)));
       },
       onRequest: () => {},

@@ -1,17 +1,23 @@
 import { describe, expect, it } from 'vitest';
 import { requestHeaderLines, responseHeaderLines } from '../../src/proxy/header-rules.ts';
 
+const isAscii = (headers: string[]): boolean => /^[\0-\x7f]*$/.test(headers.join(''));
+
 const toService = (...headers: string[]): string[] =>
-  requestHeaderLines(headers, 'usage-1', 'buyer-1')
+  requestHeaderLines({ headers, isAscii: isAscii(headers) }, 'usage-1', 'buyer-1')
     .split('\r\n')
     .slice(0, -1)
     .filter((line) => !/^(x-acf-usage-id|x-acf-buyer): /.test(line));
 
-const toCaller = (...headers: string[]): string[] => responseHeaderLines(headers).split('\r\n').slice(0, -1);
+const toCaller = (...headers: string[]): string[] => responseHeaderLines(headers).split('\r\n').slice(1);
 
 describe('what the service sees', () => {
   it('the usage id, the pseudonym and Via, once each', () => {
-    const lines = requestHeaderLines(['x-acf-usage-id', 'forged', 'x-acf-buyer', 'forged'], 'usage-1', 'buyer-1');
+    const lines = requestHeaderLines(
+      { headers: ['x-acf-usage-id', 'forged', 'x-acf-buyer', 'forged'], isAscii: true },
+      'usage-1',
+      'buyer-1',
+    );
     expect(lines).toBe('via: 1.1 tollgate\r\nx-acf-usage-id: usage-1\r\nx-acf-buyer: buyer-1\r\n');
   });
 

@@ -14,6 +14,7 @@ const head: RequestHead = {
   path: `${PROXY_PREFIX}${ID}/`,
   query: undefined,
   headers: [],
+  isAscii: true,
   authorization: undefined,
   bodyLength: 1000,
   fault: null,
@@ -80,7 +81,7 @@ function startCall(heldBytes: HeldBytes) {
   new Exchange(options, head, caller).start();
   if (events === undefined || handler === undefined) throw new Error('the call was not forwarded');
   const answer = (): void => {
-    handler?.onHead({ status: 200, headers: [], contentLength: -1, hasBody: true });
+    handler?.onHead({ status: 200, headers: [], isAscii: true, contentLength: -1, hasBody: true });
     handler?.onData(Buffer.from('x'));
   };
   return { events, handler, answer, seen };

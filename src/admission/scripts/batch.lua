@@ -7,7 +7,8 @@
 
   KEYS   consumed from left to right by the operations, as each states.
   ARGV   [1] gateway instance id. Then operations: an opcode, then its arguments.
-  Reply  one flat array; each operation appends what it states, in order.
+  Reply  numbers in decimal, separated by spaces, as one text: each operation appends what it states, in order. An array costs
+         the server one reply a number, and the client one decision about its type.
 
   'L'  renew this instance's lease in a shard
          KEYS lease
@@ -102,7 +103,7 @@ end
 local function admit()
   local bucket, wallet, open = KEYS[k], KEYS[k + 1], KEYS[k + 2]
   local id, price, quota, field, tail = ARGV[a + 1], tonumber(ARGV[a + 2]), tonumber(ARGV[a + 3]), ARGV[a + 4], ARGV[a + 5]
-  -- As the text it came in: Lua writes numbers from 10^14 on as '1e+14', and a hold must be read back exactly.
+  -- As the text it came in: a hold must be read back exactly (see the reply below).
   local held = ARGV[a + 2]
   k = k + 3
   a = a + 6
@@ -134,6 +135,8 @@ local function admit()
       end
     end
   end
+  -- Lua writes numbers from 10^14 on as '1e+14'.
+  if balance >= 1e14 then balance = string.format('%.0f', balance) end
   reply[r + 1], reply[r + 2], reply[r + 3], reply[r + 4], reply[r + 5] = code, limit, tokens, balance, free
   r = r + 5
 end
@@ -186,4 +189,4 @@ local operations = { A = admit, S = settle, T = take, L = lease, C = cancel }
 while a <= #ARGV do
   operations[ARGV[a]]()
 end
-return reply
+return table.concat(reply, ' ')
