@@ -2,6 +2,7 @@ import type { RedisClient } from '../platform/redis.ts';
 import { RedisNotSent } from '../platform/redis.ts';
 import type { RedisKeys } from '../platform/redis-keys.ts';
 import { ScriptCall } from '../platform/script-call.ts';
+import { EncodedKeys } from './encoded-keys.ts';
 import { LeaseClock } from './lease-clock.ts';
 import {
   AdmitOperation,
@@ -59,7 +60,9 @@ export type AdmissionOptions = {
  */
 export class Admission implements OperationHost {
   readonly keys: RedisKeys;
+  readonly encodedKeys: EncodedKeys;
   readonly instance: string;
+  readonly #script = new ScriptCall();
   readonly #redis: RedisClient;
   readonly #loader: StateLoader;
   readonly #cancelSettlement: string;
@@ -78,6 +81,7 @@ export class Admission implements OperationHost {
 
   constructor(options: AdmissionOptions) {
     this.keys = options.keys;
+    this.encodedKeys = new EncodedKeys(options.keys);
     this.instance = options.instance;
     this.#redis = options.redis;
     this.#loader = options.loader;
@@ -227,7 +231,7 @@ export class Admission implements OperationHost {
   };
 
   #send(operations: readonly Operation[]): void {
-    const script = new ScriptCall();
+    const script = this.#script;
     script.arg(this.instance);
     for (const operation of operations) operation.encode(script, this);
     this.#trips++;

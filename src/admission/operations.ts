@@ -1,5 +1,6 @@
-import { freeField, type RedisKeys } from '../platform/redis-keys.ts';
-import type { ScriptCall } from '../platform/script-call.ts';
+import type { RedisKeys } from '../platform/redis-keys.ts';
+import { bulk, bulkHead, type ScriptCall } from '../platform/script-call.ts';
+import type { CallTerms } from './call-terms.ts';
 import type { RateState } from './codes.ts';
 import {
   DUPLICATE,
@@ -11,17 +12,14 @@ import {
   rateState,
   WALLET_NOT_LOADED,
 } from './codes.ts';
+import type { EncodedKeys } from './encoded-keys.ts';
 
 /** A call that asks to be admitted. */
 export type AdmitRequest = {
   readonly usageId: string;
   readonly keyId: string;
   readonly accountId: string;
-  readonly serviceId: string;
-  readonly providerId: string;
-  readonly priceMicros: number;
-  /** Free calls of the listing, 0 for none. */
-  readonly freeCalls: number;
+  readonly terms: CallTerms;
   readonly method: string;
   /** Recorded in the usage event; printable ASCII, no tab. */
   readonly path: string;
@@ -51,6 +49,7 @@ export type TakeResult =
 /** What an operation needs of the batcher once a reply says 'not loaded', or none came. */
 export interface OperationHost {
   readonly keys: RedisKeys;
+  readonly encodedKeys: EncodedKeys;
   readonly instance: string;
   /** Loads the state of a key (and of a wallet), then enqueues the operation again. */
   reloadAndRetry(operation: TakeOperation | AdmitOperation, what: 'key' | 'wallet'): void;
@@ -74,6 +73,12 @@ export interface Operation {
 /** How often an operation is retried after loading what was missing; more means something unloads as fast as we load. */
 const MAX_LOADS = 3;
 const UNAVAILABLE = { outcome: 'unavailable' } as const;
+
+const ADMIT = bulk('A');
+const SETTLE = bulk('S');
+const CANCEL = bulk('C');
+const REFUND = bulk('1');
+const KEEP = bulk('0');
 
 export class TakeOperation implements Operation {
   /** An API key with its account, or an address with its limit. */
@@ -134,19 +139,14 @@ export class AdmitOperation implements Operation {
     this.done = done;
   }
 
-  encode(script: ScriptCall, { keys: names, instance }: OperationHost): void {
-    const call = this.request;
-    const shard = names.shardOf(call.accountId);
-    script.key(names.key(shard, call.keyId));
-    script.key(names.wallet(shard, call.accountId));
-    script.key(names.open[shard] as string);
-    script.arg('A');
-    script.arg(call.usageId);
-    script.arg(String(call.priceMicros));
-    script.arg(String(call.freeCalls));
-    script.arg(freeField(call.serviceId));
-    script.arg(
-      `${instance}\t${call.accountId}\t${call.keyId}\t${call.serviceId}\t${call.providerId}\t${call.method}\t${call.path}`,
+  encode(script: ScriptCall, { encodedKeys }: OperationHost): void {
+    const { usageId, keyId, accountId, terms, method, path } = this.request;
+    const tabs = 4;
+    const tail = accountId.length + keyId.length + terms.hold.length + method.length + path.length + tabs;
+    script.keys(encodedKeys.admit(keyId, accountId), 3);
+    script.args(
+      `${ADMIT}${bulk(usageId)}${terms.args}${bulkHead(tail)}${accountId}\t${keyId}\t${terms.hold}\t${method}\t${path}\r\n`,
+      6,
     );
   }
 
@@ -156,7 +156,7 @@ export class AdmitOperation implements Operation {
     if (code === OK) {
       const freeTier = reply[at + 4] === 1;
       const rate = rateState(reply[at + 1] as number, reply[at + 2] as number);
-      const amountMicros = freeTier ? 0 : this.request.priceMicros;
+      const amountMicros = freeTier ? 0 : this.request.terms.priceMicros;
       this.done({ outcome: 'admitted', rate, amountMicros, freeTier, balanceMicros });
     } else {
       this.#reject(code, reply[at + 1] as number, reply[at + 2] as number, balanceMicros, host);
@@ -202,15 +202,9 @@ export class SettleOperation implements Operation {
     this.done = done;
   }
 
-  encode(script: ScriptCall, { keys: names }: OperationHost): void {
-    const shard = names.shardOf(this.accountId);
-    script.key(names.open[shard] as string);
-    script.key(names.usage[shard] as string);
-    script.key(names.wallet(shard, this.accountId));
-    script.arg('S');
-    script.arg(this.usageId);
-    script.arg(this.refund ? '1' : '0');
-    script.arg(this.settlement);
+  encode(script: ScriptCall, { encodedKeys }: OperationHost): void {
+    script.keys(encodedKeys.settle(this.accountId), 3);
+    script.args(`${SETTLE}${bulk(this.usageId)}${this.refund ? REFUND : KEEP}${bulk(this.settlement)}`, 4);
   }
 
   onReply(reply: readonly number[], at: number, host: OperationHost): number {
@@ -238,14 +232,9 @@ export class CancelOperation implements Operation {
     this.done = done;
   }
 
-  encode(script: ScriptCall, { keys: names }: OperationHost): void {
-    const shard = names.shardOf(this.accountId);
-    script.key(names.open[shard] as string);
-    script.key(names.usage[shard] as string);
-    script.key(names.wallet(shard, this.accountId));
-    script.arg('C');
-    script.arg(this.usageId);
-    script.arg(this.settlement);
+  encode(script: ScriptCall, { encodedKeys }: OperationHost): void {
+    script.keys(encodedKeys.settle(this.accountId), 3);
+    script.args(`${CANCEL}${bulk(this.usageId)}${bulk(this.settlement)}`, 3);
   }
 
   onReply(_reply: readonly number[], at: number): number {

@@ -111,7 +111,7 @@ export class RedisClient {
 
   /** The same for a call that is encoded already: the hot path. */
   run(script: Script, call: ScriptCall): Promise<unknown> {
-    const wire = call.encode(script.sha);
+    const wire = call.take(script.sha);
     return this.#loadedOnDemand(script, () => {
       if (!this.ready) return Promise.reject(new RedisNotSent());
       return this.#redis.sendCommand(new EncodedCommand(wire)) as Promise<unknown>;

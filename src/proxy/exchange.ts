@@ -9,14 +9,7 @@ import { encodeSettlement, type RefundReason } from '../ledger/usage-event.ts';
 import type { Log } from '../observability/log.ts';
 import { uuidv7 } from '../platform/ids.ts';
 import { formatUsd } from '../platform/money.ts';
-import type {
-  Endpoint,
-  ResponseHead,
-  UpstreamCall,
-  UpstreamClient,
-  UpstreamError,
-  UpstreamHandler,
-} from '../upstream/index.ts';
+import type { ResponseHead, UpstreamCall, UpstreamClient, UpstreamError, UpstreamHandler } from '../upstream/index.ts';
 import {
   commonHeaderLines,
   errorHeaderLines,
@@ -27,10 +20,10 @@ import {
   unknownRate,
 } from './answer.ts';
 import type { CallerEvents, CallerStream, RequestHead } from './caller-io.ts';
-import type { EndpointCache } from './endpoints.ts';
 import type { Gate } from './gate.ts';
 import { requestHeaderLines, responseHeaderLines } from './header-rules.ts';
 import type { HeldBytes } from './held-bytes.ts';
+import type { Offer, Offers } from './offers.ts';
 import type { Pseudonyms } from './pseudonyms.ts';
 import { checkMaxAmount, faultError, insufficientBalance } from './refusals.ts';
 import { parseTarget, type Target, upstreamPath } from './target.ts';
@@ -39,7 +32,7 @@ import { refundOf, upstreamApiError } from './upstream-failure.ts';
 export type ExchangeOptions = {
   readonly gate: Gate;
   readonly catalog: { get(serviceId: string): Listing | undefined; ready(): boolean };
-  readonly endpoints: EndpointCache;
+  readonly offers: Offers;
   readonly admission: Admission;
   readonly upstream: UpstreamClient;
   readonly pseudonyms: Pseudonyms;
@@ -83,7 +76,7 @@ export class Exchange implements UpstreamHandler, CallerEvents {
   #key: KeyRecord | null = null;
   #target: Target | null = null;
   #listing: Listing | null = null;
-  #endpoint: Endpoint | null = null;
+  #offer: Offer | null = null;
   #admitted: Admitted | null = null;
   #upstream: UpstreamCall | null = null;
   /** The service's head, until its first body byte or its end: until then a failure can still be told properly. */
@@ -134,7 +127,7 @@ export class Exchange implements UpstreamHandler, CallerEvents {
     if (listing === undefined && !this.#options.catalog.ready()) throw unavailableError();
     if (listing === undefined || listing.status !== 'active') throw new ApiError('service_not_found');
     this.#listing = listing;
-    this.#endpoint = this.#options.endpoints.of(listing);
+    this.#offer = this.#options.offers.of(listing);
     checkMaxAmount(head.headers, listing.priceMicros);
     if (head.bodyLength > this.#options.maxRequestBodyBytes) throw this.#tooLarge();
     if (this.#options.backlogFull()) throw unavailableError();
@@ -168,16 +161,12 @@ export class Exchange implements UpstreamHandler, CallerEvents {
 
   #admit(): void {
     const key = this.#key as KeyRecord;
-    const listing = this.#listing as Listing;
     this.#options.admission.admit(
       {
         usageId: this.#usageId,
         keyId: key.keyId,
         accountId: key.accountId,
-        serviceId: listing.id,
-        providerId: listing.providerId,
-        priceMicros: listing.priceMicros,
-        freeCalls: listing.freeCalls,
+        terms: (this.#offer as Offer).terms,
         method: this.#head.method,
         path: (this.#target as Target).rest.slice(0, MAX_RECORDED_PATH),
       },
@@ -212,7 +201,7 @@ export class Exchange implements UpstreamHandler, CallerEvents {
   #forward(): void {
     const { upstream, pseudonyms, idleBodyTimeoutMs } = this.#options;
     const listing = this.#listing as Listing;
-    const endpoint = this.#endpoint as Endpoint;
+    const { endpoint } = this.#offer as Offer;
     const buyer = pseudonyms.of((this.#key as KeyRecord).accountId, listing.providerId);
     this.#upstream = upstream.dispatch(
       {

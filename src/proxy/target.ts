@@ -21,8 +21,14 @@ export function parseTarget(path: string): Target {
   const serviceId = path.slice(PROXY_PREFIX.length, PROXY_PREFIX.length + ID_LENGTH);
   const rest = path.slice(PROXY_PREFIX.length + ID_LENGTH);
   if (serviceId.length < ID_LENGTH || (rest !== '' && rest[0] !== '/')) throw new ApiError('service_not_found');
-  if (DOT_SEGMENT.test(rest)) throw new ApiError('invalid_request', 'path: dot segments are not allowed.');
+  if (mayHaveDots(rest) && DOT_SEGMENT.test(rest))
+    throw new ApiError('invalid_request', 'path: dot segments are not allowed.');
   return { serviceId, rest };
+}
+
+/** Most paths have neither: two searches for a character instead of an expression with eight branches at every position. */
+function mayHaveDots(rest: string): boolean {
+  return rest.includes('.') || rest.includes('%');
 }
 
 /** What goes on the wire to the service: its endpoint's path, the rest and the query, byte for byte. */

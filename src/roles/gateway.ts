@@ -18,10 +18,10 @@ import { CreditWallets, KeyStates, Wallets } from '../ledger/wallet-state.ts';
 import type { Log } from '../observability/log.ts';
 import type { Metrics } from '../observability/metrics.ts';
 import { systemClock } from '../platform/clock.ts';
-import { EndpointCache } from '../proxy/endpoints.ts';
 import { Exchange, type ExchangeCounters } from '../proxy/exchange.ts';
 import { Gate } from '../proxy/gate.ts';
 import { HeldBytes } from '../proxy/held-bytes.ts';
+import { Offers } from '../proxy/offers.ts';
 import { Pseudonyms } from '../proxy/pseudonyms.ts';
 import { PROXY_PREFIX } from '../proxy/target.ts';
 import { balanceRoutes } from '../routes/balance.ts';
@@ -104,7 +104,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   const exchangeOptions = {
     gate,
     catalog,
-    endpoints: new EndpointCache(),
+    offers: new Offers(),
     admission,
     upstream,
     pseudonyms: new Pseudonyms(await pseudonymSecret(stores)),

@@ -148,7 +148,7 @@ describe('a settlement', () => {
       scene.accountId,
       scene.keyId,
       scene.serviceId,
-      call.providerId,
+      call.terms.providerId,
       'POST',
       '/v1/a?b=c%09',
     ]);

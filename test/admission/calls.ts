@@ -1,3 +1,4 @@
+import { CallTerms } from '../../src/admission/call-terms.ts';
 import {
   AdmitOperation,
   type AdmitRequest,
@@ -42,7 +43,9 @@ export async function openScene(store: Store, balance: number, limit = 300): Pro
 }
 
 export function request(scene: Scene, priceMicros: number, freeCalls = 0, usageId = uuidv7()): AdmitRequest {
-  return { ...scene, usageId, priceMicros, freeCalls, providerId: uuidv7(), method: 'GET', path: '/x' };
+  const { accountId, keyId, serviceId } = scene;
+  const terms = new CallTerms({ id: serviceId, providerId: uuidv7(), priceMicros, freeCalls });
+  return { accountId, keyId, usageId, terms, method: 'GET', path: '/x' };
 }
 
 /** Admits calls in one script. */

@@ -1,4 +1,5 @@
 import { expect } from 'vitest';
+import { CallTerms } from '../../src/admission/call-terms.ts';
 import {
   AdmitOperation,
   type AdmitResult,
@@ -176,10 +177,12 @@ export class Run {
       usageId,
       accountId,
       keyId: keyName(accountOf(part.id), part.key),
-      serviceId: uuid('cccc', part.service),
-      providerId: uuid('dddd', 0),
-      priceMicros: part.price,
-      freeCalls: this.#freeCalls,
+      terms: new CallTerms({
+        id: uuid('cccc', part.service),
+        providerId: uuid('dddd', 0),
+        priceMicros: part.price,
+        freeCalls: this.#freeCalls,
+      }),
       method: 'GET',
       path: `/by/${instance}`,
     };

@@ -1,3 +1,4 @@
+import { EncodedKeys } from '../../src/admission/encoded-keys.ts';
 import type { Operation, OperationHost } from '../../src/admission/operations.ts';
 import { readReply } from '../../src/admission/reply.ts';
 import { batchScript } from '../../src/admission/scripts.ts';
@@ -102,6 +103,7 @@ export function hostOf(keys: RedisKeys, instance: string, notes: Partial<Operati
   };
   const host = {
     keys,
+    encodedKeys: new EncodedKeys(keys),
     instance,
     reloadAndRetry: unexpected('not loaded'),
     cancel: unexpected('cancel'),

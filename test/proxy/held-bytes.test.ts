@@ -49,7 +49,7 @@ function startCall(heldBytes: HeldBytes) {
   const options = {
     gate: { identify: () => key },
     catalog: { get: () => listing, ready: () => true },
-    endpoints: { of: () => ({ origin: {}, basePath: '' }) },
+    offers: { of: () => ({ endpoint: { origin: {}, basePath: '' }, terms: {} }) },
     admission: {
       admit: (_request: unknown, done: (result: AdmitResult) => void) => done(admitted),
       settle: (_id: string, _account: string, refund: boolean, text: string) => seen.settled.push([refund, text]),

@@ -20,7 +20,7 @@
   'A'  admit a call: key state, token, free slot or wallet, open hold
          KEYS bucket, wallet, open
          ARGV usage_id, price (micro-USD), free calls of the listing, wallet field of the free calls used,
-              tail of the hold: instance, account, key, service, provider, method, path; tab separated
+              tail of the hold: account, key, service, provider, method, path; tab separated
          reply code, limit, tokens, balance after the call (micro-USD), served from the free tier (0|1)
   'S'  settle a call: its hold goes, one usage event comes
          KEYS open, usage, wallet
@@ -39,7 +39,7 @@
   `tokens` is in units of 1/60000 of a request, so that a refill of `limit` requests a minute is exactly `limit` units a
   millisecond: integers only. A rejected call changes nothing but this: 402 has taken its token.
 
-  A hold's text: amount, free (0|1), admitted at (ms), then the tail; tab separated. A tombstone's: 'x', '', ms, instance.
+  A hold's text: amount, free (0|1), admitted at (ms), instance, then the tail; tab separated. A tombstone's: 'x', '', ms, instance.
 ]]
 local call = redis.call
 local REQUEST = 60000
@@ -122,7 +122,7 @@ local function admit()
       end
       if price > balance then
         code = INSUFFICIENT_BALANCE
-      elseif call('HSETNX', open, id, held .. '\t' .. free .. '\t' .. now .. '\t' .. tail) == 0 then
+      elseif call('HSETNX', open, id, held .. '\t' .. free .. '\t' .. now .. '\t' .. instance .. '\t' .. tail) == 0 then
         code = DUPLICATE
       elseif free == 1 then
         call('HINCRBY', wallet, field, 1)

@@ -1,0 +1,56 @@
+import type { RedisKeys } from '../platform/redis-keys.ts';
+import { bulk, bulkHead } from '../platform/script-call.ts';
+
+const KEY_ID_CHARS = 26;
+const ACCOUNT_ID_CHARS = 36;
+
+/**
+ * The KEYS of operations as they travel. All key ids and all account ids have one length, so what stands around them in a
+ * shard never changes; ids of any other length are encoded from the beginning.
+ */
+export class EncodedKeys {
+  readonly #names: RedisKeys;
+  /** Per shard: before the key id, between it and the account id, behind that. */
+  readonly #admit: readonly (readonly [string, string, string])[];
+  /** Per shard: before the account id. */
+  readonly #settle: readonly string[];
+
+  constructor(names: RedisKeys) {
+    this.#names = names;
+    const shards = Array.from({ length: names.shards }, (_, shard) => shard);
+    const wallet = (shard: number): string => withoutId(names.wallet(shard, ''), ACCOUNT_ID_CHARS);
+    this.#admit = shards.map((shard) => [
+      withoutId(names.key(shard, ''), KEY_ID_CHARS),
+      `\r\n${wallet(shard)}`,
+      `\r\n${bulk(names.open[shard] as string)}`,
+    ]);
+    this.#settle = shards.map(
+      (shard) => bulk(names.open[shard] as string) + bulk(names.usage[shard] as string) + wallet(shard),
+    );
+  }
+
+  /** Bucket, wallet, open. */
+  admit(keyId: string, accountId: string): string {
+    const shard = this.#names.shardOf(accountId);
+    if (keyId.length !== KEY_ID_CHARS || accountId.length !== ACCOUNT_ID_CHARS) {
+      const names = this.#names;
+      return bulk(names.key(shard, keyId)) + bulk(names.wallet(shard, accountId)) + bulk(names.open[shard] as string);
+    }
+    const [before, between, behind] = this.#admit[shard] as readonly [string, string, string];
+    return before + keyId + between + accountId + behind;
+  }
+
+  /** Open, usage, wallet. */
+  settle(accountId: string): string {
+    const shard = this.#names.shardOf(accountId);
+    if (accountId.length !== ACCOUNT_ID_CHARS) {
+      const { open, usage } = this.#names;
+      const wallet = this.#names.wallet(shard, accountId);
+      return bulk(open[shard] as string) + bulk(usage[shard] as string) + bulk(wallet);
+    }
+    return `${this.#settle[shard]}${accountId}\r\n`;
+  }
+}
+
+/** A key's bulk string up to where the id begins. */
+const withoutId = (name: string, idChars: number): string => bulkHead(name.length + idChars) + name;
