@@ -20,7 +20,7 @@ const ground = ['platform', 'observability'];
  */
 const layers = {
   roles: {
-    mayImport: ['routes', 'http', 'proxy', 'admission', 'upstream', ...domain, ...ground],
+    mayImport: ['routes', 'http', 'proxy', 'admission', 'upstream', 'supervisor', ...domain, ...ground],
     because: 'a role puts the parts of one process together',
   },
   routes: {
@@ -46,6 +46,7 @@ const layers = {
       },
     ]),
   ),
+  supervisor: { mayImport: ['observability'], because: 'the supervisor knows processes, not what they do' },
   platform: { mayImport: ['observability'], because: 'the platform is below everything that uses it' },
   observability: { mayImport: [], because: 'log and metrics are at the bottom' },
   config: { mayImport: [], because: 'configuration depends on nothing' },
@@ -85,6 +86,11 @@ const libraries = [
     names: ['pino', 'prom-client'],
     owners: ['observability'],
     because: 'one place decides what is logged and counted',
+  },
+  {
+    names: ['node:child_process'],
+    owners: ['supervisor'],
+    because: 'a process that somebody started has to be stopped, and in the right order',
   },
   { names: ['ajv'], owners: ['config', 'http'], because: 'input is validated where it enters' },
 ];

@@ -7,32 +7,61 @@ import { Metrics } from './observability/metrics.ts';
 import { readMigrations } from './platform/migrate.ts';
 import { startGateway } from './roles/gateway.ts';
 import { openStores } from './roles/stores.ts';
+import { createSupervisor } from './roles/supervisor.ts';
 import { startWriter } from './roles/writer.ts';
+import { type StopReason, SupervisorLink } from './supervisor/link.ts';
+import { SUPERVISED } from './supervisor/messages.ts';
 
 /** Connections to Postgres: account pages need few, calls none. */
 const POSTGRES_CONNECTIONS = 10;
 
 async function main(): Promise<void> {
-  const role = parseRole(process.argv[2]);
+  const [, entry, argument, supervised, worker] = process.argv;
+  const role = parseRole(argument);
   const config = loadConfig(process.env);
-  const log = createLog(config.logLevel, { role });
-  exitOnProgrammerError(log);
-  // Before anything is started: Node as process 1 of a container ignores signals nobody listens for.
-  let isReady = false;
-  const signalled = untilSignal().then(() => {
-    if (!isReady) process.exit(0);
-  });
-  const stop = await start(role, config, log);
-  isReady = true;
-  await signalled;
-  log.info({}, 'draining');
-  await stop();
-  log.info({}, 'stopped');
+  if (supervised === SUPERVISED) {
+    const log = createLog(config.logLevel, worker === undefined ? { role } : { role, worker: Number(worker) });
+    const link = new SupervisorLink(process, { obeysSigterm: role === 'gateway' });
+    await run(role, config, log, link.stopped, link);
+  } else if (config.workers > 1 && (role === 'all' || role === 'gateway')) {
+    await supervise(role, config, entry as string);
+  } else {
+    const stopped = untilSignal(() => process.exit(1)).then((): StopReason => 'asked');
+    await run(role, config, createLog(config.logLevel, { role }), stopped, null);
+  }
   process.exit(0);
 }
 
+/** Works until it is told to stop, and stops. */
+async function run(
+  role: ProcessRole,
+  config: Config,
+  log: Log,
+  told: Promise<StopReason>,
+  link: SupervisorLink | null,
+): Promise<void> {
+  exitOnProgrammerError(log);
+  // Before anything is started: Node as process 1 of a container ignores signals nobody listens for.
+  let isReady = false;
+  const stopping = told.then((reason) => {
+    if (!isReady) process.exit(0);
+    return reason;
+  });
+  const stop = await start(role, config, log, link);
+  isReady = true;
+  const reason = await stopping;
+  log.info({ reason }, 'draining');
+  await stop(reason);
+  log.info({}, 'stopped');
+}
+
 /** @returns what undoes it, in reverse order */
-async function start(role: ProcessRole, config: Config, log: Log): Promise<() => Promise<void>> {
+async function start(
+  role: ProcessRole,
+  config: Config,
+  log: Log,
+  link: SupervisorLink | null,
+): Promise<(reason: StopReason) => Promise<void>> {
   const migrations = readMigrations(fileURLToPath(new URL('./migrations', import.meta.url)));
   const stores = await openStores(config, { name: role, maxConnections: POSTGRES_CONNECTIONS, migrations, log });
   if (role === 'migrate') {
@@ -43,11 +72,14 @@ async function start(role: ProcessRole, config: Config, log: Log): Promise<() =>
   log.info({ variant: uws.variant, reason: uws.reason }, 'uWebSockets.js loaded');
   const metrics = new Metrics();
   const writer = role === 'gateway' ? null : await startWriter({ config, stores, metrics, log });
-  const gateway = role === 'writer' ? null : await startGateway({ config, stores, uws, metrics, log });
-  const closeMetrics = await serveMetrics(uws, config.host, config.metricsPort, metrics);
-  log.info({ port: gateway?.port, metrics_port: config.metricsPort }, 'ready');
-  return async () => {
-    if (gateway !== null) log.info(await gateway.stop(), 'gateway drained');
+  const sharesPort = link !== null;
+  const gateway = role === 'writer' ? null : await startGateway({ config, stores, uws, sharesPort, metrics, log });
+  // Of several processes the supervisor answers the scrapes.
+  const closeMetrics = link === null ? await serveMetrics(uws, config.host, config.metricsPort, metrics) : () => {};
+  link?.ready(metrics);
+  log.info({ port: gateway?.port, ...(link === null ? { metrics_port: config.metricsPort } : {}) }, 'ready');
+  return async (reason) => {
+    if (gateway !== null) log.info(await gateway.stop({ handOver: reason === 'replaced' }), 'gateway drained');
     // The writer last: what the gateway settled on its way out is in Postgres before the process ends.
     await writer?.stop();
     closeMetrics();
@@ -55,13 +87,30 @@ async function start(role: ProcessRole, config: Config, log: Log): Promise<() =>
   };
 }
 
-/** A second signal ends the process at once. */
-function untilSignal(): Promise<void> {
+/** Several processes on one port, until a signal. */
+async function supervise(role: 'all' | 'gateway', config: Config, entry: string): Promise<void> {
+  const log = createLog(config.logLevel, { role: 'supervisor' });
+  exitOnProgrammerError(log);
+  const supervisor = createSupervisor({ role, entry, config, uws: loadUws(process.env), log });
+  const signalled = untilSignal(() => {
+    supervisor.kill();
+    process.exit(1);
+  });
+  process.on('SIGHUP', () => void supervisor.roll());
+  await Promise.race([supervisor.start(), signalled]);
+  await signalled;
+  log.info({}, 'draining');
+  await supervisor.stop();
+  log.info({}, 'stopped');
+}
+
+/** @param onAgain called at a second signal, which has to end the process at once */
+function untilSignal(onAgain: () => void): Promise<void> {
   return new Promise((resolve) => {
     for (const signal of ['SIGINT', 'SIGTERM'] as const) {
       process.once(signal, () => {
         resolve();
-        process.once(signal, () => process.exit(1));
+        process.once(signal, onAgain);
       });
     }
   });

@@ -1,6 +1,7 @@
 import { Ajv } from 'ajv';
 import { isCidr } from './cidr.ts';
 import { SETTINGS } from './settings.ts';
+import { MAX_WORKERS, parseWorkers } from './workers.ts';
 
 export const ROLES = ['all', 'gateway', 'writer', 'migrate'] as const;
 
@@ -12,6 +13,8 @@ export type Config = {
   readonly redisUrl: string;
   readonly host: string;
   readonly port: number;
+  /** Gateway processes on that port; 1: this process serves by itself. */
+  readonly workers: number;
   readonly metricsPort: number;
   readonly logLevel: string;
   readonly adminBootstrapToken: string | null;
@@ -67,12 +70,16 @@ export function loadConfig(env: Readonly<Record<string, string | undefined>>): C
     if (!isCidr(range))
       faults.push(`UPSTREAM_ALLOW_CIDRS has ${JSON.stringify(range)}, which is no range such as 10.0.0.0/8`);
   }
-  if (faults.length > 0) throw new ConfigError(faults);
+  const workers = parseWorkers(text('WORKERS'));
+  if (workers === null) faults.push(`WORKERS must be auto or a number from 1 to ${MAX_WORKERS}`);
+  else if (workers > 1 && number('PORT') === 0) faults.push('PORT must be a fixed one for several WORKERS to share it');
+  if (faults.length > 0 || workers === null) throw new ConfigError(faults);
   return Object.freeze({
     databaseUrl: text('DATABASE_URL'),
     redisUrl: text('REDIS_URL'),
     host: text('HOST'),
     port: number('PORT'),
+    workers,
     metricsPort: number('METRICS_PORT'),
     logLevel: text('LOG_LEVEL'),
     adminBootstrapToken: (values.ADMIN_BOOTSTRAP_TOKEN as string | undefined) ?? null,

@@ -8,6 +8,11 @@ export const SETTINGS = {
   REDIS_URL: { type: 'string', pattern: '^rediss?://', description: 'Redis, with `maxmemory-policy noeviction`' },
   HOST: { type: 'string', default: '0.0.0.0', description: 'address the public port listens on' },
   PORT: { type: 'integer', minimum: 0, maximum: 65_535, default: 8080, description: 'public port' },
+  WORKERS: {
+    type: 'string',
+    default: '1',
+    description: 'gateway processes that share the port; `auto`: one for each CPU',
+  },
   METRICS_PORT: {
     type: 'integer',
     minimum: 0,
@@ -36,7 +41,7 @@ export const SETTINGS = {
     minimum: 1,
     maximum: 100_000,
     default: 512,
-    description: 'connections to one service; more calls wait up to a second, then get `upstream_busy`',
+    description: 'connections of a worker to one service; more calls wait up to a second, then get `upstream_busy`',
   },
   MAX_REQUEST_BODY_BYTES: {
     type: 'integer',

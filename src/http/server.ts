@@ -1,18 +1,19 @@
 import type { Log } from '../observability/log.ts';
 import type { CallerStream, RequestHead } from '../proxy/caller-io.ts';
 import { type StreamOwner, UwsCallerStream } from './caller-stream.ts';
+import { EXCLUSIVE_PORT, type ListenWithOptions, portTaken, SHARED_PORT } from './port.ts';
 import { copyRequestHead } from './request-head.ts';
 import type { HttpResponse, LoadedUws, TemplatedApp, us_listen_socket } from './uws.ts';
 
 /** Resolution of idle detection; the addon would cut an idle caller after 10 s, give or take 4. */
 const TICK_MS = 4_000;
-/** LIBUS_LISTEN_EXCLUSIVE_PORT: two gateways started by mistake on one port would split the calls between them. */
-const EXCLUSIVE_PORT = 1;
 
 export type ServerOptions = {
   readonly uws: LoadedUws;
   readonly host: string;
   readonly port: number;
+  /** Whether other processes serve the same port: the system spreads connections over all that listen. */
+  readonly sharesPort?: boolean;
   /** Proxies in front whose `X-Forwarded-For` is believed; 0: none. */
   readonly trustedProxyHops: number;
   /** A caller that neither takes the response nor sends its request for this long is cut. */
@@ -29,9 +30,12 @@ export class HttpServer implements StreamOwner {
   readonly #app: TemplatedApp;
   /** In any order: each knows its place, so that leaving is a swap with the last. A Set took 0.3 µs a call. */
   readonly #open: UwsCallerStream[] = [];
+  /** Connections, counted only when the port is shared. */
+  #connections = 0;
+  #awaitsConnections = false;
   #listenSocket: us_listen_socket | null = null;
   #ticker: NodeJS.Timeout | null = null;
-  #whenIdle: (() => void)[] = [];
+  #whenDrained: (() => void)[] = [];
   readonly trustedProxyHops: number;
   draining = false;
   closing = false;
@@ -41,6 +45,7 @@ export class HttpServer implements StreamOwner {
     this.#options = options;
     this.trustedProxyHops = options.trustedProxyHops;
     this.#app = options.uws.uws.App();
+    if (options.sharesPort === true) this.#app.filter(this.#onConnection as Parameters<TemplatedApp['filter']>[0]);
     // The last route must match everything: the addon closes a socket whose request no route takes.
     this.#app.any('/*', (response, request) => {
       this.#onRequest(response, copyRequestHead(request));
@@ -49,12 +54,12 @@ export class HttpServer implements StreamOwner {
 
   /** @returns the port listened on (useful when 0 was asked for). Rejects when it is taken. */
   listen(): Promise<number> {
-    const { host, port, uws } = this.#options;
+    const { host, port, sharesPort, uws } = this.#options;
     return new Promise((resolve, reject) => {
       const app = this.#app as unknown as ListenWithOptions;
-      app.listen(host, port, EXCLUSIVE_PORT, (socket) => {
+      app.listen(host, port, sharesPort ? SHARED_PORT : EXCLUSIVE_PORT, (socket) => {
         if (socket === false) {
-          reject(new Error(`cannot listen on ${host}:${port}: the port is taken`));
+          reject(portTaken(host, port));
           return;
         }
         this.#listenSocket = socket;
@@ -71,15 +76,25 @@ export class HttpServer implements StreamOwner {
     return this.#open.length;
   }
 
-  /** Stops accepting, waits for what is under way up to the deadline, then closes everything. @returns calls cut */
-  async drain(deadlineMs: number): Promise<number> {
+  /**
+   * Stops accepting, and waits for what is under way up to the deadline. From now on every answer closes its connection.
+   *
+   * @param options.handOver others serve this port, which is shared: also waits until all connections have gone, so that
+   *     no caller's next request meets one that is just being closed. Callers that go on calling leave with their next
+   *     answer; the addon closes idle connections after about 10 s.
+   * @returns calls that are cut by closing now
+   */
+  async drain(deadlineMs: number, { handOver = false }: { readonly handOver?: boolean } = {}): Promise<number> {
+    // Closing resets what the addon has not accepted yet. Right after a poll for events that is next to nothing.
+    if (handOver) await new Promise(setImmediate);
     this.draining = true;
+    this.#awaitsConnections = handOver;
     if (this.#listenSocket !== null) this.#options.uws.uws.us_listen_socket_close(this.#listenSocket);
     this.#listenSocket = null;
-    if (this.#open.length > 0) {
+    if (!this.#isDrained()) {
       await new Promise<void>((resolve) => {
         const timer = setTimeout(resolve, deadlineMs);
-        this.#whenIdle.push(() => {
+        this.#whenDrained.push(() => {
           clearTimeout(timer);
           resolve();
         });
@@ -101,8 +116,21 @@ export class HttpServer implements StreamOwner {
       this.#open[stream.place] = last;
       last.place = stream.place;
     }
-    if (this.#open.length > 0 || !this.draining) return;
-    for (const resolve of this.#whenIdle.splice(0)) resolve();
+    this.#checkDrained();
+  }
+
+  readonly #onConnection = (_response: HttpResponse, change: number): void => {
+    this.#connections += change;
+    this.#checkDrained();
+  };
+
+  #isDrained(): boolean {
+    return this.#open.length === 0 && (!this.#awaitsConnections || this.#connections === 0);
+  }
+
+  #checkDrained(): void {
+    if (!this.draining || !this.#isDrained()) return;
+    for (const resolve of this.#whenDrained.splice(0)) resolve();
   }
 
   #onRequest(response: HttpResponse, head: RequestHead): void {
@@ -120,7 +148,3 @@ export class HttpServer implements StreamOwner {
     for (let i = this.#open.length - 1; i >= 0; i--) this.#open[i]?.tick(maxIdleTicks);
   }
 }
-
-type ListenWithOptions = {
-  listen(host: string, port: number, options: number, callback: (socket: us_listen_socket | false) => void): void;
-};

@@ -9,7 +9,7 @@ export type Log = {
 };
 
 /** JSON lines on standard output. Header values and bodies are never logged, and of errors only what `describeError` keeps. */
-export function createLog(level: string, fields: Readonly<Record<string, string>>): Log {
+export function createLog(level: string, fields: Readonly<Record<string, string | number>>): Log {
   return pino({ level, base: fields, timestamp: pino.stdTimeFunctions.isoTime, serializers: { err: describeError } });
 }
 

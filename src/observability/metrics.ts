@@ -11,6 +11,9 @@ export type Source = {
   readonly label?: string;
 };
 
+/** One metric with all its values, as plain data: what processes send each other. */
+export type MetricFamily = Awaited<ReturnType<Registry['getMetricsAsJSON']>>[number];
+
 /** Prometheus metrics: sources of plain numbers, and the process's own (event-loop delay, memory, GC). */
 export class Metrics {
   readonly #registry = new Registry();
@@ -29,6 +32,10 @@ export class Metrics {
 
   render(): Promise<string> {
     return this.#registry.metrics();
+  }
+
+  families(): Promise<MetricFamily[]> {
+    return this.#registry.getMetricsAsJSON();
   }
 
   #register({ name, help, type, read, label }: Source): void {
@@ -50,6 +57,27 @@ export class Metrics {
       },
     });
   }
+}
+
+/** The same values with one more label; a value that has it already keeps its own. */
+export function labelled(families: readonly MetricFamily[], name: string, value: string): MetricFamily[] {
+  return families.map((family) => ({
+    ...family,
+    values: family.values.map((item) => ({ ...item, labels: { [name]: value, ...item.labels } })),
+  }));
+}
+
+/** One page of families of several processes: each name once, with the values of all. */
+export function renderFamilies(families: readonly MetricFamily[]): Promise<string> {
+  const byName = new Map<string, MetricFamily>();
+  for (const family of families) {
+    const known = byName.get(family.name);
+    byName.set(family.name, known === undefined ? family : { ...known, values: [...known.values, ...family.values] });
+  }
+  const page = new Registry();
+  // All that rendering asks of a metric is get().
+  for (const family of byName.values()) page.registerMetric({ ...family, get: async () => family } as unknown as Gauge);
+  return page.metrics();
 }
 
 async function report(

@@ -52,14 +52,21 @@ const FLUSH_SETTLEMENTS_MS = 5_000;
 
 export type Gateway = {
   readonly port: number;
-  /** Drains: no new calls, those under way finish, settlements are confirmed. @returns what was left undone */
-  stop(): Promise<{ callsCut: number; unsettled: number }>;
+  /**
+   * Drains: no new calls, those under way finish, settlements are confirmed.
+   *
+   * @param options.handOver another process serves the port: callers are sent there first, see `HttpServer.drain`
+   * @returns what was left undone
+   */
+  stop(options?: { readonly handOver?: boolean }): Promise<{ callsCut: number; unsettled: number }>;
 };
 
 export type GatewayOptions = {
   readonly config: Config;
   readonly stores: Stores;
   readonly uws: LoadedUws;
+  /** Other gateways listen on the same port. */
+  readonly sharesPort?: boolean;
   readonly metrics: Metrics;
   readonly log: Log;
 };
@@ -135,6 +142,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     uws: options.uws,
     host: config.host,
     port: config.port,
+    sharesPort: options.sharesPort ?? false,
     trustedProxyHops: config.trustedProxyHops,
     idleCallerSeconds: IDLE_CALLER_SECONDS,
     isCall: (head) => head.path.startsWith(PROXY_PREFIX),
@@ -150,8 +158,8 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
 
   return {
     port,
-    stop: async () => {
-      const callsCut = await server.drain(config.drainSeconds * 1000);
+    stop: async ({ handOver = false } = {}) => {
+      const callsCut = await server.drain(config.drainSeconds * 1000, { handOver });
       // Calls that did not finish in time are cut here: each settles by the failure table.
       server.close();
       const unsettled = await admission.drain(FLUSH_SETTLEMENTS_MS);

@@ -1,0 +1,76 @@
+import type { Config, ProcessRole } from '../config/config.ts';
+import { serveMetrics } from '../http/metrics-server.ts';
+import { refuseTakenPort } from '../http/port.ts';
+import type { LoadedUws } from '../http/uws.ts';
+import type { Log } from '../observability/log.ts';
+import { Metrics } from '../observability/metrics.ts';
+import { Child } from '../supervisor/child.ts';
+import { SUPERVISED } from '../supervisor/messages.ts';
+import { Slot } from '../supervisor/slot.ts';
+import { Supervisor } from '../supervisor/supervisor.ts';
+
+/** Beyond the calls' own deadline: settlements and connections have theirs after it. */
+const STOP_MARGIN_MS = 10_000;
+
+export type SupervisorRole = {
+  /** Resolves when everything serves; rejects when something cannot be started. Nothing is left running then. */
+  start(): Promise<void>;
+  /** Drains the workers, then stops the writer. Also in the middle of a start. */
+  stop(): Promise<void>;
+  /** Ends everything at once. */
+  kill(): void;
+  /** Replaces all processes one by one. */
+  roll(): Promise<void>;
+};
+
+/**
+ * Several gateway processes on one port, and for the role `all` a process that writes. The supervisor itself takes no
+ * calls and holds no connection to the stores.
+ *
+ * @param options.entry  the file that Node is to start
+ */
+export function createSupervisor(options: {
+  readonly role: Extract<ProcessRole, 'all' | 'gateway'>;
+  readonly entry: string;
+  readonly config: Config;
+  readonly uws: LoadedUws;
+  readonly log: Log;
+}): SupervisorRole {
+  const { role, entry, config, uws, log } = options;
+  const workers = Array.from({ length: config.workers }, (_, i) => {
+    const name = String(i + 1);
+    const stopTimeoutMs = config.drainSeconds * 1000 + STOP_MARGIN_MS;
+    return new Slot({ name, fork: () => new Child(entry, ['gateway', SUPERVISED, name]), stopTimeoutMs, log });
+  });
+  const writer = new Slot({
+    name: 'writer',
+    fork: () => new Child(entry, ['writer', SUPERVISED]),
+    stopTimeoutMs: STOP_MARGIN_MS,
+    log,
+  });
+  const metrics = new Metrics();
+  const supervisor = new Supervisor({ workers, writer: role === 'all' ? writer : null, metrics, log });
+  let closeMetrics = (): void => {};
+  const stop = async (): Promise<void> => {
+    await supervisor.stop();
+    closeMetrics();
+  };
+  return {
+    start: async () => {
+      const page = { contentType: metrics.contentType, render: () => supervisor.renderMetrics() };
+      // First: it is not shared, so of two supervisors that start together one ends here.
+      closeMetrics = await serveMetrics(uws, config.host, config.metricsPort, page);
+      await refuseTakenPort(uws, config.host, config.port);
+      try {
+        await supervisor.start();
+      } catch (error) {
+        await stop();
+        throw error;
+      }
+      log.info({ port: config.port, metrics_port: config.metricsPort, workers: config.workers }, 'ready');
+    },
+    stop,
+    kill: () => supervisor.kill(),
+    roll: () => supervisor.roll(),
+  };
+}

@@ -1,0 +1,112 @@
+import type { Log } from '../observability/log.ts';
+import { labelled, type MetricFamily, type Metrics, renderFamilies, type Source } from '../observability/metrics.ts';
+import type { Slot } from './slot.ts';
+
+export type SupervisorOptions = {
+  /** The processes that share the port. */
+  readonly workers: readonly Slot[];
+  /** What stores their usage; null when that runs elsewhere. */
+  readonly writer: Slot | null;
+  /** The supervisor's own. */
+  readonly metrics: Metrics;
+  readonly log: Log;
+};
+
+/** Keeps the processes of one gateway running: starts them, restarts what ends by itself, and stops them in the right order. */
+export class Supervisor {
+  readonly #options: SupervisorOptions;
+  readonly #slots: readonly Slot[];
+  /** The one under way included. */
+  #rollsWanted = 0;
+  #stopping = false;
+
+  constructor(options: SupervisorOptions) {
+    this.#options = options;
+    this.#slots = options.writer === null ? options.workers : [options.writer, ...options.workers];
+    options.metrics.add(sources(this.#slots));
+  }
+
+  /** Resolves when all are ready; rejects as soon as one cannot be started: a start that half works is none. */
+  async start(): Promise<void> {
+    const [first, ...others] = this.#slots;
+    // It migrates, and what is wrong with the configuration is reported once.
+    await started(first as Slot);
+    await Promise.all(others.map(started));
+  }
+
+  /** The writer last: what the workers settle on their way out is in Postgres before it ends. */
+  async stop(): Promise<void> {
+    this.#stopping = true;
+    await Promise.all(this.#options.workers.map((slot) => slot.stop()));
+    await this.#options.writer?.stop();
+  }
+
+  kill(): void {
+    this.#stopping = true;
+    for (const slot of this.#slots) slot.kill();
+  }
+
+  /**
+   * Replaces all processes, one at a time, each by one that is ready. Asked again meanwhile, it does so once more
+   * afterwards: the code on disk may have changed again. Never rejects.
+   */
+  async roll(): Promise<void> {
+    this.#rollsWanted = Math.min(this.#rollsWanted + 1, 2);
+    if (this.#rollsWanted > 1) return;
+    for (; this.#rollsWanted > 0; this.#rollsWanted--) await this.#rollOnce();
+  }
+
+  async #rollOnce(): Promise<void> {
+    const { log } = this.#options;
+    log.info({}, 'replacing all processes');
+    for (const slot of this.#slots) {
+      if (this.#stopping) return;
+      try {
+        await slot.replace();
+      } catch (error) {
+        // What could not replace one would not replace the next either.
+        if (!this.#stopping) log.error({ process: slot.name, err: error }, 'could not be replaced: the others stay');
+        return;
+      }
+    }
+    log.info({}, 'replaced all processes');
+  }
+
+  /** The metrics of all processes, told apart by the label `worker`. */
+  async renderMetrics(): Promise<string> {
+    const { metrics } = this.#options;
+    const pages: (readonly MetricFamily[])[] = [labelled(await metrics.families(), 'worker', 'supervisor')];
+    const answers = await Promise.all(this.#slots.map(async (slot) => [slot.name, await slot.metrics()] as const));
+    for (const [name, families] of answers) if (families !== null) pages.push(labelled(families, 'worker', name));
+    return renderFamilies(pages.flat());
+  }
+}
+
+async function started(slot: Slot): Promise<void> {
+  try {
+    await slot.start();
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    throw new Error(`process ${slot.name} could not be started: ${reason}`, { cause: error });
+  }
+}
+
+function sources(slots: readonly Slot[]): Source[] {
+  const each = (read: (slot: Slot) => number) => () => new Map(slots.map((slot) => [slot.name, read(slot)]));
+  return [
+    {
+      name: 'tollgate_worker_up',
+      help: 'Whether the process is ready',
+      type: 'gauge',
+      label: 'worker',
+      read: each((slot) => (slot.isFilled ? 1 : 0)),
+    },
+    {
+      name: 'tollgate_worker_restarts_total',
+      help: 'How often the process was started again after it had ended by itself',
+      type: 'counter',
+      label: 'worker',
+      read: each((slot) => slot.restarts),
+    },
+  ];
+}
