@@ -20,6 +20,7 @@ export function buildSources(): string {
     recursive: true,
     filter: (source) => !path.extname(source) || source.endsWith('.lua'),
   });
+  cpSync(path.join(project, 'migrations'), path.join(out, 'migrations'), { recursive: true });
   symlinkSync(path.join(project, 'node_modules'), path.join(out, 'node_modules'));
   return out;
 }

@@ -1,0 +1,162 @@
+// A marketplace of several processes under their supervisor, as `WORKERS=2 node dist/main.js` starts it.
+
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { freePort } from '../../scripts/local/ports.mjs';
+import { type OwnedProcess, signalProcess, spawnOwned } from '../../scripts/local/processes.mjs';
+import { loadConfig } from '../../src/config/config.ts';
+import { readMigrations } from '../../src/platform/migrate.ts';
+import { openStores } from '../../src/roles/stores.ts';
+import { QUIET } from '../admission/redis.ts';
+import { createDatabase, scratchDir, scratchRunDir, startTestRedis } from '../support/stores.ts';
+import { until } from '../support/wait.ts';
+import { found, MarketClient, type MarketParts } from './market-client.ts';
+
+export type LogLine = Readonly<Record<string, unknown>> & { readonly msg: string };
+
+let started = 0;
+
+/** A supervisor in a process of its own, with its log in a file. */
+export class SupervisorProcess {
+  readonly child: OwnedProcess;
+  readonly #logFile: string;
+
+  /** @param build what `buildSources` made */
+  constructor(build: string, env: Readonly<Record<string, string>>, role = 'all') {
+    const name = `supervisor-${process.pid}-${started++}`;
+    this.#logFile = path.join(scratchDir(), `${name}.log`);
+    this.child = spawnOwned({
+      runDir: scratchRunDir(),
+      name,
+      command: process.execPath,
+      args: [path.join(build, 'main.js'), role],
+      env: { PATH: process.env.PATH, ...env },
+      logFile: this.#logFile,
+    });
+  }
+
+  get output(): string {
+    return readFileSync(this.#logFile, 'utf8');
+  }
+
+  /** What it and its children logged. */
+  get log(): readonly LogLine[] {
+    const lines = this.output.split('\n').filter((line) => line.startsWith('{') && line.endsWith('}'));
+    return lines.map((line) => JSON.parse(line) as LogLine);
+  }
+
+  /** Waits until all its processes are ready. */
+  async ready(): Promise<void> {
+    const isReady = (): boolean => this.log.some(({ role, msg }) => role === 'supervisor' && msg === 'ready');
+    await until(() => isReady() || this.child.hasExited());
+    if (!isReady()) throw new Error(`the supervisor ended at its start:\n${this.output}`);
+  }
+
+  /** Pids of all processes that ever became ready as this one (`1`, `2`, `writer`), oldest first. */
+  pidsOf(name: string): number[] {
+    const lines = this.log.filter(({ msg, process: of }) => msg === 'process is ready' && of === name);
+    return lines.map(({ pid }) => pid as number);
+  }
+
+  pidOf(name: string): number {
+    return this.pidsOf(name).at(-1) as number;
+  }
+
+  signal(signal: NodeJS.Signals, wholeGroup = false): void {
+    signalProcess(this.child.record, signal, wholeGroup);
+  }
+
+  /** @returns its exit code */
+  async stop(signal: NodeJS.Signals = 'SIGTERM'): Promise<number | null> {
+    this.signal(signal);
+    const { code } = await this.child.exited;
+    this.child.forget();
+    return code;
+  }
+}
+
+export class WorkerStack extends MarketClient {
+  readonly supervisor: SupervisorProcess;
+  readonly env: Readonly<Record<string, string>>;
+  readonly #cleanUp: () => Promise<void>;
+
+  private constructor(
+    parts: MarketParts & {
+      supervisor: SupervisorProcess;
+      env: Readonly<Record<string, string>>;
+      cleanUp: () => Promise<void>;
+    },
+  ) {
+    super(parts);
+    this.supervisor = parts.supervisor;
+    this.env = parts.env;
+    this.#cleanUp = parts.cleanUp;
+  }
+
+  static async start(build: string, settings: Readonly<Record<string, string>> = {}): Promise<WorkerStack> {
+    const [database, redis] = [await createDatabase(), await startTestRedis()];
+    const env = {
+      DATABASE_URL: database.url,
+      REDIS_URL: redis.url,
+      HOST: '127.0.0.1',
+      PORT: String(await freePort()),
+      METRICS_PORT: String(await freePort()),
+      WORKERS: '2',
+      UPSTREAM_ALLOW_CIDRS: '127.0.0.0/8',
+      TRUSTED_PROXY_HOPS: '1',
+      ANONYMOUS_RATE_LIMIT: '20',
+      ...settings,
+    };
+    const supervisor = new SupervisorProcess(build, env);
+    await supervisor.ready();
+    const migrations = readMigrations(fileURLToPath(new URL('../../migrations', import.meta.url)));
+    const stores = await openStores(loadConfig(env), { name: 'test', maxConnections: 3, migrations, log: QUIET });
+    const baseUrl = `http://127.0.0.1:${env.PORT}`;
+    const cleanUp = async (): Promise<void> => {
+      await stores.close();
+      await redis.stop();
+      await database.drop();
+    };
+    return new WorkerStack({ ...(await found(baseUrl)), baseUrl, stores, supervisor, env, cleanUp });
+  }
+
+  /** Every sample of a metric, by its `worker` label. */
+  async samples(name: string): Promise<ReadonlyMap<string, number>> {
+    const page = await (await fetch(`http://127.0.0.1:${this.env.METRICS_PORT}/metrics`)).text();
+    const samples = new Map<string, number>();
+    for (const line of page.split('\n').filter((text) => text.startsWith(`${name}{`))) {
+      const worker = /worker="(\w+)"/.exec(line)?.[1] ?? 'none';
+      samples.set(worker, (samples.get(worker) ?? 0) + Number(line.split(' ').at(-1)));
+    }
+    return samples;
+  }
+
+  /** Waits until every worker has a service that was made on another: each learns of it by itself. */
+  async listedEverywhere(proxyPath: string): Promise<void> {
+    // Each request on a connection of its own; that none of 40 meets one of two workers happens once in 10^12.
+    const url = this.baseUrl + proxyPath.replace('proxy', 'services');
+    let address = 0;
+    const ask = async (): Promise<boolean> => {
+      // From an address of its own: there are more requests than one may send.
+      const from = `198.18.${address >> 8}.${address++ & 255}`;
+      return (await fetch(url, { headers: { Connection: 'close', 'X-Forwarded-For': from } })).ok;
+    };
+    await until(async () => (await Promise.all(Array.from({ length: 40 }, ask))).every(Boolean));
+  }
+
+  async stop(): Promise<void> {
+    if (!this.supervisor.child.hasExited()) await this.supervisor.stop();
+    await this.#cleanUp();
+  }
+}
+
+/** Whether a process with this pid is there. */
+export function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,145 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { buildSources } from '../support/build.ts';
+import type { Key } from './market-client.ts';
+import { echo, startService, type TestService } from './marketplace.ts';
+import { RawCaller, type RawResponse } from './raw-caller.ts';
+import { WorkerStack } from './worker-stack.ts';
+
+let stack: WorkerStack;
+let service: TestService;
+const callers: RawCaller[] = [];
+
+beforeAll(async () => {
+  stack = await WorkerStack.start(buildSources());
+  service = await startService(echo);
+  for (let i = 0; i < CONNECTIONS; i++) callers.push(await RawCaller.connect(stack.baseUrl));
+});
+afterAll(async () => {
+  for (const caller of callers) caller.destroy();
+  await stack.stop();
+  await service.close();
+});
+
+/** The system deals them out to the workers by chance: that all go to one of two happens once in 10^14. */
+const CONNECTIONS = 48;
+
+/** That many calls at once over all connections. */
+async function calls(path: string, key: Key, count: number): Promise<RawResponse[]> {
+  const each = callers.map(async (caller, i) => {
+    const responses: RawResponse[] = [];
+    // From an address of its own: that is what counts when the key does not.
+    const headers = [`X-Forwarded-For: 198.19.0.${i}`];
+    for (let n = i; n < count; n += CONNECTIONS) responses.push(await caller.exchange(`GET ${path}`, { key, headers }));
+    return responses;
+  });
+  return (await Promise.all(each)).flat();
+}
+
+const count = <T>(values: readonly T[], value: T): number => values.filter((item) => item === value).length;
+const statuses = (responses: readonly RawResponse[]): number[] => responses.map(({ status }) => status);
+
+async function listed(options: { price: number; free_calls?: number }): Promise<string> {
+  const path = await stack.service({ endpoint: service.url, ...options });
+  await stack.listedEverywhere(path);
+  return path;
+}
+
+/** Both workers have had a part in what happened between two readings. */
+async function byBoth(metric: string, act: () => Promise<void>): Promise<void> {
+  const before = await stack.samples(metric);
+  await act();
+  const after = await stack.samples(metric);
+  for (const worker of ['1', '2']) expect(after.get(worker) ?? 0).toBeGreaterThan(before.get(worker) ?? 0);
+}
+
+describe('two workers and a writer', () => {
+  it('200 calls on 100 free ones: exactly 100 are free', async () => {
+    const path = await listed({ price: 0.01, free_calls: 100 });
+    const key = await stack.buyer(5);
+    await byBoth('tollgate_calls_admitted_total', async () => {
+      const responses = await calls(path, key, 200);
+      expect(count(statuses(responses), 200)).toBe(200);
+      expect(responses.filter((response) => response.get('x-acf-free-tier') === 'true')).toHaveLength(100);
+    });
+    expect(await stack.balance(key)).toMatchObject({ balance: 4, held: 0 });
+    const records = await stack.records(key);
+    expect(records).toHaveLength(200);
+    expect(records.filter(({ amount, free_tier }) => free_tier && amount === 0)).toHaveLength(100);
+  });
+
+  it('a bucket of 5 tokens admits exactly 5', async () => {
+    const path = await listed({ price: 0.01 });
+    const key = await stack.buyer(5);
+    // The next token comes after 12 s.
+    await stack.json(`/api/v1/keys/${key.key_id}`, { key: stack.admin, method: 'PATCH', body: { rate_limit: 5 } });
+    const all = statuses(await calls(path, key, 144));
+    expect([count(all, 200), count(all, 429)]).toEqual([5, 139]);
+  });
+
+  it('money for 30 calls pays for exactly 30', async () => {
+    const path = await listed({ price: 0.01 });
+    const key = await stack.buyer(0.3);
+    await byBoth('tollgate_calls_refused_total', async () => {
+      const all = statuses(await calls(path, key, 144));
+      expect([count(all, 200), count(all, 402)]).toEqual([30, 114]);
+    });
+    expect(await stack.balance(key)).toMatchObject({ balance: 0, held: 0 });
+  });
+
+  it('the last cent is spent once, round after round', async () => {
+    const path = await listed({ price: 0.01 });
+    const key = await stack.buyer(0);
+    for (let round = 0; round < 5; round++) {
+      await stack.credit(key, 0.01, `round ${round} of ${key.key_id}`);
+      const all = statuses(await calls(path, key, 30));
+      expect([count(all, 200), count(all, 402)]).toEqual([1, 29]);
+    }
+  });
+
+  it('a revoked key is refused by every worker from the next call on', async () => {
+    const path = await listed({ price: 0.01 });
+    const key = await stack.buyer(5);
+    // Every worker has it in its memory now.
+    await byBoth('tollgate_calls_completed_total', async () => {
+      expect(count(statuses(await calls(path, key, CONNECTIONS)), 200)).toBe(CONNECTIONS);
+    });
+    await byBoth('tollgate_calls_refused_total', async () => {
+      await stack.request(`/api/v1/keys/${key.key_id}`, { key: stack.admin, method: 'DELETE' });
+      expect(count(statuses(await calls(path, key, CONNECTIONS)), 401)).toBe(CONNECTIONS);
+    });
+  });
+
+  it('an address without a key has one bucket, too', async () => {
+    // The next token comes after 3 s.
+    const headers = ['X-Forwarded-For: 203.0.113.9'];
+    const asked = callers.map(async (caller) => [
+      (await caller.exchange('GET /api/v1/discover', { headers })).status,
+      (await caller.exchange('GET /api/v1/discover', { headers })).status,
+    ]);
+    const all = (await Promise.all(asked)).flat();
+    expect([count(all, 200), count(all, 429)]).toEqual([20, 2 * CONNECTIONS - 20]);
+  });
+
+  it('the books balance', async () => {
+    expect(await stack.books()).toMatchObject({ drifting: [], total: '0', negative: 0 });
+  });
+
+  it('one scrape has every process, each of its values under its own name', async () => {
+    const up = await stack.samples('tollgate_worker_up');
+    expect(Object.fromEntries(up)).toEqual({ writer: 1, 1: 1, 2: 1 });
+    expect(Array.from((await stack.samples('tollgate_responses_open')).keys()).sort()).toEqual(['1', '2']);
+    expect(Array.from((await stack.samples('tollgate_writer_working')).keys())).toEqual(['writer']);
+    const started = await stack.samples('process_start_time_seconds');
+    expect(Array.from(started.keys()).sort()).toEqual(['1', '2', 'supervisor', 'writer']);
+  });
+
+  it('every line that a worker logs has its number', () => {
+    const lines = stack.supervisor.log.filter(({ role }) => role === 'gateway');
+    expect(new Set(lines.map(({ worker }) => worker))).toEqual(new Set([1, 2]));
+  });
+
+  it('each worker answers for itself on the public port', async () => {
+    const answers = await Promise.all(callers.map((caller) => caller.exchange('GET /readyz')));
+    expect(new Set(statuses(answers))).toEqual(new Set([200]));
+  });
+});
