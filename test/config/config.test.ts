@@ -51,6 +51,12 @@ describe('the configuration', () => {
     }
   });
 
+  it('refuses workers that cannot be counted, or that could not share a port', () => {
+    expect(faultsOf({ ...stores, WORKERS: 'some' })).toEqual(['WORKERS must be auto or a number from 1 to 64']);
+    expect(faultsOf({ ...stores, WORKERS: '2', PORT: '0' })).toHaveLength(1);
+    expect(loadConfig({ ...stores, PORT: '0' }).workers).toBe(1);
+  });
+
   it('knows its roles', () => {
     expect(parseRole(undefined)).toBe('all');
     expect(parseRole('writer')).toBe('writer');

@@ -15,6 +15,9 @@ import { found, MarketClient, type MarketParts } from './market-client.ts';
 
 export type LogLine = Readonly<Record<string, unknown>> & { readonly msg: string };
 
+/** What `main.js` reads. */
+type Env = Readonly<Record<string, string>> & { readonly PORT: string; readonly METRICS_PORT: string };
+
 let started = 0;
 
 /** A supervisor in a process of its own, with its log in a file. */
@@ -77,19 +80,22 @@ export class SupervisorProcess {
 }
 
 export class WorkerStack extends MarketClient {
-  readonly supervisor: SupervisorProcess;
-  readonly env: Readonly<Record<string, string>>;
+  supervisor: SupervisorProcess;
+  readonly #build: string;
+  readonly env: Env;
   readonly #cleanUp: () => Promise<void>;
 
   private constructor(
     parts: MarketParts & {
       supervisor: SupervisorProcess;
-      env: Readonly<Record<string, string>>;
+      build: string;
+      env: Env;
       cleanUp: () => Promise<void>;
     },
   ) {
     super(parts);
     this.supervisor = parts.supervisor;
+    this.#build = parts.build;
     this.env = parts.env;
     this.#cleanUp = parts.cleanUp;
   }
@@ -118,7 +124,13 @@ export class WorkerStack extends MarketClient {
       await redis.stop();
       await database.drop();
     };
-    return new WorkerStack({ ...(await found(baseUrl)), baseUrl, stores, supervisor, env, cleanUp });
+    return new WorkerStack({ ...(await found(baseUrl)), baseUrl, stores, supervisor, build, env, cleanUp });
+  }
+
+  /** Starts it once more on the same stores and ports. */
+  async startAgain(): Promise<void> {
+    this.supervisor = new SupervisorProcess(this.#build, this.env);
+    await this.supervisor.ready();
   }
 
   /** Every sample of a metric, by its `worker` label. */

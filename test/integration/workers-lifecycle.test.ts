@@ -1,0 +1,194 @@
+import type { ServerResponse } from 'node:http';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { freePort, isPortFree } from '../../scripts/local/ports.mjs';
+import { buildSources } from '../support/build.ts';
+import { until } from '../support/wait.ts';
+import { Load } from './load.ts';
+import type { Key } from './market-client.ts';
+import { startService, type TestService } from './marketplace.ts';
+import { RawCaller, requestText } from './raw-caller.ts';
+import { isAlive, SupervisorProcess, WorkerStack } from './worker-stack.ts';
+
+const PRICE_MICROS = 1_000;
+const CALLERS = 12;
+const NAMES = ['writer', '1', '2'];
+
+let build: string;
+let stack: WorkerStack;
+let service: TestService;
+let path: string;
+/** Calls to `/wait`, which the service answers when the test says so. */
+let waiting: ServerResponse[];
+
+beforeAll(async () => {
+  build = buildSources();
+  stack = await WorkerStack.start(build, { INSTANCE_LEASE_SECONDS: '5' });
+  service = await startService((request, response) => {
+    if (request.url === '/wait') waiting.push(response);
+    // Few enough calls for the rate limit, and nearly always one under way.
+    else setTimeout(() => response.end('ok'), 30);
+  });
+  path = await stack.service({ endpoint: service.url, price: PRICE_MICROS / 1e6 });
+  await stack.listedEverywhere(path);
+});
+beforeEach(() => {
+  waiting = [];
+});
+afterAll(async () => {
+  await stack.stop();
+  await service.close();
+});
+
+const pids = (): number[] => NAMES.map((name) => stack.supervisor.pidOf(name));
+
+/** Keys of one account, one for each caller. */
+async function keysOfOne(): Promise<Key[]> {
+  const key = await stack.buyer(10);
+  return [key, ...(await Promise.all(Array.from({ length: CALLERS - 1 }, () => stack.anotherKey(key))))];
+}
+
+type Bill = { readonly usage_id: string; readonly outcome: string; readonly amount: number };
+
+const billsOf = async (key: Key): Promise<Bill[]> =>
+  stack.stores.sql<Bill[]>`SELECT usage_id, outcome, amount::int FROM calls WHERE account_id = ${key.account_id}`;
+
+/** Every call that was answered has its record, and the wallet lacks exactly what the records charge. */
+async function expectRightBooks(key: Key, answered: readonly string[]): Promise<void> {
+  await stack.settled(key.account_id);
+  const bills = await billsOf(key);
+  const completed = new Set(bills.filter(({ outcome }) => outcome === 'completed').map(({ usage_id }) => usage_id));
+  expect(answered.filter((id) => !completed.has(id))).toEqual([]);
+  const charged = bills.reduce((sum, { amount }) => sum + amount, 0);
+  expect(charged).toBe(completed.size * PRICE_MICROS);
+  expect(await stack.balance(key)).toMatchObject({ balance: (10e6 - charged) / 1e6, held: 0 });
+  expect(await stack.books()).toMatchObject({ drifting: [], total: '0', negative: 0 });
+}
+
+async function waitingCall(key: Key): Promise<RawCaller> {
+  const caller = await RawCaller.connect(stack.baseUrl);
+  caller.send(requestText(`GET ${path}/wait`, { key }));
+  return caller;
+}
+
+describe('a supervisor', () => {
+  it('refuses a port that somebody has, workers of another supervisor included, and those serve on', async () => {
+    const env = { ...stack.env, METRICS_PORT: String(await freePort()) };
+    const other = new SupervisorProcess(build, env);
+    expect((await other.child.exited).code).toBe(1);
+    other.child.forget();
+    expect(other.output).toContain(`cannot listen on 127.0.0.1:${stack.env.PORT}: the port is taken`);
+    expect(other.pidsOf('writer')).toEqual([]);
+    expect((await stack.request('/readyz')).status).toBe(200);
+  });
+
+  it('ends when nothing can be started, and says why', async () => {
+    const [port, metricsPort] = [String(await freePort()), String(await freePort())];
+    const redis = `redis://127.0.0.1:${await freePort()}`;
+    const env = { ...stack.env, PORT: port, METRICS_PORT: metricsPort, REDIS_URL: redis };
+    const other = new SupervisorProcess(build, env);
+    expect((await other.child.exited).code).toBe(1);
+    other.child.forget();
+    expect(other.output).toContain('process writer could not be started: it ended before it was ready: exit code 1');
+    expect(other.output).toContain('ECONNREFUSED');
+  });
+
+  it('SIGHUP replaces every process under load, and no call fails', async () => {
+    const keys = await keysOfOne();
+    const load = new Load(stack.baseUrl + path, keys);
+    const before = pids();
+    await until(() => load.answered.length > CALLERS);
+    stack.supervisor.signal('SIGHUP');
+    await until(() => stack.supervisor.log.some(({ msg }) => msg === 'replaced all processes'), 30_000);
+    const answered = load.answered.length;
+    await until(() => load.answered.length > answered + CALLERS);
+    await load.stop();
+    expect(load.failures).toEqual([]);
+    const after = pids();
+    expect(after.filter((pid) => before.includes(pid))).toEqual([]);
+    expect([before.filter(isAlive), after.filter(isAlive)]).toEqual([[], after]);
+    await expectRightBooks(keys[0] as Key, load.answered);
+  });
+
+  it('a worker that is killed under load is started again; the other serves, and its open calls are refunded', async () => {
+    const [keys, slow] = [await keysOfOne(), await stack.buyer(10)];
+    const load = new Load(stack.baseUrl + path, keys);
+    const callers = await Promise.all(Array.from({ length: 32 }, () => waitingCall(slow)));
+    await until(() => waiting.length === 32);
+    const [, first, second] = pids();
+    process.kill(first as number, 'SIGKILL');
+    await until(() => callers.some(({ gone }) => gone));
+    const answered = load.answered.length;
+    await until(() => load.answered.length > answered + CALLERS);
+    await until(() => stack.supervisor.pidOf('1') !== first);
+    expect([stack.supervisor.pidOf('2'), isAlive(second as number)]).toEqual([second, true]);
+    await load.stop();
+    // Of each caller at most the call that was under way; none meets a closed port.
+    expect(load.failures.length).toBeLessThanOrEqual(CALLERS);
+    expect(load.failures.filter((what) => what.includes('ECONNREFUSED'))).toEqual([]);
+
+    const left = callers.filter(({ gone }) => !gone);
+    for (const response of waiting) response.end('ok');
+    const responses = await Promise.all(left.map((caller) => caller.response()));
+    expect(responses.map(({ status }) => status)).toEqual(left.map(() => 200));
+    await until(async () => (await stack.samples('tollgate_writer_swept_holds_total')).get('writer') !== 0, 20_000);
+    await stack.settled();
+    const outcomes = (await billsOf(slow)).map(({ outcome }) => outcome).sort();
+    expect(left.length).toBeGreaterThan(0);
+    expect(left.length).toBeLessThan(32);
+    expect(outcomes).toEqual([...Array(32 - left.length).fill('abandoned'), ...left.map(() => 'completed')]);
+    await expectRightBooks(slow, []);
+    await expectRightBooks(keys[0] as Key, load.answered);
+    expect((await stack.samples('tollgate_worker_restarts_total')).get('1')).toBe(1);
+    for (const caller of callers) caller.destroy();
+  });
+
+  it('a worker that gets a SIGTERM of its own drains and is started again', async () => {
+    const [writer, first, second] = pids();
+    process.kill(first as number, 'SIGTERM');
+    process.kill(writer as number, 'SIGTERM');
+    await until(() => stack.supervisor.pidOf('1') !== first);
+    const end = stack.supervisor.log.find(({ msg, pid }) => msg === 'process ended by itself' && pid === first);
+    expect(end).toMatchObject({ process: '1', end: 'exit code 0' });
+    // A writer never goes before its workers.
+    expect(pids()).toEqual([writer, stack.supervisor.pidOf('1'), second]);
+  });
+
+  it('a Ctrl-C that reaches all at once drains the workers first and ends the writer last', async () => {
+    const key = await stack.buyer(10);
+    const caller = await waitingCall(key);
+    await until(() => waiting.length === 1);
+    const { supervisor } = stack;
+    const before = supervisor.log.length;
+    supervisor.signal('SIGINT', true);
+    await until(() => isPortFree(Number(stack.env.PORT), '127.0.0.1'));
+    waiting[0]?.end('ok');
+    expect((await caller.response()).status).toBe(200);
+    expect((await supervisor.child.exited).code).toBe(0);
+    supervisor.child.forget();
+    const stopped = supervisor.log.slice(before).filter(({ msg }) => msg === 'stopped');
+    expect(stopped.map(({ role }) => role)).toEqual(['gateway', 'gateway', 'writer', 'supervisor']);
+    // Nobody runs any more who could have stored it later.
+    expect(await billsOf(key)).toMatchObject([{ outcome: 'completed', amount: PRICE_MICROS }]);
+  });
+
+  it('a second signal ends all at once', async () => {
+    await stack.startAgain();
+    const caller = await waitingCall(await stack.buyer(10));
+    await until(() => waiting.length === 1);
+    const all = pids();
+    stack.supervisor.signal('SIGTERM');
+    await until(() => stack.supervisor.log.some(({ role, msg }) => role === 'supervisor' && msg === 'draining'));
+    expect(await stack.supervisor.stop()).toBe(1);
+    await until(() => !all.some(isAlive));
+    caller.destroy();
+  });
+
+  it('killed, it leaves no process behind and nobody on the port', async () => {
+    await stack.startAgain();
+    const all = pids();
+    expect(all.filter(isAlive)).toEqual(all);
+    await stack.supervisor.stop('SIGKILL');
+    await until(() => !all.some(isAlive));
+    expect(await isPortFree(Number(stack.env.PORT), '127.0.0.1')).toBe(true);
+  });
+});
