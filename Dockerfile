@@ -2,6 +2,7 @@
 #
 #   docker build -t tollgate .
 #   docker run -p 8080:8080 -e DATABASE_URL=… -e REDIS_URL=… tollgate                     one process for everything
+#   docker run … -e WORKERS=auto tollgate                                                 a process for each CPU, and a writer
 #   docker run … tollgate node dist/main.js gateway                                       or one role (see README)
 #
 # Debian 13 or newer: the current uWebSockets.js binaries need glibc 2.38.

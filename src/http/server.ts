@@ -3,6 +3,7 @@ import type { CallerStream, RequestHead } from '../proxy/caller-io.ts';
 import { type StreamOwner, UwsCallerStream } from './caller-stream.ts';
 import { EXCLUSIVE_PORT, type ListenWithOptions, portTaken, SHARED_PORT } from './port.ts';
 import { copyRequestHead } from './request-head.ts';
+import { shortTurn } from './short-turn.ts';
 import type { HttpResponse, LoadedUws, TemplatedApp, us_listen_socket } from './uws.ts';
 
 /** Resolution of idle detection; the addon would cut an idle caller after 10 s, give or take 4. */
@@ -85,8 +86,7 @@ export class HttpServer implements StreamOwner {
    * @returns calls that are cut by closing now
    */
   async drain(deadlineMs: number, { handOver = false }: { readonly handOver?: boolean } = {}): Promise<number> {
-    // Closing resets what the addon has not accepted yet. Right after a poll for events that is next to nothing.
-    if (handOver) await new Promise(setImmediate);
+    if (handOver) await shortTurn();
     this.draining = true;
     this.#awaitsConnections = handOver;
     if (this.#listenSocket !== null) this.#options.uws.uws.us_listen_socket_close(this.#listenSocket);

@@ -1,8 +1,10 @@
 import { connect, type Socket } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
+import { freePort } from '../../scripts/local/ports.mjs';
 import { HttpServer } from '../../src/http/server.ts';
 import { loadUws } from '../../src/http/uws.ts';
 import type { CallerEvents, CallerStream } from '../../src/proxy/caller-io.ts';
+import { RawCaller } from '../integration/raw-caller.ts';
 import { until } from '../support/wait.ts';
 
 const silent = { debug() {}, info() {}, warn() {}, error() {}, fatal() {} };
@@ -11,11 +13,11 @@ const noEvents: CallerEvents = { onCallerBody() {}, onCallerGone() {}, onCallerW
 let server: HttpServer;
 afterEach(() => server.close());
 
-async function serve(onCall: (stream: CallerStream) => void): Promise<Socket> {
-  server = new HttpServer({
+function newServer(onCall: (stream: CallerStream) => void, shared: { port: number; sharesPort?: boolean }): HttpServer {
+  return new HttpServer({
     uws: loadUws(process.env),
     host: '127.0.0.1',
-    port: 0,
+    ...shared,
     trustedProxyHops: 0,
     idleCallerSeconds: 60,
 
@@ -24,6 +26,10 @@ async function serve(onCall: (stream: CallerStream) => void): Promise<Socket> {
     onRequest: () => {},
     log: silent,
   });
+}
+
+async function serve(onCall: (stream: CallerStream) => void): Promise<Socket> {
+  server = newServer(onCall, { port: 0 });
   const socket = connect(await server.listen(), '127.0.0.1');
   socket.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n');
   return socket;
@@ -72,5 +78,47 @@ describe('draining', () => {
     expect(wasCut).toBe(true);
     await new Promise((resolve) => socket.once('close', resolve));
     expect(server.open).toBe(0);
+  });
+
+  it('handing over, it goes on answering the connections it has, and closes each with its answer', async () => {
+    const answer = (stream: CallerStream): void => {
+      stream.attach(noEvents);
+      stream.respond(200, '', 'ok');
+    };
+    const port = await freePort();
+    server = newServer(answer, { port, sharesPort: true });
+    await server.listen();
+    const caller = await RawCaller.connect(`http://127.0.0.1:${port}`);
+    expect((await caller.exchange('GET /')).get('connection')).toBeNull();
+    const idle = await RawCaller.connect(`http://127.0.0.1:${port}`);
+    await idle.exchange('GET /');
+
+    // Whoever takes over the port is there already.
+    const other = newServer(answer, { port, sharesPort: true });
+    expect(await other.listen()).toBe(port);
+    let drained = false;
+    const draining = server.drain(20_000, { handOver: true }).then((cut) => {
+      drained = true;
+      return cut;
+    });
+    await until(() => server.draining);
+    expect((await caller.exchange('GET /')).get('connection')).toBe('close');
+    await caller.end();
+    expect(drained).toBe(false);
+    idle.destroy();
+    expect(await draining).toBe(0);
+    const next = await RawCaller.connect(`http://127.0.0.1:${port}`);
+    expect((await next.exchange('GET /')).get('connection')).toBeNull();
+    next.destroy();
+    other.close();
+  });
+
+  it('handing over ends after its deadline, too', async () => {
+    server = newServer(() => {}, { port: 0, sharesPort: true });
+    const idle = await RawCaller.connect(`http://127.0.0.1:${await server.listen()}`);
+    idle.send('GET ');
+    expect(await server.drain(50, { handOver: true })).toBe(0);
+    server.close();
+    await idle.end();
   });
 });
