@@ -3,6 +3,7 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { processIdentity } from '../../scripts/local/identity.mjs';
 import { freePort } from '../../scripts/local/ports.mjs';
 import { type OwnedProcess, signalProcess, spawnOwned } from '../../scripts/local/processes.mjs';
 import { loadConfig } from '../../src/config/config.ts';
@@ -52,7 +53,7 @@ export class SupervisorProcess {
   /** Waits until all its processes are ready. */
   async ready(): Promise<void> {
     const isReady = (): boolean => this.log.some(({ role, msg }) => role === 'supervisor' && msg === 'ready');
-    await until(() => isReady() || this.child.hasExited());
+    await until(() => isReady() || this.child.hasExited(), 30_000);
     if (!isReady()) throw new Error(`the supervisor ended at its start:\n${this.output}`);
   }
 
@@ -163,12 +164,5 @@ export class WorkerStack extends MarketClient {
   }
 }
 
-/** Whether a process with this pid is there. */
-export function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch {
-    return false;
-  }
-}
+/** Whether a process with this pid runs. Orphans stay as zombies until process 1 looks. */
+export const isAlive = (pid: number): boolean => processIdentity(pid) !== null;

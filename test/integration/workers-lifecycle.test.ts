@@ -10,7 +10,7 @@ import { RawCaller, requestText } from './raw-caller.ts';
 import { isAlive, SupervisorProcess, WorkerStack } from './worker-stack.ts';
 
 const PRICE_MICROS = 1_000;
-const CALLERS = 12;
+const CALLERS = 24;
 const NAMES = ['writer', '1', '2'];
 
 let build: string;
@@ -25,8 +25,8 @@ beforeAll(async () => {
   stack = await WorkerStack.start(build, { INSTANCE_LEASE_SECONDS: '5' });
   service = await startService((request, response) => {
     if (request.url === '/wait') waiting.push(response);
-    // Few enough calls for the rate limit, and nearly always one under way.
-    else setTimeout(() => response.end('ok'), 30);
+    // No caller exceeds 300 calls a minute, however long the test takes, and there is always a call under way.
+    else setTimeout(() => response.end('ok'), 200);
   });
   path = await stack.service({ endpoint: service.url, price: PRICE_MICROS / 1e6 });
   await stack.listedEverywhere(path);
@@ -92,13 +92,13 @@ describe('a supervisor', () => {
     expect(other.output).toContain('ECONNREFUSED');
   });
 
-  it('SIGHUP replaces every process under load, and no call fails', async () => {
+  it('SIGHUP replaces every process under load, and no call fails', { timeout: 60_000 }, async () => {
     const keys = await keysOfOne();
     const load = new Load(stack.baseUrl + path, keys);
     const before = pids();
     await until(() => load.answered.length > CALLERS);
     stack.supervisor.signal('SIGHUP');
-    await until(() => stack.supervisor.log.some(({ msg }) => msg === 'replaced all processes'), 30_000);
+    await until(() => stack.supervisor.log.some(({ msg }) => msg === 'replaced all processes'), 50_000);
     const answered = load.answered.length;
     await until(() => load.answered.length > answered + CALLERS);
     await load.stop();
@@ -109,7 +109,9 @@ describe('a supervisor', () => {
     await expectRightBooks(keys[0] as Key, load.answered);
   });
 
-  it('a worker that is killed under load is started again; the other serves, and its open calls are refunded', async () => {
+  it('a worker that is killed under load is started again; the other serves, and its open calls are refunded', {
+    timeout: 60_000,
+  }, async () => {
     const [keys, slow] = [await keysOfOne(), await stack.buyer(10)];
     const load = new Load(stack.baseUrl + path, keys);
     const callers = await Promise.all(Array.from({ length: 32 }, () => waitingCall(slow)));
@@ -119,7 +121,7 @@ describe('a supervisor', () => {
     await until(() => callers.some(({ gone }) => gone));
     const answered = load.answered.length;
     await until(() => load.answered.length > answered + CALLERS);
-    await until(() => stack.supervisor.pidOf('1') !== first);
+    await until(() => stack.supervisor.pidOf('1') !== first, 20_000);
     expect([stack.supervisor.pidOf('2'), isAlive(second as number)]).toEqual([second, true]);
     await load.stop();
     // Of each caller at most the call that was under way; none meets a closed port.
@@ -146,7 +148,7 @@ describe('a supervisor', () => {
     const [writer, first, second] = pids();
     process.kill(first as number, 'SIGTERM');
     process.kill(writer as number, 'SIGTERM');
-    await until(() => stack.supervisor.pidOf('1') !== first);
+    await until(() => stack.supervisor.pidOf('1') !== first, 20_000);
     const end = stack.supervisor.log.find(({ msg, pid }) => msg === 'process ended by itself' && pid === first);
     expect(end).toMatchObject({ process: '1', end: 'exit code 0' });
     // A writer never goes before its workers.
