@@ -1,9 +1,9 @@
 // @ts-check
 // Finds a Redis server program, and installs the distribution's package where that can be done without asking.
 
-import { spawnSync } from 'node:child_process';
-import { accessSync, constants, existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { accessSync, constants } from 'node:fs';
 import path from 'node:path';
+import { canInstall, installPackages } from './apt.mjs';
 
 const programs = ['redis-server', 'valkey-server'];
 const advice = [
@@ -51,59 +51,12 @@ export function findRedisServer() {
  */
 export function ensureRedisServer(say) {
   if (lookUp() !== null) return;
-  if (process.getuid?.() !== 0 || !isDebianLike()) throw new Error(advice);
+  if (!canInstall()) throw new Error(advice);
   say('Installing redis-server with apt-get (no Redis on this machine)');
-  withoutStartingServices(() => {
-    apt(['update', '-qq']);
-    apt(['install', '-y', '-qq', '--no-install-recommends', 'redis-server']);
-  });
-  if (lookUp() === null) throw new Error(`apt-get installed redis-server, but it is not on the PATH.\n${advice}`);
-  keepServiceDisabled();
-}
-
-function isDebianLike() {
-  if (!isExecutable('/usr/bin/apt-get')) return false;
-  const release = existsSync('/etc/os-release') ? readFileSync('/etc/os-release', 'utf8') : '';
-  return /^ID(_LIKE)?=.*\b(debian|ubuntu)\b/m.test(release);
-}
-
-/** @param {string[]} args */
-function apt(args) {
-  const result = spawnSync('/usr/bin/apt-get', ['-o', 'DPkg::Lock::Timeout=120', ...args], {
-    env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive', LC_ALL: 'C.UTF-8' },
-    stdio: ['ignore', 'pipe', 'pipe'],
-    encoding: 'utf8',
-    timeout: 300_000,
-  });
-  if (result.status === 0) return;
-  const output = `${result.stdout ?? ''}${result.stderr ?? ''}${result.error?.message ?? ''}`.trim();
-  throw new Error(`apt-get ${args.join(' ')} failed:\n${output.split('\n').slice(-15).join('\n')}\n\n${advice}`);
-}
-
-const policyFile = '/usr/sbin/policy-rc.d';
-
-/**
- * The package starts its own service on port 6379 when it is installed. We want the program only: policy-rc.d is
- * Debian's way to forbid that for the time of an installation. One that is there already is the owner's, and stays.
- * @param {() => void} install
- */
-function withoutStartingServices(install) {
-  if (existsSync(policyFile)) return install();
-  writeFileSync(policyFile, '#!/bin/sh\nexit 101\n', { mode: 0o755 });
   try {
-    install();
-  } finally {
-    rmSync(policyFile, { force: true });
+    installPackages(['redis-server'], ['redis-server']);
+  } catch (error) {
+    throw new Error(`${error instanceof Error ? error.message : error}\n\n${advice}`);
   }
-}
-
-/**
- * An owner's policy-rc.d may have let the service start, and systemd would start it at the next boot. It was not there
- * before us, so it shall not run after us either.
- */
-function keepServiceDisabled() {
-  // The folder exists only where systemd is in charge; a container has none.
-  if (existsSync('/run/systemd/system'))
-    spawnSync('systemctl', ['disable', '--now', 'redis-server'], { stdio: 'ignore' });
-  else if (existsSync('/etc/init.d/redis-server')) spawnSync('/etc/init.d/redis-server', ['stop'], { stdio: 'ignore' });
+  if (lookUp() === null) throw new Error(`apt-get installed redis-server, but it is not on the PATH.\n${advice}`);
 }
