@@ -26,6 +26,9 @@ async function clear() {
   // The test runner first: it would start more of them. It has nothing to save.
   const runner = found().find(({ name }) => name === 'vitest');
   if (runner) await killProcess(runner.record);
-  await Promise.all(found().map(({ record }) => stopProcess(record, { graceMs })));
+  // Its maker may have been about to start another one.
+  for (let left = found(); left.length > 0; left = found()) {
+    await Promise.all(left.map(({ record }) => stopProcess(record, { graceMs })));
+  }
   rmSync(dirToClear, { recursive: true, force: true, maxRetries: 5, retryDelay: 100 });
 }

@@ -15,6 +15,7 @@ const reaper = fileURLToPath(new URL('./reaper.mjs', import.meta.url));
  * @property {string} dir
  * @property {string} runDir where its processes are written down, see processes.mjs
  * @property {() => Promise<void>} release stops everything in it and removes it
+ * @property {() => void} assertInUse throws once it is being released: nothing may be started in it any more
  */
 
 /** @returns {Scratch} */
@@ -30,10 +31,15 @@ export function createScratch() {
   // Awaited in release(); until then a failure shall not end the process as an unhandled rejection.
   done.catch(() => {});
   helper.unref();
+  let isReleased = false;
   return {
     dir,
     runDir,
+    assertInUse: () => {
+      if (isReleased) throw new Error('everything is being stopped');
+    },
     release: async () => {
+      isReleased = true;
       helper.ref();
       helper.stdin.end();
       await done;

@@ -9,11 +9,13 @@ import {
   findRecorded,
   isRunning,
   killProcess,
+  type OwnedProcess,
   pollUntil,
   spawnOwned,
   stopProcess,
   waitUntilReady,
 } from '../../scripts/local/processes.mjs';
+import { createScratch } from '../../scripts/local/scratch.mjs';
 
 let dir: string;
 beforeEach(() => {
@@ -93,5 +95,31 @@ describe('a scratch folder', () => {
     owner.kill('SIGKILL');
     expect(await pollUntil(() => !existsSync(scratch), { timeoutMs: 10_000 })).toBe(true);
     expect(isRunning(record)).toBe(false);
+  });
+
+  it('being cleared stops what is started meanwhile, and refuses what asks', async () => {
+    const scratch = createScratch();
+    const start = (name: string, code: string): OwnedProcess =>
+      spawnOwned({ runDir: scratch.runDir, name, command: process.execPath, args: ['-e', code] });
+    const file = (name: string): string => path.join(dir, name);
+    const slow = start(
+      'slow',
+      `const fs = require('node:fs');
+       process.on('SIGTERM', () => fs.writeFileSync('${file('asked')}', ''));
+       setInterval(() => fs.existsSync('${file('go')}') && process.exit(), 20);
+       fs.writeFileSync('${file('ready')}', '');`,
+    );
+    const has = (name: string): Promise<boolean> => pollUntil(() => existsSync(file(name)), { timeoutMs: 10_000 });
+    expect(await has('ready')).toBe(true);
+    expect(() => scratch.assertInUse()).not.toThrow();
+    const released = scratch.release();
+    expect(() => scratch.assertInUse()).toThrow('being stopped');
+    expect(await has('asked')).toBe(true);
+    // The clearing waits for the first; this one was not there when it looked.
+    const late = start('late', 'setInterval(() => {}, 1000)');
+    writeFileSync(file('go'), '');
+    await released;
+    expect([slow, late].filter(({ record }) => isRunning(record))).toEqual([]);
+    expect(existsSync(scratch.dir)).toBe(false);
   });
 });
