@@ -13,7 +13,7 @@ import { parseArgs } from 'node:util';
  * @property {'wrk' | 'autocannon' | null} driver null: wrk where it is installed
  * @property {string | null} target a gateway that runs already
  * @property {string | null} keys for `target`: a file of `npm run seed`
- * @property {string | null} path for `target`
+ * @property {string | null} path for `target`; null: a page of the catalog
  * @property {boolean} save
  * @property {boolean} list
  */
@@ -31,7 +31,7 @@ export const usage = `npm run bench -- [options]
   --no-save             write nothing to bench/results
   --target URL          measure a gateway that runs already, from outside: no peers, no CPU. Needs
     --keys FILE         keys to call with, as npm run seed writes them
-    --path PATH         what to call, e.g. /api/v1/proxy/<service id>/<path>`;
+    --path PATH         what to call, e.g. /api/v1/proxy/<service id>/<path>; default: a page of the catalog`;
 
 export class UsageError extends Error {}
 
@@ -41,8 +41,8 @@ export function parseOptions(args) {
   if (values.driver !== undefined && values.driver !== 'wrk' && values.driver !== 'autocannon') {
     throw new UsageError('--driver must be wrk or autocannon');
   }
-  if (values.target !== undefined && (values.keys === undefined || values.path === undefined)) {
-    throw new UsageError('--target needs --keys and --path');
+  if (values.target !== undefined && values.keys === undefined) {
+    throw new UsageError('--target needs --keys');
   }
   return {
     only: values.only?.split(',') ?? null,

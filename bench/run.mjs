@@ -1,18 +1,20 @@
 // @ts-check
 // Runs scenarios one after another, each on a stage of its own: fresh stores, nothing left from the one before.
 
-import { availableParallelism } from 'node:os';
-import { lastLines } from '../scripts/local/processes.mjs';
+import { availableParallelism, loadavg } from 'node:os';
 import { createScratch } from '../scripts/local/scratch.mjs';
-import { hasWrk } from './load/drive.mjs';
 import { checkProcIsThere } from './measure/proc.mjs';
+import { UsageError } from './options.mjs';
 import { peerKinds } from './peers/index.mjs';
+import { announce, isWholeRun, listLines, optionsOf } from './plan.mjs';
+import { promisedBars, promisedOf } from './report/bars.mjs';
 import { describeMachine, machineLines } from './report/machine.mjs';
-import { saveResult } from './report/save.mjs';
-import { toTerminal } from './report/text.mjs';
+import { caveats, explain, lastWords } from './report/notes.mjs';
+import { saveRun } from './report/save.mjs';
+import { barsToTerminal, toTerminal } from './report/text.mjs';
 import { findScenarios } from './scenarios/index.mjs';
 import { Stage } from './stage/stage.mjs';
-import { defaults, question, runTarget } from './target.mjs';
+import { runTarget, targetScenario } from './target.mjs';
 
 /**
  * @typedef {import('./options.mjs').Options} Options
@@ -39,7 +41,7 @@ import { defaults, question, runTarget } from './target.mjs';
  * @typedef {object} Findings
  * @property {import('./report/summary.mjs').Column[]} columns
  * @property {import('./report/summary.mjs').Row[]} rows
- * @property {import('./report/summary.mjs').Comparison[]} comparisons
+ * @property {import('./report/bars.mjs').BarResult[]} bars
  * @property {object[]} samples
  * @property {string[]} notes
  *
@@ -47,27 +49,25 @@ import { defaults, question, runTarget } from './target.mjs';
  * @property {string} name
  * @property {string} question
  * @property {{ connections: number[], seconds: number, rounds: number }} defaults
+ * @property {readonly import('./report/bars.mjs').Promised[]} bars what it holds the gateway to
+ * @property {(options: RunOptions) => number} estimateSeconds beside the start of its stage
  * @property {(bench: Bench) => Promise<Findings>} run
+ *
+ * @typedef {object} ScenarioResult
+ * @property {string} name
+ * @property {string} question
+ * @property {import('./report/bars.mjs').Promised[]} bars
+ * @property {RunOptions} options
+ * @property {number} loadAverage of the minute before it
+ * @property {number} seconds that it took
+ * @property {Findings | null} findings null: it failed
+ * @property {string | null} failure
+ *
+ * @typedef {{ say: (line: string) => void, command: string }} Context
  */
-
-// Beyond these the numbers are those of a busy machine.
-const tolerableForeignShare = 0.05;
-const shortestWindowSeconds = 4;
 
 /** @param {string} peer */
 const titleOf = (peer) => /** @type {Record<string, { title: string }>} */ (peerKinds)[peer]?.title ?? peer;
-
-/** @param {Scenario} scenario @param {Options} options @returns {RunOptions} */
-function optionsOf({ defaults }, options) {
-  return {
-    driver: options.driver ?? (hasWrk() ? 'wrk' : 'autocannon'),
-    seconds: options.seconds ?? defaults.seconds,
-    rounds: options.rounds ?? defaults.rounds,
-    connections: options.connections ?? defaults.connections,
-    workers: options.workers,
-    events: options.events,
-  };
-}
 
 /**
  * @param {Stage} stage
@@ -100,56 +100,15 @@ function progress(line) {
   if (isTerminal) process.stdout.write(`\r\u001b[2K${line}`);
 }
 
-/** @param {object} sample */
-const readsCpu = (sample) => /** @type {import('./measure/sample.mjs').Sample} */ (sample).cpuMicros.proxy !== null;
-
-/** @param {Findings} findings @param {RunOptions} options @returns {string[]} what a reader must know */
-function caveats({ samples }, { seconds, driver }) {
-  const load = `load by ${driver}, HTTP pipelining 1; medians of the rounds`;
-  // Seen from outside, the gateway itself may be the other program, and no CPU is read.
-  if (samples.every((sample) => 'tolerated' in sample && !readsCpu(sample))) return [load];
-  const notes = [];
-  const shares = samples.map((sample) => ('foreignShare' in sample ? Number(sample.foreignShare) : 0));
-  const disturbed = shares.filter((share) => share > tolerableForeignShare).length;
-  if (disturbed > 0) {
-    const most = Math.round(Math.max(...shares) * 100);
-    notes.push(
-      `DISTURBED: during ${disturbed} of ${samples.length} measurements other programs used more than ` +
-        `${tolerableForeignShare * 100} % of the machine (up to ${most} %)`,
-    );
-  }
-  if (seconds < shortestWindowSeconds) {
-    notes.push(
-      `SMOKE TEST: ${seconds} s are too short for the 10 ms clock of /proc; numbers need ${shortestWindowSeconds}`,
-    );
-  }
-  notes.push(`${load}; CPU is utime + stime of whole processes`);
-  return notes;
-}
-
-/**
- * For rows that are not valid: what their peers say themselves about it.
- * @param {Findings} findings @param {readonly Peer[]} peers @param {Stage} stage
- */
-async function explain({ rows }, peers, stage) {
-  const failed = peers.filter(({ name }) => rows.some(({ peer, faults }) => peer === name && faults.length > 0));
-  const lines = failed.map(async ({ name, diagnose }) => [
-    ...((await diagnose?.()) ?? []).map((line) => `${name}: ${line}`),
-    `${name}: ${lastLines(stage.file(`${name}.log`), 10)}`,
-  ]);
-  return (await Promise.all(lines)).flat();
-}
-
 /**
  * @param {Scenario} scenario
  * @param {Options} wanted
  * @param {import('../scripts/local/scratch.mjs').Scratch} scratch
- * @param {{ say: (line: string) => void, command: string }} context
- * @returns {Promise<boolean>} whether every row is valid
+ * @param {Context} context
+ * @returns {Promise<Findings>}
  */
-async function runScenario(scenario, wanted, scratch, { say, command }) {
+async function runOnStage(scenario, wanted, scratch, { say }) {
   const options = optionsOf(scenario, wanted);
-  const machine = describeMachine();
   const stage = new Stage(scratch, { workers: options.workers });
   /** @type {Peer[]} */
   const started = [];
@@ -157,51 +116,102 @@ async function runScenario(scenario, wanted, scratch, { say, command }) {
     ...{ stage, options, say, progress, processors: availableParallelism() },
     peers: starter(stage, wanted, say, started),
   };
-  const date = new Date();
-  say(`\n${scenario.name}: ${scenario.question}\n${machineLines(machine).join('\n')}`);
-  const found = await scenario.run(bench);
+  const found = await scenario.run(bench).catch((error) => {
+    // What the error shows already need not be shown twice.
+    const ended = isStopping ? [] : stage.ended().filter(({ logFile }) => !error.message.includes(logFile));
+    throw ended.length === 0 ? error : new Error([error.message, ...ended.map(lastWords)].join('\n'), { cause: error });
+  });
   progress('');
   const notes = [...found.notes, ...caveats(found, options), ...(await explain(found, started, stage))];
-  const findings = { ...found, notes };
-  say([...toTerminal(findings, titleOf), '', ...findings.notes].join('\n'));
-  if (wanted.save) {
-    const result = { scenario: scenario.name, question: scenario.question, date, machine, options, command, findings };
-    say(`Written to ${saveResult(result, titleOf)}`);
+  return { ...found, notes };
+}
+
+/** @param {number} startedAt */
+const secondsSince = (startedAt) => Math.round((performance.now() - startedAt) / 1000);
+
+/**
+ * On a stage of its own. One that fails says so, and the others still run.
+ * @param {Scenario} scenario @param {Options} wanted @param {Context} context
+ * @returns {Promise<ScenarioResult>}
+ */
+async function runScenario(scenario, wanted, context) {
+  const { name, question, bars } = scenario;
+  const startedAt = performance.now();
+  const result = {
+    name,
+    question,
+    bars: bars.map(promisedOf),
+    options: optionsOf(scenario, wanted),
+    loadAverage: loadavg()[0] ?? 0,
+  };
+  context.say(`\n${name}: ${question}`);
+  const scratch = createScratch();
+  releaseAtSignal = scratch.release;
+  try {
+    const findings = await runOnStage(scenario, wanted, scratch, context);
+    const done = { ...result, seconds: secondsSince(startedAt), findings, failure: null };
+    context.say([...toTerminal(findings, titleOf), '', ...findings.notes, `took ${done.seconds} s`].join('\n'));
+    return done;
+  } catch (error) {
+    const failure = error instanceof Error ? error.message : String(error);
+    if (!isStopping) context.say(`FAILED: ${failure}`);
+    return { ...result, seconds: secondsSince(startedAt), findings: null, failure };
+  } finally {
+    await scratch.release();
   }
-  return findings.rows.every(({ faults }) => faults.length === 0);
+}
+
+/** @param {Options} options @returns {Promise<Scenario[]>} */
+async function scenariosOf(options) {
+  const { target, keys, path } = options;
+  if (target === null || keys === null) return findScenarios(options.only);
+  return [{ ...targetScenario, run: runTarget({ target, keys, path }) }];
 }
 
 /**
  * @param {Options} options
- * @param {{ say: (line: string) => void, command: string }} context
+ * @param {Context} context
  * @returns {Promise<boolean>} whether everything that was measured is valid
  */
 export async function runBench(options, context) {
-  let scenarios = await findScenarios(options.only);
+  const { say, command } = context;
+  const scenarios = await scenariosOf(options);
   if (options.list) {
-    for (const { name, question } of scenarios) context.say(`${name}\n  ${question}`);
+    say(listLines(scenarios).join('\n'));
     return true;
   }
-  if (options.target !== null && options.keys !== null && options.path !== null) {
-    const { target, keys, path } = options;
-    scenarios = [{ name: 'target', question, defaults, run: runTarget({ target, keys, path }) }];
-  } else checkProcIsThere();
-  if (options.workers > 1) throw new Error('--workers: the gateway does not run in several workers yet');
-  let isValid = true;
-  for (const scenario of scenarios) {
-    const scratch = createScratch();
-    releaseAtSignal = scratch.release;
-    try {
-      isValid = (await runScenario(scenario, options, scratch, context)) && isValid;
-    } finally {
-      await scratch.release();
-    }
+  if (options.target === null) checkProcIsThere();
+  const unknown = options.peers?.find((name) => !(name in peerKinds));
+  if (unknown !== undefined) {
+    throw new UsageError(`there is no peer '${unknown}'; there are: ${Object.keys(peerKinds).join(', ')}`);
   }
-  return isValid;
+  const machine = describeMachine();
+  const date = new Date();
+  say([...machineLines(machine), announce(scenarios, options)].join('\n'));
+  /** @type {ScenarioResult[]} */
+  const results = [];
+  for (const scenario of scenarios) {
+    if (isStopping) return false;
+    results.push(await runScenario(scenario, options, context));
+  }
+  if (isStopping) return false;
+  const bars = promisedBars(results);
+  if (results.length > 1 && bars.length > 0) say(['', 'Bars', ...barsToTerminal(bars)].join('\n'));
+  if (options.save) {
+    const isWhole = isWholeRun(options);
+    say(`\nWritten: ${saveRun({ date, machine, command, results }, titleOf, { isWhole }).join(', ')}`);
+  }
+  const failed = results.filter(({ failure }) => failure !== null);
+  if (results.length > 1 && failed.length > 0) say(`FAILED: ${failed.map(({ name }) => name).join(', ')}`);
+  return results.every(({ findings }) => findings?.rows.every(({ faults }) => faults.length === 0) ?? false);
 }
 
 /** @type {() => Promise<void>} */
 let releaseAtSignal = async () => {};
+let isStopping = false;
 
-/** Stops everything that runs for the scenario under way, and removes its files. */
-export const stopAll = () => releaseAtSignal();
+/** Stops everything that runs for the scenario under way, and removes its files. No other scenario begins. */
+export const stopAll = () => {
+  isStopping = true;
+  return releaseAtSignal();
+};

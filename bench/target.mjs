@@ -2,17 +2,24 @@
 // A gateway that runs already, seen from outside: calls and latencies, no peers and no CPU.
 
 import { probe } from './measure/probe.mjs';
-import { alternate } from './measure/rounds.mjs';
+import { alternate, alternateSeconds } from './measure/rounds.mjs';
 import { nothingWatched } from './peers/peer.mjs';
 import { callColumns, toRows } from './report/summary.mjs';
 import { readKeys, writeAuthFile } from './stage/keys.mjs';
 
-export const question = 'How many calls does this gateway answer, and how fast?';
+export const targetScenario = {
+  name: 'target',
+  question: 'How many calls does this gateway answer, and how fast?',
+  defaults: { connections: [16, 64], seconds: 10, rounds: 3 },
+  bars: [],
+  estimateSeconds: (/** @type {import('./run.mjs').RunOptions} */ options) => alternateSeconds(options, 1),
+};
 
-export const defaults = { connections: [16, 64], seconds: 10, rounds: 3 };
+// Which service to load, and at whose cost, is not ours to choose: without a path the gateway answers itself.
+const ownPath = '/api/v1/discover?limit=20';
 
 /**
- * @param {{ target: string, keys: string, path: string }} wanted
+ * @param {{ target: string, keys: string, path: string | null }} wanted
  * @returns {(bench: import('./run.mjs').Bench) => Promise<import('./run.mjs').Findings>}
  */
 export const runTarget =
@@ -30,10 +37,14 @@ export const runTarget =
       watched: nothingWatched(),
       settled: async () => {},
     };
-    const load = { rawPath: path };
+    const load = { rawPath: path ?? ownPath };
     await probe(peer, load);
     const contestants = [{ peer, load }];
     const samples = await alternate(bench, { contestants, connections: bench.options.connections });
-    const notes = ['a key makes at most its limit of calls a minute: if answers are 429, seed more keys'];
-    return { columns: callColumns, rows: toRows(samples), comparisons: [], samples, notes };
+    const notes = [
+      `GET ${load.rawPath}`,
+      ...(path === null ? ['no call to a service: name one with --path /api/v1/proxy/<service id>/<path>'] : []),
+      'a key makes at most its limit of calls a minute: if answers are 429, seed more keys',
+    ];
+    return { columns: callColumns, rows: toRows(samples), bars: [], samples, notes };
   };

@@ -92,6 +92,7 @@ let runs = 0;
  * @returns {Promise<LoadResult>}
  */
 export async function drive(scratch, driver, job) {
+  scratch.assertInUse();
   runs += 1;
   const name = `driver-${runs}`;
   const logFile = path.join(scratch.dir, `${name}.log`);

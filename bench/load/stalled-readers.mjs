@@ -1,5 +1,6 @@
 // @ts-check
-// The driver of callers that ask and then read nothing more: opens them, waits, leaves.
+// The driver of callers that ask and then read nothing more: opens them, waits, leaves. Each makes the kernel fill several
+// MiB of socket buffers on its way, which takes longer than opening it: so the next begin when the last were answered.
 
 import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -11,6 +12,10 @@ const authorizations = readAuthorizations(job);
 const statuses = statusCounter(job);
 let answered = 0;
 let ended = 0;
+
+const groupSize = 20;
+const openingTimeoutMs = 30_000;
+const openUntil = performance.now() + openingTimeoutMs;
 
 for (let opened = 0; opened < job.connections; opened += 1) {
   const authorization = authorizations[opened % authorizations.length] ?? null;
@@ -26,7 +31,8 @@ for (let opened = 0; opened < job.connections; opened += 1) {
   socket.once('close', () => {
     ended += 1;
   });
-  if (opened % 20 === 19) await sleep(10);
+  if (opened % groupSize !== groupSize - 1) continue;
+  while (answered + ended <= opened && performance.now() < openUntil) await sleep(5);
 }
 await sleep(job.seconds * 1000);
 const { unexpected, tolerated } = statuses.counts;

@@ -20,9 +20,12 @@ import { driverOf, jobOf, measure } from './sample.mjs';
  * @property {readonly number[]} connections
  */
 
-// The first seconds of a JIT compiler are not what it is measured for; later rounds only wake caches and pools.
+// The first seconds of a JIT compiler are not what it is measured for; more connections only grow pools. Later rounds find
+// everything as the round before left it.
 const firstWarmUpSeconds = 3;
 const laterWarmUpSeconds = 1;
+// Around a measurement: a driver starts and connects, and the last events are stored.
+const overheadSeconds = 0.5;
 
 /**
  * Seconds of load that one contestant gets in all: what the number of keys follows from.
@@ -30,7 +33,17 @@ const laterWarmUpSeconds = 1;
  * @param {number} levels how many numbers of connections
  */
 export const loadSeconds = ({ rounds, seconds }, levels) =>
-  levels * (firstWarmUpSeconds + (rounds - 1) * laterWarmUpSeconds + rounds * seconds);
+  firstWarmUpSeconds + (levels - 1) * laterWarmUpSeconds + levels * rounds * seconds;
+
+/**
+ * How long `alternate` takes, about.
+ * @param {import('../run.mjs').RunOptions} options
+ * @param {number} contestants
+ */
+export const alternateSeconds = (options, contestants) => {
+  const { connections, rounds } = options;
+  return contestants * (loadSeconds(options, connections.length) + connections.length * rounds * overheadSeconds);
+};
 
 /**
  * @param {import('../run.mjs').Bench} bench
@@ -42,14 +55,14 @@ export async function alternate(bench, { contestants, connections }) {
   /** @type {Sample[]} */
   const samples = [];
   for (const { peer, load } of contestants) await probe(peer, load);
-  for (const count of connections) {
+  for (const [level, count] of connections.entries()) {
     for (let round = 1; round <= options.rounds; round += 1) {
       for (const { peer, load, variant = '' } of contestants) {
         const driver = driverOf(load, options.driver);
         bench.progress(`${count} connections, round ${round}/${options.rounds}: ${peer.name} ${variant}`);
-        const seconds = round === 1 ? firstWarmUpSeconds : laterWarmUpSeconds;
+        const seconds = level === 0 ? firstWarmUpSeconds : laterWarmUpSeconds;
         // Whole bodies have a warm-up of their own: the first of them, of which a round more or less shows nothing.
-        if (driver !== 'transfer')
+        if (round === 1 && driver !== 'transfer')
           await drive(stage.scratch, driver, jobOf(peer, load, { connections: count, seconds }));
         await peer.settled();
         const how = { connections: count, seconds: options.seconds, processors };

@@ -26,6 +26,7 @@ import { cpuSecondsOf, rssBytesOf } from './proc.mjs';
  *
  * @typedef {object} Sample
  * @property {string} peer
+ * @property {Driver} driver
  * @property {string} variant tells apart several loads on the same peer; '' where there is one
  * @property {number} round
  * @property {number} connections
@@ -141,6 +142,7 @@ export async function measure(stage, peer, driver, load, how) {
   };
   return {
     peer: peer.name,
+    driver,
     connections: how.connections,
     seconds: result.seconds,
     calls: result.calls,

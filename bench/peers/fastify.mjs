@@ -27,6 +27,7 @@ export const fastify = {
     const [port, upstream] = [await freePort(), await stage.upstream()];
     const settings = {
       port,
+      workers: stage.options.workers,
       upstreamPort: upstream.port,
       redisPort: store.port,
       prefix: peerPrefix,
@@ -41,6 +42,7 @@ export const fastify = {
       command: process.execPath,
       args: [program],
       env: { ...process.env, NODE_ENV: 'production', BENCH_PEER: JSON.stringify(settings) },
+      extent: 'tree',
       isReady: async () => !(await isPortFree(port, '127.0.0.1')),
     });
     const watched = { ...nothingWatched(), proxy: [proxy], redis: [store.watched] };

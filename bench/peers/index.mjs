@@ -2,9 +2,9 @@
 import { direct } from './direct.mjs';
 import { fastify } from './fastify.mjs';
 import { nginx, nginxLua } from './nginx.mjs';
-import { tollgate, tollgateAll } from './tollgate.mjs';
+import { tollgate, tollgateAll, tollgateTwo } from './tollgate.mjs';
 
-/** @typedef {'direct' | 'nginx' | 'nginx-lua' | 'fastify' | 'tollgate' | 'tollgate-all'} PeerName */
+/** @typedef {'direct' | 'nginx' | 'nginx-lua' | 'fastify' | 'tollgate' | 'tollgate-all' | 'tollgate-two'} PeerName */
 
 /** @type {Record<PeerName, import('./peer.mjs').PeerKind>} */
 export const peerKinds = {
@@ -14,4 +14,5 @@ export const peerKinds = {
   fastify,
   tollgate,
   'tollgate-all': tollgateAll,
+  'tollgate-two': tollgateTwo,
 };

@@ -8,6 +8,7 @@ import { request } from '../../scripts/local/api.mjs';
 import { projectDir } from '../../scripts/local/dependencies.mjs';
 import { freePort } from '../../scripts/local/ports.mjs';
 import { pollUntil } from '../../scripts/local/processes.mjs';
+import { treeOf } from '../measure/proc.mjs';
 import { insertServices } from '../stage/catalog.mjs';
 import { readKeys, writeAuthFile } from '../stage/keys.mjs';
 import { answers } from '../stage/stage.mjs';
@@ -28,7 +29,7 @@ const drainTimeoutMs = 60_000;
 
 /** @param {Stage} stage @param {string} name */
 export async function environment(stage, name) {
-  const [database, redis] = [await stage.database(`bench_${name.replace('-', '_')}`), await stage.redis(name)];
+  const [database, redis] = [await stage.database(`bench_${name.replaceAll('-', '_')}`), await stage.redis(name)];
   const [port, metricsPort] = [await freePort(), await freePort()];
   const env = {
     ...process.env,
@@ -39,30 +40,46 @@ export async function environment(stage, name) {
     HOST: '127.0.0.1',
     PORT: String(port),
     METRICS_PORT: String(metricsPort),
-    LOG_LEVEL: 'warn',
+    // As in production; whatever the shell says.
+    LOG_LEVEL: 'info',
     UPSTREAM_ALLOW_CIDRS: '127.0.0.0/8',
     // Thousands of open streams are one scenario; the other peers have no such bound.
     UPSTREAM_MAX_CONNECTIONS: '20000',
     ANONYMOUS_RATE_LIMIT: '1000000',
   };
-  return { database, redis, port, metricsPort, env };
+  return { name, database, redis, port, metricsPort, env };
 }
 
 /** @typedef {Awaited<ReturnType<typeof environment>>} Place */
 
 /**
- * @param {Stage} stage @param {string} name @param {'all' | 'gateway'} role @param {Place} place
+ * @typedef {object} Shape how the gateway runs
+ * @property {'all' | 'gateway'} role
+ * @property {number} workers processes that serve; from two on they have a supervisor above them
+ *
+ * @param {Stage} stage @param {string} name @param {Shape} shape @param {Place} place
  */
-function startGateway(stage, name, role, { port, env }) {
-  const isReady = () => answers(port, '/readyz');
-  return stage.start({ name, command: process.execPath, args: [program, role], env, extent: 'tree', isReady });
+async function startGateway(stage, name, { role, workers }, { port, env }) {
+  const gateway = await stage.start({
+    ...{ name, command: process.execPath, args: [program, role] },
+    env: { ...env, WORKERS: String(workers) },
+    // With the supervisor and all workers.
+    extent: 'tree',
+    isReady: () => answers(port, '/readyz'),
+  });
+  // Ready is said by the first of them.
+  const areThere = () => treeOf(gateway.pid).length > workers;
+  if (workers > 1 && !(await pollUntil(areThere, { timeoutMs: 10_000, intervalMs: 100 }))) {
+    throw new Error(`${name}: WORKERS=${workers} started ${treeOf(gateway.pid).length} processes`);
+  }
+  return gateway;
 }
 
 /** @param {Stage} stage @param {Place} place */
-export async function startWriter(stage, { env }) {
+export async function startWriter(stage, { name, env }) {
   const metricsPort = await freePort();
   return stage.start({
-    name: 'writer',
+    name: `${name}-writer`,
     command: process.execPath,
     args: [program, 'writer'],
     env: { ...env, METRICS_PORT: String(metricsPort) },
@@ -141,9 +158,10 @@ async function failures({ metricsPort }) {
     .filter((line) => failureCounter.test(line));
 }
 
-/** @param {'all' | 'gateway'} role @param {string} name @returns {PeerKind['start']} */
+/** @param {string} name @param {'all' | 'gateway'} role @param {number} [workers] default: as the command line says */
 const startAs =
-  (role, name) =>
+  (name, role, workers) =>
+  /** @type {PeerKind['start']} */
   async (stage, { keySets, services = 0 }) => {
     const place = await environment(stage, name);
     if (services > 0) {
@@ -151,7 +169,8 @@ const startAs =
       await insertServices(place.database.url, services);
     }
     const upstream = await stage.upstream();
-    const proxy = await startGateway(stage, name, role, place);
+    const shape = { role, workers: workers ?? stage.options.workers };
+    const proxy = await startGateway(stage, name, shape, place);
     const writer = role === 'all' ? [] : [await startWriter(stage, place)];
     const serviceId = await listService(`http://127.0.0.1:${place.port}`, upstream.port);
     const authFiles = seed(stage, name, place, keySets);
@@ -172,11 +191,18 @@ const startAs =
   };
 
 /** The gateway alone is 'the proxy'; the writer is accounted for beside it. @type {PeerKind} */
-export const tollgate = { title: 'Tollgate', missing: () => null, start: startAs('gateway', 'tollgate') };
+export const tollgate = { title: 'Tollgate', missing: () => null, start: startAs('tollgate', 'gateway') };
 
 /** Gateway and writer in one process, as `npm start` runs them. @type {PeerKind} */
 export const tollgateAll = {
   title: 'Tollgate, one process',
   missing: () => null,
-  start: startAs('all', 'tollgate-all'),
+  start: startAs('tollgate-all', 'all', 1),
+};
+
+/** Two processes on one port. @type {PeerKind} */
+export const tollgateTwo = {
+  title: 'Tollgate, two workers',
+  missing: () => null,
+  start: startAs('tollgate-two', 'gateway', 2),
 };

@@ -1,43 +1,77 @@
 // @ts-check
-import { mkdirSync, writeFileSync } from 'node:fs';
+// A run as files: bench/results/<date>.json (every sample), .md (what was printed) and .svg (the chart).
+
+import { copyFileSync, mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { promisedBars } from './bars.mjs';
+import { drawChart } from './chart.mjs';
 import { machineLines } from './machine.mjs';
-import { toMarkdown } from './text.mjs';
-
-const resultsDir = fileURLToPath(new URL('../results', import.meta.url));
+import { barsToMarkdown, toMarkdown } from './text.mjs';
 
 /**
- * Writes bench/results/<date>-<scenario>.json (every sample) and .md (what was printed).
- * @param {object} result
- * @param {string} result.scenario
- * @param {string} result.question
- * @param {Date} result.date
- * @param {import('./machine.mjs').Machine} result.machine
- * @param {object} result.options
- * @param {string} result.command
- * @param {import('../run.mjs').Findings} result.findings
- * @param {(peer: string) => string} titleOf
- * @returns {string} the JSON file
+ * @typedef {import('../run.mjs').ScenarioResult} ScenarioResult
+ *
+ * @typedef {object} Run
+ * @property {Date} date
+ * @property {import('./machine.mjs').Machine} machine
+ * @property {string} command
+ * @property {readonly ScenarioResult[]} results
+ *
+ * @typedef {(peer: string) => string} TitleOf
  */
-export function saveResult({ scenario, question, date, machine, options, command, findings }, titleOf) {
+
+const defaultDir = fileURLToPath(new URL('../results', import.meta.url));
+/** What the README shows. */
+const latestChart = 'latest.svg';
+
+/**
+ * @param {Run} run
+ * @param {TitleOf} titleOf
+ * @param {{ isWhole: boolean, resultsDir?: string }} options isWhole: of everything, so its chart is the one to show
+ * @returns {string[]} the files
+ */
+export function saveRun(run, titleOf, { isWhole, resultsDir = defaultDir }) {
   mkdirSync(resultsDir, { recursive: true });
   // With the time of day: a second run of a day is another result, not a correction of the first.
-  const stamp = date.toISOString().slice(0, 16).replace(':', '');
-  const file = path.join(resultsDir, `${stamp}-${scenario}`);
-  const json = { scenario, question, date, command, options, machine, ...findings };
-  writeFileSync(`${file}.json`, `${JSON.stringify(json, null, 1)}\n`);
-  const lines = [
-    `# ${scenario}`,
-    '',
-    question,
+  const stamp = run.date.toISOString().slice(0, 16).replace(':', '');
+  const name = isWhole ? stamp : [stamp, ...run.results.map((result) => result.name)].join('-');
+  const file = (/** @type {string} */ extension) => path.join(resultsDir, `${name}.${extension}`);
+  const files = [file('json'), file('md')];
+  writeFileSync(file('json'), `${JSON.stringify(run, null, 1)}\n`);
+  const chart = drawChart(run, titleOf);
+  if (chart !== null) {
+    writeFileSync(file('svg'), chart);
+    files.push(file('svg'));
+  }
+  writeFileSync(file('md'), `${toPage(run, titleOf, chart === null ? null : `${name}.svg`).join('\n')}\n`);
+  if (isWhole && chart !== null) {
+    const latest = path.join(resultsDir, latestChart);
+    copyFileSync(file('svg'), latest);
+    files.push(latest);
+  }
+  return files.map((one) => path.relative(process.cwd(), one));
+}
+
+/** @param {Run} run @param {TitleOf} titleOf @param {string | null} chart @returns {string[]} */
+function toPage({ date, machine, command, results }, titleOf, chart) {
+  const bars = promisedBars(results);
+  return [
+    `# Benchmark of ${date.toISOString().slice(0, 10)}`,
     '',
     `\`${command}\` on ${date.toISOString()}`,
     '',
     ...machineLines(machine).map((line) => `- ${line}`),
-    ...toMarkdown(findings, titleOf),
-    ...(findings.notes.length === 0 ? [] : ['', ...findings.notes.map((note) => `- ${note}`)]),
+    ...(chart === null ? [] : ['', `![CPU per metered call, and the bars](${chart})`]),
+    ...(bars.length === 0 ? [] : ['', '## Bars', '', ...barsToMarkdown(bars)]),
+    ...results.flatMap((result) => toSection(result, titleOf)),
   ];
-  writeFileSync(`${file}.md`, `${lines.join('\n')}\n`);
-  return `${file}.json`;
+}
+
+/** @param {ScenarioResult} result @param {TitleOf} titleOf @returns {string[]} */
+function toSection({ name, question, findings, failure }, titleOf) {
+  const head = ['', `## ${name}`, '', question];
+  if (findings === null) return [...head, '', `FAILED: ${failure}`];
+  const notes = findings.notes.map((note) => `- ${note}`);
+  return [...head, ...toMarkdown(findings, titleOf), ...(notes.length === 0 ? [] : ['', ...notes])];
 }

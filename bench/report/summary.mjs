@@ -1,5 +1,5 @@
 // @ts-check
-// From samples to rows and ratios.
+// From samples to the rows of tables.
 
 import { countErrors } from '../measure/sample.mjs';
 
@@ -10,41 +10,20 @@ import { countErrors } from '../measure/sample.mjs';
  * @property {string} key
  * @property {string} title with the unit
  * @property {number} digits
+ * @property {boolean} [hasRange] with the lowest and the highest round beside the median
  *
  * @typedef {object} Row
  * @property {string} label
  * @property {string} peer
- * @property {Record<string, number | null>} values
+ * @property {Record<string, number | null>} values medians of the rounds
+ * @property {Record<string, [number, number]>} ranges lowest and highest round
  * @property {string[]} faults why the row is not to be believed; empty: it is valid
- *
- * @typedef {object} Side
- * @property {string} peer
- * @property {string} [variant] default: the one without a name
- *
- * @typedef {object} Bar what a ratio of two measurements of the same round shall be at most
- * @property {string} what
- * @property {Side} of
- * @property {Side} against
- * @property {(sample: Sample) => number | null} metric
- * @property {number} bar
- * @property {number} stretch
- * @property {(connections: number) => boolean} [where] which loads it is about; default all
- *
- * @typedef {object} Comparison
- * @property {string} what
- * @property {string} label
- * @property {number} ratio
- * @property {number} lowest of the rounds
- * @property {number} highest
- * @property {number} bar
- * @property {number} stretch
- * @property {boolean} isValid false when a row it rests on is not valid
  */
 
 /** @type {Column[]} */
 export const callColumns = [
   { key: 'callsPerSecond', title: 'calls/s', digits: 0 },
-  { key: 'proxyMicros', title: 'CPU µs/call', digits: 1 },
+  { key: 'proxyMicros', title: 'CPU µs/call', digits: 1, hasRange: true },
   { key: 'redisMicros', title: 'Redis µs', digits: 1 },
   { key: 'trips', title: 'trips', digits: 2 },
   { key: 'writerMicros', title: 'writer µs', digits: 1 },
@@ -84,16 +63,11 @@ export function median(values) {
   return sorted.length % 2 === 1 ? upper : (upper + (sorted[middle - 1] ?? Number.NaN)) / 2;
 }
 
-/** @param {readonly (number | null)[]} values */
-function medianOrNull(values) {
-  const numbers = values.filter((value) => value !== null);
-  return numbers.length === 0 ? null : median(numbers);
-}
-
 /**
- * One row for each label and peer: medians over the rounds, but the sum of errors.
- * @param {readonly Sample[]} samples
- * @param {(sample: Sample) => Record<string, number | null>} [valuesOf]
+ * One row for each label and peer: medians over the rounds and their range, but the sum of errors.
+ * @template {Sample} S
+ * @param {readonly S[]} samples
+ * @param {(sample: S) => Record<string, number | null>} [valuesOf]
  */
 export function toRows(samples, valuesOf = callValuesOf) {
   /** @type {Row[]} */
@@ -105,9 +79,15 @@ export function toRows(samples, valuesOf = callValuesOf) {
     const all = group.map(valuesOf);
     /** @type {Row['values']} */
     const values = {};
-    for (const key of Object.keys(all[0] ?? {})) values[key] = medianOrNull(all.map((one) => one[key] ?? null));
+    /** @type {Row['ranges']} */
+    const ranges = {};
+    for (const key of Object.keys(all[0] ?? {})) {
+      const numbers = all.map((one) => one[key] ?? null).filter((value) => value !== null);
+      values[key] = numbers.length === 0 ? null : median(numbers);
+      if (numbers.length > 0) ranges[key] = [Math.min(...numbers), Math.max(...numbers)];
+    }
     values.errors = group.reduce((sum, { errors }) => sum + countErrors(errors), 0);
-    rows.push({ label, peer, values, faults: faultsOf(group) });
+    rows.push({ label, peer, values, ranges, faults: faultsOf(group) });
   }
   return rows;
 }
@@ -115,8 +95,8 @@ export function toRows(samples, valuesOf = callValuesOf) {
 // A flood of 429 lets a call through when a token comes back; more than this is another experiment.
 const tolerableShare = 0.001;
 
-/** @param {readonly Sample[]} group */
-function faultsOf(group) {
+/** Why these are not to be believed; empty: they are. @param {readonly Sample[]} group */
+export function faultsOf(group) {
   const faults = [];
   const sum = (/** @type {keyof Sample['errors']} */ key) =>
     group.reduce((total, { errors }) => total + errors[key], 0);
@@ -148,54 +128,8 @@ export function groupBy(items, keyOf) {
   return [...groups.values()];
 }
 
-/**
- * Ratios of two sides, round by round, for every number of connections both have.
- * @param {readonly Sample[]} samples
- * @param {readonly Bar[]} bars
- * @returns {Comparison[]}
- */
-export function compare(samples, bars) {
-  return bars.flatMap((bar) => {
-    const { where = () => true } = bar;
-    const relevant = samples.filter(({ connections }) => where(connections));
-    return groupBy(relevant, ({ connections }) => String(connections)).flatMap((group) => compareGroup(group, bar));
-  });
-}
-
-/** @param {readonly [Sample, ...Sample[]]} group of one number of connections @param {Bar} bar @returns {Comparison[]} */
-function compareGroup(group, { what, of, against, metric, bar, stretch }) {
-  const isSide = (/** @type {Side} */ side) => (/** @type {Sample} */ sample) =>
-    sample.peer === side.peer && sample.variant === (side.variant ?? '');
-  const [ours, theirs] = [group.filter(isSide(of)), group.filter(isSide(against))];
-  const ratios = ours.flatMap((sample) => {
-    const other = theirs.find(({ round }) => round === sample.round);
-    const [a, b] = [metric(sample), other === undefined ? null : metric(other)];
-    return a === null || b === null || b === 0 ? [] : [a / b];
-  });
-  if (ratios.length === 0) return [];
-  const isValid = faultsOf(ours).length === 0 && faultsOf(theirs).length === 0;
-  const span = { lowest: Math.min(...ratios), highest: Math.max(...ratios) };
-  return [
-    { what, label: connectionsLabel(group[0].connections), ratio: median(ratios), ...span, bar, stretch, isValid },
-  ];
-}
-
-/**
- * A bar on something that is not compared with a peer.
- * @param {string} what
- * @param {readonly Sample[]} samples it rests on
- * @param {number} ratio of what was measured to what is allowed
- * @param {number} bar
- * @param {number} stretch
- * @returns {Comparison}
- */
-export function atMost(what, samples, ratio, bar, stretch) {
-  const label = connectionsLabel(samples[0]?.connections ?? 0);
-  return { what, label, ratio, lowest: ratio, highest: ratio, bar, stretch, isValid: faultsOf(samples).length === 0 };
-}
-
 /** @param {number} connections */
-const connectionsLabel = (connections) => `${connections} connection${connections === 1 ? '' : 's'}`;
+export const connectionsLabel = (connections) => `${connections} connection${connections === 1 ? '' : 's'}`;
 
 /** @param {Pick<Sample, 'variant' | 'connections'>} sample */
 const labelOf = ({ variant, connections }) => [variant, connectionsLabel(connections)].filter(Boolean).join(', ');

@@ -1,12 +1,13 @@
 // @ts-check
-// Rows and ratios as text: for the terminal, and as Markdown.
+// Rows and bars as text: for the terminal, and as Markdown.
 
+import { verdictOf } from './bars.mjs';
 import { groupBy } from './summary.mjs';
 
 /**
  * @typedef {import('./summary.mjs').Row} Row
  * @typedef {import('./summary.mjs').Column} Column
- * @typedef {import('./summary.mjs').Comparison} Comparison
+ * @typedef {import('./bars.mjs').BarResult} BarResult
  */
 
 /** @param {number | null | undefined} value @param {number} digits */
@@ -17,16 +18,24 @@ function formatNumber(value, digits) {
   return digits === 0 ? text.replace(/\B(?=(\d{3})+$)/g, ' ') : text;
 }
 
+/** @param {Row} row @param {Column} column */
+function cell({ values, ranges }, { key, digits, hasRange }) {
+  const median = formatNumber(values[key], digits);
+  const [lowest, highest] = ranges[key] ?? [];
+  if (!hasRange || lowest === highest) return median;
+  return `${median} (${formatNumber(lowest, digits)}–${formatNumber(highest, digits)})`;
+}
+
 /**
  * @param {readonly Row[]} rows
  * @param {readonly Column[]} columns
  * @param {(peer: string) => string} titleOf
  */
 function toCells(rows, columns, titleOf) {
-  return rows.map(({ peer, values, faults }) => [
+  return rows.map((row) => [
     // A row with a fault is no measurement, and shall not be read as one.
-    faults.length === 0 ? titleOf(peer) : `INVALID ${titleOf(peer)}`,
-    ...columns.map(({ key, digits }) => formatNumber(values[key], digits)),
+    row.faults.length === 0 ? titleOf(row.peer) : `INVALID ${titleOf(row.peer)}`,
+    ...columns.map((column) => cell(row, column)),
   ]);
 }
 
@@ -38,25 +47,58 @@ const usedColumns = (rows, columns) =>
 const faultLines = (rows) =>
   rows.flatMap(({ label, peer, faults }) => faults.map((fault) => `INVALID ${peer}, ${label}: ${fault}`));
 
-/** @param {Comparison} comparison */
-function verdict({ ratio, bar, stretch, isValid }) {
-  if (!isValid) return 'INVALID';
-  if (ratio <= stretch) return 'bar and stretch met';
-  return ratio <= bar ? 'bar met' : 'MISSED';
+/** A measured value or a limit of a bar, without its unit. @param {number} value @param {string} unit */
+const formatValue = (value, unit) => formatNumber(value, unit === '' ? 2 : Math.abs(value) >= 1000 ? 0 : 1);
+
+/** The same with its unit. @param {number} value @param {string} unit */
+export const formatMeasure = (value, unit) => [formatValue(value, unit), unit].filter(Boolean).join(' ');
+
+/** @param {import('./bars.mjs').Promised} promised @param {number | null} value */
+export function formatLimit({ is, unit }, value) {
+  if (value === null) return '–';
+  // A limit is a round number: no digits but those it has.
+  const text = Number.isInteger(value) ? formatNumber(value, 0) : String(value);
+  return [is === 'at most' ? '≤' : '≥', text, unit].filter(Boolean).join(' ');
 }
 
-/** @param {Comparison} comparison */
-const ratioCells = (comparison) => [
-  comparison.what,
-  comparison.label,
-  comparison.ratio.toFixed(2),
-  `${comparison.lowest.toFixed(2)}–${comparison.highest.toFixed(2)}`,
-  `≤ ${comparison.bar}`,
-  `≤ ${comparison.stretch}`,
-  verdict(comparison),
-];
+/** @param {BarResult} result */
+function verdictCell(result) {
+  const verdict = verdictOf(result);
+  if (verdict !== 'MISSED' || result.measured === null || result.bar === null) return verdict;
+  const by = Math.abs(result.measured / result.bar - 1);
+  return `MISSED by ${(by * 100).toFixed(by < 0.1 ? 1 : 0)} %`;
+}
 
-const ratioHead = ['ratio', 'load', 'median', 'rounds', 'bar', 'stretch', ''];
+/** @param {BarResult} result */
+const range = ({ lowest, highest, unit }) =>
+  lowest === null || highest === null || lowest === highest
+    ? ''
+    : `${formatValue(lowest, unit)}–${formatValue(highest, unit)}`;
+
+/** @param {BarResult} result */
+function barCells(result) {
+  const { what, label, unit, measured, bar, stretch } = result;
+  return [
+    what,
+    label,
+    measured === null ? '–' : formatMeasure(measured, unit),
+    range(result),
+    formatLimit(result, bar),
+    formatLimit(result, stretch),
+    verdictCell(result),
+  ];
+}
+
+const barHead = ['', 'load', 'measured', 'rounds', 'bar', 'stretch', ''];
+
+/** @param {readonly BarResult[]} bars */
+const barTable = (bars) => [barHead, ...bars.map(barCells)];
+
+/** For the terminal. @param {readonly BarResult[]} bars @returns {string[]} */
+export const barsToTerminal = (bars) => (bars.length === 0 ? [] : align(barTable(bars)));
+
+/** @param {readonly BarResult[]} bars @returns {string[]} */
+export const barsToMarkdown = (bars) => (bars.length === 0 ? [] : markdownTable(barTable(bars)));
 
 /** @param {readonly (readonly string[])[]} lines first column to the left, the others to the right */
 function align(lines) {
@@ -70,18 +112,17 @@ function align(lines) {
 }
 
 /**
- * @param {{ columns: readonly Column[], rows: readonly Row[], comparisons: readonly Comparison[] }} findings
+ * @param {{ columns: readonly Column[], rows: readonly Row[], bars: readonly BarResult[] }} findings
  * @param {(peer: string) => string} titleOf
  * @returns {string[]}
  */
-export function toTerminal({ columns, rows, comparisons }, titleOf) {
+export function toTerminal({ columns, rows, bars }, titleOf) {
   const used = usedColumns(rows, columns);
   const tables = groupBy(rows, ({ label }) => label).flatMap((group) => [
     '',
     ...align([[group[0].label, ...used.map(({ title }) => title)], ...toCells(group, used, titleOf)]),
   ]);
-  const ratios = comparisons.length === 0 ? [] : ['', ...align([ratioHead, ...comparisons.map(ratioCells)])];
-  return [...tables, ...ratios, ...faultLines(rows)];
+  return [...tables, ...(bars.length === 0 ? [] : ['', ...barsToTerminal(bars)]), ...faultLines(rows)];
 }
 
 /** @param {readonly (readonly string[])[]} lines the first is the head */
@@ -91,17 +132,20 @@ function markdownTable([head = [], ...lines]) {
 }
 
 /**
- * @param {{ columns: readonly Column[], rows: readonly Row[], comparisons: readonly Comparison[] }} findings
+ * @param {{ columns: readonly Column[], rows: readonly Row[], bars: readonly BarResult[] }} findings
  * @param {(peer: string) => string} titleOf
  * @returns {string[]}
  */
-export function toMarkdown({ columns, rows, comparisons }, titleOf) {
+export function toMarkdown({ columns, rows, bars }, titleOf) {
   const used = usedColumns(rows, columns);
   const tables = groupBy(rows, ({ label }) => label).flatMap((group) => [
     '',
     ...markdownTable([[group[0].label, ...used.map(({ title }) => title)], ...toCells(group, used, titleOf)]),
   ]);
-  const ratios = comparisons.length === 0 ? [] : ['', ...markdownTable([ratioHead, ...comparisons.map(ratioCells)])];
   const faults = faultLines(rows);
-  return [...tables, ...ratios, ...(faults.length === 0 ? [] : ['', ...faults.map((fault) => `- ${fault}`)])];
+  return [
+    ...tables,
+    ...(bars.length === 0 ? [] : ['', ...barsToMarkdown(bars)]),
+    ...(faults.length === 0 ? [] : ['', ...faults.map((fault) => `- ${fault}`)]),
+  ];
 }

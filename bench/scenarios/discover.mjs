@@ -1,11 +1,11 @@
 // @ts-check
-import { alternate } from '../measure/rounds.mjs';
+import { alternate, alternateSeconds } from '../measure/rounds.mjs';
 import { callColumns, toRows } from '../report/summary.mjs';
 
 export const question =
   'What does it cost to answer /discover over 10 000 services, anonymously: one filtered page, and all?';
 
-export const defaults = { connections: [16], seconds: 5, rounds: 3 };
+export const defaults = { connections: [16], seconds: 4, rounds: 2 };
 
 const services = 10_000;
 
@@ -18,6 +18,12 @@ const kinds = [
   { variant: `all ${services}`, load: { rawPath: '/api/v1/discover', keySet: null } },
 ];
 
+/** @type {import('../report/bars.mjs').Bar[]} */
+export const bars = [];
+
+/** @param {import('../run.mjs').RunOptions} options */
+export const estimateSeconds = (options) => alternateSeconds(options, kinds.length);
+
 /** @param {import('../run.mjs').Bench} bench @returns {Promise<import('../run.mjs').Findings>} */
 export async function run(bench) {
   const peers = await bench.peers(['tollgate'], { keySets: {}, services });
@@ -26,5 +32,5 @@ export async function run(bench) {
   const all = samples.find(({ variant }) => variant.startsWith('all'));
   const notes =
     all === undefined ? [] : [`the answer with all services has ${Math.round(all.bytes / all.calls / 1024)} KiB`];
-  return { columns: callColumns, rows: toRows(samples), comparisons: [], samples, notes };
+  return { columns: callColumns, rows: toRows(samples), bars: [], samples, notes };
 }

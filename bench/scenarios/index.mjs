@@ -1,6 +1,8 @@
 // @ts-check
 // The scenarios are the files of this folder; `names` is the order in which they run.
 
+import { UsageError } from '../options.mjs';
+
 const names = [
   'metered-get',
   'metered-post',
@@ -13,6 +15,7 @@ const names = [
   'discover',
   'many-keys',
   'usage-pipeline',
+  'workers',
 ];
 
 /**
@@ -21,7 +24,7 @@ const names = [
  */
 export async function findScenarios(only) {
   const unknown = only?.find((name) => !names.includes(name));
-  if (unknown !== undefined) throw new Error(`there is no scenario '${unknown}'; there are: ${names.join(', ')}`);
+  if (unknown !== undefined) throw new UsageError(`there is no scenario '${unknown}'; there are: ${names.join(', ')}`);
   const wanted = names.filter((name) => only === null || only.includes(name));
   return Promise.all(wanted.map(async (name) => ({ name, ...(await import(`./${name}.mjs`)) })));
 }

@@ -1,46 +1,62 @@
 // @ts-check
 import { drive } from '../load/drive.mjs';
-import { alternate } from '../measure/rounds.mjs';
+import { alternate, alternateSeconds } from '../measure/rounds.mjs';
 import { jobOf } from '../measure/sample.mjs';
-import { callColumns, compare, toRows } from '../report/summary.mjs';
+import { evaluate } from '../report/bars.mjs';
+import { callColumns, toRows } from '../report/summary.mjs';
 import { fundedKeys } from '../stage/keys.mjs';
 
 /** @typedef {import('../run.mjs').Bench} Bench */
 
 export const question = 'Do calls get slower when 100 000 different keys make them instead of 1 000?';
 
-export const defaults = { connections: [64], seconds: 5, rounds: 3 };
+export const defaults = { connections: [64], seconds: 4, rounds: 3 };
 
 const manyKeys = 100_000;
 const fewKeys = 1_000;
 const many = { variant: '100 000 keys', load: { keySet: 'many' } };
 const fewVariant = '1 000 keys';
 
-/** @type {import('../report/summary.mjs').Bar[]} */
-const bars = [
+/** @type {import('../report/bars.mjs').Bar[]} */
+export const bars = [
   {
-    what: 'calls/s with 1 000 keys ÷ with 100 000 keys',
-    of: { peer: 'tollgate', variant: fewVariant },
-    against: { peer: 'tollgate', variant: many.variant },
+    what: 'calls/s with 100 000 keys vs 1 000 keys',
+    unit: '',
+    is: 'at least',
+    of: { peer: 'tollgate', variant: many.variant },
+    against: { peer: 'tollgate', variant: fewVariant },
     metric: ({ callsPerSecond }) => callsPerSecond,
-    // Throughput with many keys at least 0.9 and 0.97 of that with few.
-    bar: 1.11,
-    stretch: 1.03,
+    bar: 0.9,
+    stretch: 0.97,
   },
 ];
+
+// 100 000 keys are made, and each is called once.
+const preparationSeconds = 30;
+
+/** @param {import('../run.mjs').RunOptions} options */
+export const estimateSeconds = (options) => {
+  const { connections, rounds } = options;
+  const once = { ...options, connections: [1], rounds: 1 };
+  return preparationSeconds + connections.length * rounds * alternateSeconds(once, 2);
+};
+
+const touchSeconds = 10;
+const touchAttempts = 6;
 
 /**
  * Calls with every key once: first calls of keys load them from Postgres, which is not the question here.
  * @param {Bench} bench @param {import('../peers/peer.mjs').Peer} peer
+ * @returns {Promise<number>} keys that were called
  */
-async function touchAll({ stage, options }, peer) {
-  const attempts = 6;
-  for (let attempt = 1; attempt <= attempts; attempt += 1) {
-    const job = jobOf(peer, many.load, { connections: 64, seconds: 10 * attempt });
-    const { calls } = await drive(stage.scratch, options.driver, job);
-    if (calls >= manyKeys) return;
+async function touchAll({ stage, options, progress }, peer) {
+  let touched = 0;
+  for (let attempt = 0; attempt < touchAttempts && touched < manyKeys; attempt += 1) {
+    progress(`${touched} of ${manyKeys} keys have made their first call`);
+    const job = { ...jobOf(peer, many.load, { connections: 64, seconds: touchSeconds }), firstAuth: touched };
+    touched += (await drive(stage.scratch, options.driver, job)).calls;
   }
-  throw new Error(`${peer.name} did not get through ${manyKeys} calls in time`);
+  return Math.min(touched, manyKeys);
 }
 
 /** @param {Bench} bench @returns {Promise<import('../run.mjs').Findings>} */
@@ -51,7 +67,11 @@ export async function run(bench) {
   const set = (/** @type {number} */ count) => ({ ...fundedKeys(1), count });
   const keySets = { many: set(manyKeys), ...Object.fromEntries(few.map((name) => [name, set(fewKeys)])) };
   const peers = await bench.peers(['tollgate'], { keySets });
-  for (const peer of peers) await touchAll(bench, peer);
+  const notes = [];
+  for (const peer of peers) {
+    const touched = await touchAll(bench, peer);
+    if (touched < manyKeys) notes.push(`only ${touched} of the ${manyKeys} keys had made their first call before`);
+  }
   const samples = [];
   for (const [index, keySet] of few.entries()) {
     const round = 1 + (index % rounds);
@@ -62,5 +82,5 @@ export async function run(bench) {
     const found = await alternate(once, { contestants, connections: [count] });
     samples.push(...found.map((sample) => ({ ...sample, round })));
   }
-  return { columns: callColumns, rows: toRows(samples), comparisons: compare(samples, bars), samples, notes: [] };
+  return { columns: callColumns, rows: toRows(samples), bars: evaluate(samples, bars), samples, notes };
 }

@@ -1,32 +1,58 @@
 // @ts-check
-import { alternate, loadSeconds } from '../measure/rounds.mjs';
-import { callColumns, compare, proxyCpu, redisCpu, toRows } from '../report/summary.mjs';
+import { alternate, alternateSeconds, loadSeconds } from '../measure/rounds.mjs';
+import { evaluate } from '../report/bars.mjs';
+import { callColumns, proxyCpu, redisCpu, toRows } from '../report/summary.mjs';
 import { fundedKeys } from '../stage/keys.mjs';
 
 export const question =
   'What does one small metered call cost (authenticate, limit, charge, forward, record), next to proxies that do less ' +
   'and next to those that do the same?';
 
-export const defaults = { connections: [16, 64, 256], seconds: 5, rounds: 3 };
+export const defaults = { connections: [16, 64, 256], seconds: 4, rounds: 3 };
 
-const peerNames = /** @type {const} */ (['direct', 'nginx', 'nginx-lua', 'fastify', 'tollgate', 'tollgate-all']);
+const peerNames = /** @type {const} */ (['direct', 'nginx', 'nginx-lua', 'fastify', 'tollgate']);
 
 const few = (/** @type {number} */ connections) => connections < 64;
 const many = (/** @type {number} */ connections) => connections >= 64;
+const is64 = (/** @type {number} */ connections) => connections === 64;
+const isNot64 = (/** @type {number} */ connections) => connections !== 64;
+const ratio = /** @type {const} */ ({ unit: '', is: 'at most' });
 const ours = { peer: 'tollgate' };
-const lua = { what: 'CPU vs nginx + Lua + Redis', of: ours, against: { peer: 'nginx-lua' }, metric: proxyCpu };
-const luaRedis = { what: 'Redis CPU vs nginx + Lua', of: ours, against: { peer: 'nginx-lua' }, metric: redisCpu };
-const plain = { what: 'CPU vs plain nginx', of: ours, against: { peer: 'nginx' }, metric: proxyCpu };
-const node = { what: 'CPU vs Fastify + http-proxy', of: ours, against: { peer: 'fastify' }, metric: proxyCpu };
+const lua = {
+  ...ratio,
+  what: 'CPU vs nginx + Lua + Redis',
+  of: ours,
+  against: { peer: 'nginx-lua' },
+  metric: proxyCpu,
+};
+const luaRedis = {
+  ...ratio,
+  what: 'Redis CPU vs nginx + Lua',
+  of: ours,
+  against: { peer: 'nginx-lua' },
+  metric: redisCpu,
+};
+const plain = { ...ratio, what: 'CPU vs plain nginx', of: ours, against: { peer: 'nginx' }, metric: proxyCpu };
+const node = {
+  ...ratio,
+  what: 'CPU vs Fastify + http-proxy',
+  of: ours,
+  against: { peer: 'fastify' },
+  metric: proxyCpu,
+};
 
-/** @type {import('../report/summary.mjs').Bar[]} */
-const bars = [
-  { ...lua, where: many, bar: 0.6, stretch: 0.45 },
-  { ...lua, where: few, bar: 0.75, stretch: 0.6 },
-  { ...plain, bar: 2.6, stretch: 2.0 },
+/** @type {import('../report/bars.mjs').Bar[]} */
+export const bars = [
+  { ...lua, where: few, loads: 'under 64 connections', bar: 0.75, stretch: 0.6 },
+  { ...lua, where: many, loads: 'from 64 connections', bar: 0.6, stretch: 0.45 },
+  { ...plain, where: is64, loads: '64 connections', bar: 2.6, stretch: 2.0 },
+  { ...plain, where: isNot64, bar: null, stretch: null },
   { ...node, bar: 0.25, stretch: 0.15 },
   { ...luaRedis, bar: 1.0, stretch: 0.7 },
 ];
+
+/** @param {import('../run.mjs').RunOptions} options */
+export const estimateSeconds = (options) => alternateSeconds(options, peerNames.length);
 
 /** @param {import('../run.mjs').Bench} bench @returns {Promise<import('../run.mjs').Findings>} */
 export async function run(bench) {
@@ -35,5 +61,5 @@ export async function run(bench) {
   const peers = await bench.peers(peerNames, { keySets: { main } });
   const contestants = peers.map((peer) => ({ peer, load: {} }));
   const samples = await alternate(bench, { contestants, connections });
-  return { columns: callColumns, rows: toRows(samples), comparisons: compare(samples, bars), samples, notes: [] };
+  return { columns: callColumns, rows: toRows(samples), bars: evaluate(samples, bars), samples, notes: [] };
 }

@@ -1,8 +1,9 @@
 // @ts-check
 import { drive } from '../load/drive.mjs';
-import { alternate, loadSeconds } from '../measure/rounds.mjs';
+import { alternate, alternateSeconds, loadSeconds } from '../measure/rounds.mjs';
 import { jobOf } from '../measure/sample.mjs';
-import { callColumns, compare, proxyCpu, toRows } from '../report/summary.mjs';
+import { evaluate } from '../report/bars.mjs';
+import { callColumns, proxyCpu, toRows } from '../report/summary.mjs';
 import { fundedKeys, keysFor, rateLimit } from '../stage/keys.mjs';
 
 /**
@@ -13,7 +14,7 @@ import { fundedKeys, keysFor, rateLimit } from '../stage/keys.mjs';
 export const question =
   'What does a call cost that is refused, because its key is over its limit or its wallet is empty?';
 
-export const defaults = { connections: [64], seconds: 5, rounds: 3 };
+export const defaults = { connections: [64], seconds: 4, rounds: 3 };
 
 const flood = (/** @type {string} */ keySet, /** @type {number} */ expectStatus) => ({
   variant: `${expectStatus} flood`,
@@ -22,11 +23,13 @@ const flood = (/** @type {string} */ keySet, /** @type {number} */ expectStatus)
 const metered = { variant: 'metered call', load: {} };
 const floods = [flood('limited', 429), flood('poor', 402)];
 
-const peerNames = /** @type {const} */ (['nginx-lua', 'tollgate']);
+const peerNames = /** @type {const} */ (['tollgate']);
 
-/** @type {import('../report/summary.mjs').Bar[]} */
-const bars = floods.map(({ variant }) => ({
-  what: `CPU of a call in a ${variant} vs a metered call`,
+/** @type {import('../report/bars.mjs').Bar[]} */
+export const bars = floods.map(({ variant }) => ({
+  what: `CPU per call of a ${variant} vs a metered call`,
+  unit: '',
+  is: 'at most',
   of: { peer: 'tollgate', variant },
   against: { peer: 'tollgate', variant: metered.variant },
   metric: proxyCpu,
@@ -34,8 +37,15 @@ const bars = floods.map(({ variant }) => ({
   stretch: 0.4,
 }));
 
-// Each takes 2 s: enough for the 10 free calls of any number of keys that a run needs.
+/** @param {import('../run.mjs').RunOptions} options */
+export const estimateSeconds = (options) => {
+  const contestants = peerNames.length * (1 + floods.length);
+  return alternateSeconds(options, contestants) + 2 * exhaustSeconds * contestants;
+};
+
+// Together enough for the 10 free calls of any number of keys that a run needs.
 const exhaustAttempts = 20;
+const exhaustSeconds = 2;
 
 /**
  * Sends until next to nothing passes any more: tokens and free calls of these keys are used up.
@@ -44,7 +54,7 @@ const exhaustAttempts = 20;
  */
 async function exhaust({ stage, options }, { peer, load }) {
   for (let attempt = 0; attempt < exhaustAttempts; attempt += 1) {
-    const job = jobOf(peer, load, { connections: 64, seconds: 2 });
+    const job = jobOf(peer, load, { connections: 64, seconds: exhaustSeconds });
     const { calls, tolerated } = await drive(stage.scratch, options.driver, job);
     if (tolerated < calls / 1000) return;
   }
@@ -66,5 +76,5 @@ export async function run(bench) {
   const contestants = [metered, ...floods].flatMap((kind) => peers.map((peer) => ({ peer, ...kind })));
   for (const contestant of contestants) if (contestant.variant !== metered.variant) await exhaust(bench, contestant);
   const samples = await alternate(bench, { contestants, connections });
-  return { columns: callColumns, rows: toRows(samples), comparisons: compare(samples, bars), samples, notes: [] };
+  return { columns: callColumns, rows: toRows(samples), bars: evaluate(samples, bars), samples, notes: [] };
 }

@@ -1,21 +1,43 @@
 // @ts-check
-import { drive } from '../load/drive.mjs';
-import { jobOf, measure } from '../measure/sample.mjs';
-import { atMost, median, toRows } from '../report/summary.mjs';
+import { rssBytesOf } from '../measure/proc.mjs';
+import { measure } from '../measure/sample.mjs';
+import { evaluate } from '../report/bars.mjs';
+import { toRows } from '../report/summary.mjs';
 import { fundedKeys } from '../stage/keys.mjs';
+import { kibEach, lower, warmUp, warmUpSeconds } from './memory.mjs';
 
-/** @typedef {import('../measure/sample.mjs').Sample} Sample */
+/** @typedef {import('../measure/sample.mjs').Sample & { kibPerReader: number | null }} ReaderSample */
 
 export const question =
   'How much does the proxy hold in memory for a caller that asks for an endless body and reads nothing?';
 
 /** `connections`: callers that do not read. */
-export const defaults = { connections: [500], seconds: 5, rounds: 2 };
+export const defaults = { connections: [250], seconds: 4, rounds: 2 };
 
 const peerNames = /** @type {const} */ (['nginx', 'tollgate']);
 const load = { path: `bytes/${2 ** 40}` };
-const barKib = 256;
-const stretchKib = 64;
+
+/** @type {import('../report/bars.mjs').Bar[]} */
+export const bars = [
+  {
+    what: 'buffered per stalled reader',
+    unit: 'KiB',
+    is: 'at most',
+    of: { peer: 'tollgate' },
+    against: null,
+    metric: (/** @type {ReaderSample} */ sample) => sample.kibPerReader,
+    bar: 256,
+    stretch: 64,
+  },
+];
+
+// The kernel's buffers of each have to be filled before it stalls.
+const secondsPerReader = 0.02;
+
+/** @param {import('../run.mjs').RunOptions} options */
+export const estimateSeconds = ({ connections, seconds, rounds }) =>
+  peerNames.length *
+  (warmUpSeconds + rounds * connections.reduce((sum, count) => sum + seconds + 1 + count * secondsPerReader, 0));
 
 /** @type {import('../report/summary.mjs').Column[]} */
 const columns = [
@@ -28,46 +50,26 @@ const columns = [
 export async function run(bench) {
   const { stage, options, processors } = bench;
   const peers = await bench.peers(peerNames, { keySets: { main: fundedKeys(10) } });
-  for (const peer of peers) {
-    await drive(stage.scratch, options.driver, jobOf(peer, {}, { connections: 64, seconds: 2 }));
-  }
-  /** @type {Sample[]} */
+  const baselines = await warmUp(bench, peers, 'stalled-readers', load);
   const samples = [];
-  for (const many of options.connections) {
+  for (const connections of options.connections) {
     for (let round = 1; round <= options.rounds; round += 1) {
-      for (const connections of [Math.ceil(many / 5), many]) {
-        for (const peer of peers) {
-          const how = { connections, seconds: options.seconds, processors };
-          samples.push({ ...(await measure(stage, peer, 'stalled-readers', load, how)), variant: '', round });
-        }
+      for (const peer of peers) {
+        bench.progress(`${connections} stalled readers, round ${round}/${options.rounds}: ${peer.name}`);
+        lower(baselines, peer.name, rssBytesOf(peer.watched.proxy));
+        const how = { connections, seconds: options.seconds, processors };
+        samples.push({ ...(await measure(stage, peer, 'stalled-readers', load, how)), variant: '', round });
       }
     }
   }
-  const kibOf = kibPerReader(samples);
-  const rows = toRows(samples, (sample) => ({
-    kibPerReader: kibOf(sample),
-    rssMiB: sample.rssDuringBytes / 2 ** 20,
+  const complete = samples.map((sample) => ({ ...sample, kibPerReader: kibEach(baselines, sample) }));
+  const rows = toRows(complete, ({ kibPerReader, rssDuringBytes }) => ({
+    kibPerReader,
+    rssMiB: rssDuringBytes / 2 ** 20,
   }));
-  const ours = samples.filter((sample) => sample.peer === 'tollgate' && kibOf(sample) !== null);
-  const kib = median(ours.map((sample) => kibOf(sample) ?? Number.NaN));
-  const what = `memory per stalled reader ÷ ${barKib} KiB`;
-  const comparisons = ours.length === 0 ? [] : [atMost(what, ours, kib / barKib, 1, stretchKib / barKib)];
   const notes = [
-    'memory per reader: how much more resident memory five times as many readers need, so that what the process holds ' +
-      'anyway does not count; what the kernel buffers for a socket is bounded by its own limits',
+    'memory per reader: RSS against the least of the warm process, so what its heap grows by meanwhile counts as well; what ' +
+      'the kernel buffers for a socket is bounded by its own limits',
   ];
-  return { columns, rows, comparisons, samples, notes };
+  return { columns, rows, bars: evaluate(complete, bars), samples: complete, notes };
 }
-
-/**
- * Of the larger of two numbers of readers, against the smaller of the same round.
- * @param {readonly Sample[]} samples @returns {(sample: Sample) => number | null}
- */
-const kibPerReader = (samples) => (sample) => {
-  const { peer, round, connections } = sample;
-  const fewer = samples.find(
-    (other) => other.peer === peer && other.round === round && other.connections < connections,
-  );
-  if (fewer === undefined) return null;
-  return (sample.rssDuringBytes - fewer.rssDuringBytes) / 1024 / (connections - fewer.connections);
-};

@@ -29,6 +29,8 @@ export class Stage {
   #parts = new Map();
   /** @type {Watched[]} */
   #watched = [];
+  /** @type {{ name: string, logFile: string, hasExited: () => boolean }[]} */
+  #started = [];
 
   /**
    * @param {import('../../scripts/local/scratch.mjs').Scratch} scratch
@@ -44,6 +46,11 @@ export class Stage {
     return this.#watched;
   }
 
+  /** What was started here and runs no more. */
+  ended() {
+    return this.#started.filter(({ hasExited }) => hasExited());
+  }
+
   /** @param {string} name */
   file(name) {
     return path.join(this.scratch.dir, name);
@@ -57,6 +64,7 @@ export class Stage {
    * @returns {Promise<T>}
    */
   once(name, start) {
+    this.scratch.assertInUse();
     let part = this.#parts.get(name);
     if (part === undefined) {
       part = start();
@@ -78,8 +86,10 @@ export class Stage {
    * @returns {Promise<Watched>}
    */
   async start({ name, isReady, extent = 'process', ...program }) {
+    this.scratch.assertInUse();
     const logFile = this.file(`${name}.log`);
     const child = spawnOwned({ ...program, name, logFile, runDir: this.scratch.runDir, cwd: projectDir });
+    this.#started.push({ name, logFile, hasExited: child.hasExited });
     await waitUntilReady(child, isReady, { timeoutMs: 60_000, logFile });
     return this.#watch({ pid: child.pid, extent });
   }

@@ -76,7 +76,8 @@ const job = async (change: Partial<Job>): Promise<Job> => ({
   ...change,
 });
 
-const run = (wanted: Job) => drive({ dir, runDir: runDirOf(dir), release: async () => {} }, 'open-loop', wanted);
+const run = (wanted: Job) =>
+  drive({ dir, runDir: runDirOf(dir), assertInUse: () => {}, release: async () => {} }, 'open-loop', wanted);
 
 describe('the open loop', () => {
   it('begins calls at the rate it was given', async () => {

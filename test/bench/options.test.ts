@@ -13,6 +13,11 @@ describe('options of npm run bench', () => {
     });
   });
 
+  it('need keys for a gateway that runs already, and no path', () => {
+    const args = ['--target', 'http://127.0.0.1:8080', '--keys', 'keys.ndjson'];
+    expect(parseOptions(args)).toMatchObject({ target: 'http://127.0.0.1:8080', keys: 'keys.ndjson', path: null });
+  });
+
   it.each([
     [['--seconds', '0']],
     [['--seconds', 'ten']],

@@ -1,13 +1,14 @@
 // What a Node team would write: Fastify with @fastify/http-proxy, and one script call through ioredis before each call.
 // Not type checked: its packages are those of bench/package.json and are not there before a benchmark ran.
 
+import cluster from 'node:cluster';
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import httpProxy from '@fastify/http-proxy';
 import fastify from 'fastify';
 import { Redis } from 'ioredis';
 
-const { port, upstreamPort, redisPort, prefix, keysFile, scriptFile, service, price, freeCalls } = JSON.parse(
+const { port, workers, upstreamPort, redisPort, prefix, keysFile, scriptFile, service, price, freeCalls } = JSON.parse(
   process.env.BENCH_PEER,
 );
 
@@ -76,4 +77,7 @@ app.register(httpProxy, {
     rewriteRequestHeaders: (_request, { authorization, ...headers }) => headers,
   },
 });
-await app.listen({ host: '127.0.0.1', port });
+
+// One process serves by itself; more are what Node's own module for that makes of it.
+if (cluster.isPrimary && workers > 1) for (let worker = 0; worker < workers; worker += 1) cluster.fork();
+else await app.listen({ host: '127.0.0.1', port });
