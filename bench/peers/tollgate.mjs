@@ -42,6 +42,7 @@ export async function environment(stage, name) {
     METRICS_PORT: String(metricsPort),
     // As in production; whatever the shell says.
     LOG_LEVEL: 'info',
+    WORKERS: '1',
     UPSTREAM_ALLOW_CIDRS: '127.0.0.0/8',
     // Thousands of open streams are one scenario; the other peers have no such bound.
     UPSTREAM_MAX_CONNECTIONS: '20000',
