@@ -25,7 +25,7 @@ export function optionsOf({ defaults }, options) {
 }
 
 // Stores, service and peers are started, keys are made, and all of it is stopped again.
-const stageSeconds = 6;
+const stageSeconds = 8;
 
 /** In seconds. @param {readonly Scenario[]} scenarios @param {Options} options */
 export const estimateRun = (scenarios, options) =>

@@ -11,10 +11,6 @@ const services = 10_000;
 
 const kinds = [
   { variant: 'a filtered page', load: { rawPath: '/api/v1/discover?category=data&limit=20', keySet: null } },
-  {
-    variant: 'words, cheapest first',
-    load: { rawPath: '/api/v1/discover?q=weather&sort=price&limit=20', keySet: null },
-  },
   { variant: `all ${services}`, load: { rawPath: '/api/v1/discover', keySet: null } },
 ];
 

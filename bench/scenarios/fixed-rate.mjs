@@ -8,7 +8,7 @@ export const question =
   'How long does a caller wait at half of what the gateway can do, when calls come at their own times and not at the ' +
   "server's convenience?";
 
-export const defaults = { connections: [256], seconds: 5, rounds: 3 };
+export const defaults = { connections: [256], seconds: 4, rounds: 3 };
 
 const peerNames = /** @type {const} */ (['direct', 'nginx-lua', 'tollgate']);
 

@@ -12,7 +12,7 @@ export const question =
   'How much does the proxy hold in memory for a caller that asks for an endless body and reads nothing?';
 
 /** `connections`: callers that do not read. */
-export const defaults = { connections: [250], seconds: 4, rounds: 2 };
+export const defaults = { connections: [200], seconds: 4, rounds: 2 };
 
 const peerNames = /** @type {const} */ (['nginx', 'tollgate']);
 const load = { path: `bytes/${2 ** 40}` };
