@@ -7,7 +7,7 @@ export type FetchKeys = (keyIds: readonly string[]) => Promise<KeyRecord[]>;
 
 export type KeyCacheOptions = {
   readonly fetchKeys: FetchKeys;
-  /** Most records held at once. Half of it in use in turn is always at hand. Default 400 000 (about 200 MB). */
+  /** Most records held at once. Half as many, used in turn, are always at hand. Default 250 000 (0.9 KB each, so at most 220 MB). */
   readonly maxKeys?: number;
   /** How long 'there is no such key' is remembered, and for how many ids. Defaults 5 000 ms and 10 000. */
   readonly absentForMs?: number;
@@ -67,7 +67,7 @@ export class KeyCache {
 
   constructor(options: KeyCacheOptions) {
     this.#fetchKeys = options.fetchKeys;
-    this.#generationSize = Math.max(1, Math.floor((options.maxKeys ?? 400_000) / 2));
+    this.#generationSize = Math.max(1, Math.floor((options.maxKeys ?? 250_000) / 2));
     this.#absentForMs = options.absentForMs ?? 5_000;
     this.#maxAbsent = options.maxAbsent ?? 10_000;
     this.#maxLoads = options.maxLoads ?? 10_000;

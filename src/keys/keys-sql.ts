@@ -39,14 +39,21 @@ export async function selectKeyRecords(sql: Sql, keyIds: readonly string[]): Pro
     keyId: row.keyId,
     accountId: row.accountId,
     ownerId: row.ownerId,
-    role: row.role,
+    role: shared(row.role),
     secretHash: row.secretHash,
     previousSecretHash: row.previousSecretHash,
     previousExpiresAtMs: row.previousExpiresAt?.getTime() ?? 0,
     rateLimit: row.rateLimit,
-    status: row.status,
-    accountStatus: row.accountStatus,
+    status: shared(row.status),
+    accountStatus: shared(row.accountStatus),
   }));
+}
+
+const WORDS = ['buyer', 'provider', 'admin', 'active', 'revoked', 'suspended'];
+
+/** The same text as one object for all records: every row brings its own copies of these few words, 100 bytes a key. */
+function shared<T extends string>(word: T): T {
+  return (WORDS.find((known) => known === word) as T | undefined) ?? word;
 }
 
 /** Everything `KeyDescription` holds, of `api_keys k JOIN accounts a`. */
