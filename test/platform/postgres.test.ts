@@ -209,3 +209,49 @@ it('a server that accepts and hangs up fails the query at once, not after endles
   await lost.end();
   await new Promise((resolve) => server.close(resolve));
 });
+
+describe('COPY', () => {
+  let session: PostgresSession;
+  beforeEach(async () => {
+    session = new PostgresSession({ url: database.url, applicationName: 'victim' });
+    await session.query('CREATE TEMP TABLE copied (id int PRIMARY KEY DEFERRABLE, text text)');
+  });
+  afterEach(() => session.close());
+  const rows = (...lines: string[]) => lines.map((line) => Buffer.from(`${line}\n`));
+  const copy = (chunks: Iterable<Buffer>) => session.copyIn('COPY copied FROM STDIN', chunks);
+
+  it('says how many rows it stored, also of none', async () => {
+    expect(await copy(rows('1\ta', '2\tb\n3\tc'))).toBe(3);
+    expect(await copy([])).toBe(0);
+    expect(await session.query('SELECT count(*)::int AS n FROM copied')).toEqual([{ n: 3 }]);
+  });
+
+  it.each([
+    ['at once', 'COPY missing FROM STDIN', rows('1'), '42P01'],
+    ['in the middle of the data', 'COPY copied FROM STDIN', rows('x\ta', ...Array(20_000).fill('1\ta')), '22P02'],
+    // Found when the statement ends: nobody writes or reads any more.
+    ['behind the last row', 'COPY copied FROM STDIN', rows('1\ta', '1\tb'), '23505'],
+  ])('fails with the server’s error %s, and the session goes on', async (_, text, chunks, code) => {
+    await expect(session.copyIn(text, chunks)).rejects.toMatchObject({ code });
+    expect(await copy(rows('1\ta'))).toBe(1);
+  });
+
+  it('fails when its data does, and stores nothing', async () => {
+    const chunks = function* () {
+      yield* rows('1\ta');
+      throw new Error('no more data');
+    };
+    await expect(copy(chunks())).rejects.toThrow('no more data');
+    expect(await session.query('SELECT * FROM copied')).toEqual([]);
+  });
+
+  it('fails when its connection is killed, and the process lives', async () => {
+    const chunks = function* () {
+      yield* rows('1\ta');
+      killAll().catch(remember);
+      for (let id = 2; ; id++) yield Buffer.from(`${id}\t${'x'.repeat(100_000)}\n`);
+    };
+    await expect(copy(chunks())).rejects.toThrow();
+    await until(() => !session.open);
+  });
+});
