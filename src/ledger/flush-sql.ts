@@ -3,7 +3,7 @@ import { timeOfId } from '../platform/ids.ts';
 import { chargedMicros, feeMicros, type UsageEvent } from './usage-event.ts';
 
 /**
- * One statement stores a batch: calls, then what follows from the calls that were really inserted. A call that is there
+ * For a batch in which something is there already, or cannot be stored: one statement stores calls, then what follows from the calls that were really inserted. A call that is there
  * already has no second effect, because everything below `inserted` reads only from it.
  *
  * Rows of `balances`, `free_usage` and `service_days` are locked in the order of their keys: so does everybody who moves

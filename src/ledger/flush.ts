@@ -1,6 +1,8 @@
 import { type PostgresSession, sqlState } from '../platform/postgres.ts';
+import { COPY_CALLS_SQL, copyData } from './call-rows.ts';
+import { POST_SUMS_SQL, sumsParameters } from './call-sums.ts';
 import { FLUSH_SQL, flushParameters, REJECT_SQL } from './flush-sql.ts';
-import type { StreamEntry } from './stream.ts';
+import type { Page, StreamEntry } from './stream.ts';
 import type { UsageEvent } from './usage-event.ts';
 
 export type FlushResult = {
@@ -23,28 +25,53 @@ export function isRefusedData(error: unknown): boolean {
 }
 
 /**
- * Stores entries inside the open transaction of `session`, each call once. Entries that are no events are kept in
- * `rejected_events`.
- *
- * @param careful find the events that Postgres refuses (by halving, under savepoints) and reject them too. Without it one
- *   of them fails the transaction: the usual batch then costs no savepoint.
+ * Stores calls none of which is there already, as all are but after a crash, inside the open transaction of `session`.
+ * One that is there, or that Postgres refuses, fails the transaction: see `storeEntries`.
+ */
+export async function storeNewCalls(session: PostgresSession, pages: readonly Page[]): Promise<FlushResult> {
+  const calls = pages.reduce((sum, page) => sum + page.calls, 0);
+  if (calls > 0) await copyAndPost(session, pages, calls);
+  const rejected = pages.flatMap((page) => page.rejected);
+  return { inserted: calls, rejected, unkept: await putAllAside(session, rejected) };
+}
+
+/**
+ * COPY stores every row or fails, and says how many: so the sums made of a batch are those of the rows that were really
+ * stored. Against one INSERT … ON CONFLICT DO NOTHING RETURNING with everything derived from it in SQL (`FLUSH_SQL`),
+ * Postgres' CPU for 10 000 events a flush fell from 17.2 µs an event to 8.7: 2.0 for reading arrays in a target list
+ * instead of FROM, 2.2 for no ON CONFLICT (a look-up and a WAL record a row), 1.9 for sums made here, 2.4 for COPY.
+ */
+async function copyAndPost(session: PostgresSession, pages: readonly Page[], calls: number): Promise<void> {
+  const rows = await session.query<{ id: number }>(`SELECT nextval(pg_get_serial_sequence('journal', 'id')) AS id`);
+  const journalId = rows[0]?.id as number;
+  const stored = await session.copyIn(COPY_CALLS_SQL, copyData(pages, journalId));
+  if (stored !== calls) throw new Error(`${stored} calls were stored instead of ${calls}`);
+  const [posted] = await session.query<{ sum: number }>(POST_SUMS_SQL, sumsParameters(journalId, pages));
+  if (posted?.sum !== 0) throw new Error(`the entries of journal row ${journalId} do not sum to zero`);
+}
+
+/**
+ * Stores entries inside the open transaction of `session`, each call once, whether it is there already or not. The events
+ * that Postgres refuses are found by halving, under savepoints, and rejected.
  */
 export async function storeEntries(
   session: PostgresSession,
   entries: readonly StreamEntry[],
   feeBasisPoints: number,
-  careful: boolean,
 ): Promise<FlushResult> {
   const good = entries.filter((entry) => entry.event !== null);
   const rejected = entries.filter((entry) => entry.event === null);
-  const inserted = careful
-    ? await storeCarefully(session, good, feeBasisPoints, rejected)
-    : await storeCalls(session, good, feeBasisPoints);
+  const inserted = await storeCarefully(session, good, feeBasisPoints, rejected);
+  return { inserted, rejected, unkept: await putAllAside(session, rejected) };
+}
+
+/** @returns those that Postgres refuses even there */
+async function putAllAside(session: PostgresSession, rejected: readonly StreamEntry[]): Promise<StreamEntry[]> {
   const unkept: StreamEntry[] = [];
   for (const entry of rejected) {
     if (!(await putAside(session, entry))) unkept.push(entry);
   }
-  return { inserted, rejected, unkept };
+  return unkept;
 }
 
 /** Keeps an entry in `rejected_events`. @returns false when Postgres refuses even that: it must not block the stream */

@@ -3,7 +3,7 @@ import type { RedisClient } from '../platform/redis.ts';
 import type { RedisKeys } from '../platform/redis-keys.ts';
 import { dayName } from './flush-sql.ts';
 import { FLUSH_LOCK } from './locks.ts';
-import { readBatch } from './stream.ts';
+import { readEntries } from './stream.ts';
 import { chargedMicros } from './usage-event.ts';
 
 const SCAN_COUNT = 1_000;
@@ -92,9 +92,9 @@ export async function reconcile(options: ReconcileOptions): Promise<ShardReport[
 
 async function readStreamed(tx: Tx, redis: RedisClient, keys: RedisKeys, shard: number): Promise<Map<string, number>> {
   const streamed = new Map<string, number>();
-  let batch = await readBatch(redis, keys, [shard], STREAM_PAGE, null);
-  while (batch.entries.length > 0) {
-    const events = batch.entries.flatMap(({ event }) => (event === null ? [] : [event]));
+  let entries = await readEntries({ redis, keys }, shard, null, STREAM_PAGE);
+  while (entries.length > 0) {
+    const events = entries.flatMap(({ event }) => (event === null ? [] : [event]));
     const ids = events.map(({ usageId }) => usageId);
     // Committed and not deleted yet.
     const rows = await tx<{ id: string }[]>`
@@ -104,7 +104,7 @@ async function readStreamed(tx: Tx, redis: RedisClient, keys: RedisKeys, shard: 
     for (const event of events) {
       if (!stored.has(event.usageId)) add(streamed, event.accountId, chargedMicros(event));
     }
-    batch = await readBatch(redis, keys, [shard], STREAM_PAGE, batch);
+    entries = await readEntries({ redis, keys }, shard, entries.at(-1)?.id as string, STREAM_PAGE);
   }
   return streamed;
 }

@@ -1,5 +1,7 @@
 import type { RedisClient } from '../platform/redis.ts';
 import type { RedisKeys } from '../platform/redis-keys.ts';
+import { CallRows } from './call-rows.ts';
+import { CallSums } from './call-sums.ts';
 import { decodeUsageEvent, type UsageEvent } from './usage-event.ts';
 
 /** An entry of a usage stream: a settled call, or something that cannot be one. */
@@ -13,31 +15,80 @@ export type StreamEntry = {
   readonly error: string;
 };
 
-function field(fields: readonly string[], name: string): string {
-  for (let i = 0; i + 1 < fields.length; i += 2) {
-    if (fields[i] === name) return fields[i + 1] as string;
-  }
-  throw new Error(`usage event: no field ${name}`);
-}
-
 function decode(shard: number, id: string, fields: readonly string[]): StreamEntry {
   try {
-    const event = decodeUsageEvent(field(fields, 'i'), field(fields, 'h'), field(fields, 's'));
-    return { shard, id, fields, event, error: '' };
+    if (fields[0] !== 'e') throw new Error('usage event: no field e');
+    return { shard, id, fields, event: decodeUsageEvent(fields[1] as string), error: '' };
   } catch (error) {
     return { shard, id, fields, event: null, error: (error as Error).message };
   }
 }
 
+/** Most entries one command asks Redis for: longer ones would hold up calls. */
+const PAGE = 1_000;
+
+/**
+ * Consecutive entries of one stream, ready to be stored. The events themselves are not kept: 10 000 of them outlive the
+ * young generation, and collecting them cost 3 µs an event.
+ */
+export type Page = {
+  readonly shard: number;
+  readonly ids: readonly string[];
+  readonly lastFields: readonly string[];
+  readonly calls: number;
+  readonly rows: CallRows;
+  readonly sums: readonly string[];
+  /** False when a sum left the exact range of numbers: these calls are stored by `FLUSH_SQL`. */
+  readonly exact: boolean;
+  /** Those that are no events. */
+  readonly rejected: readonly StreamEntry[];
+};
+
+function newPage(entries: readonly StreamEntry[], feeBasisPoints: number): Page {
+  const last = entries[entries.length - 1] as StreamEntry;
+  const events: UsageEvent[] = [];
+  const rejected: StreamEntry[] = [];
+  for (const entry of entries) {
+    if (entry.event === null) rejected.push(entry);
+    else events.push(entry.event);
+  }
+  const sums = new CallSums(events, feeBasisPoints);
+  return {
+    shard: last.shard,
+    ids: entries.map(({ id }) => id),
+    lastFields: last.fields,
+    calls: events.length,
+    rows: new CallRows(events, feeBasisPoints),
+    sums: sums.columns(),
+    exact: sums.exact,
+    rejected,
+  };
+}
+
 /** What the writer stores in one transaction: the oldest entries of some streams. */
 export type Batch = {
+  /** Those of a shard in their order. */
+  readonly pages: readonly Page[];
   /** With entries in this batch, ascending. */
   readonly shards: readonly number[];
-  readonly entries: readonly StreamEntry[];
-  /** Entries per shard, and the youngest of them. */
-  readonly taken: ReadonlyMap<number, { readonly count: number; readonly last: StreamEntry }>;
+  /** Entries in it. */
+  readonly size: number;
   /** Entries that were in the streams behind this batch. */
   readonly behind: number;
+};
+
+function newBatch(pages: readonly Page[], behind: number): Batch {
+  const shards = Array.from(new Set(pages.map(({ shard }) => shard))).sort((a, b) => a - b);
+  return { pages, shards, size: sizeOf(pages), behind };
+}
+
+const sizeOf = (pages: readonly Page[]): number => pages.reduce((sum, { ids }) => sum + ids.length, 0);
+
+/** Where to read a stream, and how the calls in it are charged. */
+export type StreamSource = {
+  readonly redis: RedisClient;
+  readonly keys: RedisKeys;
+  readonly feeBasisPoints: number;
 };
 
 /**
@@ -46,81 +97,88 @@ export type Batch = {
  * @param after a batch that is still in the streams: read on behind it
  */
 export async function readBatch(
-  redis: RedisClient,
-  keys: RedisKeys,
+  source: StreamSource,
   shards: readonly number[],
   size: number,
   after: Batch | null,
 ): Promise<Batch> {
+  const { redis, keys } = source;
   const lengths = (await Promise.all(shards.map((s) => redis.command('xlen', [keys.usage[s] as string])))) as number[];
-  const behindAfter = lengths.map((length, i) =>
-    Math.max(0, length - (after?.taken.get(shards[i] as number)?.count ?? 0)),
-  );
+  const pagesAfter = shards.map((shard) => after?.pages.filter((page) => page.shard === shard) ?? []);
+  const behindAfter = lengths.map((length, i) => Math.max(0, length - sizeOf(pagesAfter[i] as Page[])));
   const counts = shares(behindAfter, size);
   const reads = shards.map((shard, i) =>
-    readStream(redis, keys, shard, after?.taken.get(shard)?.last.id ?? null, counts[i] as number),
+    readPages(source, shard, pagesAfter[i]?.at(-1)?.ids.at(-1) ?? null, counts[i] as number),
   );
-  const streams = (await Promise.all(reads)).filter((entries) => entries.length > 0);
-  const entries = streams.flat();
-  const taken = new Map(
-    streams.map((stream) => {
-      const last = stream[stream.length - 1] as StreamEntry;
-      return [last.shard, { count: stream.length, last }];
-    }),
-  );
-  const behind = behindAfter.reduce((sum, length) => sum + length, 0) - entries.length;
-  return { shards: Array.from(taken.keys()).sort((a, b) => a - b), entries, taken, behind };
+  const pages = (await Promise.all(reads)).flat();
+  return newBatch(pages, behindAfter.reduce((sum, length) => sum + length, 0) - sizeOf(pages));
+}
+
+async function readPages(source: StreamSource, shard: number, after: string | null, count: number): Promise<Page[]> {
+  const pages: Page[] = [];
+  let last = after;
+  for (let left = count; left > 0; left -= PAGE) {
+    const asked = Math.min(left, PAGE);
+    const entries = await readEntries(source, shard, last, asked);
+    if (entries.length > 0) pages.push(newPage(entries, source.feeBasisPoints));
+    if (entries.length < asked) break;
+    last = entries[asked - 1]?.id as string;
+  }
+  return pages;
+}
+
+/** @param after the id of an entry: those behind it; null: the oldest */
+export async function readEntries(
+  { redis, keys }: Pick<StreamSource, 'redis' | 'keys'>,
+  shard: number,
+  after: string | null,
+  count: number,
+): Promise<StreamEntry[]> {
+  const from = after === null ? '-' : `(${after}`;
+  const args = [keys.usage[shard] as string, from, '+', 'COUNT', String(count)];
+  const entries = (await redis.command('xrange', args)) as [string, string[]][];
+  return entries.map(([id, fields]) => decode(shard, id, fields));
 }
 
 /** The part of a batch that is of these shards; the rest is behind it. */
 export function ofShards(batch: Batch, shards: ReadonlySet<number>): Batch {
   if (batch.shards.every((shard) => shards.has(shard))) return batch;
-  const entries = batch.entries.filter(({ shard }) => shards.has(shard));
-  return {
-    shards: batch.shards.filter((shard) => shards.has(shard)),
-    entries,
-    taken: new Map(Array.from(batch.taken).filter(([shard]) => shards.has(shard))),
-    behind: batch.behind + batch.entries.length - entries.length,
-  };
-}
-
-async function readStream(
-  redis: RedisClient,
-  keys: RedisKeys,
-  shard: number,
-  afterId: string | null,
-  count: number,
-): Promise<StreamEntry[]> {
-  if (count === 0) return [];
-  const from = afterId === null ? '-' : `(${afterId}`;
-  const args = [keys.usage[shard] as string, from, '+', 'COUNT', String(count)];
-  const entries = (await redis.command('xrange', args)) as [string, string[]][];
-  return entries.map(([id, fields]) => decode(shard, id, fields));
+  const pages = batch.pages.filter(({ shard }) => shards.has(shard));
+  return newBatch(pages, batch.behind + batch.size - sizeOf(pages));
 }
 
 /**
  * Whether the batch is in the streams as it was read. Entries leave only through us, or when Redis loses its data: all of
  * it, or the last moments before its end. So where the youngest entry is, all of them are.
  */
-export async function isStillThere(redis: RedisClient, keys: RedisKeys, batch: Batch): Promise<boolean> {
+export async function isStillThere({ redis, keys }: StreamSource, batch: Batch): Promise<boolean> {
+  const youngest = new Map(batch.pages.map((page) => [page.shard, page]));
   const found = await Promise.all(
-    Array.from(batch.taken.values(), async ({ last }) => {
-      const args = [keys.usage[last.shard] as string, last.id, last.id];
-      const [entry] = (await redis.command('xrange', args)) as [string, string[]][];
-      return entry?.[1].join('\t') === last.fields.join('\t');
+    Array.from(youngest.values(), async ({ shard, ids, lastFields }) => {
+      const id = ids[ids.length - 1] as string;
+      const [entry] = (await redis.command('xrange', [keys.usage[shard] as string, id, id])) as [string, string[]][];
+      return entry?.[1].join('\t') === lastFields.join('\t');
     }),
   );
   return !found.includes(false);
+}
+
+/** The entries of a batch that is still there, with their events. */
+export async function readAgain({ redis, keys }: StreamSource, batch: Batch): Promise<StreamEntry[]> {
+  const entries = batch.pages.map(async ({ shard, ids }) => {
+    const args = [keys.usage[shard] as string, ids[0] as string, ids[ids.length - 1] as string];
+    const found = (await redis.command('xrange', args)) as [string, string[]][];
+    return found.map(([id, fields]) => decode(shard, id, fields));
+  });
+  return (await Promise.all(entries)).flat();
 }
 
 /**
  * Deletes exactly these entries. XDEL costs Redis 1.1 µs an entry, XTRIM MINID 0.4; but should Redis have come back empty
  * with its clock behind, trimming by a bound would take entries that nobody has stored.
  */
-export async function deleteBatch(redis: RedisClient, keys: RedisKeys, batch: Batch): Promise<void> {
-  const ids = new Map<number, string[]>(batch.shards.map((shard) => [shard, []]));
-  for (const { shard, id } of batch.entries) ids.get(shard)?.push(id);
-  await Promise.all(Array.from(ids, ([shard, list]) => redis.command('xdel', [keys.usage[shard] as string, ...list])));
+export async function deleteBatch({ redis, keys }: StreamSource, batch: Batch): Promise<void> {
+  await Promise.all(batch.pages.map(({ shard, ids }) => redis.command('xdel', [keys.usage[shard] as string, ...ids])));
 }
 
 /**

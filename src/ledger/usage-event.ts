@@ -1,12 +1,14 @@
 import { isUuid } from '../platform/ids.ts';
 
 /**
- * The usage event: what settling a call appends to the stream, and the only thing the writer knows of it. Both parts are
- * tab-separated text, so that neither the hot path nor the Lua script serialises anything.
+ * The usage event: what settling a call appends to the stream, and the only thing the writer knows of it. One field `e`
+ * of tab-separated text, so that neither the hot path nor the Lua script serialises anything:
  *
- *   i  usage_id
- *   h  the hold as it was open: amount, free (0|1), admitted at (ms), instance, account, key, service, provider, method, path
- *   s  the settlement: outcome, status, latency (µs), request bytes, response bytes
+ *   usage_id
+ *   the hold as it was open: amount, free (0|1), admitted at (ms), instance, account, key, service, provider, method, path
+ *   the settlement: outcome, status, latency (µs), request bytes, response bytes
+ *
+ * A field for each of the three cost the writer 2.6 µs an event more, because ioredis makes a Buffer and a string of each.
  */
 
 export type RefundReason =
@@ -71,9 +73,21 @@ export const CANCELLED = encodeSettlement({
 const OUTCOME = /^(completed|abandoned|refunded:[a-z0-9_]{1,40})$/;
 const MAX_SMALLINT = 32_767;
 
+/** A regular expression and `Number` cost 0.06 µs more, of which an event has six. */
+function digits(text: string | undefined): number | null {
+  if (text === undefined || text.length === 0 || text.length > 16) return null;
+  let value = 0;
+  for (let i = 0; i < text.length; i++) {
+    const digit = text.charCodeAt(i) - 0x30;
+    if (digit < 0 || digit > 9) return null;
+    value = value * 10 + digit;
+  }
+  return value;
+}
+
 function integer(text: string | undefined, name: string, maximum: number = Number.MAX_SAFE_INTEGER): number {
-  if (text === undefined || !/^\d{1,16}$/.test(text)) throw new Error(`usage event: ${name} is not a number: ${text}`);
-  const value = Number(text);
+  const value = digits(text);
+  if (value === null) throw new Error(`usage event: ${name} is not a number: ${text}`);
   if (value > maximum) throw new Error(`usage event: ${name} is too large: ${text}`);
   return value;
 }
@@ -90,35 +104,37 @@ function storable(text: string | undefined, name: string): string {
 }
 
 function outcome(text: string | undefined): Outcome {
+  if (text === 'completed') return text;
   if (text === undefined || !OUTCOME.test(text)) throw new Error(`usage event: unknown outcome: ${text}`);
   return text as Outcome;
 }
 
+const FIELDS = 16;
+
 /**
- * Reads the parts of an event. Throws on anything that batch.lua and `encodeSettlement` cannot have written, so that the
- * writer can put it aside before Postgres refuses the whole batch for it.
+ * Reads an event. Throws on anything that batch.lua and `encodeSettlement` cannot have written, so that the writer can put
+ * it aside before Postgres refuses the whole batch for it.
  */
-export function decodeUsageEvent(usageId: string, hold: string, settlement: string): UsageEvent {
-  const h = hold.split('\t');
-  const s = settlement.split('\t');
-  if (h.length !== 10 || s.length !== 5) throw new Error('usage event: wrong number of fields');
-  if (h[1] !== '0' && h[1] !== '1') throw new Error(`usage event: free is neither 0 nor 1: ${h[1]}`);
+export function decodeUsageEvent(text: string): UsageEvent {
+  const f = text.split('\t');
+  if (f.length !== FIELDS) throw new Error('usage event: wrong number of fields');
+  if (f[2] !== '0' && f[2] !== '1') throw new Error(`usage event: free is neither 0 nor 1: ${f[2]}`);
   return {
-    usageId: uuid(usageId, 'usage_id'),
-    heldMicros: integer(h[0], 'amount'),
-    freeTier: h[1] === '1',
-    admittedAtMs: integer(h[2], 'admitted at'),
-    accountId: uuid(h[4], 'account'),
-    keyId: storable(h[5], 'key'),
-    serviceId: uuid(h[6], 'service'),
-    providerId: uuid(h[7], 'provider'),
-    method: storable(h[8], 'method'),
-    path: storable(h[9], 'path'),
-    outcome: outcome(s[0]),
-    status: integer(s[1], 'status', MAX_SMALLINT),
-    latencyUs: integer(s[2], 'latency'),
-    requestBytes: integer(s[3], 'request bytes'),
-    responseBytes: integer(s[4], 'response bytes'),
+    usageId: uuid(f[0], 'usage_id'),
+    heldMicros: integer(f[1], 'amount'),
+    freeTier: f[2] === '1',
+    admittedAtMs: integer(f[3], 'admitted at'),
+    accountId: uuid(f[5], 'account'),
+    keyId: storable(f[6], 'key'),
+    serviceId: uuid(f[7], 'service'),
+    providerId: uuid(f[8], 'provider'),
+    method: storable(f[9], 'method'),
+    path: storable(f[10], 'path'),
+    outcome: outcome(f[11]),
+    status: integer(f[12], 'status', MAX_SMALLINT),
+    latencyUs: integer(f[13], 'latency'),
+    requestBytes: integer(f[14], 'request bytes'),
+    responseBytes: integer(f[15], 'response bytes'),
   };
 }
 

@@ -2,10 +2,10 @@ import { type Clock, systemClock } from '../platform/clock.ts';
 import { PostgresSession, sqlState } from '../platform/postgres.ts';
 import type { RedisClient } from '../platform/redis.ts';
 import type { RedisKeys } from '../platform/redis-keys.ts';
-import { type FlushResult, isRefusedData, storeEntries } from './flush.ts';
+import { type FlushResult, isRefusedData, storeEntries, storeNewCalls } from './flush.ts';
 import { FLUSH_LOCK, WRITER_LOCK } from './locks.ts';
 import { makePartitions } from './partitions.ts';
-import { type Batch, deleteBatch, isStillThere, ofShards, readBatch } from './stream.ts';
+import { type Batch, deleteBatch, isStillThere, ofShards, readAgain, readBatch } from './stream.ts';
 
 /** How long the writer waits when the streams were empty. A finished call shows in Postgres within a second. */
 const IDLE_MS = 100;
@@ -50,7 +50,10 @@ export type UsageWriterOptions = {
   /** The platform's share of a charge; 10 000 is all of it. */
   readonly feeBasisPoints: number;
   readonly log: WriterLog;
-  /** Most events in one transaction. */
+  /**
+   * Most events in one transaction, which holds the flush locks of its shards. Postgres' CPU per event by size, with 2 000
+   * accounts: 2 000 19.6 µs, 10 000 8.7, 20 000 7.7.
+   */
   readonly batchSize?: number;
   readonly clock?: Clock;
   /** Runs between the commit and the deletion from the stream: where a test kills the process. */
@@ -79,8 +82,8 @@ export type WriterStats = {
  *      │             └─ none: wait 100 ms ◄────┼───────────────────────────────────────┘
  *      └─ wait 50 ms … 1 s ◄── any failure: events stay in the stream
  *
- * Killed between commit and deletion, it (or the next) reads the same events again; they are in Postgres, so they change
- * nothing. A second writer waits for the shards of the first, and has them within a second of its end.
+ * Killed between commit and deletion, it (or the next) reads the same events again. COPY fails for them, the batch is
+ * stored with care (`storeEntries`), and those that are in Postgres change nothing. A second writer waits for the shards of the first, and has them within a second of its end.
  */
 export class UsageWriter {
   readonly #options: UsageWriterOptions;
@@ -97,7 +100,7 @@ export class UsageWriter {
   #reported = '';
   #ahead: Promise<Batch> | null = null;
   #deletion: Promise<void> = Promise.resolve();
-  /** The next batch is stored with savepoints: Postgres refused something in the last one. */
+  /** The next batch is stored with care: Postgres refused something in the last one, or had it already. */
   #careful = false;
   /** Left out of the last flush, because somebody had locked them. */
   #passedOver: readonly number[] = [];
@@ -109,7 +112,7 @@ export class UsageWriter {
 
   constructor(options: UsageWriterOptions) {
     this.#options = options;
-    this.#batchSize = options.batchSize ?? 2_000;
+    this.#batchSize = options.batchSize ?? 10_000;
     this.#clock = options.clock ?? systemClock;
   }
 
@@ -160,25 +163,24 @@ export class UsageWriter {
   /** One batch, if there is any. @returns whether there is more to do at once */
   async #cycle(): Promise<boolean> {
     const session = await this.#ready();
-    const { redis, keys } = this.#options;
     const ahead = this.#ahead;
     this.#ahead = null;
-    const batch = (await ahead) ?? (await readBatch(redis, keys, this.#shards, this.#batchSize, null));
-    this.#backlog = batch.entries.length + batch.behind;
-    if (batch.entries.length === 0) return false;
+    const batch = (await ahead) ?? (await readBatch(this.#options, this.#shards, this.#batchSize, null));
+    this.#backlog = batch.size + batch.behind;
+    if (batch.size === 0) return false;
     const stored = await this.#flush(session, batch);
     if (stored === 'nothing') return true;
     // All of it is locked. Before its end the writer queues for it, and may not rest.
     if (stored === 'locked') return this.#stopping;
     await this.#options.afterCommit?.();
     const previous = this.#deletion;
-    const deletion = deleteBatch(redis, keys, stored);
+    const deletion = deleteBatch(this.#options, stored);
     // While there is more to do, it is awaited a batch later. What could not be deleted is read again.
     deletion.catch(() => {});
     this.#deletion = deletion;
     await previous;
     this.#backlog = stored.behind;
-    const leftOut = batch.entries.length - stored.entries.length;
+    const leftOut = batch.size - stored.size;
     const more = stored.behind > (this.#stopping ? 0 : leftOut);
     if (!more) await deletion;
     return more;
@@ -190,25 +192,26 @@ export class UsageWriter {
    * @returns the part of the batch that is stored now: all but the shards that somebody has locked
    */
   async #flush(session: PostgresSession, batch: Batch): Promise<Batch | 'locked' | 'nothing'> {
-    const { redis, keys, feeBasisPoints, log } = this.#options;
-    const careful = this.#careful;
+    const { log } = this.#options;
+    const careful = this.#careful || batch.pages.some((page) => !page.exact);
     const waitFor = this.#lockToWaitFor(batch);
     try {
       const stored = await session.transaction(async () => {
         const part = ofShards(batch, await lockShards(session, batch.shards, waitFor));
         this.#passedOver = batch.shards.filter((shard) => !part.shards.includes(shard));
-        if (part.entries.length === 0) return 'locked';
+        if (part.size === 0) return 'locked';
         // It was read before the lock. If Redis lost it since, wallets may have been loaded without it.
-        if (!(await isStillThere(redis, keys, part))) return 'lost';
-        const storing = storeEntries(session, part.entries, feeBasisPoints, careful);
-        if (part.behind > 0 && !careful) this.#readAhead(part);
+        if (!(await isStillThere(this.#options, part))) return 'lost';
+        if (careful) return { part, result: await this.#storeCarefully(session, part) };
+        const storing = storeNewCalls(session, part.pages);
+        if (part.behind > 0) this.#readAhead(part);
         return { part, result: await storing };
       });
       if (stored === 'locked') return 'locked';
       this.#careful = false;
       if (stored === 'lost') {
         this.#ahead = null;
-        log.warn({ events: batch.entries.length }, 'redis lost usage events that were about to be stored');
+        log.warn({ events: batch.size }, 'redis lost usage events that were about to be stored');
         return 'nothing';
       }
       this.#flushes++;
@@ -223,6 +226,12 @@ export class UsageWriter {
       this.#careful = true;
       return 'nothing';
     }
+  }
+
+  async #storeCarefully(session: PostgresSession, part: Batch): Promise<FlushResult> {
+    const entries = await readAgain(this.#options, part);
+    if (entries.length !== part.size) throw new Error(`${part.size - entries.length} usage events left their streams`);
+    return storeEntries(session, entries, this.#options.feeBasisPoints);
   }
 
   /** A shard whose lock this flush waits for, if one is due. */
@@ -245,10 +254,9 @@ export class UsageWriter {
     }
   }
 
-  /** Reads and decodes the next batch (12 µs an event here) while Postgres stores this one (14 to 25 µs an event there). */
+  /** Reads and prepares the next batch (7 µs an event here) while Postgres stores this one (8 to 9 µs an event there). */
   #readAhead(batch: Batch): void {
-    const { redis, keys } = this.#options;
-    this.#ahead = readBatch(redis, keys, this.#shards, this.#batchSize, batch);
+    this.#ahead = readBatch(this.#options, this.#shards, this.#batchSize, batch);
     // Its failure is seen by the next cycle, or by nobody when this flush fails as well.
     this.#ahead.catch(() => {});
   }

@@ -77,11 +77,12 @@ export class Store {
 
   async eventsOf(shard: number): Promise<{ usageId: string; hold: string; settlement: string }[]> {
     const entries = (await this.command('xrange', this.keys.usage[shard] as string, '-', '+')) as [string, string[]][];
-    return entries.map(([, [, usageId, , hold, , settlement]]) => ({
-      usageId: usageId as string,
-      hold: hold as string,
-      settlement: settlement as string,
-    }));
+    return entries.map(([, [, text]]) => {
+      // The id, a hold of ten fields, and the rest is the settlement.
+      const fields = (text as string).split('\t');
+      const [hold, settlement] = [fields.slice(1, 11), fields.slice(11)].map((part) => part.join('\t'));
+      return { usageId: fields[0] as string, hold: hold as string, settlement: settlement as string };
+    });
   }
 
   /** Carries operations out in one run of the script, as one event-loop turn of a gateway. */

@@ -78,7 +78,7 @@ export class Ledger {
 
   async appendRaw(accountId: string, usageId: string, hold: string, settlement: string): Promise<void> {
     const stream = this.store.keys.usage[this.store.keys.shardOf(accountId)] as string;
-    await this.store.command('xadd', stream, '*', 'i', usageId, 'h', hold, 's', settlement);
+    await this.store.command('xadd', stream, '*', 'e', [usageId, hold, settlement].join('\t'));
   }
 
   async backlog(): Promise<number> {

@@ -5,7 +5,7 @@ import { chargedMicros, decodeUsageEvent, feeMicros, type UsageEvent } from '../
 import { MAX_AMOUNT_MICROS } from '../../src/platform/money.ts';
 import { holdOf, newEvent, tailOf } from './support.ts';
 
-const decode = (event: UsageEvent) => decodeUsageEvent(event.usageId, holdOf(event), tailOf(event));
+const decode = (event: UsageEvent) => decodeUsageEvent([event.usageId, holdOf(event), tailOf(event)].join('\t'));
 
 describe('a usage event', () => {
   it('is read as it was written', () => {
@@ -31,7 +31,7 @@ describe('a usage event', () => {
   });
 
   it('that is a tombstone is refused', () => {
-    expect(() => decodeUsageEvent(newEvent().usageId, 'x\t\t1\tgateway', tailOf(newEvent()))).toThrow('fields');
+    expect(() => decodeUsageEvent(`${newEvent().usageId}\tx\t\t1\tgateway\t${tailOf(newEvent())}`)).toThrow('fields');
   });
 
   it('costs the buyer what it held, only when it was completed and not free', () => {

@@ -158,7 +158,7 @@ local function close(open, usage, wallet, id, refund, settlement)
   if string.byte(hold) == 120 then return 0 end
   call('HDEL', open, id)
   if refund then give_back(hold, wallet) end
-  call('XADD', usage, '*', 'i', id, 'h', hold, 's', settlement)
+  call('XADD', usage, '*', 'e', id .. '\t' .. hold .. '\t' .. settlement)
   return 1
 end
 

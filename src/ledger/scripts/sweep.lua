@@ -44,7 +44,7 @@ for i = 5, #ARGV do
             call('HINCRBY', wallet, 'balance', amount)
           end
         end
-        call('XADD', usage, '*', 'i', id, 'h', hold, 's', settlement)
+        call('XADD', usage, '*', 'e', id .. '\t' .. hold .. '\t' .. settlement)
         swept = swept + 1
       end
     end
