@@ -29,7 +29,7 @@ const PAGE = 1_000;
 
 /**
  * Consecutive entries of one stream, ready to be stored. The events themselves are not kept: 10 000 of them outlive the
- * young generation, and a fifth of the writer.s CPU went into collecting them.
+ * young generation; collecting them cost 1.2 µs an event more.
  */
 export type Page = {
   readonly shard: number;
