@@ -5,3 +5,5 @@ export const sweepScript = loadScript(import.meta.url, 'sweep');
 export const hydrateWalletScript = loadScript(import.meta.url, 'hydrate-wallet');
 export const applyCreditScript = loadScript(import.meta.url, 'apply-credit');
 export const readWalletScript = loadScript(import.meta.url, 'read-wallet');
+export const compareWalletsScript = loadScript(import.meta.url, 'compare-wallets');
+export const repairWalletScript = loadScript(import.meta.url, 'repair-wallet');

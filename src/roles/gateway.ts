@@ -13,6 +13,7 @@ import { keepKeyCacheFresh } from '../keys/key-feed.ts';
 import { Keys } from '../keys/keys.ts';
 import { selectKeyRecords } from '../keys/keys-sql.ts';
 import { Hydrator } from '../ledger/hydrate.ts';
+import { Reconciler } from '../ledger/reconcile/reconciler.ts';
 import { CANCELLED } from '../ledger/usage-event.ts';
 import { CreditWallets, KeyStates, Wallets } from '../ledger/wallet-state.ts';
 import type { Log } from '../observability/log.ts';
@@ -31,6 +32,7 @@ import { earningsRoutes } from '../routes/earnings.ts';
 import { healthRoutes } from '../routes/health.ts';
 import { keysRoutes } from '../routes/keys.ts';
 import { openApiRoutes } from '../routes/openapi.ts';
+import { reconciliationRoutes } from '../routes/reconciliation.ts';
 import { servicesRoutes } from '../routes/services.ts';
 import { usageRoutes } from '../routes/usage.ts';
 import { UpstreamClient } from '../upstream/index.ts';
@@ -135,6 +137,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     ...balanceRoutes({ wallets }),
     ...earningsRoutes({ sql }),
     ...creditsRoutes({ sql, keys, applier: credits, log }),
+    ...reconciliationRoutes({ sql, reconciler: new Reconciler({ sql, redis, keys: redisKeys }) }),
     ...healthRoutes({ isReady: () => !server.draining && admission.answering && catalog.ready() }),
   ];
   const api = new Api({ gate, routes: [...routes, ...openApiRoutes(routes)], log });

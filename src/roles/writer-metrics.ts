@@ -1,4 +1,6 @@
 import type { Hydrator } from '../ledger/hydrate.ts';
+import type { Reconciler } from '../ledger/reconcile/reconciler.ts';
+import type { ShardReport } from '../ledger/reconcile/report.ts';
 import type { Sweeper } from '../ledger/sweep.ts';
 import type { UsageWriter } from '../ledger/writer.ts';
 import type { Source } from '../observability/metrics.ts';
@@ -8,8 +10,9 @@ export function writerMetrics(parts: {
   readonly writer: UsageWriter;
   readonly sweeper: Sweeper;
   readonly hydrator: Hydrator;
+  readonly reconciler: Reconciler;
 }): Source[] {
-  const { writer, sweeper, hydrator } = parts;
+  const { writer, sweeper, hydrator, reconciler } = parts;
   return [
     {
       name: 'tollgate_writer_stored_calls_total',
@@ -58,6 +61,44 @@ export function writerMetrics(parts: {
       help: 'Wallets loaded into Redis to apply credits',
       type: 'counter',
       read: () => hydrator.loadedWallets,
+    },
+    ...reconciliationMetrics(reconciler),
+  ];
+}
+
+function reconciliationMetrics(reconciler: Reconciler): Source[] {
+  const total = (pick: (report: ShardReport) => number): number =>
+    reconciler.last?.reports.reduce((sum, report) => sum + pick(report), 0) ?? 0;
+  return [
+    {
+      name: 'tollgate_reconciliation_drift_micros',
+      help: 'Micro-USD by which wallets in Redis differ from Postgres after the last comparison, without their signs',
+      type: 'gauge',
+      read: () => total((report) => report.absoluteDriftMicros),
+    },
+    {
+      name: 'tollgate_reconciliation_drift_accounts',
+      help: 'Accounts whose wallet, free calls or holds do not agree with Postgres after the last comparison',
+      type: 'gauge',
+      read: () => total((report) => report.driftingAccounts),
+    },
+    {
+      name: 'tollgate_reconciliation_shards_not_compared',
+      help: 'Shards left out of the last comparison, because too many events wait for Postgres',
+      type: 'gauge',
+      read: () => total((report) => (report.compared ? 0 : 1)),
+    },
+    {
+      name: 'tollgate_reconciliation_last_run_timestamp_seconds',
+      help: 'When the last comparison ended; 0 before the first',
+      type: 'gauge',
+      read: () => (reconciler.last?.endedAtMs ?? 0) / 1000,
+    },
+    {
+      name: 'tollgate_reconciliation_repairs_total',
+      help: 'Wallets set to what Postgres says, each with a row in repairs',
+      type: 'counter',
+      read: () => reconciler.repaired,
     },
   ];
 }

@@ -1,5 +1,7 @@
 import type { Config } from '../config/config.ts';
 import { Hydrator } from '../ledger/hydrate.ts';
+import { ReconcileJob } from '../ledger/reconcile/job.ts';
+import { Reconciler } from '../ledger/reconcile/reconciler.ts';
 import { Sweeper } from '../ledger/sweep.ts';
 import { CreditWallets } from '../ledger/wallet-state.ts';
 import { UsageWriter } from '../ledger/writer.ts';
@@ -13,7 +15,7 @@ const STOP_MS = 5_000;
 
 export type Writer = { stop(): Promise<void> };
 
-/** Starts what moves usage from Redis to Postgres and cleans up after the dead: writer, sweep, credits. */
+/** Starts what moves usage from Redis to Postgres and cleans up after the dead: writer, sweep, credits, reconciliation. */
 export async function startWriter(options: {
   readonly config: Pick<Config, 'databaseUrl' | 'platformFeeBasisPoints' | 'instanceLeaseSeconds'>;
   readonly stores: Pick<Stores, 'sql' | 'redis' | 'keys'>;
@@ -32,14 +34,23 @@ export async function startWriter(options: {
   const sweeper = new Sweeper({ redis, keys, leaseSeconds: config.instanceLeaseSeconds, log });
   const hydrator = new Hydrator({ databaseUrl: config.databaseUrl, sql, redis, keys, log });
   const credits = new CreditWallets({ sql, redis, keys, hydrator, log });
-  metrics.add(writerMetrics({ writer, sweeper, hydrator }));
+  const reconciler = new Reconciler({ sql, redis, keys });
+  const reconciliation = new ReconcileJob({
+    reconciler,
+    isActive: () => writer.stats().heldShards > 0,
+    onRedisReady: (listener) => redis.onReady(listener),
+    log,
+  });
+  metrics.add(writerMetrics({ writer, sweeper, hydrator, reconciler }));
   writer.start();
   sweeper.start();
   credits.start();
+  reconciliation.start();
   return {
     stop: async () => {
       // At once: the last flush must not wait for a sweep or a credit that is stuck.
-      await Promise.all([writer.stop(STOP_MS), sweeper.stop(STOP_MS), credits.stop(STOP_MS)]);
+      const others = [sweeper, credits, reconciliation].map((part) => part.stop(STOP_MS));
+      await Promise.all([writer.stop(STOP_MS), ...others]);
       hydrator.close();
     },
   };

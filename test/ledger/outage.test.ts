@@ -2,7 +2,6 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { Admission } from '../../src/admission/admission.ts';
 import type { AdmitResult } from '../../src/admission/operations.ts';
 import { Hydrator } from '../../src/ledger/hydrate.ts';
-import { reconcile } from '../../src/ledger/reconcile.ts';
 import { CANCELLED } from '../../src/ledger/usage-event.ts';
 import { uuidv7 } from '../../src/platform/ids.ts';
 import { COMPLETED, REFUNDED, request, type Scene } from '../admission/calls.ts';
@@ -189,7 +188,7 @@ describe('Redis flushed while calls run', () => {
       expect(Object.fromEntries(used)).toEqual(Object.fromEntries(rows.map((row) => [row.key, String(row.used)])));
     }
     await ledger.readBooks();
-    const reports = await reconcile({ sql: ledger.sql, redis: ledger.store.redis, keys: ledger.store.keys });
+    const { reports } = await ledger.reconciler().run('test');
     expect(reports.flatMap(({ drifts }) => drifts)).toEqual([]);
   });
 });

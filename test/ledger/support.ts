@@ -1,6 +1,7 @@
 import { expect } from 'vitest';
 import { PLATFORM_ACCOUNT_ID } from '../../src/accounts/platform-account.ts';
 import { dayName } from '../../src/ledger/flush-sql.ts';
+import { Reconciler } from '../../src/ledger/reconcile/reconciler.ts';
 import { chargedMicros, encodeSettlement, feeMicros, type UsageEvent } from '../../src/ledger/usage-event.ts';
 import { UsageWriter, type UsageWriterOptions } from '../../src/ledger/writer.ts';
 import { uuidv7 } from '../../src/platform/ids.ts';
@@ -43,7 +44,7 @@ export class Ledger {
     await this.store.command('flushall');
     await this.sql`
       TRUNCATE accounts, api_keys, credits, calls, journal, entries, balances, free_usage, service_days,
-               rejected_events CASCADE`;
+               rejected_events, reconciliations, repairs CASCADE`;
   }
 
   writer(options: Partial<UsageWriterOptions> = {}): UsageWriter {
@@ -63,6 +64,11 @@ export class Ledger {
     const writer = this.writer(options);
     writer.start();
     return writer;
+  }
+
+  /** Everything a comparison needs; a new one each time, as another process would have. */
+  reconciler(): Reconciler {
+    return new Reconciler({ sql: this.sql, redis: this.store.redis, keys: this.store.keys });
   }
 
   async stopWriters(): Promise<void> {

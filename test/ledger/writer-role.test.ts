@@ -59,6 +59,10 @@ it('reports what it stores, rejects, sweeps and loads', async () => {
   expect(await metric('tollgate_writer_held_shards')).toBe(ledger.store.keys.shards);
   expect(await metric('tollgate_writer_working')).toBe(1);
   expect(await metric('tollgate_writer_swept_holds_total')).toBe(0);
+  await until(async () => (await metric('tollgate_reconciliation_last_run_timestamp_seconds')) > 0);
+  for (const name of ['drift_micros', 'drift_accounts', 'shards_not_compared', 'repairs_total']) {
+    expect(await metric(`tollgate_reconciliation_${name}`)).toBe(0);
+  }
   await ledger.store.server.stop();
   await until(async () => (await metric('tollgate_writer_working')) === 0);
   await ledger.store.server.restart();

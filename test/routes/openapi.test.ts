@@ -7,6 +7,7 @@ import { earningsRoutes } from '../../src/routes/earnings.ts';
 import { healthRoutes } from '../../src/routes/health.ts';
 import { keysRoutes } from '../../src/routes/keys.ts';
 import { openApiRoutes } from '../../src/routes/openapi.ts';
+import { reconciliationRoutes } from '../../src/routes/reconciliation.ts';
 import { servicesRoutes } from '../../src/routes/services.ts';
 import { usageRoutes } from '../../src/routes/usage.ts';
 import { send } from '../accounts/support.ts';
@@ -30,6 +31,7 @@ const routes: Route[] = [
   ...balanceRoutes(NOTHING),
   ...earningsRoutes(NOTHING),
   ...creditsRoutes(NOTHING),
+  ...reconciliationRoutes(NOTHING),
   ...healthRoutes(NOTHING),
 ];
 

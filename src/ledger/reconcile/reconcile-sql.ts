@@ -1,0 +1,89 @@
+import { uuidv7 } from '../../platform/ids.ts';
+import type { Sql } from '../../platform/postgres.ts';
+import { type RecentCall, START_UNCERTAIN_MS } from './provable.ts';
+import type { ShardReport } from './report.ts';
+
+/** How far back from Redis's start calls are looked for: the longest that any persistence of Redis loses, with room to spare. */
+const LOST_MS = 600_000;
+/** How far a gateway's clock, which is in the ids, may be from Redis's. */
+const CLOCK_SKEW_MS = 300_000;
+const MAX_CALLS = 5_000;
+
+/** The account's stored calls that a Redis started then may have lost, youngest first. */
+export async function selectCallsBefore(
+  sql: Sql,
+  accountId: string,
+  redisStartedAtMs: number,
+): Promise<readonly RecentCall[]> {
+  const [from, to] = [redisStartedAtMs - LOST_MS, redisStartedAtMs + START_UNCERTAIN_MS];
+  // By key: that is how calls are indexed.
+  return sql<RecentCall[]>`
+    SELECT (extract(epoch FROM c.created_at) * 1000)::float8 AS "admittedAtMs", c.amount AS "amountMicros",
+           CASE WHEN c.free_tier AND c.outcome = 'completed' THEN c.service_id END AS "freeServiceId"
+    FROM api_keys k JOIN calls c ON c.key_id = k.key_id
+    WHERE k.account_id = ${accountId} AND c.account_id = ${accountId}
+      AND c.usage_id BETWEEN ${firstId(from - CLOCK_SKEW_MS)}::uuid AND ${firstId(to + CLOCK_SKEW_MS)}::uuid
+      AND c.created_at BETWEEN ${new Date(from)} AND ${new Date(to)}
+    ORDER BY c.created_at DESC, c.usage_id DESC LIMIT ${MAX_CALLS}`;
+}
+
+/** The smallest id of that millisecond. */
+function firstId(ms: number): string {
+  return `${uuidv7(ms).slice(0, 13)}-7000-8000-000000000000`;
+}
+
+export type NewRepair = {
+  readonly accountId: string;
+  readonly madeBy: string;
+  readonly reason: string;
+  readonly before: object;
+  readonly after: object;
+  /** Of the balance. */
+  readonly changeMicros: number;
+};
+
+export type Repair = NewRepair & {
+  readonly id: number;
+  readonly state: 'begun' | 'done' | 'left';
+  readonly createdAt: Date;
+};
+
+/** Writes down what is about to be done, whatever becomes of it. */
+export async function beginRepair(sql: Sql, repair: NewRepair): Promise<number> {
+  const rows = await sql<{ id: number }[]>`
+    INSERT INTO repairs (account_id, made_by, reason, change, before, after)
+    VALUES (${repair.accountId}, ${repair.madeBy}, ${repair.reason}, ${repair.changeMicros}, ${JSON.stringify(repair.before)}::text::json,
+            ${JSON.stringify(repair.after)}::text::json)
+    RETURNING id`;
+  return rows[0]?.id as number;
+}
+
+export async function endRepair(sql: Sql, id: number, state: 'done' | 'left'): Promise<void> {
+  await sql`UPDATE repairs SET state = ${state}, ended_at = now() WHERE id = ${id}`;
+}
+
+/** The youngest first. */
+export async function selectRepairs(sql: Sql, limit: number): Promise<readonly Repair[]> {
+  return sql<Repair[]>`
+    SELECT id, account_id AS "accountId", made_by AS "madeBy", reason, before, after, change AS "changeMicros", state, created_at AS "createdAt"
+    FROM repairs ORDER BY id DESC LIMIT ${limit}`;
+}
+
+export async function saveReport(sql: Sql, report: ShardReport): Promise<void> {
+  await sql`
+    INSERT INTO reconciliations (shard, checked_at, report)
+    VALUES (${report.shard}, ${new Date(report.checkedAtMs)}, ${JSON.stringify(report)}::text::json)
+    ON CONFLICT (shard) DO UPDATE SET checked_at = excluded.checked_at, report = excluded.report`;
+}
+
+/** The last report of each shard. */
+export async function selectReports(sql: Sql): Promise<readonly ShardReport[]> {
+  const rows = await sql<{ report: ShardReport }[]>`SELECT report FROM reconciliations ORDER BY shard`;
+  return rows.map(({ report }) => report);
+}
+
+/** What is on all ledgers of all accounts together: 0, or the books are wrong. */
+export async function selectBooksSum(sql: Sql): Promise<number> {
+  const rows = await sql<{ sum: number }[]>`SELECT coalesce(sum(balance), 0)::bigint AS sum FROM balances`;
+  return rows[0]?.sum ?? 0;
+}

@@ -1,0 +1,89 @@
+import type { Comparison, FreeDrift } from './identity.ts';
+
+/** Accounts listed one by one; beyond it they are only counted. */
+export const MAX_LISTED = 100;
+/** Accounts of which it is kept since when they drift. Those beyond look as if they had begun to with the next report. */
+const MAX_REMEMBERED = 10_000;
+
+/** An account that does not agree. Amounts in micro-USD. */
+export type Drift = {
+  readonly accountId: string;
+  readonly walletMicros: number;
+  readonly settledMicros: number;
+  readonly streamedMicros: number;
+  readonly heldMicros: number;
+  readonly expectedMicros: number;
+  readonly driftMicros: number;
+  readonly freeDrifts: readonly FreeDrift[];
+  /** Holds of calls that are in Postgres. */
+  readonly storedHolds: number;
+  /** When a comparison first found it. */
+  readonly sinceMs: number;
+  /** Why it was not repaired. */
+  readonly unproven: string;
+};
+
+/** What one comparison of one shard found. It is kept as JSON. */
+export type ShardReport = {
+  readonly shard: number;
+  readonly checkedAtMs: number;
+  /** False when the stream was too long to be compared: the writer is behind. */
+  readonly compared: boolean;
+  /** Loaded wallets; one that is not loaded cannot drift. The sums are of these. */
+  readonly wallets: number;
+  readonly walletMicros: number;
+  readonly settledMicros: number;
+  readonly streamedMicros: number;
+  readonly heldMicros: number;
+  readonly driftMicros: number;
+  /** Without their signs: what is too much in one wallet does not make up for what another lacks. */
+  readonly absoluteDriftMicros: number;
+  readonly driftingAccounts: number;
+  /** The largest first, at most `MAX_LISTED`. */
+  readonly drifts: readonly Drift[];
+  /** All of them with the time of `sinceMs`. */
+  readonly driftingSince: Readonly<Record<string, number>>;
+};
+
+/** Adds up comparisons. */
+export class ReportSums {
+  wallets = 0;
+  walletMicros = 0;
+  settledMicros = 0;
+  streamedMicros = 0;
+  heldMicros = 0;
+
+  add(comparison: Comparison): void {
+    this.wallets++;
+    this.walletMicros += comparison.walletMicros;
+    this.settledMicros += comparison.settledMicros;
+    this.streamedMicros += comparison.streamedMicros;
+    this.heldMicros += comparison.heldMicros;
+  }
+}
+
+export function newReport(
+  shard: number,
+  checkedAtMs: number,
+  sums: ReportSums,
+  drifts: readonly Drift[],
+  compared = true,
+): ShardReport {
+  const sorted = drifts.toSorted((a, b) => Math.abs(b.driftMicros) - Math.abs(a.driftMicros));
+  return {
+    shard,
+    checkedAtMs,
+    compared,
+    ...sums,
+    driftMicros: drifts.reduce((sum, drift) => sum + drift.driftMicros, 0),
+    absoluteDriftMicros: drifts.reduce((sum, drift) => sum + Math.abs(drift.driftMicros), 0),
+    driftingAccounts: drifts.length,
+    drifts: sorted.slice(0, MAX_LISTED),
+    driftingSince: Object.fromEntries(sorted.slice(0, MAX_REMEMBERED).map((drift) => [drift.accountId, drift.sinceMs])),
+  };
+}
+
+export function newDrift(comparison: Comparison, sinceMs: number, unproven: string): Drift {
+  const { storedHolds, ...rest } = comparison;
+  return { ...rest, storedHolds: storedHolds.length, sinceMs, unproven };
+}

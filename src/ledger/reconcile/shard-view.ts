@@ -1,0 +1,192 @@
+import { isUuid } from '../../platform/ids.ts';
+import type { Sql, Tx } from '../../platform/postgres.ts';
+import type { RedisClient } from '../../platform/redis.ts';
+import { freeField, type RedisKeys } from '../../platform/redis-keys.ts';
+import { dayName } from '../flush-sql.ts';
+import { FLUSH_LOCK } from '../locks.ts';
+import { compareWalletsScript } from '../scripts.ts';
+import { readEntries, type StreamEntry } from '../stream.ts';
+import { chargedMicros } from '../usage-event.ts';
+import type { AccountState, Hold, Settled, StoredCall, StreamedCall, Wallet } from './identity.ts';
+
+export type ReconcileStores = { readonly sql: Sql; readonly redis: RedisClient; readonly keys: RedisKeys };
+
+const STREAM_PAGE = 1_000;
+/** Events kept of one stream, at some 300 bytes. With more than these waiting, the writer is behind and comparing can wait. */
+const MAX_EVENTS = 100_000;
+const LOCK_WAIT_MS = 2_000;
+/** A process that sleeps in the middle loses its lock after this, and must not repair anything by what it read. */
+const LOCK_LIFE_MS = 5_000;
+
+/** The stream is longer than what is compared. */
+export class StreamTooLong extends Error {}
+
+/** Accounts as they are at one instant, and until when that can be relied on (ms, Redis's clock). */
+export type Reading = { readonly states: AccountState[]; readonly validUntilMs: number };
+
+/**
+ * Reads accounts of one shard as they are at one instant, in Redis and in Postgres.
+ *
+ *   read the stream, page by page ──► lock ──► wallets, holds, end of the stream (one script) ──► the stream up to there
+ *                                                ──► Postgres ──► unlock
+ *
+ * The lock keeps events from being stored between the script and Postgres; it is held for some accounts at a time, and
+ * shared, so that wallets are loaded meanwhile. What was read of the stream before may have been stored and deleted since:
+ * Postgres says so.
+ */
+export class ShardView {
+  readonly #stores: ReconcileStores;
+  readonly #shard: number;
+  readonly #calls = new Map<string, StreamedCall[]>();
+  #events = 0;
+  #last: string | null = null;
+
+  constructor(stores: ReconcileStores, shard: number) {
+    this.#stores = stores;
+    this.#shard = shard;
+  }
+
+  /** Reads the stream to its present end. @throws StreamTooLong */
+  async readAhead(): Promise<void> {
+    for (;;) {
+      const entries = await readEntries(this.#stores, this.#shard, this.#last, STREAM_PAGE);
+      this.#take(entries);
+      if (entries.length < STREAM_PAGE) return;
+    }
+  }
+
+  /**
+   * Runs `work` on the accounts whose wallets are loaded, while no event of the shard is stored.
+   *
+   * @param ticket left in the wallets for a repair: see `repair-wallet.lua`
+   */
+  async read<T>(accountIds: readonly string[], work: (reading: Reading) => Promise<T>, ticket = ''): Promise<T> {
+    return this.#stores.sql.begin(async (tx) => {
+      await tx.unsafe(
+        `SET LOCAL lock_timeout = ${LOCK_WAIT_MS}; SET LOCAL idle_in_transaction_session_timeout = ${LOCK_LIFE_MS}`,
+      );
+      await tx`SELECT pg_advisory_xact_lock_shared(${FLUSH_LOCK}::int, ${this.#shard}::int)`;
+      return work(await this.#readLocked(tx, accountIds, ticket));
+    }) as Promise<T>;
+  }
+
+  async #readLocked(tx: Tx, accountIds: readonly string[], ticket: string): Promise<Reading> {
+    const { redis, keys } = this.#stores;
+    const names = [keys.open[this.#shard] as string, keys.usage[this.#shard] as string];
+    for (const id of accountIds) names.push(keys.wallet(this.#shard, id));
+    const reply = await redis.script(compareWalletsScript, names.length, [...names, ticket, ...accountIds]);
+    const [nowMs, youngest, holdPairs, walletFields] = reply as [number, string, string[], string[][]];
+    await this.#readUpTo(youngest);
+    const wallets = new Map<string, Wallet>();
+    accountIds.forEach((id, i) => {
+      const wallet = readWallet(walletFields[i] as string[]);
+      if (wallet !== null) wallets.set(id, wallet);
+    });
+    const holds = readHolds(holdPairs);
+    const held = Array.from(holds.values()).flat();
+    const streamed = Array.from(wallets.keys()).flatMap((id) => this.#calls.get(id) ?? []);
+    const settled = await selectSettled(tx, wallets);
+    const stored = await selectStored(
+      tx,
+      [...held, ...streamed].map(({ usageId }) => usageId),
+    );
+    const states = Array.from(wallets, ([accountId, wallet]) => ({
+      accountId,
+      wallet,
+      settled: settled.get(accountId) as Settled,
+      holds: holds.get(accountId) ?? [],
+      streamed: this.#calls.get(accountId) ?? [],
+      stored,
+    }));
+    return { states, validUntilMs: nowMs + LOCK_LIFE_MS - 1_000 };
+  }
+
+  /** Nothing up to there is deleted meanwhile but what was stored before. */
+  async #readUpTo(youngest: string): Promise<void> {
+    while (youngest !== '' && isYounger(youngest, this.#last)) {
+      const entries = await readEntries(this.#stores, this.#shard, this.#last, STREAM_PAGE);
+      const upTo = entries.filter(({ id }) => !isYounger(id, youngest));
+      if (upTo.length === 0) return;
+      this.#take(upTo);
+    }
+  }
+
+  #take(entries: readonly StreamEntry[]): void {
+    for (const { id, event } of entries) {
+      this.#last = id;
+      if (event === null) continue;
+      const { usageId, accountId, serviceId } = event;
+      const freeCall = event.freeTier && event.outcome === 'completed';
+      const call = { streamId: id, usageId, accountId, serviceId, chargedMicros: chargedMicros(event), freeCall };
+      const calls = this.#calls.get(accountId);
+      if (calls === undefined) this.#calls.set(accountId, [call]);
+      else calls.push(call);
+    }
+    this.#events += entries.length;
+    if (this.#events > MAX_EVENTS) throw new StreamTooLong();
+  }
+}
+
+/** Ids of stream entries: milliseconds and a number, joined by a dash. Every id is younger than null. */
+function isYounger(id: string, than: string | null): boolean {
+  if (than === null) return true;
+  const [ms = 0, seq = 0] = id.split('-').map(Number);
+  const [thanMs = 0, thanSeq = 0] = than.split('-').map(Number);
+  return ms !== thanMs ? ms > thanMs : seq > thanSeq;
+}
+
+const FREE_PREFIX = freeField('');
+
+function readWallet(fields: readonly string[]): Wallet | null {
+  let balance: string | null = null;
+  let creditSeq = 0;
+  const freeUsed = new Map<string, number>();
+  for (let i = 0; i + 1 < fields.length; i += 2) {
+    const [name, value] = [fields[i] as string, fields[i + 1] as string];
+    if (name === 'balance') balance = value;
+    else if (name === 'credit_seq') creditSeq = Number(value);
+    else if (name.startsWith(FREE_PREFIX)) freeUsed.set(name.slice(FREE_PREFIX.length), Number(value));
+  }
+  return balance === null ? null : { balanceMicros: Number(balance), creditSeq, freeUsed };
+}
+
+/** Holds as batch.lua writes them, by account. */
+function readHolds(pairs: readonly string[]): Map<string, Hold[]> {
+  const holds = new Map<string, Hold[]>();
+  for (let i = 0; i + 1 < pairs.length; i += 2) {
+    const [usageId, text] = [pairs[i] as string, pairs[i + 1] as string];
+    const [amount, free, , , accountId = '', , serviceId = ''] = text.split('\t', 7);
+    const hold = { usageId, text, accountId, serviceId, amountMicros: Number(amount), freeTier: free === '1' };
+    const others = holds.get(accountId);
+    if (others === undefined) holds.set(accountId, [hold]);
+    else others.push(hold);
+  }
+  return holds;
+}
+
+async function selectSettled(tx: Tx, wallets: ReadonlyMap<string, Wallet>): Promise<Map<string, Settled>> {
+  const ids = Array.from(wallets.keys());
+  const seqs = Array.from(wallets.values(), ({ creditSeq }) => creditSeq);
+  type Row = Omit<Settled, 'freeUsed'> & { readonly id: string; readonly free: Record<string, number> | null };
+  // One statement: the balance is that of exactly these credits.
+  const rows = await tx<Row[]>`
+    SELECT asked.id, coalesce(a.credit_seq, 0) AS "creditSeq", coalesce(b.balance, 0) AS "balanceMicros",
+           (SELECT coalesce(sum(c.amount), 0)::bigint FROM credits c
+            WHERE c.account_id = asked.id AND c.seq > asked.seq) AS "missingCreditsMicros",
+           (SELECT json_object_agg(f.service_id, f.used) FROM free_usage f WHERE f.account_id = asked.id) AS free
+    FROM unnest(${ids}::uuid[], ${seqs}::bigint[]) AS asked (id, seq)
+    LEFT JOIN accounts a ON a.id = asked.id
+    LEFT JOIN balances b ON b.account_id = asked.id AND b.ledger = 'wallet'`;
+  return new Map(rows.map(({ id, free, ...row }) => [id, { ...row, freeUsed: new Map(Object.entries(free ?? {})) }]));
+}
+
+async function selectStored(tx: Tx, usageIds: readonly string[]): Promise<Map<string, StoredCall>> {
+  // A hold that somebody wrote by hand may have any name.
+  const ids = usageIds.filter(isUuid);
+  if (ids.length === 0) return new Map();
+  const rows = await tx<(StoredCall & { id: string })[]>`
+    SELECT c.usage_id AS id, c.amount AS "amountMicros", c.free_tier AND c.outcome = 'completed' AS "freeCall"
+    FROM unnest(${ids.map(dayName)}::date[], ${ids}::uuid[]) AS asked (day, id)
+    JOIN calls c ON c.day = asked.day AND c.usage_id = asked.id`;
+  return new Map(rows.map((row) => [row.id, row]));
+}

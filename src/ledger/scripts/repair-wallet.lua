@@ -1,0 +1,30 @@
+--[[
+  repair-wallet.lua: takes a drift out of a wallet, and drops holds of calls that are stored already; all of it, or nothing.
+
+  Calls, settlements and credits since the wallet was read change no drift, so they are no reason to refuse. A Redis that
+  lost something since, or another repair, is: then the ticket that was left at the reading is gone. Where the ticket is,
+  all that was read is, or was moved by the scripts: Redis loses the youngest writes first.
+
+  KEYS   [1] wallet, [2] open
+  ARGV   [1] the ticket, [2] latest time to do it (ms, Redis's clock): then the lock that keeps Postgres still may be lost
+         [3] change of the balance (micro-USD), [4] number of holds to drop, then for each: usage_id, hold as read
+         then for each free field to change: field, change
+  Reply  1 done, 0 nothing was changed
+]]
+local call = redis.call
+local wallet, open = KEYS[1], KEYS[2]
+
+if call('HGET', wallet, 'ticket') ~= ARGV[1] then return 0 end
+call('HDEL', wallet, 'ticket')
+local time = call('TIME')
+if time[1] * 1000 + math.floor(time[2] / 1000) > tonumber(ARGV[2]) then return 0 end
+
+local first_field = 5 + 2 * tonumber(ARGV[4])
+for i = 5, first_field - 1, 2 do
+  if call('HGET', open, ARGV[i]) ~= ARGV[i + 1] then return 0 end
+end
+
+for i = 5, first_field - 1, 2 do call('HDEL', open, ARGV[i]) end
+call('HINCRBY', wallet, 'balance', ARGV[3])
+for i = first_field, #ARGV, 2 do call('HINCRBY', wallet, ARGV[i], ARGV[i + 1]) end
+return 1

@@ -1,0 +1,110 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { until } from '../support/wait.ts';
+import type { Peer } from '../upstream/helpers.ts';
+import { Marketplace } from './marketplace.ts';
+import { PRICE, Scene } from './scene.ts';
+
+type Page = {
+  readonly checked_at: string | null;
+  readonly books_sum: number;
+  readonly totals: Record<string, number>;
+  readonly shards: readonly { shard: number; compared: boolean; drifts: readonly Record<string, unknown>[] }[];
+  readonly repairs: readonly Record<string, unknown>[];
+};
+
+const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok';
+const PATH = '/api/v1/admin/reconciliation';
+
+let market: Marketplace;
+beforeAll(async () => {
+  market = await Marketplace.start();
+});
+afterAll(() => market.stop());
+
+const answerAll = async (peer: Peer): Promise<void> => {
+  for (;;) {
+    await peer.takeRequest();
+    peer.send(OK);
+  }
+};
+const page = (method = 'GET'): Promise<Page> => market.json(PATH, { key: market.admin, method });
+const noDrift = { drift: 0, drifting_accounts: 0, shards_not_compared: 0 };
+
+describe('a Redis that comes back older than Postgres', () => {
+  it('is repaired by itself: nobody is charged twice or refunded for a stored call, and new calls are right', async () => {
+    const scene = await Scene.open(market, answerAll, { free_calls: 2 });
+    const [slow, failing] = [await Scene.open(market), await Scene.open(market)];
+    expect((await (await scene.call()).response()).get('x-acf-free-tier')).toBe('true');
+    const callers = [await slow.call(), await failing.call()];
+    const peers = [await slow.service.peer(0), await failing.service.peer(0)];
+    for (const peer of peers) await peer.takeRequest();
+    await market.settled(scene.buyer.account_id);
+    // The state that it will come back with: by itself this Redis writes nothing to disk.
+    await market.stores.redis.command('save', []);
+
+    peers[0]?.send(OK);
+    peers[1]?.socket.resetAndDestroy();
+    expect((await callers[0]?.response())?.status).toBe(200);
+    expect((await callers[1]?.response())?.status).toBe(502);
+    expect((await (await scene.call()).response()).get('x-acf-free-tier')).toBe('true');
+    for (let i = 0; i < 3; i++) expect((await (await scene.call()).response()).get('x-acf-amount')).toBe(String(PRICE));
+    const before = await market.records(scene.buyer);
+    await market.settled();
+    await market.redis.kill();
+    await market.redis.restart();
+
+    await until(async () => (await market.request('/readyz')).status === 200);
+
+    await until(async () => (await page()).repairs.length === 3);
+    const found = await page('POST');
+    expect(found.totals).toMatchObject(noDrift);
+    expect(found.books_sum).toBe(0);
+    expect(found.repairs).toHaveLength(3);
+    for (const repair of found.repairs) {
+      expect(repair).toMatchObject({
+        made_by: 'writer',
+        state: 'done',
+        reason: expect.stringContaining('came back older'),
+      });
+    }
+    const change = (of: Scene): unknown =>
+      found.repairs.find((repair) => repair.account_id === of.buyer.account_id)?.change;
+    expect([change(scene), change(slow), change(failing)]).toEqual([-3 * PRICE, 0, PRICE]);
+    expect(await market.books()).toMatchObject({ drifting: [], total: '0', negative: 0 });
+
+    expect(await market.records(scene.buyer)).toEqual(before);
+    expect(await market.balance(scene.buyer)).toMatchObject({ balance: 0.7, held: 0 });
+    await slow.expectEnd({ outcome: 'completed', status: 200, amount: PRICE });
+    await failing.expectEnd({ outcome: 'refunded:upstream_error', status: 502 });
+    const next = await (await scene.call()).response();
+    expect([next.status, next.get('x-acf-amount'), next.get('x-acf-balance')]).toEqual([200, '0.1', '0.6']);
+    for (const each of [scene, slow, failing]) await each.close();
+  });
+});
+
+describe('the page of the reconciliation', () => {
+  it('shows a drift that nothing proves, and leaves the wallet alone', async () => {
+    const buyer = await market.buyer(2);
+    const { redis, keys } = market.stores;
+    const wallet = keys.wallet(keys.shardOf(buyer.account_id), buyer.account_id);
+    await market.balance(buyer);
+    await redis.command('hincrby', [wallet, 'balance', '-250000']);
+    const { totals, shards } = await page('POST');
+    expect(totals).toMatchObject({ drift: -0.25, drifting_accounts: 1 });
+    expect(totals.wallet).toBeCloseTo((totals.settled ?? 0) - (totals.streamed ?? 0) - (totals.held ?? 0) - 0.25, 6);
+    expect(shards.map(({ shard, compared }) => [shard, compared])).toEqual(keys.open.map((_, shard) => [shard, true]));
+    expect(shards.flatMap(({ drifts }) => drifts)).toMatchObject([
+      { account_id: buyer.account_id, wallet: 1.75, expected: 2, drift: -0.25, not_repaired: expect.any(String) },
+    ]);
+    expect(await market.balance(buyer)).toMatchObject({ balance: 1.75 });
+    await redis.command('hincrby', [wallet, 'balance', '250000']);
+    expect((await page('POST')).totals).toMatchObject(noDrift);
+  });
+
+  it('is for admins', async () => {
+    for (const key of [market.provider, await market.buyer(0)]) {
+      for (const method of ['GET', 'POST']) expect((await market.request(PATH, { key, method })).status).toBe(403);
+    }
+    expect((await market.request(PATH)).status).toBe(401);
+  });
+});

@@ -1,0 +1,66 @@
+import { describe, expect, it } from 'vitest';
+import {
+  type AccountState,
+  agrees,
+  compare,
+  type Hold,
+  type StreamedCall,
+} from '../../../src/ledger/reconcile/identity.ts';
+
+const SERVICE = 'service';
+const hold = (usageId: string, amountMicros: number, freeTier = false): Hold => ({
+  usageId,
+  text: `${amountMicros}\t…`,
+  accountId: 'a',
+  serviceId: SERVICE,
+  amountMicros,
+  freeTier,
+});
+const streamed = (usageId: string, chargedMicros: number, freeCall = false): StreamedCall => ({
+  streamId: `1-${usageId}`,
+  usageId,
+  accountId: 'a',
+  serviceId: SERVICE,
+  chargedMicros,
+  freeCall,
+});
+const settled = { balanceMicros: 2_000, missingCreditsMicros: 100, creditSeq: 3, freeUsed: new Map([[SERVICE, 2]]) };
+const state: AccountState = {
+  accountId: 'a',
+  wallet: { balanceMicros: 1_000, creditSeq: 2, freeUsed: new Map([[SERVICE, 4]]) },
+  settled,
+  holds: [hold('h1', 300), hold('h2', 0, true)],
+  streamed: [streamed('s1', 600), streamed('s2', 0, true), streamed('s3', 77)],
+  // Committed, and not yet deleted from the stream.
+  stored: new Map([['s3', { amountMicros: 77, freeCall: false }]]),
+};
+
+describe('the money identity', () => {
+  it('holds when balance − missing credits − stream − holds is the wallet, and free calls add up', () => {
+    const comparison = compare(state);
+    expect(comparison).toMatchObject({ settledMicros: 1_900, streamedMicros: 600, heldMicros: 300, driftMicros: 0 });
+    expect(agrees(comparison)).toBe(true);
+  });
+
+  it.each<[string, Partial<AccountState>, number]>([
+    ['the wallet has more than it should', { wallet: { ...state.wallet, balanceMicros: 1_007 } }, 7],
+    ['a charge is missing in the stream', { streamed: state.streamed.slice(1) }, -600],
+    ['a hold is missing', { holds: state.holds.slice(1) }, -300],
+    ['a call is in Postgres that was not charged', { settled: { ...settled, balanceMicros: 1_990 } }, 10],
+  ])('does not when %s', (_, change, driftMicros) => {
+    const comparison = compare({ ...state, ...change });
+    expect(comparison.driftMicros).toBe(driftMicros);
+    expect(agrees(comparison)).toBe(false);
+  });
+
+  it('does not when free calls do not add up, or a hold is of a stored call', () => {
+    const free = compare({ ...state, settled: { ...settled, freeUsed: new Map([[SERVICE, 3]]) } });
+    expect(free.freeDrifts).toEqual([{ serviceId: SERVICE, used: 4, expected: 5 }]);
+    expect(agrees(free)).toBe(false);
+    const stored = new Map([...state.stored, ['h1', { amountMicros: 300, freeCall: false }]]);
+    const back = compare({ ...state, settled: { ...settled, balanceMicros: 1_700 }, stored });
+    expect(back.driftMicros).toBe(0);
+    expect(back.storedHolds).toMatchObject([{ usageId: 'h1', stored: { amountMicros: 300 } }]);
+    expect(agrees(back)).toBe(false);
+  });
+});

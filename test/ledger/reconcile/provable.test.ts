@@ -1,0 +1,103 @@
+import { describe, expect, it } from 'vitest';
+import type { Comparison, Hold, StoredCall } from '../../../src/ledger/reconcile/identity.ts';
+import { type Evidence, explain, type RecentCall } from '../../../src/ledger/reconcile/provable.ts';
+
+const START = 1_000_000;
+const SERVICE = 'service';
+const call = (secondsBefore: number, amountMicros: number): RecentCall => ({
+  admittedAtMs: START - secondsBefore * 1000,
+  amountMicros,
+  freeServiceId: amountMicros === 0 ? SERVICE : null,
+});
+const CALLS = [call(2, 5), call(2.1, 0), call(2.2, 7), call(3, 11), call(90, 13)];
+
+const comparison = (given: Partial<Comparison>): Comparison => ({
+  accountId: 'a',
+  walletMicros: 0,
+  settledMicros: 0,
+  streamedMicros: 0,
+  heldMicros: 0,
+  expectedMicros: 0,
+  driftMicros: 0,
+  freeDrifts: [],
+  storedHolds: [],
+  ...given,
+});
+const evidence = (given: Partial<Evidence> = {}): Evidence => ({
+  wallet: { balanceMicros: 0, creditSeq: 4, freeUsed: new Map() },
+  settled: { balanceMicros: 0, missingCreditsMicros: 0, creditSeq: 5, freeUsed: new Map() },
+  redisStartedAtMs: START,
+  driftingSinceMs: null,
+  calls: CALLS,
+  ...given,
+});
+const isProven = (given: Partial<Comparison>, other: Partial<Evidence> = {}): boolean =>
+  'reason' in explain(comparison(given), evidence(other));
+const storedHold = (amountMicros: number, stored: StoredCall, freeTier = false): Hold & { stored: StoredCall } => ({
+  usageId: 'u',
+  text: '',
+  accountId: 'a',
+  serviceId: SERVICE,
+  amountMicros,
+  freeTier,
+  stored,
+});
+
+describe('a wallet that is too high', () => {
+  it('is explained by the charges of the last calls before Redis started, all in a row', () => {
+    for (const driftMicros of [5, 12, 23, 36]) expect(isProven({ driftMicros }), String(driftMicros)).toBe(true);
+    // Not by some of them, nor by older ones without the youngest.
+    for (const driftMicros of [1, 7, 16, 18, 11, 13, 24, 37]) expect(isProven({ driftMicros })).toBe(false);
+  });
+
+  it('may be explained without the calls that could be from after the start, which is known to a second', () => {
+    const calls = [call(-0.5, 3), call(0.8, 4), ...CALLS];
+    for (const driftMicros of [3, 7, 12, 19, 4, 9, 16, 5]) expect(isProven({ driftMicros }, { calls })).toBe(true);
+    for (const driftMicros of [8, 11, 17]) expect(isProven({ driftMicros }, { calls })).toBe(false);
+  });
+
+  it('is not explained when it was so before Redis started', () => {
+    expect(isProven({ driftMicros: 5 }, { driftingSinceMs: START - 60_000 })).toBe(false);
+    expect(isProven({ driftMicros: 5 }, { driftingSinceMs: START + 60_000 })).toBe(true);
+  });
+
+  it('is not explained when the wallet has credits that Postgres does not know: then Postgres is older', () => {
+    const wallet = { balanceMicros: 0, creditSeq: 6, freeUsed: new Map() };
+    expect(isProven({ driftMicros: 5 }, { wallet })).toBe(false);
+  });
+});
+
+describe('a wallet that is too low', () => {
+  it('is never explained: an event may be missing in Postgres', () => {
+    for (const driftMicros of [-1, -5, -36]) expect(isProven({ driftMicros })).toBe(false);
+  });
+
+  it('but by a hold that is back of a call that was refunded', () => {
+    const storedHolds = [storedHold(9, { amountMicros: 0, freeCall: false })];
+    expect(isProven({ driftMicros: -9, storedHolds })).toBe(true);
+    expect(isProven({ driftMicros: -9 + 12, storedHolds })).toBe(true);
+    expect(isProven({ driftMicros: -10, storedHolds })).toBe(false);
+  });
+});
+
+it('a hold of a call that was charged is explained when the wallet is right', () => {
+  const storedHolds = [storedHold(9, { amountMicros: 9, freeCall: false })];
+  expect(isProven({ storedHolds })).toBe(true);
+  expect(isProven({ driftMicros: 9, storedHolds })).toBe(false);
+});
+
+describe('free calls', () => {
+  const free = (used: number, expected: number) => ({ freeDrifts: [{ serviceId: SERVICE, used, expected }] });
+
+  it('too few used are explained when so many were stored before the start', () => {
+    expect(isProven(free(1, 2))).toBe(true);
+    expect(isProven(free(1, 3))).toBe(false);
+    expect(isProven({ ...free(1, 2), driftMicros: 1 })).toBe(false);
+  });
+
+  it('too many used are explained only by holds that are back of refunded calls', () => {
+    expect(isProven(free(2, 1))).toBe(false);
+    const storedHolds = [storedHold(0, { amountMicros: 0, freeCall: false }, true)];
+    expect(isProven({ ...free(2, 1), storedHolds })).toBe(true);
+  });
+});

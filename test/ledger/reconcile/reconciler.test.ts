@@ -1,0 +1,305 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { Hydrator } from '../../../src/ledger/hydrate.ts';
+import { FLUSH_LOCK } from '../../../src/ledger/locks.ts';
+import { selectRepairs, selectReports } from '../../../src/ledger/reconcile/reconcile-sql.ts';
+import type { Drift } from '../../../src/ledger/reconcile/report.ts';
+import { Sweeper } from '../../../src/ledger/sweep.ts';
+import { PostgresSession } from '../../../src/platform/postgres.ts';
+import { addKeyTo } from '../../accounts/support.ts';
+import { admit, request, type Scene, settle } from '../../admission/calls.ts';
+import { QUIET } from '../../admission/redis.ts';
+import { until } from '../../support/wait.ts';
+import { Ledger, newEvent } from '../support.ts';
+import { comeBackOlder, keepState } from './older-redis.ts';
+
+let ledger: Ledger;
+let hydrator: Hydrator;
+beforeAll(async () => {
+  ledger = await Ledger.open();
+});
+afterAll(() => ledger.close());
+beforeEach(async () => {
+  await ledger.clear();
+  const { databaseUrl, sql, store } = ledger;
+  hydrator = new Hydrator({ databaseUrl, sql, redis: store.redis, keys: store.keys, log: QUIET });
+});
+afterEach(() => hydrator.close());
+
+const run = async () => (await ledger.reconciler().run('test')).reports;
+const drifts = async (): Promise<readonly Drift[]> => (await run()).flatMap((report) => report.drifts);
+const repairs = () => selectRepairs(ledger.sql, 100);
+
+/** An account with a key and a balance; both are loaded. */
+async function newScene(balanceMicros: number): Promise<Scene> {
+  const accountId = await ledger.account(balanceMicros);
+  const { keyId } = await addKeyTo(ledger.sql, accountId, 'buyer');
+  await ledger.store.loadKey(keyId, accountId, 100_000);
+  await hydrator.loadWallet(accountId);
+  return { accountId, keyId, serviceId: newEvent().serviceId };
+}
+
+async function call(scene: Scene, price: number, refund = false, freeCalls = 0): Promise<string> {
+  const one = request(scene, price, freeCalls);
+  expect((await admit(ledger.store, one)).outcome).toBe('admitted');
+  await settle(ledger.store, one, refund);
+  return one.usageId;
+}
+
+async function storeAll(): Promise<void> {
+  const writer = ledger.startWriter();
+  await ledger.drained();
+  await writer.stop();
+}
+
+const setBalance = (accountId: string, change: number): Promise<unknown> =>
+  ledger.store.command('hincrby', ledger.store.walletName(accountId), 'balance', change);
+
+describe('comparing', () => {
+  it('finds no drift at any stage of a call: held, settled, stored, not deleted yet, credited', async () => {
+    const scene = await newScene(10_000);
+    const calls = [request(scene, 1_000), request(scene, 200), request(scene, 30), request(scene, 9, 1)];
+    for (const one of calls) await admit(ledger.store, one);
+    expect(await drifts()).toEqual([]);
+    await settle(ledger.store, calls[0] as (typeof calls)[0], false);
+    await settle(ledger.store, calls[1] as (typeof calls)[0], true);
+    expect(await drifts()).toEqual([]);
+    let inBetween: unknown;
+    const afterCommit = async () => {
+      inBetween = await drifts();
+    };
+    const writer = ledger.startWriter({ afterCommit });
+    await ledger.drained();
+    await writer.stop();
+    expect(inBetween).toEqual([]);
+    expect(await drifts()).toEqual([]);
+    // A credit that is not in the wallet yet is no drift.
+    await ledger.credit(scene.accountId, 5_000);
+    expect(await drifts()).toEqual([]);
+    expect(await ledger.balance(scene.accountId)).toBe(14_000);
+  });
+
+  it('finds none while calls run and are stored', async () => {
+    const scenes = await Promise.all(Array.from({ length: 8 }, () => newScene(100_000)));
+    const writer = ledger.startWriter({ batchSize: 60 });
+    let running = true;
+    const load = scenes.map(async (scene) => {
+      for (let i = 0; running; i++) await call(scene, 3 + (i % 5), i % 3 === 0);
+    });
+    for (let i = 0; i < 5; i++) expect(await drifts()).toEqual([]);
+    running = false;
+    await Promise.all(load);
+    await ledger.drained();
+    expect(writer.stats().storedCalls).toBeGreaterThan(50);
+    expect(await drifts()).toEqual([]);
+    expect(await repairs()).toEqual([]);
+  });
+
+  it('says what it summed up, by shard, and since when an account drifts', async () => {
+    const scene = await newScene(10_000);
+    const shard = ledger.store.keys.shardOf(scene.accountId);
+    await admit(ledger.store, request(scene, 300));
+    await call(scene, 50);
+    await setBalance(scene.accountId, -7);
+    const [first, second] = [await run(), await run()];
+    expect(second[shard]).toMatchObject({
+      compared: true,
+      wallets: 1,
+      walletMicros: 9_643,
+      settledMicros: 10_000,
+      streamedMicros: 50,
+      heldMicros: 300,
+      driftMicros: -7,
+      absoluteDriftMicros: 7,
+      driftingAccounts: 1,
+      drifts: [{ accountId: scene.accountId, walletMicros: 9_643, expectedMicros: 9_650, driftMicros: -7 }],
+    });
+    expect(second[shard]?.drifts[0]?.sinceMs).toBe(first[shard]?.drifts[0]?.sinceMs);
+    expect(second[1 - shard]).toMatchObject({ wallets: 0, driftMicros: 0, drifts: [] });
+    expect(await selectReports(ledger.sql)).toEqual(second);
+  });
+
+  it('takes no lock that keeps wallets from being loaded, and waits for a flush', async () => {
+    const scene = await newScene(10_000);
+    const flush = new PostgresSession({ url: ledger.databaseUrl, applicationName: 'test' });
+    const shard = ledger.store.keys.shardOf(scene.accountId);
+    await flush.query('BEGIN');
+    await flush.query('SELECT pg_advisory_xact_lock($1::int, $2::int)', [FLUSH_LOCK, shard]);
+    const running = run();
+    await until(async () => (await ledger.sql`SELECT 1 FROM pg_locks WHERE NOT granted`).length > 0);
+    await flush.query('COMMIT');
+    expect((await running).flatMap((report) => report.drifts)).toEqual([]);
+    await flush.query('BEGIN');
+    // As whoever loads a wallet does.
+    await flush.query('SELECT pg_advisory_xact_lock_shared($1::int, $2::int)', [FLUSH_LOCK, shard]);
+    expect(await drifts()).toEqual([]);
+    flush.close();
+  });
+});
+
+describe('what is not provable', () => {
+  it('money that came from nowhere, and money that went nowhere, is reported and left alone', async () => {
+    const [rich, poor] = [await newScene(1_000), await newScene(1_000)];
+    await call(rich, 100);
+    await storeAll();
+    await setBalance(rich.accountId, 5);
+    await setBalance(poor.accountId, -400);
+    const found = (await drifts()).map(({ accountId, driftMicros, unproven }) => [accountId, driftMicros, unproven]);
+    expect(found.sort()).toEqual(
+      [
+        [rich.accountId, 5, expect.stringContaining('no run of the last calls')],
+        [poor.accountId, -400, expect.stringContaining('no run of the last calls')],
+      ].sort(),
+    );
+    expect([await ledger.store.balance(rich.accountId), await ledger.store.balance(poor.accountId)]).toEqual([
+      905, 600,
+    ]);
+    expect(await repairs()).toEqual([]);
+  });
+
+  it('not even by the price of a call, when the account drifted before Redis restarted', async () => {
+    const scene = await newScene(1_000);
+    await call(scene, 100);
+    await storeAll();
+    await setBalance(scene.accountId, 100);
+    // Redis has not lost anything: it did not restart since the call.
+    const { redis } = ledger.store;
+    const info = /uptime_in_seconds:(\d+)/.exec(String(await redis.command('info', ['server'])));
+    if (Number(info?.[1]) > 1) expect(await drifts()).toMatchObject([{ driftMicros: 100 }]);
+    await ledger.sql`
+      INSERT INTO reconciliations VALUES (${ledger.store.keys.shardOf(scene.accountId)}, now(),
+        ${JSON.stringify({ drifts: [], driftingSince: { [scene.accountId]: Date.now() - 60_000 } })}::text::json)
+      ON CONFLICT (shard) DO UPDATE SET report = excluded.report`;
+    await keepState(ledger);
+    await comeBackOlder(ledger);
+    expect(await drifts()).toMatchObject([{ driftMicros: 100, unproven: 'it was so before Redis started' }]);
+    expect(await repairs()).toEqual([]);
+  });
+
+  it('an event that could not be stored is a drift: it was charged and is not in the books', async () => {
+    const scene = await newScene(1_000);
+    const event = newEvent({ accountId: scene.accountId, heldMicros: 40 });
+    await setBalance(scene.accountId, -40);
+    await ledger.appendRaw(scene.accountId, event.usageId, 'nonsense', 'nonsense');
+    await storeAll();
+    expect(await drifts()).toMatchObject([{ driftMicros: -40 }]);
+    expect(await repairs()).toEqual([]);
+  });
+});
+
+describe('a Redis that came back older than Postgres', () => {
+  it('has the charges of stored calls again, without holds that the sweep would refund', async () => {
+    const scene = await newScene(10_000);
+    await call(scene, 1_000, false, 2);
+    const held = [request(scene, 500), request(scene, 70), request(scene, 8)] as const;
+    for (const one of held) await admit(ledger.store, one);
+    await keepState(ledger);
+    await settle(ledger.store, held[0], false);
+    await settle(ledger.store, held[1], true);
+    await call(scene, 1_000, false, 2);
+    await call(scene, 300);
+    await call(scene, 20, true);
+    await storeAll();
+    await comeBackOlder(ledger);
+    // The last three charges are gone, one of a free call; two holds of stored calls are back.
+    expect(await ledger.store.balance(scene.accountId)).toBe(10_000 - 500 - 70 - 8);
+
+    const reconciler = ledger.reconciler();
+    const { reports } = await reconciler.run('test');
+    expect(reports.flatMap((report) => report.drifts)).toEqual([]);
+    expect(reconciler.repaired).toBe(1);
+    expect(await ledger.balance(scene.accountId)).toBe(10_000 - 500 - 300);
+    const wallet = await ledger.store.hash(ledger.store.walletName(scene.accountId));
+    expect(wallet).toMatchObject({ balance: String(10_000 - 500 - 300 - 8), [`free:${scene.serviceId}`]: '2' });
+    expect(Object.keys(await ledger.store.open(scene.accountId))).toEqual([held[2].usageId]);
+    expect(await repairs()).toMatchObject([
+      {
+        accountId: scene.accountId,
+        madeBy: 'test',
+        state: 'done',
+        reason: expect.stringContaining('the last 1 charged calls in Postgres; 2 holds'),
+        before: { balance_micros: 9_422, free_used: { [scene.serviceId]: 1 } },
+        after: { balance_micros: 9_192, free_used: { [scene.serviceId]: 2 } },
+      },
+    ]);
+    // The gateway is dead: what is left is swept once, and nothing of what is stored.
+    await ledger.store.command(
+      'hset',
+      ledger.store.keys.lease[ledger.store.keys.shardOf(scene.accountId)] as string,
+      'gateway-1',
+      1,
+    );
+    const { redis, keys } = ledger.store;
+    expect(await new Sweeper({ redis, keys, leaseSeconds: 5, log: QUIET }).sweepOnce()).toBe(1);
+    await storeAll();
+    expect(await drifts()).toEqual([]);
+    expect(await ledger.store.balance(scene.accountId)).toBe(await ledger.balance(scene.accountId));
+  });
+
+  it('is repaired at whatever moment it died, whatever was under way', async () => {
+    for (let round = 0; round < 4; round++) {
+      await ledger.clear();
+      const random = seeded(round);
+      const scenes = await Promise.all([newScene(50_000), newScene(50_000), newScene(50_000)]);
+      const open: (readonly [Scene, ReturnType<typeof request>])[] = [];
+      const step = async (): Promise<void> => {
+        const scene = scenes[random(scenes.length)] as Scene;
+        if (random(2) === 0) {
+          const one = request(scene, 1 + random(400), random(3) === 0 ? 3 : 0);
+          await admit(ledger.store, one);
+          open.push([scene, one]);
+        } else if (open.length > 0) {
+          const [[, one]] = open.splice(random(open.length), 1) as [(typeof open)[0]];
+          await settle(ledger.store, one, random(3) === 0);
+        }
+      };
+      const steps = async (count: number): Promise<void> => {
+        for (let i = 0; i < count; i++) await step();
+      };
+      await steps(30);
+      if (random(2) === 0) await storeAll();
+      await steps(10 + random(20));
+      await keepState(ledger);
+      await steps(random(30));
+      await storeAll();
+      // These vanish whole, charge and record together.
+      await steps(random(10));
+      const books = await ledger.readBooks();
+      await comeBackOlder(ledger);
+      expect(await drifts(), `round ${round}`).toEqual([]);
+      await storeAll();
+      expect(await ledger.readBooks()).toEqual(books);
+      expect(await drifts(), `round ${round}`).toEqual([]);
+    }
+  });
+
+  it('accounts keep calling while they are repaired', async () => {
+    const scenes = await Promise.all(Array.from({ length: 6 }, () => newScene(100_000)));
+    await keepState(ledger);
+    for (const scene of scenes) for (let i = 1; i < 4; i++) await call(scene, 100 * i);
+    await storeAll();
+    await comeBackOlder(ledger);
+    const writer = ledger.startWriter({ batchSize: 40 });
+    let running = true;
+    const load = scenes.map(async (scene) => {
+      for (let i = 0; running; i++) await call(scene, 1 + (i % 7), i % 4 === 0);
+    });
+    await until(async () => (await drifts()).length === 0);
+    running = false;
+    await Promise.all(load);
+    await ledger.drained();
+    await writer.stop();
+    expect(await drifts()).toEqual([]);
+    for (const { accountId } of scenes) {
+      expect(await ledger.store.balance(accountId)).toBe(await ledger.balance(accountId));
+    }
+  });
+});
+
+/** A generator of numbers below `n`, the same for the same seed. */
+function seeded(seed: number): (n: number) => number {
+  let state = seed * 2_654_435_761 + 12_345;
+  return (n) => {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
+    return Math.floor((state / 2 ** 32) * n);
+  };
+}
