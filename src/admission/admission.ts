@@ -1,3 +1,4 @@
+import { SparseWarning } from '../observability/sparse-warning.ts';
 import type { RedisClient } from '../platform/redis.ts';
 import { RedisNotSent } from '../platform/redis.ts';
 import type { RedisKeys } from '../platform/redis-keys.ts';
@@ -66,13 +67,13 @@ export class Admission implements OperationHost {
   readonly #redis: RedisClient;
   readonly #loader: StateLoader;
   readonly #cancelSettlement: string;
-  readonly #log: AdmissionOptions['log'];
   #pending: Operation[] = [];
   #scheduled = false;
   #trips = 0;
   /** Settlements and cancellations that have no reply yet; drain() waits for them. */
   #unsettled = 0;
   #settledElsewhere = 0;
+  readonly #loadFailures: SparseWarning;
   readonly #health: TripHealth;
   readonly #retries: SettlementRetries;
   #leaseTimer: NodeJS.Timeout | null = null;
@@ -86,7 +87,7 @@ export class Admission implements OperationHost {
     this.#redis = options.redis;
     this.#loader = options.loader;
     this.#cancelSettlement = options.cancelSettlement;
-    this.#log = options.log;
+    this.#loadFailures = new SparseWarning(options.log);
     this.#health = new TripHealth(options.log);
     this.#retries = new SettlementRetries({
       connected: () => this.#redis.ready,
@@ -166,7 +167,7 @@ export class Admission implements OperationHost {
     loaded.then(
       () => this.#enqueue(operation),
       (error: unknown) => {
-        this.#log.warn({ err: error, account_id: accountId }, `cannot load the ${what} into redis`);
+        this.#loadFailures.warn({ err: error, account_id: accountId }, `cannot load the ${what} into redis`);
         operation.done({ outcome: 'unavailable' });
       },
     );

@@ -25,6 +25,8 @@ const MAX_JSON_BODY_BYTES = 65_536;
 /** Longer answers (long lists, exports) go out as the reader takes them. */
 const MIN_STREAMED_BODY = 65_536;
 const STREAMED_CHUNK = 65_536;
+/** Longest time a page may take. */
+const ANSWER_MS = 5_000;
 
 /** Everything that is not a proxied call: identify → rate limit → route → permission → validation → handler → JSON. */
 export class Api {
@@ -90,7 +92,7 @@ export class Api {
     if (bytes === null) throw tooLarge();
     const body = validBody(validators.body, bytes);
     const caller: Caller = key === null ? { kind: 'ip', ip: stream.address } : { kind: 'key', key };
-    return route.handle({
+    const handled = route.handle({
       method: head.method as Method,
       params,
       query,
@@ -99,6 +101,7 @@ export class Api {
       caller,
       requestId,
     });
+    return answeredInTime(handled);
   }
 
   #take(key: KeyRecord | null, address: string): Promise<{ rate: RateState; refusal: ApiError | null }> {
@@ -112,6 +115,22 @@ export class Api {
     if (isPostgresUnavailable(error) || isRedisUnavailable(error)) return unavailableError();
     this.#log.error({ err: error, request_id: requestId }, 'request failed');
     return new ApiError('internal');
+  }
+}
+
+/**
+ * A store that is silent, or reached over a network that is, gives no error for long: the caller gets its answer before.
+ * What the handler began may still be done, as with any 503.
+ */
+async function answeredInTime(handled: Promise<ApiResponse>): Promise<ApiResponse> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(unavailableError()), ANSWER_MS);
+  });
+  try {
+    return await Promise.race([handled, late]);
+  } finally {
+    clearTimeout(timer);
   }
 }
 

@@ -10,6 +10,8 @@ export class TcpProxy {
   readonly #pairs = new Set<readonly [client: Socket, target: Socket]>();
   #mode: 'pass' | 'refuse' | 'swallow requests' | 'swallow replies' = 'pass';
   #port = 0;
+  /** How long each reply takes more. */
+  delayMs = 0;
   /** Bytes of replies that were swallowed. */
   swallowed = 0;
   /** Connections refused. */
@@ -67,12 +69,23 @@ export class TcpProxy {
     const target = connect(this.#targetPort, '127.0.0.1');
     const pair = [client, target] as const;
     this.#pairs.add(pair);
+    let lastDueAt = 0;
+    const reply = (chunk: Buffer): void => {
+      const now = performance.now();
+      if (this.delayMs === 0 && lastDueAt < now) {
+        client.write(chunk);
+        return;
+      }
+      // Never before the chunk before it.
+      lastDueAt = Math.max(now + this.delayMs, lastDueAt + 2);
+      setTimeout(() => client.write(chunk), lastDueAt - now);
+    };
     client.on('data', (chunk) => {
       if (this.#mode !== 'swallow requests') target.write(chunk);
     });
     target.on('data', (chunk) => {
       if (this.#mode === 'swallow replies') this.swallowed += chunk.length;
-      else client.write(chunk);
+      else reply(chunk);
     });
     for (const socket of pair) {
       socket.on('error', () => {});
