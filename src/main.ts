@@ -77,7 +77,9 @@ async function start(
   // Of several processes the supervisor answers the scrapes.
   const closeMetrics = link === null ? await serveMetrics(uws, config.host, config.metricsPort, metrics) : () => {};
   link?.ready(metrics);
-  log.info({ port: gateway?.port, ...(link === null ? { metrics_port: config.metricsPort } : {}) }, 'ready');
+  // The instance is how its leases and holds are named in Redis, and `pid` how the system calls it.
+  const names = { pid: process.pid, ...(gateway === null ? {} : { port: gateway.port, instance: gateway.instance }) };
+  log.info({ ...names, ...(link === null ? { metrics_port: config.metricsPort } : {}) }, 'ready');
   return async (reason) => {
     if (gateway !== null) log.info(await gateway.stop({ handOver: reason === 'replaced' }), 'gateway drained');
     // The writer last: what the gateway settled on its way out is in Postgres before the process ends.

@@ -54,6 +54,8 @@ const FLUSH_SETTLEMENTS_MS = 5_000;
 
 export type Gateway = {
   readonly port: number;
+  /** Whose leases and holds are this process's in Redis. */
+  readonly instance: string;
   /**
    * Drains: no new calls, those under way finish, settlements are confirmed.
    *
@@ -161,6 +163,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
 
   return {
     port,
+    instance,
     stop: async ({ handOver = false } = {}) => {
       const callsCut = await server.drain(config.drainSeconds * 1000, { handOver });
       // Calls that did not finish in time are cut here: each settles by the failure table.

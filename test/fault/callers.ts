@@ -1,0 +1,131 @@
+// Callers that call without a pause, each over a connection it keeps as long as it may, and remember what they were told.
+
+import { Agent, type IncomingMessage, request } from 'node:http';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { authorization } from '../integration/market-client.ts';
+import type { Buyer, Listing } from './market.ts';
+import { Random } from './random.ts';
+
+/** One call as its caller saw it. */
+export type Told = {
+  readonly accountId: string;
+  readonly listing: Listing;
+  readonly path: string;
+  /** 0: there was no response head. */
+  status: number;
+  /** X-Request-Id, on every response: of a call it is its usage id, admitted or not. */
+  requestId: string | null;
+  /** X-ACF-Usage-Id: it was admitted. */
+  usageId: string | null;
+  amountMicros: number | null;
+  freeTier: boolean | null;
+  balanceMicros: number | null;
+  /** The response came to its proper end. */
+  complete: boolean;
+};
+
+/** A caller that got no answer for this long gives up. */
+const PATIENCE_MS = 2_500;
+
+/** What a call asks of the service, as the fixture understands it; how often, against the sum of all. */
+const WISHES: readonly (readonly [weight: number, path: (random: Random) => string])[] = [
+  [30, () => '/fast'],
+  [20, (random) => `/slow/${random.int(5, 150)}`],
+  [10, (random) => `/stream/${random.int(1, 12)}`],
+  [6, (random) => `/large/${random.int(1, 8)}`],
+  [5, () => '/missing'],
+  [6, () => '/broken'],
+  [4, () => '/cut'],
+  [3, () => '/gone'],
+];
+
+export class Caller {
+  readonly told: Told[] = [];
+  readonly #url: string;
+  readonly #buyer: Buyer;
+  readonly #listings: readonly Listing[];
+  readonly #random: Random;
+  readonly #agent = new Agent({ keepAlive: true, maxSockets: 1 });
+
+  constructor(url: string, buyer: Buyer, listings: readonly Listing[], seed: number) {
+    this.#url = url;
+    this.#buyer = buyer;
+    this.#listings = listings;
+    this.#random = new Random(seed);
+  }
+
+  /** Calls until `isOver`, and finishes the last one. */
+  async run(isOver: () => boolean): Promise<void> {
+    while (!isOver()) {
+      await this.#call();
+      await sleep(this.#random.int(0, 12));
+    }
+    this.#agent.destroy();
+  }
+
+  #call(): Promise<void> {
+    const random = this.#random;
+    const listing = random.pick(this.#listings);
+    const path = draw(random);
+    const told: Told = {
+      ...{ accountId: this.#buyer.key.account_id, listing, path, status: 0, requestId: null, usageId: null },
+      ...{ amountMicros: null, freeTier: null, balanceMicros: null, complete: false },
+    };
+    this.told.push(told);
+    const body = random.chance(0.25) ? Buffer.alloc(random.int(1, 60_000), 'b') : null;
+    const leavesAfterMs = random.chance(0.08) ? random.int(0, 60) : PATIENCE_MS;
+    return new Promise((resolve) => {
+      const sent = request(
+        `${this.#url}/api/v1/proxy/${listing.id}${path}`,
+        {
+          agent: this.#agent,
+          method: body === null ? 'GET' : 'POST',
+          headers: { Authorization: authorization(this.#buyer.key), 'Content-Length': body?.length ?? 0 },
+        },
+        (response) => {
+          note(told, response);
+          response.on('error', () => {});
+          response.on('close', () => {
+            told.complete = response.complete;
+            over();
+          });
+          response.resume();
+        },
+      );
+      // Killed callers and those that lost patience look the same from the gateway: their connection is gone.
+      const timer = setTimeout(() => sent.destroy(), leavesAfterMs);
+      const over = (): void => {
+        clearTimeout(timer);
+        resolve();
+      };
+      sent.on('error', over);
+      sent.on('close', over);
+      sent.end(body ?? undefined);
+    });
+  }
+}
+
+function draw(random: Random): string {
+  const total = WISHES.reduce((sum, [weight]) => sum + weight, 0);
+  let left = random.next() * total;
+  for (const [weight, path] of WISHES) {
+    left -= weight;
+    if (left < 0) return path(random);
+  }
+  throw new Error('the weights do not add up');
+}
+
+function note(told: Told, response: IncomingMessage): void {
+  const text = (name: string): string | null => (response.headers[name] as string | undefined) ?? null;
+  const micros = (name: string): number | null => {
+    const value = text(name);
+    return value === null ? null : Math.round(Number(value) * 1e6);
+  };
+  told.status = response.statusCode ?? 0;
+  told.requestId = text('x-request-id');
+  told.usageId = text('x-acf-usage-id');
+  told.amountMicros = micros('x-acf-amount');
+  told.balanceMicros = micros('x-acf-balance');
+  const free = text('x-acf-free-tier');
+  told.freeTier = free === null ? null : free === 'true';
+}

@@ -1,0 +1,178 @@
+// A TCP proxy that does to a connection what networks and dying machines do. What it has taken while it holds is not lost
+// but late, as with a network that comes back: a command may arrive long after its sender gave up, and even after that
+// sender has died.
+
+import { connect, createServer, type Server, type Socket } from 'node:net';
+
+/** What happens to bytes: `requests` go from the client to the target, `replies` back. */
+export type LinkMode =
+  | { readonly kind: 'pass' }
+  /** New connections are reset, those there are cut. */
+  | { readonly kind: 'refuse' }
+  /** Nothing arrives until the mode changes; connections stay open. */
+  | { readonly kind: 'hold'; readonly what: 'requests' | 'replies' | 'both' }
+  /** Every piece arrives that much later. */
+  | { readonly kind: 'delay'; readonly ms: number }
+  /** The next reply is cut after this part of its first piece, once; then all passes again. */
+  | { readonly kind: 'cut reply'; readonly part: number };
+
+type Piece = { readonly bytes: Buffer | null; readonly dueAt: number };
+
+/** One direction of one connection. A piece without bytes is its end. */
+class Flow {
+  readonly #from: Socket;
+  readonly #to: Socket;
+  readonly #isReply: boolean;
+  readonly #proxy: FaultProxy;
+  readonly #queue: Piece[] = [];
+  #timer: NodeJS.Timeout | null = null;
+
+  constructor(proxy: FaultProxy, from: Socket, to: Socket, isReply: boolean) {
+    this.#proxy = proxy;
+    this.#from = from;
+    this.#to = to;
+    this.#isReply = isReply;
+    from.on('data', (bytes) => this.#take(bytes));
+    from.on('end', () => this.#take(null));
+    // Held data may still arrive after its sender has died; its receiver learns of the death behind it.
+    from.on('error', () => this.#take(null));
+    to.on('drain', () => from.resume());
+    to.on('connect', () => this.pump());
+  }
+
+  #take(bytes: Buffer | null): void {
+    this.#queue.push({ bytes, dueAt: performance.now() + this.#proxy.delayMs });
+    this.pump();
+    if (this.#queue.length > 64) this.#from.pause();
+  }
+
+  /** Passes on what is due. */
+  pump(): void {
+    if (this.#timer !== null) clearTimeout(this.#timer);
+    this.#timer = null;
+    while (this.#queue.length > 0 && !this.#proxy.holds(this.#isReply) && !this.#to.connecting) {
+      const [piece] = this.#queue as [Piece];
+      const waitMs = piece.dueAt - performance.now();
+      if (waitMs > 0) {
+        this.#timer = setTimeout(() => this.pump(), waitMs);
+        return;
+      }
+      this.#queue.shift();
+      this.#pass(piece.bytes);
+    }
+    if (this.#queue.length === 0 && !this.#to.writableNeedDrain) this.#from.resume();
+  }
+
+  #pass(bytes: Buffer | null): void {
+    if (this.#to.destroyed) return;
+    const part = this.#isReply && bytes !== null ? this.#proxy.takeCut() : null;
+    if (bytes === null) {
+      this.#to.end();
+    } else if (part !== null) {
+      this.#to.write(bytes.subarray(0, Math.floor(bytes.length * part)), () => {
+        reset(this.#to);
+        reset(this.#from);
+      });
+    } else if (!this.#to.write(bytes)) {
+      this.#from.pause();
+    }
+  }
+
+  stop(): void {
+    if (this.#timer !== null) clearTimeout(this.#timer);
+    this.#queue.length = 0;
+  }
+}
+
+type Connection = { readonly client: Socket; readonly target: Socket; readonly flows: readonly [Flow, Flow] };
+
+export class FaultProxy {
+  readonly #server: Server;
+  readonly #targetPort: number;
+  readonly #connections = new Set<Connection>();
+  #mode: LinkMode = { kind: 'pass' };
+  #cut: number | null = null;
+  port = 0;
+
+  private constructor(targetPort: number) {
+    this.#targetPort = targetPort;
+    this.#server = createServer({ allowHalfOpen: true }, (client) => this.#accept(client));
+  }
+
+  static async open(targetPort: number): Promise<FaultProxy> {
+    const proxy = new FaultProxy(targetPort);
+    await new Promise<void>((resolve) => proxy.#server.listen(0, '127.0.0.1', resolve));
+    proxy.port = (proxy.#server.address() as { port: number }).port;
+    return proxy;
+  }
+
+  /** The address of what is behind it, with the proxy's port. */
+  through(url: string): string {
+    const through = new URL(url);
+    through.hostname = '127.0.0.1';
+    through.port = String(this.port);
+    return through.href;
+  }
+
+  set(mode: LinkMode): void {
+    this.#mode = mode;
+    this.#cut = mode.kind === 'cut reply' ? mode.part : null;
+    if (mode.kind === 'refuse') this.reset();
+    for (const { flows } of this.#connections) for (const flow of flows) flow.pump();
+  }
+
+  /** Cuts all connections there are; what was held is lost. */
+  reset(): void {
+    for (const { client, target, flows } of this.#connections) {
+      for (const flow of flows) flow.stop();
+      reset(client);
+      reset(target);
+    }
+  }
+
+  async close(): Promise<void> {
+    this.reset();
+    await new Promise((resolve) => this.#server.close(resolve));
+  }
+
+  holds(isReply: boolean): boolean {
+    if (this.#mode.kind !== 'hold') return false;
+    return this.#mode.what === 'both' || this.#mode.what === (isReply ? 'replies' : 'requests');
+  }
+
+  get delayMs(): number {
+    return this.#mode.kind === 'delay' ? this.#mode.ms : 0;
+  }
+
+  /** @returns the part of this reply that may pass before the connection is cut; null: all of it */
+  takeCut(): number | null {
+    const part = this.#cut;
+    this.#cut = null;
+    return part;
+  }
+
+  #accept(client: Socket): void {
+    if (this.#mode.kind === 'refuse') {
+      reset(client);
+      return;
+    }
+    const target = connect({ port: this.#targetPort, host: '127.0.0.1', allowHalfOpen: true, noDelay: true });
+    client.setNoDelay(true);
+    const flows = [new Flow(this, client, target, false), new Flow(this, target, client, true)] as const;
+    const connection = { client, target, flows };
+    this.#connections.add(connection);
+    const closed = (): void => {
+      if (client.destroyed && target.destroyed) this.#connections.delete(connection);
+    };
+    client.on('close', closed);
+    target.on('close', closed);
+    // Nobody is there: the client must learn it, held or not, as it would from the kernel.
+    target.on('error', () => {
+      if (target.connecting || target.bytesRead === 0) reset(client);
+    });
+  }
+}
+
+function reset(socket: Socket): void {
+  if (!socket.destroyed) socket.resetAndDestroy();
+}

@@ -1,0 +1,54 @@
+// Whatever dies at whatever moment, every charge ends as exactly one of charged or refunded, once, and the books balance to
+// the micro-dollar. `npm run test:fault -- --seed N --schedules M` runs the schedules of seeds N to N + M − 1.
+
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { Market } from './market.ts';
+import { describePlan, makePlan } from './plan.ts';
+import { type Outcome, runSchedule } from './schedule.ts';
+import { Stack } from './stack.ts';
+
+const firstSeed = Number(process.env.FAULT_SEED ?? 1);
+const schedules = Number(process.env.FAULT_SCHEDULES ?? 24);
+const seeds = Array.from({ length: schedules }, (_, i) => firstSeed + i);
+
+describe('money is neither lost nor doubled', () => {
+  let stack: Stack;
+  let market: Market;
+  const outcomes: Outcome[] = [];
+
+  beforeAll(async () => {
+    stack = await Stack.start();
+    market = await Market.open(stack);
+  });
+
+  afterAll(async () => {
+    await stack?.stop();
+    report(outcomes);
+  });
+
+  it.each(seeds)('seed %i', { timeout: 60_000 }, async (seed) => {
+    const plan = makePlan(seed);
+    try {
+      const outcome = await runSchedule(stack, market, plan);
+      outcomes.push(outcome);
+      expect(outcome.faults, describePlan(plan)).toEqual([]);
+      expect(outcome.looks).toBeGreaterThan(0);
+    } catch (error) {
+      console.error(describePlan(plan));
+      throw error;
+    }
+  });
+});
+
+/** What the run has met: without calls that failed it has shown nothing. */
+function report(outcomes: readonly Outcome[]): void {
+  const counts = new Map<string, number>();
+  const count = (name: string, by = 1): void => void counts.set(name, (counts.get(name) ?? 0) + by);
+  for (const { told, rows, exceptions } of outcomes) {
+    count('calls', told.length);
+    for (const { status } of told) count(status === 0 ? 'without an answer' : `answered ${status}`);
+    for (const { outcome } of rows) count(outcome);
+    for (const [row, times] of exceptions) count(`told otherwise, ${row}`, times);
+  }
+  console.log(`${outcomes.length} schedules: ${Array.from(counts, ([name, n]) => `${n} ${name}`).join(', ')}`);
+}

@@ -1,0 +1,102 @@
+// The accounts and listings of the schedules, and the requests that are no calls. Each on a connection of its own: one that is
+// kept may lead to a worker that was killed since.
+
+import { request } from 'node:http';
+import { authorization, found, type Key, MarketClient } from '../integration/market-client.ts';
+import { until } from '../support/wait.ts';
+import type { Plan } from './plan.ts';
+import type { Stack } from './stack.ts';
+
+const REQUEST_MS = 2_000;
+export const FREE_CALLS = 5;
+
+export type Listing = { readonly id: string; readonly priceMicros: number; readonly freeCalls: number };
+
+/** An account of one schedule, with what came in for it. */
+export type Buyer = { readonly key: Key; creditedMicros: number };
+
+export class Market extends MarketClient {
+  readonly #stack: Stack;
+  listings: readonly Listing[] = [];
+
+  private constructor(stack: Stack, founders: Awaited<ReturnType<typeof found>>) {
+    super({ ...founders, baseUrl: stack.gatewayUrl, stores: stack.stores });
+    this.#stack = stack;
+  }
+
+  static async open(stack: Stack): Promise<Market> {
+    const market = new Market(stack, await found(stack.gatewayUrl));
+    market.listings = await Promise.all([
+      market.#list(1_000, 0),
+      market.#list(2_500, FREE_CALLS),
+      market.#list(7, 0),
+      market.#list(0, 0),
+    ]);
+    return market;
+  }
+
+  async #list(priceMicros: number, freeCalls: number): Promise<Listing> {
+    const endpoint = this.#stack.links['gateway-service'].through('http://127.0.0.1/').replace(/\/$/, '');
+    const free = freeCalls === 0 ? {} : { free_calls: freeCalls };
+    const path = await this.service({ endpoint, price: priceMicros / 1e6, ...free });
+    return { id: path.split('/').at(-1) as string, priceMicros, freeCalls };
+  }
+
+  /** Fresh accounts with their first credit: no wallet of theirs is loaded before the first call. */
+  async buyers(plan: Plan): Promise<Buyer[]> {
+    return Promise.all(
+      plan.creditsMicros.map(async (micros, i) => {
+        const body = { owner_id: `seed ${plan.seed}`, role: 'buyer' };
+        const { status, text } = await this.#send('POST', '/api/v1/keys', { body });
+        if (status !== 201) throw new Error(`POST /keys: ${status} ${text}`);
+        const buyer: Buyer = { key: JSON.parse(text) as Key, creditedMicros: 0 };
+        // Before it is used: so no gateway knows the old limit, and the admin's own limit is for credits.
+        await this.stores.sql`UPDATE api_keys SET rate_limit = 300 WHERE key_id = ${buyer.key.key_id}`;
+        await this.creditUntilDone(buyer, micros, `first ${buyer.key.key_id} ${i}`);
+        return buyer;
+      }),
+    );
+  }
+
+  /** Sends a credit again until it is confirmed: its reference makes it one. */
+  async creditUntilDone(buyer: Buyer, micros: number, reference: string): Promise<void> {
+    const body = { account_id: buyer.key.account_id, amount: micros / 1e6, reference };
+    await until(async () => {
+      const { status, text } = await this.#send('POST', '/api/v1/admin/credits', { key: this.admin, body });
+      if (status >= 400 && status < 500 && status !== 429) throw new Error(`credit: ${status} ${text}`);
+      return status === 200 || status === 201;
+    }, 20_000);
+    buyer.creditedMicros += micros;
+  }
+
+  /** Has workers make a trip to Redis each, so that one that gave it up notices that it is back. @returns how many could */
+  async nudge(): Promise<number> {
+    const answers = await Promise.all(Array.from({ length: 4 }, () => this.#send('GET', '/api/v1/discover', {})));
+    return answers.filter(({ status }) => status === 200).length;
+  }
+
+  /** @returns status 0 when there was no answer */
+  #send(
+    method: string,
+    path: string,
+    { key, body }: { readonly key?: Key; readonly body?: object },
+  ): Promise<{ status: number; text: string }> {
+    return new Promise((resolve) => {
+      const headers: Record<string, string> = { Connection: 'close' };
+      if (key !== undefined) headers.Authorization = authorization(key);
+      if (body !== undefined) headers['Content-Type'] = 'application/json';
+      const url = this.baseUrl + path;
+      const sent = request(url, { method, headers, agent: false, timeout: REQUEST_MS }, (response) => {
+        let text = '';
+        response.setEncoding('utf8');
+        response.on('data', (piece: string) => {
+          text += piece;
+        });
+        response.on('close', () => resolve({ status: response.complete ? (response.statusCode ?? 0) : 0, text }));
+      });
+      sent.on('timeout', () => sent.destroy());
+      sent.on('error', () => resolve({ status: 0, text: '' }));
+      sent.end(body === undefined ? undefined : JSON.stringify(body));
+    });
+  }
+}

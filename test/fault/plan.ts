@@ -1,0 +1,144 @@
+// What a seed stands for: who calls what, and what breaks when. Times are from the start of the load. A seed replays its
+// plan; how the processes interleave within it is the machine's, so a failure may need a few runs of its seed.
+
+import type { LinkMode } from './fault-proxy.ts';
+import { Random } from './random.ts';
+
+export const LINKS = [
+  'gateway-redis',
+  'gateway-postgres',
+  'gateway-service',
+  'writer-redis',
+  'writer-postgres',
+  'caller-gateway',
+] as const;
+export type LinkName = (typeof LINKS)[number];
+
+/** `gateway` is all of it: its supervisor and every worker. */
+export type ProcessName = 'worker' | 'gateway' | 'writer' | 'redis' | 'postgres' | 'service';
+
+type Deed =
+  /** SIGKILL, and a new start at the end. */
+  | { readonly kind: 'kill'; readonly who: ProcessName }
+  /** SIGSTOP, and SIGCONT at the end. */
+  | { readonly kind: 'stop'; readonly who: Exclude<ProcessName, 'gateway'> }
+  /** As `stop`, and the worker's lease runs out meanwhile: its open calls are swept while it sleeps. */
+  | { readonly kind: 'oversleep'; readonly who: 'worker' }
+  | { readonly kind: 'link'; readonly link: LinkName; readonly mode: LinkMode }
+  /** All connections of the link are cut once. */
+  | { readonly kind: 'reset'; readonly link: LinkName };
+
+export type Fault = Deed & {
+  readonly atMs: number;
+  readonly forMs: number;
+  /** Chooses among several workers. */
+  readonly draw: number;
+};
+
+export type Plan = {
+  readonly seed: number;
+  readonly loadMs: number;
+  /** First credit of each buyer, in micro-USD. Some run out of money. */
+  readonly creditsMicros: readonly number[];
+  /** Credits that come in under way. */
+  readonly laterCredits: readonly { readonly buyer: number; readonly atMs: number; readonly micros: number }[];
+  /** For each caller: which buyer's key it uses, and the seed of what it does. */
+  readonly callers: readonly { readonly buyer: number; readonly seed: number }[];
+  readonly faults: readonly Fault[];
+};
+
+const BUYERS = 3;
+const CALLERS = 6;
+
+/** How often each kind of fault is drawn, against the sum of all. */
+const DEEDS: readonly (readonly [weight: number, make: (random: Random) => Deed])[] = [
+  [5, () => ({ kind: 'kill', who: 'worker' })],
+  // A new start of everything takes the longest.
+  [1, () => ({ kind: 'kill', who: 'gateway' })],
+  [4, () => ({ kind: 'kill', who: 'writer' })],
+  [4, () => ({ kind: 'kill', who: 'redis' })],
+  [2, () => ({ kind: 'kill', who: 'postgres' })],
+  [2, () => ({ kind: 'kill', who: 'service' })],
+  [6, (random) => ({ kind: 'stop', who: random.pick(['worker', 'writer', 'redis', 'postgres', 'service'] as const) })],
+  [3, () => ({ kind: 'oversleep', who: 'worker' })],
+  [6, (random) => ({ kind: 'reset', link: random.pick(LINKS) })],
+  // What has a lost reply of the store that holds the money as its consequence is drawn most.
+  [8, (random) => ({ kind: 'link', link: 'gateway-redis', mode: linkMode(random) })],
+  [12, (random) => ({ kind: 'link', link: random.pick(LINKS), mode: linkMode(random) })],
+];
+
+export function makePlan(seed: number): Plan {
+  const random = new Random(seed);
+  const loadMs = random.int(400, 900);
+  return {
+    seed,
+    loadMs,
+    creditsMicros: Array.from({ length: BUYERS }, () => random.int(20, 400) * 1_000),
+    laterCredits: Array.from({ length: random.int(0, 2) }, () => ({
+      buyer: random.int(0, BUYERS - 1),
+      atMs: random.int(0, loadMs),
+      micros: random.int(1, 50_000),
+    })),
+    callers: Array.from({ length: CALLERS }, (_, i) => ({ buyer: i % BUYERS, seed: random.int(0, 2 ** 32 - 1) })),
+    faults: makeFaults(random, loadMs),
+  };
+}
+
+function makeFaults(random: Random, loadMs: number): Fault[] {
+  const faults: Fault[] = [];
+  const count = random.int(1, 4);
+  while (faults.length < count) {
+    const fault = {
+      ...drawDeed(random),
+      atMs: random.int(20, loadMs),
+      forMs: random.int(30, 700),
+      draw: random.next(),
+    };
+    if (faults.every((other) => canBeTogether(fault, other))) faults.push(fault);
+  }
+  return faults.sort((a, b) => a.atMs - b.atMs);
+}
+
+function drawDeed(random: Random): Deed {
+  const total = DEEDS.reduce((sum, [weight]) => sum + weight, 0);
+  let left = random.next() * total;
+  for (const [weight, make] of DEEDS) {
+    left -= weight;
+    if (left < 0) return make(random);
+  }
+  throw new Error('the weights do not add up');
+}
+
+const subject = (deed: Deed): string => ('link' in deed ? deed.link : deed.who);
+const isWorker = (deed: Deed): boolean => ['worker', 'gateway'].includes(subject(deed));
+
+/** One thing at a time happens to each; and whose lease is made to run out needs a Redis that can be told. */
+function canBeTogether(a: Deed, b: Deed): boolean {
+  if (subject(a) === subject(b) || (isWorker(a) && isWorker(b))) return false;
+  const kinds = [a, b];
+  return !(kinds.some(({ kind }) => kind === 'oversleep') && kinds.some((deed) => subject(deed) === 'redis'));
+}
+
+function linkMode(random: Random): LinkMode {
+  const hold = random.pick(['requests', 'replies', 'both'] as const);
+  return random.pick<LinkMode>([
+    { kind: 'refuse' },
+    { kind: 'hold', what: hold },
+    { kind: 'hold', what: hold },
+    { kind: 'delay', ms: random.int(5, 250) },
+    { kind: 'cut reply', part: random.next() },
+  ]);
+}
+
+/** In words, for the report of a failure. */
+export function describePlan({ seed, loadMs, faults }: Plan): string {
+  const lines = faults.map((fault) => {
+    const mode = fault.kind === 'link' ? ` ${JSON.stringify(fault.mode)}` : '';
+    return `  ${fault.atMs} ms: ${fault.kind} ${subject(fault)}${mode}, for ${fault.forMs} ms`;
+  });
+  return [`seed ${seed}, ${loadMs} ms of load`, ...lines].join('\n');
+}
+
+/** Whether holds of a gateway may have been swept: it died, or slept for longer than its lease. */
+export const losesGateway = ({ faults }: Plan): boolean =>
+  faults.some((fault) => (fault.kind === 'kill' && isWorker(fault)) || fault.kind === 'oversleep');

@@ -1,0 +1,67 @@
+// What callers were told and what the service saw, against the records. Where they may differ is a row of the failure table
+// (DESIGN.md), and how often each was used is counted.
+
+import type { Row } from './books.ts';
+import type { Told } from './callers.ts';
+
+/** Rows of the failure table by which a caller was told another amount than its record has. */
+export type Exception = 'gateway killed' | 'service dies in the middle of the body';
+
+export type Evidence = {
+  readonly told: readonly Told[];
+  readonly rows: readonly Row[];
+  /** Usage ids: the service got the call. */
+  readonly seen: ReadonlySet<string>;
+  /** Usage ids: the call was seen held in Redis. */
+  readonly held: ReadonlySet<string>;
+  /** Whether holds may have been swept in this schedule. */
+  readonly losesGateway: boolean;
+};
+
+export function checkPromises(evidence: Evidence): { faults: string[]; exceptions: Map<Exception, number> } {
+  const { told, rows, seen, held } = evidence;
+  const byId = new Map(rows.map((row) => [row.usageId, row]));
+  const exceptions = new Map<Exception, number>();
+  const faults: string[] = [];
+  for (const call of told) {
+    const verdict = judge(call, byId, evidence);
+    if (verdict === null) continue;
+    if (verdict.startsWith('!')) faults.push(`${verdict.slice(1)}: ${JSON.stringify(describe(call, byId))}`);
+    else exceptions.set(verdict as Exception, (exceptions.get(verdict as Exception) ?? 0) + 1);
+  }
+  for (const usageId of held) if (!byId.has(usageId)) faults.push(`held, but there is no record of ${usageId}`);
+  for (const row of rows) {
+    const answered = row.outcome === 'completed' && row.status !== 499;
+    if (answered && !seen.has(row.usageId)) faults.push(`never reached the service: ${JSON.stringify(row)}`);
+    if (row.outcome === 'abandoned' && !evidence.losesGateway) faults.push(`swept for no reason: ${row.usageId}`);
+  }
+  return { faults, exceptions };
+}
+
+const describe = (call: Told, byId: ReadonlyMap<string, Row>) => ({
+  ...{ status: call.status, complete: call.complete, path: call.path, usageId: call.requestId },
+  ...{ told: call.amountMicros, free: call.freeTier, record: byId.get(call.requestId ?? '') ?? null },
+});
+
+/** @returns null: told and recorded agree; a fault after '!'; or the row of the table that explains it */
+function judge(
+  call: Told,
+  byId: ReadonlyMap<string, Row>,
+  { losesGateway, seen }: Evidence,
+): Exception | null | string {
+  if (call.requestId === null) return null;
+  const row = byId.get(call.requestId);
+  if (call.usageId === null) {
+    if (seen.has(call.requestId)) return '!refused, but the service got it';
+    return row === undefined || row.amountMicros === 0 ? null : '!refused, but charged';
+  }
+  if (call.usageId !== call.requestId) return '!two ids of one call';
+  if (row === undefined) return '!admitted, but there is no record';
+  if (call.freeTier !== row.freeTier) return '!the free tier served it, or it did not';
+  if (Number(call.balanceMicros) < 0) return '!told of a balance below zero';
+  if (call.amountMicros === row.amountMicros) return null;
+  if (row.amountMicros !== 0) return '!charged another amount than told';
+  if (row.outcome === 'abandoned' && losesGateway) return 'gateway killed';
+  if (row.outcome === 'refunded:upstream_cut' && !call.complete) return 'service dies in the middle of the body';
+  return '!told of a charge that was not made';
+}

@@ -1,0 +1,111 @@
+// One schedule: load, faults, healing, and the books.
+
+import { setTimeout as sleep } from 'node:timers/promises';
+import { isRedisUnavailable } from '../../src/platform/redis.ts';
+import { checkBuyer, checkLedger, checkRecords, type Row, readRecords, readSeen } from './books.ts';
+import { Caller, type Told } from './callers.ts';
+import { type Heal, inflict } from './faults.ts';
+import { sweepDead } from './leases.ts';
+import type { Buyer, Market } from './market.ts';
+import { losesGateway, type Plan } from './plan.ts';
+import { checkPromises, type Exception } from './promises.ts';
+import type { Stack } from './stack.ts';
+import { Witness } from './witness.ts';
+
+/** Far beyond every timeout, back-off and restart on the way back. */
+const QUIET_WITHIN_MS = 20_000;
+
+export type Outcome = {
+  /** What is wrong, in words; empty is what everybody hopes for. */
+  readonly faults: readonly string[];
+  readonly told: readonly Told[];
+  readonly rows: readonly Row[];
+  readonly exceptions: ReadonlyMap<Exception, number>;
+  readonly looks: number;
+};
+
+export async function runSchedule(stack: Stack, market: Market, plan: Plan): Promise<Outcome> {
+  const buyers = await market.buyers(plan);
+  const seenBefore = readSeen(stack);
+  const witness = new Witness(stack, buyers, market.listings);
+  const startedAt = performance.now();
+  const isOver = (): boolean => performance.now() - startedAt >= plan.loadMs;
+  const url = stack.links['caller-gateway'].through(stack.gatewayUrl).replace(/\/$/, '');
+  const callers = plan.callers.map(({ buyer, seed }) => new Caller(url, buyers[buyer] as Buyer, market.listings, seed));
+  await Promise.all([
+    ...callers.map((caller) => caller.run(isOver)),
+    ...plan.laterCredits.map(async ({ buyer, atMs, micros }, i) => {
+      await sleep(atMs);
+      const { key } = buyers[buyer] as Buyer;
+      await market.creditUntilDone(buyers[buyer] as Buyer, micros, `later ${key.key_id} ${i}`);
+    }),
+    ...plan.faults.map(async (fault) => {
+      await sleep(fault.atMs);
+      const heal: Heal = await inflict(stack, fault);
+      await sleep(fault.forMs);
+      await heal();
+    }),
+  ]);
+  await becomeQuiet(stack, market);
+  await witness.stop();
+  const rows = await readRecords(stack, buyers);
+  const seen = readSeen(stack);
+  const told = callers.flatMap((caller) => caller.told);
+  const evidence = { told, rows, seen, held: witness.held, losesGateway: losesGateway(plan) };
+  const { faults, exceptions } = checkPromises(evidence);
+  const found = [
+    ...faults,
+    ...witness.faults,
+    ...checkRecords(rows, market.listings),
+    ...(await Promise.all(buyers.map((buyer) => checkBuyer(stack, buyer, rows, market.listings)))).flat(),
+    ...(await checkLedger(stack)),
+    ...(await unrecorded(stack, seen, seenBefore)),
+  ];
+  return { faults: found, told, rows, exceptions, looks: witness.looks };
+}
+
+/** Waits until all that was broken works, nothing is held, and every event is in Postgres. */
+async function becomeQuiet(stack: Stack, market: Market): Promise<void> {
+  const deadline = performance.now() + QUIET_WITHIN_MS;
+  let left = 'nothing was looked at';
+  // Twice: a call whose admission was late is between being held and being in the stream only for a moment.
+  for (let quiet = 0; quiet < 2; ) {
+    if (performance.now() > deadline) throw new Error(`not quiet within ${QUIET_WITHIN_MS} ms: ${left}`);
+    try {
+      await Promise.all([stack.service.ensure(), stack.writer.ensure(), stack.gateway.ensure()]);
+      left = await whatIsLeft(stack, market);
+    } catch (error) {
+      // The test's own connection to Redis comes back a little later than Redis.
+      if (!isRedisUnavailable(error)) throw error;
+      left = String(error);
+    }
+    quiet = left === '' ? quiet + 1 : 0;
+    await sleep(10);
+  }
+}
+
+async function whatIsLeft(stack: Stack, market: Market): Promise<string> {
+  const { redis, keys } = stack.stores;
+  if ((await market.nudge()) === 0) return 'the gateway does not answer';
+  const open = await stack.gauges(['tollgate_calls_open', 'tollgate_settlements_unconfirmed']);
+  if (open !== 0) return `${open ?? 'unknown'} calls open or not confirmed`;
+  await sweepDead(stack);
+  const holds = (await Promise.all(keys.open.map((name) => redis.command('hvals', [name])))) as string[][];
+  const held = holds.flat().filter((hold) => !hold.startsWith('x'));
+  if (held.length > 0) return `held: ${JSON.stringify(held.slice(0, 3))}, workers ${JSON.stringify(stack.workers())}`;
+  const waiting = (await Promise.all(keys.usage.map((name) => redis.command('xlen', [name])))) as number[];
+  const events = waiting.reduce((sum, length) => sum + length, 0);
+  return events === 0 ? '' : `${events} events in the streams`;
+}
+
+/** Calls that reached the service and have no record. */
+async function unrecorded(
+  { stores }: Stack,
+  seen: ReadonlySet<string>,
+  before: ReadonlySet<string>,
+): Promise<string[]> {
+  const ids = [...seen].filter((id) => !before.has(id));
+  const rows = await stores.sql<{ id: string }[]>`
+    SELECT id FROM unnest(${ids}::uuid[]) AS id WHERE NOT EXISTS (SELECT FROM calls WHERE usage_id = id)`;
+  return rows.map(({ id }) => `served, but there is no record of ${id}`);
+}

@@ -1,0 +1,156 @@
+// A whole installation in processes of its own, with a fault proxy on every link: a supervised gateway of two workers, a
+// writer, Redis, Postgres, a service.
+
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { processIdentity } from '../../scripts/local/identity.mjs';
+import { freePort } from '../../scripts/local/ports.mjs';
+import { loadConfig } from '../../src/config/config.ts';
+import { readMigrations } from '../../src/platform/migrate.ts';
+import { openStores, type Stores } from '../../src/roles/stores.ts';
+import { QUIET } from '../admission/redis.ts';
+import { buildSources } from '../support/build.ts';
+import { scratchDir, startTestPostgres, startTestRedis, type TestRedis, type TestStore } from '../support/stores.ts';
+import { Daemon } from './daemon.ts';
+import { FaultProxy } from './fault-proxy.ts';
+import { LINKS, type LinkName } from './plan.ts';
+
+export const LEASE_SECONDS = 5;
+const SHARDS = 4;
+
+export type Worker = { readonly pid: number; readonly instance: string };
+
+type Parts = {
+  readonly redis: TestRedis;
+  readonly postgres: TestStore;
+  readonly links: Readonly<Record<LinkName, FaultProxy>>;
+  readonly service: Daemon;
+  readonly writer: Daemon;
+  readonly gateway: Daemon;
+  readonly stores: Stores;
+  readonly gatewayUrl: string;
+  readonly metricsUrl: string;
+  readonly seenFile: string;
+};
+
+export class Stack {
+  readonly redis: TestRedis;
+  readonly postgres: TestStore;
+  readonly links: Readonly<Record<LinkName, FaultProxy>>;
+  readonly service: Daemon;
+  readonly writer: Daemon;
+  readonly gateway: Daemon;
+  /** Straight to the stores, past all faults of links. */
+  readonly stores: Stores;
+  readonly gatewayUrl: string;
+  readonly #metricsUrl: string;
+  /** Where the service wrote down which calls reached it. */
+  readonly seenFile: string;
+
+  private constructor(parts: Parts) {
+    this.redis = parts.redis;
+    this.postgres = parts.postgres;
+    this.links = parts.links;
+    this.service = parts.service;
+    this.writer = parts.writer;
+    this.gateway = parts.gateway;
+    this.stores = parts.stores;
+    this.gatewayUrl = parts.gatewayUrl;
+    this.#metricsUrl = parts.metricsUrl;
+    this.seenFile = parts.seenFile;
+  }
+
+  static async start(): Promise<Stack> {
+    const build = buildSources();
+    // What Redis has acknowledged is on its disk.
+    const redis = await startTestRedis({ appendonly: true, appendfsync: 'always' });
+    const postgres = await startTestPostgres();
+    const ports = { gateway: await freePort(), service: await freePort() };
+    const [metricsPort, writerMetricsPort] = [await freePort(), await freePort()];
+    const targets: Record<LinkName, number> = {
+      'gateway-redis': redis.port,
+      'gateway-postgres': postgres.port,
+      'gateway-service': ports.service,
+      'writer-redis': redis.port,
+      'writer-postgres': postgres.port,
+      'caller-gateway': ports.gateway,
+    };
+    const opened = await Promise.all(LINKS.map(async (name) => [name, await FaultProxy.open(targets[name])] as const));
+    const links = Object.fromEntries(opened) as Record<LinkName, FaultProxy>;
+    const environment = (who: 'gateway' | 'writer'): Record<string, string> => ({
+      DATABASE_URL: links[`${who}-postgres`].through(postgres.url),
+      REDIS_URL: links[`${who}-redis`].through(redis.url),
+      HOST: '127.0.0.1',
+      REDIS_SHARDS: String(SHARDS),
+      REDIS_COMMAND_TIMEOUT_MS: '200',
+      INSTANCE_LEASE_SECONDS: String(LEASE_SECONDS),
+      UPSTREAM_ALLOW_CIDRS: '127.0.0.0/8',
+      ANONYMOUS_RATE_LIMIT: '1000000',
+      DRAIN_SECONDS: '1',
+      METRICS_PORT: String(who === 'gateway' ? metricsPort : writerMetricsPort),
+    });
+    const main = path.join(build, 'main.js');
+    const says = (role: string) => (output: string) =>
+      output.split('\n').some((line) => line.includes(`"role":"${role}"`) && line.endsWith('"msg":"ready"}'));
+    const seenFile = path.join(scratchDir(), `seen-${ports.service}`);
+    const fixture = fileURLToPath(new URL('./fixtures/service.mjs', import.meta.url));
+    const service = new Daemon({
+      name: `fault-service-${process.pid}`,
+      args: [fixture, String(ports.service), seenFile],
+      isReady: (output) => output.includes('listening'),
+    });
+    const writer = new Daemon({
+      name: `fault-writer-${process.pid}`,
+      args: [main, 'writer'],
+      env: environment('writer'),
+      isReady: says('writer'),
+    });
+    const gateway = new Daemon({
+      name: `fault-gateway-${process.pid}`,
+      args: [main, 'gateway'],
+      env: { ...environment('gateway'), PORT: String(ports.gateway), WORKERS: '2' },
+      isReady: says('supervisor'),
+    });
+    await Promise.all([service.ensure(), writer.ensure().then(() => gateway.ensure())]);
+    const migrations = readMigrations(fileURLToPath(new URL('../../migrations', import.meta.url)));
+    const direct = { ...environment('gateway'), DATABASE_URL: postgres.url, REDIS_URL: redis.url };
+    const config = loadConfig({ ...direct, REDIS_COMMAND_TIMEOUT_MS: '5000' });
+    const stores = await openStores(config, { name: 'test', maxConnections: 4, migrations, log: QUIET });
+    return new Stack({
+      ...{ redis, postgres, links, service, writer, gateway, stores, seenFile },
+      gatewayUrl: `http://127.0.0.1:${ports.gateway}`,
+      metricsUrl: `http://127.0.0.1:${metricsPort}/metrics`,
+    });
+  }
+
+  /** The workers that run, asleep or not. */
+  workers(): Worker[] {
+    return this.#started().filter(({ pid }) => processIdentity(pid) !== null);
+  }
+
+  #started(): Worker[] {
+    const lines = this.gateway.output.split('\n').filter((line) => line.endsWith('"msg":"ready"}'));
+    const ready = lines.map((line) => JSON.parse(line) as Partial<Worker>);
+    return ready.flatMap(({ pid, instance }) =>
+      pid === undefined || instance === undefined ? [] : [{ pid, instance }],
+    );
+  }
+
+  /** A gauge summed over all workers; null while one of those that run does not answer. */
+  async gauges(names: readonly string[]): Promise<number | null> {
+    const page = await (await fetch(this.#metricsUrl)).text();
+    const samples = page.split('\n').filter((line) => names.some((name) => line.startsWith(`${name}{`)));
+    if (samples.length < names.length * this.workers().length) return null;
+    return samples.reduce((sum, line) => sum + Number(line.split(' ').at(-1)), 0);
+  }
+
+  async stop(): Promise<void> {
+    await this.gateway.stop();
+    await this.writer.stop();
+    await this.service.stop();
+    await this.stores.close();
+    for (const link of Object.values(this.links)) await link.close();
+    await this.redis.stop();
+    await this.postgres.stop();
+  }
+}

@@ -1,0 +1,69 @@
+// Looks at the stores while the load runs: what must hold at any time, and which calls were admitted.
+
+import { setTimeout as sleep } from 'node:timers/promises';
+import { isRedisUnavailable } from '../../src/platform/redis.ts';
+import { freeField } from '../../src/platform/redis-keys.ts';
+import type { Buyer, Listing } from './market.ts';
+import type { Stack } from './stack.ts';
+
+const EVERY_MS = 10;
+
+export class Witness {
+  /** Usage ids that were seen held. */
+  readonly held = new Set<string>();
+  readonly faults: string[] = [];
+  looks = 0;
+  readonly #stack: Stack;
+  readonly #buyers: readonly Buyer[];
+  readonly #listings: readonly Listing[];
+  readonly #over: Promise<void>;
+  #stopped = false;
+
+  constructor(stack: Stack, buyers: readonly Buyer[], listings: readonly Listing[]) {
+    this.#stack = stack;
+    this.#buyers = buyers;
+    this.#listings = listings;
+    this.#over = this.#run();
+  }
+
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    await this.#over;
+  }
+
+  async #run(): Promise<void> {
+    while (!this.#stopped) {
+      try {
+        await this.#look();
+        this.looks++;
+      } catch (error) {
+        // A Redis that is dead or asleep shows nothing to anybody.
+        if (!isRedisUnavailable(error)) throw error;
+      }
+      await sleep(EVERY_MS);
+    }
+  }
+
+  async #look(): Promise<void> {
+    const { redis, keys } = this.#stack.stores;
+    const holds = await Promise.all(keys.open.map((open) => redis.command('hgetall', [open])));
+    for (const [usageId, hold] of holds.flatMap((of) => Object.entries(of as Record<string, string>))) {
+      // A tombstone is no hold.
+      if (!hold.startsWith('x')) this.held.add(usageId);
+    }
+    await Promise.all(this.#buyers.map((buyer) => this.#lookAt(buyer.key.account_id)));
+  }
+
+  async #lookAt(accountId: string): Promise<void> {
+    const { redis, keys } = this.#stack.stores;
+    const wallet = keys.wallet(keys.shardOf(accountId), accountId);
+    const fields = ['balance', ...this.#listings.map(({ id }) => freeField(id))];
+    const [balance, ...used] = (await redis.command('hmget', [wallet, ...fields])) as (string | null)[];
+    if (Number(balance) < 0) this.faults.push(`wallet ${accountId} was at ${balance}`);
+    this.#listings.forEach(({ id, freeCalls }, i) => {
+      const calls = Number(used[i]);
+      if (calls < 0 || calls > freeCalls)
+        this.faults.push(`${accountId} had used ${calls} of ${freeCalls} free calls of ${id}`);
+    });
+  }
+}
