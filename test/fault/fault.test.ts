@@ -50,5 +50,7 @@ function report(outcomes: readonly Outcome[]): void {
     for (const { outcome } of rows) count(outcome);
     for (const [row, times] of exceptions) count(`told otherwise, ${row}`, times);
   }
+  const slowest = Math.max(...outcomes.map(({ recoveryMs }) => recoveryMs));
+  console.log(`slowest recovery: ${Math.round(slowest)} ms after the last repair`);
   console.log(`${outcomes.length} schedules: ${Array.from(counts, ([name, n]) => `${n} ${name}`).join(', ')}`);
 }

@@ -22,6 +22,8 @@ export type Outcome = {
   readonly rows: readonly Row[];
   readonly exceptions: ReadonlyMap<Exception, number>;
   readonly looks: number;
+  /** From the last repair until nothing was under way any more. */
+  readonly recoveryMs: number;
 };
 
 export async function runSchedule(stack: Stack, market: Market, plan: Plan): Promise<Outcome> {
@@ -46,7 +48,9 @@ export async function runSchedule(stack: Stack, market: Market, plan: Plan): Pro
       await heal();
     }),
   ]);
+  const healedAt = performance.now();
   await becomeQuiet(stack, market);
+  const recoveryMs = performance.now() - healedAt;
   await witness.stop();
   const rows = await readRecords(stack, buyers);
   const seen = readSeen(stack);
@@ -61,7 +65,7 @@ export async function runSchedule(stack: Stack, market: Market, plan: Plan): Pro
     ...(await checkLedger(stack)),
     ...(await unrecorded(stack, seen, seenBefore)),
   ];
-  return { faults: found, told, rows, exceptions, looks: witness.looks };
+  return { faults: found, told, rows, exceptions, looks: witness.looks, recoveryMs };
 }
 
 /** Waits until all that was broken works, nothing is held, and every event is in Postgres. */
@@ -85,7 +89,7 @@ async function becomeQuiet(stack: Stack, market: Market): Promise<void> {
 }
 
 async function whatIsLeft(stack: Stack, market: Market): Promise<string> {
-  const { redis, keys } = stack.stores;
+  const { redis, keys, sql } = stack.stores;
   if ((await market.nudge()) === 0) return 'the gateway does not answer';
   const open = await stack.gauges(['tollgate_calls_open', 'tollgate_settlements_unconfirmed']);
   if (open !== 0) return `${open ?? 'unknown'} calls open or not confirmed`;
@@ -95,7 +99,10 @@ async function whatIsLeft(stack: Stack, market: Market): Promise<string> {
   if (held.length > 0) return `held: ${JSON.stringify(held.slice(0, 3))}, workers ${JSON.stringify(stack.workers())}`;
   const waiting = (await Promise.all(keys.usage.map((name) => redis.command('xlen', [name])))) as number[];
   const events = waiting.reduce((sum, length) => sum + length, 0);
-  return events === 0 ? '' : `${events} events in the streams`;
+  if (events > 0) return `${events} events in the streams`;
+  // Answered, since they are in Postgres; the writer carries them into wallets that could not be reached then.
+  const credits = await sql<object[]>`SELECT seq FROM credits WHERE applied_at IS NULL`;
+  return credits.length === 0 ? '' : `${credits.length} credits that no wallet has yet`;
 }
 
 /** Calls that reached the service and have no record. */
