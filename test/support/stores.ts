@@ -56,6 +56,8 @@ export interface TestStore {
 }
 
 export interface TestRedis extends TestStore {
+  /** Its data folder. */
+  readonly dir: string;
   /** SIGSTOP: connections stay open and nobody answers. */
   pause(): void;
   resume(): void;
@@ -73,7 +75,10 @@ export async function startTestRedis(options: TestRedisOptions = {}): Promise<Te
       ...{ appendonly: false, ...options, dir, name, runDir: scratchRunDir() },
       ...(port === undefined ? {} : { port }),
     });
-  return restartable(await start(), (port) => start(port));
+  return Object.assign(
+    restartable(await start(), (port) => start(port)),
+    { dir },
+  );
 }
 
 /** A Postgres of the test's own, for tests that stop or kill it. With `durable` it fsyncs, as in production. */
@@ -88,7 +93,7 @@ export async function startTestPostgres({ durable = false } = {}): Promise<TestS
 function restartable<Running extends RunningPostgres | RunningRedis>(
   first: Running,
   startAgain: (port: number) => Promise<Running>,
-): TestRedis {
+): Omit<TestRedis, 'dir'> {
   let running = first;
   const { url, port } = first;
   const asRedis = (): RunningRedis => {

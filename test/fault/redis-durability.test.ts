@@ -1,0 +1,171 @@
+// What a Redis that dies can lose. A crash is SIGKILL; a power failure is SIGKILL and an append-only file that ends earlier:
+// what the kernel had not written to the disk is gone. Redis fsyncs once a second (`everysec`), so the file may end anywhere
+// in what came after the last time. It is cut here at every kind of place, in the middle of a command, too.
+
+import { cpSync, mkdirSync, readdirSync, statSync, truncateSync } from 'node:fs';
+import path from 'node:path';
+import { afterEach, describe, expect, it } from 'vitest';
+import { type RunningRedis, startRedis } from '../../scripts/local/redis.mjs';
+import { reconcile } from '../../src/ledger/reconcile.ts';
+import { RedisClient } from '../../src/platform/redis.ts';
+import { QUIET } from '../admission/redis.ts';
+import { authorization, type Key, Marketplace, startService, type TestService } from '../integration/marketplace.ts';
+import { scratchDir, scratchRunDir } from '../support/stores.ts';
+import { Random } from './random.ts';
+
+const CALLERS = 6;
+const CALLS = 20;
+const CUTS = 12;
+const PRICE = 0.001;
+
+/** A call that was answered whole, and how long the append-only file was then. */
+type Answered = { readonly usageId: string; readonly fileBytes: number };
+
+let market: Marketplace;
+let service: TestService;
+let copies = 0;
+
+afterEach(async () => {
+  await market.stop();
+  await service.close();
+});
+
+async function open(appendfsync: 'always' | 'everysec', writer: boolean): Promise<{ url: string; buyer: Key }> {
+  service = await startService((request, response) => {
+    request.resume();
+    setTimeout(() => response.end('done'), 5);
+  });
+  market = await Marketplace.start({ REDIS_SHARDS: '4' }, { writer, durableRedis: true });
+  await market.stores.redis.command('config', ['set', 'appendfsync', appendfsync]);
+  const proxyPath = await market.service({ endpoint: service.url, price: PRICE });
+  return { url: `${market.baseUrl + proxyPath}/`, buyer: await market.buyer(1) };
+}
+
+/** The file that Redis appends to. */
+function appendOnlyFile(dir: string): string {
+  const folder = path.join(dir, 'appendonlydir');
+  const name = readdirSync(folder).find((file) => file.endsWith('.incr.aof'));
+  return path.join(folder, name as string);
+}
+
+/** Calls from several callers at once, so that batches of several operations are on their way when Redis dies. */
+async function callMany({ url, buyer }: { url: string; buyer: Key }): Promise<Answered[]> {
+  const answered: Answered[] = [];
+  const call = async (): Promise<void> => {
+    const response = await fetch(url, { headers: { Authorization: authorization(buyer) } });
+    if (response.status !== 200) throw new Error(`${response.status} ${await response.text()}`);
+    await response.text();
+    const usageId = response.headers.get('x-acf-usage-id') as string;
+    answered.push({ usageId, fileBytes: statSync(appendOnlyFile(market.redis.dir)).size });
+  };
+  const caller = async (): Promise<void> => {
+    for (let i = 0; i < CALLS; i++) await call();
+  };
+  await Promise.all(Array.from({ length: CALLERS }, caller));
+  return answered;
+}
+
+/** A Redis with the first bytes of the dead one's file. */
+async function comeBackWith(bytes: number): Promise<{ server: RunningRedis; redis: RedisClient }> {
+  const name = `${path.basename(market.redis.dir)}-copy-${copies++}`;
+  const dir = path.join(scratchDir(), name);
+  mkdirSync(dir);
+  cpSync(market.redis.dir, dir, { recursive: true });
+  truncateSync(appendOnlyFile(dir), bytes);
+  const server = await startRedis({ dir, name, runDir: scratchRunDir() });
+  const redis = new RedisClient({ url: server.url, name: 'test', commandTimeoutMs: 5_000 }, QUIET);
+  await redis.connect();
+  return { server, redis };
+}
+
+/** What a Redis that came back with so much of its file has. */
+async function remainsOf(bytes: number) {
+  const { server, redis } = await comeBackWith(bytes);
+  const { keys, sql } = market.stores;
+  try {
+    const held = (await Promise.all(keys.open.map((name) => redis.command('hkeys', [name])))) as string[][];
+    const events = (await Promise.all(keys.usage.map((name) => redis.command('xrange', [name, '-', '+'])))) as [
+      string,
+      string[],
+    ][][];
+    const known = new Set([...held.flat(), ...events.flat().map(([, fields]) => fields[1] as string)]);
+    const drifts = (await reconcile({ sql, redis, keys })).flatMap((shard) => shard.drifts);
+    return { known, drifts };
+  } finally {
+    redis.destroy();
+    await server.stop();
+  }
+}
+
+/** Places to cut at: after answers, and anywhere between. */
+function placesToCut(answered: readonly Answered[], wholeBytes: number): number[] {
+  const random = new Random(answered.length);
+  const first = (answered[0] as Answered).fileBytes;
+  return Array.from({ length: CUTS }, (_, i) =>
+    i % 2 === 0 ? random.pick(answered).fileBytes : random.int(first, wholeBytes),
+  );
+}
+
+describe('a Redis that dies', () => {
+  it('with appendfsync always has every charge that was answered, killed at any moment', async () => {
+    const { url, buyer } = await open('always', false);
+    const answered: string[] = [];
+    let isDead = false;
+    const caller = async (): Promise<void> => {
+      while (!isDead) {
+        const response = await fetch(url, { headers: { Authorization: authorization(buyer) } });
+        await response.text();
+        if (response.status === 200) answered.push(response.headers.get('x-acf-usage-id') as string);
+        if (answered.length >= CALLERS * CALLS && !isDead) {
+          isDead = true;
+          await market.redis.kill();
+        }
+      }
+    };
+    await Promise.all(Array.from({ length: CALLERS }, caller));
+    const { known, drifts } = await remainsOf(statSync(appendOnlyFile(market.redis.dir)).size);
+    expect(answered.filter((usageId) => !known.has(usageId))).toEqual([]);
+    expect(drifts).toEqual([]);
+    // For the gateway, which still has settlements to send.
+    await market.redis.restart();
+  });
+
+  it('loses charge and event together, wherever its file ends', async () => {
+    const scene = await open('everysec', false);
+    const answered = await callMany(scene);
+    await market.redis.kill();
+    const wholeBytes = statSync(appendOnlyFile(market.redis.dir)).size;
+    const lost: number[] = [];
+    for (const bytes of placesToCut(answered, wholeBytes)) {
+      const { known, drifts } = await remainsOf(bytes);
+      expect(drifts, `cut at ${bytes} of ${wholeBytes}`).toEqual([]);
+      const missing = answered.filter(({ usageId }) => !known.has(usageId));
+      // What was in the file when the answer was there is lost by no cut behind it.
+      expect(missing.filter(({ fileBytes }) => fileBytes <= bytes)).toEqual([]);
+      lost.push(missing.length);
+    }
+    // Some of the cuts lose calls: else nothing was shown.
+    expect(Math.max(...lost)).toBeGreaterThan(0);
+    await market.redis.restart();
+  });
+
+  it('older than what the writer has stored, it never takes money from a buyer: what is lost is lost by us', async () => {
+    const scene = await open('everysec', true);
+    const answered = await callMany(scene);
+    await market.settled();
+    await market.redis.kill();
+    const wholeBytes = statSync(appendOnlyFile(market.redis.dir)).size;
+    let given = 0;
+    for (const bytes of placesToCut(answered, wholeBytes)) {
+      const { drifts } = await remainsOf(bytes);
+      for (const { driftMicros } of drifts) {
+        expect(driftMicros, `cut at ${bytes} of ${wholeBytes}`).toBeGreaterThan(0);
+        // Never more than all that was charged.
+        expect(driftMicros).toBeLessThanOrEqual(answered.length * PRICE * 1e6);
+        given = Math.max(given, driftMicros);
+      }
+    }
+    expect(given).toBeGreaterThan(0);
+    await market.redis.restart();
+  });
+});
