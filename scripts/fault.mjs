@@ -26,7 +26,9 @@ function wholeNumber(name, text, otherwise) {
 function runRound(seed, schedules) {
   const vitest = path.join(projectDir, 'node_modules', '.bin', 'vitest');
   const env = { ...process.env, FAULT_SEED: String(seed), FAULT_SCHEDULES: String(schedules) };
-  const run = spawnSync(vitest, ['run', 'test/fault/fault.test.ts'], { cwd: projectDir, env, stdio: 'inherit' });
+  // One line a schedule, at its end: of a run that is cut short it is known how far it came.
+  const args = ['run', '--reporter=verbose', 'test/fault/fault.test.ts'];
+  const run = spawnSync(vitest, args, { cwd: projectDir, env, stdio: 'inherit' });
   if (run.error) throw run.error;
   return run.status === 0;
 }

@@ -11,6 +11,8 @@ export type LinkMode =
   | { readonly kind: 'refuse' }
   /** Nothing arrives until the mode changes; connections stay open. */
   | { readonly kind: 'hold'; readonly what: 'requests' | 'replies' | 'both' }
+  /** As `hold` both, but only for the connections there are: what is sent over new ones overtakes what is held. */
+  | { readonly kind: 'strand' }
   /** Every piece arrives that much later. */
   | { readonly kind: 'delay'; readonly ms: number }
   /** The next reply is cut after this part of its first piece, once; then all passes again. */
@@ -26,6 +28,7 @@ class Flow {
   readonly #proxy: FaultProxy;
   readonly #queue: Piece[] = [];
   #timer: NodeJS.Timeout | null = null;
+  isStranded = false;
 
   constructor(proxy: FaultProxy, from: Socket, to: Socket, isReply: boolean) {
     this.#proxy = proxy;
@@ -50,7 +53,7 @@ class Flow {
   pump(): void {
     if (this.#timer !== null) clearTimeout(this.#timer);
     this.#timer = null;
-    while (this.#queue.length > 0 && !this.#proxy.holds(this.#isReply) && !this.#to.connecting) {
+    while (this.#queue.length > 0 && !this.#isHeld) {
       const [piece] = this.#queue as [Piece];
       const waitMs = piece.dueAt - performance.now();
       if (waitMs > 0) {
@@ -61,6 +64,10 @@ class Flow {
       this.#pass(piece.bytes);
     }
     if (this.#queue.length === 0 && !this.#to.writableNeedDrain) this.#from.resume();
+  }
+
+  get #isHeld(): boolean {
+    return this.isStranded || this.#proxy.holds(this.#isReply) || this.#to.connecting;
   }
 
   #pass(bytes: Buffer | null): void {
@@ -118,7 +125,10 @@ export class FaultProxy {
     this.#mode = mode;
     this.#cut = mode.kind === 'cut reply' ? mode.part : null;
     if (mode.kind === 'refuse') this.reset();
-    for (const { flows } of this.#connections) for (const flow of flows) flow.pump();
+    for (const flow of Array.from(this.#connections).flatMap(({ flows }) => flows)) {
+      flow.isStranded = mode.kind === 'strand';
+      flow.pump();
+    }
   }
 
   /** Cuts all connections there are; what was held is lost. */

@@ -64,6 +64,8 @@ const DEEDS: readonly (readonly [weight: number, make: (random: Random) => Deed]
   [6, (random) => ({ kind: 'reset', link: random.pick(LINKS) })],
   // What has a lost reply of the store that holds the money as its consequence is drawn most.
   [8, (random) => ({ kind: 'link', link: 'gateway-redis', mode: linkMode(random) })],
+  // A cancellation overtakes the admission whose reply it did not get.
+  [4, () => ({ kind: 'link', link: 'gateway-redis', mode: { kind: 'strand' } })],
   [12, (random) => ({ kind: 'link', link: random.pick(LINKS), mode: linkMode(random) })],
 ];
 
