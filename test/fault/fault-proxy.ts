@@ -183,6 +183,7 @@ export class FaultProxy {
   }
 }
 
+/** RST, though Node sends a FIN before it: the other side may see either. */
 function reset(socket: Socket): void {
   if (!socket.destroyed) socket.resetAndDestroy();
 }

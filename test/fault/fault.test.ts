@@ -15,6 +15,7 @@ describe('money is neither lost nor doubled', () => {
   let stack: Stack;
   let market: Market;
   const outcomes: Outcome[] = [];
+  let failedSeed: number | null = null;
 
   beforeAll(async () => {
     stack = await Stack.start();
@@ -26,7 +27,9 @@ describe('money is neither lost nor doubled', () => {
     report(outcomes);
   });
 
-  it.each(seeds)('seed %i', { timeout: 60_000 }, async (seed) => {
+  it.for(seeds)('seed %i', { timeout: 60_000 }, async (seed, { skip }) => {
+    // Where money went wrong once, the books say nothing about the next schedule.
+    skip(failedSeed !== null, `seed ${failedSeed} has failed`);
     const plan = makePlan(seed);
     try {
       const outcome = await runSchedule(stack, market, plan);
@@ -34,6 +37,7 @@ describe('money is neither lost nor doubled', () => {
       expect(outcome.faults, describePlan(plan)).toEqual([]);
       expect(outcome.looks).toBeGreaterThan(0);
     } catch (error) {
+      failedSeed = seed;
       console.error(describePlan(plan));
       throw error;
     }
