@@ -103,6 +103,8 @@ export class Admission implements OperationHost {
     // Redis may have been away for longer than a lease: the sweep must see at once that this gateway was not.
     this.#redis.onReady(() => {
       this.#lease.expire();
+      // Their next attempt may be 5 s away: it was put off while there was nobody to send to.
+      this.#retries.hurry();
       this.#scheduleFlush();
     });
     this.#scheduleFlush();

@@ -160,6 +160,23 @@ describe('a settlement', () => {
     expect((await store.events(scene.accountId)).map(({ settlement }) => settlement)).toEqual([COMPLETED, REFUNDED]);
   });
 
+  it('of a call that ended while Redis was away goes with the first trip after it is back', async () => {
+    const scene = await openScene(store, 5_000);
+    const call = request(scene, 2_000);
+    await admit(call);
+    // No trip is under way as the connection breaks: none is lost, so none that is answered says 'Redis is back'.
+    proxy.refuse();
+    await until(() => !redis.ready);
+    admission.settle(call.usageId, call.accountId, false, COMPLETED);
+    // Long enough for the pauses between its own attempts to have grown.
+    await until(() => proxy.refused >= 9);
+    proxy.set('pass');
+    await until(() => redis.ready);
+    await take(scene);
+    expect(admission.unsettled).toBe(0);
+    expect(await store.events(scene.accountId)).toHaveLength(1);
+  });
+
   it('that cannot be confirmed is reported by drain in bounded time', async () => {
     const scene = await openScene(store, 5_000);
     const call = request(scene, 2_000);
