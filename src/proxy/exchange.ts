@@ -27,7 +27,7 @@ import type { Offer, Offers } from './offers.ts';
 import type { Pseudonyms } from './pseudonyms.ts';
 import { checkMaxAmount, faultError, insufficientBalance } from './refusals.ts';
 import { parseTarget, type Target, upstreamPath } from './target.ts';
-import { refundOf, upstreamApiError } from './upstream-failure.ts';
+import { refundOf, silentServiceError, upstreamApiError } from './upstream-failure.ts';
 
 export type ExchangeOptions = {
   readonly gate: Gate;
@@ -87,6 +87,8 @@ export class Exchange implements UpstreamHandler, CallerEvents {
   #heldBytes = 0;
   #responseBytes = 0;
   #isSettled = false;
+  /** The one call that finds out whether a silent service answers again. */
+  #isProbe = false;
 
   constructor(options: ExchangeOptions, head: RequestHead, caller: CallerStream) {
     this.#options = options;
@@ -131,6 +133,12 @@ export class Exchange implements UpstreamHandler, CallerEvents {
     checkMaxAmount(head.headers, listing.priceMicros);
     if (head.bodyLength > this.#options.maxRequestBodyBytes) throw this.#tooLarge();
     if (this.#options.backlogFull()) throw unavailableError();
+    // Last: a call that is refused for something else must not be the probe.
+    const { breaker } = this.#offer;
+    if (!breaker.isClosed) {
+      this.#isProbe = breaker.takeProbe();
+      if (!this.#isProbe) throw silentServiceError(breaker.retryAfterSeconds);
+    }
   }
 
   /** Answers without a call. The request still counts against the caller's rate limit. */
@@ -175,6 +183,7 @@ export class Exchange implements UpstreamHandler, CallerEvents {
   }
 
   #onAdmission(result: AdmitResult): void {
+    if (this.#isProbe && (result.outcome !== 'admitted' || this.#caller.aborted)) this.#offer?.breaker.returnProbe();
     switch (result.outcome) {
       case 'admitted':
         this.#admitted = result;
@@ -275,6 +284,7 @@ export class Exchange implements UpstreamHandler, CallerEvents {
   onHead(head: ResponseHead): void {
     this.#pendingHead = head;
     this.#responseStatus = head.status;
+    (this.#offer as Offer).breaker.answered(this.#isProbe);
   }
 
   onData(chunk: Buffer): void {
@@ -294,6 +304,10 @@ export class Exchange implements UpstreamHandler, CallerEvents {
       { err: error, code: error.code, request_id: this.#usageId, service_id: this.#listing?.id },
       'service failed',
     );
+    // 'busy' is our own bound: it says nothing about whether the service answers.
+    if (this.#responseStatus === 0 && error.code !== 'busy' && this.#offer?.breaker.failed()) {
+      this.#options.log.warn({ service_id: this.#listing?.id }, 'service does not answer: its calls are refused');
+    }
     this.#fail(
       upstreamApiError(error),
       this.#pendingHead === null && this.#responseStatus !== 0 ? 'upstream_cut' : refundOf(error),

@@ -27,3 +27,10 @@ export function upstreamApiError(error: UpstreamError): ApiError {
       return new ApiError('upstream_error');
   }
 }
+
+/** What callers of a service with an open breaker are told, before anything is charged. */
+export function silentServiceError(retryAfterSeconds: number): ApiError {
+  return new ApiError('upstream_busy', 'The service did not answer recent calls. Please retry later.', {
+    headers: { 'Retry-After': String(retryAfterSeconds), 'X-ACF-Amount': '0' },
+  });
+}

@@ -2,7 +2,9 @@ import type { Admission } from '../admission/admission.ts';
 import type { Backlog } from '../admission/backlog.ts';
 import type { HttpServer } from '../http/server.ts';
 import type { Source } from '../observability/metrics.ts';
+import type { Breakers } from '../proxy/breakers.ts';
 import type { ExchangeCounters } from '../proxy/exchange.ts';
+import type { LoadShedder } from '../proxy/load-shedder.ts';
 import type { UpstreamClient } from '../upstream/index.ts';
 
 /** What a gateway reports; every value is a number the code keeps anyway. */
@@ -12,8 +14,10 @@ export function gatewayMetrics(parts: {
   readonly upstream: UpstreamClient;
   readonly admission: Admission;
   readonly backlog: Backlog;
+  readonly breakers: Breakers;
+  readonly shedder: LoadShedder;
 }): Source[] {
-  const { counters, server, upstream, admission, backlog } = parts;
+  const { counters, server, upstream, admission, backlog, breakers, shedder } = parts;
   return [
     { name: 'tollgate_calls_admitted_total', help: 'Calls admitted', type: 'counter', read: () => counters.admitted },
     {
@@ -35,6 +39,18 @@ export function gatewayMetrics(parts: {
       type: 'counter',
       label: 'error',
       read: () => counters.refused,
+    },
+    {
+      name: 'tollgate_calls_shed_total',
+      help: 'Calls refused because the event loop was late; they are among the refused ones',
+      type: 'counter',
+      read: () => shedder.shed,
+    },
+    {
+      name: 'tollgate_breakers_open',
+      help: 'Services whose calls are refused because they did not answer',
+      type: 'gauge',
+      read: () => breakers.open,
     },
     { name: 'tollgate_calls_open', help: 'Calls admitted and not settled', type: 'gauge', read: () => counters.open },
     {

@@ -19,11 +19,14 @@ import { CreditWallets, KeyStates, Wallets } from '../ledger/wallet-state.ts';
 import type { Log } from '../observability/log.ts';
 import type { Metrics } from '../observability/metrics.ts';
 import { systemClock } from '../platform/clock.ts';
+import { Breakers } from '../proxy/breakers.ts';
 import { Exchange, type ExchangeCounters } from '../proxy/exchange.ts';
 import { Gate } from '../proxy/gate.ts';
 import { HeldBytes } from '../proxy/held-bytes.ts';
+import { LoadShedder } from '../proxy/load-shedder.ts';
 import { Offers } from '../proxy/offers.ts';
 import { Pseudonyms } from '../proxy/pseudonyms.ts';
+import { shedCall } from '../proxy/shed.ts';
 import { PROXY_PREFIX } from '../proxy/target.ts';
 import { balanceRoutes } from '../routes/balance.ts';
 import { creditsRoutes } from '../routes/credits.ts';
@@ -112,10 +115,12 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     anonymousRateLimit: config.anonymousRateLimit,
   });
   const counters: ExchangeCounters = { admitted: 0, open: 0, completed: 0, refunded: new Map(), refused: new Map() };
+  const breakers = new Breakers();
+  const shedder = new LoadShedder();
   const exchangeOptions = {
     gate,
     catalog,
-    offers: new Offers(),
+    offers: new Offers(breakers),
     admission,
     upstream,
     pseudonyms: new Pseudonyms(await pseudonymSecret(stores)),
@@ -151,14 +156,19 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     trustedProxyHops: config.trustedProxyHops,
     idleCallerSeconds: IDLE_CALLER_SECONDS,
     isCall: (head) => head.path.startsWith(PROXY_PREFIX),
-    onCall: (head, stream) => new Exchange(exchangeOptions, head, stream).start(),
+    onCall: (head, stream) => {
+      if (shedder.sheds()) shedCall(gate, counters, head, stream);
+      else new Exchange(exchangeOptions, head, stream).start();
+    },
     onRequest: (head, stream) => void api.handle(head, stream),
     log,
   });
 
-  options.metrics.add(gatewayMetrics({ counters, server, upstream, admission, backlog }));
+  options.metrics.add(gatewayMetrics({ counters, server, upstream, admission, backlog, breakers, shedder }));
   admission.start();
   backlog.start();
+  breakers.start();
+  shedder.start();
   const port = await server.listen();
 
   return {
@@ -170,6 +180,8 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
       server.close();
       const unsettled = await admission.drain(FLUSH_SETTLEMENTS_MS);
       backlog.stop();
+      breakers.stop();
+      shedder.stop();
       await catalog.stop();
       await stopKeyFeed();
       await upstream.close();

@@ -1,0 +1,86 @@
+/** How often the lateness of the event loop is looked at: one timer for the process, nothing per call. */
+const SAMPLE_MS = 50;
+/** A turn this long is too long: a call takes about four of them, and Redis's replies must be read within their timeout. */
+const MAX_DELAY_MS = 100;
+/** Late in every sample for this long. A burst of new connections or a pause of the garbage collector is over sooner. */
+const STANDING_MS = 500;
+const SHARE_STEP = 0.1;
+const LEAST_SHARE = 0.05;
+/**
+ * Most calls shed in a second. Saying no costs about a third of a call's CPU, and a caller that asks again at once would have
+ * a process that sheds all it can do little else. So what may be spent on it is bounded, to less than a tenth of the process's
+ * time; calls beyond it stand in line like those before the shedding began, and the line is as long as there are connections.
+ */
+const MAX_SHED_PER_SECOND = 10_000;
+
+export type LoadShedderOptions = {
+  /** Milliseconds of a clock that never goes back. */
+  readonly now?: () => number;
+  /** 0 to 1. */
+  readonly random?: () => number;
+};
+
+/**
+ * Decides which calls a busy process does not take at all.
+ *
+ * What tells is how late a timer fires: that is how long everything waits that is ready. As in CoDel it is the delay that
+ * *stands* which counts, the least one of the last 500 ms: a queue that empties in between is no harm.
+ *
+ *   late in every sample for 500 ms ──► each further late sample: 10 % more of the new calls are shed, up to all of them
+ *   a sample that is not late ──► half as many
+ *
+ * Chance picks them: of callers that call in step, always shedding every other call would shed always the same.
+ */
+export class LoadShedder {
+  readonly #now: () => number;
+  readonly #random: () => number;
+  #timer: NodeJS.Timeout | null = null;
+  #sampledAt = 0;
+  #lateSince: number | null = null;
+  #left = 0;
+  /** Of the new calls, 0 to 1; 0 nearly always. */
+  share = 0;
+  /** Calls shed since the start. */
+  shed = 0;
+
+  constructor({ now = () => performance.now(), random = Math.random }: LoadShedderOptions = {}) {
+    this.#now = now;
+    this.#random = random;
+    this.#sampledAt = now();
+  }
+
+  start(): void {
+    this.#sampledAt = this.#now();
+    this.#timer ??= setInterval(() => this.sample(), SAMPLE_MS);
+    this.#timer.unref();
+  }
+
+  stop(): void {
+    if (this.#timer !== null) clearInterval(this.#timer);
+    this.#timer = null;
+    this.share = 0;
+  }
+
+  /** Whether this new call is to be refused; if so, it counts. */
+  sheds(): boolean {
+    if (this.share === 0 || this.#left === 0 || this.#random() >= this.share) return false;
+    this.#left--;
+    this.shed++;
+    return true;
+  }
+
+  /** What the timer does: it was due SAMPLE_MS after the sample before. */
+  sample(): void {
+    const now = this.#now();
+    const elapsedMs = now - this.#sampledAt;
+    this.#sampledAt = now;
+    this.#left = Math.ceil((elapsedMs * MAX_SHED_PER_SECOND) / 1000);
+    if (elapsedMs - SAMPLE_MS <= MAX_DELAY_MS) {
+      this.#lateSince = null;
+      this.share = this.share / 2 < LEAST_SHARE ? 0 : this.share / 2;
+      return;
+    }
+    this.#lateSince ??= now;
+    if (now - this.#lateSince >= STANDING_MS) this.share = Math.min(1, this.share + SHARE_STEP);
+  }
+}

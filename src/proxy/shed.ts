@@ -1,0 +1,20 @@
+import { ERRORS } from '../errors.ts';
+import { uuidv7 } from '../platform/ids.ts';
+import { commonHeaderLines, errorHeaderLines, unavailableError, unknownRate } from './answer.ts';
+import type { CallerStream, RequestHead } from './caller-io.ts';
+import type { ExchangeCounters } from './exchange.ts';
+import type { Gate } from './gate.ts';
+
+const ERROR = unavailableError();
+const LINES = `${errorHeaderLines(ERROR)}\r\nX-ACF-Amount: 0`;
+const BODY = JSON.stringify(ERROR.body());
+
+/**
+ * Answers a call that is shed: at once, by what is in memory. Nothing is admitted, charged or counted against a limit, and
+ * neither Redis nor Postgres is asked. What differs between two such answers is put together here; the rest was before.
+ */
+export function shedCall(gate: Gate, counters: ExchangeCounters, head: RequestHead, caller: CallerStream): void {
+  const rate = unknownRate(gate.limitOf(gate.identifyKnown(head.authorization)));
+  counters.refused.set(ERROR.code, (counters.refused.get(ERROR.code) ?? 0) + 1);
+  caller.respond(ERRORS.unavailable.status, commonHeaderLines(rate, uuidv7()) + LINES, BODY);
+}

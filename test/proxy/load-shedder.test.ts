@@ -1,0 +1,80 @@
+import { describe, expect, it } from 'vitest';
+import { LoadShedder } from '../../src/proxy/load-shedder.ts';
+
+const SAMPLE_MS = 50;
+
+class Scene {
+  nowMs = 1_000;
+  #draws = 0;
+  /** Draws go evenly through 0 to 1, so that a share is met exactly. */
+  readonly shedder = new LoadShedder({ now: () => this.nowMs, random: () => (this.#draws++ % 100) / 100 });
+
+  /** The timer fires that much too late, so many times. */
+  late(ms: number, times: number): void {
+    for (let i = 0; i < times; i++) {
+      this.nowMs += SAMPLE_MS + ms;
+      this.shedder.sample();
+    }
+  }
+
+  /** Of so many new calls. */
+  shedOf(calls: number): number {
+    return Array.from({ length: calls }, () => this.shedder.sheds()).filter(Boolean).length;
+  }
+}
+
+describe('a process whose event loop is in time', () => {
+  it('sheds nothing, however long', () => {
+    const scene = new Scene();
+    scene.late(99, 1_000);
+    expect(scene.shedOf(1_000)).toBe(0);
+  });
+
+  it('sheds nothing for delays that do not stand', () => {
+    const scene = new Scene();
+    for (let i = 0; i < 50; i++) {
+      scene.late(400, 1);
+      scene.late(0, 1);
+    }
+    // One pause of the process, however long.
+    scene.late(30_000, 1);
+    expect(scene.shedOf(1_000)).toBe(0);
+  });
+});
+
+describe('a process whose event loop stays late', () => {
+  it('sheds after 500 ms, and with every further late sample a larger share of the new calls', () => {
+    const scene = new Scene();
+    scene.late(150, 3);
+    expect(scene.shedOf(100)).toBe(0);
+    scene.late(150, 1);
+    expect(scene.shedOf(100)).toBe(10);
+    scene.late(150, 4);
+    expect(scene.shedOf(100)).toBe(50);
+    scene.late(150, 100);
+    expect(scene.shedOf(100)).toBe(100);
+    expect(scene.shedder.shed).toBe(160);
+  });
+
+  it('spends a bounded part of its time on saying no: calls beyond 10 000 a second are taken', () => {
+    const scene = new Scene();
+    scene.late(150, 100);
+    expect(scene.shedOf(5_000)).toBe(2_000);
+    scene.late(450, 1);
+    expect(scene.shedOf(6_000)).toBe(5_000);
+  });
+
+  it('takes more calls as soon as a sample is in time, all of them after a few, and waits again before it sheds', () => {
+    const scene = new Scene();
+    scene.late(150, 100);
+    const shares = [];
+    for (let i = 0; i < 6; i++) {
+      scene.late(10, 1);
+      shares.push(scene.shedOf(100));
+    }
+    // 12.5 and 6.25 % of a hundred draws.
+    expect(shares).toEqual([50, 25, 13, 7, 0, 0]);
+    scene.late(150, 3);
+    expect(scene.shedOf(100)).toBe(0);
+  });
+});
