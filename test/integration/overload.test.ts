@@ -1,0 +1,80 @@
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { until } from '../support/wait.ts';
+import { type Key, Marketplace, startService, type TestService } from './marketplace.ts';
+
+const PRICE = 0.01;
+
+let market: Marketplace;
+let service: TestService;
+let buyer: Key;
+let path: string;
+
+beforeAll(async () => {
+  // Redis answers in time, but everything is read late: what is shed must be shed for that reason alone.
+  market = await Marketplace.start({ REDIS_COMMAND_TIMEOUT_MS: '20000' });
+  service = await startService((_request, response) => response.end('ok'));
+  path = await market.service({ endpoint: service.url, price: PRICE });
+  buyer = await market.buyer(10);
+});
+afterAll(async () => {
+  await market.stop();
+  await service.close();
+});
+
+/** Takes the event loop that the gateway shares with this test away from it, for so long in each of its turns. */
+function stall(turnMs: number): { end(): void } {
+  let stalling = true;
+  const turn = (): void => {
+    const until = performance.now() + turnMs;
+    while (performance.now() < until);
+    if (stalling) setTimeout(turn, 0);
+  };
+  turn();
+  return {
+    end: () => {
+      stalling = false;
+    },
+  };
+}
+
+it('calls are shed while the event loop is late, and cost nothing; pages and health answer; then all pass again', async () => {
+  const passed = new Set<string>();
+  const call = async (): Promise<Response> => {
+    const response = await market.request(path, { key: buyer });
+    await response.arrayBuffer();
+    if (response.status === 200) passed.add(String(response.headers.get('x-acf-usage-id')));
+    return response;
+  };
+  expect((await call()).status).toBe(200);
+
+  const stalled = stall(160);
+  const shed = await until(async () => {
+    const answers = await Promise.all([call(), call(), call(), call()]);
+    return answers.find(({ status }) => status !== 200);
+  });
+  expect(shed.status).toBe(503);
+  expect(shed.headers.get('retry-after')).toBe('1');
+  expect(shed.headers.get('x-acf-amount')).toBe('0');
+  expect(shed.headers.get('x-ratelimit-limit')).toBe('300');
+  expect(shed.headers.get('x-request-id')).toMatch(/^[0-9a-f-]{36}$/);
+  expect(await market.metric('tollgate_calls_shed_total')).toBeGreaterThan(0);
+  const pages = await Promise.all([
+    market.request('/healthz'),
+    market.request('/readyz'),
+    market.request('/api/v1/discover'),
+    market.request('/api/v1/balance/me', { key: buyer }),
+  ]);
+  expect(pages.map(({ status }) => status)).toEqual([200, 200, 200, 200]);
+  stalled.end();
+
+  await until(async () => (await Promise.all([call(), call(), call(), call()])).every(({ status }) => status === 200));
+  const shedInAll = await market.metric('tollgate_calls_shed_total');
+  expect(await market.metric('tollgate_calls_refused_total')).toBe(shedInAll);
+  for (let i = 0; i < 20; i++) expect((await call()).status).toBe(200);
+  expect(await market.metric('tollgate_calls_shed_total')).toBe(shedInAll);
+
+  const records = await market.records(buyer);
+  expect(new Set(records.map(({ usage_id }) => usage_id))).toEqual(passed);
+  expect(await market.metric('tollgate_calls_admitted_total')).toBe(passed.size);
+  expect(await market.balance(buyer)).toMatchObject({ balance: (10e6 - passed.size * PRICE * 1e6) / 1e6, held: 0 });
+});

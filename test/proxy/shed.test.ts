@@ -1,0 +1,61 @@
+import { expect, it } from 'vitest';
+import type { Admission } from '../../src/admission/admission.ts';
+import { Authenticator } from '../../src/keys/authenticator.ts';
+import type { KeyRecord } from '../../src/keys/caller.ts';
+import { hashSecret, newKeyId, newSecret } from '../../src/keys/credentials.ts';
+import { KeyCache } from '../../src/keys/key-cache.ts';
+import type { CallerStream, RequestHead } from '../../src/proxy/caller-io.ts';
+import { Gate } from '../../src/proxy/gate.ts';
+import { shedCall } from '../../src/proxy/shed.ts';
+
+const ANONYMOUS_LIMIT = 60;
+const [keyId, secret] = [newKeyId(), newSecret()];
+const record: KeyRecord = {
+  keyId,
+  accountId: 'account',
+  ownerId: 'owner',
+  role: 'buyer',
+  secretHash: hashSecret(secret),
+  previousSecretHash: null,
+  previousExpiresAtMs: 0,
+  rateLimit: 120,
+  status: 'active',
+  accountStatus: 'active',
+};
+
+it('a call that is shed is answered within the turn, from memory: neither store is asked, nobody is counted', async () => {
+  let fetched = 0;
+  const cache = new KeyCache({
+    fetchKeys: async () => {
+      fetched++;
+      return [record];
+    },
+  });
+  // Whatever is asked of it throws.
+  const admission = {} as Admission;
+  const authenticator = new Authenticator(cache, Date.now);
+  const gate = new Gate({ authenticator, admission, anonymousRateLimit: ANONYMOUS_LIMIT });
+  const counters = { admitted: 0, open: 0, completed: 0, refunded: new Map(), refused: new Map<string, number>() };
+  const limitTold = (authorization: string | undefined): string => {
+    let told = '';
+    const respond = (status: number, lines: string, body: string): void => {
+      expect([status, JSON.parse(body)]).toMatchObject([503, { error: 'unavailable', status: 503 }]);
+      expect(lines).toMatch(/\r\nX-ACF-Amount: 0/);
+      expect(lines).toMatch(/\r\nRetry-After: 1/);
+      told = /\r\nX-RateLimit-Limit: (\d+)/.exec(lines)?.[1] ?? '';
+    };
+    shedCall(gate, counters, { authorization } as RequestHead, { respond } as unknown as CallerStream);
+    return told;
+  };
+  const valid = `Bearer ${keyId}:${secret}`;
+
+  expect(limitTold(undefined)).toBe(String(ANONYMOUS_LIMIT));
+  expect(limitTold(valid)).toBe(String(ANONYMOUS_LIMIT));
+  expect(fetched).toBe(0);
+  await cache.load(keyId);
+  expect(limitTold(valid)).toBe('120');
+  // What a key may do is told to its holder only.
+  expect(limitTold(`Bearer ${keyId}:${newSecret()}`)).toBe(String(ANONYMOUS_LIMIT));
+  expect(counters).toMatchObject({ admitted: 0, open: 0 });
+  expect(counters.refused).toEqual(new Map([['unavailable', 4]]));
+});
