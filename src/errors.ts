@@ -64,6 +64,11 @@ export function unauthorizedError(): ApiError {
   return new ApiError('unauthorized', undefined, { headers: { 'WWW-Authenticate': 'Bearer' } });
 }
 
+/** The key is good, but its account may do nothing until an admin resumes it. */
+export function suspendedError(): ApiError {
+  return new ApiError('forbidden', 'This account is suspended.');
+}
+
 /** Every 503 says when to ask again (API.md). Not for `upstream_busy`: there it is the service that cannot. */
 export function unavailableError(cause?: unknown, message?: string): ApiError {
   return new ApiError('unavailable', message, { headers: { 'Retry-After': '1' }, cause });

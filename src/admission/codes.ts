@@ -6,6 +6,7 @@ export const KEY_NOT_LOADED = 3;
 export const WALLET_NOT_LOADED = 4;
 export const INSUFFICIENT_BALANCE = 5;
 export const DUPLICATE = 6;
+export const ACCOUNT_SUSPENDED = 7;
 
 /** Token bucket units per request (see batch.lua). */
 const UNITS_PER_REQUEST = 60_000;

@@ -3,10 +3,10 @@ import { bulk, bulkHead, type ScriptCall } from '../platform/script-call.ts';
 import type { CallTerms } from './call-terms.ts';
 import type { RateState } from './codes.ts';
 import {
+  ACCOUNT_SUSPENDED,
   DUPLICATE,
   INSUFFICIENT_BALANCE,
   KEY_NOT_LOADED,
-  KEY_REVOKED,
   OK,
   RATE_LIMITED,
   rateState,
@@ -34,8 +34,11 @@ export type Admitted = {
   readonly balanceMicros: number;
 };
 
+/** The key itself, or its whole account, may not call any more. */
+type Barred = 'revoked' | 'suspended';
+
 export type Rejected =
-  | { readonly outcome: 'rate_limited' | 'revoked'; readonly rate: RateState }
+  | { readonly outcome: 'rate_limited' | Barred; readonly rate: RateState }
   | { readonly outcome: 'insufficient_balance'; readonly rate: RateState; readonly balanceMicros: number }
   /** Redis did not answer, or the state could not be loaded. Nothing is charged, or it is cancelled by id. */
   | { readonly outcome: 'unavailable' };
@@ -43,7 +46,7 @@ export type Rejected =
 export type AdmitResult = Admitted | Rejected;
 
 export type TakeResult =
-  | { readonly outcome: 'taken' | 'rate_limited' | 'revoked'; readonly rate: RateState }
+  | { readonly outcome: 'taken' | 'rate_limited' | Barred; readonly rate: RateState }
   | { readonly outcome: 'unavailable' };
 
 /** What an operation needs of the batcher once a reply says 'not loaded', or none came. */
@@ -79,6 +82,11 @@ const SETTLE = bulk('S');
 const CANCEL = bulk('C');
 const REFUND = bulk('1');
 const KEEP = bulk('0');
+
+function refusalOf(code: number): 'rate_limited' | Barred {
+  if (code === RATE_LIMITED) return 'rate_limited';
+  return code === ACCOUNT_SUSPENDED ? 'suspended' : 'revoked';
+}
 
 export class TakeOperation implements Operation {
   /** An API key with its account, or an address with its limit. */
@@ -119,7 +127,7 @@ export class TakeOperation implements Operation {
       else host.reloadAndRetry(this, 'key');
     } else {
       const rate = rateState(reply[at + 1] as number, reply[at + 2] as number);
-      this.done({ outcome: code === OK ? 'taken' : code === RATE_LIMITED ? 'rate_limited' : 'revoked', rate });
+      this.done({ outcome: code === OK ? 'taken' : refusalOf(code), rate });
     }
     return at + 3;
   }
@@ -176,7 +184,7 @@ export class AdmitOperation implements Operation {
     }
     const rate = rateState(limit, tokens);
     if (code === INSUFFICIENT_BALANCE) this.done({ outcome: 'insufficient_balance', rate, balanceMicros });
-    else this.done({ outcome: code === KEY_REVOKED ? 'revoked' : 'rate_limited', rate });
+    else this.done({ outcome: refusalOf(code), rate });
   }
 
   onLost(sent: boolean, host: OperationHost): void {

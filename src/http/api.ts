@@ -8,6 +8,7 @@ import {
   commonHeaderLines,
   type RateState,
   renderError,
+  suspendedError,
   unauthorizedError,
   unavailableError,
   unknownRate,
@@ -142,7 +143,7 @@ function checkAccess(route: Route, key: KeyRecord | null, authorization: string 
     if (key === null) throw unauthorizedError();
     if (key.role !== 'admin' && !route.access.includes(key.role)) throw new ApiError('forbidden');
   }
-  if (key !== null && key.accountStatus !== 'active') throw new ApiError('forbidden', 'This account is suspended.');
+  if (key !== null && key.accountStatus !== 'active') throw suspendedError();
 }
 
 function tooLarge(): ApiError {

@@ -18,6 +18,9 @@ export class Authenticator {
    * are never told which. A known key is answered at once; only an unknown one costs a promise (and rejects with
    * `unavailable` while Postgres is away).
    *
+   * A secret that a known key does not have is looked up as well: another gateway may have rotated the key just now, and the
+   * message has not come yet. That costs Postgres what a made-up key costs it.
+   *
    * @param mayLoad  asked before Postgres is; false: an unknown key counts as none
    */
   identify(authorization: string | undefined, mayLoad: () => boolean): KeyRecord | null | Promise<KeyRecord | null> {
@@ -26,10 +29,14 @@ export class Authenticator {
     if (credentials === null) return null;
     const { keyId, secret } = credentials;
     const record = this.#cache.get(keyId);
-    if (record !== undefined) return this.#verified(record, secret);
+    if (record !== undefined) {
+      const verified = this.#verified(record, secret);
+      if (verified !== null || record.status !== 'active') return verified;
+    }
     // Postgres is asked only for what has the right form, checksum included.
     if (parseBearer(authorization) === null || !mayLoad()) return null;
-    return this.#cache.load(keyId).then((loaded) => (loaded === null ? null : this.#verified(loaded, secret)));
+    const read = record === undefined ? this.#cache.load(keyId) : this.#cache.reload(keyId);
+    return read.then((loaded) => (loaded === null ? null : this.#verified(loaded, secret)));
   }
 
   #verified(record: KeyRecord, secret: string): KeyRecord | null {

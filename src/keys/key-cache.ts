@@ -102,6 +102,13 @@ export class KeyCache {
     const record = this.get(keyId);
     if (record !== undefined) return Promise.resolve(record);
     if (this.#isAbsent(keyId)) return Promise.resolve(null);
+    return this.reload(keyId);
+  }
+
+  /**
+   * The record as Postgres has it now, also when one is at hand; that one stays when Postgres is away. As `load` in all else.
+   */
+  reload(keyId: string): Promise<KeyRecord | null> {
     const underWay = this.#loads.get(keyId);
     if (underWay !== undefined) return underWay;
     if (this.#loadsUnderWay >= this.#maxLoads) return Promise.reject(unavailableError());

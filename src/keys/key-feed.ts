@@ -1,8 +1,6 @@
 import { isPostgresUnavailable, type Sql } from '../platform/postgres.ts';
 import type { KeyCache } from './key-cache.ts';
-import { KEY_CHANGES } from './keys-sql.ts';
-
-const ACCOUNT_PREFIX = 'account:';
+import { ACCOUNT_PREFIX, KEY_CHANGES } from './keys-sql.ts';
 
 /** Applies one message of the `tollgate_keys` channel: a key id, or `account:<id>` for all keys of an account. */
 export function applyKeyChange(cache: KeyCache, payload: string): void {

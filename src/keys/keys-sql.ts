@@ -3,6 +3,10 @@ import type { KeyRecord, Role } from './caller.ts';
 
 /** Channel of the messages that tell every gateway which keys changed; `keepKeyCacheFresh` listens. */
 export const KEY_CHANGES = 'tollgate_keys';
+/** Before an account's id: all of its keys changed. Without it the message is the id of one key. */
+export const ACCOUNT_PREFIX = 'account:';
+
+export type AccountStatus = KeyRecord['accountStatus'];
 
 /** An API key as its owner may see it. */
 export type KeyDescription = {
@@ -164,16 +168,40 @@ export async function updateRateLimit(tx: Tx, keyId: string, rateLimit: number):
   await announceKey(tx, keyId);
 }
 
+/** What Redis must say about a key. */
 export type KeyState = {
+  readonly keyId: string;
   readonly accountId: string;
   readonly limit: number;
-  readonly status: 'active' | 'revoked';
+  readonly status: 'active' | 'suspended' | 'revoked';
 };
 
-/** What Redis must say about the key. Locks the row until the transaction ends. */
+const state = (tx: Tx) => tx`
+  k.key_id AS "keyId", k.account_id AS "accountId", k.rate_limit AS "limit",
+  CASE WHEN k.status = 'active' THEN a.status ELSE k.status END AS "status"`;
+
+/** The key's state. Until the transaction ends nobody else changes it, nor publishes those of its account. */
 export async function lockKeyState(tx: Tx, keyId: string): Promise<KeyState | null> {
   const rows = await tx<KeyState[]>`
-    SELECT account_id AS "accountId", rate_limit AS "limit", status
-    FROM api_keys WHERE key_id = ${keyId} FOR NO KEY UPDATE`;
+    SELECT ${state(tx)} FROM api_keys k JOIN accounts a ON a.id = k.account_id
+    WHERE k.key_id = ${keyId} FOR NO KEY UPDATE OF k FOR SHARE OF a`;
   return rows[0] ?? null;
+}
+
+/** The states of the account's keys that are not revoked. Until the transaction ends nobody else publishes one of them. */
+export async function lockKeyStates(tx: Tx, accountId: string): Promise<KeyState[]> {
+  // The account first: whoever holds the lock of one of its keys waits for nobody else.
+  await tx`SELECT 1 FROM accounts WHERE id = ${accountId} FOR NO KEY UPDATE`;
+  return tx<KeyState[]>`
+    SELECT ${state(tx)} FROM api_keys k JOIN accounts a ON a.id = k.account_id
+    WHERE a.id = ${accountId} AND k.status = 'active'`;
+}
+
+/** @returns the account's label, or null when there is no such account */
+export async function updateAccountStatus(tx: Tx, accountId: string, status: AccountStatus): Promise<string | null> {
+  const rows = await tx<{ ownerId: string }[]>`
+    UPDATE accounts SET status = ${status} WHERE id = ${accountId} RETURNING owner_id AS "ownerId"`;
+  if (rows[0] === undefined) return null;
+  await tx`SELECT pg_notify(${KEY_CHANGES}, ${ACCOUNT_PREFIX + accountId})`;
+  return rows[0].ownerId;
 }

@@ -7,6 +7,7 @@ import {
   insertAccount,
   insertKey,
   type KeyDescription,
+  type KeyState,
   lockAccount,
   lockFirstAdmin,
   lockKeyState,
@@ -31,7 +32,7 @@ export const MAX_ACTIVE_KEYS_PER_ACCOUNT = 1_000;
  * them on every gateway. It rejects when Redis cannot be reached.
  */
 export type KeyStateStore = {
-  put(keyId: string, accountId: string, state: { limit: number; status: 'active' | 'revoked' }): Promise<void>;
+  put(keyId: string, accountId: string, state: Pick<KeyState, 'limit' | 'status'>): Promise<void>;
 };
 
 export type KeysOptions = {
@@ -151,11 +152,14 @@ export class Keys {
       try {
         await this.#state.put(keyId, key.accountId, { limit: key.limit, status: key.status });
       } catch (cause) {
-        const message = 'The change is stored, but has not reached every gateway yet. Please send it again.';
-        throw unavailableError(cause, message);
+        throw notPublishedError(cause);
       }
     });
   }
+}
+
+export function notPublishedError(cause: unknown): ApiError {
+  return unavailableError(cause, 'The change is stored, but has not reached every gateway yet. Please send it again.');
 }
 
 async function openAccount(tx: Tx, ownerId: string, role: Role): Promise<CreatedKey> {

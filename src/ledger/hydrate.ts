@@ -40,7 +40,7 @@ export type HydratorOptions = {
 /** Tells of one key or wallet before its batch is over. */
 type Settle = (key: string, error?: unknown) => void;
 type WalletRow = { id: string; creditSeq: number; balance: number; free: Record<string, number> | null };
-type KeyRow = { keyId: string; limit: number; status: 'active' | 'revoked' };
+type KeyRow = { keyId: string; limit: number; status: 'active' | 'suspended' | 'revoked' };
 
 /**
  * Loads keys and wallets from Postgres into Redis, where they are absent. What is asked for while a load is under way
@@ -64,7 +64,7 @@ export class Hydrator {
     this.#options = options;
   }
 
-  /** Loads the limit and status of a key unless Redis has them. A key nobody knows, or of a suspended account, is revoked. */
+  /** Loads the limit and status of a key unless Redis has them. A key nobody knows is revoked. */
   loadKey(keyId: string, accountId: string): Promise<void> {
     return this.#states.ask(keyId, accountId);
   }
@@ -89,7 +89,7 @@ export class Hydrator {
     const ids = Array.from(accountOfKey.keys());
     const query = sql<KeyRow[]>`
       SELECT k.key_id AS "keyId", k.rate_limit AS "limit",
-             CASE WHEN a.status = 'active' THEN k.status ELSE 'revoked' END AS "status"
+             CASE WHEN k.status = 'active' THEN a.status ELSE k.status END AS "status"
       FROM api_keys k JOIN accounts a ON a.id = k.account_id
       WHERE k.key_id = ANY(${ids}::text[])`;
     const rows = new Map((await withDeadline(query, () => {})).map((row) => [row.keyId, row]));

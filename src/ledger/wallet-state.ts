@@ -17,7 +17,11 @@ export class KeyStates {
   }
 
   /** Sets both at once. Rejects when Redis cannot be reached. */
-  async put(keyId: string, accountId: string, state: { limit: number; status: 'active' | 'revoked' }): Promise<void> {
+  async put(
+    keyId: string,
+    accountId: string,
+    state: { limit: number; status: 'active' | 'suspended' | 'revoked' },
+  ): Promise<void> {
     const { redis, keys } = this.#stores;
     const name = keys.key(keys.shardOf(accountId), keyId);
     await redis.command('hset', [name, 'limit', String(state.limit), 'status', state.status]);

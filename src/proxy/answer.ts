@@ -1,7 +1,7 @@
 import type { RateState } from '../admission/codes.ts';
 import { ApiError } from '../errors.ts';
 
-export { unauthorizedError, unavailableError } from '../errors.ts';
+export { suspendedError, unauthorizedError, unavailableError } from '../errors.ts';
 export type { RateState };
 
 /** Header lines every response has (API.md, 'Every response'), each with its CRLF in front. */

@@ -15,6 +15,7 @@ import {
   errorHeaderLines,
   rateLimitedError,
   renderError,
+  suspendedError,
   unauthorizedError,
   unavailableError,
   unknownRate,
@@ -123,7 +124,7 @@ export class Exchange implements UpstreamHandler, CallerEvents {
     if (head.fault !== null) throw faultError(head.fault);
     if (this.#key === null) throw unauthorizedError();
     if (this.#key.role === 'provider') throw new ApiError('forbidden', 'Calls need a key of role buyer.');
-    if (this.#key.accountStatus !== 'active') throw new ApiError('forbidden', 'This account is suspended.');
+    if (this.#key.accountStatus !== 'active') throw suspendedError();
     this.#target = parseTarget(head.path);
     const listing = this.#options.catalog.get(this.#target.serviceId);
     if (listing === undefined && !this.#options.catalog.ready()) throw unavailableError();
@@ -197,6 +198,9 @@ export class Exchange implements UpstreamHandler, CallerEvents {
         return;
       case 'revoked':
         this.#answer(unauthorizedError(), result.rate);
+        return;
+      case 'suspended':
+        this.#answer(suspendedError(), result.rate);
         return;
       case 'insufficient_balance':
         this.#answer(insufficientBalance((this.#listing as Listing).priceMicros, result.balanceMicros), result.rate);

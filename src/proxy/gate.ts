@@ -4,7 +4,7 @@ import type { TakeResult } from '../admission/operations.ts';
 import type { ApiError } from '../errors.ts';
 import type { Authenticator } from '../keys/authenticator.ts';
 import type { KeyRecord } from '../keys/caller.ts';
-import { rateLimitedError, unauthorizedError, unavailableError, unknownRate } from './answer.ts';
+import { rateLimitedError, suspendedError, unauthorizedError, unavailableError, unknownRate } from './answer.ts';
 import { ExhaustedAddresses } from './exhausted-addresses.ts';
 
 export type GateOptions = {
@@ -68,6 +68,8 @@ function passageOf(result: TakeResult, limit: number): Passage {
       return { rate: result.rate, refusal: rateLimitedError(result.rate) };
     case 'revoked':
       return { rate: result.rate, refusal: unauthorizedError() };
+    case 'suspended':
+      return { rate: result.rate, refusal: suspendedError() };
     case 'unavailable':
       return { rate: unknownRate(limit), refusal: unavailableError() };
   }

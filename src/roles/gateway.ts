@@ -12,6 +12,7 @@ import { KeyCache } from '../keys/key-cache.ts';
 import { keepKeyCacheFresh } from '../keys/key-feed.ts';
 import { Keys } from '../keys/keys.ts';
 import { selectKeyRecords } from '../keys/keys-sql.ts';
+import { Suspension } from '../keys/suspension.ts';
 import { Hydrator } from '../ledger/hydrate.ts';
 import { Reconciler } from '../ledger/reconcile/reconciler.ts';
 import { CANCELLED } from '../ledger/usage-event.ts';
@@ -28,6 +29,7 @@ import { Offers } from '../proxy/offers.ts';
 import { Pseudonyms } from '../proxy/pseudonyms.ts';
 import { shedCall } from '../proxy/shed.ts';
 import { PROXY_PREFIX } from '../proxy/target.ts';
+import { accountsRoutes } from '../routes/accounts.ts';
 import { balanceRoutes } from '../routes/balance.ts';
 import { creditsRoutes } from '../routes/credits.ts';
 import { discoverRoutes } from '../routes/discover.ts';
@@ -143,6 +145,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     ...usageRoutes({ sql }),
     ...balanceRoutes({ wallets }),
     ...earningsRoutes({ sql }),
+    ...accountsRoutes({ suspension: new Suspension({ sql, state: keyStates, cache: keyCache }) }),
     ...creditsRoutes({ sql, keys, applier: credits, log }),
     ...reconciliationRoutes({ sql, reconciler: new Reconciler({ sql, redis, keys: redisKeys }) }),
     ...healthRoutes({ isReady: () => !server.draining && admission.answering && catalog.ready() }),

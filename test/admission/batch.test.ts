@@ -229,6 +229,17 @@ describe('a token bucket', () => {
     expect(await take(store, scene)).toMatchObject({ outcome: 'taken', rate: { remaining: 1 } });
   });
 
+  it('of a suspended account lets nothing through, and takes nothing', async () => {
+    const scene = await openScene(store, 5_000, 60);
+    await take(store, scene);
+    const tokens = await store.command('hget', bucketOf(scene), 'tokens');
+    await store.command('hset', bucketOf(scene), 'status', 'suspended');
+    expect((await take(store, scene)).outcome).toBe('suspended');
+    expect((await admit(store, request(scene, 1_000))).outcome).toBe('suspended');
+    expect(await store.command('hget', bucketOf(scene), 'tokens')).toBe(tokens);
+    expect(await store.balance(scene.accountId)).toBe(5_000);
+  });
+
   it('goes by a changed limit, and by a revocation, from the very next call', async () => {
     const scene = await openScene(store, 5_000, 60);
     await take(store, scene);

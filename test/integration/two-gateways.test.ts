@@ -36,6 +36,56 @@ describe('what one gateway is told, another acts upon', () => {
     expect((await callThere(path, key)).status).toBe(401);
   });
 
+  it('a suspended account is refused from the very next request on, with every key, and resumed likewise', async () => {
+    const path = await listed({ endpoint: service.url, price: 0.01 });
+    const key = await market.buyer(1);
+    const keys = [key, await market.anotherKey(key)];
+    const [stranger, revoked] = [await market.buyer(1), await market.anotherKey(key)];
+    await market.request(`/api/v1/keys/${revoked.key_id}`, { key, method: 'DELETE' });
+    const setStatus = (status: string): Promise<Response> =>
+      market.request(`/api/v1/admin/accounts/${key.account_id}`, {
+        ...{ key: market.admin, method: 'PATCH', body: { status } },
+      });
+    const ask = async (): Promise<number[]> => {
+      const calls = keys.flatMap((its) => [callThere(path, its), market.request(path, { key: its })]);
+      const pages = [callThere('/api/v1/balance/me', key), market.request('/api/v1/balance/me', { key })];
+      return (await Promise.all([...calls, ...pages])).map(({ status }) => status);
+    };
+    expect(await ask()).toEqual(Array(6).fill(200));
+    for (let round = 0; round < 3; round++) {
+      const suspended = await setStatus('suspended');
+      expect([suspended.status, await suspended.json()]).toEqual([
+        200,
+        { account_id: key.account_id, owner_id: 'buyer', status: 'suspended' },
+      ]);
+      expect(await ask()).toEqual(Array(6).fill(403));
+      expect((await callThere(path, stranger)).status).toBe(200);
+      // A changed limit of one of its keys brings none of them back; nor does resuming bring back a revoked key.
+      await market.json(`/api/v1/keys/${key.key_id}`, {
+        key: market.admin,
+        method: 'PATCH',
+        body: { rate_limit: 299 },
+      });
+      expect(await ask()).toEqual(Array(6).fill(403));
+      expect((await setStatus('active')).status).toBe(200);
+      await until(async () => (await ask()).every((status) => status === 200), 1_000);
+      expect((await callThere(path, revoked)).status).toBe(401);
+    }
+    expect((await market.records(key)).every(({ outcome }) => outcome === 'completed')).toBe(true);
+  });
+
+  it('a key made while its account is suspended is as good as the account', async () => {
+    const path = await listed({ endpoint: service.url });
+    const key = await market.buyer(1);
+    const patch = { key: market.admin, method: 'PATCH', body: { status: 'suspended' } };
+    await market.json(`/api/v1/admin/accounts/${key.account_id}`, patch);
+    const body = { owner_id: 'buyer', role: 'buyer', account_id: key.account_id };
+    const another = await market.json<Key>('/api/v1/keys', { key: market.admin, method: 'POST', body });
+    expect((await callThere(path, another)).status).toBe(403);
+    await market.json(`/api/v1/admin/accounts/${key.account_id}`, { ...patch, body: { status: 'active' } });
+    await until(async () => (await callThere(path, another)).status === 200, 1_000);
+  });
+
   it('a changed limit counts from the very next call, and one bucket serves both', async () => {
     const path = await listed({ endpoint: service.url });
     const key = await market.buyer(1);
@@ -60,6 +110,26 @@ describe('what one gateway is told, another acts upon', () => {
     const { secret } = await market.json<Key>(`/api/v1/keys/${key.key_id}/rotate`, rotate);
     await until(async () => (await callThere(path, { ...key, secret })).status === 200, 1_000);
     expect((await callThere(path, key)).status).toBe(401);
+  });
+
+  it('of a rotated key both secrets are good from the very next call on, until the overlap is cut short', async () => {
+    const path = await listed({ endpoint: service.url });
+    let key = await market.buyer(1);
+    const rotated = async (body: object): Promise<Key> => {
+      const rotate = { key: market.admin, method: 'POST', body };
+      return { ...key, ...(await market.json<Key>(`/api/v1/keys/${key.key_id}/rotate`, rotate)) };
+    };
+    for (let round = 0; round < 5; round++) {
+      expect((await callThere(path, key)).status).toBe(200);
+      const next = await rotated({});
+      const calls = [next, key].flatMap((its) => [callThere(path, its), market.request(path, { key: its })]);
+      expect((await Promise.all(calls)).map(({ status }) => status)).toEqual([200, 200, 200, 200]);
+      key = next;
+    }
+    const last = await rotated({ overlap_seconds: 0 });
+    expect((await callThere(path, last)).status).toBe(200);
+    expect((await market.request(path, { key })).status).toBe(401);
+    await until(async () => (await callThere(path, key)).status === 401, 1_000);
   });
 
   it('a paused service is 404 within a second, and a new price is charged within a second', async () => {

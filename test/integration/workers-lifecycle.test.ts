@@ -3,7 +3,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { freePort, isPortFree } from '../../scripts/local/ports.mjs';
 import { buildSources } from '../support/build.ts';
 import { until } from '../support/wait.ts';
-import { Load } from './load.ts';
+import { keysForFullLoad, Load } from './load.ts';
 import type { Key } from './market-client.ts';
 import { startService, type TestService } from './marketplace.ts';
 import { RawCaller, requestText } from './raw-caller.ts';
@@ -11,12 +11,16 @@ import { isAlive, SupervisorProcess, WorkerStack } from './worker-stack.ts';
 
 const PRICE_MICROS = 1_000;
 const CALLERS = 24;
+/** Callers that call again as soon as they are answered: more than two workers on a small machine can take. */
+const FULL_LOAD = { callers: CALLERS, keysEach: 40, balanceMicros: 10_000_000 };
 const NAMES = ['writer', '1', '2'];
 
 let build: string;
 let stack: WorkerStack;
 let service: TestService;
 let path: string;
+/** Answered at once. */
+let fast: string;
 /** Calls to `/wait`, which the service answers when the test says so. */
 let waiting: ServerResponse[];
 
@@ -25,11 +29,13 @@ beforeAll(async () => {
   stack = await WorkerStack.start(build, { INSTANCE_LEASE_SECONDS: '5' });
   service = await startService((request, response) => {
     if (request.url === '/wait') waiting.push(response);
+    else if (request.url === '/fast') response.end('ok');
     // No caller exceeds 300 calls a minute, however long the test takes, and there is always a call under way.
     else setTimeout(() => response.end('ok'), 200);
   });
   path = await stack.service({ endpoint: service.url, price: PRICE_MICROS / 1e6 });
   await stack.listedEverywhere(path);
+  fast = `${stack.baseUrl}${path}/fast`;
 });
 beforeEach(() => {
   waiting = [];
@@ -64,6 +70,24 @@ async function expectRightBooks(key: Key, answered: readonly string[]): Promise<
   expect(await stack.books()).toMatchObject({ drifting: [], total: '0', negative: 0 });
 }
 
+/** The same of callers with accounts of their own. A failed call may have lost its answer, never its record. */
+async function expectRightBooksOfAll(keys: readonly (readonly Key[])[], load: Load): Promise<void> {
+  await stack.settled();
+  const accounts = keys.flat().map(({ account_id }) => account_id);
+  const { sql } = stack.stores;
+  const bills = await sql<Bill[]>`
+    SELECT usage_id, outcome, amount::int FROM calls WHERE account_id = ANY(${accounts}::uuid[])`;
+  const completed = new Set(bills.filter(({ outcome }) => outcome === 'completed').map(({ usage_id }) => usage_id));
+  expect(load.answered.filter((id) => !completed.has(id))).toEqual([]);
+  expect(completed.size - new Set(load.answered).size).toBeLessThanOrEqual(load.failures.length);
+  const charged = bills.reduce((sum, { amount }) => sum + amount, 0);
+  expect(charged).toBe(completed.size * PRICE_MICROS);
+  const [wallets] = await sql<{ left: number }[]>`
+    SELECT sum(balance)::float8 AS "left" FROM balances WHERE ledger = 'wallet' AND account_id = ANY(${accounts}::uuid[])`;
+  expect(wallets?.left).toBe(accounts.length * FULL_LOAD.balanceMicros - charged);
+  expect(await stack.books()).toMatchObject({ drifting: [], total: '0', negative: 0 });
+}
+
 async function waitingCall(key: Key): Promise<RawCaller> {
   const caller = await RawCaller.connect(stack.baseUrl);
   caller.send(requestText(`GET ${path}/wait`, { key }));
@@ -92,28 +116,31 @@ describe('a supervisor', () => {
     expect(other.output).toContain('ECONNREFUSED');
   });
 
-  it('SIGHUP replaces every process under load, and no call fails', { timeout: 60_000 }, async () => {
-    const keys = await keysOfOne();
-    const load = new Load(stack.baseUrl + path, keys);
+  it('SIGHUP replaces every process at full load, and not one call fails', { timeout: 60_000 }, async () => {
+    const keys = await keysForFullLoad(stack.stores.sql, FULL_LOAD);
     const before = pids();
-    await until(() => load.answered.length > CALLERS);
+    const load = new Load(fast, keys);
+    await until(() => load.answered.length > 10 * CALLERS);
     stack.supervisor.signal('SIGHUP');
     await until(() => stack.supervisor.log.some(({ msg }) => msg === 'replaced all processes'), 50_000);
     const answered = load.answered.length;
-    await until(() => load.answered.length > answered + CALLERS);
+    await until(() => load.answered.length > answered + 10 * CALLERS);
     await load.stop();
     expect(load.failures).toEqual([]);
     const after = pids();
     expect(after.filter((pid) => before.includes(pid))).toEqual([]);
     expect([before.filter(isAlive), after.filter(isAlive)]).toEqual([[], after]);
-    await expectRightBooks(keys[0] as Key, load.answered);
+    await expectRightBooksOfAll(keys, load);
   });
 
   it('a worker that is killed under load is started again; the other serves, and its open calls are refunded', {
     timeout: 60_000,
   }, async () => {
     const [keys, slow] = [await keysOfOne(), await stack.buyer(10)];
-    const load = new Load(stack.baseUrl + path, keys);
+    const load = new Load(
+      stack.baseUrl + path,
+      keys.map((key) => [key]),
+    );
     const callers = await Promise.all(Array.from({ length: 32 }, () => waitingCall(slow)));
     await until(() => waiting.length === 32);
     const [, first, second] = pids();
@@ -171,6 +198,28 @@ describe('a supervisor', () => {
     expect(stopped.map(({ role }) => role)).toEqual(['gateway', 'gateway', 'writer', 'supervisor']);
     // Nobody runs any more who could have stored it later.
     expect(await billsOf(key)).toMatchObject([{ outcome: 'completed', amount: PRICE_MICROS }]);
+  });
+
+  it('SIGTERM at full load drains: no call in flight is cut, and every settlement is stored', {
+    timeout: 60_000,
+  }, async () => {
+    await stack.startAgain();
+    const keys = await keysForFullLoad(stack.stores.sql, FULL_LOAD);
+    const load = new Load(fast, keys, { endsAtFailure: true });
+    const caller = await waitingCall(await stack.buyer(10));
+    await until(() => waiting.length === 1 && load.answered.length > 10 * CALLERS);
+    stack.supervisor.signal('SIGTERM');
+    await until(() => isPortFree(Number(stack.env.PORT), '127.0.0.1'));
+    waiting[0]?.end('ok');
+    expect((await caller.response()).status).toBe(200);
+    expect((await stack.supervisor.child.exited).code).toBe(0);
+    stack.supervisor.child.forget();
+    await load.stop();
+    const drained = stack.supervisor.log.filter(({ msg }) => msg === 'gateway drained');
+    expect(drained.map(({ callsCut, unsettled }) => [callsCut, unsettled])).toEqual(Array(2).fill([0, 0]));
+    // All others found nobody who listens, or their connection closed before they had sent a request.
+    expect(load.failures.filter((what) => /^cut|^\d+$/.test(what))).toEqual([]);
+    await expectRightBooksOfAll(keys, load);
   });
 
   it('a second signal ends all at once', async () => {

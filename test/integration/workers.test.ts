@@ -109,6 +109,17 @@ describe('two workers and a writer', () => {
     });
   });
 
+  it('a suspended account is refused by every worker from the next call on', async () => {
+    const path = await listed({ price: 0.01 });
+    const key = await stack.buyer(5);
+    expect(count(statuses(await calls(path, key, CONNECTIONS)), 200)).toBe(CONNECTIONS);
+    const patch = { key: stack.admin, method: 'PATCH', body: { status: 'suspended' } };
+    await byBoth('tollgate_calls_refused_total', async () => {
+      await stack.json(`/api/v1/admin/accounts/${key.account_id}`, patch);
+      expect(count(statuses(await calls(path, key, CONNECTIONS)), 403)).toBe(CONNECTIONS);
+    });
+  });
+
   it('an address without a key has one bucket, too', async () => {
     // The next token comes after 3 s.
     const headers = ['X-Forwarded-For: 203.0.113.9'];

@@ -179,12 +179,13 @@ describe('loading a key', () => {
     expect(await keyState(revoked, accountId)).toEqual({ limit: '120', status: 'revoked' });
   });
 
-  it('of a suspended account, or one that nobody knows, makes a revoked one', async () => {
+  it('of a suspended account is suspended, unless it is revoked; one that nobody knows is revoked', async () => {
     const accountId = await ledger.account(1);
-    const keyId = await addKey(accountId);
+    const [keyId, revoked] = [await addKey(accountId), await addKey(accountId, 'revoked')];
     await ledger.sql`UPDATE accounts SET status = 'suspended' WHERE id = ${accountId}`;
-    await Promise.all([hydrator.loadKey(keyId, accountId), hydrator.loadKey('acf_nobody', accountId)]);
-    expect(await keyState(keyId, accountId)).toMatchObject({ status: 'revoked' });
+    await Promise.all([keyId, revoked, 'acf_nobody'].map((id) => hydrator.loadKey(id, accountId)));
+    expect(await keyState(keyId, accountId)).toMatchObject({ status: 'suspended' });
+    expect(await keyState(revoked, accountId)).toMatchObject({ status: 'revoked' });
     expect(await keyState('acf_nobody', accountId)).toMatchObject({ status: 'revoked' });
   });
 

@@ -34,7 +34,7 @@
 
   Codes (mirrored in admission/codes.ts):
     0 OK   1 RATE_LIMITED   2 KEY_REVOKED   3 KEY_NOT_LOADED   4 WALLET_NOT_LOADED   5 INSUFFICIENT_BALANCE
-    6 DUPLICATE: this usage_id is held or cancelled already
+    6 DUPLICATE: this usage_id is held or cancelled already   7 ACCOUNT_SUSPENDED
 
   `tokens` is in units of 1/60000 of a request, so that a refill of `limit` requests a minute is exactly `limit` units a
   millisecond: integers only. A rejected call changes nothing but this: 402 has taken its token.
@@ -44,7 +44,7 @@
 local call = redis.call
 local REQUEST = 60000
 local OK, RATE_LIMITED, KEY_REVOKED, KEY_NOT_LOADED = 0, 1, 2, 3
-local WALLET_NOT_LOADED, INSUFFICIENT_BALANCE, DUPLICATE = 4, 5, 6
+local WALLET_NOT_LOADED, INSUFFICIENT_BALANCE, DUPLICATE, ACCOUNT_SUSPENDED = 4, 5, 6, 7
 
 local time = call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -67,7 +67,10 @@ local function key_bucket(bucket)
   local state = call('HMGET', bucket, 'limit', 'status', 'tokens', 'ts')
   if not state[1] or not state[2] then return KEY_NOT_LOADED, 0, 0 end
   local limit = tonumber(state[1])
-  if state[2] ~= 'active' then return KEY_REVOKED, limit, 0 end
+  if state[2] ~= 'active' then
+    if state[2] == 'suspended' then return ACCOUNT_SUSPENDED, limit, 0 end
+    return KEY_REVOKED, limit, 0
+  end
   local tokens = refill(limit, tonumber(state[3]), tonumber(state[4]))
   if tokens < REQUEST then return RATE_LIMITED, limit, tokens end
   return OK, limit, tokens

@@ -1,0 +1,36 @@
+import { ApiError } from '../errors.ts';
+import type { ApiRequest, JsonSchema, Route } from '../http/route.ts';
+import { keyOf } from '../keys/caller.ts';
+import type { AccountStatus } from '../keys/keys-sql.ts';
+import type { Suspension } from '../keys/suspension.ts';
+import { isUuid } from '../platform/ids.ts';
+
+const PATCH_BODY: JsonSchema = {
+  type: 'object',
+  additionalProperties: false,
+  required: ['status'],
+  properties: { status: { type: 'string', enum: ['active', 'suspended'] } },
+};
+
+/** Accounts as the operator manages them (API.md, 'Admin'). */
+export function accountsRoutes({ suspension }: { readonly suspension: Pick<Suspension, 'set'> }): Route[] {
+  return [
+    {
+      method: 'PATCH',
+      path: '/api/v1/admin/accounts/:id',
+      summary: 'Suspend an account, or resume it: the very next request with any of its keys is refused, or passes',
+      access: ['admin'],
+      body: PATCH_BODY,
+      handle: async (request: ApiRequest<{ status: AccountStatus }>) => {
+        const id = request.params.id ?? '';
+        const { status } = request.body;
+        if (status === 'suspended' && id === keyOf(request.caller).accountId) {
+          throw new ApiError('conflict', 'This is your own account: nobody could resume it with this key.');
+        }
+        const account = isUuid(id) ? await suspension.set(id, status) : null;
+        if (account === null) throw new ApiError('not_found', 'There is no such account.');
+        return { status: 200, body: { account_id: id, owner_id: account.ownerId, status: account.status } };
+      },
+    },
+  ];
+}

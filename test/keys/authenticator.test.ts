@@ -1,0 +1,77 @@
+import { beforeEach, expect, it } from 'vitest';
+import { Authenticator } from '../../src/keys/authenticator.ts';
+import type { KeyRecord } from '../../src/keys/caller.ts';
+import { hashSecret, newKeyId, newSecret } from '../../src/keys/credentials.ts';
+import { KeyCache } from '../../src/keys/key-cache.ts';
+
+const keyId = newKeyId();
+const [before, after] = [newSecret(), newSecret()];
+const header = (secret: string): string => `Bearer ${keyId}:${secret}`;
+const always = (): boolean => true;
+
+const record: KeyRecord = {
+  keyId,
+  accountId: 'account',
+  ownerId: 'owner',
+  role: 'buyer',
+  secretHash: hashSecret(before),
+  previousSecretHash: null,
+  previousExpiresAtMs: 0,
+  rateLimit: 60,
+  status: 'active',
+  accountStatus: 'active',
+};
+/** Another gateway has rotated the key, and the message has not come. */
+const rotated = { ...record, secretHash: hashSecret(after), previousSecretHash: record.secretHash };
+
+let inPostgres: KeyRecord | 'away';
+let reads: number;
+let authenticator: Authenticator;
+let cache: KeyCache;
+
+beforeEach(async () => {
+  inPostgres = record;
+  cache = new KeyCache({
+    fetchKeys: async () => {
+      reads++;
+      if (inPostgres === 'away') throw Object.assign(new Error('refused'), { code: 'ECONNREFUSED' });
+      return [inPostgres];
+    },
+  });
+  authenticator = new Authenticator(cache, () => 0);
+  await cache.load(keyId);
+  reads = 0;
+});
+
+it('a secret that is younger than what is known of its key is good', async () => {
+  inPostgres = { ...rotated, previousExpiresAtMs: 1_000 };
+  expect(await authenticator.identify(header(after), always)).toMatchObject({ keyId });
+  // From now on both are known.
+  for (const secret of [after, before]) expect(authenticator.identify(header(secret), always)).toMatchObject({ keyId });
+  expect(reads).toBe(1);
+});
+
+it('a wrong secret of a known key stays wrong; many at once cost one look-up, and none when look-ups are used up', async () => {
+  const wrong = Array.from({ length: 10 }, () => authenticator.identify(header(newSecret()), always));
+  expect(await Promise.all(wrong)).toEqual(Array(10).fill(null));
+  expect(reads).toBe(1);
+  expect(authenticator.identify(header(newSecret()), () => false)).toBeNull();
+  const misspelt = `${after.slice(0, -1)}${after.endsWith('0') ? '1' : '0'}`;
+  expect(authenticator.identify(header(misspelt), always)).toBeNull();
+  expect(reads).toBe(1);
+});
+
+it('while Postgres is away nobody can say whether it is wrong, and the right one stays good', async () => {
+  inPostgres = 'away';
+  await expect(authenticator.identify(header(after), always)).rejects.toMatchObject({ code: 'unavailable' });
+  expect(authenticator.identify(header(before), always)).toMatchObject({ keyId });
+});
+
+it('no secret of a revoked key is looked up', async () => {
+  inPostgres = { ...record, status: 'revoked' };
+  cache.invalidate(keyId);
+  await cache.load(keyId);
+  reads = 0;
+  for (const secret of [before, after]) expect(authenticator.identify(header(secret), always)).toBeNull();
+  expect(reads).toBe(0);
+});

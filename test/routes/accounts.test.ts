@@ -1,0 +1,46 @@
+import { expect, it } from 'vitest';
+import type { ApiRequest } from '../../src/http/route.ts';
+import { accountsRoutes } from '../../src/routes/accounts.ts';
+
+const OWN = '01890000-0000-7000-8000-000000000001';
+const OTHER = '01890000-0000-7000-8000-000000000002';
+
+const changes: unknown[] = [];
+const [patch] = accountsRoutes({
+  suspension: {
+    set: async (accountId, status) => {
+      changes.push([accountId, status]);
+      return accountId === OTHER ? { accountId, ownerId: 'label', status } : null;
+    },
+  },
+});
+const ask = (id: string, status: string) =>
+  patch?.handle({
+    params: { id },
+    body: { status },
+    caller: { kind: 'key', key: { accountId: OWN } },
+  } as unknown as ApiRequest);
+
+it('is for admins', () => {
+  expect(patch).toMatchObject({ method: 'PATCH', path: '/api/v1/admin/accounts/:id', access: ['admin'] });
+});
+
+it('answers with the account as it is now', async () => {
+  expect(await ask(OTHER, 'suspended')).toEqual({
+    status: 200,
+    body: { account_id: OTHER, owner_id: 'label', status: 'suspended' },
+  });
+});
+
+it("refuses to suspend the admin's own account: nobody could resume it", async () => {
+  changes.length = 0;
+  await expect(ask(OWN, 'suspended')).rejects.toMatchObject({ code: 'conflict' });
+  expect(changes).toEqual([]);
+});
+
+it.each([['01890000-0000-7000-8000-000000000003'], ['no-uuid'], ['']])(
+  '404 for an account nobody has: %s',
+  async (id) => {
+    await expect(ask(id, 'active')).rejects.toMatchObject({ code: 'not_found' });
+  },
+);
