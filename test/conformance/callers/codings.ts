@@ -1,0 +1,182 @@
+// Transfer-Encoding and what chunks are made of.
+
+import { type CallerCase, EVIL, post } from './case.ts';
+
+/** 505 is the addon's word for a body it cannot read. */
+const refused = { refused: [400, 505], closed: true } as const;
+const unfinished = { ...refused, waits: true } as const;
+const chunked = (body: string): string => post('Transfer-Encoding: chunked', body);
+
+const BAD_CODINGS: readonly (readonly [name: string, line: string])[] = [
+  ['a coding nobody knows', 'Transfer-Encoding: zorg'],
+  ['xchunked', 'Transfer-Encoding: xchunked'],
+  ['chunkedx', 'Transfer-Encoding: chunkedx'],
+  ['chunk', 'Transfer-Encoding: chunk'],
+  ['identity', 'Transfer-Encoding: identity'],
+  ['an empty coding', 'Transfer-Encoding:'],
+  ['gzip', 'Transfer-Encoding: gzip'],
+  ['gzip, chunked', 'Transfer-Encoding: gzip, chunked'],
+  ['chunked, gzip', 'Transfer-Encoding: chunked, gzip'],
+  ['chunked, identity', 'Transfer-Encoding: chunked, identity'],
+  ['chunked twice in a list', 'Transfer-Encoding: chunked, chunked'],
+  ['chunked in two lines', 'Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked'],
+  ['chunked and then identity', 'Transfer-Encoding: chunked\r\nTransfer-Encoding: identity'],
+  ['identity and then chunked', 'Transfer-Encoding: identity\r\nTransfer-Encoding: chunked'],
+  ['a comma before chunked', 'Transfer-Encoding: ,chunked'],
+  ['a comma behind chunked', 'Transfer-Encoding: chunked,'],
+  ['a parameter', 'Transfer-Encoding: chunked;q=1'],
+  ['quotes', 'Transfer-Encoding: "chunked"'],
+  ['a vertical tab before', 'Transfer-Encoding: \x0bchunked'],
+  ['a form feed behind', 'Transfer-Encoding: chunked\x0c'],
+  ['NUL behind', 'Transfer-Encoding: chunked\x00'],
+  ['a CR behind', 'Transfer-Encoding: chunked\r\r\n'],
+  ['obs-text', 'Transfer-Encoding: chunked\xa0'],
+  ['a long s, which lower-cases to ASCII nowhere but should not', 'Transfer-Encoding: chun\u212aed'],
+  ['folded', 'Transfer-Encoding:\r\n chunked'],
+  ['folded with a tab', 'Transfer-Encoding: \r\n\tchunked'],
+  ['a space before the colon', 'Transfer-Encoding : chunked'],
+  ['a tab before the colon', 'Transfer-Encoding\t: chunked'],
+  ['NUL in the name', 'Transfer-Encoding\x00: chunked'],
+  ['a leading space', ' Transfer-Encoding: chunked'],
+  ['a bare LF before the line', 'X: y\nTransfer-Encoding: chunked'],
+  ['a bare CR before the line', 'X: y\rTransfer-Encoding: chunked'],
+];
+
+/** Chunked bodies that are none: each stops at its fault or before. */
+const BAD_CHUNKS: readonly (readonly [name: string, body: string])[] = [
+  ['a size in letters', 'g\r\nhello\r\n0\r\n\r\n'],
+  ['a signed size', '+5\r\nhello\r\n0\r\n\r\n'],
+  ['a negative size', '-5\r\nhello\r\n0\r\n\r\n'],
+  ['a size with a prefix', '0x5\r\nhello\r\n0\r\n\r\n'],
+  ['a size with an underscore', '0_5\r\nhello\r\n0\r\n\r\n'],
+  ['a space behind the size', '5 \r\nhello\r\n0\r\n\r\n'],
+  ['a tab behind the size', '5\t\r\nhello\r\n0\r\n\r\n'],
+  ['a comma behind the size', '5,\r\nhello\r\n0\r\n\r\n'],
+  ['a full stop in the size', '5.0\r\nhello\r\n0\r\n\r\n'],
+  ['a slash behind the size', '5/\r\nhello\r\n0\r\n\r\n'],
+  ['a colon as a digit', '5:\r\nhello\r\n0\r\n\r\n'],
+  ['an at sign as a digit', '@\r\nhello\r\n0\r\n\r\n'],
+  ['a grave accent as a digit', '`\r\nhello\r\n0\r\n\r\n'],
+  ['NUL behind the size', '5\x00\r\nhello\r\n0\r\n\r\n'],
+  ['a size beyond 64 bits', '10000000000000005\r\nhello\r\n0\r\n\r\n'],
+  ['a size beyond 32 bits', '100000005\r\nhello\r\n0\r\n\r\n'],
+  ['a size beyond 63 bits', 'ffffffffffffffff\r\nhello\r\n0\r\n\r\n'],
+  ['a bare LF behind the size', '5\nhello\r\n0\r\n\r\n'],
+  ['a bare CR behind the size', '5\rhello\r\n0\r\n\r\n'],
+  ['CR CR LF behind the size', '5\r\r\nhello\r\n0\r\n\r\n'],
+  ['data longer than its size', '5\r\nhello!!\r\n0\r\n\r\n'],
+  ['data that spills by two', '3\r\nhello\r\n0\r\n\r\n'],
+  ['no CRLF behind the data', '5\r\nhello0\r\n\r\n'],
+  ['other octets for CRLF behind the data', '5\r\nhelloXX0\r\n\r\n'],
+  ['a bare LF behind the data', '5\r\nhello\n0\r\n\r\n'],
+  ['an extension', '5;a=b\r\nhello\r\n0\r\n\r\n'],
+  ['an extension without a name', '5;\r\nhello\r\n0\r\n\r\n'],
+  ['a space before an extension', '5 ;a\r\nhello\r\n0\r\n\r\n'],
+  ['an extension with a bare LF', '5;a\nhello\r\n0\r\n\r\n'],
+  ['an extension with a bare CR', '5;a\rb\r\nhello\r\n0\r\n\r\n'],
+  ['an extension that hides a chunk', '2;\n5\r\nhello\r\n0\r\n\r\n'],
+  ['an endless extension', `5;${'a'.repeat(20_000)}\r\nhello\r\n0\r\n\r\n`],
+];
+
+/** The addon takes these for the last chunk. What stands behind it is never read: the connection ends. */
+const EMPTY_CHUNKS: readonly (readonly [name: string, body: string])[] = [
+  ['no size', '\r\nhello\r\n0\r\n\r\n'],
+  ['a space before the size', ' 5\r\nhello\r\n0\r\n\r\n'],
+  ['NUL in the size', '\x005\r\nhello\r\n0\r\n\r\n'],
+];
+
+/** Ends that are not exactly CRLF: whether the body was whole is a matter of taste, so nothing behind it may count. */
+const BAD_ENDS: readonly (readonly [name: string, end: string])[] = [
+  ['a trailer', '0\r\nX: y\r\n\r\n'],
+  ['a length in the trailer', '0\r\nContent-Length: 5\r\n\r\n'],
+  ['a coding in the trailer', '0\r\nTransfer-Encoding: chunked\r\n\r\n'],
+  ['a host in the trailer', '0\r\nHost: other\r\n\r\n'],
+  ['a key in the trailer', '0\r\nAuthorization: Bearer x\r\n\r\n'],
+  ['a bare LF in the trailer', '0\r\nX: y\n\r\n'],
+  ['a bare LF as the last line', '0\r\n\n'],
+  ['a bare LF behind the last size', '0\n\r\n'],
+  ['bare LFs at the end', '0\n\n'],
+  ['a bare CR at the end', '0\r\n\rX'],
+  ['an extension on the last chunk', '0;a=b\r\n\r\n'],
+];
+
+export const CODINGS: readonly CallerCase[] = [
+  { name: 'chunks', wire: chunked('5\r\nhello\r\n1\r\n!\r\n0\r\n\r\n'), allowed: { served: { body: 'hello!' } } },
+  { name: 'no chunks', wire: chunked('0\r\n\r\n'), allowed: { served: { body: '' } } },
+  {
+    name: 'sizes in capitals',
+    wire: chunked('A\r\nhellohello\r\n0\r\n\r\n'),
+    allowed: { served: { body: 'hellohello' } },
+  },
+  {
+    name: 'sizes with zeros in front',
+    wire: chunked('0005\r\nhello\r\n000\r\n\r\n'),
+    allowed: { served: { body: 'hello' }, cut: true, refused: [400] },
+  },
+  {
+    name: 'chunked in capitals',
+    wire: post('TRANSFER-ENCODING: CHUNKED', '5\r\nhello\r\n0\r\n\r\n'),
+    allowed: { served: { body: 'hello' } },
+  },
+  {
+    name: 'blanks around chunked',
+    wire: post('Transfer-Encoding: \t chunked \t', '5\r\nhello\r\n0\r\n\r\n'),
+    allowed: { served: { body: 'hello' } },
+  },
+  {
+    name: 'a coding by another name',
+    wire: post('Transfer_Encoding: chunked\r\nContent-Length: 5', 'hello'),
+    allowed: { served: { body: 'hello' } },
+  },
+  {
+    name: 'a coding that Connection names',
+    wire: post('Connection: transfer-encoding\r\nTransfer-Encoding: chunked', '5\r\nhello\r\n0\r\n\r\n'),
+    allowed: { served: { body: 'hello' } },
+  },
+  {
+    name: 'a length that Connection names',
+    wire: post('Connection: close, content-length\r\nContent-Length: 5', 'hello'),
+    allowed: { served: { body: 'hello' } },
+  },
+  ...BAD_CODINGS.map(
+    ([name, line]): CallerCase => ({
+      name: `coding: ${name}`,
+      wire: post(line, `5\r\nhello\r\n0\r\n\r\n${EVIL}`),
+      allowed: unfinished,
+    }),
+  ),
+  ...BAD_CHUNKS.map(
+    ([name, body]): CallerCase => ({
+      name: `chunk: ${name}`,
+      wire: chunked(body + EVIL),
+      allowed: { ...refused, cut: true, waits: true },
+    }),
+  ),
+  ...EMPTY_CHUNKS.map(
+    ([name, body]): CallerCase => ({
+      name: `chunk: ${name}`,
+      wire: chunked(body + EVIL),
+      allowed: { ...refused, cut: true, served: { body: '' } },
+    }),
+  ),
+  ...BAD_ENDS.map(
+    ([name, end]): CallerCase => ({
+      name: `end: ${name}`,
+      wire: chunked(`5\r\nhello\r\n${end}${EVIL}`),
+      allowed: { ...refused, cut: true, served: { body: 'hello' }, waits: true },
+    }),
+  ),
+  { name: 'chunks without an end', wire: chunked('5\r\nhello\r\n'), allowed: { waits: true } },
+  { name: 'half a chunk', wire: chunked('5\r\nhel'), allowed: { waits: true } },
+  { name: 'half a size', wire: chunked('5'), allowed: { waits: true } },
+  {
+    name: 'the end without its last CRLF',
+    wire: chunked('5\r\nhello\r\n0\r\n'),
+    allowed: { waits: true, served: { body: 'hello' } },
+  },
+  {
+    name: 'a request behind the end',
+    wire: chunked(`5\r\nhello\r\n0\r\n\r\n${EVIL}`),
+    allowed: { served: { body: 'hello' }, cut: true, second: true },
+  },
+];

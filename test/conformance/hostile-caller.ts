@@ -1,0 +1,190 @@
+// Says what a case says to a running gateway, and finds out what came of it: at the caller, and at the service.
+
+import { authorization, type Key, type Marketplace } from '../integration/marketplace.ts';
+import { RawCaller, type RawResponse } from '../integration/raw-caller.ts';
+import { until } from '../support/wait.ts';
+import { type Allowed, type CallerCase, EVIL_BODY } from './callers/case.ts';
+import type { Seen, Witness } from './witness.ts';
+
+/** Where the service's endpoint begins: nothing may reach anything above it. */
+export const BASE_PATH = '/base';
+/** A case makes up to half a dozen requests; the limit of a key is 300 a minute. */
+const CASES_PER_KEY = 40;
+
+export type Observation = {
+  /** 0: no answer. */
+  readonly status: number;
+  /** The connection ended, at once or at the next request. */
+  readonly ended: boolean;
+  /** The next request on the connection got its own answer. */
+  readonly inSync: boolean;
+  /** The next request on the connection was refused. */
+  readonly refusedNext?: boolean;
+  /** Whole requests the service saw under the case's path. */
+  readonly reached: readonly Seen[];
+  /** Heads it saw there, whole request or not. */
+  readonly heads: number;
+  readonly evil: number;
+};
+
+export class HostileCaller {
+  readonly #market: Marketplace;
+  readonly #witness: Witness;
+  readonly #proxyPath: string;
+  readonly #keys: Key[];
+  #key: Key;
+  #used = 0;
+  #cases = 0;
+
+  constructor(market: Marketplace, witness: Witness, proxyPath: string, key: Key) {
+    this.#market = market;
+    this.#witness = witness;
+    this.#proxyPath = proxyPath;
+    this.#key = key;
+    this.#keys = [key];
+  }
+
+  /** All keys it has used; they are of one account. */
+  get keys(): readonly Key[] {
+    return this.#keys;
+  }
+
+  async run({ wire, drip, allowed }: CallerCase): Promise<Observation> {
+    await this.#takeKey();
+    const id = `c${this.#cases++}-`;
+    const caller = await RawCaller.connect(this.#market.baseUrl);
+    try {
+      const pieces = this.#pieces(wire, id);
+      await this.#say(caller, drip === true ? [...pieces.join('')] : pieces);
+      if (allowed.waits === true) {
+        // A call that came later has been through the gateway: it has looked at everything before.
+        for (let i = 0; i < 2; i++) await this.ask('fence');
+        if (!caller.gone && caller.received.length === 0) {
+          return this.#observe(id, { status: 0, ended: false, inSync: false });
+        }
+      }
+      const response = await answerOf(caller);
+      if (response === null) return this.#observe(id, { status: 0, ended: true, inSync: false });
+      const next = caller.gone ? null : await this.#probe(caller, id);
+      const { status } = response;
+      return this.#observe(id, {
+        status,
+        ended: next === null,
+        inSync: next?.status === 200,
+        refusedNext: isRefusal(next),
+      });
+    } finally {
+      caller.destroy();
+    }
+  }
+
+  /** A well-meaning call on a connection of its own. */
+  async ask(suffix: string): Promise<number> {
+    return (await this.#market.request(`${this.#proxyPath}/${suffix}`, { key: this.#key })).status;
+  }
+
+  /** What `allowed` has to say about it: null, or what is wrong. */
+  fault(allowed: Allowed, seen: Observation): string | null {
+    if (seen.evil > 0 && allowed.second !== true) return 'the service saw a request nobody made';
+    if (seen.heads > 1) return 'the service saw the request more than once';
+    const outcomes = outcomesOf(seen, allowed.surplus === true);
+    const isServed = allowed.served !== undefined && outcomes.served && this.#isAsSaid(allowed.served, seen);
+    const isAllowed =
+      isServed ||
+      (outcomes.refused && allowed.refused?.includes(seen.status)) ||
+      (outcomes.answered && allowed.answered?.includes(seen.status)) ||
+      (outcomes.closed && allowed.closed === true) ||
+      (outcomes.cut && allowed.cut === true) ||
+      (outcomes.waits && allowed.waits === true);
+    return isAllowed === true ? null : 'not what is allowed';
+  }
+
+  async #takeKey(): Promise<void> {
+    if (this.#used++ < CASES_PER_KEY) return;
+    this.#used = 1;
+    this.#key = await this.#market.anotherKey(this.#key);
+    this.#keys.push(this.#key);
+  }
+
+  #pieces(wire: string | readonly string[], id: string): string[] {
+    const evilLength = EVIL_BODY.replace('{evil}', `${this.#proxyPath}/evil-${id}`).length;
+    return (typeof wire === 'string' ? [wire] : wire).map((piece) =>
+      piece
+        .replaceAll('{evil-length}', String(evilLength))
+        .replaceAll('{path}', `${this.#proxyPath}/${id}`)
+        .replaceAll('{evil}', `${this.#proxyPath}/evil-${id}`)
+        .replaceAll('{auth}', `Authorization: ${authorization(this.#key)}\r\n`),
+    );
+  }
+
+  async #say(caller: RawCaller, pieces: readonly string[]): Promise<void> {
+    for (const piece of pieces) {
+      if (caller.gone) return;
+      await new Promise<void>((resolve) => {
+        caller.socket.write(Buffer.from(piece, 'latin1'), () => resolve());
+      });
+      // A turn of the loop that the gateway, in this process, reads in as well.
+      if (pieces.length > 1) await new Promise(setImmediate);
+    }
+  }
+
+  /** The next request on the same connection. @returns null when the connection ended instead */
+  async #probe(caller: RawCaller, id: string): Promise<RawResponse | null> {
+    const head = [`GET ${this.#proxyPath}/probe-${id} HTTP/1.1`, 'Host: gateway.test'];
+    caller.send(`${head.join('\r\n')}\r\nAuthorization: ${authorization(this.#key)}\r\n\r\n`);
+    return answerOf(caller);
+  }
+
+  async #observe(id: string, at: Omit<Observation, 'reached' | 'heads' | 'evil'>): Promise<Observation> {
+    const own = `${BASE_PATH}/${id}`;
+    const headsOf = (prefix: string): number =>
+      this.#witness.heads.filter((head) => head.slice(head.indexOf(' ') + 1).startsWith(prefix)).length;
+    // What the caller was cut off from may still be on its way to the service.
+    if (at.status === 0) await this.ask('fence');
+    if (at.inSync) await until(() => headsOf(`${BASE_PATH}/probe-${id}`) === 1);
+    return {
+      ...at,
+      reached: this.#witness.under(own),
+      heads: headsOf(own),
+      evil: headsOf(`${BASE_PATH}/evil-${id}`),
+    };
+  }
+
+  #isAsSaid({ suffix = '', method = 'POST', body }: NonNullable<Allowed['served']>, { reached }: Observation): boolean {
+    const [seen] = reached;
+    if (seen === undefined || seen.method !== method) return false;
+    return seen.url.endsWith(`-${suffix}`) && (body === undefined || seen.body === this.#expand(body, seen.url));
+  }
+
+  /** The paths stand in a body as they stood on the wire. */
+  #expand(body: string, url: string): string {
+    const id = /\/(c\d+-)/.exec(url)?.[1] ?? '';
+    return body.replaceAll('{evil}', `${this.#proxyPath}/evil-${id}`);
+  }
+}
+
+type Outcomes = Readonly<Record<'refused' | 'answered' | 'closed' | 'served' | 'cut' | 'waits', boolean>>;
+
+function outcomesOf({ status, ended, inSync, refusedNext, reached, heads }: Observation, surplus: boolean): Outcomes {
+  const untouched = heads === 0;
+  return {
+    refused: untouched && status >= 400 && ended,
+    answered: untouched && status >= 400 && (ended || inSync),
+    closed: untouched && status === 0 && ended,
+    served: reached.length === 1 && status === 200 && (ended || inSync || (surplus && refusedNext === true)),
+    cut: status === 0 && ended,
+    waits: status === 0 && !ended && reached.length === 0 && heads <= 1,
+  };
+}
+
+const isRefusal = (response: RawResponse | null): boolean => response !== null && response.status >= 400;
+
+/** @returns null when the connection ends before a whole answer */
+async function answerOf(caller: RawCaller): Promise<RawResponse | null> {
+  try {
+    return await caller.response();
+  } catch (error) {
+    if (caller.gone) return null;
+    throw error;
+  }
+}
