@@ -40,7 +40,7 @@ import { openApiRoutes } from '../routes/openapi.ts';
 import { reconciliationRoutes } from '../routes/reconciliation.ts';
 import { servicesRoutes } from '../routes/services.ts';
 import { usageRoutes } from '../routes/usage.ts';
-import { UpstreamClient } from '../upstream/index.ts';
+import { AddressPolicy, UpstreamClient } from '../upstream/index.ts';
 import { gatewayMetrics } from './gateway-metrics.ts';
 import { newInstanceId, type Stores } from './stores.ts';
 
@@ -141,7 +141,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
       adminBootstrapToken: config.adminBootstrapToken,
     }),
     ...discoverRoutes({ catalog }),
-    ...servicesRoutes({ catalog, sql }),
+    ...servicesRoutes({ catalog, sql, addresses: new AddressPolicy(config.upstreamAllowCidrs) }),
     ...usageRoutes({ sql }),
     ...balanceRoutes({ wallets }),
     ...earningsRoutes({ sql }),

@@ -30,8 +30,14 @@ import type { ApiRequest, ApiResponse, JsonSchema, Route } from '../http/route.t
 import { type Caller, type KeyRecord, keyOf } from '../keys/caller.ts';
 import { isUuid } from '../platform/ids.ts';
 import type { Sql } from '../platform/postgres.ts';
+import { type AddressPolicy, isForbiddenLiteral } from '../upstream/index.ts';
 
-export type ServicesRoutesDeps = { readonly catalog: Catalog; readonly sql: Sql };
+export type ServicesRoutesDeps = {
+  readonly catalog: Catalog;
+  readonly sql: Sql;
+  /** Which addresses calls may go to. */
+  readonly addresses: AddressPolicy;
+};
 
 const DEFAULT_LIMIT = 100;
 
@@ -141,11 +147,11 @@ export function servicesRoutes(deps: ServicesRoutesDeps): Route[] {
 }
 
 async function create(
-  { catalog, sql }: ServicesRoutesDeps,
+  { catalog, sql, addresses }: ServicesRoutesDeps,
   request: ApiRequest<CreateBody, unknown>,
 ): Promise<ApiResponse> {
   // The schema has seen to it that the required fields are there.
-  const fields = readFields(request.body) as Omit<ListingFields, 'freeCalls' | 'timeoutSeconds'>;
+  const fields = readFields(request.body, addresses) as Omit<ListingFields, 'freeCalls' | 'timeoutSeconds'>;
   const listing = await insertListing(sql, {
     freeCalls: 0,
     timeoutSeconds: DEFAULT_TIMEOUT_SECONDS,
@@ -194,12 +200,12 @@ async function getOne(
 }
 
 async function patch(
-  { catalog, sql }: ServicesRoutesDeps,
+  { catalog, sql, addresses }: ServicesRoutesDeps,
   request: ApiRequest<PatchBody, unknown>,
 ): Promise<ApiResponse> {
   const id = idOf(request);
   const { status } = request.body;
-  const changes: ListingPatch = { ...readFields(request.body), ...(status === undefined ? {} : { status }) };
+  const changes: ListingPatch = { ...readFields(request.body, addresses), ...(status === undefined ? {} : { status }) };
   const key = keyOf(request.caller);
   const listing = await updateListing(sql, id, changes, scopeOf(key));
   if (listing === null) throw await refusal(sql, id);
@@ -255,12 +261,12 @@ function show(listing: Listing, request: ApiRequest, { status, lang, headers }: 
 }
 
 /** What the body states, checked as far as a schema cannot. Throws `invalid_request` naming the field. */
-function readFields(body: PatchBody): Partial<ListingFields> {
+function readFields(body: PatchBody, addresses: AddressPolicy): Partial<ListingFields> {
   const { name, description, endpoint, price, free_calls, category, timeout_seconds } = body;
   return {
     ...(name === undefined ? {} : { name: checked('name', name.trim(), nameFault) }),
     ...(description === undefined ? {} : { description: checked('description', description, descriptionFault) }),
-    ...(endpoint === undefined ? {} : { endpoint: checked('endpoint', endpoint, endpointFault) }),
+    ...(endpoint === undefined ? {} : { endpoint: readEndpoint(endpoint, addresses) }),
     ...(price === undefined ? {} : { priceMicros: readPrice(price) }),
     ...(free_calls === undefined ? {} : { freeCalls: free_calls ?? 0 }),
     ...(category === undefined ? {} : { category }),
@@ -272,6 +278,12 @@ function checked(field: string, value: string, faultOf: (value: string) => strin
   const fault = faultOf(value);
   if (fault !== null) throw new ApiError('invalid_request', `${field}: ${fault}.`);
   return value;
+}
+
+function readEndpoint(endpoint: string, addresses: AddressPolicy): string {
+  checked('endpoint', endpoint, endpointFault);
+  if (!isForbiddenLiteral(endpoint, addresses)) return endpoint;
+  throw new ApiError('invalid_request', 'endpoint: must be on the public internet; this address is not.');
 }
 
 function readPrice(usd: number): number {

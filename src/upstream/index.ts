@@ -1,6 +1,8 @@
+export { AddressPolicy } from './address-policy.ts';
 export { UpstreamClient } from './client.ts';
 export { type Endpoint, type Origin, parseEndpoint } from './endpoint.ts';
 export { EndpointError, UpstreamError, type UpstreamErrorCode } from './errors.ts';
+export { isForbiddenLiteral } from './listed-address.ts';
 export type {
   Lookup,
   ResolvedAddress,

@@ -7,10 +7,13 @@ import { uuidv7 } from '../../src/platform/ids.ts';
 import type { Sql } from '../../src/platform/postgres.ts';
 import { PROXY_PREFIX, parseTarget } from '../../src/proxy/target.ts';
 import { servicesRoutes } from '../../src/routes/services.ts';
+import { AddressPolicy } from '../../src/upstream/index.ts';
 import { addAccount, addKeyTo, openTestDatabase } from '../accounts/support.ts';
 import { type Asked, ask, bodyOf, refusalOf } from '../catalog/support.ts';
 import { until } from '../support/wait.ts';
 
+/** One address of the operator's own is allowed. */
+const addresses = new AddressPolicy(['10.1.2.3/32']);
 const log = { warn: () => {}, error: () => {} };
 
 const BODY = {
@@ -38,8 +41,8 @@ beforeAll(async () => {
   catalog = new Catalog({ sql, log });
   elsewhere = new Catalog({ sql, log });
   await Promise.all([catalog.start(), elsewhere.start()]);
-  routes = servicesRoutes({ catalog, sql });
-  routesElsewhere = servicesRoutes({ catalog: elsewhere, sql });
+  routes = servicesRoutes({ catalog, sql, addresses });
+  routesElsewhere = servicesRoutes({ catalog: elsewhere, sql, addresses });
 });
 afterAll(async () => {
   await Promise.all([catalog.stop(), elsewhere.stop()]);
@@ -146,6 +149,56 @@ describe('POST /services', () => {
     expect(error.message).toMatch(new RegExp(`^${field}: `));
   });
 
+  it.each([
+    'http://127.0.0.1/',
+    'http://127.1/',
+    'http://2130706433/',
+    'http://0x7f000001/',
+    'http://0x7f.0.0.1/',
+    'http://0177.0.0.1/',
+    'http://017700000001/',
+    'http://\uff11\uff12\uff17.0.0.1/',
+    'http://127\u30020\u30020\u30021/',
+    'http://127.0.0.1./',
+    'http://0/',
+    'http://10.1.2.4:8080/x',
+    'http://169.254.169.254/latest/meta-data',
+    'http://2852039166/',
+    'http://100.100.100.200/',
+    'http://224.0.0.1/',
+    'http://255.255.255.255/',
+    'http://[::]/',
+    'http://[::1]/',
+    'http://[::ffff:127.0.0.1]/',
+    'http://[::ffff:7f00:1]/',
+    'http://[0:0:0:0:0:ffff:0a01:0204]/',
+    'http://[64:ff9b::7f00:1]/',
+    'http://[64:ff9b::169.254.169.254]/',
+    'http://[2002:7f00:1::]/',
+    'http://[fe80::1]/',
+    'http://[fd00:ec2::254]/',
+    'http://[ff02::1]/',
+    'http://localhost/',
+    'http://LOCALHOST./',
+    'http://a.localhost:8080/',
+  ])('refuses an endpoint that is no address of the public internet: %s', async (endpoint) => {
+    const error = await refused('POST /services', { by: provider, body: { ...BODY, endpoint } });
+    expect([error.code, error.message]).toEqual(['invalid_request', expect.stringMatching(/^endpoint: .*public/)]);
+    const id = await create();
+    const change = await refused(`PATCH /services/${id}`, { by: provider, body: { endpoint } });
+    expect(change.code).toBe('invalid_request');
+  });
+
+  it.each([
+    'http://10.1.2.3:8080/',
+    'http://0xa010203/',
+    'http://8.8.8.8/',
+    'https://[2606:4700::1111]/',
+    'http://not-localhost/',
+  ])('takes an endpoint that is public, or that the operator allows: %s', async (endpoint) => {
+    expect((await post({ ...BODY, endpoint })).status).toBe(201);
+  });
+
   it.each(Object.keys(BODY))('needs %s', async (field) => {
     const { [field]: _, ...rest } = BODY as Record<string, unknown>;
     const error = await refused('POST /services', { by: provider, body: rest });
@@ -221,7 +274,7 @@ describe('GET /services/{id}', () => {
 
   it('is unavailable, rather than not found, before the catalog is loaded', async () => {
     const id = await create();
-    const unloaded = servicesRoutes({ catalog: new Catalog({ sql, log }), sql });
+    const unloaded = servicesRoutes({ catalog: new Catalog({ sql, log }), sql, addresses });
     expect((await refusalOf(ask(unloaded, `GET /services/${id}`))).code).toBe('unavailable');
   });
 });
