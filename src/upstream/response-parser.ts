@@ -153,6 +153,7 @@ export class ResponseParser {
     this.#partial = null;
     this.#partialLength = 0;
     this.#soFar = null;
+    if (head instanceof Malformed) return this.#fail(head.reason, at);
     // The kept part alone was incomplete, so the head ends within this input.
     return this.#tookHead(head, at - before);
   }

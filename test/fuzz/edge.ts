@@ -1,0 +1,113 @@
+// Random octets against a running gateway. What must hold: it goes on serving, the service sees only whole, well-formed
+// requests that somebody made, no more of them than were sent, and each is exactly one call.
+
+import { CALLER_CORPUS } from '../conformance/callers/corpus.ts';
+import { readStrictly } from '../conformance/strict-requests.ts';
+import type { Witness } from '../conformance/witness.ts';
+import { authorization, type Key, type Marketplace } from '../integration/marketplace.ts';
+import { RawCaller } from '../integration/raw-caller.ts';
+import { until } from '../support/wait.ts';
+import { mutated } from './mutate.ts';
+import { type Random, seeded, split } from './random.ts';
+
+/** Connections at once. */
+const BATCH = 16;
+const BATCHES_PER_KEY = 6;
+
+export type EdgeRun = { readonly connections: number; readonly forwarded: number; readonly calls: number };
+
+export type EdgeTarget = {
+  readonly market: Marketplace;
+  readonly witness: Witness;
+  readonly proxyPath: string;
+  readonly key: Key;
+};
+
+/** @throws naming the seed and what was sent last when anything does not hold */
+export async function fuzzEdge(target: EdgeTarget, seed: number, seconds: number): Promise<EdgeRun> {
+  const random = seeded(seed);
+  const deadline = performance.now() + seconds * 1000;
+  let connections = 0;
+  let key = target.key;
+  for (let batch = 0; batch === 0 || performance.now() < deadline; batch++) {
+    if (batch % BATCHES_PER_KEY === BATCHES_PER_KEY - 1) key = await target.market.anotherKey(key);
+    const wires = wiresOf(random, target.proxyPath, key, batch);
+    try {
+      await sendAll(random, target, key, wires);
+      assertNoMoreThanSent(target.witness, wires);
+    } catch (error) {
+      const sent = wires.map((wire) => JSON.stringify(wire.toString('latin1'))).join('\n');
+      throw new Error(`seed ${seed}, batch ${batch}:\n${sent}`, { cause: error });
+    }
+    connections += wires.length;
+  }
+  return { connections, ...(await audited(target)) };
+}
+
+function wiresOf(random: Random, proxyPath: string, key: Key, batch: number): Buffer[] {
+  const wires = CALLER_CORPUS.flatMap(({ cases }) => cases.map(({ wire }) => [wire].flat().join('')));
+  // A mark of its own on every request that a connection makes.
+  return Array.from({ length: BATCH }, (_, i) => {
+    const filled = (wire: string): Buffer =>
+      Buffer.from(
+        wire
+          .replaceAll('{path}', `${proxyPath}/f${batch}-${i}-`)
+          .replaceAll('{evil}', `${proxyPath}/f${batch}-${i}-evil`)
+          .replaceAll('{auth}', `Authorization: ${authorization(key)}\r\n`)
+          .replaceAll('{evil-length}', '60'),
+        'latin1',
+      );
+    return mutated(
+      random,
+      [0, 1, 2].map(() => filled(wires[random(wires.length)] as string)),
+    );
+  });
+}
+
+/** Each on a connection of its own; some say goodbye at once. The gateway must serve, and let all of them go. */
+async function sendAll(
+  random: Random,
+  { market, proxyPath }: EdgeTarget,
+  key: Key,
+  wires: readonly Buffer[],
+): Promise<void> {
+  const callers = await Promise.all(wires.map(() => RawCaller.connect(market.baseUrl)));
+  for (const [i, wire] of wires.entries()) {
+    for (const piece of split(random, wire, 3)) (callers[i] as RawCaller).send(piece);
+    if (random(4) === 0) (callers[i] as RawCaller).socket.end();
+  }
+  const { status } = await market.request(`${proxyPath}/fence`, { key });
+  if (status !== 200) throw new Error(`a call in order got ${status}`);
+  for (const { socket } of callers) socket.end();
+  await until(() => callers.every(({ gone }) => gone));
+  for (const caller of callers) caller.destroy();
+}
+
+/** Nobody makes a request without saying HTTP/1.1. */
+function assertNoMoreThanSent({ heads }: Witness, wires: readonly Buffer[]): void {
+  for (const wire of wires) {
+    const text = wire.toString('latin1');
+    const [mark] = /f\d+-\d+-/.exec(text) ?? [];
+    if (mark === undefined) continue;
+    const seen = heads.filter((head) => head.includes(mark)).length;
+    const sent = text.split('HTTP/1.1').length - 1;
+    if (seen > sent) throw new Error(`the service saw ${seen} requests where ${sent} were sent: ${mark}`);
+  }
+}
+
+async function audited({ market, witness }: EdgeTarget): Promise<Omit<EdgeRun, 'connections'>> {
+  if (witness.faults.length > 0)
+    throw new Error(`llhttp refused what reached the service: ${witness.faults.join(', ')}`);
+  for (const pieces of witness.connections) readStrictly(Buffer.concat(pieces));
+  await market.settled();
+  const rows = await market.stores.sql<{ id: string }[]>`SELECT usage_id AS id FROM calls`;
+  const calls = new Set(rows.map(({ id }) => id));
+  if (calls.size !== rows.length) throw new Error('a call has two records');
+  const forwarded = witness.seen.map(({ usageId }) => usageId);
+  if (new Set(forwarded).size !== forwarded.length) throw new Error('a call was forwarded twice');
+  const uncharged = forwarded.filter((id) => !calls.has(id));
+  if (uncharged.length > 0) throw new Error(`forwarded without a record: ${uncharged.join(', ')}`);
+  const { drifting, negative, total } = await market.books();
+  if (JSON.stringify([drifting, negative, total]) !== '[[],0,"0"]') throw new Error('the books do not balance');
+  return { forwarded: forwarded.length, calls: calls.size };
+}

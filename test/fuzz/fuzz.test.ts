@@ -1,0 +1,47 @@
+// `npm test` runs these with a fixed seed and for a moment; `npm run fuzz -- --seconds N [--seed S]` for as long as it is told.
+
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { Witness } from '../conformance/witness.ts';
+import { Marketplace } from '../integration/marketplace.ts';
+import { fuzzEdge } from './edge.ts';
+import { fuzzParser } from './parser.ts';
+
+const SECONDS = Number(process.env.FUZZ_SECONDS ?? 1.5);
+const SEED = Number(process.env.FUZZ_SEED ?? 1);
+const TIMEOUT_MS = SECONDS * 1000 + 60_000;
+
+describe('random octets', () => {
+  it(
+    'read by the upstream parser: it never throws, never leaves its input, and finds the same wherever it is cut',
+    () => {
+      const inputs = fuzzParser(SEED, SECONDS);
+      console.log(`parser: ${inputs} inputs, seed ${SEED}`);
+      expect(inputs).toBeGreaterThan(100);
+    },
+    TIMEOUT_MS,
+  );
+
+  describe('sent to the gateway', () => {
+    let market: Marketplace;
+    let witness: Witness;
+    beforeAll(async () => {
+      market = await Marketplace.start();
+      witness = await Witness.open();
+    });
+    afterAll(async () => {
+      await market.stop();
+      await witness.close();
+    });
+
+    it(
+      'it goes on serving, and every request that the service sees was sent, and is one call',
+      async () => {
+        const proxyPath = await market.service({ endpoint: `${witness.url}/base`, price: 0.000001 });
+        const run = await fuzzEdge({ market, witness, proxyPath, key: await market.buyer(10) }, SEED, SECONDS);
+        console.log(`gateway: ${JSON.stringify(run)}, seed ${SEED}`);
+        expect(run.forwarded).toBeGreaterThan(0);
+      },
+      TIMEOUT_MS,
+    );
+  });
+});
