@@ -1,0 +1,168 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { Witness } from '../conformance/witness.ts';
+import { authorization, type Key } from '../integration/market-client.ts';
+import { RawCaller, requestText } from '../integration/raw-caller.ts';
+import { WorkerStack } from '../integration/worker-stack.ts';
+import { buildSources } from '../support/build.ts';
+import { until } from '../support/wait.ts';
+import { type RawServer, rawServer } from '../upstream/helpers.ts';
+import { dumpPostgres, dumpRedis, spellingsOf } from './places.ts';
+
+/** A line of a log that somebody would like to write for us. */
+const FORGED = '{"level":60,"msg":"forged"}';
+
+let stack: WorkerStack;
+let witness: Witness;
+let broken: RawServer;
+let answers = '';
+/** Every secret of the run: of founders, of a buyer before and after its rotation, and of a key that was revoked. */
+const used: Key[] = [];
+
+const proxied = (path: string, key: Key, init: Parameters<WorkerStack['request']>[1] = {}): Promise<number> =>
+  noted(stack.request(path, { key, ...init }));
+
+/** Keeps what the caller was told. */
+async function noted(answer: Promise<Response>): Promise<number> {
+  const response = await answer;
+  answers += `${JSON.stringify([...response.headers])}\n${await response.text()}\n`;
+  return response.status;
+}
+
+async function say(text: string): Promise<void> {
+  const caller = await RawCaller.connect(stack.baseUrl);
+  caller.send(text);
+  answers += (await caller.end()).toString('latin1');
+  caller.destroy();
+}
+
+beforeAll(async () => {
+  stack = await WorkerStack.start(buildSources(), { LOG_LEVEL: 'debug', ANONYMOUS_RATE_LIMIT: '10000' });
+  witness = await Witness.open();
+  broken = await rawServer(async (peer) => {
+    const request = await peer.takeRequest();
+    // What the gateway says about this is logged.
+    peer.send(`HTTP/1.1 200 OK\r\nX: \x1b[31m\r\n${FORGED}\r\n${request}`);
+    peer.socket.end();
+  });
+  const service = await stack.service({ endpoint: `${witness.url}/base`, price: 0.001 });
+  const failing = await stack.service({ endpoint: broken.url, price: 0.001 });
+  for (const path of [service, failing]) await stack.listedEverywhere(path);
+  const buyer = await stack.buyer(1);
+  const revoked = await stack.anotherKey(buyer);
+  used.push(stack.admin, stack.provider, buyer, revoked);
+
+  await inOrder(service, failing, buyer);
+  await inError(service, failing, buyer, revoked);
+  await rotate(service, buyer);
+  await cutStores();
+  expect(await until(async () => (await stack.request(`${service}/after`, { key: buyer })).status === 200)).toBe(true);
+  await stack.settled();
+});
+afterAll(async () => {
+  await stack.stop();
+  await witness.close();
+  await broken.close();
+});
+
+async function inOrder(service: string, failing: string, buyer: Key): Promise<void> {
+  expect(await proxied(`${service}/x?api_key=${buyer.secret}`, buyer)).toBe(200);
+  const headers = { Cookie: `session=${buyer.secret}`, 'Proxy-Authorization': authorization(buyer) };
+  expect(await proxied(`${service}/x`, buyer, { method: 'POST', body: { a: 1 }, headers })).toBe(200);
+  expect(await proxied(failing, buyer)).toBe(502);
+  for (const path of ['/api/v1/usage/me', '/api/v1/balance/me', '/api/v1/keys/me', '/api/v1/keys']) {
+    expect(await proxied(path, buyer)).toBe(200);
+  }
+}
+
+async function inError(service: string, failing: string, buyer: Key, revoked: Key): Promise<void> {
+  const wrong = { ...buyer, secret: `${buyer.secret.slice(0, -1)}${buyer.secret.endsWith('a') ? 'b' : 'a'}` };
+  expect(await proxied(service, wrong)).toBe(401);
+  expect(await proxied(`/api/v1/proxy/${buyer.secret}`, buyer)).toBe(404);
+  expect(await proxied(`/api/v1/keys/${revoked.key_id}`, buyer, { method: 'DELETE' })).toBe(200);
+  expect(await proxied(service, revoked)).toBe(401);
+  const body = `{"owner_id": "${buyer.secret}`;
+  const json = ['Content-Type: application/json', 'Connection: close'];
+  await say(requestText('POST /api/v1/keys', { key: buyer, headers: json, body }));
+  const lines = [`X: a\x1b[2J\n${FORGED}`, `X\n${FORGED}: y`, `Host: ${FORGED}`];
+  for (const line of lines)
+    await say(requestText(`GET ${failing}`, { key: buyer, headers: [line, 'Connection: close'] }));
+  for (const path of [`${failing}/%0a${FORGED.replaceAll('"', '%22')}`, `${failing}/%1b%5b2J`]) {
+    await say(requestText(`GET ${path}`, { key: buyer, headers: ['Connection: close'] }));
+  }
+  await say(requestText(`GET ${failing}/\n${FORGED}`, { key: buyer }));
+}
+
+async function rotate(service: string, buyer: Key): Promise<void> {
+  const answer = await stack.request(`/api/v1/keys/${buyer.key_id}/rotate`, { key: buyer, method: 'POST', body: {} });
+  const rotated = { ...buyer, ...((await answer.json()) as Pick<Key, 'secret'>) };
+  expect(rotated.secret).not.toBe(buyer.secret);
+  used.push(rotated);
+  for (const key of [rotated, buyer]) expect(await proxied(service, key)).toBe(200);
+}
+
+/** Drivers like to put what they were doing into their errors. */
+async function cutStores(): Promise<void> {
+  await stack.stores.redis.command('client', ['kill', 'type', 'normal', 'skipme', 'yes']);
+  await stack.stores.sql`
+    SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+    WHERE datname = current_database() AND pid <> pg_backend_pid()`;
+}
+
+describe('a secret', () => {
+  const expectNone = (text: string): void => {
+    expect(text.length).toBeGreaterThan(100);
+    for (const key of used) {
+      for (const spelling of spellingsOf(key)) expect(text.includes(spelling), key.key_id).toBe(false);
+    }
+  };
+
+  it('is not in the log, where the key id may be', () => {
+    expectNone(stack.supervisor.output);
+  });
+
+  it('is in no answer but the one that made it', () => expectNone(answers));
+
+  it('is not in the metrics', async () => {
+    expectNone(await (await fetch(`http://127.0.0.1:${stack.env.METRICS_PORT}/metrics`)).text());
+  });
+
+  it('is not in Postgres, where its key is', async () => {
+    const dump = await dumpPostgres(stack.stores);
+    for (const { key_id } of used) expect(dump).toContain(key_id);
+    expectNone(dump);
+  });
+
+  it('is not in Redis, where its key is', async () => {
+    const dump = await dumpRedis(stack.stores);
+    expect(dump).toContain((used[2] as Key).key_id);
+    expectNone(dump);
+  });
+
+  it('reaches no service but in a query, which passes byte for byte', () => {
+    const heads = witness.connections.flat().map((bytes) => bytes.toString('latin1'));
+    expectNone(heads.join('').replaceAll(/\?api_key=\S+/g, ''));
+  });
+
+  it('cannot be made of what Postgres has: the digest opens nothing', async () => {
+    const rows = await stack.stores.sql<{ key_id: string; secret_hash: string }[]>`
+      SELECT key_id, secret_hash FROM api_keys`;
+    expect(rows.length).toBeGreaterThanOrEqual(4);
+    for (const { key_id, secret_hash } of rows) {
+      for (const secret of [secret_hash, `sk_${secret_hash}`, `sk_${secret_hash.slice(0, 49)}`]) {
+        expect(await noted(stack.request('/api/v1/keys/me', { key: { key_id, secret, account_id: '' } }))).toBe(401);
+      }
+    }
+  });
+});
+
+describe('the log', () => {
+  it('has one object a line, with nothing unprintable, and none that a caller or a service wrote', () => {
+    const lines = stack.supervisor.output.split('\n').slice(0, -1);
+    expect(lines.some((line) => line.includes('service failed'))).toBe(true);
+    for (const line of lines) {
+      // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what is looked for
+      expect(line).not.toMatch(/[\x00-\x1f\x7f]/);
+      expect((JSON.parse(line) as { msg: string }).msg).not.toBe('forged');
+    }
+  });
+});
