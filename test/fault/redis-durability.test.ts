@@ -6,8 +6,11 @@ import { cpSync, mkdirSync, readdirSync, statSync, truncateSync } from 'node:fs'
 import path from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { type RunningRedis, startRedis } from '../../scripts/local/redis.mjs';
-import { reconcile } from '../../src/ledger/reconcile.ts';
+import { Reconciler } from '../../src/ledger/reconcile/reconciler.ts';
+import { decodeUsageEvent } from '../../src/ledger/usage-event.ts';
+import type { Sql } from '../../src/platform/postgres.ts';
 import { RedisClient } from '../../src/platform/redis.ts';
+import type { RedisKeys } from '../../src/platform/redis-keys.ts';
 import { QUIET } from '../admission/redis.ts';
 import { authorization, type Key, Marketplace, startService, type TestService } from '../integration/marketplace.ts';
 import { scratchDir, scratchRunDir } from '../support/stores.ts';
@@ -78,6 +81,15 @@ async function comeBackWith(bytes: number): Promise<{ server: RunningRedis; redi
   return { server, redis };
 }
 
+/** Each drift that was found, whether it could be repaired (in this copy of Redis) or not. */
+async function driftsOf(sql: Sql, redis: RedisClient, keys: RedisKeys): Promise<{ driftMicros: number }[]> {
+  const name = `cut-${copies}`;
+  const { reports } = await new Reconciler({ sql, redis, keys }).run(name);
+  const repairs = await sql<{ change: string }[]>`SELECT change FROM repairs WHERE made_by = ${name}`;
+  const repaired = repairs.map(({ change }) => ({ driftMicros: -Number(change) }));
+  return [...reports.flatMap(({ drifts }) => drifts), ...repaired];
+}
+
 /** What a Redis that came back with so much of its file has. */
 async function remainsOf(bytes: number) {
   const { server, redis } = await comeBackWith(bytes);
@@ -88,9 +100,11 @@ async function remainsOf(bytes: number) {
       string,
       string[],
     ][][];
-    const known = new Set([...held.flat(), ...events.flat().map(([, fields]) => fields[1] as string)]);
-    const drifts = (await reconcile({ sql, redis, keys })).flatMap((shard) => shard.drifts);
-    return { known, drifts };
+    const known = new Set([
+      ...held.flat(),
+      ...events.flat().map(([, fields]) => decodeUsageEvent(fields[1] as string).usageId),
+    ]);
+    return { known, drifts: await driftsOf(sql, redis, keys) };
   } finally {
     redis.destroy();
     await server.stop();
