@@ -42,7 +42,8 @@ import { killProcess, lastLines, spawnOwned } from '../../scripts/local/processe
  *   expected nor tolerated
  * @property {number} tolerated answers with the tolerated status
  * @property {Latency} latency
- * @property {{ unsent: number, latenessP99Micros: number }} [openLoop]
+ * @property {{ unsent: number, latenessP99Micros: number, inTime: { calls: number, tolerated: number } }} [openLoop]
+ *   inTime: answered before the last call was due
  */
 
 const here = (/** @type {string} */ file) => fileURLToPath(new URL(file, import.meta.url));

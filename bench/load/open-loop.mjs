@@ -147,6 +147,7 @@ function run() {
 
 /** Calls that are under way belong to the run: leaving out the slowest would be the old mistake at its end. @param {number} elapsedMs */
 async function drain(elapsedMs) {
+  const inTime = { calls: latency.total, tolerated: statuses.counts.tolerated };
   const deadline = performance.now() + drainMs;
   while (idle.length < connections.size && performance.now() < deadline) await new Promise((go) => setTimeout(go, 5));
   ended = true;
@@ -159,7 +160,7 @@ async function drain(elapsedMs) {
     // A call that could not even be begun got no answer in time either.
     errors: { connect: 0, socket: lost, timeout: unanswered + unsent, status: unexpected },
     latency: latency.summary(),
-    openLoop: { unsent, latenessP99Micros: lateness.percentile(0.99) },
+    openLoop: { unsent, latenessP99Micros: lateness.percentile(0.99), inTime },
   });
 }
 

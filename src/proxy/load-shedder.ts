@@ -4,14 +4,15 @@ const SAMPLE_MS = 50;
 const MAX_DELAY_MS = 100;
 /** Late in every sample for this long. A burst of new connections or a pause of the garbage collector is over sooner. */
 const STANDING_MS = 500;
-const SHARE_STEP = 0.1;
-const LEAST_SHARE = 0.05;
+const SHARE_STEP = 0.05;
 /**
- * Most calls shed in a second. Saying no costs about a third of a call's CPU, and a caller that asks again at once would have
- * a process that sheds all it can do little else. So what may be spent on it is bounded, to less than a tenth of the process's
- * time; calls beyond it stand in line like those before the shedding began, and the line is as long as there are connections.
+ * Most of the new calls that are shed: one for three that are taken. Saying no costs about a third of a call's CPU, so a process
+ * that may shed without a bound does little else once its callers ask again at once. This way nine tenths of it are left for
+ * calls, on a fast machine and on a slow one; what is not shed stands in line, and the line is as long as there are connections.
+ * Callers that heed Retry-After leave the line for a second each.
  */
-const MAX_SHED_PER_SECOND = 10_000;
+const MAX_SHARE = 0.25;
+const LEAST_SHARE = 0.02;
 
 export type LoadShedderOptions = {
   /** Milliseconds of a clock that never goes back. */
@@ -26,7 +27,7 @@ export type LoadShedderOptions = {
  * What tells is how late a timer fires: that is how long everything waits that is ready. As in CoDel it is the delay that
  * *stands* which counts, the least one of the last 500 ms: a queue that empties in between is no harm.
  *
- *   late in every sample for 500 ms ──► each further late sample: 10 % more of the new calls are shed, up to all of them
+ *   late in every sample for 500 ms ──► each further late sample: 5 % more of the new calls are shed, up to a quarter
  *   a sample that is not late ──► half as many
  *
  * Chance picks them: of callers that call in step, always shedding every other call would shed always the same.
@@ -37,8 +38,7 @@ export class LoadShedder {
   #timer: NodeJS.Timeout | null = null;
   #sampledAt = 0;
   #lateSince: number | null = null;
-  #left = 0;
-  /** Of the new calls, 0 to 1; 0 nearly always. */
+  /** Of the new calls, 0 to MAX_SHARE; 0 nearly always. */
   share = 0;
   /** Calls shed since the start. */
   shed = 0;
@@ -63,8 +63,7 @@ export class LoadShedder {
 
   /** Whether this new call is to be refused; if so, it counts. */
   sheds(): boolean {
-    if (this.share === 0 || this.#left === 0 || this.#random() >= this.share) return false;
-    this.#left--;
+    if (this.share === 0 || this.#random() >= this.share) return false;
     this.shed++;
     return true;
   }
@@ -74,13 +73,12 @@ export class LoadShedder {
     const now = this.#now();
     const elapsedMs = now - this.#sampledAt;
     this.#sampledAt = now;
-    this.#left = Math.ceil((elapsedMs * MAX_SHED_PER_SECOND) / 1000);
     if (elapsedMs - SAMPLE_MS <= MAX_DELAY_MS) {
       this.#lateSince = null;
       this.share = this.share / 2 < LEAST_SHARE ? 0 : this.share / 2;
       return;
     }
     this.#lateSince ??= now;
-    if (now - this.#lateSince >= STANDING_MS) this.share = Math.min(1, this.share + SHARE_STEP);
+    if (now - this.#lateSince >= STANDING_MS) this.share = Math.min(MAX_SHARE, this.share + SHARE_STEP);
   }
 }

@@ -48,20 +48,16 @@ describe('a process whose event loop stays late', () => {
     scene.late(150, 3);
     expect(scene.shedOf(100)).toBe(0);
     scene.late(150, 1);
-    expect(scene.shedOf(100)).toBe(10);
-    scene.late(150, 4);
-    expect(scene.shedOf(100)).toBe(50);
-    scene.late(150, 100);
-    expect(scene.shedOf(100)).toBe(100);
-    expect(scene.shedder.shed).toBe(160);
+    expect(scene.shedOf(100)).toBe(5);
+    scene.late(150, 2);
+    expect(scene.shedOf(100)).toBe(15);
+    expect(scene.shedder.shed).toBe(20);
   });
 
-  it('spends a bounded part of its time on saying no: calls beyond 10 000 a second are taken', () => {
+  it('takes three calls for each that it sheds, however late it is and for however long', () => {
     const scene = new Scene();
-    scene.late(150, 100);
-    expect(scene.shedOf(5_000)).toBe(2_000);
-    scene.late(450, 1);
-    expect(scene.shedOf(6_000)).toBe(5_000);
+    scene.late(5_000, 1_000);
+    expect(scene.shedOf(100_000)).toBe(25_000);
   });
 
   it('takes more calls as soon as a sample is in time, all of them after a few, and waits again before it sheds', () => {
@@ -72,8 +68,8 @@ describe('a process whose event loop stays late', () => {
       scene.late(10, 1);
       shares.push(scene.shedOf(100));
     }
-    // 12.5 and 6.25 % of a hundred draws.
-    expect(shares).toEqual([50, 25, 13, 7, 0, 0]);
+    // 12.5, 6.25 and 3.125 % of a hundred draws.
+    expect(shares).toEqual([13, 7, 4, 0, 0, 0]);
     scene.late(150, 3);
     expect(scene.shedOf(100)).toBe(0);
   });
