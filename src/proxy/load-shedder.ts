@@ -4,7 +4,7 @@ const SAMPLE_MS = 50;
 const MAX_DELAY_MS = 100;
 /** Late in every sample for this long. A burst of new connections or a pause of the garbage collector is over sooner. */
 const STANDING_MS = 500;
-const SHARE_STEP = 0.05;
+const SHARE_STEP = 0.0625;
 /**
  * Most of the new calls that are shed: one for three that are taken. Saying no costs about a third of a call's CPU, so a process
  * that may shed without a bound does little else once its callers ask again at once. This way nine tenths of it are left for
@@ -27,7 +27,7 @@ export type LoadShedderOptions = {
  * What tells is how late a timer fires: that is how long everything waits that is ready. As in CoDel it is the delay that
  * *stands* which counts, the least one of the last 500 ms: a queue that empties in between is no harm.
  *
- *   late in every sample for 500 ms ──► each further late sample: 5 % more of the new calls are shed, up to a quarter
+ *   late in every sample for 500 ms ──► each further late sample: a sixteenth more of the new calls is shed, up to a quarter
  *   a sample that is not late ──► half as many
  *
  * Chance picks them: of callers that call in step, always shedding every other call would shed always the same.

@@ -48,10 +48,10 @@ describe('a process whose event loop stays late', () => {
     scene.late(150, 3);
     expect(scene.shedOf(100)).toBe(0);
     scene.late(150, 1);
-    expect(scene.shedOf(100)).toBe(5);
+    expect(scene.shedOf(100)).toBe(7);
     scene.late(150, 2);
-    expect(scene.shedOf(100)).toBe(15);
-    expect(scene.shedder.shed).toBe(20);
+    expect(scene.shedOf(100)).toBe(19);
+    expect(scene.shedder.shed).toBe(26);
   });
 
   it('takes three calls for each that it sheds, however late it is and for however long', () => {
