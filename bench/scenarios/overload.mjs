@@ -81,6 +81,8 @@ export async function run(bench) {
     const closed = await alternate(bench, { contestants: [closedLoop], connections });
     // The best round: keys that are called for the first time cost more, and that is not what saturation means.
     const ratePerSecond = Math.round(Math.max(...closed.map((sample) => servedOnly(sample).callsPerSecond)));
+    if (ratePerSecond === 0)
+      throw new Error(`${count} connections: not one call was served, so there is no rate to exceed`);
     const open = (/** @type {string} */ variant, /** @type {number} */ factor) => ({
       ...{ peer, variant },
       load: { ...counted, ratePerSecond: ratePerSecond * factor },
