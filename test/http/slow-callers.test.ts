@@ -1,0 +1,61 @@
+import { connect } from 'node:net';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { HttpServer } from '../../src/http/server.ts';
+import { loadUws } from '../../src/http/uws.ts';
+
+const silent = { debug() {}, info() {}, warn() {}, error() {}, fatal() {} };
+/** The addon's own patience is 10 s, give or take 4; what comes meanwhile must not prolong it. */
+const PATIENCE_MS = 30_000;
+const DRIP_MS = 500;
+
+let server: HttpServer;
+let port: number;
+beforeAll(async () => {
+  server = new HttpServer({
+    uws: loadUws(process.env),
+    host: '127.0.0.1',
+    port: 0,
+    trustedProxyHops: 0,
+    idleCallerSeconds: 60,
+    isCall: () => true,
+    onCall: (_head, stream) => stream.respond(200, '', 'ok'),
+    onRequest: () => {},
+    log: silent,
+  });
+  port = await server.listen();
+});
+afterAll(() => server.close());
+
+const DRIPS: readonly (readonly [name: string, first: string, drip: string])[] = [
+  ['nothing at all', '', ''],
+  ['empty lines', '', '\r\n'],
+  ['half a request line', 'GET /', 'y'],
+  ['half a field', 'GET / HTTP/1.1\r\nHost: x\r\nX: ', 'y'],
+  ['one field after the other', 'GET / HTTP/1.1\r\nHost: x\r\n', 'X: y\r\n'],
+  ['half of a second request', 'GET / HTTP/1.1\r\nHost: x\r\n\r\n', 'G'],
+];
+
+/** @returns whether the gateway closed the connection in time */
+async function isClosed(first: string, drip: string): Promise<boolean> {
+  const socket = connect(port, '127.0.0.1');
+  // Writing to what was just closed is an error here, and the end that is waited for.
+  socket.on('error', () => {});
+  socket.resume();
+  socket.write(first);
+  const dripping = setInterval(() => socket.write(drip), DRIP_MS);
+  const closed = await new Promise<boolean>((resolve) => {
+    socket.once('close', () => resolve(true));
+    setTimeout(() => resolve(false), PATIENCE_MS).unref();
+  });
+  clearInterval(dripping);
+  socket.destroy();
+  return closed;
+}
+
+// All at once: each of them takes as long as the addon's patience.
+it('a connection without a whole request head is closed, however it drips', {
+  timeout: PATIENCE_MS + 10_000,
+}, async () => {
+  const closed = await Promise.all(DRIPS.map(async ([name, first, drip]) => [name, await isClosed(first, drip)]));
+  expect(closed).toEqual(DRIPS.map(([name]) => [name, true]));
+});
