@@ -69,16 +69,16 @@ export class TcpProxy {
     const target = connect(this.#targetPort, '127.0.0.1');
     const pair = [client, target] as const;
     this.#pairs.add(pair);
-    let lastDueAt = 0;
+    // One timer at a time: of several that are late, Node may run a later one first.
+    const replies: { readonly chunk: Buffer; readonly dueAt: number }[] = [];
+    const sendDue = (): void => {
+      while (replies[0] !== undefined && replies[0].dueAt <= performance.now())
+        client.write(replies.shift()?.chunk ?? '');
+      if (replies[0] !== undefined) setTimeout(sendDue, replies[0].dueAt - performance.now());
+    };
     const reply = (chunk: Buffer): void => {
-      const now = performance.now();
-      if (this.delayMs === 0 && lastDueAt < now) {
-        client.write(chunk);
-        return;
-      }
-      // Never before the chunk before it.
-      lastDueAt = Math.max(now + this.delayMs, lastDueAt + 2);
-      setTimeout(() => client.write(chunk), lastDueAt - now);
+      replies.push({ chunk, dueAt: performance.now() + this.delayMs });
+      if (replies.length === 1) sendDue();
     };
     client.on('data', (chunk) => {
       if (this.#mode !== 'swallow requests') target.write(chunk);
