@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { AdmitResult } from '../../src/admission/operations.ts';
 import type { Listing } from '../../src/catalog/listing.ts';
 import type { KeyRecord } from '../../src/keys/caller.ts';
+import { Breakers } from '../../src/proxy/breakers.ts';
 import type { CallerEvents, CallerStream, RequestHead } from '../../src/proxy/caller-io.ts';
 import { Exchange, type ExchangeOptions } from '../../src/proxy/exchange.ts';
 import { HeldBytes } from '../../src/proxy/held-bytes.ts';
@@ -49,7 +50,7 @@ function startCall(heldBytes: HeldBytes) {
   const options = {
     gate: { identify: () => key },
     catalog: { get: () => listing, ready: () => true },
-    offers: { of: () => ({ endpoint: { origin: {}, basePath: '' }, terms: {} }) },
+    offers: { of: () => ({ endpoint: { origin: {}, basePath: '' }, terms: {}, breaker: new Breakers().of('', '') }) },
     admission: {
       admit: (_request: unknown, done: (result: AdmitResult) => void) => done(admitted),
       settle: (_id: string, _account: string, refund: boolean, text: string) => seen.settled.push([refund, text]),
