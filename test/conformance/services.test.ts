@@ -10,7 +10,6 @@ const PRICE = '0.000001';
 let market: Marketplace;
 let service: RawServer;
 let buyer: Key;
-let path: string;
 let now: ServiceCase;
 /** How each call ended, by its usage id, as its record has to say. */
 const ends = new Map<string, string>();
@@ -19,7 +18,6 @@ beforeAll(async () => {
   market = await Marketplace.start({ IDLE_BODY_SECONDS: '1' });
   service = await rawServer((peer) => answer(peer));
   buyer = await market.buyer(1);
-  path = await market.service({ endpoint: service.url, price: Number(PRICE), timeout_seconds: 1 });
 });
 afterAll(async () => {
   await market.stop();
@@ -40,6 +38,8 @@ async function answer(peer: Peer): Promise<void> {
 }
 
 async function call({ method = 'GET', early }: ServiceCase): Promise<RawResponse | 'cut'> {
+  // A listing for each: a service that fails so often would be closed off by its breaker.
+  const path = await market.service({ endpoint: service.url, price: Number(PRICE), timeout_seconds: 1 });
   const caller = await RawCaller.connect(market.baseUrl);
   try {
     const headers = method === 'POST' ? ['Content-Length: 9'] : [];

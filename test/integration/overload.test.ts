@@ -67,7 +67,11 @@ it('calls are shed while the event loop is late, and cost nothing; pages and hea
   expect(pages.map(({ status }) => status)).toEqual([200, 200, 200, 200]);
   stalled.end();
 
-  await until(async () => (await Promise.all([call(), call(), call(), call()])).every(({ status }) => status === 200));
+  // The share of calls shed is halved step by step: a few that pass do not show that it is none.
+  await until(async () => {
+    for (let i = 0; i < 40; i++) if ((await call()).status !== 200) return false;
+    return true;
+  });
   const shedInAll = await market.metric('tollgate_calls_shed_total');
   expect(await market.metric('tollgate_calls_refused_total')).toBe(shedInAll);
   for (let i = 0; i < 20; i++) expect((await call()).status).toBe(200);
