@@ -235,6 +235,7 @@ export class Admission implements OperationHost {
 
   #send(operations: readonly Operation[]): void {
     const script = this.#script;
+    script.begin();
     script.arg(this.instance);
     for (const operation of operations) operation.encode(script, this);
     this.#trips++;

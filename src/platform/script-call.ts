@@ -6,11 +6,16 @@
  * What is written must be ASCII: lengths are counted in characters and sent as latin1, so that a character beyond it would
  * arrive as another one, but could never shift where the next argument begins.
  *
- * One object serves any number of runs, one after the other.
+ * One object serves any number of runs, one after the other; `begin` drops what a run that broke off has left.
  */
 export class ScriptCall {
   readonly #keys = new Encoder();
   readonly #args = new Encoder();
+
+  begin(): void {
+    this.#keys.clear();
+    this.#args.clear();
+  }
 
   key(name: string): void {
     this.keys(bulk(name), 1);
@@ -64,6 +69,10 @@ class Encoder {
 
   moveTo(target: Buffer, at: number): void {
     this.#bytes.copy(target, at, 0, this.length);
+    this.clear();
+  }
+
+  clear(): void {
     this.length = 0;
     this.count = 0;
   }

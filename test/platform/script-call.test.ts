@@ -35,6 +35,18 @@ describe('an encoded script call', () => {
     );
   });
 
+  it('begun anew has nothing of a run that broke off', async () => {
+    const call = new ScriptCall();
+    call.key('left');
+    call.arg('over');
+    call.begin();
+    call.arg('new');
+    expect(await redis.run(ECHO, call)).toEqual([[], ['new']]);
+    // Longer than the memory it starts with.
+    call.arg('x'.repeat(100_000));
+    expect(await redis.run(ECHO, call)).toEqual([[], ['x'.repeat(100_000)]]);
+  });
+
   it('with characters beyond ASCII still ends where it should', async () => {
     const call = new ScriptCall();
     call.key('k');
