@@ -94,6 +94,8 @@ export class UsageWriter {
   #triedShardsAt = 0;
   #madePartitionsAt = 0;
   #stopping = false;
+  /** The time for stopping is over. */
+  #outOfTime = false;
   #wake: () => void = () => {};
   #running: Promise<void> | null = null;
   #failures = 0;
@@ -120,11 +122,22 @@ export class UsageWriter {
     this.#running ??= this.#run();
   }
 
-  /** Stores what is in the streams, then ends the session. After `timeoutMs` it ends with what it has done so far. */
+  /**
+   * Stores all that is in the streams now, then ends the session. Whatever fails is tried again until `timeoutMs` are over;
+   * what is left then, it leaves to the next writer, and says so.
+   */
   async stop(timeoutMs = 5_000): Promise<void> {
     this.#stopping = true;
+    // Read before now, so not the last look at the streams: events that came since are behind it.
+    this.#ahead = null;
+    // Nobody may have the shards of a writer that has just ended.
+    this.#triedShardsAt = Number.NEGATIVE_INFINITY;
     this.#wake();
-    const timer = setTimeout(() => this.#session?.close(), timeoutMs);
+    const timer = setTimeout(() => {
+      this.#outOfTime = true;
+      this.#session?.close();
+      this.#wake();
+    }, timeoutMs);
     await this.#running;
     clearTimeout(timer);
   }
@@ -141,23 +154,23 @@ export class UsageWriter {
   }
 
   async #run(): Promise<void> {
-    for (;;) {
-      let more = false;
+    let emptied = false;
+    while (!emptied && !this.#outOfTime) {
       // Its last look at the streams begins after it was told to stop.
       const last = this.#stopping;
       try {
-        more = await this.#cycle();
+        const more = await this.#cycle();
         this.#recovered();
+        if (more) continue;
+        emptied = last;
+        if (!this.#stopping) await this.#sleep(IDLE_MS);
       } catch (error) {
         this.#failed(error);
-        if (this.#stopping) break;
+        if (!this.#outOfTime) await this.#sleep(backoffMs(this.#failures));
       }
-      if (more) continue;
-      if (last) break;
-      if (this.#stopping) continue;
-      await this.#sleep(this.#failures === 0 ? IDLE_MS : backoffMs(this.#failures));
     }
     this.#session?.close();
+    if (!emptied) this.#options.log.warn({ events: this.#backlog }, 'writer ends with events left for the next one');
   }
 
   /** One batch, if there is any. @returns whether there is more to do at once */
