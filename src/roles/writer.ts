@@ -10,8 +10,10 @@ import type { Metrics } from '../observability/metrics.ts';
 import type { Stores } from './stores.ts';
 import { writerMetrics } from './writer-metrics.ts';
 
-/** How long each part may take to stop; the last flush has all of it to itself. */
+/** How long all of it may take to stop. */
 const STOP_MS = 5_000;
+/** Of which for the sweep, which is over in milliseconds unless Redis is slow: what it settles is stored as well. */
+const SWEEP_STOP_MS = 1_000;
 
 export type Writer = { stop(): Promise<void> };
 
@@ -48,9 +50,12 @@ export async function startWriter(options: {
   reconciliation.start();
   return {
     stop: async () => {
-      // At once: the last flush must not wait for a sweep or a credit that is stuck.
-      const others = [sweeper, credits, reconciliation].map((part) => part.stop(STOP_MS));
-      await Promise.all([writer.stop(STOP_MS), ...others]);
+      // At once: the last flush must not wait for a credit that is stuck, nor meet a comparison that goes on to lock shards.
+      await Promise.all([
+        sweeper.stop(SWEEP_STOP_MS).then(() => writer.stop(STOP_MS - SWEEP_STOP_MS)),
+        credits.stop(STOP_MS),
+        reconciliation.stop(STOP_MS),
+      ]);
       hydrator.close();
     },
   };

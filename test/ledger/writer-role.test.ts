@@ -4,7 +4,7 @@ import { PostgresSession } from '../../src/platform/postgres.ts';
 import { startWriter, type Writer } from '../../src/roles/writer.ts';
 import { QUIET } from '../admission/redis.ts';
 import { until } from '../support/wait.ts';
-import { expectedBooks, FEE_BASIS_POINTS, Ledger, newEvent } from './support.ts';
+import { expectedBooks, FEE_BASIS_POINTS, holdOf, Ledger, newEvent } from './support.ts';
 
 let ledger: Ledger;
 let metrics: Metrics;
@@ -17,10 +17,10 @@ beforeEach(async () => {
   metrics = new Metrics();
 });
 
-function start(): Promise<Writer> {
+function start({ redis = ledger.store.redis, instanceLeaseSeconds = 15 } = {}): Promise<Writer> {
   const { databaseUrl, sql, store } = ledger;
-  const config = { databaseUrl, platformFeeBasisPoints: FEE_BASIS_POINTS, instanceLeaseSeconds: 15 };
-  return startWriter({ config, stores: { sql, redis: store.redis, keys: store.keys }, metrics, log: QUIET });
+  const config = { databaseUrl, platformFeeBasisPoints: FEE_BASIS_POINTS, instanceLeaseSeconds };
+  return startWriter({ config, stores: { sql, redis, keys: store.keys }, metrics, log: QUIET });
 }
 
 async function metric(name: string): Promise<number> {
@@ -44,6 +44,38 @@ it('stops within its bound, with everything stored, while a credit is stuck', as
   } finally {
     lock.close();
   }
+});
+
+it('stops with everything stored that a sweep under way settles', async () => {
+  const { redis, keys } = ledger.store;
+  const event = newEvent();
+  const shard = keys.shardOf(event.accountId);
+  await ledger.store.command('hset', keys.lease[shard] as string, 'gateway-1', (await ledger.store.now()) - 60_000);
+  await ledger.store.command('hset', keys.open[shard] as string, event.usageId, holdOf(event));
+  let stopped: Promise<void> | null = null;
+  let [sweeping, looks] = [false, 0];
+  // The same Redis; it answers the sweep only after the writer, told to stop, has looked at the streams again.
+  const command: typeof redis.command = async (name, args) => {
+    if (name === 'hscan' && args[0] === keys.open[shard]) {
+      sweeping = true;
+      await until(() => looks > 2 * keys.shards);
+    }
+    if (name === 'xlen' && stopped !== null) looks++;
+    return redis.command(name, args);
+  };
+  const slow = new Proxy(redis, {
+    get: (target, name) => {
+      if (name === 'command') return command;
+      const value: unknown = Reflect.get(target, name, target);
+      return typeof value === 'function' ? value.bind(target) : value;
+    },
+  });
+  const writer = await start({ redis: slow, instanceLeaseSeconds: 1 });
+  await until(() => sweeping);
+  stopped = writer.stop();
+  await stopped;
+  expect(await ledger.backlog()).toBe(0);
+  expect((await ledger.readBooks()).calls).toMatchObject([{ usage_id: event.usageId, outcome: 'abandoned' }]);
 });
 
 it('reports what it stores, rejects, sweeps and loads', async () => {
