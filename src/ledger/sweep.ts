@@ -1,6 +1,7 @@
 import type { RedisClient } from '../platform/redis.ts';
 import type { RedisKeys } from '../platform/redis-keys.ts';
 import { overWithin } from './deadline.ts';
+import { readRedisRun, readRedisTime } from './redis-run.ts';
 import { sweepScript } from './scripts.ts';
 import { Steadiness } from './steadiness.ts';
 import { ABANDONED } from './usage-event.ts';
@@ -87,7 +88,7 @@ export class Sweeper {
     const { redis, keys } = this.#options;
     const open = keys.open[shard] as string;
     const leases = await this.#readLeases(shard);
-    const nowMs = await this.#redisTime();
+    const nowMs = await readRedisTime(this.#options.redis);
     this.#steadiness.answered(nowMs);
     if (!trusted()) return 0;
     const holders = new Set<string>();
@@ -151,16 +152,9 @@ export class Sweeper {
     }
   }
 
-  async #redisTime(): Promise<number> {
-    const [seconds, micros] = (await this.#options.redis.command('time', [])) as [string, string];
-    return Number(seconds) * 1000 + Math.floor(Number(micros) / 1000);
-  }
-
   async #look(): Promise<void> {
-    const info = String(await this.#options.redis.command('info', ['server']));
-    const field = (name: string): string => new RegExp(`^${name}:(\\w+)`, 'm').exec(info)?.[1] ?? '';
-    const uptimeSeconds = Number(field('uptime_in_seconds'));
-    this.#steadiness.reported({ runId: field('run_id'), uptimeSeconds, nowMs: await this.#redisTime() });
+    const { redis } = this.#options;
+    this.#steadiness.reported({ ...(await readRedisRun(redis)), nowMs: await readRedisTime(redis) });
   }
 
   async #round(): Promise<void> {

@@ -3,6 +3,7 @@ import type { Sql } from '../platform/postgres.ts';
 import type { RedisClient } from '../platform/redis.ts';
 import type { RedisKeys } from '../platform/redis-keys.ts';
 import { overWithin } from './deadline.ts';
+import { readRedisRun } from './redis-run.ts';
 import { applyCreditScript, readWalletScript } from './scripts.ts';
 
 type Stores = { readonly redis: RedisClient; readonly keys: RedisKeys };
@@ -71,7 +72,10 @@ const RETRY_MS = 1_000;
 /** Accounts whose credits are made up for in one run. */
 const MAX_ACCOUNTS = 500;
 const STOP_MS = 2_000;
-/** Longest fsync window, with room to spare: credits this young may be gone from a Redis that restarted. */
+/**
+ * Credits applied this close to a restart of Redis are applied again at once. That is for speed: whatever else it lost is
+ * found by the reconciliation, of any age.
+ */
 const DOUBTFUL_MINUTES = 10;
 
 /** Before all account ids. */
@@ -145,18 +149,18 @@ export class CreditWallets {
    * @throws the first failure, after all of them were tried
    */
   async applyMissing(): Promise<number> {
-    const run = await this.#currentRun();
+    const { runId, uptimeSeconds } = await readRedisRun(this.#options.redis);
     const failures: unknown[] = [];
     let looked = 0;
-    if (run !== this.#redisRun) {
-      const youngest = await this.#selectYoungest();
+    if (runId !== this.#redisRun) {
+      const youngest = await this.#selectDoubtful(uptimeSeconds);
       failures.push(
         ...(await this.#settleAll(youngest, ({ accountId, seq, amountMicros }) =>
           this.#applyInOrder(accountId, seq, amountMicros),
         )),
       );
       looked += youngest.length;
-      if (failures.length === 0 && !this.#stopping) this.#redisRun = run;
+      if (failures.length === 0 && !this.#stopping) this.#redisRun = runId;
     }
     const missing = await this.#selectMissing();
     failures.push(...(await this.#settleAll(missing, (credit) => this.apply(credit))));
@@ -179,10 +183,10 @@ export class CreditWallets {
    * Redis restarted: it may have lost credits of its last moments, marked as applied though they are. A wallet that is
    * not loaded will be loaded with all of them.
    */
-  async #selectYoungest(): Promise<CreditToApply[]> {
+  async #selectDoubtful(uptimeSeconds: number): Promise<CreditToApply[]> {
     return this.#options.sql<CreditToApply[]>`
       SELECT DISTINCT ON (account_id) account_id AS "accountId", seq, amount AS "amountMicros" FROM credits
-      WHERE applied_at > now() - make_interval(mins => ${DOUBTFUL_MINUTES})
+      WHERE abs(extract(epoch FROM now() - applied_at) - ${uptimeSeconds}) < ${DOUBTFUL_MINUTES * 60}
       ORDER BY account_id, seq DESC`;
   }
 
@@ -219,11 +223,6 @@ export class CreditWallets {
     const { sql } = this.#options;
     await sql`
       UPDATE credits SET applied_at = now() WHERE account_id = ${accountId} AND seq <= ${seq} AND applied_at IS NULL`;
-  }
-
-  async #currentRun(): Promise<string> {
-    const info = String(await this.#options.redis.command('info', ['server']));
-    return /^run_id:(\w+)/m.exec(info)?.[1] ?? '';
   }
 
   async #retry(): Promise<void> {

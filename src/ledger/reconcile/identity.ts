@@ -19,6 +19,8 @@ export type Settled = {
   readonly balanceMicros: number;
   /** Of which the wallet does not have these credits yet. */
   readonly missingCreditsMicros: number;
+  /** Of which it had these before: they were marked as applied before the wallet was read. */
+  readonly lostCreditsMicros: number;
   readonly creditSeq: number;
   readonly freeUsed: ReadonlyMap<string, number>;
 };

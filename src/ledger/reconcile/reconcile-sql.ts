@@ -62,6 +62,31 @@ export async function endRepair(sql: Sql, id: number, state: 'done' | 'left'): P
   await sql`UPDATE repairs SET state = ${state}, ended_at = now() WHERE id = ${id}`;
 }
 
+/**
+ * Credits up to `creditSeq` that are not in a wallet, though they were marked as applied, are marked as missing: then they
+ * are applied, in order and each at most once (`CreditWallets`). With the record of it, or neither.
+ *
+ * @returns whether there were any
+ */
+export async function unmarkCredits(
+  sql: Sql,
+  credits: { accountId: string; madeBy: string; walletSeq: number; creditSeq: number },
+): Promise<boolean> {
+  const { accountId, madeBy, walletSeq, creditSeq } = credits;
+  const rows = await sql<object[]>`
+    WITH lost AS (
+      UPDATE credits SET applied_at = NULL
+      WHERE account_id = ${accountId} AND seq > ${walletSeq} AND seq <= ${creditSeq} AND applied_at IS NOT NULL
+      RETURNING amount)
+    INSERT INTO repairs (account_id, made_by, reason, change, before, after, state, ended_at)
+    SELECT ${accountId}, ${madeBy}, 'Redis came back without credits that it had: they are applied again', sum(amount),
+           json_build_object('credit_seq', ${walletSeq}::bigint), json_build_object('credit_seq', ${creditSeq}::bigint),
+           'done', now()
+    FROM lost HAVING count(*) > 0
+    RETURNING id`;
+  return rows.length > 0;
+}
+
 /** The youngest first. */
 export async function selectRepairs(sql: Sql, limit: number): Promise<readonly Repair[]> {
   return sql<Repair[]>`

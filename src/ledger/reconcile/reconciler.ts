@@ -1,4 +1,5 @@
 import { isUuid } from '../../platform/ids.ts';
+import { readRedisRun, readRedisTime } from '../redis-run.ts';
 import { agrees, type Comparison, compare } from './identity.ts';
 import { saveReport, selectReports } from './reconcile-sql.ts';
 import { Repairer } from './repairer.ts';
@@ -95,6 +96,7 @@ export class Reconciler {
           const comparison = compare(state);
           sums.add(comparison);
           if (!agrees(comparison)) disagreeing.push(comparison);
+          if (state.settled.lostCreditsMicros > 0) await this.#repairer.restoreCredits(state, by);
         }
       }
       const drifts: Drift[] = [];
@@ -157,8 +159,6 @@ export class Reconciler {
 
 /** When this Redis process began, by its own clock: exact to a second. */
 async function readStart({ redis }: ReconcileStores): Promise<number> {
-  const info = String(await redis.command('info', ['server']));
-  const uptimeSeconds = Number(/^uptime_in_seconds:(\d+)/m.exec(info)?.[1]);
-  const [seconds, micros] = (await redis.command('time', [])) as [string, string];
-  return Number(seconds) * 1000 + Math.floor(Number(micros) / 1000) - uptimeSeconds * 1000;
+  const { uptimeSeconds } = await readRedisRun(redis);
+  return (await readRedisTime(redis)) - uptimeSeconds * 1000;
 }

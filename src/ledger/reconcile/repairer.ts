@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { freeField } from '../../platform/redis-keys.ts';
 import { repairWalletScript } from '../scripts.ts';
-import { agrees, type Comparison, compare } from './identity.ts';
+import { type AccountState, agrees, type Comparison, compare } from './identity.ts';
 import { explain, type RecentCall } from './provable.ts';
-import { beginRepair, endRepair, selectCallsBefore } from './reconcile-sql.ts';
+import { beginRepair, endRepair, selectCallsBefore, unmarkCredits } from './reconcile-sql.ts';
 import type { Reading, ReconcileStores, ShardView } from './shard-view.ts';
 
 /** Looks at an account: one that finds the drift, one that finds it gone, and one for a repair that another came before. */
@@ -53,6 +53,12 @@ export class Repairer {
       if (left !== 'again') return left;
     }
     return this.#lookOnly(request);
+  }
+
+  /** Has credits applied again that Redis lost. They are numbered, so that is provably right whenever it lost them. */
+  async restoreCredits({ accountId, wallet, settled }: AccountState, madeBy: string): Promise<void> {
+    const credits = { accountId, madeBy, walletSeq: wallet.creditSeq, creditSeq: settled.creditSeq };
+    if (await unmarkCredits(this.#stores.sql, credits)) this.#repaired++;
   }
 
   async #tryOnce(

@@ -168,15 +168,19 @@ async function selectSettled(tx: Tx, wallets: ReadonlyMap<string, Wallet>): Prom
   const ids = Array.from(wallets.keys());
   const seqs = Array.from(wallets.values(), ({ creditSeq }) => creditSeq);
   type Row = Omit<Settled, 'freeUsed'> & { readonly id: string; readonly free: Record<string, number> | null };
-  // One statement: the balance is that of exactly these credits.
+  // One statement: the balance is that of exactly these credits. `now()` is when the transaction began, before the wallets
+  // were read: a credit marked before that was in its wallet by then.
   const rows = await tx<Row[]>`
     SELECT asked.id, coalesce(a.credit_seq, 0) AS "creditSeq", coalesce(b.balance, 0) AS "balanceMicros",
-           (SELECT coalesce(sum(c.amount), 0)::bigint FROM credits c
-            WHERE c.account_id = asked.id AND c.seq > asked.seq) AS "missingCreditsMicros",
+           m.missing AS "missingCreditsMicros", m.lost AS "lostCreditsMicros",
            (SELECT json_object_agg(f.service_id, f.used) FROM free_usage f WHERE f.account_id = asked.id) AS free
     FROM unnest(${ids}::uuid[], ${seqs}::bigint[]) AS asked (id, seq)
     LEFT JOIN accounts a ON a.id = asked.id
-    LEFT JOIN balances b ON b.account_id = asked.id AND b.ledger = 'wallet'`;
+    LEFT JOIN balances b ON b.account_id = asked.id AND b.ledger = 'wallet'
+    CROSS JOIN LATERAL (
+      SELECT coalesce(sum(c.amount), 0)::bigint AS missing,
+             coalesce(sum(c.amount) FILTER (WHERE c.applied_at < now()), 0)::bigint AS lost
+      FROM credits c WHERE c.account_id = asked.id AND c.seq > asked.seq) m`;
   return new Map(rows.map(({ id, free, ...row }) => [id, { ...row, freeUsed: new Map(Object.entries(free ?? {})) }]));
 }
 

@@ -24,7 +24,13 @@ const streamed = (usageId: string, chargedMicros: number, freeCall = false): Str
   chargedMicros,
   freeCall,
 });
-const settled = { balanceMicros: 2_000, missingCreditsMicros: 100, creditSeq: 3, freeUsed: new Map([[SERVICE, 2]]) };
+const settled = {
+  balanceMicros: 2_000,
+  missingCreditsMicros: 100,
+  lostCreditsMicros: 0,
+  creditSeq: 3,
+  freeUsed: new Map([[SERVICE, 2]]),
+};
 const state: AccountState = {
   accountId: 'a',
   wallet: { balanceMicros: 1_000, creditSeq: 2, freeUsed: new Map([[SERVICE, 4]]) },

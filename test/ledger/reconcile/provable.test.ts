@@ -25,7 +25,7 @@ const comparison = (given: Partial<Comparison>): Comparison => ({
 });
 const evidence = (given: Partial<Evidence> = {}): Evidence => ({
   wallet: { balanceMicros: 0, creditSeq: 4, freeUsed: new Map() },
-  settled: { balanceMicros: 0, missingCreditsMicros: 0, creditSeq: 5, freeUsed: new Map() },
+  settled: { balanceMicros: 0, missingCreditsMicros: 0, lostCreditsMicros: 0, creditSeq: 5, freeUsed: new Map() },
   redisStartedAtMs: START,
   driftingSinceMs: null,
   calls: CALLS,

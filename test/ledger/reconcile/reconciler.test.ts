@@ -1,55 +1,31 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { Hydrator } from '../../../src/ledger/hydrate.ts';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { FLUSH_LOCK } from '../../../src/ledger/locks.ts';
-import { selectRepairs, selectReports } from '../../../src/ledger/reconcile/reconcile-sql.ts';
-import type { Drift } from '../../../src/ledger/reconcile/report.ts';
+import { selectReports } from '../../../src/ledger/reconcile/reconcile-sql.ts';
 import { Sweeper } from '../../../src/ledger/sweep.ts';
 import { PostgresSession } from '../../../src/platform/postgres.ts';
-import { addKeyTo } from '../../accounts/support.ts';
 import { admit, request, type Scene, settle } from '../../admission/calls.ts';
 import { QUIET } from '../../admission/redis.ts';
 import { until } from '../../support/wait.ts';
-import { Ledger, newEvent } from '../support.ts';
+import { type Ledger, newEvent } from '../support.ts';
 import { comeBackOlder, keepState } from './older-redis.ts';
+import { ComparedLedger } from './scene.ts';
 
+let compared: ComparedLedger;
 let ledger: Ledger;
-let hydrator: Hydrator;
 beforeAll(async () => {
-  ledger = await Ledger.open();
+  compared = await ComparedLedger.open();
+  ledger = compared.ledger;
 });
-afterAll(() => ledger.close());
-beforeEach(async () => {
-  await ledger.clear();
-  const { databaseUrl, sql, store } = ledger;
-  hydrator = new Hydrator({ databaseUrl, sql, redis: store.redis, keys: store.keys, log: QUIET });
-});
-afterEach(() => hydrator.close());
+afterAll(() => compared.close());
+beforeEach(() => ledger.clear());
 
-const run = async () => (await ledger.reconciler().run('test')).reports;
-const drifts = async (): Promise<readonly Drift[]> => (await run()).flatMap((report) => report.drifts);
-const repairs = () => selectRepairs(ledger.sql, 100);
-
-/** An account with a key and a balance; both are loaded. */
-async function newScene(balanceMicros: number): Promise<Scene> {
-  const accountId = await ledger.account(balanceMicros);
-  const { keyId } = await addKeyTo(ledger.sql, accountId, 'buyer');
-  await ledger.store.loadKey(keyId, accountId, 100_000);
-  await hydrator.loadWallet(accountId);
-  return { accountId, keyId, serviceId: newEvent().serviceId };
-}
-
-async function call(scene: Scene, price: number, refund = false, freeCalls = 0): Promise<string> {
-  const one = request(scene, price, freeCalls);
-  expect((await admit(ledger.store, one)).outcome).toBe('admitted');
-  await settle(ledger.store, one, refund);
-  return one.usageId;
-}
-
-async function storeAll(): Promise<void> {
-  const writer = ledger.startWriter();
-  await ledger.drained();
-  await writer.stop();
-}
+const run = () => compared.run();
+const drifts = () => compared.drifts();
+const repairs = () => compared.repairs();
+const newScene = (balanceMicros: number): Promise<Scene> => compared.newScene(balanceMicros);
+const call = (scene: Scene, price: number, refund = false, freeCalls = 0): Promise<string> =>
+  compared.call(scene, price, refund, freeCalls);
+const storeAll = (): Promise<void> => compared.storeAll();
 
 const setBalance = (accountId: string, change: number): Promise<unknown> =>
   ledger.store.command('hincrby', ledger.store.walletName(accountId), 'balance', change);

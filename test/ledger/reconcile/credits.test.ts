@@ -1,0 +1,86 @@
+import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
+import { CreditWallets } from '../../../src/ledger/wallet-state.ts';
+import { QUIET } from '../../admission/redis.ts';
+import { comeBackOlder, keepState } from './older-redis.ts';
+import { ComparedLedger } from './scene.ts';
+
+let compared: ComparedLedger;
+let credits: CreditWallets;
+beforeAll(async () => {
+  compared = await ComparedLedger.open();
+});
+afterAll(() => compared.close());
+beforeEach(async () => {
+  const { ledger, hydrator } = compared;
+  await ledger.clear();
+  const { sql, store } = ledger;
+  credits = new CreditWallets({ sql, redis: store.redis, keys: store.keys, hydrator, log: QUIET });
+});
+
+it('a credit that Redis lost is in the wallet again, however long ago it was applied, with a record', async () => {
+  const { ledger } = compared;
+  const scene = await compared.newScene(10_000);
+  await credits.applyMissing();
+  await keepState(ledger);
+  for (const amountMicros of [5_000, 700]) {
+    const seq = await ledger.credit(scene.accountId, amountMicros);
+    await credits.apply({ accountId: scene.accountId, seq, amountMicros });
+  }
+  await comeBackOlder(ledger);
+  await ledger.sql`UPDATE credits SET applied_at = applied_at - interval '3 days'`;
+  await credits.applyMissing();
+  expect(await compared.balances(scene)).toEqual([10_000, 15_700]);
+
+  expect(await compared.drifts()).toEqual([]);
+  await credits.applyMissing();
+  expect(await compared.balances(scene)).toEqual([15_700, 15_700]);
+  expect(await compared.repairs()).toMatchObject([
+    {
+      accountId: scene.accountId,
+      madeBy: 'test',
+      state: 'done',
+      reason: expect.stringContaining('without credits'),
+      changeMicros: 5_700,
+      before: { credit_seq: 1 },
+      after: { credit_seq: 3 },
+    },
+  ]);
+  expect(await compared.drifts()).toEqual([]);
+  expect(await compared.repairs()).toHaveLength(1);
+});
+
+it('a credit on its way to the wallet is not taken for one that was lost', async () => {
+  const { ledger } = compared;
+  const scene = await compared.newScene(10_000);
+  await credits.applyMissing();
+  await ledger.credit(scene.accountId, 5_000);
+  expect(await compared.drifts()).toEqual([]);
+  await credits.applyMissing();
+  expect(await compared.drifts()).toEqual([]);
+  expect(await compared.balances(scene)).toEqual([15_000, 15_000]);
+  expect(await compared.repairs()).toEqual([]);
+});
+
+it('credits of the last minutes before a restart of Redis need no comparison, however late they are looked for', async () => {
+  const { ledger } = compared;
+  const scene = await compared.newScene(10_000);
+  await credits.applyMissing();
+  await keepState(ledger);
+  const seq = await ledger.credit(scene.accountId, 5_000);
+  await credits.apply({ accountId: scene.accountId, seq, amountMicros: 5_000 });
+  await comeBackOlder(ledger);
+  const { sql, store } = ledger;
+  // As if Redis had been running for an hour when the writer came back to it.
+  await sql`UPDATE credits SET applied_at = applied_at - interval '1 hour'`;
+  const redis = Object.create(store.redis, {
+    command: {
+      value: async (name: string, args: readonly string[]) => {
+        const reply = await store.redis.command(name, args);
+        return name === 'info' ? String(reply).replace(/uptime_in_seconds:\d+/, 'uptime_in_seconds:3600') : reply;
+      },
+    },
+    script: { value: store.redis.script.bind(store.redis) },
+  });
+  await new CreditWallets({ sql, redis, keys: store.keys, hydrator: compared.hydrator, log: QUIET }).applyMissing();
+  expect(await compared.balances(scene)).toEqual([15_000, 15_000]);
+});

@@ -1,0 +1,73 @@
+import { expect } from 'vitest';
+import { Hydrator } from '../../../src/ledger/hydrate.ts';
+import { selectRepairs } from '../../../src/ledger/reconcile/reconcile-sql.ts';
+import type { Drift, ShardReport } from '../../../src/ledger/reconcile/report.ts';
+import { addKeyTo } from '../../accounts/support.ts';
+import { admit, request, type Scene, settle } from '../../admission/calls.ts';
+import { QUIET } from '../../admission/redis.ts';
+import { Ledger, newEvent } from '../support.ts';
+
+/** A ledger whose wallets are loaded as gateways do, and compared by a new reconciler each time. */
+export class ComparedLedger {
+  readonly ledger: Ledger;
+  readonly hydrator: Hydrator;
+
+  private constructor(ledger: Ledger) {
+    this.ledger = ledger;
+    const { databaseUrl, sql, store } = ledger;
+    this.hydrator = new Hydrator({ databaseUrl, sql, redis: store.redis, keys: store.keys, log: QUIET });
+  }
+
+  static async open(): Promise<ComparedLedger> {
+    return new ComparedLedger(await Ledger.open());
+  }
+
+  async close(): Promise<void> {
+    this.hydrator.close();
+    await this.ledger.close();
+  }
+
+  async run(): Promise<readonly ShardReport[]> {
+    return (await this.ledger.reconciler().run('test')).reports;
+  }
+
+  async drifts(): Promise<readonly Drift[]> {
+    return (await this.run()).flatMap((report) => report.drifts);
+  }
+
+  repairs() {
+    return selectRepairs(this.ledger.sql, 100);
+  }
+
+  /** An account with a key and a balance; both are loaded. */
+  async newScene(balanceMicros: number): Promise<Scene> {
+    const { ledger, hydrator } = this;
+    const accountId = await ledger.account(balanceMicros);
+    const { keyId } = await addKeyTo(ledger.sql, accountId, 'buyer');
+    await ledger.store.loadKey(keyId, accountId, 100_000);
+    await hydrator.loadWallet(accountId);
+    return { accountId, keyId, serviceId: newEvent().serviceId };
+  }
+
+  async call(scene: Scene, price: number, refund = false, freeCalls = 0): Promise<string> {
+    const one = request(scene, price, freeCalls);
+    expect((await admit(this.ledger.store, one)).outcome).toBe('admitted');
+    await settle(this.ledger.store, one, refund);
+    return one.usageId;
+  }
+
+  async storeAll(): Promise<void> {
+    const writer = this.ledger.startWriter();
+    await this.ledger.drained();
+    await writer.stop();
+  }
+
+  changeBalance({ accountId }: Scene, change: number): Promise<unknown> {
+    return this.ledger.store.command('hincrby', this.ledger.store.walletName(accountId), 'balance', change);
+  }
+
+  /** What is spendable in Redis, and what Postgres says. */
+  async balances({ accountId }: Scene): Promise<[redis: number, postgres: number]> {
+    return [await this.ledger.store.balance(accountId), await this.ledger.balance(accountId)];
+  }
+}
