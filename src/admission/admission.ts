@@ -4,6 +4,7 @@ import { RedisNotSent } from '../platform/redis.ts';
 import type { RedisKeys } from '../platform/redis-keys.ts';
 import { ScriptCall } from '../platform/script-call.ts';
 import { EncodedKeys } from './encoded-keys.ts';
+import { type HoldOwner, HoldOwners } from './hold-owners.ts';
 import { LeaseClock } from './lease-clock.ts';
 import {
   AdmitOperation,
@@ -62,7 +63,6 @@ export type AdmissionOptions = {
 export class Admission implements OperationHost {
   readonly keys: RedisKeys;
   readonly encodedKeys: EncodedKeys;
-  readonly instance: string;
   readonly #script = new ScriptCall();
   readonly #redis: RedisClient;
   readonly #loader: StateLoader;
@@ -73,6 +73,9 @@ export class Admission implements OperationHost {
   /** Settlements and cancellations that have no reply yet; drain() waits for them. */
   #unsettled = 0;
   #settledElsewhere = 0;
+  readonly #owners: HoldOwners;
+  /** Of the trip whose outcome is being told to its operations. */
+  #ownerOfTrip: HoldOwner;
   readonly #loadFailures: SparseWarning;
   readonly #health: TripHealth;
   readonly #retries: SettlementRetries;
@@ -83,7 +86,8 @@ export class Admission implements OperationHost {
   constructor(options: AdmissionOptions) {
     this.keys = options.keys;
     this.encodedKeys = new EncodedKeys(options.keys);
-    this.instance = options.instance;
+    this.#owners = new HoldOwners(options.instance, this.#settled);
+    this.#ownerOfTrip = this.#owners.present;
     this.#redis = options.redis;
     this.#loader = options.loader;
     this.#cancelSettlement = options.cancelSettlement;
@@ -102,6 +106,7 @@ export class Admission implements OperationHost {
     this.#leaseTimer.unref();
     // Redis may have been away for longer than a lease: the sweep must see at once that this gateway was not.
     this.#redis.onReady(() => {
+      this.#owners.reconnected();
       this.#lease.expire();
       // Their next attempt may be 5 s away: it was put off while there was nobody to send to.
       this.#retries.hurry();
@@ -133,10 +138,14 @@ export class Admission implements OperationHost {
     else this.#enqueue(new TakeOperation(null, address, limitPerMinute, done));
   }
 
-  /** Ends an admitted call: one usage event, with the money given back when `refund`. Sent until Redis has confirmed it. */
-  settle(usageId: string, accountId: string, refund: boolean, settlement: string): void {
+  /**
+   * Ends an admitted call: one usage event, with the money given back when `refund`. Sent until Redis has confirmed it.
+   *
+   * @param owner of its hold, as `admit` said
+   */
+  settle(usageId: string, accountId: string, refund: boolean, settlement: string, owner: HoldOwner): void {
     this.#unsettled++;
-    this.#enqueue(new SettleOperation(usageId, accountId, refund, settlement, this.#settled));
+    this.#enqueue(new SettleOperation(usageId, accountId, refund, settlement, owner.ended));
   }
 
   /** Calls whose end Redis has not confirmed yet. */
@@ -178,7 +187,13 @@ export class Admission implements OperationHost {
   cancel(operation: AdmitOperation): void {
     const { usageId, accountId } = operation.request;
     this.#unsettled++;
-    this.retrySettlement(new CancelOperation(usageId, accountId, this.#cancelSettlement, this.#settled));
+    this.retrySettlement(new CancelOperation(usageId, accountId, this.#cancelSettlement, this.admitted().ended));
+  }
+
+  admitted(): HoldOwner {
+    const owner = this.#ownerOfTrip;
+    owner.openCalls++;
+    return owner;
   }
 
   retrySettlement(operation: SettleOperation | CancelOperation): void {
@@ -226,17 +241,23 @@ export class Admission implements OperationHost {
     // An instance that slept longer than its lease must renew it in the same trip as its next admission, or the sweep
     // could take a hold made by a live instance for one of the dead.
     if (this.#redis.ready && this.#lease.renew()) {
-      for (let shard = this.keys.shards - 1; shard >= 0; shard--) pending.unshift(new LeaseOperation(shard));
+      pending.unshift(...this.#renewals());
     }
     for (let from = 0; from < pending.length; from += MAX_BATCH) {
       this.#send(from === 0 && pending.length <= MAX_BATCH ? pending : pending.slice(from, from + MAX_BATCH));
     }
   };
 
+  #renewals(): Operation[] {
+    const shards = Array.from(this.keys.lease.keys());
+    return this.#owners.leased().flatMap((instance) => shards.map((shard) => new LeaseOperation(shard, instance)));
+  }
+
   #send(operations: readonly Operation[]): void {
     const script = this.#script;
+    const owner = this.#owners.present;
     script.begin();
-    script.arg(this.instance);
+    script.arg(owner.instance);
     for (const operation of operations) operation.encode(script, this);
     this.#trips++;
     this.#redis.run(batchScript, script).then(
@@ -244,6 +265,7 @@ export class Admission implements OperationHost {
         this.#trips--;
         const wasSuspect = this.#health.suspect;
         this.#health.replied();
+        this.#ownerOfTrip = owner;
         let at = 0;
         const numbers = readReply(reply as string);
         for (const operation of operations) at = operation.onReply(numbers, at, this);
@@ -255,6 +277,7 @@ export class Admission implements OperationHost {
         this.#lease.expire();
         const sent = !(error instanceof RedisNotSent);
         if (sent) this.#health.lost(error);
+        this.#ownerOfTrip = owner;
         for (const operation of operations) operation.onLost(sent, this);
         // What gathered behind this trip has waited as long; it must not wait for another one.
         for (const operation of this.#pending.splice(0)) operation.onLost(false, this);

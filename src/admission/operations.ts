@@ -13,6 +13,7 @@ import {
   WALLET_NOT_LOADED,
 } from './codes.ts';
 import type { EncodedKeys } from './encoded-keys.ts';
+import type { HoldOwner } from './hold-owners.ts';
 
 /** A call that asks to be admitted. */
 export type AdmitRequest = {
@@ -32,6 +33,8 @@ export type Admitted = {
   readonly freeTier: boolean;
   /** After this call. */
   readonly balanceMicros: number;
+  /** Wants to know when the call has ended: `Admission.settle`. */
+  readonly owner: HoldOwner;
 };
 
 /** The key itself, or its whole account, may not call any more. */
@@ -53,7 +56,8 @@ export type TakeResult =
 export interface OperationHost {
   readonly keys: RedisKeys;
   readonly encodedKeys: EncodedKeys;
-  readonly instance: string;
+  /** A call is admitted. @returns the owner of its hold */
+  admitted(): HoldOwner;
   /** Loads the state of a key (and of a wallet), then enqueues the operation again. */
   reloadAndRetry(operation: TakeOperation | AdmitOperation, what: 'key' | 'wallet'): void;
   /** Makes sure an admission whose reply was lost is undone. */
@@ -165,7 +169,7 @@ export class AdmitOperation implements Operation {
       const freeTier = reply[at + 4] === 1;
       const rate = rateState(reply[at + 1] as number, reply[at + 2] as number);
       const amountMicros = freeTier ? 0 : this.request.terms.priceMicros;
-      this.done({ outcome: 'admitted', rate, amountMicros, freeTier, balanceMicros });
+      this.done({ outcome: 'admitted', rate, amountMicros, freeTier, balanceMicros, owner: host.admitted() });
     } else {
       this.#reject(code, reply[at + 1] as number, reply[at + 2] as number, balanceMicros, host);
     }
@@ -255,17 +259,20 @@ export class CancelOperation implements Operation {
   }
 }
 
-/** Renews the lease of this instance in one shard. */
+/** Renews the lease of an instance in one shard. */
 export class LeaseOperation implements Operation {
   readonly shard: number;
+  readonly instance: string;
 
-  constructor(shard: number) {
+  constructor(shard: number, instance: string) {
     this.shard = shard;
+    this.instance = instance;
   }
 
   encode(script: ScriptCall, { keys: names }: OperationHost): void {
     script.key(names.lease[this.shard] as string);
     script.arg('L');
+    script.arg(this.instance);
   }
 
   onReply(_reply: readonly number[], at: number): number {

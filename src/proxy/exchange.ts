@@ -368,6 +368,7 @@ export class Exchange implements UpstreamHandler, CallerEvents {
     this.#isSettled = true;
     this.#hold(-this.#heldBytes);
     const { admission, counters } = this.#options;
+    const { owner } = this.#admitted;
     counters.open--;
     if (refund === null) counters.completed++;
     else counters.refunded.set(refund, (counters.refunded.get(refund) ?? 0) + 1);
@@ -378,7 +379,7 @@ export class Exchange implements UpstreamHandler, CallerEvents {
       requestBytes: this.#requestBytes,
       responseBytes: this.#responseBytes,
     });
-    admission.settle(this.#usageId, (this.#key as KeyRecord).accountId, refund !== null, settlement);
+    admission.settle(this.#usageId, (this.#key as KeyRecord).accountId, refund !== null, settlement, owner);
   }
 
   #tooLarge(): ApiError {

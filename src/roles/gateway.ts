@@ -59,7 +59,7 @@ const FLUSH_SETTLEMENTS_MS = 5_000;
 
 export type Gateway = {
   readonly port: number;
-  /** Whose leases and holds are this process's in Redis. */
+  /** Whose leases and holds are this process's in Redis; after a reconnection with a number behind it (`HoldOwners`). */
   readonly instance: string;
   /**
    * Drains: no new calls, those under way finish, settlements are confirmed.

@@ -1,9 +1,11 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { Admission, type StateLoader } from '../../src/admission/admission.ts';
+import type { HoldOwner } from '../../src/admission/hold-owners.ts';
 import type { AdmitRequest, AdmitResult, TakeResult } from '../../src/admission/operations.ts';
 import { Sweeper } from '../../src/ledger/sweep.ts';
 import { CANCELLED } from '../../src/ledger/usage-event.ts';
 import { RedisClient } from '../../src/platform/redis.ts';
+import { comeBackOlder, keepState } from '../ledger/reconcile/older-redis.ts';
 import { TcpProxy } from '../support/tcp-proxy.ts';
 import { until } from '../support/wait.ts';
 import { COMPLETED, newScene, openScene, REFUNDED, request, type Scene } from './calls.ts';
@@ -60,6 +62,13 @@ afterEach(async () => {
 });
 
 const admit = (call: AdmitRequest) => new Promise<AdmitResult>((resolve) => admission.admit(call, resolve));
+async function admitted(call: AdmitRequest): Promise<HoldOwner> {
+  const result = await admit(call);
+  if (result.outcome !== 'admitted') throw new Error(result.outcome);
+  return result.owner;
+}
+const settle = ({ usageId, accountId }: AdmitRequest, owner: HoldOwner, refund: boolean): void =>
+  admission.settle(usageId, accountId, refund, refund ? REFUNDED : COMPLETED, owner);
 const take = ({ keyId, accountId }: Scene) =>
   new Promise<TakeResult>((resolve) => admission.takeForKey(keyId, accountId, resolve));
 
@@ -148,10 +157,10 @@ describe('a settlement', () => {
   it('is sent again until Redis has confirmed it, and counts once', async () => {
     const scene = await openScene(store, 5_000);
     const [charged, refunded] = [request(scene, 2_000), request(scene, 1_000)];
-    await Promise.all([admit(charged), admit(refunded)]);
+    const owners = [await admitted(charged), await admitted(refunded)] as const;
     proxy.set('swallow replies');
-    admission.settle(charged.usageId, charged.accountId, false, COMPLETED);
-    admission.settle(refunded.usageId, refunded.accountId, true, REFUNDED);
+    settle(charged, owners[0], false);
+    settle(refunded, owners[1], true);
     await until(async () => (await store.events(scene.accountId)).length === 2);
     expect(admission.unsettled).toBe(2);
     restore();
@@ -163,11 +172,11 @@ describe('a settlement', () => {
   it('of a call that ended while Redis was away goes with the first trip after it is back', async () => {
     const scene = await openScene(store, 5_000);
     const call = request(scene, 2_000);
-    await admit(call);
+    const owner = await admitted(call);
     // No trip is under way as the connection breaks: none is lost, so none that is answered says 'Redis is back'.
     proxy.refuse();
     await until(() => !redis.ready);
-    admission.settle(call.usageId, call.accountId, false, COMPLETED);
+    settle(call, owner, false);
     // Long enough for the pauses between its own attempts to have grown.
     await until(() => proxy.refused >= 9);
     proxy.set('pass');
@@ -180,10 +189,70 @@ describe('a settlement', () => {
   it('that cannot be confirmed is reported by drain in bounded time', async () => {
     const scene = await openScene(store, 5_000);
     const call = request(scene, 2_000);
-    await admit(call);
+    const owner = await admitted(call);
     proxy.refuse();
-    admission.settle(call.usageId, call.accountId, false, COMPLETED);
+    settle(call, owner, false);
     expect(await admission.drain(50)).toBe(1);
+  });
+});
+
+describe('a Redis that comes back older than what the gateway was told', () => {
+  /** The instances whose leases are renewed from now on. */
+  async function renewed(scene: Scene): Promise<string[]> {
+    const name = store.keys.lease[store.keys.shardOf(scene.accountId)] as string;
+    const renewals = async () => Object.entries(await store.hash(name)).filter(([, at]) => at !== '0');
+    for (const [instance] of await renewals()) await store.command('hset', name, instance, 0);
+    await until(async () => (await renewals()).length > 0);
+    return (await renewals()).map(([instance]) => instance).sort();
+  }
+  const sweep = () => new Sweeper({ redis: store.redis, keys: store.keys, leaseSeconds: 15, log: QUIET }).sweepOnce();
+  async function comeBack(): Promise<void> {
+    await comeBackOlder({ store });
+    await until(() => redis.ready);
+  }
+
+  it('does not hold the money of a call that has ended for longer than the calls that go on', async () => {
+    const scene = await openScene(store, 10_000);
+    const [ended, streaming, later] = [request(scene, 700), request(scene, 40), request(scene, 2)];
+    const [endedOwner, streamingOwner] = [await admitted(ended), await admitted(streaming)];
+    await keepState({ store });
+    settle(ended, endedOwner, false);
+    await until(() => admission.unsettled === 0);
+    await comeBack();
+    await admitted(later);
+    expect(await store.balance(scene.accountId)).toBe(10_000 - 742);
+
+    // A call of before goes on: nobody can tell its hold from the other.
+    expect(await renewed(scene)).toEqual(['gateway-1', 'gateway-1.2']);
+    expect(await sweep()).toBe(0);
+    settle(streaming, streamingOwner, false);
+    await until(() => admission.unsettled === 0);
+    expect(await renewed(scene)).toEqual(['gateway-1.2']);
+    expect(await sweep()).toBe(1);
+    expect(await store.balance(scene.accountId)).toBe(10_000 - 42);
+    expect(Object.keys(await store.open(scene.accountId))).toEqual([later.usageId]);
+  });
+
+  it('nor of one whose cancellation it has forgotten, after one restart or two', async () => {
+    const scene = await openScene(store, 10_000);
+    const [cancelled, ended] = [request(scene, 700), request(scene, 40)];
+    proxy.set('swallow replies');
+    const lost = admit(cancelled);
+    await until(async () => (await store.balance(scene.accountId)) === 9_300);
+    await keepState({ store });
+    expect((await lost).outcome).toBe('unavailable');
+    restore();
+    await until(() => admission.unsettled === 0);
+    await comeBack();
+    const owner = await admitted(ended);
+    await keepState({ store });
+    settle(ended, owner, false);
+    await until(() => admission.unsettled === 0);
+    await comeBack();
+    expect(await store.balance(scene.accountId)).toBe(9_260);
+    expect(await renewed(scene)).toEqual(['gateway-1.4']);
+    expect(await sweep()).toBe(2);
+    expect(await store.balance(scene.accountId)).toBe(10_000);
   });
 });
 

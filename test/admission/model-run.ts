@@ -163,7 +163,7 @@ export class Run {
   }
 
   #operations(part: Part, instance: string, done: (result: AdmitResult | TakeResult) => void): Operation[] {
-    if (part.op === 'lease') return Array.from({ length: SHARDS }, (_, shard) => new LeaseOperation(shard));
+    if (part.op === 'lease') return Array.from({ length: SHARDS }, (_, shard) => new LeaseOperation(shard, instance));
     if (part.op === 'take') {
       return [new TakeOperation(keyName(part.account, part.key), uuid('aaaa', part.account), 0, done)];
     }

@@ -1,4 +1,5 @@
 import { EncodedKeys } from '../../src/admission/encoded-keys.ts';
+import type { HoldOwner } from '../../src/admission/hold-owners.ts';
 import type { Operation, OperationHost } from '../../src/admission/operations.ts';
 import { readReply } from '../../src/admission/reply.ts';
 import { batchScript } from '../../src/admission/scripts.ts';
@@ -86,7 +87,7 @@ export class Store {
   }
 
   /** Carries operations out in one run of the script, as one event-loop turn of a gateway. */
-  async run(operations: readonly Operation[], host: OperationHost): Promise<void> {
+  async run(operations: readonly Operation[], host: TestHost): Promise<void> {
     const script = new ScriptCall();
     script.arg(host.instance);
     for (const operation of operations) operation.encode(script, host);
@@ -97,8 +98,13 @@ export class Store {
   }
 }
 
+type TestHost = OperationHost & { readonly instance: string };
+
+/** Of calls whose end nobody waits for. */
+export const NO_OWNER: HoldOwner = { instance: '', openCalls: 0, ended: () => {} };
+
 /** A host for operations that are expected to find everything loaded. */
-export function hostOf(keys: RedisKeys, instance: string, notes: Partial<OperationHost> = {}): OperationHost {
+export function hostOf(keys: RedisKeys, instance: string, notes: Partial<OperationHost> = {}): TestHost {
   const unexpected = (what: string) => () => {
     throw new Error(`unexpected: ${what}`);
   };
@@ -106,6 +112,7 @@ export function hostOf(keys: RedisKeys, instance: string, notes: Partial<Operati
     keys,
     encodedKeys: new EncodedKeys(keys),
     instance,
+    admitted: () => NO_OWNER,
     reloadAndRetry: unexpected('not loaded'),
     cancel: unexpected('cancel'),
     retrySettlement: unexpected('retry'),

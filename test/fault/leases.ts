@@ -6,28 +6,34 @@ import { QUIET } from '../admission/redis.ts';
 import { LEASE_SECONDS, type Stack } from './stack.ts';
 
 export async function sweepDead(stack: Stack): Promise<void> {
-  const { redis, keys } = stack.stores;
   const living = new Set(stack.workers().map(({ instance }) => instance));
-  for (const [shard, lease] of keys.lease.entries()) {
-    const leases = Object.keys((await redis.command('hgetall', [lease])) as Record<string, string>);
-    const holds = (await redis.command('hvals', [keys.open[shard] as string])) as string[];
-    const known = new Set([...leases, ...holds.map((hold) => hold.split('\t', 4)[3] as string)]);
-    for (const instance of known) if (!living.has(instance)) await redis.command('hset', [lease, instance, '0']);
-  }
+  await setLeases(stack, (gateway) => !living.has(gateway), '0');
   await sweep(stack);
 }
 
-/** Lets the lease of a sleeping instance run out, and sweeps. */
+/** Lets the leases of a sleeping gateway run out, and sweeps. */
 export async function expire(stack: Stack, instance: string): Promise<void> {
-  for (const lease of stack.stores.keys.lease) await stack.stores.redis.command('hset', [lease, instance, '0']);
+  await setLeases(stack, (gateway) => gateway === instance, '0');
   await sweep(stack);
 }
 
 /** As its first trip after a sleep that long does, with which it cannot be helped here: its clock says it slept less. */
 export async function renew(stack: Stack, instance: string): Promise<void> {
-  const { redis, keys } = stack.stores;
-  const [seconds] = (await redis.command('time', [])) as [string];
-  for (const lease of keys.lease) await redis.command('hset', [lease, instance, `${seconds}000`]);
+  const [seconds] = (await stack.stores.redis.command('time', [])) as [string];
+  await setLeases(stack, (gateway) => gateway === instance, `${seconds}000`);
+}
+
+/** Of the gateways that are meant: a gateway has one lease for each of its connections, see `HoldOwners`. */
+async function setLeases({ stores }: Stack, isMeant: (gateway: string) => boolean, at: string): Promise<void> {
+  const { redis, keys } = stores;
+  for (const [shard, lease] of keys.lease.entries()) {
+    const leases = Object.keys((await redis.command('hgetall', [lease])) as Record<string, string>);
+    const holds = (await redis.command('hvals', [keys.open[shard] as string])) as string[];
+    const known = new Set([...leases, ...holds.map((hold) => hold.split('\t', 4)[3] as string)]);
+    for (const instance of known) {
+      if (isMeant(instance.split('.', 1)[0] as string)) await redis.command('hset', [lease, instance, at]);
+    }
+  }
 }
 
 async function sweep({ stores }: Stack): Promise<void> {

@@ -155,9 +155,11 @@ describe('Redis flushed while calls run', () => {
   const call = (scene: Scene, refund: boolean): Promise<AdmitResult['outcome']> =>
     new Promise((resolve) => {
       const one = request(scene, 700, 3);
-      admission.admit(one, ({ outcome }) => {
-        if (outcome === 'admitted') admission.settle(one.usageId, one.accountId, refund, refund ? REFUNDED : COMPLETED);
-        resolve(outcome);
+      admission.admit(one, (result) => {
+        if (result.outcome === 'admitted') {
+          admission.settle(one.usageId, one.accountId, refund, refund ? REFUNDED : COMPLETED, result.owner);
+        }
+        resolve(result.outcome);
       });
     });
 

@@ -8,6 +8,7 @@ import { Exchange, type ExchangeOptions } from '../../src/proxy/exchange.ts';
 import { HeldBytes } from '../../src/proxy/held-bytes.ts';
 import { PROXY_PREFIX } from '../../src/proxy/target.ts';
 import type { UpstreamHandler } from '../../src/upstream/index.ts';
+import { NO_OWNER } from '../admission/redis.ts';
 
 const ID = '01890a5d-ac96-774b-bcce-b302099a8057';
 const head: RequestHead = {
@@ -21,7 +22,14 @@ const head: RequestHead = {
   fault: null,
 };
 const rate = { limit: 60, remaining: 59, resetSeconds: 1, retryAfterSeconds: 0 };
-const admitted: AdmitResult = { outcome: 'admitted', rate, amountMicros: 5, freeTier: false, balanceMicros: 10 };
+const admitted: AdmitResult = {
+  outcome: 'admitted',
+  rate,
+  amountMicros: 5,
+  freeTier: false,
+  balanceMicros: 10,
+  owner: NO_OWNER,
+};
 
 /** A call to a service that takes nothing of the request body, at the point where bodies arrive. */
 function startCall(heldBytes: HeldBytes) {

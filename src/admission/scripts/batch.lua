@@ -6,12 +6,13 @@
   The script is the only place where a call's money moves between a wallet and a hold.
 
   KEYS   consumed from left to right by the operations, as each states.
-  ARGV   [1] gateway instance id. Then operations: an opcode, then its arguments.
+  ARGV   [1] instance: who is written into the holds. Then operations: an opcode, then its arguments.
   Reply  numbers in decimal, separated by spaces, as one text: each operation appends what it states, in order. An array costs
          the server one reply a number, and the client one decision about its type.
 
-  'L'  renew this instance's lease in a shard
+  'L'  renew the lease of an instance in a shard
          KEYS lease
+         ARGV instance
          reply nothing
   'T'  take one token
          KEYS bucket
@@ -183,9 +184,9 @@ local function cancel()
 end
 
 local function lease()
-  call('HSET', KEYS[k], instance, now)
+  call('HSET', KEYS[k], ARGV[a + 1], now)
   k = k + 1
-  a = a + 1
+  a = a + 2
 end
 
 local operations = { A = admit, S = settle, T = take, L = lease, C = cancel }
