@@ -16,6 +16,7 @@ export type RunResult = { readonly reports: readonly ShardReport[]; readonly end
 
 /** Where this Redis process began, and what there is in it. */
 type Scene = {
+  readonly redisRunId: string;
   readonly redisStartedAtMs: number;
   readonly accounts: ReadonlyMap<number, string[]>;
   readonly driftingSince: ReadonlyMap<string, number>;
@@ -48,7 +49,7 @@ export class Reconciler {
     return this.#repairer.repaired;
   }
 
-  /** @param by who is written beside its repairs. @throws when a store is away: then nothing is known of what is left */
+  /** @param by who is written beside its repairs. @throws when a store is away or Redis restarts: then nothing is known of what is left */
   run(by: string): Promise<RunResult> {
     this.#running ??= this.#runOnce(by).finally(() => {
       this.#running = null;
@@ -62,10 +63,10 @@ export class Reconciler {
   }
 
   async #runOnce(by: string): Promise<RunResult> {
-    const { redis, keys, sql } = this.#stores;
+    const { keys, sql } = this.#stores;
     const before = await selectReports(sql);
     const scene: Scene = {
-      redisStartedAtMs: await readStart(this.#stores),
+      ...(await readStart(this.#stores)),
       accounts: await this.#scanWallets(),
       driftingSince: new Map(before.flatMap((report) => Object.entries(report.driftingSince))),
       repairsLeft: MAX_REPAIRS,
@@ -76,13 +77,12 @@ export class Reconciler {
       await saveReport(sql, report);
       reports.push(report);
     }
-    // A Redis that restarted meanwhile was compared in two states: the next run says what is so.
-    if (redis.ready) this.#last = { reports, endedAtMs: Date.now() };
-    return { reports, endedAtMs: Date.now() };
+    this.#last = { reports, endedAtMs: Date.now() };
+    return this.#last;
   }
 
   async #compareShard(shard: number, scene: Scene, by: string): Promise<ShardReport> {
-    const view = new ShardView(this.#stores, shard);
+    const view = new ShardView(this.#stores, shard, scene.redisRunId);
     const sums = new ReportSums();
     const disagreeing: Comparison[] = [];
     const accounts = scene.accounts.get(shard) ?? [];
@@ -157,8 +157,8 @@ export class Reconciler {
   }
 }
 
-/** When this Redis process began, by its own clock: exact to a second. */
-async function readStart({ redis }: ReconcileStores): Promise<number> {
-  const { uptimeSeconds } = await readRedisRun(redis);
-  return (await readRedisTime(redis)) - uptimeSeconds * 1000;
+/** Which Redis process this is, and when it began, by its own clock: exact to a second. */
+async function readStart({ redis }: ReconcileStores) {
+  const { runId, uptimeSeconds } = await readRedisRun(redis);
+  return { redisRunId: runId, redisStartedAtMs: (await readRedisTime(redis)) - uptimeSeconds * 1000 };
 }

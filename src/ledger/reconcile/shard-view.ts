@@ -4,6 +4,7 @@ import type { RedisClient } from '../../platform/redis.ts';
 import { freeField, type RedisKeys } from '../../platform/redis-keys.ts';
 import { dayName } from '../flush-sql.ts';
 import { FLUSH_LOCK } from '../locks.ts';
+import { readRedisRun } from '../redis-run.ts';
 import { compareWalletsScript } from '../scripts.ts';
 import { readEntries, type StreamEntry } from '../stream.ts';
 import { chargedMicros } from '../usage-event.ts';
@@ -21,6 +22,13 @@ const LOCK_LIFE_MS = 5_000;
 /** The stream is longer than what is compared. */
 export class StreamTooLong extends Error {}
 
+/** What was read is of two states of Redis. */
+export class RedisRestarted extends Error {
+  constructor() {
+    super('redis restarted while it was compared');
+  }
+}
+
 /** Accounts as they are at one instant, and until when that can be relied on (ms, Redis's clock). */
 export type Reading = { readonly states: AccountState[]; readonly validUntilMs: number };
 
@@ -28,7 +36,10 @@ export type Reading = { readonly states: AccountState[]; readonly validUntilMs: 
  * Reads accounts of one shard as they are at one instant, in Redis and in Postgres.
  *
  *   read the stream, page by page ──► lock ──► wallets, holds, end of the stream (one script) ──► the stream up to there
- *                                                ──► Postgres ──► unlock
+ *                                                ──► still the same Redis? ──► Postgres ──► unlock
+ *
+ * What was read of the stream is of no use for the wallets of a Redis that restarted since: it may have lost those events,
+ * and then they are not waiting there. After the question a repair's ticket says as much.
  *
  * The lock keeps events from being stored between the script and Postgres; it is held for some accounts at a time, and
  * shared, so that wallets are loaded meanwhile. What was read of the stream before may have been stored and deleted since:
@@ -37,13 +48,16 @@ export type Reading = { readonly states: AccountState[]; readonly validUntilMs: 
 export class ShardView {
   readonly #stores: ReconcileStores;
   readonly #shard: number;
+  readonly #redisRunId: string;
   readonly #calls = new Map<string, StreamedCall[]>();
   #events = 0;
   #last: string | null = null;
 
-  constructor(stores: ReconcileStores, shard: number) {
+  /** @param redisRunId the Redis that is compared, as it was before anything was read */
+  constructor(stores: ReconcileStores, shard: number, redisRunId: string) {
     this.#stores = stores;
     this.#shard = shard;
+    this.#redisRunId = redisRunId;
   }
 
   /** Reads the stream to its present end. @throws StreamTooLong */
@@ -59,6 +73,7 @@ export class ShardView {
    * Runs `work` on the accounts whose wallets are loaded, while no event of the shard is stored.
    *
    * @param ticket left in the wallets for a repair: see `repair-wallet.lua`
+   * @throws RedisRestarted
    */
   async read<T>(accountIds: readonly string[], work: (reading: Reading) => Promise<T>, ticket = ''): Promise<T> {
     return this.#stores.sql.begin(async (tx) => {
@@ -77,6 +92,7 @@ export class ShardView {
     const reply = await redis.script(compareWalletsScript, names.length, [...names, ticket, ...accountIds]);
     const [nowMs, youngest, holdPairs, walletFields] = reply as [number, string, string[], string[][]];
     await this.#readUpTo(youngest);
+    if ((await readRedisRun(redis)).runId !== this.#redisRunId) throw new RedisRestarted();
     const wallets = new Map<string, Wallet>();
     accountIds.forEach((id, i) => {
       const wallet = readWallet(walletFields[i] as string[]);
