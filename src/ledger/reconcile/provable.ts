@@ -15,6 +15,8 @@ export type Evidence = {
   readonly redisStartedAtMs: number;
   /** When a comparison first found that the account does not agree; null: this is the first. */
   readonly driftingSinceMs: number | null;
+  /** A comparison with this Redis process found that the account agrees. */
+  readonly agreedSinceStart: boolean;
   /** The account's stored calls from before Redis's start, youngest first. */
   readonly calls: readonly RecentCall[];
 };
@@ -33,11 +35,12 @@ export const START_UNCERTAIN_MS = 1_000;
  * @returns the reason for the record, or what is not proven
  */
 export function explain(comparison: Comparison, evidence: Evidence): { reason: string } | { unproven: string } {
-  const { wallet, settled, driftingSinceMs, redisStartedAtMs, calls } = evidence;
+  const { wallet, settled, driftingSinceMs, agreedSinceStart, redisStartedAtMs, calls } = evidence;
   if (wallet.creditSeq > settled.creditSeq) return { unproven: 'the wallet has a credit that Postgres does not know' };
   if (driftingSinceMs !== null && driftingSinceMs < redisStartedAtMs - START_UNCERTAIN_MS) {
     return { unproven: 'it was so before Redis started' };
   }
+  if (agreedSinceStart) return { unproven: 'it agreed after Redis started' };
   const { storedHolds } = comparison;
   const tooMuchHeld = storedHolds.reduce((sum, hold) => sum + hold.amountMicros - hold.stored.amountMicros, 0);
   const lost = youngestWithSum(calls, comparison.driftMicros + tooMuchHeld, redisStartedAtMs);

@@ -3,7 +3,7 @@ import { readRedisRun, readRedisTime } from '../redis-run.ts';
 import { agrees, type Comparison, compare } from './identity.ts';
 import { saveReport, selectReports } from './reconcile-sql.ts';
 import { Repairer } from './repairer.ts';
-import { type Drift, newDrift, newReport, ReportSums, type ShardReport } from './report.ts';
+import { type Drift, hadAgreed, newDrift, newReport, notCompared, ReportSums, type ShardReport } from './report.ts';
 import { type ReconcileStores, ShardView, StreamTooLong } from './shard-view.ts';
 
 /** Accounts read under one lock: some milliseconds. */
@@ -14,12 +14,13 @@ const MAX_REPAIRS = 2_000;
 
 export type RunResult = { readonly reports: readonly ShardReport[]; readonly endedAtMs: number };
 
-/** Where this Redis process began, and what there is in it. */
+/** Which Redis process this is, where it began, what there is in it, and what was known before. Times by its own clock. */
 type Scene = {
   readonly redisRunId: string;
   readonly redisStartedAtMs: number;
+  readonly nowMs: number;
   readonly accounts: ReadonlyMap<number, string[]>;
-  readonly driftingSince: ReadonlyMap<string, number>;
+  readonly before: ReadonlyMap<number, ShardReport>;
   repairsLeft: number;
 };
 
@@ -68,7 +69,7 @@ export class Reconciler {
     const scene: Scene = {
       ...(await readStart(this.#stores)),
       accounts: await this.#scanWallets(),
-      driftingSince: new Map(before.flatMap((report) => Object.entries(report.driftingSince))),
+      before: new Map(before.map((report) => [report.shard, report])),
       repairsLeft: MAX_REPAIRS,
     };
     const reports: ShardReport[] = [];
@@ -86,7 +87,7 @@ export class Reconciler {
     const sums = new ReportSums();
     const disagreeing: Comparison[] = [];
     const accounts = scene.accounts.get(shard) ?? [];
-    const now = Date.now();
+    const { redisRunId, nowMs } = scene;
     try {
       await view.readAhead();
       for (let from = 0; from < accounts.length; from += PAGE) {
@@ -101,12 +102,12 @@ export class Reconciler {
       }
       const drifts: Drift[] = [];
       for (const comparison of disagreeing) {
-        const drift = await this.#repair(view, shard, comparison, scene, by, now);
+        const drift = await this.#repair(view, shard, comparison, scene, by);
         if (drift !== null) drifts.push(drift);
       }
-      return newReport(shard, now, sums, drifts);
+      return newReport({ shard, checkedAtMs: nowMs, redisRunId }, sums, drifts);
     } catch (error) {
-      if (error instanceof StreamTooLong) return newReport(shard, now, new ReportSums(), [], false);
+      if (error instanceof StreamTooLong) return notCompared(shard, nowMs, scene.before.get(shard));
       throw error;
     }
   }
@@ -118,16 +119,18 @@ export class Reconciler {
     found: Comparison,
     scene: Scene,
     madeBy: string,
-    now: number,
   ): Promise<Drift | null> {
     this.#checkStopping();
     const { accountId } = found;
-    const { redisStartedAtMs } = scene;
-    const driftingSinceMs = scene.driftingSince.get(accountId) ?? null;
-    const since = driftingSinceMs ?? now;
+    const { redisStartedAtMs, redisRunId, nowMs } = scene;
+    const before = scene.before.get(shard);
+    const driftingSinceMs = before?.driftingSince[accountId] ?? null;
+    const agreedSinceStart = before?.redisRunId === redisRunId && hadAgreed(before, accountId);
+    const since = driftingSinceMs ?? nowMs;
     if (scene.repairsLeft <= 0) return newDrift(found, since, 'not tried yet: too many repairs in one run');
     scene.repairsLeft--;
-    const left = await this.#repairer.repair({ view, shard, accountId, madeBy, redisStartedAtMs, driftingSinceMs });
+    const evidence = { redisStartedAtMs, driftingSinceMs, agreedSinceStart };
+    const left = await this.#repairer.repair({ view, shard, accountId, madeBy, ...evidence });
     return left === null ? null : newDrift(left.comparison, since, left.unproven);
   }
 
@@ -157,8 +160,9 @@ export class Reconciler {
   }
 }
 
-/** Which Redis process this is, and when it began, by its own clock: exact to a second. */
+/** Its start is exact to a second. */
 async function readStart({ redis }: ReconcileStores) {
   const { runId, uptimeSeconds } = await readRedisRun(redis);
-  return { redisRunId: runId, redisStartedAtMs: (await readRedisTime(redis)) - uptimeSeconds * 1000 };
+  const nowMs = await readRedisTime(redis);
+  return { redisRunId: runId, redisStartedAtMs: nowMs - uptimeSeconds * 1000, nowMs };
 }

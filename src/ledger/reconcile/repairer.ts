@@ -17,6 +17,7 @@ export type RepairRequest = {
   readonly redisStartedAtMs: number;
   /** When the account was first found drifting before this comparison; null: never. */
   readonly driftingSinceMs: number | null;
+  readonly agreedSinceStart: boolean;
 };
 
 /** What is left after a repair was tried: the comparison and why; null when the account agrees. */

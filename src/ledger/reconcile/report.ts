@@ -26,9 +26,12 @@ export type Drift = {
 /** What one comparison of one shard found. It is kept as JSON. */
 export type ShardReport = {
   readonly shard: number;
+  /** By Redis's clock, as the times of drifts are. */
   readonly checkedAtMs: number;
-  /** False when the stream was too long to be compared: the writer is behind. */
+  /** False when the stream was too long to be compared: the writer is behind. All else is of the last comparison then. */
   readonly compared: boolean;
+  /** Of the Redis process that was compared; '' before the first comparison. */
+  readonly redisRunId: string;
   /** Loaded wallets; one that is not loaded cannot drift. The sums are of these. */
   readonly wallets: number;
   readonly walletMicros: number;
@@ -63,17 +66,16 @@ export class ReportSums {
 }
 
 export function newReport(
-  shard: number,
-  checkedAtMs: number,
+  { shard, checkedAtMs, redisRunId }: Pick<ShardReport, 'shard' | 'checkedAtMs' | 'redisRunId'>,
   sums: ReportSums,
   drifts: readonly Drift[],
-  compared = true,
 ): ShardReport {
   const sorted = drifts.toSorted((a, b) => Math.abs(b.driftMicros) - Math.abs(a.driftMicros));
   return {
     shard,
     checkedAtMs,
-    compared,
+    compared: true,
+    redisRunId,
     ...sums,
     driftMicros: drifts.reduce((sum, drift) => sum + drift.driftMicros, 0),
     absoluteDriftMicros: drifts.reduce((sum, drift) => sum + Math.abs(drift.driftMicros), 0),
@@ -81,6 +83,17 @@ export function newReport(
     drifts: sorted.slice(0, MAX_LISTED),
     driftingSince: Object.fromEntries(sorted.slice(0, MAX_REMEMBERED).map((drift) => [drift.accountId, drift.sinceMs])),
   };
+}
+
+/** It could not be compared this time: what was found the last time stays known. */
+export function notCompared(shard: number, checkedAtMs: number, before: ShardReport | undefined): ShardReport {
+  const known = before ?? newReport({ shard, checkedAtMs, redisRunId: '' }, new ReportSums(), []);
+  return { ...known, checkedAtMs, compared: false };
+}
+
+/** Whether the report shows that the account agreed: what is too much to be remembered may have drifted. */
+export function hadAgreed({ driftingSince, driftingAccounts }: ShardReport, accountId: string): boolean {
+  return driftingSince[accountId] === undefined && Object.keys(driftingSince).length === driftingAccounts;
 }
 
 export function newDrift(comparison: Comparison, sinceMs: number, unproven: string): Drift {

@@ -28,6 +28,7 @@ const evidence = (given: Partial<Evidence> = {}): Evidence => ({
   settled: { balanceMicros: 0, missingCreditsMicros: 0, lostCreditsMicros: 0, creditSeq: 5, freeUsed: new Map() },
   redisStartedAtMs: START,
   driftingSinceMs: null,
+  agreedSinceStart: false,
   calls: CALLS,
   ...given,
 });
@@ -59,6 +60,10 @@ describe('a wallet that is too high', () => {
   it('is not explained when it was so before Redis started', () => {
     expect(isProven({ driftMicros: 5 }, { driftingSinceMs: START - 60_000 })).toBe(false);
     expect(isProven({ driftMicros: 5 }, { driftingSinceMs: START + 60_000 })).toBe(true);
+  });
+
+  it('is not explained when the account agreed after Redis started', () => {
+    expect(isProven({ driftMicros: 5 }, { agreedSinceStart: true })).toBe(false);
   });
 
   it('is not explained when the wallet has credits that Postgres does not know: then Postgres is older', () => {

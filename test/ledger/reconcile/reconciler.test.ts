@@ -137,13 +137,14 @@ describe('what is not provable', () => {
     await call(scene, 100);
     await storeAll();
     await setBalance(scene.accountId, 100);
+    const shard = ledger.store.keys.shardOf(scene.accountId);
     // Redis has not lost anything: it did not restart since the call.
     const { redis } = ledger.store;
     const info = /uptime_in_seconds:(\d+)/.exec(String(await redis.command('info', ['server'])));
     if (Number(info?.[1]) > 1) expect(await drifts()).toMatchObject([{ driftMicros: 100 }]);
     await ledger.sql`
-      INSERT INTO reconciliations VALUES (${ledger.store.keys.shardOf(scene.accountId)}, now(),
-        ${JSON.stringify({ drifts: [], driftingSince: { [scene.accountId]: Date.now() - 60_000 } })}::text::json)
+      INSERT INTO reconciliations VALUES (${shard}, now(),
+        ${JSON.stringify({ shard, drifts: [], driftingSince: { [scene.accountId]: Date.now() - 60_000 } })}::text::json)
       ON CONFLICT (shard) DO UPDATE SET report = excluded.report`;
     await keepState(ledger);
     await comeBackOlder(ledger);

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { FLUSH_LOCK } from '../../../src/ledger/locks.ts';
 import { PostgresSession } from '../../../src/platform/postgres.ts';
 import type { Scene } from '../../admission/calls.ts';
@@ -54,5 +54,62 @@ describe('a Redis that restarts under a comparison', () => {
     expect(result).toMatchObject({ status: 'rejected', reason: new Error('redis restarted while it was compared') });
     expect(await compared.drifts()).toEqual([]);
     expect(await compared.repairs()).toEqual([]);
+  });
+});
+
+describe('what was found before', () => {
+  /** An account whose last call before Redis's start cost 100. */
+  async function restarted(): Promise<Scene> {
+    const { ledger } = compared;
+    const scene = await compared.newScene(10_000);
+    await compared.call(scene, 100);
+    await compared.storeAll();
+    await keepState(ledger);
+    await comeBackOlder(ledger);
+    return scene;
+  }
+
+  it('counts: a drift that begins after the account agreed with the restarted Redis is not of the restart', async () => {
+    const scene = await restarted();
+    expect(await compared.drifts()).toEqual([]);
+    await compared.changeBalance(scene, 100);
+    expect(await compared.drifts()).toMatchObject([{ driftMicros: 100, unproven: 'it agreed after Redis started' }]);
+    expect(await compared.repairs()).toEqual([]);
+  });
+
+  it('stays known while the stream is too long to be compared', async () => {
+    const { ledger } = compared;
+    const { store } = ledger;
+    const scene = await restarted();
+    await compared.changeBalance(scene, 50);
+    const shard = store.keys.shardOf(scene.accountId);
+    const [known] = await compared.drifts();
+    expect(known).toMatchObject({ driftMicros: 50 });
+    await passTheStart();
+    await keepState(ledger);
+    const fill = "for i = 1, 100001 do redis.call('XADD', KEYS[1], '*', 'e', 'x') end";
+    await store.command('eval', fill, 1, store.keys.usage[shard] as string);
+    const report = (await compared.run())[shard];
+    expect(report).toMatchObject({ compared: false, driftingAccounts: 1, absoluteDriftMicros: 50, drifts: [known] });
+
+    // The long stream is gone, and the drift is now the price of the last call: it is from before this start.
+    await comeBackOlder(ledger);
+    await compared.changeBalance(scene, 50);
+    expect(await compared.drifts()).toMatchObject([
+      { driftMicros: 100, sinceMs: known?.sinceMs, unproven: 'it was so before Redis started' },
+    ]);
+    expect(await compared.repairs()).toEqual([]);
+  });
+
+  it("is dated by Redis's clock, as its start is: that of the writer may be wrong", async () => {
+    const { store } = compared.ledger;
+    const scene = await compared.newScene(10_000);
+    await compared.changeBalance(scene, 50);
+    const hourAgo = (await store.now()) - 3_600_000;
+    const clock = vi.spyOn(Date, 'now').mockReturnValue(hourAgo);
+    const report = (await compared.run())[store.keys.shardOf(scene.accountId)];
+    clock.mockRestore();
+    expect(report?.checkedAtMs).toBeGreaterThan(hourAgo + 3_500_000);
+    expect(report?.drifts[0]?.sinceMs).toBeGreaterThan(hourAgo + 3_500_000);
   });
 });
