@@ -22,6 +22,11 @@ export type SweeperOptions = {
   readonly leaseSeconds: number;
   /** Default: a third of the lease. */
   readonly intervalMs?: number;
+  /**
+   * Whether the holds of a shard were compared with Postgres in this Redis process (`Reconciler`): a Redis that came back
+   * older has holds of stored calls again, and to sweep those is to refund them.
+   */
+  readonly isReconciled: (shard: number, redisRunId: string) => boolean;
   readonly log: { warn(fields: object, message: string): void; info(fields: object, message: string): void };
 };
 
@@ -29,8 +34,9 @@ export type SweeperOptions = {
  * Settles the holds of gateways that died: refunded, outcome `abandoned`. It only proposes; the script decides, with
  * Redis's own clock. Any number of sweepers may run.
  *
- * A started sweeper trusts leases only while Redis answers without a gap (see `Steadiness`): holds of a gateway that died
- * are swept within the lease and two rounds, or that long after Redis came back or the sweeper itself was started.
+ * A started sweeper trusts leases only while Redis answers without a gap (see `Steadiness`), and holds only after they were
+ * compared with Postgres: holds of a gateway that died are swept within the lease and two rounds, or that long after Redis
+ * came back or the sweeper itself was started, if Postgres is there.
  */
 export class Sweeper {
   readonly #options: SweeperOptions;
@@ -71,26 +77,25 @@ export class Sweeper {
   }
 
   /**
-   * Looks at every shard once, and takes the leases as they are. Rejects when Redis is away.
+   * Looks at every shard once, and takes leases and holds as they are. Rejects when Redis is away.
    *
-   * @param trusted asked before each shard's holds are judged; false leaves the rest for another time
    * @returns number of holds swept
    */
-  async sweepOnce(trusted: () => boolean = () => true): Promise<number> {
+  async sweepOnce(trust: Trust = BLIND_TRUST): Promise<number> {
     let swept = 0;
-    for (let shard = 0; shard < this.#options.keys.shards; shard++) swept += await this.#sweepShard(shard, trusted);
+    for (let shard = 0; shard < this.#options.keys.shards; shard++) swept += await this.#sweepShard(shard, trust);
     this.#swept += swept;
     if (swept > 0) this.#options.log.info({ holds: swept }, 'swept holds of gateways that died');
     return swept;
   }
 
-  async #sweepShard(shard: number, trusted: () => boolean): Promise<number> {
+  async #sweepShard(shard: number, trust: Trust): Promise<number> {
     const { redis, keys } = this.#options;
     const open = keys.open[shard] as string;
     const leases = await this.#readLeases(shard);
     const nowMs = await readRedisTime(this.#options.redis);
     this.#steadiness.answered(nowMs);
-    if (!trusted()) return 0;
+    if (!trust.in(shard)) return 0;
     const holders = new Set<string>();
     let swept = 0;
     let cursor = '0';
@@ -107,7 +112,7 @@ export class Sweeper {
         if (this.#isCandidate(hold, leases, nowMs)) candidates.push(hold);
       }
       for (let from = 0; from < candidates.length; from += MAX_GROUP) {
-        swept += await this.#sweepGroup(shard, candidates.slice(from, from + MAX_GROUP), nowMs);
+        swept += await this.#sweepGroup(shard, candidates.slice(from, from + MAX_GROUP), nowMs, trust);
       }
     } while (cursor !== '0');
     await this.#forgetLeases(shard, leases, holders, nowMs);
@@ -120,11 +125,16 @@ export class Sweeper {
     return renewedAt === undefined || nowMs - renewedAt > this.#options.leaseSeconds * 1000;
   }
 
-  async #sweepGroup(shard: number, candidates: readonly Candidate[], judgedAtMs: number): Promise<number> {
+  async #sweepGroup(
+    shard: number,
+    candidates: readonly Candidate[],
+    judgedAtMs: number,
+    { redisRunId }: Trust,
+  ): Promise<number> {
     const { redis, keys, leaseSeconds } = this.#options;
     const names = [keys.open[shard] as string, keys.lease[shard] as string, keys.usage[shard] as string];
     for (const { accountId } of candidates) names.push(keys.wallet(shard, accountId));
-    const args = [String(leaseSeconds * 1000), String(TOMBSTONE_MS), ABANDONED, String(judgedAtMs)];
+    const args = [String(leaseSeconds * 1000), String(TOMBSTONE_MS), ABANDONED, String(judgedAtMs), redisRunId];
     for (const { usageId } of candidates) args.push(usageId);
     return (await redis.script(sweepScript, names.length, [...names, ...args])) as number;
   }
@@ -152,16 +162,21 @@ export class Sweeper {
     }
   }
 
-  async #look(): Promise<void> {
-    const { redis } = this.#options;
-    this.#steadiness.reported({ ...(await readRedisRun(redis)), nowMs: await readRedisTime(redis) });
+  async #look(): Promise<Trust> {
+    const { redis, isReconciled } = this.#options;
+    const run = await readRedisRun(redis);
+    this.#steadiness.reported({ ...run, nowMs: await readRedisTime(redis) });
+    return {
+      redisRunId: run.runId,
+      in: (shard) => this.#timer !== null && this.#steadiness.lasting && isReconciled(shard, run.runId),
+    };
   }
 
   async #round(): Promise<void> {
     const { log } = this.#options;
     try {
-      await this.#look();
-      if (this.#steadiness.lasting) await this.sweepOnce(() => this.#timer !== null && this.#steadiness.lasting);
+      const trust = await this.#look();
+      if (this.#steadiness.lasting) await this.sweepOnce(trust);
       this.#failing = false;
     } catch (error) {
       this.#steadiness.lost();
@@ -170,6 +185,16 @@ export class Sweeper {
     }
   }
 }
+
+/** What is believed of a round. */
+type Trust = {
+  /** The only Redis process to sweep in; '' is any. */
+  readonly redisRunId: string;
+  /** Asked before a shard's holds are judged; false leaves them for another time. */
+  readonly in: (shard: number) => boolean;
+};
+
+const BLIND_TRUST: Trust = { redisRunId: '', in: () => true };
 
 type Candidate = {
   readonly usageId: string;

@@ -33,10 +33,16 @@ export async function startWriter(options: {
     feeBasisPoints: config.platformFeeBasisPoints,
     log,
   });
-  const sweeper = new Sweeper({ redis, keys, leaseSeconds: config.instanceLeaseSeconds, log });
   const hydrator = new Hydrator({ databaseUrl: config.databaseUrl, sql, redis, keys, log });
   const credits = new CreditWallets({ sql, redis, keys, hydrator, log });
   const reconciler = new Reconciler({ sql, redis, keys });
+  const sweeper = new Sweeper({
+    redis,
+    keys,
+    leaseSeconds: config.instanceLeaseSeconds,
+    isReconciled: (shard, redisRunId) => reconciler.hasCompared(shard, redisRunId),
+    log,
+  });
   const reconciliation = new ReconcileJob({
     reconciler,
     isActive: () => writer.stats().heldShards > 0,

@@ -129,7 +129,13 @@ describe('when the reply to an admission is lost', () => {
     const shard = store.keys.shardOf(scene.accountId);
     const old = `x\t\t${Number(at) - 61_000}\tgateway-1`;
     await store.command('hset', store.keys.open[shard] as string, call.usageId, old);
-    await new Sweeper({ redis: store.redis, keys: store.keys, leaseSeconds: 15, log: QUIET }).sweepOnce();
+    await new Sweeper({
+      redis: store.redis,
+      keys: store.keys,
+      leaseSeconds: 15,
+      isReconciled: () => true,
+      log: QUIET,
+    }).sweepOnce();
     expect(await store.open(scene.accountId)).toEqual({});
     expect(await store.events(scene.accountId)).toEqual([]);
   });
@@ -205,7 +211,14 @@ describe('a Redis that comes back older than what the gateway was told', () => {
     await until(async () => (await renewals()).length > 0);
     return (await renewals()).map(([instance]) => instance).sort();
   }
-  const sweep = () => new Sweeper({ redis: store.redis, keys: store.keys, leaseSeconds: 15, log: QUIET }).sweepOnce();
+  const sweep = () =>
+    new Sweeper({
+      redis: store.redis,
+      keys: store.keys,
+      leaseSeconds: 15,
+      isReconciled: () => true,
+      log: QUIET,
+    }).sweepOnce();
   async function comeBack(): Promise<void> {
     await comeBackOlder({ store });
     await until(() => redis.ready);

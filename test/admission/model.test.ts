@@ -10,7 +10,13 @@ let store: Store;
 let sweeper: Sweeper;
 beforeAll(async () => {
   store = await Store.open();
-  sweeper = new Sweeper({ redis: store.redis, keys: store.keys, leaseSeconds: LEASE_MS / 1000, log: QUIET });
+  sweeper = new Sweeper({
+    redis: store.redis,
+    keys: store.keys,
+    leaseSeconds: LEASE_MS / 1000,
+    isReconciled: () => true,
+    log: QUIET,
+  });
 });
 afterAll(() => store.close());
 

@@ -37,5 +37,11 @@ async function setLeases({ stores }: Stack, isMeant: (gateway: string) => boolea
 }
 
 async function sweep({ stores }: Stack): Promise<void> {
-  await new Sweeper({ redis: stores.redis, keys: stores.keys, leaseSeconds: LEASE_SECONDS, log: QUIET }).sweepOnce();
+  await new Sweeper({
+    redis: stores.redis,
+    keys: stores.keys,
+    leaseSeconds: LEASE_SECONDS,
+    isReconciled: () => true,
+    log: QUIET,
+  }).sweepOnce();
 }

@@ -1,4 +1,5 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { readRedisRun } from '../../src/ledger/redis-run.ts';
 import { sweepScript } from '../../src/ledger/scripts.ts';
 import { Steadiness } from '../../src/ledger/steadiness.ts';
 import { Sweeper } from '../../src/ledger/sweep.ts';
@@ -20,7 +21,13 @@ beforeAll(async () => {
 afterAll(() => store.close());
 beforeEach(async () => {
   await store.command('flushall');
-  sweeper = new Sweeper({ redis: store.redis, keys: store.keys, leaseSeconds: LEASE_SECONDS, log: QUIET });
+  sweeper = new Sweeper({
+    redis: store.redis,
+    keys: store.keys,
+    leaseSeconds: LEASE_SECONDS,
+    isReconciled: () => true,
+    log: QUIET,
+  });
 });
 
 const leaseOf = (scene: Scene): string => store.keys.lease[store.keys.shardOf(scene.accountId)] as string;
@@ -141,7 +148,14 @@ describe('a started sweeper', () => {
     await redis.connect();
     lines = [];
     const log = { info: () => {}, warn: (_: object, message: string) => void lines.push(message) };
-    own = new Sweeper({ redis, keys: store.keys, leaseSeconds: BOUND_SECONDS, intervalMs: 20, log });
+    own = new Sweeper({
+      redis,
+      keys: store.keys,
+      leaseSeconds: BOUND_SECONDS,
+      intervalMs: 20,
+      isReconciled: () => true,
+      log,
+    });
   });
   afterEach(async () => {
     await own.stop();
@@ -255,15 +269,19 @@ it('a lease is judged as of the look of the sweeper: what slept between it and t
   const shard = store.keys.shardOf(scene.accountId);
   const names = [store.keys.open[shard], store.keys.lease[shard], store.keys.usage[shard]] as string[];
   names.push(store.walletName(scene.accountId));
-  const sweepAsOf = (ms: number) =>
+  const { runId } = await readRedisRun(store.redis);
+  const sweepAsOf = (ms: number, redisRunId = runId) =>
     store.redis.script(sweepScript, 4, [
       ...names,
       String(LEASE_SECONDS * 1000),
       '60000',
       ABANDONED,
       String(ms),
+      redisRunId,
       call.usageId,
     ]);
   expect(await sweepAsOf(now - 61_000)).toBe(0);
+  // Nor is it in a Redis that restarted since.
+  expect(await sweepAsOf(now, 'f'.repeat(40))).toBe(0);
   expect(await sweepAsOf(now)).toBe(1);
 });

@@ -3,7 +3,7 @@ import type { Reconciler } from './reconciler.ts';
 
 const TICK_MS = 500;
 const EVERY_MS = 60_000;
-/** A store is away: whoever comes back older must be looked at soon. */
+/** A store is away, or there was more to repair than one run does: whoever comes back older must be looked at soon. */
 const RETRY_MS = 1_000;
 const STOP_MS = 2_000;
 
@@ -55,25 +55,25 @@ export class ReconcileJob {
     if (performance.now() < this.#dueAt || !this.#options.isActive()) return;
     // Redis's return during the run makes it due at once.
     this.#dueAt = Number.POSITIVE_INFINITY;
-    this.#running = this.#run().then((succeeded) => {
-      const waitMs = succeeded ? (this.#options.everyMs ?? EVERY_MS) : RETRY_MS;
+    this.#running = this.#run().then((isDone) => {
+      const waitMs = isDone ? (this.#options.everyMs ?? EVERY_MS) : RETRY_MS;
       this.#dueAt = Math.min(this.#dueAt, performance.now() + waitMs);
       this.#running = null;
     });
   }
 
-  /** @returns whether it came to its end */
+  /** @returns whether it came to its end, with nothing left for the next */
   async #run(): Promise<boolean> {
     const { reconciler, log } = this.#options;
     const repairedBefore = reconciler.repaired;
     try {
-      const { reports } = await reconciler.run('writer');
+      const { reports, undecided } = await reconciler.run('writer');
       const repaired = reconciler.repaired - repairedBefore;
       if (repaired > 0)
         log.warn({ wallets: repaired }, 'repaired wallets of a redis that came back older than postgres');
       this.#reportDrift(reports.reduce((sum, { driftingAccounts }) => sum + driftingAccounts, 0));
       this.#failing = false;
-      return true;
+      return undecided === 0;
     } catch (error) {
       if (!this.#failing && this.#timer !== null) log.warn({ err: error }, 'cannot reconcile now');
       this.#failing = true;

@@ -12,7 +12,21 @@ const SCAN_COUNT = 1_000;
 /** Repairs in one run, at a few milliseconds each; the rest has its turn in the next. */
 const MAX_REPAIRS = 2_000;
 
-export type RunResult = { readonly reports: readonly ShardReport[]; readonly endedAtMs: number };
+export type RunResult = {
+  readonly reports: readonly ShardReport[];
+  /** Accounts of which the next run may say whether they can be repaired. */
+  readonly undecided: number;
+  readonly endedAtMs: number;
+};
+
+/** What was learnt of one Redis process. */
+type Learnt = {
+  readonly redisRunId: string;
+  /** Compared whole, with every account decided. */
+  readonly shards: Set<number>;
+  /** Accounts that cannot be repaired, with the reason. Nothing proves later what is not proved then. */
+  readonly unproven: Map<string, string>;
+};
 
 /** Which Redis process this is, where it began, what there is in it, and what was known before. Times by its own clock. */
 type Scene = {
@@ -22,6 +36,7 @@ type Scene = {
   readonly accounts: ReadonlyMap<number, string[]>;
   readonly before: ReadonlyMap<number, ShardReport>;
   repairsLeft: number;
+  undecided: number;
 };
 
 /**
@@ -31,12 +46,15 @@ type Scene = {
 export class Reconciler {
   readonly #stores: ReconcileStores;
   readonly #repairer: Repairer;
+  readonly #maxRepairs: number;
+  #learnt: Learnt = { redisRunId: '', shards: new Set(), unproven: new Map() };
   #running: Promise<RunResult> | null = null;
   #last: RunResult | null = null;
   #stopping = false;
 
-  constructor(stores: ReconcileStores) {
+  constructor(stores: ReconcileStores, maxRepairs = MAX_REPAIRS) {
     this.#stores = stores;
+    this.#maxRepairs = maxRepairs;
     this.#repairer = new Repairer(stores);
   }
 
@@ -48,6 +66,11 @@ export class Reconciler {
   /** Wallets repaired since the start. */
   get repaired(): number {
     return this.#repairer.repaired;
+  }
+
+  /** Whether a run has compared the shard in this Redis process, and left nothing there that it could still repair. */
+  hasCompared(shard: number, redisRunId: string): boolean {
+    return this.#learnt.redisRunId === redisRunId && this.#learnt.shards.has(shard);
   }
 
   /** @param by who is written beside its repairs. @throws when a store is away or Redis restarts: then nothing is known of what is left */
@@ -70,15 +93,20 @@ export class Reconciler {
       ...(await readStart(this.#stores)),
       accounts: await this.#scanWallets(),
       before: new Map(before.map((report) => [report.shard, report])),
-      repairsLeft: MAX_REPAIRS,
+      repairsLeft: this.#maxRepairs,
+      undecided: 0,
     };
+    const { redisRunId } = scene;
+    if (this.#learnt.redisRunId !== redisRunId) {
+      this.#learnt = { redisRunId, shards: new Set(), unproven: new Map() };
+    }
     const reports: ShardReport[] = [];
     for (let shard = 0; shard < keys.shards; shard++) {
       const report = await this.#compareShard(shard, scene, by);
       await saveReport(sql, report);
       reports.push(report);
     }
-    this.#last = { reports, endedAtMs: Date.now() };
+    this.#last = { reports, undecided: scene.undecided, endedAtMs: Date.now() };
     return this.#last;
   }
 
@@ -101,10 +129,12 @@ export class Reconciler {
         }
       }
       const drifts: Drift[] = [];
+      const undecidedBefore = scene.undecided;
       for (const comparison of disagreeing) {
         const drift = await this.#repair(view, shard, comparison, scene, by);
         if (drift !== null) drifts.push(drift);
       }
+      if (scene.undecided === undecidedBefore) this.#learnt.shards.add(shard);
       return newReport({ shard, checkedAtMs: nowMs, redisRunId }, sums, drifts);
     } catch (error) {
       if (error instanceof StreamTooLong) return notCompared(shard, nowMs, scene.before.get(shard));
@@ -127,11 +157,20 @@ export class Reconciler {
     const driftingSinceMs = before?.driftingSince[accountId] ?? null;
     const agreedSinceStart = before?.redisRunId === redisRunId && hadAgreed(before, accountId);
     const since = driftingSinceMs ?? nowMs;
-    if (scene.repairsLeft <= 0) return newDrift(found, since, 'not tried yet: too many repairs in one run');
+    const { unproven } = this.#learnt;
+    const known = unproven.get(accountId);
+    if (known !== undefined) return newDrift(found, since, known);
+    if (scene.repairsLeft <= 0) {
+      scene.undecided++;
+      return newDrift(found, since, 'not tried yet: too many repairs in one run');
+    }
     scene.repairsLeft--;
     const evidence = { redisStartedAtMs, driftingSinceMs, agreedSinceStart };
     const left = await this.#repairer.repair({ view, shard, accountId, madeBy, ...evidence });
-    return left === null ? null : newDrift(left.comparison, since, left.unproven);
+    if (left === null) return null;
+    if (left.isFinal) unproven.set(accountId, left.unproven);
+    else scene.undecided++;
+    return newDrift(left.comparison, since, left.unproven);
   }
 
   /** Accounts with a loaded wallet, by shard. What is loaded meanwhile comes fresh from Postgres. */

@@ -21,7 +21,12 @@ export type RepairRequest = {
 };
 
 /** What is left after a repair was tried: the comparison and why; null when the account agrees. */
-export type Left = { readonly comparison: Comparison; readonly unproven: string } | null;
+export type Left = {
+  readonly comparison: Comparison;
+  readonly unproven: string;
+  /** Nothing will prove it while this Redis process runs. */
+  readonly isFinal: boolean;
+} | null;
 
 type Plan = {
   readonly comparison: Comparison;
@@ -73,7 +78,7 @@ export class Repairer {
     const comparison = compare(state);
     if (agrees(comparison)) return null;
     const verdict = explain(comparison, { ...state, ...request, calls });
-    if ('unproven' in verdict) return { comparison, ...verdict };
+    if ('unproven' in verdict) return { comparison, ...verdict, isFinal: true };
     await this.#carryOut(request, { comparison, validUntilMs, ...verdict }, ticket);
     // The next look says whether it is right now.
     return 'again';
@@ -83,7 +88,8 @@ export class Repairer {
     const [state] = await view.read([accountId], async ({ states }) => states);
     if (state === undefined) return null;
     const comparison = compare(state);
-    return agrees(comparison) ? null : { comparison, unproven: 'its repairs were refused, see their records' };
+    if (agrees(comparison)) return null;
+    return { comparison, unproven: 'its repairs were refused, see their records', isFinal: false };
   }
 
   async #carryOut({ shard, madeBy }: RepairRequest, plan: Plan, ticket: string): Promise<void> {

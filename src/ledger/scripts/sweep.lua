@@ -5,14 +5,15 @@
 
   KEYS   [1] open, [2] lease, [3] usage, then the wallet of each candidate
   ARGV   [1] lease bound (ms), [2] tombstone bound (ms), [3] settlement of a swept call, [4] time of the judgement by
-         Redis's clock (ms), then usage_id of each candidate
+         Redis's clock (ms), [5] the only Redis process (run_id) to do it in, or '', then usage_id of each candidate
   Reply  number of holds swept
 
   An instance without a lease is not dead yet: Redis may have come back without its leases while the gateway lives. It is
   given one now, and is swept when that runs out.
 
   Leases are judged as of [4], not as of now: should everything have slept between the sweeper's look and this script,
-  the living were as asleep as it was.
+  the living were as asleep as it was. [5] is for the same reason: a Redis that restarted since has other holds, and one that
+  is older than Postgres has some of stored calls.
 ]]
 local call = redis.call
 local open, lease, usage = KEYS[1], KEYS[2], KEYS[3]
@@ -22,7 +23,9 @@ local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local judged_at = math.min(now, tonumber(ARGV[4]))
 local swept = 0
 
-for i = 5, #ARGV do
+if ARGV[5] ~= '' and not string.find(call('INFO', 'server'), 'run_id:' .. ARGV[5], 1, true) then return 0 end
+
+for i = 6, #ARGV do
   local id = ARGV[i]
   local hold = call('HGET', open, id)
   if hold then
@@ -35,7 +38,7 @@ for i = 5, #ARGV do
       if not seen then
         call('HSET', lease, instance, now)
       elseif judged_at - tonumber(seen) > lease_ms then
-        local wallet = KEYS[i - 1]
+        local wallet = KEYS[i - 2]
         call('HDEL', open, id)
         if call('HEXISTS', wallet, 'balance') == 1 then
           if free == '1' then

@@ -1,7 +1,11 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { FLUSH_LOCK } from '../../../src/ledger/locks.ts';
+import { Reconciler } from '../../../src/ledger/reconcile/reconciler.ts';
+import { readRedisRun } from '../../../src/ledger/redis-run.ts';
+import { Sweeper } from '../../../src/ledger/sweep.ts';
 import { PostgresSession } from '../../../src/platform/postgres.ts';
-import type { Scene } from '../../admission/calls.ts';
+import { admit, INSTANCE, request, type Scene, settle } from '../../admission/calls.ts';
+import { QUIET } from '../../admission/redis.ts';
 import { until } from '../../support/wait.ts';
 import { comeBackOlder, keepState } from './older-redis.ts';
 import { ComparedLedger } from './scene.ts';
@@ -111,5 +115,63 @@ describe('what was found before', () => {
     clock.mockRestore();
     expect(report?.checkedAtMs).toBeGreaterThan(hourAgo + 3_500_000);
     expect(report?.drifts[0]?.sinceMs).toBeGreaterThan(hourAgo + 3_500_000);
+  });
+});
+
+describe('the sweep after a restart', () => {
+  it('waits for the comparison: it refunds no stored call, whose gateway died with Redis, and settles the others', async () => {
+    const { ledger } = compared;
+    const { redis, keys } = ledger.store;
+    const scene = await compared.newScene(10_000);
+    const [stored, open] = [request(scene, 500), request(scene, 20)];
+    await admit(ledger.store, stored);
+    await admit(ledger.store, open);
+    await compared.call(scene, 300);
+    await compared.storeAll();
+    await keepState(ledger);
+    await settle(ledger.store, stored, false);
+    await compared.storeAll();
+    await comeBackOlder(ledger);
+    const shard = keys.shardOf(scene.accountId);
+    await ledger.store.command('hset', keys.lease[shard] as string, INSTANCE, 1);
+
+    const reconciler = new Reconciler({ sql: ledger.sql, redis, keys });
+    const asked: boolean[] = [];
+    const isReconciled = (of: number, runId: string): boolean => {
+      const answer = reconciler.hasCompared(of, runId);
+      if (of === shard) asked.push(answer);
+      return answer;
+    };
+    const sweeper = new Sweeper({ redis, keys, leaseSeconds: 2, intervalMs: 20, isReconciled, log: QUIET });
+    sweeper.start();
+    // Everything else would let it sweep.
+    await until(() => asked.length > 3);
+    expect(Object.keys(await ledger.store.open(scene.accountId)).sort()).toEqual([stored.usageId, open.usageId].sort());
+    await reconciler.run('test');
+    await until(() => sweeper.swept === 1);
+    await sweeper.stop();
+    await compared.storeAll();
+    expect(await compared.balances(scene)).toEqual([9_200, 9_200]);
+    expect(await compared.drifts()).toEqual([]);
+  });
+
+  it('waits for the last of many repairs, and not for what cannot be repaired', async () => {
+    const { ledger } = compared;
+    const { redis, keys } = ledger.store;
+    const scenes = await Promise.all(Array.from({ length: 6 }, () => compared.newScene(1_000)));
+    await keepState(ledger);
+    for (const scene of scenes) await compared.call(scene, 100);
+    await compared.storeAll();
+    await comeBackOlder(ledger);
+    for (const scene of scenes.slice(0, 3)) await compared.changeBalance(scene, -1);
+    const reconciler = new Reconciler({ sql: ledger.sql, redis, keys }, 2);
+    const { runId } = await readRedisRun(redis);
+    const isDone = () => keys.open.every((_, shard) => reconciler.hasCompared(shard, runId));
+    const undecided: number[] = [];
+    while (!isDone() && undecided.length < 10) undecided.push((await reconciler.run('test')).undecided);
+    expect(undecided).toEqual([4, 2, 0]);
+    expect(reconciler.repaired).toBe(3);
+    expect(reconciler.last?.reports.reduce((sum, report) => sum + report.driftingAccounts, 0)).toBe(3);
+    expect(reconciler.hasCompared(0, 'another')).toBe(false);
   });
 });
