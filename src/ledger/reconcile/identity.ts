@@ -12,6 +12,8 @@ export type Wallet = {
   readonly creditSeq: number;
   /** Free calls used, by service. */
   readonly freeUsed: ReadonlyMap<string, number>;
+  /** The last repair that was made; 0: none. */
+  readonly repairId: number;
 };
 
 /** What Postgres says. */

@@ -58,8 +58,18 @@ export async function beginRepair(sql: Sql, repair: NewRepair): Promise<number> 
   return rows[0]?.id as number;
 }
 
-export async function endRepair(sql: Sql, id: number, state: 'done' | 'left'): Promise<void> {
-  await sql`UPDATE repairs SET state = ${state}, ended_at = now() WHERE id = ${id}`;
+/** @returns whether it had not been ended before */
+export async function endRepair(sql: Sql, id: number, state: 'done' | 'left'): Promise<boolean> {
+  const { count } =
+    await sql`UPDATE repairs SET state = ${state}, ended_at = now() WHERE id = ${id} AND state = 'begun'`;
+  return count > 0;
+}
+
+/** Repairs of which it is not known whether they were made, by account. */
+export async function selectBegunRepairs(sql: Sql): Promise<ReadonlyMap<string, readonly number[]>> {
+  const rows = await sql<{ accountId: string; ids: number[] }[]>`
+    SELECT account_id AS "accountId", array_agg(id) AS ids FROM repairs WHERE state = 'begun' GROUP BY account_id`;
+  return new Map(rows.map(({ accountId, ids }) => [accountId, ids]));
 }
 
 /**

@@ -1,7 +1,7 @@
 import { isUuid } from '../../platform/ids.ts';
 import { readRedisRun, readRedisTime } from '../redis-run.ts';
 import { agrees, type Comparison, compare } from './identity.ts';
-import { saveReport, selectReports } from './reconcile-sql.ts';
+import { saveReport, selectBegunRepairs, selectReports } from './reconcile-sql.ts';
 import { Repairer } from './repairer.ts';
 import { type Drift, hadAgreed, newDrift, newReport, notCompared, ReportSums, type ShardReport } from './report.ts';
 import { type ReconcileStores, ShardView, StreamTooLong } from './shard-view.ts';
@@ -35,6 +35,7 @@ type Scene = {
   readonly nowMs: number;
   readonly accounts: ReadonlyMap<number, string[]>;
   readonly before: ReadonlyMap<number, ShardReport>;
+  readonly begunRepairs: ReadonlyMap<string, readonly number[]>;
   repairsLeft: number;
   undecided: number;
 };
@@ -93,6 +94,7 @@ export class Reconciler {
       ...(await readStart(this.#stores)),
       accounts: await this.#scanWallets(),
       before: new Map(before.map((report) => [report.shard, report])),
+      begunRepairs: await selectBegunRepairs(sql),
       repairsLeft: this.#maxRepairs,
       undecided: 0,
     };
@@ -125,6 +127,7 @@ export class Reconciler {
           const comparison = compare(state);
           sums.add(comparison);
           if (!agrees(comparison)) disagreeing.push(comparison);
+          else await this.#repairer.resolve(scene.begunRepairs.get(state.accountId) ?? [], state.wallet);
           if (state.settled.lostCreditsMicros > 0) await this.#repairer.restoreCredits(state, by);
         }
       }
@@ -166,7 +169,8 @@ export class Reconciler {
     }
     scene.repairsLeft--;
     const evidence = { redisStartedAtMs, driftingSinceMs, agreedSinceStart };
-    const left = await this.#repairer.repair({ view, shard, accountId, madeBy, ...evidence });
+    const begun = scene.begunRepairs.get(accountId) ?? [];
+    const left = await this.#repairer.repair({ view, shard, accountId, madeBy, begun, ...evidence });
     if (left === null) return null;
     if (left.isFinal) unproven.set(accountId, left.unproven);
     else scene.undecided++;

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { freeField } from '../../platform/redis-keys.ts';
 import { repairWalletScript } from '../scripts.ts';
-import { type AccountState, agrees, type Comparison, compare } from './identity.ts';
+import { type AccountState, agrees, type Comparison, compare, type Wallet } from './identity.ts';
 import { explain, type RecentCall } from './provable.ts';
 import { beginRepair, endRepair, selectCallsBefore, unmarkCredits } from './reconcile-sql.ts';
 import type { Reading, ReconcileStores, ShardView } from './shard-view.ts';
@@ -18,6 +18,8 @@ export type RepairRequest = {
   /** When the account was first found drifting before this comparison; null: never. */
   readonly driftingSinceMs: number | null;
   readonly agreedSinceStart: boolean;
+  /** Its repairs of which nobody knows whether they were made. */
+  readonly begun: readonly number[];
 };
 
 /** What is left after a repair was tried: the comparison and why; null when the account agrees. */
@@ -67,6 +69,17 @@ export class Repairer {
     if (await unmarkCredits(this.#stores.sql, credits)) this.#repaired++;
   }
 
+  /**
+   * Says of repairs whose reply was lost whether they were made. They must have been begun before the wallet was read, and it
+   * agrees or has another ticket by now: then none of them can still be made.
+   */
+  async resolve(begun: readonly number[], { repairId }: Wallet): Promise<void> {
+    for (const id of begun) {
+      const isMade = id === repairId;
+      if ((await endRepair(this.#stores.sql, id, isMade ? 'done' : 'left')) && isMade) this.#repaired++;
+    }
+  }
+
   async #tryOnce(
     request: RepairRequest,
     { states: [state], validUntilMs }: Reading,
@@ -75,6 +88,7 @@ export class Repairer {
   ): Promise<Left | 'again'> {
     // Redis lost it meanwhile.
     if (state === undefined) return null;
+    await this.resolve(request.begun, state.wallet);
     const comparison = compare(state);
     if (agrees(comparison)) return null;
     const verdict = explain(comparison, { ...state, ...request, calls });
@@ -97,8 +111,8 @@ export class Repairer {
     const { comparison, reason } = plan;
     const { accountId } = comparison;
     const names = [keys.wallet(shard, accountId), keys.open[shard] as string];
-    const args = repairArgs(plan, ticket);
     const id = await beginRepair(sql, { accountId, madeBy, reason, ...describe(comparison) });
+    const args = repairArgs(plan, ticket, id);
     const done = (await redis.script(repairWalletScript, names.length, [...names, ...args])) === 1;
     if (done) this.#repaired++;
     await endRepair(sql, id, done ? 'done' : 'left');
@@ -106,9 +120,9 @@ export class Repairer {
 }
 
 /** Of `repair-wallet.lua`. */
-function repairArgs({ comparison, validUntilMs }: Plan, ticket: string): string[] {
+function repairArgs({ comparison, validUntilMs }: Plan, ticket: string, id: number): string[] {
   const { storedHolds, freeDrifts, driftMicros } = comparison;
-  const args = [ticket, String(validUntilMs), String(-driftMicros), String(storedHolds.length)];
+  const args = [ticket, String(validUntilMs), String(id), String(-driftMicros), String(storedHolds.length)];
   for (const { usageId, text } of storedHolds) args.push(usageId, text);
   for (const { serviceId, used, expected } of freeDrifts) args.push(freeField(serviceId), String(expected - used));
   return args;

@@ -156,14 +156,16 @@ const FREE_PREFIX = freeField('');
 function readWallet(fields: readonly string[]): Wallet | null {
   let balance: string | null = null;
   let creditSeq = 0;
+  let repairId = 0;
   const freeUsed = new Map<string, number>();
   for (let i = 0; i + 1 < fields.length; i += 2) {
     const [name, value] = [fields[i] as string, fields[i + 1] as string];
     if (name === 'balance') balance = value;
     else if (name === 'credit_seq') creditSeq = Number(value);
+    else if (name === 'repair') repairId = Number(value);
     else if (name.startsWith(FREE_PREFIX)) freeUsed.set(name.slice(FREE_PREFIX.length), Number(value));
   }
-  return balance === null ? null : { balanceMicros: Number(balance), creditSeq, freeUsed };
+  return balance === null ? null : { balanceMicros: Number(balance), creditSeq, freeUsed, repairId };
 }
 
 /** Holds as batch.lua writes them, by account. */

@@ -7,7 +7,8 @@
 
   KEYS   [1] wallet, [2] open
   ARGV   [1] the ticket, [2] latest time to do it (ms, Redis's clock): then the lock that keeps Postgres still may be lost
-         [3] change of the balance (micro-USD), [4] number of holds to drop, then for each: usage_id, hold as read
+         [3] number of the repair, kept in the wallet: it says that the repair was made, should the reply be lost
+         [4] change of the balance (micro-USD), [5] number of holds to drop, then for each: usage_id, hold as read
          then for each free field to change: field, change
   Reply  1 done, 0 nothing was changed
 ]]
@@ -19,12 +20,13 @@ call('HDEL', wallet, 'ticket')
 local time = call('TIME')
 if time[1] * 1000 + math.floor(time[2] / 1000) > tonumber(ARGV[2]) then return 0 end
 
-local first_field = 5 + 2 * tonumber(ARGV[4])
-for i = 5, first_field - 1, 2 do
+local first_field = 6 + 2 * tonumber(ARGV[5])
+for i = 6, first_field - 1, 2 do
   if call('HGET', open, ARGV[i]) ~= ARGV[i + 1] then return 0 end
 end
 
-for i = 5, first_field - 1, 2 do call('HDEL', open, ARGV[i]) end
-call('HINCRBY', wallet, 'balance', ARGV[3])
+for i = 6, first_field - 1, 2 do call('HDEL', open, ARGV[i]) end
+call('HSET', wallet, 'repair', ARGV[3])
+call('HINCRBY', wallet, 'balance', ARGV[4])
 for i = first_field, #ARGV, 2 do call('HINCRBY', wallet, ARGV[i], ARGV[i + 1]) end
 return 1

@@ -33,7 +33,7 @@ const settled = {
 };
 const state: AccountState = {
   accountId: 'a',
-  wallet: { balanceMicros: 1_000, creditSeq: 2, freeUsed: new Map([[SERVICE, 4]]) },
+  wallet: { balanceMicros: 1_000, creditSeq: 2, freeUsed: new Map([[SERVICE, 4]]), repairId: 0 },
   settled,
   holds: [hold('h1', 300), hold('h2', 0, true)],
   streamed: [streamed('s1', 600), streamed('s2', 0, true), streamed('s3', 77)],

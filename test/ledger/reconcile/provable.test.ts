@@ -24,7 +24,7 @@ const comparison = (given: Partial<Comparison>): Comparison => ({
   ...given,
 });
 const evidence = (given: Partial<Evidence> = {}): Evidence => ({
-  wallet: { balanceMicros: 0, creditSeq: 4, freeUsed: new Map() },
+  wallet: { balanceMicros: 0, creditSeq: 4, freeUsed: new Map(), repairId: 0 },
   settled: { balanceMicros: 0, missingCreditsMicros: 0, lostCreditsMicros: 0, creditSeq: 5, freeUsed: new Map() },
   redisStartedAtMs: START,
   driftingSinceMs: null,
@@ -67,7 +67,7 @@ describe('a wallet that is too high', () => {
   });
 
   it('is not explained when the wallet has credits that Postgres does not know: then Postgres is older', () => {
-    const wallet = { balanceMicros: 0, creditSeq: 6, freeUsed: new Map() };
+    const wallet = { balanceMicros: 0, creditSeq: 6, freeUsed: new Map(), repairId: 0 };
     expect(isProven({ driftMicros: 5 }, { wallet })).toBe(false);
   });
 });

@@ -2,8 +2,10 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vites
 import { FLUSH_LOCK } from '../../../src/ledger/locks.ts';
 import { Reconciler } from '../../../src/ledger/reconcile/reconciler.ts';
 import { readRedisRun } from '../../../src/ledger/redis-run.ts';
+import { repairWalletScript } from '../../../src/ledger/scripts.ts';
 import { Sweeper } from '../../../src/ledger/sweep.ts';
 import { PostgresSession } from '../../../src/platform/postgres.ts';
+import type { RedisClient, Script } from '../../../src/platform/redis.ts';
 import { admit, INSTANCE, request, type Scene, settle } from '../../admission/calls.ts';
 import { QUIET } from '../../admission/redis.ts';
 import { until } from '../../support/wait.ts';
@@ -173,5 +175,46 @@ describe('the sweep after a restart', () => {
     expect(reconciler.repaired).toBe(3);
     expect(reconciler.last?.reports.reduce((sum, report) => sum + report.driftingAccounts, 0)).toBe(3);
     expect(reconciler.hasCompared(0, 'another')).toBe(false);
+  });
+});
+
+describe('a repair whose reply was lost', () => {
+  /** @param isMade whether Redis has carried it out */
+  async function repairLost(isMade: boolean): Promise<Scene> {
+    const { ledger } = compared;
+    const { sql, store } = ledger;
+    const scene = await compared.newScene(10_000);
+    await keepState(ledger);
+    await compared.call(scene, 300);
+    await compared.storeAll();
+    await comeBackOlder(ledger);
+    const script: RedisClient['script'] = async (which: Script, keys, args) => {
+      const isRepair = which === repairWalletScript;
+      const reply = isRepair && !isMade ? null : await store.redis.script(which, keys, args);
+      if (isRepair) throw new Error('Command timed out');
+      return reply;
+    };
+    const redis = Object.create(store.redis, {
+      script: { value: script },
+      command: { value: store.redis.command.bind(store.redis) },
+    });
+    await expect(new Reconciler({ sql, redis, keys: store.keys }).run('test')).rejects.toThrow('timed out');
+    expect((await compared.repairs()).map(({ state }) => state)).toEqual(['begun']);
+    return scene;
+  }
+  const states = async () => (await compared.repairs()).map(({ state }) => state);
+
+  it('is known to be done after the next comparison, when it was made', async () => {
+    const scene = await repairLost(true);
+    expect(await compared.drifts()).toEqual([]);
+    expect(await states()).toEqual(['done']);
+    expect(await compared.balances(scene)).toEqual([9_700, 9_700]);
+  });
+
+  it('is known to be left, and made by another, when it was not', async () => {
+    const scene = await repairLost(false);
+    expect(await compared.drifts()).toEqual([]);
+    expect(await states()).toEqual(['done', 'left']);
+    expect(await compared.balances(scene)).toEqual([9_700, 9_700]);
   });
 });
