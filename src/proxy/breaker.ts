@@ -22,6 +22,9 @@ const MAX_PAUSE_TICKS = 60;
  * A probe needs no end: should nothing be heard of it (its caller left, it is still waiting), the next one goes after the
  * next pause. So there is one probe a pause, and no state that a lost callback could leave behind.
  *
+ * Calls that are under way when it closes were sent while the service was silent: their failures say nothing new, and come
+ * for as long as the longest timeout. Each call keeps the `era` it was let through in.
+ *
  * A call has failed when no response head came: not reached, reset, malformed, timed out. Any head is an answer, a 5xx too: it
  * costs no waiting, it is refunded, it may say when to come back, and which requests get one is up to the caller: a buyer
  * who knows an input that breaks a service could otherwise close it for all others.
@@ -31,6 +34,8 @@ const MAX_PAUSE_TICKS = 60;
 export class Breaker {
   readonly #ticks: Ticks;
   isClosed = true;
+  /** Times it has closed. */
+  era = 0;
   #half = 0;
   #calls = 0;
   #failures = 0;
@@ -74,8 +79,9 @@ export class Breaker {
     if (isProbe && !this.isClosed) this.#close();
   }
 
-  /** No response head came. @returns whether this opened the breaker */
-  failed(): boolean {
+  /** No response head came. @param era when the call was let through. @returns whether this opened the breaker */
+  failed(era: number): boolean {
+    if (era !== this.era) return false;
     this.#turn();
     this.#calls++;
     this.#failures++;
@@ -96,6 +102,7 @@ export class Breaker {
 
   #close(): void {
     this.isClosed = true;
+    this.era++;
     this.#calls = 0;
     this.#failures = 0;
     this.#callsBefore = 0;

@@ -90,6 +90,7 @@ export class Exchange implements UpstreamHandler, CallerEvents {
   #isSettled = false;
   /** The one call that finds out whether a silent service answers again. */
   #isProbe = false;
+  #breakerEra = 0;
 
   constructor(options: ExchangeOptions, head: RequestHead, caller: CallerStream) {
     this.#options = options;
@@ -136,6 +137,7 @@ export class Exchange implements UpstreamHandler, CallerEvents {
     if (this.#options.backlogFull()) throw unavailableError();
     // Last: a call that is refused for something else must not be the probe.
     const { breaker } = this.#offer;
+    this.#breakerEra = breaker.era;
     if (!breaker.isClosed) {
       this.#isProbe = breaker.takeProbe();
       if (!this.#isProbe) throw silentServiceError(breaker.retryAfterSeconds);
@@ -309,7 +311,7 @@ export class Exchange implements UpstreamHandler, CallerEvents {
       'service failed',
     );
     // 'busy' is our own bound: it says nothing about whether the service answers.
-    if (this.#responseStatus === 0 && error.code !== 'busy' && this.#offer?.breaker.failed()) {
+    if (this.#responseStatus === 0 && error.code !== 'busy' && this.#offer?.breaker.failed(this.#breakerEra)) {
       this.#options.log.warn({ service_id: this.#listing?.id }, 'service does not answer: its calls are refused');
     }
     this.#fail(

@@ -15,8 +15,8 @@ class Scene {
   }
 
   /** @returns whether one of them opened it */
-  fail(times: number): boolean {
-    return Array.from({ length: times }, () => this.breaker.failed()).includes(true);
+  fail(times: number, era = this.breaker.era): boolean {
+    return Array.from({ length: times }, () => this.breaker.failed(era)).includes(true);
   }
 
   answer(times: number): void {
@@ -86,6 +86,17 @@ describe('an open breaker', () => {
     expect(scene.fail(MIN_CALLS - 1)).toBe(false);
     expect(scene.fail(1)).toBe(true);
     expect(scene.ticksToProbe()).toBe(2);
+  });
+
+  it('is not opened again by calls that it let through before: a service that is back is left alone', () => {
+    const scene = new Scene();
+    const { era } = scene.breaker;
+    scene.fail(MIN_CALLS);
+    scene.ticksToProbe();
+    scene.breaker.answered(true);
+    expect([scene.fail(100, era), scene.breaker.isClosed]).toEqual([false, true]);
+    // Nor do they help those that count.
+    expect([scene.fail(MIN_CALLS - 1), scene.fail(1)]).toEqual([false, true]);
   });
 
   it('stays open when a call is answered that was sent before', () => {

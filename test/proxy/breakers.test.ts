@@ -3,7 +3,7 @@ import type { Breaker } from '../../src/proxy/breaker.ts';
 import { Breakers } from '../../src/proxy/breakers.ts';
 
 function open(breaker: Breaker): Breaker {
-  while (breaker.isClosed) breaker.failed();
+  while (breaker.isClosed) breaker.failed(breaker.era);
   return breaker;
 }
 
