@@ -141,11 +141,24 @@ export class Keys {
   }
 
   /**
+   * Copies the state to Redis again, which has another; for the case that it is the cache that is wrong, that is read again
+   * as well, once Postgres has answered. Throws as `revoke` does.
+   */
+  async restoreState(keyId: string): Promise<void> {
+    await this.#copyState(keyId);
+    this.#cache.invalidate(keyId);
+  }
+
+  async #publishState(keyId: string): Promise<void> {
+    this.#cache.invalidate(keyId);
+    await this.#copyState(keyId);
+  }
+
+  /**
    * Copies the committed state to Redis under the lock of its row. Without the lock, a change of the limit that was
    * slow to reach Redis could overwrite a revocation that came after it.
    */
-  async #publishState(keyId: string): Promise<void> {
-    this.#cache.invalidate(keyId);
+  async #copyState(keyId: string): Promise<void> {
     await this.#sql.begin(async (tx) => {
       const key = await lockKeyState(tx, keyId);
       if (key === null) return;

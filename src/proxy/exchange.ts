@@ -186,6 +186,7 @@ export class Exchange implements UpstreamHandler, CallerEvents {
   }
 
   #onAdmission(result: AdmitResult): void {
+    this.#options.gate.heard(this.#key as KeyRecord, result);
     if (this.#isProbe && (result.outcome !== 'admitted' || this.#caller.aborted)) this.#offer?.breaker.returnProbe();
     switch (result.outcome) {
       case 'admitted':

@@ -1,6 +1,6 @@
 import type { Admission } from '../admission/admission.ts';
 import type { RateState } from '../admission/codes.ts';
-import type { TakeResult } from '../admission/operations.ts';
+import type { AdmitResult, TakeResult } from '../admission/operations.ts';
 import type { ApiError } from '../errors.ts';
 import type { Authenticator } from '../keys/authenticator.ts';
 import type { KeyRecord } from '../keys/caller.ts';
@@ -12,6 +12,8 @@ export type GateOptions = {
   readonly admission: Admission;
   /** Requests per minute of an address without a key. */
   readonly anonymousRateLimit: number;
+  /** Redis says something else of a key than its record does. */
+  readonly onContradiction: (keyId: string) => void;
 };
 
 /** How a request fared at its rate limit: `refusal` is null when it may pass. */
@@ -45,12 +47,23 @@ export class Gate {
     const { admission } = this.#options;
     const limit = this.limitOf(key);
     const decide = (result: TakeResult): void => {
-      if (key === null && result.outcome === 'rate_limited')
-        this.#exhausted.add(address, result.rate.retryAfterSeconds);
+      if (key !== null) this.heard(key, result);
+      else if (result.outcome === 'rate_limited') this.#exhausted.add(address, result.rate.retryAfterSeconds);
       done(passageOf(result, limit));
     };
     if (key === null) admission.takeForAddress(address, limit, decide);
     else admission.takeForKey(key.keyId, key.accountId, decide);
+  }
+
+  /** What Redis said of a key that was found valid: it may have come back older than its last change. */
+  heard(key: KeyRecord, result: AdmitResult | TakeResult): void {
+    if (result.outcome === 'unavailable') return;
+    const isSuspended = key.accountStatus === 'suspended';
+    const agrees =
+      result.rate.limit === key.rateLimit &&
+      result.outcome !== 'revoked' &&
+      (result.outcome === 'suspended') === isSuspended;
+    if (!agrees) this.#options.onContradiction(key.keyId);
   }
 
   limitOf(key: KeyRecord | null): number {

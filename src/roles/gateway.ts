@@ -12,6 +12,7 @@ import { KeyCache } from '../keys/key-cache.ts';
 import { keepKeyCacheFresh } from '../keys/key-feed.ts';
 import { Keys } from '../keys/keys.ts';
 import { selectKeyRecords } from '../keys/keys-sql.ts';
+import { StateRestorer } from '../keys/state-restorer.ts';
 import { Suspension } from '../keys/suspension.ts';
 import { Hydrator } from '../ledger/hydrate.ts';
 import { Reconciler } from '../ledger/reconcile/reconciler.ts';
@@ -111,10 +112,12 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   const credits = new CreditWallets({ sql, redis, keys: redisKeys, hydrator, log });
   const keys = new Keys({ sql, state: keyStates, cache: keyCache });
 
+  const restorer = new StateRestorer({ publish: (keyId) => keys.restoreState(keyId), log });
   const gate = new Gate({
     authenticator: new Authenticator(keyCache, systemClock),
     admission,
     anonymousRateLimit: config.anonymousRateLimit,
+    onContradiction: (keyId) => restorer.restore(keyId),
   });
   const counters: ExchangeCounters = { admitted: 0, open: 0, completed: 0, refunded: new Map(), refused: new Map() };
   const breakers = new Breakers();

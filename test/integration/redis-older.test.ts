@@ -82,6 +82,35 @@ describe('a Redis that comes back older than Postgres', () => {
   });
 });
 
+describe('a Redis that comes back older than a change of a key', () => {
+  const change = (path: string, body: object) => market.json(path, { key: market.admin, method: 'PATCH', body });
+
+  it('has the change again after the first request: a resumed account and a raised limit need nobody to repeat them', async () => {
+    const scene = await Scene.open(market, answerAll);
+    const { buyer } = scene;
+    const account = `/api/v1/admin/accounts/${buyer.account_id}`;
+    const ask = async () => {
+      const response = await (await scene.call()).response();
+      return [response.status, response.get('x-ratelimit-limit')];
+    };
+    await change(`/api/v1/keys/${buyer.key_id}`, { rate_limit: 7 });
+    await change(account, { status: 'suspended' });
+    expect(await ask()).toEqual([403, '7']);
+    await market.stores.redis.command('save', []);
+    await change(`/api/v1/keys/${buyer.key_id}`, { rate_limit: 300 });
+    await change(account, { status: 'active' });
+    expect(await ask()).toEqual([200, '300']);
+    await market.redis.kill();
+    await market.redis.restart();
+    await until(async () => (await market.request('/readyz')).status === 200);
+
+    expect(await ask()).toEqual([403, '7']);
+    await until(async () => (await ask())[0] === 200);
+    expect(await ask()).toEqual([200, '300']);
+    await scene.close();
+  });
+});
+
 describe('the page of the reconciliation', () => {
   it('shows a drift that nothing proves, and leaves the wallet alone', async () => {
     const buyer = await market.buyer(2);

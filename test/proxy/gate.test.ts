@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { Admission } from '../../src/admission/admission.ts';
 import type { TakeResult } from '../../src/admission/operations.ts';
 import { Authenticator } from '../../src/keys/authenticator.ts';
+import type { KeyRecord } from '../../src/keys/caller.ts';
 import { newKeyId, newSecret } from '../../src/keys/credentials.ts';
 import { KeyCache } from '../../src/keys/key-cache.ts';
 import { ExhaustedAddresses } from '../../src/proxy/exhausted-addresses.ts';
@@ -24,7 +25,12 @@ describe('an address over its limit', () => {
     const admission = {
       takeForAddress: (_address: string, _limit: number, done: (result: TakeResult) => void) => done(limited),
     } as unknown as Admission;
-    const gate = new Gate({ authenticator: new Authenticator(cache, Date.now), admission, anonymousRateLimit: 60 });
+    const gate = new Gate({
+      authenticator: new Authenticator(cache, Date.now),
+      admission,
+      anonymousRateLimit: 60,
+      onContradiction: () => {},
+    });
     const madeUp = (): string => `Bearer ${newKeyId()}:${newSecret()}`;
     const caller = { address: '192.0.2.1' };
 
@@ -40,6 +46,29 @@ describe('an address over its limit', () => {
     for (let i = 0; i < 100; i++) expect(await gate.identify(madeUp(), { address: '192.0.2.2' })).toBeNull();
     expect(lookUps).toBe(before + 100);
   });
+});
+
+it('what Redis says of a key and its record does not is noticed; what both say is not', () => {
+  const noticed: string[] = [];
+  const gate = new Gate({
+    authenticator: new Authenticator(new KeyCache({ fetchKeys: async () => [] }), Date.now),
+    admission: {} as Admission,
+    anonymousRateLimit: 60,
+    onContradiction: (keyId) => noticed.push(keyId),
+  });
+  const key = (accountStatus: 'active' | 'suspended') =>
+    ({ keyId: accountStatus, rateLimit: 60, accountStatus }) as KeyRecord;
+  const said = (outcome: 'taken' | 'rate_limited' | 'revoked' | 'suspended', limit = 60): TakeResult => ({
+    outcome,
+    rate: { ...limited.rate, limit },
+  });
+  for (const result of [said('taken'), said('rate_limited'), { outcome: 'unavailable' } as const])
+    gate.heard(key('active'), result);
+  gate.heard(key('suspended'), said('suspended'));
+  expect(noticed).toEqual([]);
+  for (const result of [said('taken', 61), said('revoked'), said('suspended')]) gate.heard(key('active'), result);
+  gate.heard(key('suspended'), said('taken'));
+  expect(noticed).toEqual(['active', 'active', 'active', 'suspended']);
 });
 
 describe('the memory of addresses over their limit', () => {

@@ -56,7 +56,7 @@ function startCall(heldBytes: HeldBytes) {
   const key = { accountId: 'account', keyId: 'key', role: 'buyer', accountStatus: 'active' } as KeyRecord;
   const listing = { id: ID, providerId: 'provider', status: 'active', priceMicros: 5, timeoutSeconds: 1 } as Listing;
   const options = {
-    gate: { identify: () => key },
+    gate: { identify: () => key, heard: () => {} },
     catalog: { get: () => listing, ready: () => true },
     offers: { of: () => ({ endpoint: { origin: {}, basePath: '' }, terms: {}, breaker: new Breakers().of('', '') }) },
     admission: {

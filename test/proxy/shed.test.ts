@@ -34,7 +34,7 @@ it('a call that is shed is answered within the turn, from memory: neither store 
   // Whatever is asked of it throws.
   const admission = {} as Admission;
   const authenticator = new Authenticator(cache, Date.now);
-  const gate = new Gate({ authenticator, admission, anonymousRateLimit: ANONYMOUS_LIMIT });
+  const gate = new Gate({ authenticator, admission, anonymousRateLimit: ANONYMOUS_LIMIT, onContradiction: () => {} });
   const counters = { admitted: 0, open: 0, completed: 0, refunded: new Map(), refused: new Map<string, number>() };
   const limitTold = (authorization: string | undefined): string => {
     let told = '';
