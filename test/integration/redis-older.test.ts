@@ -93,6 +93,8 @@ describe('a Redis that comes back older than a change of a key', () => {
       const response = await (await scene.call()).response();
       return [response.status, response.get('x-ratelimit-limit')];
     };
+    const another = await market.anotherKey(buyer);
+    expect((await market.request(scene.path, { key: another })).status).toBe(200);
     await change(`/api/v1/keys/${buyer.key_id}`, { rate_limit: 7 });
     await change(account, { status: 'suspended' });
     expect(await ask()).toEqual([403, '7']);
@@ -100,10 +102,13 @@ describe('a Redis that comes back older than a change of a key', () => {
     await change(`/api/v1/keys/${buyer.key_id}`, { rate_limit: 300 });
     await change(account, { status: 'active' });
     expect(await ask()).toEqual([200, '300']);
+    await market.request(`/api/v1/keys/${another.key_id}`, { key: buyer, method: 'DELETE' });
     await market.redis.kill();
     await market.redis.restart();
     await until(async () => (await market.request('/readyz')).status === 200);
 
+    // A key that was revoked is no better for it: its record is asked first.
+    expect((await market.request(scene.path, { key: another })).status).toBe(401);
     expect(await ask()).toEqual([403, '7']);
     await until(async () => (await ask())[0] === 200);
     expect(await ask()).toEqual([200, '300']);
