@@ -17,7 +17,6 @@ const HOP_BY_HOP = [
 const OURS_TO_SAY = ['host', 'authorization', 'cookie', 'expect', 'via'];
 /** Who the caller is, as proxies before us say it (RFC 7239 and habit): the service knows a pseudonym only. */
 const CALLER_ADDRESS = ['forwarded', 'x-real-ip', 'true-client-ip', 'cf-connecting-ip'];
-const NOT_TO_SERVICE = new Set([...HOP_BY_HOP, ...OURS_TO_SAY, ...CALLER_ADDRESS]);
 /** What a client applies to the whole origin, and so to every other service behind it. */
 const ORIGIN_WIDE = [
   'set-cookie',
@@ -28,49 +27,63 @@ const ORIGIN_WIDE = [
   'service-worker-allowed',
   'public-key-pins',
 ];
-/** `date` and `x-request-id` are written by the edge. */
-const NOT_TO_CALLER = new Set([...HOP_BY_HOP, ...ORIGIN_WIDE, 'date', 'x-request-id']);
+/** Written by the edge. */
+const OURS_TO_CALLER = ['date', 'x-request-id'];
 
 const VIA = '1.1 tollgate';
 
-/** @param name  in lower case */
-function passesToService(name: string): boolean {
-  // CGI and its heirs (RFC 3875 §4.1.18) read `x_acf_buyer` and `x-acf-buyer` as the same HTTP_X_ACF_BUYER.
-  const read = name.replaceAll('_', '-');
-  if (NOT_TO_SERVICE.has(read)) return false;
-  return !read.startsWith('x-acf-') && !read.startsWith('x-forwarded-') && !read.startsWith('proxy-');
-}
-
-/** @param original  as the service wrote it */
-function passesToCaller(original: string): boolean {
-  const name = original.toLowerCase();
-  if (NOT_TO_CALLER.has(name) || name.startsWith('proxy-')) return false;
-  return !name.startsWith('x-acf-') && !name.startsWith('x-ratelimit-') && !name.startsWith('ratelimit');
-}
-
 /** Names remembered at most: they are the other side's to choose. */
 const MAX_REMEMBERED = 1_000;
+const LENGTHS = 64;
 
-/** What was decided about a name: looked up in 0.05 µs, where deciding takes 0.3. */
-class Decisions {
-  readonly #decide: (name: string) => boolean;
-  readonly #known = new Map<string, boolean>();
+/**
+ * Names that do not pass: these, and all that begin with one of the prefixes. Any case; an underscore counts as a dash, because
+ * CGI and its heirs (RFC 3875 §4.1.18) read `x_acf_buyer` and `x-acf-buyer` as the same HTTP_X_ACF_BUYER.
+ */
+class Blocked {
+  readonly #names: ReadonlySet<string>;
+  readonly #prefixes: readonly string[];
+  /**
+   * By first letter and length: whether a name like that may be blocked. Most names are cleared by this alone, in a tenth of
+   * the time a look-up takes, which has to hash the name first (0.1 µs each in the middle of a call).
+   */
+  readonly #suspects = new Uint8Array(32 * LENGTHS);
+  /** What was decided about suspects: looked up in half the time of deciding. */
+  readonly #decided = new Map<string, boolean>();
 
-  constructor(decide: (name: string) => boolean) {
-    this.#decide = decide;
+  constructor(names: readonly string[], prefixes: readonly string[]) {
+    this.#names = new Set(names);
+    this.#prefixes = prefixes;
+    for (const name of names) this.#suspects[suspectIndex(name, name.length)] = 1;
+    for (const prefix of prefixes) {
+      for (let length = prefix.length; length < LENGTHS; length++) this.#suspects[suspectIndex(prefix, length)] = 1;
+    }
   }
 
-  passes(name: string): boolean {
-    const known = this.#known.get(name);
-    if (known !== undefined) return known;
-    const passes = this.#decide(name);
-    if (this.#known.size < MAX_REMEMBERED) this.#known.set(name, passes);
-    return passes;
+  has(name: string): boolean {
+    if (name.length < LENGTHS && this.#suspects[suspectIndex(name, name.length)] === 0) return false;
+    const decided = this.#decided.get(name);
+    if (decided !== undefined) return decided;
+    const read = name.toLowerCase().replaceAll('_', '-');
+    const isBlocked = this.#names.has(read) || this.#prefixes.some((prefix) => read.startsWith(prefix));
+    if (this.#decided.size < MAX_REMEMBERED) this.#decided.set(name, isBlocked);
+    return isBlocked;
   }
 }
 
-const toService = new Decisions(passesToService);
-const toCaller = new Decisions(passesToCaller);
+/** The five low bits of a letter are the same in both cases. */
+function suspectIndex(name: string, length: number): number {
+  return (name.charCodeAt(0) & 31) * LENGTHS + length;
+}
+
+const notToService = new Blocked(
+  [...HOP_BY_HOP, ...OURS_TO_SAY, ...CALLER_ADDRESS],
+  ['x-acf-', 'x-forwarded-', 'proxy-'],
+);
+const notToCaller = new Blocked(
+  [...HOP_BY_HOP, ...ORIGIN_WIDE, ...OURS_TO_CALLER],
+  ['x-acf-', 'x-ratelimit-', 'ratelimit', 'proxy-'],
+);
 
 /** The fields that `Connection` names, or null. */
 function connectionOptions(headers: readonly string[], lowerCased: boolean): Set<string> | null {
@@ -101,7 +114,7 @@ export function requestHeaderLines(
     const name = headers[i] as string;
     const value = headers[i + 1] as string;
     if (name === 'via') via = `${value}, ${VIA}`;
-    if (!toService.passes(name) || named?.has(name)) continue;
+    if (notToService.has(name) || named?.has(name)) continue;
     lines += `${name}: ${value}\r\n`;
   }
   lines += `via: ${via}\r\nx-acf-usage-id: ${usageId}\r\nx-acf-buyer: ${buyer}\r\n`;
@@ -118,7 +131,7 @@ export function responseHeaderLines(headers: readonly string[]): string {
   let lines = '';
   for (let i = 0; i < headers.length; i += 2) {
     const name = headers[i] as string;
-    if (!toCaller.passes(name) || named?.has(name.toLowerCase())) continue;
+    if (notToCaller.has(name) || named?.has(name.toLowerCase())) continue;
     lines += `\r\n${name}: ${headers[i + 1]}`;
   }
   return lines;
