@@ -12,8 +12,10 @@ export class EncodedKeys {
   readonly #names: RedisKeys;
   /** Per shard: before the key id, between it and the account id, behind that. */
   readonly #admit: readonly (readonly [string, string, string])[];
-  /** Per shard: before the account id. */
+  /** Per shard. */
   readonly #settle: readonly string[];
+  /** Per shard: before the account id. */
+  readonly #refund: readonly string[];
 
   constructor(names: RedisKeys) {
     this.#names = names;
@@ -24,9 +26,8 @@ export class EncodedKeys {
       `\r\n${wallet(shard)}`,
       `\r\n${bulk(names.open[shard] as string)}`,
     ]);
-    this.#settle = shards.map(
-      (shard) => bulk(names.open[shard] as string) + bulk(names.usage[shard] as string) + wallet(shard),
-    );
+    this.#settle = shards.map((shard) => bulk(names.open[shard] as string) + bulk(names.usage[shard] as string));
+    this.#refund = shards.map((shard) => this.#settle[shard] + wallet(shard));
   }
 
   /** Bucket, wallet, open. */
@@ -40,15 +41,18 @@ export class EncodedKeys {
     return before + keyId + between + accountId + behind;
   }
 
-  /** Open, usage, wallet. */
+  /** Open, usage. */
   settle(accountId: string): string {
+    return this.#settle[this.#names.shardOf(accountId)] as string;
+  }
+
+  /** Open, usage, wallet. */
+  refund(accountId: string): string {
     const shard = this.#names.shardOf(accountId);
     if (accountId.length !== ACCOUNT_ID_CHARS) {
-      const { open, usage } = this.#names;
-      const wallet = this.#names.wallet(shard, accountId);
-      return bulk(open[shard] as string) + bulk(usage[shard] as string) + bulk(wallet);
+      return this.#settle[shard] + bulk(this.#names.wallet(shard, accountId));
     }
-    return `${this.#settle[shard]}${accountId}\r\n`;
+    return `${this.#refund[shard]}${accountId}\r\n`;
   }
 }
 

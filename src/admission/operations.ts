@@ -84,8 +84,7 @@ const UNAVAILABLE = { outcome: 'unavailable' } as const;
 const ADMIT = bulk('A');
 const SETTLE = bulk('S');
 const CANCEL = bulk('C');
-const REFUND = bulk('1');
-const KEEP = bulk('0');
+const REFUND = bulk('R');
 
 function refusalOf(code: number): 'rate_limited' | Barred {
   if (code === RATE_LIMITED) return 'rate_limited';
@@ -215,8 +214,9 @@ export class SettleOperation implements Operation {
   }
 
   encode(script: ScriptCall, { encodedKeys }: OperationHost): void {
-    script.keys(encodedKeys.settle(this.accountId), 3);
-    script.args(`${SETTLE}${bulk(this.usageId)}${this.refund ? REFUND : KEEP}${bulk(this.settlement)}`, 4);
+    if (this.refund) script.keys(encodedKeys.refund(this.accountId), 3);
+    else script.keys(encodedKeys.settle(this.accountId), 2);
+    script.args(`${this.refund ? REFUND : SETTLE}${bulk(this.usageId)}${bulk(this.settlement)}`, 3);
   }
 
   onReply(reply: readonly number[], at: number, host: OperationHost): number {
@@ -245,7 +245,7 @@ export class CancelOperation implements Operation {
   }
 
   encode(script: ScriptCall, { encodedKeys }: OperationHost): void {
-    script.keys(encodedKeys.settle(this.accountId), 3);
+    script.keys(encodedKeys.refund(this.accountId), 3);
     script.args(`${CANCEL}${bulk(this.usageId)}${bulk(this.settlement)}`, 3);
   }
 

@@ -16,7 +16,8 @@ it('says the same as encoding each name, for ids of the usual length and of any 
       const open = names.open[shard] as string;
       const wallet = names.wallet(shard, accountId);
       expect(encoded.admit(keyId, accountId)).toBe([names.key(shard, keyId), wallet, open].map(bulk).join(''));
-      expect(encoded.settle(accountId)).toBe([open, names.usage[shard] as string, wallet].map(bulk).join(''));
+      expect(encoded.settle(accountId)).toBe([open, names.usage[shard] as string].map(bulk).join(''));
+      expect(encoded.refund(accountId)).toBe([open, names.usage[shard] as string, wallet].map(bulk).join(''));
     }),
   );
 });

@@ -24,10 +24,13 @@
               tail of the hold: account, key, service, provider, method, path; tab separated
          reply code, limit, tokens, balance after the call (micro-USD), served from the free tier (0|1)
   'S'  settle a call: its hold goes, one usage event comes
-         KEYS open, usage, wallet
-         ARGV usage_id, refund (0|1), settlement (opaque here, see ledger/usage-event.ts)
+         KEYS open, usage
+         ARGV usage_id, settlement (opaque here, see ledger/usage-event.ts)
          reply 1 settled now, 0 there was no hold: somebody else settled it
-  'C'  cancel an admission whose reply was lost: as 'S' with a refund, and where there is no hold, a tombstone keeps
+  'R'  the same with a refund: what the hold took goes back
+         KEYS open, usage, wallet
+         ARGV and reply as 'S'
+  'C'  cancel an admission whose reply was lost: as 'R', and where there is no hold, a tombstone keeps
        the admission from being carried out should it still arrive
          KEYS open, usage, wallet
          ARGV usage_id, settlement
@@ -155,27 +158,34 @@ local function give_back(hold, wallet)
   end
 end
 
--- Removing the hold is the permission to act: whoever does not find it does nothing.
-local function close(open, usage, wallet, id, refund, settlement)
+-- Removing the hold is the permission to act: whoever does not find it does nothing. `wallet` nil: nothing is given back.
+local function close(open, usage, wallet, id, settlement)
   local hold = call('HGET', open, id)
   if not hold then return nil end
   if string.byte(hold) == 120 then return 0 end
   call('HDEL', open, id)
-  if refund then give_back(hold, wallet) end
+  if wallet then give_back(hold, wallet) end
   call('XADD', usage, '*', 'e', id .. '\t' .. hold .. '\t' .. settlement)
   return 1
 end
 
 local function settle()
   r = r + 1
-  reply[r] = close(KEYS[k], KEYS[k + 1], KEYS[k + 2], ARGV[a + 1], ARGV[a + 2] == '1', ARGV[a + 3]) or 0
+  reply[r] = close(KEYS[k], KEYS[k + 1], nil, ARGV[a + 1], ARGV[a + 2]) or 0
+  k = k + 2
+  a = a + 3
+end
+
+local function refund()
+  r = r + 1
+  reply[r] = close(KEYS[k], KEYS[k + 1], KEYS[k + 2], ARGV[a + 1], ARGV[a + 2]) or 0
   k = k + 3
-  a = a + 4
+  a = a + 3
 end
 
 local function cancel()
   local open, id = KEYS[k], ARGV[a + 1]
-  local closed = close(open, KEYS[k + 1], KEYS[k + 2], id, true, ARGV[a + 2])
+  local closed = close(open, KEYS[k + 1], KEYS[k + 2], id, ARGV[a + 2])
   if closed == nil then call('HSET', open, id, 'x\t\t' .. now .. '\t' .. instance) end
   r = r + 1
   reply[r] = closed or 0
@@ -189,7 +199,7 @@ local function lease()
   a = a + 2
 end
 
-local operations = { A = admit, S = settle, T = take, L = lease, C = cancel }
+local operations = { A = admit, S = settle, R = refund, T = take, L = lease, C = cancel }
 while a <= #ARGV do
   operations[ARGV[a]]()
 end
