@@ -68,9 +68,14 @@ const libraries = [
     because: 'its objects die with the callback; one folder knows the rules',
   },
   {
-    names: ['node:tls', 'node:dns', 'node:dns/promises'],
+    names: ['node:dns', 'node:dns/promises'],
     owners: ['upstream'],
     because: 'the address that was checked must be the one that is dialled',
+  },
+  {
+    names: ['node:tls'],
+    owners: ['upstream', 'platform'],
+    because: 'services are dialled by the address that was checked; platform dials only the stores its operator names',
   },
   {
     names: ['node:net'],

@@ -1,8 +1,8 @@
 import { SparseWarning } from '../observability/sparse-warning.ts';
-import type { RedisClient } from '../platform/redis.ts';
 import { RedisNotSent } from '../platform/redis.ts';
 import type { RedisKeys } from '../platform/redis-keys.ts';
 import { ScriptCall } from '../platform/script-call.ts';
+import type { ScriptConnection } from '../platform/script-connection.ts';
 import { EncodedKeys } from './encoded-keys.ts';
 import { type HoldOwner, HoldOwners } from './hold-owners.ts';
 import { LeaseClock } from './lease-clock.ts';
@@ -19,7 +19,6 @@ import {
   type TakeResult,
 } from './operations.ts';
 import { readReply } from './reply.ts';
-import { batchScript } from './scripts.ts';
 import { SettlementRetries } from './settlement-retries.ts';
 import { TripHealth } from './trip-health.ts';
 
@@ -41,7 +40,8 @@ export interface StateLoader {
 }
 
 export type AdmissionOptions = {
-  readonly redis: RedisClient;
+  /** Runs batch.lua. */
+  readonly batches: ScriptConnection;
   readonly keys: RedisKeys;
   /** Identifies this gateway process; new at each start. */
   readonly instance: string;
@@ -64,7 +64,7 @@ export class Admission implements OperationHost {
   readonly keys: RedisKeys;
   readonly encodedKeys: EncodedKeys;
   readonly #script = new ScriptCall();
-  readonly #redis: RedisClient;
+  readonly #batches: ScriptConnection;
   readonly #loader: StateLoader;
   readonly #cancelSettlement: string;
   #pending: Operation[] = [];
@@ -88,13 +88,13 @@ export class Admission implements OperationHost {
     this.encodedKeys = new EncodedKeys(options.keys);
     this.#owners = new HoldOwners(options.instance, this.#settled);
     this.#ownerOfTrip = this.#owners.present;
-    this.#redis = options.redis;
+    this.#batches = options.batches;
     this.#loader = options.loader;
     this.#cancelSettlement = options.cancelSettlement;
     this.#loadFailures = new SparseWarning(options.log);
     this.#health = new TripHealth(options.log);
     this.#retries = new SettlementRetries({
-      connected: () => this.#redis.ready,
+      connected: () => this.#batches.ready,
       suspect: () => this.#health.suspect,
       send: (operation) => this.#enqueue(operation),
     });
@@ -105,7 +105,7 @@ export class Admission implements OperationHost {
     this.#leaseTimer = setInterval(() => this.#scheduleFlush(), LEASE_RENEW_MS);
     this.#leaseTimer.unref();
     // Redis may have been away for longer than a lease: the sweep must see at once that this gateway was not.
-    this.#redis.onReady(() => {
+    this.#batches.onReady(() => {
       this.#owners.reconnected();
       this.#lease.expire();
       // Their next attempt may be 5 s away: it was put off while there was nobody to send to.
@@ -117,7 +117,7 @@ export class Admission implements OperationHost {
 
   /** Whether Redis carries out what this gateway sends: at the latest the renewal of the lease shows it. */
   get answering(): boolean {
-    return this.#redis.ready && this.#health.answeredWithin(2 * LEASE_RENEW_MS);
+    return this.#batches.ready && this.#health.answeredWithin(2 * LEASE_RENEW_MS);
   }
 
   /** Decides a call: key state, token, free slot or wallet, open hold; all or nothing. Charges at most once per usage id. */
@@ -216,7 +216,7 @@ export class Admission implements OperationHost {
   };
 
   #available(): boolean {
-    if (!this.#redis.ready || this.#unsettled >= MAX_UNSETTLED) return false;
+    if (!this.#batches.ready || this.#unsettled >= MAX_UNSETTLED) return false;
     return this.#health.suspect ? this.#trips === 0 : this.#pending.length < MAX_PENDING;
   }
 
@@ -240,7 +240,7 @@ export class Admission implements OperationHost {
     this.#pending = [];
     // An instance that slept longer than its lease must renew it in the same trip as its next admission, or the sweep
     // could take a hold made by a live instance for one of the dead.
-    if (this.#redis.ready && this.#lease.renew()) {
+    if (this.#batches.ready && this.#lease.renew()) {
       pending.unshift(...this.#renewals());
     }
     for (let from = 0; from < pending.length; from += MAX_BATCH) {
@@ -260,28 +260,31 @@ export class Admission implements OperationHost {
     script.arg(owner.instance);
     for (const operation of operations) operation.encode(script, this);
     this.#trips++;
-    this.#redis.run(batchScript, script).then(
-      (reply) => {
-        this.#trips--;
-        const wasSuspect = this.#health.suspect;
-        this.#health.replied();
-        this.#ownerOfTrip = owner;
-        let at = 0;
-        const numbers = readReply(reply as string);
-        for (const operation of operations) at = operation.onReply(numbers, at, this);
-        if (wasSuspect) this.#retries.hurry();
-        if (this.#pending.length > 0) this.#scheduleFlush();
-      },
-      (error: unknown) => {
-        this.#trips--;
-        this.#lease.expire();
-        const sent = !(error instanceof RedisNotSent);
-        if (sent) this.#health.lost(error);
-        this.#ownerOfTrip = owner;
-        for (const operation of operations) operation.onLost(sent, this);
-        // What gathered behind this trip has waited as long; it must not wait for another one.
-        for (const operation of this.#pending.splice(0)) operation.onLost(false, this);
-      },
-    );
+    this.#batches.run(script, {
+      onReply: (bytes, start, end) => this.#onReply(operations, owner, readReply(bytes, start, end)),
+      onLost: (error) => this.#onLost(operations, owner, error),
+    });
+  }
+
+  #onReply(operations: readonly Operation[], owner: HoldOwner, numbers: readonly number[]): void {
+    this.#trips--;
+    const wasSuspect = this.#health.suspect;
+    this.#health.replied();
+    this.#ownerOfTrip = owner;
+    let at = 0;
+    for (const operation of operations) at = operation.onReply(numbers, at, this);
+    if (wasSuspect) this.#retries.hurry();
+    if (this.#pending.length > 0) this.#scheduleFlush();
+  }
+
+  #onLost(operations: readonly Operation[], owner: HoldOwner, error: Error): void {
+    this.#trips--;
+    this.#lease.expire();
+    const sent = !(error instanceof RedisNotSent);
+    if (sent) this.#health.lost(error);
+    this.#ownerOfTrip = owner;
+    for (const operation of operations) operation.onLost(sent, this);
+    // What gathered behind this trip has waited as long; it must not wait for another one.
+    for (const operation of this.#pending.splice(0)) operation.onLost(false, this);
   }
 }

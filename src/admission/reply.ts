@@ -1,14 +1,14 @@
 /**
- * The reply of batch.lua: whole numbers separated by spaces, '' for none. The client's own decoding of an array of them took
- * 1.3 µs a call.
+ * The reply of batch.lua in `bytes[start, end)`: whole numbers separated by spaces, nothing for none. An array of them, decoded
+ * by the client, took 1.3 µs a call.
  */
-export function readReply(text: string): number[] {
+export function readReply(bytes: Uint8Array, start: number, end: number): number[] {
   const numbers: number[] = [];
-  if (text === '') return numbers;
+  if (start === end) return numbers;
   let value = 0;
   let sign = 1;
-  for (let i = 0; i < text.length; i++) {
-    const code = text.charCodeAt(i);
+  for (let i = start; i < end; i++) {
+    const code = bytes[i] as number;
     if (code === SPACE) {
       numbers.push(sign * value);
       value = 0;
@@ -18,7 +18,8 @@ export function readReply(text: string): number[] {
     } else if (code === MINUS) {
       sign = -1;
     } else {
-      throw new Error(`batch.lua replied something else than numbers: ${text.slice(0, 200)}`);
+      const text = Buffer.from(bytes.subarray(start, Math.min(end, start + 200))).toString('latin1');
+      throw new Error(`batch.lua replied something else than numbers: ${text}`);
     }
   }
   numbers.push(sign * value);

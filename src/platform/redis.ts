@@ -1,6 +1,5 @@
 import { createHash } from 'node:crypto';
 import { Command, Redis } from 'ioredis';
-import type { ScriptCall } from './script-call.ts';
 
 export type RedisOptions = {
   readonly url: string;
@@ -27,20 +26,6 @@ export type Script = { readonly name: string; readonly source: string; readonly 
 
 export function defineScript(name: string, source: string): Script {
   return { name, source, sha: createHash('sha1').update(source).digest('hex') };
-}
-
-/** An `EVALSHA` that is on the wire as it was encoded. */
-class EncodedCommand extends Command {
-  readonly #wire: Buffer;
-
-  constructor(wire: Buffer) {
-    super('evalsha', [], { replyEncoding: 'utf8' });
-    this.#wire = wire;
-  }
-
-  override toWritable(): Buffer {
-    return this.#wire;
-  }
 }
 
 /**
@@ -107,15 +92,6 @@ export class RedisClient {
   script(script: Script, numberOfKeys: number, keysAndArgs: readonly RedisArg[]): Promise<unknown> {
     const args = [script.sha, String(numberOfKeys), ...keysAndArgs];
     return this.#loadedOnDemand(script, () => this.command('evalsha', args));
-  }
-
-  /** The same for a call that is encoded already: the hot path. */
-  run(script: Script, call: ScriptCall): Promise<unknown> {
-    const wire = call.take(script.sha);
-    return this.#loadedOnDemand(script, () => {
-      if (!this.ready) return Promise.reject(new RedisNotSent());
-      return this.#redis.sendCommand(new EncodedCommand(wire)) as Promise<unknown>;
-    });
   }
 
   /**

@@ -1,6 +1,7 @@
 import { selectKeyActivity } from '../accounts/usage-sql.ts';
 import { Admission } from '../admission/admission.ts';
 import { Backlog } from '../admission/backlog.ts';
+import { batchScript } from '../admission/scripts.ts';
 import { Catalog } from '../catalog/catalog.ts';
 import type { Config } from '../config/config.ts';
 import { Api } from '../http/api.ts';
@@ -21,6 +22,7 @@ import { CreditWallets, KeyStates, Wallets } from '../ledger/wallet-state.ts';
 import type { Log } from '../observability/log.ts';
 import type { Metrics } from '../observability/metrics.ts';
 import { systemClock } from '../platform/clock.ts';
+import { ScriptConnection } from '../platform/script-connection.ts';
 import { Breakers } from '../proxy/breakers.ts';
 import { Exchange, type ExchangeCounters } from '../proxy/exchange.ts';
 import { Gate } from '../proxy/gate.ts';
@@ -88,8 +90,18 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   const instance = newInstanceId();
 
   const hydrator = new Hydrator({ databaseUrl: config.databaseUrl, sql, redis, keys: redisKeys, log });
+  const batches = new ScriptConnection(
+    {
+      url: config.redisUrl,
+      name: 'tollgate-batches',
+      script: batchScript,
+      commandTimeoutMs: config.redisCommandTimeoutMs,
+    },
+    log,
+  );
+  await batches.connect();
   const admission = new Admission({
-    redis,
+    batches,
     keys: redisKeys,
     instance,
     loader: hydrator,
@@ -191,6 +203,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
       await catalog.stop();
       await stopKeyFeed();
       await upstream.close();
+      batches.close();
       hydrator.close();
       return { callsCut, unsettled };
     },

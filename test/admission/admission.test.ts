@@ -4,18 +4,18 @@ import type { HoldOwner } from '../../src/admission/hold-owners.ts';
 import type { AdmitRequest, AdmitResult, TakeResult } from '../../src/admission/operations.ts';
 import { Sweeper } from '../../src/ledger/sweep.ts';
 import { CANCELLED } from '../../src/ledger/usage-event.ts';
-import { RedisClient } from '../../src/platform/redis.ts';
+import type { ScriptConnection } from '../../src/platform/script-connection.ts';
 import { comeBackOlder, keepState } from '../ledger/reconcile/older-redis.ts';
 import { TcpProxy } from '../support/tcp-proxy.ts';
 import { until } from '../support/wait.ts';
 import { COMPLETED, newScene, openScene, REFUNDED, request, type Scene } from './calls.ts';
-import { QUIET, Store } from './redis.ts';
+import { batchesOf, QUIET, Store } from './redis.ts';
 
 const COMMAND_TIMEOUT_MS = 300;
 
 let store: Store;
 let proxy: TcpProxy;
-let redis: RedisClient;
+let batches: ScriptConnection;
 let admission: Admission;
 let loads: string[];
 let load: (accountId: string) => Promise<void>;
@@ -23,11 +23,8 @@ let load: (accountId: string) => Promise<void>;
 beforeEach(async () => {
   store = await Store.open();
   proxy = await TcpProxy.open(store.server.port);
-  redis = new RedisClient(
-    { url: proxy.through(store.server.url), name: 'gateway', commandTimeoutMs: COMMAND_TIMEOUT_MS },
-    QUIET,
-  );
-  await redis.connect();
+  batches = batchesOf(proxy.through(store.server.url), COMMAND_TIMEOUT_MS);
+  await batches.connect();
   loads = [];
   load = () => Promise.resolve();
   const loader: StateLoader = {
@@ -43,7 +40,7 @@ beforeEach(async () => {
     },
   };
   admission = new Admission({
-    redis,
+    batches,
     keys: store.keys,
     instance: 'gateway-1',
     loader,
@@ -56,7 +53,7 @@ beforeEach(async () => {
 });
 afterEach(async () => {
   await admission.drain(0);
-  redis.destroy();
+  batches.close();
   await proxy.close();
   await store.close();
 });
@@ -181,12 +178,12 @@ describe('a settlement', () => {
     const owner = await admitted(call);
     // No trip is under way as the connection breaks: none is lost, so none that is answered says 'Redis is back'.
     proxy.refuse();
-    await until(() => !redis.ready);
+    await until(() => !batches.ready);
     settle(call, owner, false);
     // Long enough for the pauses between its own attempts to have grown.
     await until(() => proxy.refused >= 9);
     proxy.set('pass');
-    await until(() => redis.ready);
+    await until(() => batches.ready);
     await take(scene);
     expect(admission.unsettled).toBe(0);
     expect(await store.events(scene.accountId)).toHaveLength(1);
@@ -221,7 +218,7 @@ describe('a Redis that comes back older than what the gateway was told', () => {
     }).sweepOnce();
   async function comeBack(): Promise<void> {
     await comeBackOlder({ store });
-    await until(() => redis.ready);
+    await until(() => batches.ready);
   }
 
   it('does not hold the money of a call that has ended for longer than the calls that go on', async () => {
@@ -295,7 +292,7 @@ describe('what Redis does not know', () => {
   it('and does not know after loading either: 503 after a few tries, not for ever', async () => {
     const scene = newScene();
     const lossy = new Admission({
-      redis,
+      batches,
       keys: store.keys,
       instance: 'gateway-2',
       loader: { loadKey: (keyId, id) => store.loadKey(keyId, id), loadWallet: () => Promise.resolve() },

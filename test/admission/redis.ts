@@ -6,31 +6,42 @@ import { batchScript } from '../../src/admission/scripts.ts';
 import { RedisClient } from '../../src/platform/redis.ts';
 import { RedisKeys } from '../../src/platform/redis-keys.ts';
 import { ScriptCall } from '../../src/platform/script-call.ts';
+import { ScriptConnection } from '../../src/platform/script-connection.ts';
 import { startTestRedis, type TestRedis } from '../support/stores.ts';
 
 export const SHARDS = 2;
 export const QUIET = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {}, fatal: () => {} };
 
+/** A connection for batches, to be connected and closed by the test. */
+export function batchesOf(url: string, commandTimeoutMs: number): ScriptConnection {
+  return new ScriptConnection({ url, name: 'batches', script: batchScript, commandTimeoutMs }, QUIET);
+}
+
 /** A Redis of the test file's own with a client, and what the tests ask of it. */
 export class Store {
   readonly server: TestRedis;
   readonly redis: RedisClient;
+  readonly batches: ScriptConnection;
   readonly keys = new RedisKeys(SHARDS);
 
-  private constructor(server: TestRedis, redis: RedisClient) {
+  private constructor(server: TestRedis, redis: RedisClient, batches: ScriptConnection) {
     this.server = server;
     this.redis = redis;
+    this.batches = batches;
   }
 
   static async open(commandTimeoutMs = 5_000): Promise<Store> {
     const server = await startTestRedis();
     const redis = new RedisClient({ url: server.url, name: 'test', commandTimeoutMs }, QUIET);
     await redis.connect();
-    return new Store(server, redis);
+    const batches = batchesOf(server.url, commandTimeoutMs);
+    await batches.connect();
+    return new Store(server, redis, batches);
   }
 
   async close(): Promise<void> {
     this.redis.destroy();
+    this.batches.close();
     await this.server.stop();
   }
 
@@ -91,7 +102,12 @@ export class Store {
     const script = new ScriptCall();
     script.arg(host.instance);
     for (const operation of operations) operation.encode(script, host);
-    const reply = readReply((await this.redis.run(batchScript, script)) as string);
+    const reply = await new Promise<number[]>((resolve, reject) => {
+      this.batches.run(script, {
+        onReply: (bytes, start, end) => resolve(readReply(bytes, start, end)),
+        onLost: reject,
+      });
+    });
     let at = 0;
     for (const operation of operations) at = operation.onReply(reply, at, host);
     if (at !== reply.length) throw new Error(`operations read ${at} of ${reply.length} numbers`);

@@ -132,10 +132,10 @@ describe('Redis flushed while calls run', () => {
   let admission: Admission;
 
   beforeEach(async () => {
-    const { redis, keys } = ledger.store;
+    const { redis, batches, keys } = ledger.store;
     hydrator = new Hydrator({ databaseUrl: ledger.databaseUrl, sql: ledger.sql, redis, keys, log: QUIET });
     const instance = 'gateway-1';
-    admission = new Admission({ redis, keys, instance, loader: hydrator, cancelSettlement: CANCELLED, log: QUIET });
+    admission = new Admission({ batches, keys, instance, loader: hydrator, cancelSettlement: CANCELLED, log: QUIET });
     admission.start();
     scenes.length = 0;
     for (let i = 0; i < 6; i++) {

@@ -1,0 +1,218 @@
+import { connect, createServer } from 'node:net';
+import fc from 'fast-check';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { defineScript, RedisNotSent } from '../../src/platform/redis.ts';
+import { ScriptCall } from '../../src/platform/script-call.ts';
+import { ScriptConnection } from '../../src/platform/script-connection.ts';
+import { startTestRedis, type TestRedis } from '../support/stores.ts';
+import { TcpProxy } from '../support/tcp-proxy.ts';
+import { until } from '../support/wait.ts';
+
+/** Replies what it was given, joined so that it can be taken apart again; writes, so that a replica refuses it. */
+const ECHO = defineScript(
+  'echo',
+  `redis.call('INCR', 'runs')
+   local parts = {}
+   for _, list in ipairs({ KEYS, ARGV }) do
+     for _, text in ipairs(list) do parts[#parts + 1] = #text .. ':' .. text end
+     parts[#parts + 1] = '|'
+   end
+   return table.concat(parts)`,
+);
+const TIMEOUT_MS = 300;
+
+let server: TestRedis;
+let proxy: TcpProxy;
+let connection: ScriptConnection;
+let warnings: string[];
+
+const connectTo = (url: string): ScriptConnection => {
+  const options = { url, name: 'test', script: ECHO, commandTimeoutMs: TIMEOUT_MS };
+  return new ScriptConnection(options, { warn: (_, message) => warnings.push(message) });
+};
+
+beforeEach(async () => {
+  warnings = [];
+  server = await startTestRedis({ password: 'p@ssword' });
+  proxy = await TcpProxy.open(server.port);
+  connection = connectTo(proxy.through(server.url));
+  await connection.connect();
+});
+afterEach(async () => {
+  connection.close();
+  await proxy.close();
+  await server.stop();
+});
+
+const callOf = (keys: readonly string[], args: readonly string[]): ScriptCall => {
+  const call = new ScriptCall();
+  for (const key of keys) call.key(key);
+  for (const arg of args) call.arg(arg);
+  return call;
+};
+
+function run(call: ScriptCall): Promise<string> {
+  return new Promise((resolve, reject) => {
+    connection.run(call, {
+      onReply: (bytes, start, end) => resolve(bytes.toString('latin1', start, end)),
+      onLost: reject,
+    });
+  });
+}
+
+const echo = (keys: readonly string[], args: readonly string[]): string =>
+  [keys, args].map((list) => `${list.map((text) => `${text.length}:${text}`).join('')}|`).join('');
+
+/** Asks Redis something beside the connection under test. */
+async function ask(...args: string[]): Promise<string> {
+  const { hostname, port, password } = new URL(server.url);
+  const socket = connect(Number(port), hostname);
+  let answer = '';
+  socket.on('data', (chunk) => {
+    answer += chunk;
+  });
+  for (const command of [['AUTH', decodeURIComponent(password)], args, ['QUIT']]) {
+    socket.write(`*${command.length}\r\n${command.map((arg) => `$${arg.length}\r\n${arg}\r\n`).join('')}`);
+  }
+  await new Promise((resolve) => socket.once('close', resolve));
+  return answer.slice('+OK\r\n'.length, -'+OK\r\n'.length);
+}
+
+describe('an encoded call', () => {
+  it('arrives as it was written, whatever ASCII it holds', async () => {
+    const ascii = fc.string({
+      unit: fc.integer({ min: 0, max: 0x7f }).map((code) => String.fromCharCode(code)),
+      maxLength: 40,
+    });
+    await fc.assert(
+      fc.asyncProperty(fc.array(ascii, { maxLength: 5 }), fc.array(ascii, { maxLength: 20 }), async (keys, args) => {
+        expect(await run(callOf(keys, args))).toBe(echo(keys, args));
+      }),
+      { numRuns: 200 },
+    );
+  });
+
+  it('and many at once are answered each with its own reply', async () => {
+    const calls = Array.from({ length: 200 }, (_, i) => [`call ${i}`, 'x'.repeat(i * 20)]);
+    const replies = await Promise.all(calls.map((args) => run(callOf([], args))));
+    expect(replies).toEqual(calls.map((args) => echo([], args)));
+  });
+
+  it('begun anew has nothing of a run that broke off', async () => {
+    const call = callOf(['left'], ['over']);
+    call.begin();
+    call.arg('new');
+    expect(await run(call)).toBe(echo([], ['new']));
+    // Longer than the memory it starts with.
+    call.arg('x'.repeat(100_000));
+    expect(await run(call)).toBe(echo([], ['x'.repeat(100_000)]));
+  });
+
+  it('with characters beyond ASCII still ends where it should', async () => {
+    expect(await run(callOf(['k'], ['caf\u00e9 \u20ac\r\n$3', 'after']))).toMatch(/5:after\|$/);
+  });
+
+  it('is run after Redis forgot the script, once', async () => {
+    await ask('SCRIPT', 'FLUSH');
+    await ask('DEL', 'runs');
+    expect(await Promise.all([run(callOf([], ['a'])), run(callOf([], ['b']))])).toEqual([
+      echo([], ['a']),
+      echo([], ['b']),
+    ]);
+    expect(await ask('GET', 'runs')).toBe('$1\r\n2\r\n');
+  });
+});
+
+describe('a connection', () => {
+  it('is refused with the reason at the first try', async () => {
+    const wrong = connectTo(server.url.replace(/:[^:@]*@/, ':wrong@'));
+    await expect(wrong.connect()).rejects.toThrow(/WRONGPASS/);
+    await expect(connectTo('redis://127.0.0.1:1').connect()).rejects.toThrow(/ECONNREFUSED/);
+    expect(warnings).toEqual([]);
+  });
+
+  it('works in the database its URL names', async () => {
+    const other = connectTo(`${server.url.replace(/\/$/, '')}/3`);
+    await other.connect();
+    expect(await ask('INFO', 'keyspace')).toMatch(/db3:keys=1/);
+    other.close();
+  });
+
+  it('that breaks loses what is under way, says so once, and comes back by itself', async () => {
+    proxy.set('swallow replies');
+    const lost = [run(callOf([], ['a'])), run(callOf([], ['b']))].map((pending) =>
+      pending.catch((error: unknown) => error),
+    );
+    await until(() => proxy.swallowed > 0);
+    proxy.refuse();
+    for (const error of await Promise.all(lost)) {
+      expect(error).toBeInstanceOf(Error);
+      expect(error).not.toBeInstanceOf(RedisNotSent);
+    }
+    await expect(run(callOf([], ['c']))).rejects.toBeInstanceOf(RedisNotSent);
+    await until(() => proxy.refused > 2);
+    expect(warnings).toEqual(['redis connection lost or refused']);
+    let times = 0;
+    connection.onReady(() => times++);
+    proxy.set('pass');
+    await until(() => connection.ready);
+    expect(times).toBe(1);
+    expect(warnings).toEqual(['redis connection lost or refused', 'redis connection is back']);
+    expect(await run(callOf([], ['d']))).toBe(echo([], ['d']));
+  });
+
+  it("that is silent loses what is under way in time, and a reply that comes later is nobody else's", async () => {
+    server.pause();
+    const startedAt = performance.now();
+    await expect(run(callOf([], ['late']))).rejects.toThrow('Command timed out');
+    expect(performance.now() - startedAt).toBeGreaterThanOrEqual(TIMEOUT_MS);
+    const next = run(callOf([], ['next']));
+    server.resume();
+    expect(await next).toBe(echo([], ['next']));
+  });
+
+  it('that stays silent is given up for a new one', async () => {
+    proxy.set('swallow replies');
+    const lost = run(callOf([], ['a'])).catch((error: unknown) => error);
+    await until(() => !connection.ready);
+    expect(await lost).toBeInstanceOf(Error);
+    proxy.set('pass');
+    await until(() => connection.ready);
+  });
+
+  it('gives a reply that lies in the socket its turn before it calls it late', async () => {
+    // Not through the proxy, which would need turns of its own.
+    connection.close();
+    connection = connectTo(server.url);
+    await connection.connect();
+    const pending = run(callOf([], ['a']));
+    await new Promise((resolve) => setImmediate(resolve));
+    // A long turn: the reply came long ago, and nobody has read it.
+    const end = performance.now() + 4 * TIMEOUT_MS;
+    while (performance.now() < end);
+    expect(await pending).toBe(echo([], ['a']));
+  });
+
+  it('does not use a replica, and is back when it is a primary again', async () => {
+    await ask('REPLICAOF', '127.0.0.1', '1');
+    await expect(run(callOf([], ['a']))).rejects.toThrow(/READONLY/);
+    await until(() => warnings.length === 1);
+    expect(connection.ready).toBe(false);
+    await ask('REPLICAOF', 'NO', 'ONE');
+    await until(() => connection.ready);
+    expect(await run(callOf([], ['b']))).toBe(echo([], ['b']));
+  });
+
+  it('of something that is not Redis is dropped', async () => {
+    connection.close();
+    const web = createServer((socket) => {
+      socket.on('error', () => {});
+      socket.resume();
+      socket.write('HTTP/1.1 400 Bad Request\r\n\r\n');
+    });
+    await new Promise<void>((resolve) => web.listen(0, '127.0.0.1', resolve));
+    const { port } = web.address() as { port: number };
+    await expect(connectTo(`redis://127.0.0.1:${port}`).connect()).rejects.toThrow(/unknown type/);
+    await new Promise((resolve) => web.close(resolve));
+  });
+});
