@@ -1,8 +1,8 @@
 import type { Socket } from 'node:net';
 import { assert } from '../assert.ts';
 
-/** A piece handed to the socket at once. Progress of an upload is seen in steps of this. */
-const MAX_PIECE_BYTES = 64 * 1024;
+/** A piece handed to the socket at once: what Linux makes one packet of, see READ_BUFFER. Progress of an upload is seen in steps of this. */
+const MAX_PIECE_BYTES = 56 * 1024;
 /** Room for a chunk's hex size and two CRLF. */
 const FRAME_BYTES = 16;
 /** Below this a buffer of its own is cheaper than keeping the scratch buffer free. */
