@@ -71,10 +71,7 @@ describe('loading a wallet', () => {
     await flush.query('SELECT pg_advisory_xact_lock($1::int, $2::int)', [FLUSH_LOCK, shard]);
     await flush.query('UPDATE balances SET balance = 4000 WHERE account_id = $1::uuid', [accountId]);
     const loading = hydrator.loadWallet(accountId);
-    await until(async () => {
-      const waiting = await ledger.sql`SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted`;
-      return waiting.length > 0;
-    });
+    await until(async () => (await ledger.advisoryLocks({ granted: false })).length > 0);
     expect(await wallet(accountId)).toEqual({});
     await flush.query('COMMIT');
     await loading;
@@ -88,9 +85,8 @@ describe('loading a wallet', () => {
     ledger.store.server.pause();
     const loading = hydrator.loadWallet(accountId);
     await until(async () => {
-      const held = await ledger.sql`
-        SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND classid = ${FLUSH_LOCK} AND mode = 'ShareLock' AND granted`;
-      return held.length > 0;
+      const held = await ledger.advisoryLocks({ granted: true });
+      return held.some(({ classid, mode }) => classid === FLUSH_LOCK && mode === 'ShareLock');
     });
     const shard = ledger.store.keys.shardOf(accountId);
     const [tried] = await ledger.sql`SELECT pg_try_advisory_xact_lock(${FLUSH_LOCK}::int, ${shard}::int) AS free`;
@@ -247,8 +243,8 @@ it('wallets loaded while the writer stores calls of the same accounts are right 
     await ledger.store.command('flushall');
     await Promise.all(accounts.map((id) => hydrator.loadWallet(id)));
     await until(async () => {
-      const locks = await ledger.sql`SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND classid = ${FLUSH_LOCK}`;
-      return locks.length === 0;
+      const held = await ledger.advisoryLocks({ granted: true });
+      return !held.some(({ classid }) => classid === FLUSH_LOCK);
     });
     for (const id of accounts) expect(Number((await wallet(id)).balance)).toBe(await ledger.balance(id));
   }

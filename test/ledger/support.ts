@@ -96,6 +96,13 @@ export class Ledger {
     await until(async () => (await this.backlog()) === 0, timeoutMs);
   }
 
+  /** Advisory locks of this database, granted ones or those that are waited for. (Other test files use the same server.) */
+  async advisoryLocks({ granted }: { granted: boolean }): Promise<readonly { classid: number; mode: string }[]> {
+    return this.sql<{ classid: number; mode: string }[]>`
+      SELECT classid::int, mode FROM pg_locks JOIN pg_database d ON d.oid = database
+      WHERE locktype = 'advisory' AND granted = ${granted} AND d.datname = current_database()`;
+  }
+
   /** An account with a balance, as a credit would have made it. */
   async account(balanceMicros: number): Promise<string> {
     const id = uuidv7();

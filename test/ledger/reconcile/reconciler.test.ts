@@ -101,7 +101,7 @@ describe('comparing', () => {
     await flush.query('BEGIN');
     await flush.query('SELECT pg_advisory_xact_lock($1::int, $2::int)', [FLUSH_LOCK, shard]);
     const running = run();
-    await until(async () => (await ledger.sql`SELECT 1 FROM pg_locks WHERE NOT granted`).length > 0);
+    await until(async () => (await ledger.advisoryLocks({ granted: false })).length > 0);
     await flush.query('COMMIT');
     expect((await running).flatMap((report) => report.drifts)).toEqual([]);
     await flush.query('BEGIN');

@@ -38,7 +38,7 @@ describe('a Redis that restarts under a comparison', () => {
     const shard = ledger.store.keys.shardOf(accountId);
     await flush.query('SELECT pg_advisory_xact_lock($1::int, $2::int)', [FLUSH_LOCK, shard]);
     const running = Promise.allSettled([compared.run()]);
-    await until(async () => (await ledger.sql`SELECT 1 FROM pg_locks WHERE NOT granted`).length > 0);
+    await until(async () => (await ledger.advisoryLocks({ granted: false })).length > 0);
     await restart();
     await flush.query('COMMIT');
     flush.close();
