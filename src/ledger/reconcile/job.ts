@@ -19,19 +19,23 @@ export type ReconcileJobOptions = {
 
 /**
  * Runs the reconciliation every minute, and at once when Redis is back: if it came back older than Postgres, wallets are
- * too high until then, and the sweep would refund stored calls a lease later.
+ * too high until then, and the sweep would refund stored calls a lease later. It waits for that: so a process that does not
+ * work makes one run too whenever Redis is back.
  */
 export class ReconcileJob {
   readonly #options: ReconcileJobOptions;
   #timer: NodeJS.Timeout | null = null;
   #running: Promise<void> | null = null;
   #dueAt = Number.NEGATIVE_INFINITY;
+  /** No run came to its end since Redis was away. */
+  #isOwed = true;
   #failing = false;
   #drifting = 0;
 
   constructor(options: ReconcileJobOptions) {
     this.#options = options;
     options.onRedisReady(() => {
+      this.#isOwed = true;
       this.#dueAt = Number.NEGATIVE_INFINITY;
       this.#tick();
     });
@@ -52,10 +56,12 @@ export class ReconcileJob {
 
   #tick(): void {
     if (this.#timer === null || this.#running !== null) return;
-    if (performance.now() < this.#dueAt || !this.#options.isActive()) return;
+    if (performance.now() < this.#dueAt || !(this.#isOwed || this.#options.isActive())) return;
     // Redis's return during the run makes it due at once.
     this.#dueAt = Number.POSITIVE_INFINITY;
+    this.#isOwed = false;
     this.#running = this.#run().then((isDone) => {
+      this.#isOwed ||= !isDone;
       const waitMs = isDone ? (this.#options.everyMs ?? EVERY_MS) : RETRY_MS;
       this.#dueAt = Math.min(this.#dueAt, performance.now() + waitMs);
       this.#running = null;

@@ -1,21 +1,40 @@
-import { afterEach, it } from 'vitest';
+import { afterEach, expect, it } from 'vitest';
 import { ReconcileJob } from '../../../src/ledger/reconcile/job.ts';
 import type { Reconciler } from '../../../src/ledger/reconcile/reconciler.ts';
 import { QUIET } from '../../admission/redis.ts';
 import { until } from '../../support/wait.ts';
 
-let job: ReconcileJob | null = null;
-afterEach(() => job?.stop());
+const jobs: ReconcileJob[] = [];
+afterEach(() => Promise.all(jobs.splice(0).map((job) => job.stop())));
 
-it('a run that leaves repairs to the next is followed by it at once, not a minute later', async () => {
-  const left = [2, 1, 0];
-  let runs = 0;
+/** A job that runs whenever it may, and leaves so many accounts undecided each time. */
+function start({ isActive = true, everyMs = 1, left = [] as readonly number[] }) {
+  const seen = { runs: 0, redisIsBack: () => {} };
   const reconciler = {
     repaired: 0,
-    run: async () => ({ reports: [], undecided: left[runs++] ?? 0, endedAtMs: 0 }),
+    run: async () => ({ reports: [], undecided: left[seen.runs++] ?? 0, endedAtMs: 0 }),
     stop: () => {},
   } as unknown as Reconciler;
-  job = new ReconcileJob({ reconciler, isActive: () => true, onRedisReady: () => {}, log: QUIET });
+  const onRedisReady = (listener: () => void): void => {
+    seen.redisIsBack = listener;
+  };
+  const job = new ReconcileJob({ reconciler, isActive: () => isActive, onRedisReady, everyMs, log: QUIET });
+  jobs.push(job);
   job.start();
-  await until(() => runs === 3);
+  return seen;
+}
+
+it('a run that leaves repairs to the next is followed by it at once, not a minute later', async () => {
+  const seen = start({ left: [2, 1, 0], everyMs: 60_000 });
+  await until(() => seen.runs === 3);
+});
+
+it('a process that does not work runs once, to its end, whenever Redis is back: its sweep waits for that', async () => {
+  const [working, idle] = [start({}), start({ isActive: false, left: [1, 0, 0] })];
+  await until(() => idle.runs === 2);
+  const before = working.runs;
+  await until(() => working.runs > before + 2);
+  expect(idle.runs).toBe(2);
+  idle.redisIsBack();
+  await until(() => idle.runs === 3);
 });
