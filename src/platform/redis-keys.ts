@@ -25,7 +25,7 @@ export class RedisKeys {
     return `key:{${shard}}:${keyId}`;
   }
 
-  /** Hash: `balance`, `credit_seq`, and `free:<service_id>` → free calls used. */
+  /** Hash: `balance`, `credit_seq`, and `free:<service_id>` → free calls used; `ticket` and `repair` are the reconciliation's. */
   wallet(shard: number, accountId: string): string {
     return `wallet:{${shard}}:${accountId}`;
   }
