@@ -28,7 +28,7 @@ import type { Offer, Offers } from './offers.ts';
 import type { Pseudonyms } from './pseudonyms.ts';
 import { checkMaxAmount, faultError, insufficientBalance } from './refusals.ts';
 import { parseTarget, type Target, upstreamPath } from './target.ts';
-import { refundOf, silentServiceError, upstreamApiError } from './upstream-failure.ts';
+import { isSilence, refundOf, silentServiceError, upstreamApiError } from './upstream-failure.ts';
 
 export type ExchangeOptions = {
   readonly gate: Gate;
@@ -311,8 +311,7 @@ export class Exchange implements UpstreamHandler, CallerEvents {
       { err: error, code: error.code, request_id: this.#usageId, service_id: this.#listing?.id },
       'service failed',
     );
-    // 'busy' is our own bound: it says nothing about whether the service answers.
-    if (this.#responseStatus === 0 && error.code !== 'busy' && this.#offer?.breaker.failed(this.#breakerEra)) {
+    if (this.#responseStatus === 0 && isSilence(error) && this.#offer?.breaker.failed(this.#breakerEra)) {
       this.#options.log.warn({ service_id: this.#listing?.id }, 'service does not answer: its calls are refused');
     }
     this.#fail(

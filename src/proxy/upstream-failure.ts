@@ -9,11 +9,20 @@ export function refundOf(error: UpstreamError): RefundReason {
       return 'upstream_busy';
     case 'head_timeout':
     case 'connect_timeout':
+    case 'dns_timeout':
     case 'body_timeout':
       return 'upstream_timeout';
     default:
       return 'upstream_error';
   }
+}
+
+/**
+ * Whether a failure says that the service does not answer. 'busy' is our own bound, and a nameserver that is silent may be
+ * ours as well: it must not close all services.
+ */
+export function isSilence({ code }: UpstreamError): boolean {
+  return code !== 'busy' && code !== 'dns_timeout';
 }
 
 /** What the caller is told. Addresses and certificates of the service are the provider's business and stay in the log. */

@@ -1,32 +1,52 @@
-import { lookup as getaddrinfo } from 'node:dns';
+import { TIMEOUT } from 'node:dns';
 import { isIP } from 'node:net';
 import type { AddressPolicy } from './address-policy.ts';
 import type { Failure } from './errors.ts';
+import { NameLookup } from './name-lookup.ts';
 import type { Lookup, ResolvedAddress } from './types.ts';
 
 export type Resolution =
   | { readonly ok: true; readonly addresses: readonly ResolvedAddress[] }
   | { readonly ok: false; readonly failure: Failure };
 
-/** getaddrinfo does not tell the TTL; ten seconds is short for a failover and long for a hot path. */
-const CACHE_MS = 10_000;
+/** Whatever the TTL: ten seconds is short for a failover and long for a hot path. */
+const FRESH_MS = 10_000;
+/** Counted from its look-up, an answer is used for this long while a newer one is asked for. */
+const USABLE_MS = 60_000;
+/** Calls to a name that cannot be resolved fail at once for this long. */
+const FAILED_MS = 5_000;
 const MAX_CACHED_NAMES = 1000;
+/** Each has a socket, for three seconds at most. */
+const MAX_LOOKUPS = 1000;
 /** Addresses of one name that are worth trying. */
 const MAX_ADDRESSES = 8;
 
-type Entry = { readonly resolution: Promise<Resolution>; staleAt: number };
+type Entry = {
+  /** Null before the first answer. */
+  resolution: Resolution | null;
+  askAgainAt: number;
+  usableUntil: number;
+  /** The look-up under way, shared by all who wait for it. */
+  asking: Promise<Resolution> | null;
+};
 
 /**
  * Names to addresses that may be dialled. The caller dials the addresses it gets, never the name, so what was checked is
- * what is connected to. Answers are kept for a short time, and shared while they are on their way; failures are not kept.
+ * what is connected to.
+ *
+ *   unknown ──► asked, callers wait ──► fresh ──10 s──► stale: asked again, callers get the last answer ──60 s──► unknown
+ *                       └──► failed: callers fail at once ──5 s──► unknown
+ *
+ * An answer that fails the check replaces a good one at once; a look-up that fails does not, until that has run out.
  */
 export class AddressBook {
   readonly #policy: AddressPolicy;
   readonly #lookup: Lookup;
-  /** Oldest first: Map keeps insertion order. */
+  /** The one that was asked for longest ago first: Map keeps insertion order. */
   readonly #names = new Map<string, Entry>();
+  #lookups = 0;
 
-  constructor(policy: AddressPolicy, lookup: Lookup = systemLookup) {
+  constructor(policy: AddressPolicy, lookup: Lookup = new NameLookup().lookup) {
     this.#policy = policy;
     this.#lookup = lookup;
   }
@@ -35,21 +55,38 @@ export class AddressBook {
   resolve(hostname: string): Promise<Resolution> {
     const family = isIP(hostname);
     if (family !== 0) return Promise.resolve(this.#select(hostname, [{ address: hostname, family }]));
-    const known = this.#names.get(hostname);
-    if (known !== undefined && performance.now() < known.staleAt) return known.resolution;
-    return this.#ask(hostname);
+    const entry = this.#names.get(hostname) ?? { resolution: null, askAgainAt: 0, usableUntil: 0, asking: null };
+    const { resolution } = entry;
+    const now = performance.now();
+    if (resolution !== null && now < entry.askAgainAt) return Promise.resolve(resolution);
+    const asking = entry.asking ?? this.#ask(hostname, entry);
+    return resolution !== null && now < entry.usableUntil ? Promise.resolve(resolution) : asking;
   }
 
-  #ask(hostname: string): Promise<Resolution> {
-    const entry: Entry = { resolution: this.#resolveName(hostname), staleAt: performance.now() + CACHE_MS };
+  #ask(hostname: string, entry: Entry): Promise<Resolution> {
+    if (this.#lookups >= MAX_LOOKUPS) {
+      return Promise.resolve({ ok: false, failure: { code: 'busy', message: 'too many names are being looked up' } });
+    }
     this.#names.delete(hostname);
     this.#names.set(hostname, entry);
     if (this.#names.size > MAX_CACHED_NAMES) this.#names.delete(this.#names.keys().next().value as string);
-    void entry.resolution.then(({ ok }) => {
-      if (ok) entry.staleAt = performance.now() + CACHE_MS;
-      else if (this.#names.get(hostname) === entry) this.#names.delete(hostname);
+    this.#lookups++;
+    entry.asking = this.#resolveName(hostname).then((resolution) => {
+      this.#lookups--;
+      this.#keep(entry, resolution);
+      return resolution;
     });
-    return entry.resolution;
+    return entry.asking;
+  }
+
+  #keep(entry: Entry, resolution: Resolution): void {
+    const now = performance.now();
+    entry.asking = null;
+    entry.askAgainAt = now + (resolution.ok ? FRESH_MS : FAILED_MS);
+    const hasLast = entry.resolution?.ok === true && now < entry.usableUntil;
+    if (hasLast && !resolution.ok && resolution.failure.code !== 'address_forbidden') return;
+    entry.resolution = resolution;
+    entry.usableUntil = resolution.ok ? now + USABLE_MS : 0;
   }
 
   async #resolveName(hostname: string): Promise<Resolution> {
@@ -58,7 +95,9 @@ export class AddressBook {
       if (addresses.length > 0) return this.#select(hostname, addresses);
       return { ok: false, failure: { code: 'dns_failed', message: `${hostname} has no address` } };
     } catch (cause) {
-      return { ok: false, failure: { code: 'dns_failed', message: `${hostname} could not be resolved`, cause } };
+      const isLate = (cause as { code?: unknown }).code === TIMEOUT;
+      const message = isLate ? `${hostname} was not resolved in time` : `${hostname} could not be resolved`;
+      return { ok: false, failure: { code: isLate ? 'dns_timeout' : 'dns_failed', message, cause } };
     }
   }
 
@@ -69,13 +108,4 @@ export class AddressBook {
     const message = `${hostname} is not on the public internet (${list})`;
     return { ok: false, failure: { code: 'address_forbidden', message } };
   }
-}
-
-function systemLookup(hostname: string): Promise<ResolvedAddress[]> {
-  return new Promise((resolve, reject) => {
-    getaddrinfo(hostname, { all: true }, (error, addresses) => {
-      if (error === null) resolve(addresses);
-      else reject(error);
-    });
-  });
 }

@@ -75,12 +75,11 @@ export class Connector {
     const isTimeUp = clock.elapsedMs(this.#startedTicks) >= connectTimeoutMs;
     if (!isTimeUp && clock.elapsedMs(this.#attemptTicks) < this.#attemptMs) return;
     this.#drop();
+    const { hostHeader } = this.#origin;
     if (!isTimeUp && this.#next < this.#addresses.length) this.#tryNext();
-    else
-      this.#fail({
-        code: 'connect_timeout',
-        message: `${this.#origin.hostHeader} did not accept a connection in time`,
-      });
+    else if (this.#addresses.length === 0)
+      this.#fail({ code: 'dns_timeout', message: `${hostHeader} was not resolved in time` });
+    else this.#fail({ code: 'connect_timeout', message: `${hostHeader} did not accept a connection in time` });
   }
 
   cancel(): void {

@@ -2,8 +2,9 @@
 export type UpstreamErrorCode =
   | 'address_forbidden' // the endpoint's name or address is not on the public internet, nor allowed
   | 'dns_failed'
+  | 'dns_timeout' // no nameserver answered in time: theirs, or ours
   | 'connect_failed'
-  | 'connect_timeout' // name, TCP and TLS together took too long
+  | 'connect_timeout' // the name was resolved, but all together took too long
   | 'tls_failed' // certificate refused, or the handshake broke
   | 'reset' // the connection ended before the response did
   | 'head_timeout'

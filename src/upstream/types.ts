@@ -92,7 +92,7 @@ export type UpstreamOptions = {
   readonly sweepIntervalMs?: number;
   /** Certificate authority in place of the system's. */
   readonly tlsCa?: string | Buffer;
-  /** Replaces getaddrinfo. */
+  /** Replaces the hosts file and the nameservers. */
   readonly lookup?: Lookup;
 };
 

@@ -5,6 +5,7 @@ import type { ResolvedAddress } from '../../src/upstream/index.ts';
 
 const policy = new AddressPolicy([]);
 const PUBLIC = [{ address: '1.1.1.1', family: 4 }];
+const OTHER = [{ address: '9.9.9.9', family: 4 }];
 
 test('a name is looked up once for any number of calls, and kept for a while', async () => {
   const lookup = vi.fn(async () => PUBLIC);
@@ -15,30 +16,86 @@ test('a name is looked up once for any number of calls, and kept for a while', a
   expect(lookup).toHaveBeenCalledTimes(1);
 });
 
-test('a kept answer grows stale', async () => {
-  const lookup = vi.fn(async () => PUBLIC);
-  const book = new AddressBook(policy, lookup);
+/** Runs with a clock that stands where the test puts it. */
+async function withClock(run: (moveTo: (ms: number) => void) => Promise<void>): Promise<void> {
   const now = vi.spyOn(performance, 'now').mockReturnValue(0);
   try {
-    await book.resolve('a.example');
-    now.mockReturnValue(9_999);
-    await book.resolve('a.example');
-    expect(lookup).toHaveBeenCalledTimes(1);
-    now.mockReturnValue(10_000);
-    await book.resolve('a.example');
-    expect(lookup).toHaveBeenCalledTimes(2);
+    await run((ms) => void now.mockReturnValue(ms));
   } finally {
     now.mockRestore();
   }
+}
+
+test('a stale answer is used while it is asked for again, once, and for a minute at most', async () => {
+  const answers: ((found: ResolvedAddress[]) => void)[] = [];
+  const lookup = vi.fn(() => new Promise<ResolvedAddress[]>((resolve) => answers.push(resolve)));
+  const book = new AddressBook(policy, lookup);
+  await withClock(async (moveTo) => {
+    const first = book.resolve('a.example');
+    answers[0]?.(PUBLIC);
+    expect(await first).toEqual({ ok: true, addresses: PUBLIC });
+    moveTo(9_999);
+    await book.resolve('a.example');
+    expect(lookup).toHaveBeenCalledTimes(1);
+    // The nameserver has gone silent: nobody waits for it.
+    for (const ms of [10_000, 30_000, 59_999]) {
+      moveTo(ms);
+      expect(await book.resolve('a.example')).toEqual({ ok: true, addresses: PUBLIC });
+    }
+    expect(lookup).toHaveBeenCalledTimes(2);
+    moveTo(60_000);
+    const late = book.resolve('a.example');
+    answers[1]?.(OTHER);
+    expect(await late).toEqual({ ok: true, addresses: OTHER });
+    expect(lookup).toHaveBeenCalledTimes(2);
+  });
 });
 
-test('a failure is not kept', async () => {
+test('a look-up that fails leaves the last answer, one that finds a forbidden address does not', async () => {
+  const lookup = vi.fn<() => Promise<ResolvedAddress[]>>();
+  lookup.mockResolvedValueOnce(PUBLIC).mockRejectedValueOnce(new Error('SERVFAIL'));
+  lookup.mockResolvedValueOnce([{ address: '10.0.0.1', family: 4 }]);
+  const book = new AddressBook(policy, lookup);
+  await withClock(async (moveTo) => {
+    for (const ms of [0, 10_000, 14_999]) {
+      moveTo(ms);
+      expect(await book.resolve('a.example')).toMatchObject({ ok: true });
+      await new Promise(setImmediate);
+    }
+    expect(lookup).toHaveBeenCalledTimes(2);
+    moveTo(15_000);
+    expect(await book.resolve('a.example')).toMatchObject({ ok: true });
+    await new Promise(setImmediate);
+    expect(lookup).toHaveBeenCalledTimes(3);
+    expect(await book.resolve('a.example')).toMatchObject({ ok: false, failure: { code: 'address_forbidden' } });
+  });
+});
+
+test('a failure is kept for five seconds', async () => {
   const lookup = vi.fn<() => Promise<ResolvedAddress[]>>().mockRejectedValueOnce(new Error('ENOTFOUND'));
   lookup.mockResolvedValueOnce([]).mockResolvedValueOnce(PUBLIC);
   const book = new AddressBook(policy, lookup);
-  expect(await book.resolve('a.example')).toMatchObject({ ok: false, failure: { code: 'dns_failed' } });
-  expect(await book.resolve('a.example')).toMatchObject({ ok: false, failure: { code: 'dns_failed' } });
-  expect(await book.resolve('a.example')).toMatchObject({ ok: true });
+  await withClock(async (moveTo) => {
+    for (const ms of [0, 4_999, 5_000, 9_999]) {
+      moveTo(ms);
+      expect(await book.resolve('a.example')).toMatchObject({ ok: false, failure: { code: 'dns_failed' } });
+    }
+    expect(lookup).toHaveBeenCalledTimes(2);
+    moveTo(10_000);
+    expect(await book.resolve('a.example')).toMatchObject({ ok: true });
+  });
+});
+
+test('a bounded number of look-ups is under way, one more is busy', async () => {
+  const answers: (() => void)[] = [];
+  const book = new AddressBook(policy, () => new Promise((resolve) => answers.push(() => resolve(PUBLIC))));
+  const hanging = Array.from({ length: 1_000 }, (_, i) => book.resolve(`${i}.example`));
+  expect(await book.resolve('one-more.example')).toMatchObject({ ok: false, failure: { code: 'busy' } });
+  for (const answer of answers) answer();
+  await Promise.all(hanging);
+  const again = book.resolve('one-more.example');
+  answers.at(-1)?.();
+  expect(await again).toMatchObject({ ok: true });
 });
 
 test('a bounded number of names is kept, the oldest goes first', async () => {

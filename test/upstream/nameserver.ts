@@ -1,0 +1,66 @@
+import { createSocket } from 'node:dgram';
+import { once } from 'node:events';
+
+const A = 1;
+const AAAA = 28;
+const NXDOMAIN = 3;
+
+/** What a nameserver knows of a name: its addresses, or that it never answers questions for this family, or for any. */
+export type NameRecord = { readonly ipv4?: string[]; readonly ipv6?: string[]; readonly silent?: 'ipv6' | 'always' };
+
+export type Nameserver = { readonly address: string; readonly asked: string[]; close(): Promise<void> };
+
+/** A nameserver on loopback (RFC 1035), over UDP. Names it does not know do not exist. */
+export async function nameserver(records: Readonly<Record<string, NameRecord>>): Promise<Nameserver> {
+  const socket = createSocket('udp4');
+  const asked: string[] = [];
+  socket.on('message', (question, { port, address }) => {
+    const { name, type, end } = readQuestion(question);
+    asked.push(name);
+    const record = records[name];
+    if (record?.silent === 'always' || (record?.silent === 'ipv6' && type === AAAA)) return;
+    const found = (type === A ? record?.ipv4?.map(bytesOfIpv4) : record?.ipv6?.map(bytesOfIpv6)) ?? [];
+    const head = Buffer.from(question.subarray(0, 12));
+    head.writeUInt16BE(0x8180 | (record === undefined ? NXDOMAIN : 0), 2);
+    head.writeUInt16BE(found.length, 6);
+    head.writeUInt32BE(0, 8);
+    const answers = found.map((bytes) => {
+      // A pointer to the name, type, class IN, a TTL of 60 s, and the length of what follows.
+      const start = Buffer.from([0xc0, 12, 0, type, 0, 1, 0, 0, 0, 60, 0, bytes.length]);
+      return Buffer.concat([start, bytes]);
+    });
+    socket.send(Buffer.concat([head, question.subarray(12, end), ...answers]), port, address);
+  });
+  socket.bind(0, '127.0.0.1');
+  await once(socket, 'listening');
+  return {
+    address: `127.0.0.1:${socket.address().port}`,
+    asked,
+    async close() {
+      socket.close();
+      await once(socket, 'close');
+    },
+  };
+}
+
+function readQuestion(message: Buffer): { name: string; type: number; end: number } {
+  const labels: string[] = [];
+  let at = 12;
+  for (let length = message[at++] as number; length > 0; length = message[at++] as number) {
+    labels.push(message.toString('latin1', at, at + length));
+    at += length;
+  }
+  return { name: labels.join('.').toLowerCase(), type: message.readUInt16BE(at), end: at + 4 };
+}
+
+const bytesOfIpv4 = (address: string): Buffer => Buffer.from(address.split('.').map(Number));
+
+/** Written out in full: eight groups. */
+const bytesOfIpv6 = (address: string): Buffer =>
+  Buffer.from(
+    address
+      .split(':')
+      .map((group) => group.padStart(4, '0'))
+      .join(''),
+    'hex',
+  );
