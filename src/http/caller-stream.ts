@@ -9,6 +9,17 @@ import type { HttpResponse } from './uws.ts';
  * socket is full, so a chunked write goes out in pieces of at most this much, each in a cork of its own.
  */
 const MAX_CORKED_WRITE = 15_900;
+/** Up to this size most answers are handed over whole, without asking what the socket took: the cheapest the addon has. */
+const MAX_UNCHECKED_BYTES = 8_192;
+/**
+ * Of these, so many are checked like larger ones, at random. What is handed over unchecked stays with the addon for as long
+ * as the caller does not read, and the addon takes its next request all the same: 8 000 unread answers of 60 KB were
+ * 470 MB. Nothing tells beforehand that a socket is full, so a caller who asks and never reads is found out by chance,
+ * after 16 answers on average, and is a stalled stream from then on: its next request ends the connection.
+ */
+const CHECKED_SHARE = 1 / 16;
+/** Of an answer without a body the socket cannot be asked. So many end their connection, which bounds the heads unread. */
+const CLOSED_SHARE = 1 / 64;
 
 /** What the server is told about every response. */
 export interface StreamOwner {
@@ -32,6 +43,9 @@ export interface StreamOwner {
  * The addon can send a head only together with the first body bytes or the end, so a stream's head leaves with its first
  * event. A body of known length goes out with tryEnd, any other with write: never both (see DESIGN.md). Bytes the socket did not
  * take are copied and kept; there is at most one upstream read of them, because write() said false.
+ *
+ * A response that has to end its connection says so in its head, and stays open until all of it is with the system: the addon
+ * must not take it for finished, or it would serve what comes next on that connection.
  */
 export class UwsCallerStream implements CallerStream {
   /** For the owner's list. */
@@ -53,6 +67,10 @@ export class UwsCallerStream implements CallerStream {
   #isAscii = true;
   #contentLength = -1;
   #hasBody = true;
+  /** The connection ends with this response. Decided with the head. */
+  #closes = false;
+  /** Of a response that closes: held back until the system has taken everything before it. */
+  #lastByte: Uint8Array | null = null;
   /** Body bytes the socket has not taken yet. */
   #unsent: Uint8Array | null = null;
   #stalled = false;
@@ -121,19 +139,21 @@ export class UwsCallerStream implements CallerStream {
     assert(!this.#headPending && this.#status === 0, 'respond() after begin()');
     this.resumeBody();
     // Body that still arrives after the answer is not worth reading: the connection ends with the response.
-    const close = this.#mustClose() || !this.#bodyDone;
-    this.#response.cork(() => {
-      if (status === 204 || status === 304) {
-        // RFC 9110 §8.6: no length, or that of the representation, which is not known here.
-        this.#endWithoutBody(status, headerLines, -1, close);
-      } else if (this.#head.method === 'HEAD') {
-        this.#endWithoutBody(status, headerLines, Buffer.byteLength(body), close);
-      } else {
-        this.#writeHead(status, headerLines);
-        this.#response.end(body, close);
-      }
-    });
-    this.#finish();
+    const closes = this.#mustClose() || !this.#bodyDone;
+    const { length } = body;
+    if (status === 204 || status === 304) {
+      // RFC 9110 §8.6: no length, or that of the representation, which is not known here.
+      this.#endWithoutBody(status, headerLines, -1, closes);
+    } else if (length === 0 || this.#head.method === 'HEAD') {
+      this.#endWithoutBody(status, headerLines, Buffer.byteLength(body), closes);
+    } else if (closes || isChecked(length + headerLines.length)) {
+      const bytes = typeof body === 'string' ? Buffer.from(body) : body;
+      this.begin(status, headerLines, true, bytes.length, true);
+      this.#ending = true;
+      this.#writeKnown(bytes, closes);
+    } else {
+      this.#endWhole(status, headerLines, body);
+    }
   }
 
   begin(status: number, headerLines: string, isAscii: boolean, contentLength: number, hasBody: boolean): void {
@@ -154,8 +174,16 @@ export class UwsCallerStream implements CallerStream {
     this.#moved = true;
     assert(this.#status !== 0 && this.#hasBody && !this.#ending && this.#unsent === null, 'write() out of order');
     if (this.#contentLength < 0) return this.#writeChunked(chunk);
-    if (this.#headPending && chunk.length === this.#contentLength) return this.#writeWhole(chunk);
-    return this.#writeKnown(chunk);
+    if (
+      this.#headPending &&
+      chunk.length === this.#contentLength &&
+      !this.#mustClose() &&
+      !isChecked(chunk.length + this.#headerLines.length)
+    ) {
+      this.#endWhole(this.#status, this.#headerLines, chunk);
+      return true;
+    }
+    return this.#writeKnown(chunk, this.#mustClose());
   }
 
   end(): void {
@@ -163,7 +191,7 @@ export class UwsCallerStream implements CallerStream {
     assert(this.#status !== 0 && !this.#ending, 'end() out of order');
     this.#ending = true;
     // What the addon holds of a stalled stream would be lost if the server closed right after an end.
-    if (this.#unsent === null && !this.#stalled) this.#endNow();
+    if (this.#unsent === null && !this.#stalled && this.#lastByte === null) this.#endNow();
   }
 
   abort(): void {
@@ -213,45 +241,72 @@ export class UwsCallerStream implements CallerStream {
     this.#response.writeStatus(this.#isAscii ? head : Buffer.from(head, 'latin1'));
   }
 
-  /** Inside a cork, before the first body bytes. The addon cannot close after a streamed response, so the head asks for it. */
-  #writePendingHead(): void {
+  /** Inside a cork, before the first body bytes. */
+  #writePendingHead(closes: boolean): void {
     if (!this.#headPending) return;
     this.#headPending = false;
-    this.#writeHead(this.#status, this.#mustClose() ? `${this.#headerLines}\r\nconnection: close` : this.#headerLines);
+    this.#closes = closes;
+    this.#writeHead(this.#status, closes ? `${this.#headerLines}\r\nconnection: close` : this.#headerLines);
+    // The addon writes the length it is given first, and is done at the one it is given last.
+    if (closes && this.#contentLength >= 0) this.#response.tryEnd(NOTHING, this.#contentLength);
   }
 
-  #writeWhole(chunk: Uint8Array): true {
+  #endWhole(status: number, headerLines: string, body: string | Uint8Array): void {
     this.#headPending = false;
     this.#response.cork(() => {
-      this.#writeHead(this.#status, this.#headerLines);
-      this.#response.end(chunk, this.#mustClose());
+      this.#writeHead(status, headerLines);
+      this.#response.end(body);
     });
     this.#finish();
-    return true;
   }
 
-  #writeKnown(chunk: Uint8Array): boolean {
+  #writeKnown(chunk: Uint8Array, closes: boolean): boolean {
     let ok = false;
     let done = false;
     let before = 0;
+    let piece = chunk;
     this.#response.cork(() => {
-      this.#writePendingHead();
+      this.#writePendingHead(closes);
       before = this.#response.getWriteOffset();
-      [ok, done] = this.#response.tryEnd(chunk, this.#contentLength);
+      if (this.#closes) piece = this.#holdBack(chunk, before);
+      [ok, done] = this.#response.tryEnd(piece, this.#closes ? this.#contentLength + 1 : this.#contentLength);
     });
     if (done) {
       this.#finish();
       return true;
     }
-    return ok || this.#stall(chunk, this.#response.getWriteOffset() - before);
+    if (ok && this.#lastByte !== null) setImmediate(this.#sendLastByte);
+    return ok || this.#stall(piece, this.#response.getWriteOffset() - before);
   }
+
+  /** @returns the chunk, without its last byte when that is the last of all */
+  #holdBack(chunk: Uint8Array, offset: number): Uint8Array {
+    if (offset + chunk.length < this.#contentLength) return chunk;
+    // Not slice(): on a Buffer that is a view.
+    this.#lastByte = new Uint8Array(chunk.subarray(chunk.length - 1));
+    return chunk.subarray(0, chunk.length - 1);
+  }
+
+  /**
+   * In a turn and a cork of its own: that the addon takes it means that the system has all before it. What the addon still
+   * holds of a response is lost when its connection is closed.
+   */
+  readonly #sendLastByte = (): void => {
+    if (this.#finished) return;
+    let ok = false;
+    this.#response.cork(() => {
+      [ok] = this.#response.tryEnd(this.#lastByte as Uint8Array, this.#contentLength + 1);
+    });
+    if (ok) this.abort();
+    else this.#awaitWritable();
+  };
 
   #writeChunked(chunk: Uint8Array): boolean {
     for (let from = 0; from < chunk.length; from += MAX_CORKED_WRITE) {
       const piece = chunk.length <= MAX_CORKED_WRITE ? chunk : chunk.subarray(from, from + MAX_CORKED_WRITE);
       let ok = false;
       this.#response.cork(() => {
-        this.#writePendingHead();
+        this.#writePendingHead(this.#mustClose());
         ok = this.#response.write(piece);
       });
       // The piece was taken; the rest waits for onWritable.
@@ -264,12 +319,15 @@ export class UwsCallerStream implements CallerStream {
   #stall(chunk: Uint8Array, taken: number): false {
     // Not slice(): on a Buffer that is a view.
     this.#unsent = taken < chunk.length ? new Uint8Array(chunk.subarray(taken)) : null;
-    this.#stalled = true;
-    if (!this.#watching) {
-      this.#watching = true;
-      this.#response.onWritable(() => this.#onWritable());
-    }
+    this.#awaitWritable();
     return false;
+  }
+
+  #awaitWritable(): void {
+    this.#stalled = true;
+    if (this.#watching) return;
+    this.#watching = true;
+    this.#response.onWritable(() => this.#onWritable());
   }
 
   /** @returns for the addon: false when a tryEnd failed again */
@@ -280,6 +338,10 @@ export class UwsCallerStream implements CallerStream {
     this.#stalled = false;
     const unsent = this.#unsent;
     this.#unsent = null;
+    if (unsent === null && this.#lastByte !== null) {
+      setImmediate(this.#sendLastByte);
+      return true;
+    }
     if (unsent === null) {
       // With onWritable set the addon leaves draining to us: an empty cork writes out what it still holds. It may hold
       // bytes of a write that reported success: a cork fits into its buffer first and meets the socket afterwards.
@@ -287,9 +349,9 @@ export class UwsCallerStream implements CallerStream {
       if (!wasStalled) return true;
     } else {
       const known = this.#contentLength >= 0;
-      const ok = known ? this.#writeKnown(unsent) : this.#writeChunked(unsent);
+      const ok = known ? this.#writeKnown(unsent, this.#closes) : this.#writeChunked(unsent);
       if (!ok) return !known;
-      if (this.#finished) return true;
+      if (this.#finished || this.#lastByte !== null) return true;
     }
     if (this.#ending) this.#endNow();
     else this.#events?.onCallerWritable();
@@ -297,21 +359,13 @@ export class UwsCallerStream implements CallerStream {
   }
 
   #endNow(): void {
-    const response = this.#response;
-    response.cork(() => {
-      if (!this.#headPending) {
-        // Streamed so far. Asking the addon to close here would write a header into the body.
-        response.end();
-        return;
-      }
+    if (this.#headPending) {
       this.#headPending = false;
-      if (this.#hasBody) {
-        this.#writeHead(this.#status, this.#headerLines);
-        response.end(undefined, this.#mustClose());
-      } else {
-        this.#endWithoutBody(this.#status, this.#headerLines, this.#contentLength, this.#mustClose());
-      }
-    });
+      this.#endWithoutBody(this.#status, this.#headerLines, this.#hasBody ? 0 : this.#contentLength, this.#mustClose());
+      return;
+    }
+    // Streamed so far. Asking the addon to close here would write a header into the body.
+    this.#response.cork(() => this.#response.end());
     this.#finish();
   }
 
@@ -319,11 +373,29 @@ export class UwsCallerStream implements CallerStream {
    * The legacy addon's endWithoutBody works without arguments only: given a length it waits for that many bytes for ever,
    * and given `undefined` it declares 2^63.
    */
-  #endWithoutBody(status: number, headerLines: string, contentLength: number, close: boolean): void {
+  #endWithoutBody(status: number, headerLines: string, contentLength: number, mustClose: boolean): void {
     // RFC 9110 §8.6: never in a 204, whatever the service said.
     const length = contentLength >= 0 && status !== 204 ? `\r\ncontent-length: ${contentLength}` : '';
-    this.#writeHead(status, `${headerLines}${length}${close ? '\r\nconnection: close' : ''}`);
-    this.#response.endWithoutBody();
+    if (mustClose || Math.random() < CLOSED_SHARE) {
+      this.#closeWithHead(status, headerLines + length);
+      return;
+    }
+    this.#response.cork(() => {
+      this.#writeHead(status, headerLines + length);
+      this.#response.endWithoutBody();
+    });
+    this.#finish();
+  }
+
+  /** The addon can end a response without a body, or close after one with a body: so this one ends by closing. */
+  #closeWithHead(status: number, headerLines: string): void {
+    this.#status = status;
+    this.#ending = true;
+    // The addon ends the line, and so the head; `date` is its doing otherwise.
+    const closing = `\r\ndate: ${new Date().toUTCString()}\r\nconnection: close\r\n`;
+    this.#response.cork(() => this.#writeHead(status, headerLines + closing));
+    // What is written within a handler leaves when that returns.
+    setImmediate(() => this.abort());
   }
 
   #finish(): void {
@@ -334,7 +406,8 @@ export class UwsCallerStream implements CallerStream {
   #onData(chunk: Uint8Array, last: boolean): void {
     this.#moved = true;
     if (last) this.#bodyDone = true;
-    if (this.#finished) return;
+    // Answered: nobody waits for the rest.
+    if (this.#finished || this.#ending) return;
     if (this.#events !== null) {
       this.#events.onCallerBody(chunk, last);
       return;
@@ -353,5 +426,10 @@ export class UwsCallerStream implements CallerStream {
     this.#owner.onFinished(this);
   }
 }
+
+const NOTHING = new Uint8Array(0);
+
+/** Whether a whole answer goes out in a way that tells when the caller does not read. */
+const isChecked = (bytes: number): boolean => bytes > MAX_UNCHECKED_BYTES || Math.random() < CHECKED_SHARE;
 
 const noop = (): void => {};

@@ -132,6 +132,19 @@ describe('a reader slower than the service', () => {
     expect(sha(got)).toBe(sha(body));
   });
 
+  it.each([
+    ['streamed', streamFrom(body, 65_536, body.length)],
+    ['at once', (_head: RequestHead, stream: CallerStream) => stream.respond(200, '\r\nX-Test: 1', body)],
+  ])('gets every byte of a response that ends the connection, %s', async (_name, answer) => {
+    handler = answer;
+    const chunked = request('GET / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n');
+    const received = await readSlowly(chunked, 256 * 1024, 30);
+    expect(received.head).toMatch(/\r\nconnection: close\r\n/);
+    expect(received.body.length).toBe(body.length);
+    expect(sha(received.body)).toBe(sha(body));
+    expect(server.open).toBe(0);
+  });
+
   it('gets the tail though the service has gone quiet after it', async () => {
     let stream: CallerStream | undefined;
     let written = 0;

@@ -1,0 +1,165 @@
+import { connect } from 'node:net';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { HttpServer } from '../../src/http/server.ts';
+import { loadUws } from '../../src/http/uws.ts';
+import type { CallerEvents, CallerStream } from '../../src/proxy/caller-io.ts';
+import { RawCaller } from '../integration/raw-caller.ts';
+import { until } from '../support/wait.ts';
+
+const silent = { debug() {}, info() {}, warn() {}, error() {}, fatal() {} };
+const noEvents: CallerEvents = { onCallerBody() {}, onCallerGone() {}, onCallerWritable() {} };
+
+let server: HttpServer;
+let port: number;
+let onCall: (stream: CallerStream) => void;
+let answered = 0;
+/** Answers asked for so far by each connection are at most this many bytes. */
+let answeredBytes = 0;
+
+beforeAll(async () => {
+  server = new HttpServer({
+    uws: loadUws(process.env),
+    host: '127.0.0.1',
+    port: 0,
+    trustedProxyHops: 0,
+    idleCallerSeconds: 60,
+    isCall: () => true,
+    onCall: (_head, stream) => {
+      answered++;
+      onCall(stream);
+    },
+    onRequest: () => {},
+    log: silent,
+  });
+  port = await server.listen();
+});
+afterAll(() => server.close());
+beforeEach(() => {
+  answered = 0;
+  answeredBytes = 0;
+});
+
+const GET = 'GET / HTTP/1.1\r\nHost: x\r\n\r\n';
+const HEAD = 'HEAD / HTTP/1.1\r\nHost: x\r\n\r\n';
+const CHUNKED = 'GET / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n';
+
+const respond = (bytes: number) => (stream: CallerStream) => {
+  answeredBytes += bytes + 100;
+  stream.respond(200, '', 'x'.repeat(bytes));
+};
+
+/** As a small answer of a service goes out. */
+const forward = (bytes: number) => (stream: CallerStream) => {
+  answeredBytes += bytes + 100;
+  stream.attach(noEvents);
+  stream.begin(200, '', true, bytes, bytes > 0);
+  if (bytes > 0) stream.write(Buffer.alloc(bytes, 'x'));
+  stream.end();
+};
+
+/** What the system holds for two sockets that nobody reads from, and some more for what is found out by chance. */
+const MAX_UNREAD_BYTES = 16 * 1024 * 1024;
+
+/** Asks once or many times in each turn, and never reads, until it is cut or has asked for far too much. */
+async function askOn(texts: (turn: number) => string): Promise<void> {
+  const socket = connect(port, '127.0.0.1');
+  socket.on('error', () => {});
+  socket.pause();
+  let isClosed = false;
+  socket.once('close', () => {
+    isClosed = true;
+  });
+  // A socket that is not read from learns of its end by writing.
+  for (let turn = 0; !isClosed && answeredBytes < 2 * MAX_UNREAD_BYTES; turn++) {
+    socket.write(texts(turn));
+    await new Promise(setImmediate);
+  }
+  socket.destroy();
+  await until(() => server.open === 0);
+}
+
+describe('a caller who asks and never reads', () => {
+  it.each<[string, (stream: CallerStream) => void]>([
+    ['large answers', respond(60_000)],
+    ['small answers', respond(7_000)],
+    ['what a service says', forward(60_000)],
+    ['what a service says in little', forward(7_000)],
+  ])('is cut before %s fill the memory', async (_what, answer) => {
+    onCall = answer;
+    const ways = [() => GET, () => GET.repeat(64), () => CHUNKED, (turn: number) => (turn < 100 ? GET : CHUNKED)];
+    for (const texts of ways) {
+      answeredBytes = 0;
+      await askOn(texts);
+      expect(answeredBytes).toBeGreaterThan(0);
+      expect(answeredBytes).toBeLessThan(MAX_UNREAD_BYTES);
+    }
+  });
+
+  it.each([
+    ['to HEAD', HEAD, respond(60_000)],
+    ['without a body', GET, forward(0)],
+  ])('is cut after some answers %s', async (_what, text, answer) => {
+    onCall = answer;
+    const socket = connect(port, '127.0.0.1');
+    socket.on('error', () => {});
+    socket.pause();
+    socket.write(text.repeat(2_000));
+    await until(() => answered > 0 && server.open === 0);
+    expect(answered).toBeLessThan(2_000);
+    socket.destroy();
+  });
+});
+
+describe('a caller who reads', () => {
+  it('keeps its connection, and gets every answer whole, however they leave', async () => {
+    const caller = await RawCaller.connect(`http://127.0.0.1:${port}`);
+    for (let i = 0; i < 200; i++) {
+      const bytes = [0, 1, 200, 8_000, 16_384, 60_000][i % 6] as number;
+      onCall = (i % 2 === 0 ? respond : forward)(Math.max(1, bytes));
+      const response = await caller.exchange('GET /');
+      expect([response.status, response.body.length]).toEqual([200, Math.max(1, bytes)]);
+      expect(response.get('connection')).toBeNull();
+    }
+    caller.destroy();
+  });
+
+  it.each([1, 2, 200, 16_384, 60_000, 300_000])(
+    'gets %i bytes whole before its connection ends, when they have to end it',
+    async (bytes) => {
+      for (const answer of [respond, forward]) {
+        onCall = answer(bytes);
+        const caller = await RawCaller.connect(`http://127.0.0.1:${port}`);
+        caller.send(CHUNKED);
+        const response = await caller.response(false);
+        expect(response.all('content-length')).toEqual([String(bytes)]);
+        expect([response.get('connection'), response.body.length]).toEqual(['close', bytes]);
+        await caller.end();
+        expect(caller.received.length).toBe(0);
+      }
+    },
+  );
+
+  it.each([
+    ['HEAD', 200, respond(5), '5'],
+    ['GET', 204, (stream: CallerStream) => stream.respond(204, '', ''), null],
+    ['GET', 200, respond(0), '0'],
+    ['HEAD', 200, (stream: CallerStream) => begun(stream, 200, 55), '55'],
+    ['GET', 304, (stream: CallerStream) => begun(stream, 304, -1), null],
+  ])('%s: gets a %i without a body, and its connection ends when it has to', async (method, status, answer, length) => {
+    onCall = answer;
+    const caller = await RawCaller.connect(`http://127.0.0.1:${port}`);
+    caller.send(CHUNKED.replace('GET', method));
+    const response = await caller.response(true);
+    expect([response.status, response.get('connection')]).toEqual([status, 'close']);
+    expect(response.get('content-length')).toBe(length);
+    expect(response.all('date')).toHaveLength(1);
+    await caller.end();
+    expect(caller.received.length).toBe(0);
+  });
+});
+
+function begun(stream: CallerStream, status: number, contentLength: number): void {
+  stream.attach(noEvents);
+  stream.begin(status, '', true, contentLength, false);
+  stream.end();
+}
