@@ -49,7 +49,7 @@ export class HostileCaller {
     return this.#keys;
   }
 
-  async run({ wire, drip, allowed }: CallerCase): Promise<Observation> {
+  async run({ wire, isHead, drip, allowed }: CallerCase): Promise<Observation> {
     await this.#takeKey();
     const id = `c${this.#cases++}-`;
     const caller = await RawCaller.connect(this.#market.baseUrl);
@@ -63,7 +63,7 @@ export class HostileCaller {
           return this.#observe(id, { status: 0, ended: false, inSync: false });
         }
       }
-      const response = await answerOf(caller);
+      const response = await answerOf(caller, isHead);
       if (response === null) return this.#observe(id, { status: 0, ended: true, inSync: false });
       const next = caller.gone ? null : await this.#probe(caller, id);
       const { status } = response;
@@ -180,9 +180,9 @@ function outcomesOf({ status, ended, inSync, refusedNext, reached, heads }: Obse
 const isRefusal = (response: RawResponse | null): boolean => response !== null && response.status >= 400;
 
 /** @returns null when the connection ends before a whole answer */
-async function answerOf(caller: RawCaller): Promise<RawResponse | null> {
+async function answerOf(caller: RawCaller, isHead = false): Promise<RawResponse | null> {
   try {
-    return await caller.response();
+    return await caller.response(isHead);
   } catch (error) {
     if (caller.gone) return null;
     throw error;

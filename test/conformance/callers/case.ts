@@ -8,6 +8,8 @@ export type CallerCase = {
   readonly name: string;
   /** Several pieces are sent one after the other, each once the one before has been read. */
   readonly wire: string | readonly string[];
+  /** The answer to it has no body, whatever its head declares. */
+  readonly isHead?: true;
   /** Each octet by itself. */
   readonly drip?: true;
   readonly allowed: Allowed;
@@ -36,6 +38,14 @@ export type Allowed = {
 /** `POST {path}` with these header lines. */
 export const post = (lines: string, body = ''): string =>
   `POST {path} HTTP/1.1\r\nHost: gateway.test\r\n{auth}${lines}\r\n\r\n${body}`;
+
+/** A case of `post` with HEAD: an answer without a body ends by other means. */
+export const asHead = ({ name, wire, ...rest }: CallerCase): CallerCase => ({
+  ...rest,
+  name: `HEAD: ${name}`,
+  wire: (typeof wire === 'string' ? [wire] : wire).map((piece) => piece.replace(/^POST /, 'HEAD ')),
+  isHead: true,
+});
 
 export const get = (lines: string): string => `GET {path} HTTP/1.1\r\nHost: gateway.test\r\n{auth}${lines}`;
 

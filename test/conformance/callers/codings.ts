@@ -1,6 +1,6 @@
 // Transfer-Encoding and what chunks are made of.
 
-import { type CallerCase, EVIL, post } from './case.ts';
+import { asHead, type CallerCase, EVIL, post } from './case.ts';
 
 /** 505 is the addon's word for a body it cannot read. */
 const refused = { refused: [400, 505], closed: true } as const;
@@ -100,6 +100,14 @@ const BAD_ENDS: readonly (readonly [name: string, end: string])[] = [
   ['an extension on the last chunk', '0;a=b\r\n\r\n'],
 ];
 
+const BAD_CODING_CASES = BAD_CODINGS.map(
+  ([name, line]): CallerCase => ({
+    name: `coding: ${name}`,
+    wire: post(line, `5\r\nhello\r\n0\r\n\r\n${EVIL}`),
+    allowed: unfinished,
+  }),
+);
+
 export const CODINGS: readonly CallerCase[] = [
   { name: 'chunks', wire: chunked('5\r\nhello\r\n1\r\n!\r\n0\r\n\r\n'), allowed: { served: { body: 'hello!' } } },
   { name: 'no chunks', wire: chunked('0\r\n\r\n'), allowed: { served: { body: '' } } },
@@ -138,13 +146,8 @@ export const CODINGS: readonly CallerCase[] = [
     wire: post('Connection: close, content-length\r\nContent-Length: 5', 'hello'),
     allowed: { served: { body: 'hello' } },
   },
-  ...BAD_CODINGS.map(
-    ([name, line]): CallerCase => ({
-      name: `coding: ${name}`,
-      wire: post(line, `5\r\nhello\r\n0\r\n\r\n${EVIL}`),
-      allowed: unfinished,
-    }),
-  ),
+  ...BAD_CODING_CASES,
+  ...BAD_CODING_CASES.map(asHead),
   ...BAD_CHUNKS.map(
     ([name, body]): CallerCase => ({
       name: `chunk: ${name}`,

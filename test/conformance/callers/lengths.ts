@@ -1,6 +1,6 @@
 // Content-Length, alone and beside Transfer-Encoding: where the message ends must not be a matter of taste.
 
-import { type CallerCase, EVIL, EVIL_BODY, get, post } from './case.ts';
+import { asHead, type CallerCase, EVIL, EVIL_BODY, get, post } from './case.ts';
 
 const refused = { refused: [400], closed: true } as const;
 const hello = (line: string): string => post(line, 'hello');
@@ -68,6 +68,7 @@ export const LENGTHS: readonly CallerCase[] = [
       allowed: refused,
     }),
   ),
+  ...BAD_LENGTHS.map(([name, line]) => asHead({ name, wire: hello(line), allowed: refused })),
   {
     name: 'a length by another name',
     wire: post('Content_Length: 30', 'hello'),
