@@ -8,6 +8,11 @@ import type { HttpResponse, LoadedUws, TemplatedApp, us_listen_socket } from './
 
 /** Resolution of idle detection; the addon would cut an idle caller after 10 s, give or take 4. */
 const TICK_MS = 4_000;
+/**
+ * How long a drain waits for connections once every response is over. The addon may hold the last 16 KiB of a response that
+ * it has taken for finished, does not say so, and forgets them when it closes.
+ */
+const TAIL_MS = 1_000;
 
 export type ServerOptions = {
   readonly uws: LoadedUws;
@@ -31,8 +36,10 @@ export class HttpServer implements StreamOwner {
   readonly #app: TemplatedApp;
   /** In any order: each knows its place, so that leaving is a swap with the last. A Set took 0.3 µs a call. */
   readonly #open: UwsCallerStream[] = [];
-  /** Connections, counted only when the port is shared. */
   #connections = 0;
+  /** Of this tick and the one before: idle for that long, a gateway has no tail left to send. */
+  #finishedNow = false;
+  #finishedBefore = false;
   #awaitsConnections = false;
   #listenSocket: us_listen_socket | null = null;
   #ticker: NodeJS.Timeout | null = null;
@@ -46,7 +53,7 @@ export class HttpServer implements StreamOwner {
     this.#options = options;
     this.trustedProxyHops = options.trustedProxyHops;
     this.#app = options.uws.uws.App();
-    if (options.sharesPort === true) this.#app.filter(this.#onConnection as Parameters<TemplatedApp['filter']>[0]);
+    this.#app.filter(this.#onConnection as Parameters<TemplatedApp['filter']>[0]);
     // The last route must match everything: the addon closes a socket whose request no route takes.
     this.#app.any('/*', (response, request) => {
       this.#onRequest(response, copyRequestHead(request));
@@ -78,7 +85,8 @@ export class HttpServer implements StreamOwner {
   }
 
   /**
-   * Stops accepting, and waits for what is under way up to the deadline. From now on every answer closes its connection.
+   * Stops accepting, and waits for what is under way up to the deadline, and a little for what was under way just before.
+   * From now on every answer closes its connection.
    *
    * @param options.handOver others serve this port, which is shared: also waits until all connections have gone, so that
    *     no caller's next request meets one that is just being closed. Callers that go on calling leave with their next
@@ -91,14 +99,14 @@ export class HttpServer implements StreamOwner {
     this.#awaitsConnections = handOver;
     if (this.#listenSocket !== null) this.#options.uws.uws.us_listen_socket_close(this.#listenSocket);
     this.#listenSocket = null;
-    if (!this.#isDrained()) {
-      await new Promise<void>((resolve) => {
-        const timer = setTimeout(resolve, deadlineMs);
-        this.#whenDrained.push(() => {
-          clearTimeout(timer);
-          resolve();
-        });
-      });
+    const deadline = performance.now() + deadlineMs;
+    await this.#drained(deadline);
+    if (!handOver && (this.#finishedNow || this.#finishedBefore)) {
+      // Callers leave with their last answer, which tells them to. Idle ones do not, and are not waited for any longer.
+      this.#awaitsConnections = true;
+      await this.#drained(Math.min(performance.now() + TAIL_MS, deadline));
+      this.#awaitsConnections = false;
+      await this.#drained(deadline);
     }
     return this.#open.length;
   }
@@ -111,6 +119,7 @@ export class HttpServer implements StreamOwner {
   }
 
   onFinished(stream: UwsCallerStream): void {
+    this.#finishedNow = true;
     const last = this.#open.pop() as UwsCallerStream;
     if (last !== stream) {
       this.#open[stream.place] = last;
@@ -123,6 +132,18 @@ export class HttpServer implements StreamOwner {
     this.#connections += change;
     this.#checkDrained();
   };
+
+  /** @param deadline  as `performance.now()` counts */
+  #drained(deadline: number): Promise<void> {
+    if (this.#isDrained()) return Promise.resolve();
+    return new Promise((resolve) => {
+      const timer = setTimeout(resolve, Math.max(0, deadline - performance.now()));
+      this.#whenDrained.push(() => {
+        clearTimeout(timer);
+        resolve();
+      });
+    });
+  }
 
   #isDrained(): boolean {
     return this.#open.length === 0 && (!this.#awaitsConnections || this.#connections === 0);
@@ -143,6 +164,8 @@ export class HttpServer implements StreamOwner {
   }
 
   #tick(): void {
+    this.#finishedBefore = this.#finishedNow;
+    this.#finishedNow = false;
     const maxIdleTicks = Math.ceil((this.#options.idleCallerSeconds * 1000) / TICK_MS);
     // From the end: what takes the place of one that leaves was looked at before.
     for (let i = this.#open.length - 1; i >= 0; i--) this.#open[i]?.tick(maxIdleTicks);

@@ -67,6 +67,58 @@ describe('draining', () => {
     expect(body.replace(/[^x]/g, '').length).toBe(written);
   });
 
+  it('loses no tail of a response that has ended, though every write was taken at once', async () => {
+    const piece = Buffer.alloc(15_900, 'x');
+    /** @returns pieces that were taken, at most so many, and the response ended behind them */
+    const fill = async (atMost: number): Promise<[number, Socket]> => {
+      let pieces = 0;
+      const socket = await serve((stream) => {
+        stream.attach(noEvents);
+        stream.begin(200, '', true, -1, true);
+        while (pieces < atMost && stream.write(piece)) pieces++;
+        stream.end();
+      });
+      socket.pause();
+      await until(() => pieces > 0);
+      return [pieces, socket];
+    };
+    for (let run = 0; run < 5; run++) {
+      // The last piece that is taken before one is not has filled the socket, and is mostly with the addon still.
+      const [most, filled] = await fill(Number.POSITIVE_INFINITY);
+      filled.destroy();
+      server.close();
+      const [pieces, socket] = await fill(most);
+      const draining = server.drain(20_000);
+      await new Promise(setImmediate);
+      const chunks: Buffer[] = [];
+      socket.on('data', (chunk) => chunks.push(chunk));
+      // As a caller does who was told that the connection ends.
+      void until(() => Buffer.concat(chunks.slice(-2)).toString('latin1').endsWith('\r\n0\r\n\r\n')).then(
+        () => socket.end(),
+        () => socket.destroy(),
+      );
+      socket.resume();
+      expect(await draining).toBe(0);
+      server.close();
+      await new Promise((resolve) => socket.once('close', resolve));
+      const text = Buffer.concat(chunks).toString('latin1');
+      expect([run, text.replace(/[^x]/g, '').length]).toEqual([run, pieces * piece.length]);
+      expect(text.endsWith('\r\n0\r\n\r\n')).toBe(true);
+    }
+  });
+
+  it('does not wait for connections that are idle', async () => {
+    server = newServer((stream) => stream.respond(200, '', 'ok'), { port: 0 });
+    const idle = await RawCaller.connect(`http://127.0.0.1:${await server.listen()}`);
+    let drained = false;
+    await server.drain(20_000).then(() => {
+      drained = true;
+    });
+    expect([drained, idle.gone]).toEqual([true, false]);
+    server.close();
+    await idle.end();
+  });
+
   it('ends after its deadline, and tells those it cuts off that they were', async () => {
     let wasCut: boolean | null = null;
     const socket = await serve((stream) => {
