@@ -41,7 +41,7 @@ export const SETTINGS = {
     minimum: 1,
     maximum: 100_000,
     default: 512,
-    description: 'connections of a worker to one service; more calls wait up to a second, then get `upstream_busy`',
+    description: 'connections of a worker for one listing; more calls wait up to a second, then get `upstream_busy`',
   },
   MAX_REQUEST_BODY_BYTES: {
     type: 'integer',

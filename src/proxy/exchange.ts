@@ -217,11 +217,12 @@ export class Exchange implements UpstreamHandler, CallerEvents {
   #forward(): void {
     const { upstream, pseudonyms, idleBodyTimeoutMs } = this.#options;
     const listing = this.#listing as Listing;
-    const { endpoint } = this.#offer as Offer;
+    const { endpoint, poolKey } = this.#offer as Offer;
     const buyer = pseudonyms.of((this.#key as KeyRecord).accountId, listing.providerId);
     this.#upstream = upstream.dispatch(
       {
         origin: endpoint.origin,
+        poolKey,
         method: this.#head.method,
         path: upstreamPath(endpoint.basePath, (this.#target as Target).rest, this.#head.query),
         headerLines: requestHeaderLines(this.#head, this.#usageId, buyer),

@@ -5,7 +5,16 @@ import type { Breaker } from './breaker.ts';
 import type { Breakers } from './breakers.ts';
 
 /** A listing as calls need it. */
-export type Offer = { readonly endpoint: Endpoint; readonly terms: CallTerms; readonly breaker: Breaker };
+export type Offer = {
+  readonly endpoint: Endpoint;
+  /**
+   * A listing's connections are its own, though others may point to the same host: whoever lists another provider's host
+   * for nothing, and has it called where it hangs, must not take the connections of that provider's callers.
+   */
+  readonly poolKey: string;
+  readonly terms: CallTerms;
+  readonly breaker: Breaker;
+};
 
 /** Made once per version of a listing: one that changes is a new object. */
 export class Offers {
@@ -19,8 +28,10 @@ export class Offers {
   of(listing: Listing): Offer {
     let offer = this.#made.get(listing);
     if (offer === undefined) {
+      const endpoint = parseEndpoint(listing.endpoint);
       offer = {
-        endpoint: parseEndpoint(listing.endpoint),
+        endpoint,
+        poolKey: `${listing.id} ${endpoint.origin.key}`,
         terms: new CallTerms(listing),
         breaker: this.#breakers.of(listing.id, listing.endpoint),
       };

@@ -51,12 +51,13 @@ export class UpstreamClient implements PoolOwner {
    */
   dispatch(request: UpstreamRequest, handler: UpstreamHandler): UpstreamCall {
     assertRequest(request);
-    const pool = this.#pools.get(request.origin.key) ?? new Pool(request.origin, this);
+    const key = request.poolKey ?? request.origin.key;
+    const pool = this.#pools.get(key) ?? new Pool(key, request.origin, this);
     const call = new Call(request, handler, pool);
     if (this.isClosing) {
       process.nextTick(failClosing, call);
     } else {
-      this.#pools.set(request.origin.key, pool);
+      this.#pools.set(key, pool);
       pool.dispatch(call);
     }
     return call;
@@ -107,7 +108,7 @@ export class UpstreamClient implements PoolOwner {
   }
 
   emptied(pool: Pool): void {
-    this.#pools.delete(pool.origin.key);
+    this.#pools.delete(pool.key);
     if (this.#connections.size > 0) return;
     if (this.#timer !== null) clearInterval(this.#timer);
     this.#timer = null;

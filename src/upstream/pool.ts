@@ -26,20 +26,22 @@ export interface PoolOwner {
 }
 
 /**
- * The connections to one origin.
+ * The connections to one origin, or of one listing to it.
  *
  * A call takes the idle connection that was used last, so that the others can grow old and close. Without one it gets a new
  * connection of its own, up to the bound: what goes wrong with that is this call's failure and nobody else's. At the bound it
  * waits in line for a released one. Idle connections and waiting calls never exist together.
  */
 export class Pool {
+  readonly key: string;
   readonly origin: Origin;
   readonly #owner: PoolOwner;
   readonly #idle: Connection[] = [];
   readonly #waiting: Call[] = [];
   #open = 0;
 
-  constructor(origin: Origin, owner: PoolOwner) {
+  constructor(key: string, origin: Origin, owner: PoolOwner) {
+    this.key = key;
     this.origin = origin;
     this.#owner = owner;
   }

@@ -133,6 +133,22 @@ describe('a service that answers', () => {
     await service.close();
   });
 
+  it('is called on while another listing of its host has all its connections taken and its line full', async () => {
+    const service = await moodyService('hangs');
+    const [good, bad] = [
+      await market.service({ endpoint: service.url, price: PRICE }),
+      await market.service({ endpoint: `${service.url}/slow`, price: 0, timeout_seconds: 300 }),
+    ];
+    const buyer = await market.buyer(10);
+    const callers = await Promise.all(Array.from({ length: 3 * CONNECTIONS }, () => RawCaller.connect(market.baseUrl)));
+    for (const caller of callers) caller.send(requestText(`GET ${bad}`, { key: buyer }));
+    await until(() => service.requests === CONNECTIONS);
+    service.behaviour = 'answers';
+    expect(await statuses(good, buyer, 20)).toEqual(Array(20).fill(200));
+    for (const caller of callers) caller.destroy();
+    await service.close();
+  });
+
   it('is called on when another listing points to its host and fails there', async () => {
     const service = await moodyService('answers');
     const [good, bad] = [
