@@ -14,6 +14,7 @@ import { SUPERVISED } from './supervisor/messages.ts';
 
 /** Connections to Postgres: account pages need few, calls none. */
 const POSTGRES_CONNECTIONS = 10;
+const STOP_SIGNALS = ['SIGINT', 'SIGTERM'] as const;
 
 async function main(): Promise<void> {
   const [, entry, argument, supervised, worker] = process.argv;
@@ -26,7 +27,8 @@ async function main(): Promise<void> {
   } else if (config.workers > 1 && (role === 'all' || role === 'gateway')) {
     await supervise(role, config, entry as string);
   } else {
-    const stopped = untilSignal(() => process.exit(1)).then((): StopReason => 'asked');
+    // There is nothing to replace: a terminal that has gone ends what was started from it.
+    const stopped = untilSignal([...STOP_SIGNALS, 'SIGHUP'], () => process.exit(1)).then((): StopReason => 'asked');
     await run(role, config, createLog(config.logLevel, { role }), stopped, null);
   }
   process.exit(0);
@@ -71,11 +73,12 @@ async function start(
   const uws = loadUws(process.env);
   log.info({ variant: uws.variant, reason: uws.reason }, 'uWebSockets.js loaded');
   const metrics = new Metrics();
+  // Before any call is taken: a port that somebody has ends this process here. Of several processes the supervisor answers
+  // the scrapes.
+  const closeMetrics = link === null ? await serveMetrics(uws, config.host, config.metricsPort, metrics) : () => {};
   const writer = role === 'gateway' ? null : await startWriter({ config, stores, metrics, log });
   const sharesPort = link !== null;
   const gateway = role === 'writer' ? null : await startGateway({ config, stores, uws, sharesPort, metrics, log });
-  // Of several processes the supervisor answers the scrapes.
-  const closeMetrics = link === null ? await serveMetrics(uws, config.host, config.metricsPort, metrics) : () => {};
   link?.ready(metrics);
   // The instance is how its leases and holds are named in Redis, and `pid` how the system calls it.
   const names = { pid: process.pid, ...(gateway === null ? {} : { port: gateway.port, instance: gateway.instance }) };
@@ -94,7 +97,7 @@ async function supervise(role: 'all' | 'gateway', config: Config, entry: string)
   const log = createLog(config.logLevel, { role: 'supervisor' });
   exitOnProgrammerError(log);
   const supervisor = createSupervisor({ role, entry, config, uws: loadUws(process.env), log });
-  const signalled = untilSignal(() => {
+  const signalled = untilSignal(STOP_SIGNALS, () => {
     supervisor.kill();
     process.exit(1);
   });
@@ -106,13 +109,15 @@ async function supervise(role: 'all' | 'gateway', config: Config, entry: string)
   log.info({}, 'stopped');
 }
 
-/** @param onAgain called at a second signal, which has to end the process at once */
-function untilSignal(onAgain: () => void): Promise<void> {
+/** @param onAgain called at a second signal of any of these, which has to end the process at once */
+function untilSignal(signals: readonly NodeJS.Signals[], onAgain: () => void): Promise<void> {
   return new Promise((resolve) => {
-    for (const signal of ['SIGINT', 'SIGTERM'] as const) {
-      process.once(signal, () => {
+    let isAsked = false;
+    for (const signal of signals) {
+      process.on(signal, () => {
+        if (isAsked) onAgain();
+        isAsked = true;
         resolve();
-        process.once(signal, onAgain);
       });
     }
   });

@@ -1,0 +1,87 @@
+// `node dist/main.js` without workers, in a process of its own.
+
+import { createServer, type Server } from 'node:net';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { freePort } from '../../scripts/local/ports.mjs';
+import { buildSources } from '../support/build.ts';
+import { createDatabase, startTestRedis } from '../support/stores.ts';
+import { until } from '../support/wait.ts';
+import { RawCaller } from './raw-caller.ts';
+import { SupervisorProcess } from './worker-stack.ts';
+
+let env: Record<string, string>;
+let cleanUp: () => Promise<void>;
+
+beforeAll(async () => {
+  const [database, redis] = [await createDatabase(), await startTestRedis()];
+  env = {
+    DATABASE_URL: database.url,
+    REDIS_URL: redis.url,
+    HOST: '127.0.0.1',
+    PORT: String(await freePort()),
+    METRICS_PORT: String(await freePort()),
+  };
+  cleanUp = async () => {
+    await redis.stop();
+    await database.drop();
+  };
+}, 60_000);
+afterAll(() => cleanUp());
+
+async function start(role = 'all', settings: Record<string, string> = {}): Promise<SupervisorProcess> {
+  const process = new SupervisorProcess(buildSources(), { ...env, ...settings }, role);
+  await until(() => process.child.hasExited() || process.log.some(({ msg }) => msg === 'ready'), 30_000);
+  return process;
+}
+
+const messages = (process: SupervisorProcess): string[] => process.log.map(({ msg }) => msg);
+
+describe('a single process', () => {
+  it.each(['SIGHUP', 'SIGTERM', 'SIGINT'] as const)('drains at %s', async (signal) => {
+    const single = await start();
+    expect(await single.stop(signal)).toBe(0);
+    expect(messages(single).slice(-3)).toEqual(['draining', 'gateway drained', 'stopped']);
+  });
+
+  it.each([
+    ['SIGTERM', 'SIGINT'],
+    ['SIGHUP', 'SIGTERM'],
+    ['SIGINT', 'SIGHUP'],
+  ] as const)('that drains at %s ends at once at %s', async (first, second) => {
+    const single = await start();
+    // A request that is never whole keeps it busy.
+    const caller = await RawCaller.connect(`http://127.0.0.1:${env.PORT}`);
+    caller.send('POST /api/v1/keys HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{');
+    await until(async () => {
+      const other = await RawCaller.connect(`http://127.0.0.1:${env.PORT}`);
+      const { status } = await other.exchange('GET /healthz');
+      other.destroy();
+      return status === 200;
+    });
+    single.signal(first);
+    await until(() => messages(single).includes('draining'));
+    expect(await single.stop(second)).toBe(1);
+    expect(messages(single)).not.toContain('stopped');
+    caller.destroy();
+  });
+});
+
+describe('gateway and writer apart', () => {
+  it('take two metrics ports on one host; without, the second ends before it takes a call', async () => {
+    const taken: Server = createServer();
+    const port = await new Promise<string>((resolve) => {
+      taken.listen(0, '127.0.0.1', () => resolve(String((taken.address() as { port: number }).port)));
+    });
+    // With both taken, the one it stumbles over is the one it tries first.
+    const refused = await start('gateway', { PORT: port, METRICS_PORT: port });
+    expect((await refused.child.exited).code).toBe(1);
+    refused.child.forget();
+    expect(refused.output).toContain('(METRICS_PORT): the port is taken');
+    await new Promise((resolve) => taken.close(resolve));
+
+    const gateway = await start('gateway');
+    const writer = await start('writer', { METRICS_PORT: String(await freePort()) });
+    expect([messages(gateway).at(-1), messages(writer).at(-1)]).toEqual(['ready', 'ready']);
+    expect([await gateway.stop(), await writer.stop()]).toEqual([0, 0]);
+  });
+});
