@@ -23,7 +23,7 @@ import {
 import type { CallerEvents, CallerStream, RequestHead } from './caller-io.ts';
 import type { Gate } from './gate.ts';
 import { requestHeaderLines, responseHeaderLines } from './header-rules.ts';
-import type { HeldBytes } from './held-bytes.ts';
+import type { BodyHolder, HeldBytes } from './held-bytes.ts';
 import type { Offer, Offers } from './offers.ts';
 import type { Pseudonyms } from './pseudonyms.ts';
 import { checkMaxAmount, faultError, insufficientBalance } from './refusals.ts';
@@ -68,7 +68,7 @@ const MAX_RECORDED_PATH = 512;
  * From `admitted` on there is exactly one `#settle`, whatever happens: asserted there. Before it nothing was charged.
  * Every callback finds out in which state it is from `#admitted`, `#upstream` and `#isSettled`; none throws.
  */
-export class Exchange implements UpstreamHandler, CallerEvents {
+export class Exchange implements UpstreamHandler, CallerEvents, BodyHolder {
   readonly #options: ExchangeOptions;
   readonly #head: RequestHead;
   readonly #caller: CallerStream;
@@ -85,7 +85,7 @@ export class Exchange implements UpstreamHandler, CallerEvents {
   #responseStatus = 0;
   #requestBytes = 0;
   /** Of the request body, taken from the caller and not yet by the service. */
-  #heldBytes = 0;
+  heldBytes = 0;
   #responseBytes = 0;
   #isSettled = false;
   /** The one call that finds out whether a silent service answers again. */
@@ -242,14 +242,14 @@ export class Exchange implements UpstreamHandler, CallerEvents {
     if (this.#isSettled) return;
     this.#requestBytes += chunk.length;
     if (this.#requestBytes > this.#options.maxRequestBodyBytes) {
-      this.#overflow(upstream);
+      this.overflow();
       return;
     }
     const hasRoom = chunk.length === 0 || upstream.write(chunk);
-    this.#hold(hasRoom ? -this.#heldBytes : chunk.length);
-    if (!hasRoom && this.#responseStatus !== 0 && this.#options.heldBytes.full) {
-      this.#overflow(upstream);
-      return;
+    this.#hold(hasRoom ? -this.heldBytes : chunk.length);
+    if (!hasRoom) {
+      this.#options.heldBytes.makeRoom();
+      if (this.#isSettled) return;
     }
     // After the last piece there is nothing to pause, and resuming later would start the addon's 10 s idle timeout: a
     // service that thinks for longer would have its caller cut off.
@@ -258,11 +258,12 @@ export class Exchange implements UpstreamHandler, CallerEvents {
   }
 
   /**
-   * More request body than allowed, or than can be held. Once the service has answered this is the caller leaving, and charged as such: a body
-   * left open could otherwise be overrun at the end of any stream to get it for nothing.
+   * More request body than allowed, or the most of all when more is held than can be. Once the service has answered this is
+   * the caller leaving, and charged as such: a body left open could otherwise be overrun at the end of any stream to get it
+   * for nothing.
    */
-  #overflow(upstream: UpstreamCall): void {
-    upstream.destroy();
+  overflow(): void {
+    this.#upstream?.destroy();
     if (this.#responseStatus === 0) {
       this.#fail(this.#tooLarge(), 'payload_too_large');
       return;
@@ -292,6 +293,8 @@ export class Exchange implements UpstreamHandler, CallerEvents {
   onHead(head: ResponseHead): void {
     this.#pendingHead = head;
     this.#responseStatus = head.status;
+    // From now on its body cannot be paused.
+    if (this.heldBytes > 0) this.#options.heldBytes.changed(this, 0);
     (this.#offer as Offer).breaker.answered(this.#isProbe);
   }
 
@@ -323,7 +326,7 @@ export class Exchange implements UpstreamHandler, CallerEvents {
 
   /** Room for more of the request body. */
   onWritable(): void {
-    this.#hold(-this.#heldBytes);
+    this.#hold(-this.heldBytes);
     this.#caller.resumeBody();
   }
 
@@ -362,14 +365,15 @@ export class Exchange implements UpstreamHandler, CallerEvents {
 
   #hold(bytes: number): void {
     if (bytes === 0) return;
-    this.#heldBytes += bytes;
-    this.#options.heldBytes.add(bytes);
+    const before = this.heldBytes;
+    this.heldBytes += bytes;
+    if (this.#responseStatus !== 0) this.#options.heldBytes.changed(this, before);
   }
 
   #settle(refund: RefundReason | null, status: number): void {
     assert(this.#admitted !== null && !this.#isSettled, 'an admitted call is settled exactly once');
     this.#isSettled = true;
-    this.#hold(-this.#heldBytes);
+    this.#hold(-this.heldBytes);
     const { admission, counters } = this.#options;
     const { owner } = this.#admitted;
     counters.open--;

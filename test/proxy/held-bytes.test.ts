@@ -97,7 +97,7 @@ function startCall(heldBytes: HeldBytes) {
 }
 
 describe('request body that services do not take', () => {
-  it('ends a call whose service has answered once all calls together hold too much, charged', () => {
+  it('ends the call that holds most once all together hold too much and its service has answered, charged', () => {
     const held = new HeldBytes(100);
     const first = startCall(held);
     first.answer();
@@ -106,24 +106,41 @@ describe('request body that services do not take', () => {
     const second = startCall(held);
     second.answer();
     second.events.onCallerBody(new Uint8Array(20), false);
+    expect(first.seen).toMatchObject({ aborted: true, destroyed: true });
+    expect(first.seen.settled).toEqual([[false, expect.stringMatching(/^completed\t200\t/)]]);
+    // What the first held is free again, and the second has done nothing wrong.
+    expect(held.full).toBe(false);
+    second.events.onCallerBody(new Uint8Array(80), false);
+    expect(second.seen).toEqual({ settled: [], aborted: false, destroyed: false });
+    second.events.onCallerBody(new Uint8Array(1), false);
     expect(second.seen).toMatchObject({ aborted: true, destroyed: true });
-    expect(second.seen.settled).toEqual([[false, expect.stringMatching(/^completed\t200\t/)]]);
-    expect(first.seen.aborted).toBe(false);
-    // What the second held is free again.
     expect(held.full).toBe(false);
   });
 
-  it('does not end a call that can still be paused', () => {
+  it('does not count a call that can still be paused, nor ends it, until its response begins', () => {
     const held = new HeldBytes(100);
-    const { events, seen } = startCall(held);
-    events.onCallerBody(new Uint8Array(200), false);
-    expect(seen).toEqual({ settled: [], aborted: false, destroyed: false });
+    const paused = startCall(held);
+    paused.events.onCallerBody(new Uint8Array(200), false);
+    expect(held.full).toBe(false);
+    const streaming = startCall(held);
+    streaming.answer();
+    streaming.events.onCallerBody(new Uint8Array(1), false);
+    expect([paused.seen.aborted, streaming.seen.aborted]).toEqual([false, false]);
+    paused.answer();
+    streaming.events.onCallerBody(new Uint8Array(1), false);
+    expect([paused.seen.aborted, streaming.seen.aborted]).toEqual([true, false]);
+    expect(held.full).toBe(false);
   });
 
   it('counts only until the service takes it', () => {
     const held = new HeldBytes(100);
-    const { events, handler } = startCall(held);
-    events.onCallerBody(new Uint8Array(200), false);
+    const { events, handler, answer } = startCall(held);
+    answer();
+    events.onCallerBody(new Uint8Array(100), false);
+    expect(held.full).toBe(false);
+    const other = startCall(held);
+    other.events.onCallerBody(new Uint8Array(1), false);
+    other.answer();
     expect(held.full).toBe(true);
     handler.onWritable();
     expect(held.full).toBe(false);
