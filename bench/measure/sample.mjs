@@ -2,10 +2,10 @@
 // One measurement: one peer under one load, and what every part of the system used meanwhile.
 
 import { randomInt } from 'node:crypto';
-import { Redis } from 'ioredis';
 import { drive } from '../load/drive.mjs';
 import { watchMachine } from './machine-share.mjs';
 import { cpuSecondsOf, rssBytesOf } from './proc.mjs';
+import { withRedis } from './redis.mjs';
 
 /**
  * @typedef {import('../peers/peer.mjs').Peer} Peer
@@ -89,9 +89,7 @@ const readCpu = (peer) => cpuParts.map((part) => cpuSecondsOf(peer.watched[part]
 /** Scripts that the peer's Redis has run. @param {Peer} peer @returns {Promise<number | null>} null: it has no Redis */
 async function countTrips({ redisUrl }) {
   if (redisUrl === undefined) return null;
-  const redis = new Redis(redisUrl);
-  const stats = await redis.info('commandstats');
-  redis.disconnect();
+  const stats = await withRedis(redisUrl, (redis) => redis.info('commandstats'));
   return Number(/^cmdstat_evalsha:calls=(\d+)/m.exec(stats)?.[1] ?? 0);
 }
 
@@ -104,8 +102,9 @@ function watchMemory(peer) {
   const read = () => readings.push(rssBytesOf(peer.watched.proxy));
   const timer = setInterval(read, memoryIntervalMs);
   return {
-    stop: () => {
-      clearInterval(timer);
+    end: () => clearInterval(timer),
+    /** Of the second half. */
+    median: () => {
       const later = readings.slice(readings.length >> 1).sort((a, b) => a - b);
       return later[later.length >> 1] ?? 0;
     },
@@ -125,10 +124,11 @@ export async function measure(stage, peer, driver, load, how) {
   const tripsBefore = await countTrips(peer);
   const before = readCpu(peer);
   const memory = watchMemory(peer);
-  const result = await drive(stage.scratch, driver, jobOf(peer, load, how));
+  // A timer that goes on would keep a benchmark that has failed from ending.
+  const result = await drive(stage.scratch, driver, jobOf(peer, load, how)).finally(memory.end);
   const endedAt = performance.now();
   const rssBytes = rssBytesOf(peer.watched.proxy);
-  const rssDuringBytes = memory.stop();
+  const rssDuringBytes = memory.median();
   // The counters are read when the work is done, not when the last answer came: what a call leaves behind (settling,
   // storing) belongs to it. Idle processes add nothing that matters.
   await peer.settled();

@@ -3,7 +3,7 @@
 
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { Redis } from 'ioredis';
+import { withRedis } from '../measure/redis.mjs';
 import { loadPeerKeys, makeKeys, writeAuthFile, writeKeyTable } from '../stage/keys.mjs';
 
 /**
@@ -63,9 +63,8 @@ export async function preparePeerStore(stage, name, keySets) {
     all.push(...keys);
   }
   const keysFile = writeKeyTable(stage.file(`${name}.keys`), all);
-  const redis = new Redis(store.url, { lazyConnect: false });
-  const scriptSha = String(await redis.script('LOAD', readFileSync(chargeScript, 'utf8')));
-  redis.disconnect();
+  const script = readFileSync(chargeScript, 'utf8');
+  const scriptSha = String(await withRedis(store.url, (redis) => redis.script('LOAD', script)));
   return { store, authFiles, keysFile, scriptSha };
 }
 
@@ -74,7 +73,5 @@ export async function preparePeerStore(stage, name, keySets) {
  * @param {string} redisUrl
  */
 export async function emptyUsageStream(redisUrl) {
-  const redis = new Redis(redisUrl);
-  await redis.unlink('usage');
-  redis.disconnect();
+  await withRedis(redisUrl, (redis) => redis.unlink('usage'));
 }

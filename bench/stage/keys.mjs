@@ -4,7 +4,7 @@
 
 import { createHash, randomBytes, randomUUID } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
-import { Redis } from 'ioredis';
+import { withRedis } from '../measure/redis.mjs';
 
 /**
  * @typedef {object} BenchKey
@@ -86,14 +86,14 @@ const commandsPerTrip = 1_000;
  * @param {KeySet} set
  */
 export async function loadPeerKeys(redisUrl, keys, set) {
-  const redis = new Redis(redisUrl);
-  for (let from = 0; from < keys.length; from += commandsPerTrip) {
-    const pipeline = redis.pipeline();
-    for (const { key_id, account_id } of keys.slice(from, from + commandsPerTrip)) {
-      pipeline.hset(`key:${key_id}`, { limit: set.rateLimit, status: 'active' });
-      pipeline.hset(`wallet:${account_id}`, { balance: set.balanceUsd * 1_000_000 });
+  await withRedis(redisUrl, async (redis) => {
+    for (let from = 0; from < keys.length; from += commandsPerTrip) {
+      const pipeline = redis.pipeline();
+      for (const { key_id, account_id } of keys.slice(from, from + commandsPerTrip)) {
+        pipeline.hset(`key:${key_id}`, { limit: set.rateLimit, status: 'active' });
+        pipeline.hset(`wallet:${account_id}`, { balance: set.balanceUsd * 1_000_000 });
+      }
+      await pipeline.exec();
     }
-    await pipeline.exec();
-  }
-  redis.disconnect();
+  });
 }
