@@ -72,6 +72,7 @@ export class ScriptConnection implements ReplySink {
   #isReported = false;
   #isClosed = false;
   #failure: Error | null = null;
+  #whenClosed: (() => void) | null = null;
   #firstTry: { resolve(): void; reject(error: Error): void } | null = null;
 
   constructor(options: ScriptConnectionOptions, log: Log) {
@@ -106,28 +107,41 @@ export class ScriptConnection implements ReplySink {
     else run.onLost(new RedisNotSent());
   }
 
-  /** Drops the connection at once. What is pending is lost. */
-  close(): void {
+  /** Takes no more runs, waits for what is under way as long as a run may take, and drops the connection. */
+  close(): Promise<void> {
     this.#isClosed = true;
-    if (this.#ticker !== null) clearInterval(this.#ticker);
+    this.#isReady = false;
     if (this.#retryTimer !== null) clearTimeout(this.#retryTimer);
+    return new Promise((resolve) => {
+      this.#whenClosed = resolve;
+      this.#endIfIdle();
+    });
+  }
+
+  /** For `close`: ends when nothing is under way any more. */
+  #endIfIdle(): void {
+    if (this.#whenClosed === null || this.#pending.some(({ isLost }) => !isLost)) return;
+    if (this.#ticker !== null) clearInterval(this.#ticker);
     this.#drop(new Error('Connection is closed.'));
+    this.#whenClosed();
   }
 
   /** For the reader. */
   onReply(kind: ReplyKind, bytes: Buffer, start: number, end: number): void {
     const pending = this.#pending.shift();
     if (pending === undefined) throw new ReplyFault('redis sent a reply that nobody waits for');
-    if (kind === 'text') {
-      if (!pending.isLost) pending.run.onReply(bytes, start, end);
-      return;
-    }
-    const message = bytes.toString('utf8', start, end);
-    if (message.startsWith('NOSCRIPT') && pending.wire !== null && !pending.isLost) {
+    if (kind === 'error') this.#onError(pending, bytes.toString('utf8', start, end));
+    else if (!pending.isLost) pending.run.onReply(bytes, start, end);
+    this.#endIfIdle();
+  }
+
+  #onError(pending: Pending, message: string): void {
+    if (pending.isLost) return;
+    if (message.startsWith('NOSCRIPT') && pending.wire !== null) {
       this.#loadAndRepeat(pending.run, pending.wire);
       return;
     }
-    if (!pending.isLost) pending.run.onLost(new Error(message));
+    pending.run.onLost(new Error(message));
     // A primary that became a replica: look for the new one.
     if (message.startsWith('READONLY')) this.#drop(new Error(message));
   }
@@ -189,6 +203,7 @@ export class ScriptConnection implements ReplySink {
 
   #onOpen(): void {
     if (this.#openTimer !== null) clearTimeout(this.#openTimer);
+    if (this.#isClosed) return;
     this.#isReady = true;
     this.#attempts = 0;
     this.#failure = null;
@@ -230,6 +245,7 @@ export class ScriptConnection implements ReplySink {
     const lost = this.#pending;
     this.#pending = [];
     for (const { run, isLost } of lost) if (!isLost) run.onLost(reason);
+    this.#endIfIdle();
   }
 
   #report(reason: Error): void {
@@ -271,11 +287,12 @@ export class ScriptConnection implements ReplySink {
       return;
     }
     for (const pending of this.#pending) {
-      if (now - pending.sentAt < commandTimeoutMs) return;
+      if (now - pending.sentAt < commandTimeoutMs) break;
       if (pending.isLost) continue;
       pending.isLost = true;
       pending.run.onLost(new Error('Command timed out'));
     }
+    this.#endIfIdle();
   };
 }
 

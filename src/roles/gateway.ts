@@ -203,7 +203,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
       await catalog.stop();
       await stopKeyFeed();
       await upstream.close();
-      batches.close();
+      await batches.close();
       hydrator.close();
       return { callsCut, unsettled };
     },

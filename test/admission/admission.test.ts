@@ -53,7 +53,7 @@ beforeEach(async () => {
 });
 afterEach(async () => {
   await admission.drain(0);
-  batches.close();
+  await batches.close();
   await proxy.close();
   await store.close();
 });

@@ -41,7 +41,7 @@ export class Store {
 
   async close(): Promise<void> {
     this.redis.destroy();
-    this.batches.close();
+    await this.batches.close();
     await this.server.stop();
   }
 

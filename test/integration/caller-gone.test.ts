@@ -52,7 +52,7 @@ describe('a caller that leaves before its call was forwarded gets its money back
     const first = await scene.call();
     const peer = await scene.service.peer(0);
     await peer.takeRequest();
-    const second = await Scene.open(narrow, undefined, { endpoint: scene.service.url });
+    const second = await scene.another();
     const caller = await second.call();
     await until(async () => (await narrow.balance(second.buyer)).held === PRICE);
     leave(caller);
@@ -63,7 +63,6 @@ describe('a caller that leaves before its call was forwarded gets its money back
     await scene.expectEnd({ outcome: 'completed', status: 200, amount: PRICE });
     expect(peer.received).toBe('');
     expect(scene.service.peers).toHaveLength(1);
-    await second.close();
   });
 
   it.each([
@@ -157,7 +156,7 @@ describe('a service with too many calls', () => {
     const first = await scene.call();
     const peer = await scene.service.peer(0);
     await peer.takeRequest();
-    const second = await Scene.open(narrow, undefined, { endpoint: scene.service.url });
+    const second = await scene.another();
     const refused = await (await second.call()).response();
     expect(refused.status).toBe(503);
     expect(refused.json()).toMatchObject({ error: 'upstream_busy', status: 503 });
@@ -167,7 +166,6 @@ describe('a service with too many calls', () => {
     peer.send(OK);
     expect((await first.response()).status).toBe(200);
     await scene.expectEnd({ outcome: 'completed', status: 200, amount: PRICE });
-    await second.close();
   });
 });
 

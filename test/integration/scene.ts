@@ -35,6 +35,11 @@ export class Scene {
     return new Scene(market, buyer, path, service);
   }
 
+  /** Another buyer of the same service. */
+  async another(): Promise<Scene> {
+    return new Scene(this.market, await this.market.buyer(1), this.path, this.service);
+  }
+
   /** Sends `GET` (or the line given) and returns the caller. */
   async call(line = 'GET', options: Parameters<typeof requestText>[1] = {}): Promise<RawCaller> {
     const caller = await RawCaller.connect(this.market.baseUrl);

@@ -40,7 +40,9 @@ describe('a single process', () => {
   it.each(['SIGHUP', 'SIGTERM', 'SIGINT'] as const)('drains at %s', async (signal) => {
     const single = await start();
     expect(await single.stop(signal)).toBe(0);
-    expect(messages(single).slice(-3)).toEqual(['draining', 'gateway drained', 'stopped']);
+    // Between them the writer may say what it does.
+    const steps = ['draining', 'gateway drained', 'stopped'];
+    expect(messages(single).filter((message) => steps.includes(message))).toEqual(steps);
   });
 
   it.each([

@@ -39,7 +39,7 @@ beforeEach(async () => {
   await connection.connect();
 });
 afterEach(async () => {
-  connection.close();
+  await connection.close();
   await proxy.close();
   await server.stop();
 });
@@ -135,7 +135,7 @@ describe('a connection', () => {
     const other = connectTo(`${server.url.replace(/\/$/, '')}/3`);
     await other.connect();
     expect(await ask('INFO', 'keyspace')).toMatch(/db3:keys=1/);
-    other.close();
+    await other.close();
   });
 
   it('that breaks loses what is under way, says so once, and comes back by itself', async () => {
@@ -182,7 +182,7 @@ describe('a connection', () => {
 
   it('gives a reply that lies in the socket its turn before it calls it late', async () => {
     // Not through the proxy, which would need turns of its own.
-    connection.close();
+    await connection.close();
     connection = connectTo(server.url);
     await connection.connect();
     const pending = run(callOf([], ['a']));
@@ -203,8 +203,23 @@ describe('a connection', () => {
     expect(await run(callOf([], ['b']))).toBe(echo([], ['b']));
   });
 
+  it('that is closed waits for what is under way, and no longer than a run may take', async () => {
+    const pending = run(callOf([], ['a']));
+    await connection.close();
+    expect(await pending).toBe(echo([], ['a']));
+    await expect(run(callOf([], ['b']))).rejects.toBeInstanceOf(RedisNotSent);
+    connection = connectTo(server.url);
+    await connection.connect();
+    server.pause();
+    const lost = run(callOf([], ['c'])).catch((error: Error) => error.message);
+    await connection.close();
+    expect(await lost).toBe('Command timed out');
+    server.resume();
+    expect(warnings).toEqual([]);
+  });
+
   it('of something that is not Redis is dropped', async () => {
-    connection.close();
+    await connection.close();
     const web = createServer((socket) => {
       socket.on('error', () => {});
       socket.resume();
