@@ -102,6 +102,11 @@ export class Call implements UpstreamCall {
     this.body?.detach();
   }
 
+  /** It goes out once more: what left on a stale connection is not with the upstream. */
+  unsent(): void {
+    this.#sent = false;
+  }
+
   deliverHead(head: ParsedHead): void {
     assert(this.state === 'active' && !this.headReceived);
     this.headReceived = true;

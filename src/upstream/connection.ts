@@ -266,6 +266,7 @@ export class Connection implements ConnectorOwner, ResponseSink, Idle<Connection
     const isStale = this.#exchanges > 1 && !this.#responseStarted;
     const call = this.#detach();
     if (isStale && mayRepeat(call)) {
+      call.unsent();
       this.#shut();
       this.#pool.replace(this, call);
     } else {

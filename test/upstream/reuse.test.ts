@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import type { UpstreamClient } from '../../src/upstream/index.ts';
 import { Exchange, eventually, newClient, OK, type Peer, type RawServer, rawServer } from './helpers.ts';
 
@@ -178,6 +178,32 @@ describe('a reused connection that turns out to be dead', () => {
     fresh.send(method === 'HEAD' ? 'HTTP/1.1 200 OK\r\n\r\n' : OK);
     expect(await exchange.outcome()).toBe(200);
     expect(exchange.events.filter((event) => event !== 'data')).toEqual(['head', 'end']);
+  });
+
+  test('has sent nothing, as long as its replacement connects', async () => {
+    const lookup = vi.fn(async () => [{ address: '127.0.0.1', family: 4 }]);
+    const named = newClient({ lookup });
+    const url = `http://a.example:${server.port}`;
+    const first = new Exchange(named, url);
+    const stale = await server.peer(0);
+    await stale.takeRequest();
+    stale.send(OK);
+    expect(await first.outcome()).toBe(200);
+    // From now on a new connection needs a look-up, which hangs.
+    lookup.mockReturnValue(new Promise(() => {}));
+    const now = vi.spyOn(performance, 'now').mockReturnValue(performance.now() + 120_000);
+    try {
+      const exchange = new Exchange(named, url);
+      await stale.takeRequest();
+      expect(exchange.call.requestSent).toBe(true);
+      stale.socket.end();
+      await stale.gone();
+      expect(lookup).toHaveBeenCalledTimes(2);
+      expect(exchange.call.requestSent).toBe(false);
+      exchange.call.destroy();
+    } finally {
+      now.mockRestore();
+    }
   });
 
   test('is replaced after a reset, too', async () => {
