@@ -72,6 +72,8 @@ export class Admission implements OperationHost {
   #trips = 0;
   /** Settlements and cancellations that have no reply yet; drain() waits for them. */
   #unsettled = 0;
+  /** Operations that wait for Postgres. */
+  #loading = 0;
   #settledElsewhere = 0;
   readonly #owners: HoldOwners;
   /** Of the trip whose outcome is being told to its operations. */
@@ -153,9 +155,12 @@ export class Admission implements OperationHost {
     return this.#unsettled;
   }
 
-  /** Resolves once every settlement is confirmed, or after `timeoutMs` with the number that is not. */
+  /**
+   * Resolves once every settlement is confirmed, or after `timeoutMs` with the number that is not. An admission that has no
+   * answer yet may still need one: its caller was cut off.
+   */
   async drain(timeoutMs: number): Promise<number> {
-    if (this.#unsettled > 0) {
+    if (!this.#isIdle()) {
       await new Promise<void>((resolve) => {
         const timer = setTimeout(resolve, timeoutMs);
         this.#whenSettled.push(() => {
@@ -175,11 +180,17 @@ export class Admission implements OperationHost {
     const keyId = admit === null ? (operation as TakeOperation).keyId : admit.keyId;
     const loaded =
       what === 'wallet' ? this.#loader.loadWallet(accountId) : this.#loader.loadKey(keyId as string, accountId);
+    this.#loading++;
     loaded.then(
-      () => this.#enqueue(operation),
+      () => {
+        this.#loading--;
+        this.#enqueue(operation);
+      },
       (error: unknown) => {
+        this.#loading--;
         this.#loadFailures.warn({ err: error, account_id: accountId }, `cannot load the ${what} into redis`);
         operation.done({ outcome: 'unavailable' });
+        this.#checkDrained();
       },
     );
   }
@@ -211,9 +222,16 @@ export class Admission implements OperationHost {
 
   readonly #settled = (): void => {
     this.#unsettled--;
-    if (this.#unsettled > 0) return;
-    for (const resolve of this.#whenSettled.splice(0)) resolve();
   };
+
+  #isIdle(): boolean {
+    return this.#unsettled === 0 && this.#trips === 0 && this.#loading === 0 && this.#pending.length === 0;
+  }
+
+  #checkDrained(): void {
+    if (this.#whenSettled.length === 0 || !this.#isIdle()) return;
+    for (const resolve of this.#whenSettled.splice(0)) resolve();
+  }
 
   #available(): boolean {
     if (!this.#batches.ready || this.#unsettled >= MAX_UNSETTLED) return false;
@@ -275,6 +293,7 @@ export class Admission implements OperationHost {
     for (const operation of operations) at = operation.onReply(numbers, at, this);
     if (wasSuspect) this.#retries.hurry();
     if (this.#pending.length > 0) this.#scheduleFlush();
+    this.#checkDrained();
   }
 
   #onLost(operations: readonly Operation[], owner: HoldOwner, error: Error): void {
@@ -286,5 +305,6 @@ export class Admission implements OperationHost {
     for (const operation of operations) operation.onLost(sent, this);
     // What gathered behind this trip has waited as long; it must not wait for another one.
     for (const operation of this.#pending.splice(0)) operation.onLost(false, this);
+    this.#checkDrained();
   }
 }

@@ -84,6 +84,33 @@ async function nothingHappened(scene: Scene, balance: number): Promise<void> {
   for (const event of await store.events(scene.accountId)) expect(event.settlement).toBe(CANCELLED);
 }
 
+describe('draining', () => {
+  it.each(['is on its way', 'waits for Postgres'])(
+    'waits for an admission that %s: its caller may be gone',
+    async (what) => {
+      const scene = what === 'waits for Postgres' ? newScene() : await openScene(store, 5_000);
+      const call = request(scene, 2_000);
+      let loaded = (): void => {};
+      load = () => new Promise((resolve) => (loaded = resolve));
+      // As an exchange does whose caller was cut off.
+      admission.admit(call, () => admission.settle(call.usageId, call.accountId, true, REFUNDED));
+      if (what === 'waits for Postgres') await until(() => loads.length > 0);
+      let isDrained = false;
+      const drained = admission.drain(5_000).finally(() => {
+        isDrained = true;
+      });
+      await new Promise(setImmediate);
+      expect(isDrained).toBe(false);
+      load = () => Promise.resolve();
+      loaded();
+      expect(await drained).toBe(0);
+      expect(await store.open(scene.accountId)).toEqual({});
+      expect(await store.balance(scene.accountId)).toBe(5_000);
+      expect((await store.events(scene.accountId)).map(({ usageId }) => usageId)).toEqual([call.usageId]);
+    },
+  );
+});
+
 describe('when the reply to an admission is lost', () => {
   it('because Redis hangs: 503 within the command timeout, and in the end nothing is charged', async () => {
     const scene = await openScene(store, 5_000);
