@@ -52,7 +52,7 @@ describe('a caller that leaves before its call was forwarded gets its money back
     const first = await scene.call();
     const peer = await scene.service.peer(0);
     await peer.takeRequest();
-    const second = await scene.another();
+    const second = await scene.withAnotherBuyer();
     const caller = await second.call();
     await until(async () => (await narrow.balance(second.buyer)).held === PRICE);
     leave(caller);
@@ -156,7 +156,7 @@ describe('a service with too many calls', () => {
     const first = await scene.call();
     const peer = await scene.service.peer(0);
     await peer.takeRequest();
-    const second = await scene.another();
+    const second = await scene.withAnotherBuyer();
     const refused = await (await second.call()).response();
     expect(refused.status).toBe(503);
     expect(refused.json()).toMatchObject({ error: 'upstream_busy', status: 503 });

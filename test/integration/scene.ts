@@ -14,9 +14,10 @@ export class Scene {
   readonly buyer: Key;
   readonly path: string;
   readonly service: RawServer;
-  readonly #callers: RawCaller[] = [];
+  readonly #callers: RawCaller[];
 
-  private constructor(market: Marketplace, buyer: Key, path: string, service: RawServer) {
+  private constructor(market: Marketplace, buyer: Key, path: string, service: RawServer, callers: RawCaller[] = []) {
+    this.#callers = callers;
     this.market = market;
     this.buyer = buyer;
     this.path = path;
@@ -35,9 +36,9 @@ export class Scene {
     return new Scene(market, buyer, path, service);
   }
 
-  /** Another buyer of the same service. */
-  async another(): Promise<Scene> {
-    return new Scene(this.market, await this.market.buyer(1), this.path, this.service);
+  /** Another buyer of the same listing: its calls share the service's connections. Closed with this one. */
+  async withAnotherBuyer(): Promise<Scene> {
+    return new Scene(this.market, await this.market.buyer(1), this.path, this.service, this.#callers);
   }
 
   /** Sends `GET` (or the line given) and returns the caller. */
