@@ -156,7 +156,7 @@ function send(stream: CallerStream, method: string, response: ApiResponse, rate:
   if (response.body !== undefined && !isText) lines += '\r\nContent-Type: application/json; charset=utf-8';
   for (const [name, value] of Object.entries(response.headers ?? {})) lines += `\r\n${name}: ${value}`;
   const body = response.body === undefined ? '' : isText ? (response.body as string) : JSON.stringify(response.body);
-  if (body.length < MIN_STREAMED_BODY || method === 'HEAD') stream.respond(response.status, lines, body);
+  if (Buffer.byteLength(body) < MIN_STREAMED_BODY || method === 'HEAD') stream.respond(response.status, lines, body);
   else sendStreamed(stream, response.status, lines, Buffer.from(body));
 }
 

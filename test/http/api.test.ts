@@ -1,0 +1,41 @@
+import { expect, it } from 'vitest';
+import { Api } from '../../src/http/api.ts';
+import type { Route } from '../../src/http/route.ts';
+import type { CallerStream, RequestHead } from '../../src/proxy/caller-io.ts';
+import type { Gate } from '../../src/proxy/gate.ts';
+import { QUIET } from '../admission/redis.ts';
+
+/** @returns how a page with this body leaves, and how many bytes it says it has */
+async function leavesAs(body: string): Promise<[how: string, bytes: number]> {
+  const route: Route = {
+    method: 'GET',
+    path: '/page',
+    summary: 'A page',
+    access: 'anyone',
+    unmetered: true,
+    handle: async () => ({ status: 200, body }),
+  };
+  const api = new Api({ gate: { limitOf: () => 60 } as unknown as Gate, routes: [route], log: QUIET });
+  const head = { method: 'GET', path: '/page', headers: [], bodyLength: 0, fault: null } as unknown as RequestHead;
+  let left: [string, number] = ['not at all', 0];
+  const stream = {
+    address: '192.0.2.1',
+    attach() {},
+    respond: (_status: number, _lines: string, sent: string) => {
+      left = ['whole', Buffer.byteLength(sent)];
+    },
+    begin: (_status: number, _lines: string, _isAscii: boolean, contentLength: number) => {
+      left = ['as it is read', contentLength];
+    },
+    write: () => true,
+    end() {},
+  } as unknown as CallerStream;
+  await api.handle(head, stream);
+  return left;
+}
+
+it('a page goes out as its reader takes it when it has 64 KiB: of bytes, not of characters', async () => {
+  expect(await leavesAs('x'.repeat(65_535))).toEqual(['whole', 65_535]);
+  expect(await leavesAs('x'.repeat(65_536))).toEqual(['as it is read', 65_536]);
+  expect(await leavesAs('\u4e2d'.repeat(30_000))).toEqual(['as it is read', 90_000]);
+});
