@@ -104,7 +104,8 @@ export const SETTINGS = {
     minimum: 1000,
     maximum: 1_000_000_000,
     default: 5_000_000,
-    description: 'usage events waiting for Postgres; beyond it no new calls (about 400 bytes of Redis each)',
+    description:
+      'usage events waiting for Postgres; beyond it no new calls (of Redis each takes about 260 bytes, and more with long paths)',
   },
   DRAIN_SECONDS: {
     type: 'integer',

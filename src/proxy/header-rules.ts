@@ -16,7 +16,17 @@ const HOP_BY_HOP = [
 /** `host` is the service's own; credentials and cookies of the caller are none of the service's business. */
 const OURS_TO_SAY = ['host', 'authorization', 'cookie', 'expect', 'via'];
 /** Who the caller is, as proxies before us say it (RFC 7239 and habit): the service knows a pseudonym only. */
-const CALLER_ADDRESS = ['forwarded', 'x-real-ip', 'true-client-ip', 'cf-connecting-ip'];
+const CALLER_ADDRESS = [
+  'forwarded',
+  'from',
+  'x-real-ip',
+  'x-client-ip',
+  'x-cluster-client-ip',
+  'true-client-ip',
+  'fastly-client-ip',
+  'cf-connecting-ip',
+  'cf-connecting-ipv6',
+];
 /** What a client applies to the whole origin, and so to every other service behind it. */
 const ORIGIN_WIDE = [
   'set-cookie',
@@ -78,7 +88,7 @@ function suspectIndex(name: string, length: number): number {
 
 const notToService = new Blocked(
   [...HOP_BY_HOP, ...OURS_TO_SAY, ...CALLER_ADDRESS],
-  ['x-acf-', 'x-forwarded-', 'proxy-'],
+  ['x-acf-', 'x-forwarded-', 'x-original-forwarded-', 'proxy-'],
 );
 const notToCaller = new Blocked(
   [...HOP_BY_HOP, ...ORIGIN_WIDE, ...OURS_TO_CALLER],

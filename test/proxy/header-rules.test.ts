@@ -42,6 +42,12 @@ describe('what the service sees', () => {
     'x-real-ip',
     'true-client-ip',
     'cf-connecting-ip',
+    'cf-connecting-ipv6',
+    'from',
+    'x-client-ip',
+    'x-cluster-client-ip',
+    'fastly-client-ip',
+    'x-original-forwarded-for',
   ])('never %s', (name) => {
     expect(toService(name, 'secret', 'accept', '*/*')).toEqual(['accept: */*', 'via: 1.1 tollgate']);
   });
