@@ -83,7 +83,7 @@ describe('gateway and writer apart', () => {
 
     const gateway = await start('gateway');
     const writer = await start('writer', { METRICS_PORT: String(await freePort()) });
-    expect([messages(gateway).at(-1), messages(writer).at(-1)]).toEqual(['ready', 'ready']);
+    for (const process of [gateway, writer]) expect(messages(process)).toContain('ready');
     expect([await gateway.stop(), await writer.stop()]).toEqual([0, 0]);
   });
 });
