@@ -93,7 +93,9 @@ describe('draining', () => {
       let loaded = (): void => {};
       load = () => new Promise((resolve) => (loaded = resolve));
       // As an exchange does whose caller was cut off.
-      admission.admit(call, () => admission.settle(call.usageId, call.accountId, true, REFUNDED));
+      admission.admit(call, (result) => {
+        if (result.outcome === 'admitted') settle(call, result.owner, true);
+      });
       if (what === 'waits for Postgres') await until(() => loads.length > 0);
       let isDrained = false;
       const drained = admission.drain(5_000).finally(() => {
