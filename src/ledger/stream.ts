@@ -2,6 +2,7 @@ import type { RedisClient } from '../platform/redis.ts';
 import type { RedisKeys } from '../platform/redis-keys.ts';
 import { CallRows } from './call-rows.ts';
 import { CallSums } from './call-sums.ts';
+import type { PackedEntries } from './entry-rows.ts';
 import { decodeUsageEvent, type UsageEvent } from './usage-event.ts';
 
 /** An entry of a usage stream: a settled call, or something that cannot be one. */
@@ -37,9 +38,9 @@ export type Page = {
   readonly lastFields: readonly string[];
   readonly calls: number;
   readonly rows: CallRows;
+  readonly entries: PackedEntries;
   readonly sums: readonly string[];
-  /** False when a sum left the exact range of numbers: these calls are stored by `FLUSH_SQL`. */
-  readonly exact: boolean;
+  readonly chargedMicros: number;
   /** Those that are no events. */
   readonly rejected: readonly StreamEntry[];
 };
@@ -59,8 +60,9 @@ function newPage(entries: readonly StreamEntry[], feeBasisPoints: number): Page 
     lastFields: last.fields,
     calls: events.length,
     rows: new CallRows(events, feeBasisPoints),
+    entries: sums.entries(),
     sums: sums.columns(),
-    exact: sums.exact,
+    chargedMicros: sums.chargedMicros,
     rejected,
   };
 }
@@ -80,6 +82,14 @@ export type Batch = {
 function newBatch(pages: readonly Page[], behind: number): Batch {
   const shards = Array.from(new Set(pages.map(({ shard }) => shard))).sort((a, b) => a - b);
   return { pages, shards, size: sizeOf(pages), behind };
+}
+
+/**
+ * Whether every sum over these pages is what its digits say: none is larger than that of all charges. If it left the exact
+ * range of numbers, the calls are stored by `FLUSH_SQL`.
+ */
+export function isExact(pages: readonly Page[]): boolean {
+  return Number.isSafeInteger(pages.reduce((sum, { chargedMicros }) => sum + chargedMicros, 0));
 }
 
 const sizeOf = (pages: readonly Page[]): number => pages.reduce((sum, { ids }) => sum + ids.length, 0);

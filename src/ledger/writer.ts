@@ -5,7 +5,7 @@ import type { RedisKeys } from '../platform/redis-keys.ts';
 import { type FlushResult, isRefusedData, storeEntries, storeNewCalls } from './flush.ts';
 import { FLUSH_LOCK, WRITER_LOCK } from './locks.ts';
 import { makePartitions } from './partitions.ts';
-import { type Batch, deleteBatch, isStillThere, ofShards, readAgain, readBatch } from './stream.ts';
+import { type Batch, deleteBatch, isExact, isStillThere, ofShards, readAgain, readBatch } from './stream.ts';
 
 /** How long the writer waits when the streams were empty. A finished call shows in Postgres within a second. */
 const IDLE_MS = 100;
@@ -28,6 +28,8 @@ const LOCK_NOT_AVAILABLE = '55P03';
 /** Settings of the writer's session. */
 const SESSION_SETTINGS = {
   lock_timeout: 5_000,
+  // A plan made while `entries` is small is kept for as long as the session lasts: it must not read all of it.
+  enable_seqscan: 'off',
   // A writer that was stopped in the middle of a flush must not keep wallets from being loaded.
   idle_in_transaction_session_timeout: 5_000,
   // The locks of a writer whose machine vanished are free after about 11 s.
@@ -206,7 +208,7 @@ export class UsageWriter {
    */
   async #flush(session: PostgresSession, batch: Batch): Promise<Batch | 'locked' | 'nothing'> {
     const { log } = this.#options;
-    const careful = this.#careful || batch.pages.some((page) => !page.exact);
+    const careful = this.#careful || !isExact(batch.pages);
     const waitFor = this.#lockToWaitFor(batch);
     try {
       const stored = await session.transaction(async () => {
