@@ -4,11 +4,10 @@ import type { RedisClient } from '../platform/redis.ts';
 import type { RedisKeys } from '../platform/redis-keys.ts';
 import { type FlushResult, isRefusedData, storeEntries, storeNewCalls } from './flush.ts';
 import { FLUSH_LOCK, WRITER_LOCK } from './locks.ts';
+import { Pace, SHORT_PAUSE_MS } from './pace.ts';
 import { makePartitions } from './partitions.ts';
 import { type Batch, deleteBatch, isExact, isStillThere, ofShards, readAgain, readBatch } from './stream.ts';
 
-/** How long the writer waits when the streams were empty. A finished call shows in Postgres within a second. */
-const IDLE_MS = 100;
 /** How often it tries for the shards that another writer holds. */
 const TAKEOVER_MS = 1_000;
 const PARTITIONS_MS = 3_600_000;
@@ -81,7 +80,7 @@ export type WriterStats = {
  *   connect ──► read a batch ──► BEGIN, lock, still there?, store, COMMIT ──► delete ──┐
  *      ▲             ▲    ▲                    │        │                              │
  *      │             │    └── read ahead ◄─────┼────────┘                              │
- *      │             └─ none: wait 100 ms ◄────┼───────────────────────────────────────┘
+ *      │             └─ none: wait a moment ◄──┼───────────────────────────────────────┘
  *      └─ wait 50 ms … 1 s ◄── any failure: events stay in the stream
  *
  * Killed between commit and deletion, it (or the next) reads the same events again. COPY fails for them, the batch is
@@ -91,6 +90,7 @@ export class UsageWriter {
   readonly #options: UsageWriterOptions;
   readonly #batchSize: number;
   readonly #clock: Clock;
+  readonly #pace = new Pace(performance.now());
   #session: PostgresSession | null = null;
   #shards: number[] = [];
   #triedShardsAt = 0;
@@ -165,7 +165,7 @@ export class UsageWriter {
         this.#recovered();
         if (more) continue;
         emptied = last;
-        if (!this.#stopping) await this.#sleep(IDLE_MS);
+        if (!this.#stopping) await this.#sleep(this.#pauseMs);
       } catch (error) {
         this.#failed(error);
         if (!this.#outOfTime) await this.#sleep(backoffMs(this.#failures));
@@ -175,12 +175,18 @@ export class UsageWriter {
     if (!emptied) this.#options.log.warn({ events: this.#backlog }, 'writer ends with events left for the next one');
   }
 
+  /** What was left out because somebody had locked it has waited already. */
+  get #pauseMs(): number {
+    return this.#passedOver.length > 0 ? SHORT_PAUSE_MS : this.#pace.pauseMs;
+  }
+
   /** One batch, if there is any. @returns whether there is more to do at once */
   async #cycle(): Promise<boolean> {
     const session = await this.#ready();
     const ahead = this.#ahead;
     this.#ahead = null;
     const batch = (await ahead) ?? (await readBatch(this.#options, this.#shards, this.#batchSize, null));
+    this.#pace.found(batch.size, performance.now());
     this.#backlog = batch.size + batch.behind;
     if (batch.size === 0) return false;
     const stored = await this.#flush(session, batch);
