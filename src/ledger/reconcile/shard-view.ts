@@ -78,7 +78,8 @@ export class ShardView {
   async read<T>(accountIds: readonly string[], work: (reading: Reading) => Promise<T>, ticket = ''): Promise<T> {
     return this.#stores.sql.begin(async (tx) => {
       await tx.unsafe(
-        `SET LOCAL lock_timeout = ${LOCK_WAIT_MS}; SET LOCAL idle_in_transaction_session_timeout = ${LOCK_LIFE_MS}`,
+        `SET LOCAL lock_timeout = ${LOCK_WAIT_MS}; SET LOCAL idle_in_transaction_session_timeout = ${LOCK_LIFE_MS};
+         SET LOCAL enable_seqscan = off`,
       );
       await tx`SELECT pg_advisory_xact_lock_shared(${FLUSH_LOCK}::int, ${this.#shard}::int)`;
       return work(await this.#readLocked(tx, accountIds, ticket));
@@ -187,14 +188,16 @@ async function selectSettled(tx: Tx, wallets: ReadonlyMap<string, Wallet>): Prom
   const seqs = Array.from(wallets.values(), ({ creditSeq }) => creditSeq);
   type Row = Omit<Settled, 'freeUsed'> & { readonly id: string; readonly free: Record<string, number> | null };
   // One statement: the balance is that of exactly these credits. `now()` is when the transaction began, before the wallets
-  // were read: a credit marked before that was in its wallet by then.
+  // were read: a credit marked before that was in its wallet by then. Look-ups for each account, as the planner cannot see it
+  // otherwise: joined, and without statistics of `balances`, every page of 500 accounts read all of it, 130 ms of 100 000.
   const rows = await tx<Row[]>`
-    SELECT asked.id, coalesce(a.credit_seq, 0) AS "creditSeq", coalesce(b.balance, 0) AS "balanceMicros",
+    SELECT asked.id,
+           coalesce((SELECT a.credit_seq FROM accounts a WHERE a.id = asked.id), 0) AS "creditSeq",
+           coalesce((SELECT b.balance FROM balances b WHERE b.account_id = asked.id AND b.ledger = 'wallet'), 0)
+             AS "balanceMicros",
            m.missing AS "missingCreditsMicros", m.lost AS "lostCreditsMicros",
            (SELECT json_object_agg(f.service_id, f.used) FROM free_usage f WHERE f.account_id = asked.id) AS free
     FROM unnest(${ids}::uuid[], ${seqs}::bigint[]) AS asked (id, seq)
-    LEFT JOIN accounts a ON a.id = asked.id
-    LEFT JOIN balances b ON b.account_id = asked.id AND b.ledger = 'wallet'
     CROSS JOIN LATERAL (
       SELECT coalesce(sum(c.amount), 0)::bigint AS missing,
              coalesce(sum(c.amount) FILTER (WHERE c.applied_at < now()), 0)::bigint AS lost
