@@ -73,7 +73,7 @@ export class ReconcileJob {
     const { reconciler, log } = this.#options;
     const repairedBefore = reconciler.repaired;
     try {
-      const { reports, undecided } = await reconciler.run('writer');
+      const { reports, undecided } = await reconciler.run('writer', 'gently');
       const repaired = reconciler.repaired - repairedBefore;
       if (repaired > 0)
         log.warn({ wallets: repaired }, 'repaired wallets of a redis that came back older than postgres');

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { FLUSH_LOCK } from '../../../src/ledger/locks.ts';
 import { selectReports } from '../../../src/ledger/reconcile/reconcile-sql.ts';
+import { Reconciler, type RunResult } from '../../../src/ledger/reconcile/reconciler.ts';
 import { Sweeper } from '../../../src/ledger/sweep.ts';
 import { PostgresSession } from '../../../src/platform/postgres.ts';
 import { admit, request, type Scene, settle } from '../../admission/calls.ts';
@@ -92,6 +93,20 @@ describe('comparing', () => {
     expect(second[shard]?.drifts[0]?.sinceMs).toBe(first[shard]?.drifts[0]?.sinceMs);
     expect(second[1 - shard]).toMatchObject({ wallets: 0, driftMicros: 0, drifts: [] });
     expect(await selectReports(ledger.sql)).toEqual(second);
+  });
+
+  it('gently, works a tenth of the time, finds the same, and ends at once when told to', async () => {
+    const scenes = await Promise.all(Array.from({ length: 20 }, () => newScene(10_000)));
+    await setBalance((scenes[0] as Scene).accountId, 3);
+    const { redis, keys } = ledger.store;
+    const reconciler = new Reconciler({ sql: ledger.sql, redis, keys });
+    const seen = await reconciler.run('test');
+    const gently = await reconciler.run('test', 'gently');
+    const found = ({ reports }: RunResult) => reports.map(({ checkedAtMs: _, ...report }) => report);
+    expect(found(gently)).toEqual(found(seen));
+    const stopped = expect(reconciler.run('test', 'gently')).rejects.toThrow(/told to stop/);
+    reconciler.stop();
+    await stopped;
   });
 
   it('takes no lock that keeps wallets from being loaded, and waits for a flush', async () => {
