@@ -109,14 +109,17 @@ async function supervise(role: 'all' | 'gateway', config: Config, entry: string)
   log.info({}, 'stopped');
 }
 
+/** A shell and the kernel both report a terminal that was closed, npm and the terminal a Ctrl-C: two within a moment are one. */
+const SAME_SIGNAL_MS = 500;
+
 /** @param onAgain called at a second signal of any of these, which has to end the process at once */
 function untilSignal(signals: readonly NodeJS.Signals[], onAgain: () => void): Promise<void> {
   return new Promise((resolve) => {
-    let isAsked = false;
+    let askedAt = Number.POSITIVE_INFINITY;
     for (const signal of signals) {
       process.on(signal, () => {
-        if (isAsked) onAgain();
-        isAsked = true;
+        if (performance.now() - askedAt > SAME_SIGNAL_MS) onAgain();
+        askedAt = Math.min(askedAt, performance.now());
         resolve();
       });
     }

@@ -289,7 +289,7 @@ export class UwsCallerStream implements CallerStream {
 
   /**
    * In a turn and a cork of its own: that the addon takes it means that the system has all before it. What the addon still
-   * holds of a response is lost when its connection is closed.
+   * holds of a response is lost when its connection is closed: this byte, should the system be full to the last one before.
    */
   readonly #sendLastByte = (): void => {
     if (this.#finished) return;
@@ -351,7 +351,11 @@ export class UwsCallerStream implements CallerStream {
       const known = this.#contentLength >= 0;
       const ok = known ? this.#writeKnown(unsent, this.#closes) : this.#writeChunked(unsent);
       if (!ok) return !known;
-      if (this.#finished || this.#lastByte !== null) return true;
+      if (this.#finished || this.#lastByte !== null) {
+        // That was all of it, but who was told to wait must hear that it went: the call is over only when its end was told.
+        if (!this.#ending) this.#events?.onCallerWritable();
+        return true;
+      }
     }
     if (this.#ending) this.#endNow();
     else this.#events?.onCallerWritable();

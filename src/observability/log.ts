@@ -8,9 +8,18 @@ export type Log = {
   fatal(fields: object, message: string): void;
 };
 
-/** JSON lines on standard output. Header values and bodies are never logged, and of errors only what `describeError` keeps. */
+const STDOUT = 1;
+
+/**
+ * JSON lines on standard output, as long as it takes them: a terminal that was closed, or a full disk, must not end calls, nor
+ * keep them from being drained. Header values and bodies are never logged, and of errors only what `describeError` keeps.
+ */
 export function createLog(level: string, fields: Readonly<Record<string, string | number>>): Log {
-  return pino({ level, base: fields, timestamp: pino.stdTimeFunctions.isoTime, serializers: { err: describeError } });
+  const destination = pino.destination({ dest: STDOUT, sync: true });
+  // There is nobody left to tell.
+  destination.on('error', () => {});
+  const { isoTime } = pino.stdTimeFunctions;
+  return pino({ level, base: fields, timestamp: isoTime, serializers: { err: describeError } }, destination);
 }
 
 /**

@@ -145,6 +145,23 @@ describe('a reader slower than the service', () => {
     expect(server.open).toBe(0);
   });
 
+  it.each([
+    ['that stays open', ''],
+    ['that ends', 'Transfer-Encoding: chunked\r\n'],
+  ])('whose last piece met a full socket is told of its end, on a connection %s', async (_name, framing) => {
+    let told = 0;
+    handler = (_head, stream) => {
+      stream.attach({ ...noEvents, onCallerWritable: () => told++ });
+      stream.begin(200, '\r\nX-Test: 1', true, body.length, true);
+      expect(stream.write(body)).toBe(false);
+    };
+    const asked = request(`GET / HTTP/1.1\r\nHost: x\r\n${framing}\r\n${framing === '' ? '' : '0\r\n\r\n'}`);
+    const received = await readSlowly(asked, 256 * 1024, 30);
+    expect(sha(received.body)).toBe(sha(body));
+    await until(() => told > 0);
+    expect([told, server.open]).toEqual([1, 0]);
+  });
+
   it('gets the tail though the service has gone quiet after it', async () => {
     let stream: CallerStream | undefined;
     let written = 0;

@@ -241,6 +241,10 @@ describe('a supervisor', () => {
     const all = pids();
     stack.supervisor.signal('SIGTERM');
     await until(() => stack.supervisor.log.some(({ role, msg }) => role === 'supervisor' && msg === 'draining'));
+    await until(() => {
+      if (!stack.supervisor.child.hasExited()) stack.supervisor.signal('SIGTERM');
+      return stack.supervisor.child.hasExited();
+    });
     expect(await stack.supervisor.stop()).toBe(1);
     await until(() => !all.some(isAlive));
     caller.destroy();
