@@ -5,7 +5,12 @@
  */
 export const SETTINGS = {
   DATABASE_URL: { type: 'string', pattern: '^postgres(ql)?://', description: 'Postgres, the truth' },
-  REDIS_URL: { type: 'string', pattern: '^rediss?://', description: 'Redis, with `maxmemory-policy noeviction`' },
+  REDIS_URL: {
+    type: 'string',
+    // No query: what is not understood must not be ignored.
+    pattern: '^rediss?://[^?#]+$',
+    description: 'Redis, with `maxmemory-policy noeviction`: `redis[s]://[[user]:password@]host[:port][/database]`',
+  },
   HOST: { type: 'string', default: '0.0.0.0', description: 'address the public port listens on' },
   PORT: { type: 'integer', minimum: 0, maximum: 65_535, default: 8080, description: 'public port' },
   WORKERS: {

@@ -2,6 +2,7 @@ import { type Clock, systemClock } from '../platform/clock.ts';
 import { PostgresSession, sqlState } from '../platform/postgres.ts';
 import type { RedisClient } from '../platform/redis.ts';
 import type { RedisKeys } from '../platform/redis-keys.ts';
+import { overWithin } from './deadline.ts';
 import { type FlushResult, isRefusedData, storeEntries, storeNewCalls } from './flush.ts';
 import { FLUSH_LOCK, WRITER_LOCK } from './locks.ts';
 import { Pace, SHORT_PAUSE_MS } from './pace.ts';
@@ -22,6 +23,8 @@ const QUERY_TIMEOUT_MS = 20_000;
  */
 const LOCK_WAIT_MS = 250;
 const LOCK_WAIT_EVERY_MS = 1_000;
+/** What a writer that is out of time may take to notice and to say so. */
+const GRACE_MS = 500;
 const LOCK_NOT_AVAILABLE = '55P03';
 
 /** Settings of the writer's session. */
@@ -140,7 +143,8 @@ export class UsageWriter {
       this.#session?.close();
       this.#wake();
     }, timeoutMs);
-    await this.#running;
+    // A Redis that is slow, command by command, must not make it longer.
+    await overWithin(this.#running ?? Promise.resolve(), timeoutMs + GRACE_MS);
     clearTimeout(timer);
   }
 
@@ -185,10 +189,15 @@ export class UsageWriter {
     const session = await this.#ready();
     const ahead = this.#ahead;
     this.#ahead = null;
+    // What is still being deleted would be read again.
+    if (ahead === null) await this.#deletion;
     const batch = (await ahead) ?? (await readBatch(this.#options, this.#shards, this.#batchSize, null));
     this.#pace.found(batch.size, performance.now());
     this.#backlog = batch.size + batch.behind;
-    if (batch.size === 0) return false;
+    if (batch.size === 0) {
+      await this.#deletion;
+      return false;
+    }
     const stored = await this.#flush(session, batch);
     if (stored === 'nothing') return true;
     // All of it is locked. Before its end the writer queues for it, and may not rest.
@@ -277,7 +286,7 @@ export class UsageWriter {
 
   /** Reads and prepares the next batch (8 µs an event here) while Postgres stores this one (11 µs an event there). */
   #readAhead(batch: Batch): void {
-    this.#ahead = readBatch(this.#options, this.#shards, this.#batchSize, batch);
+    this.#ahead = this.#deletion.then(() => readBatch(this.#options, this.#shards, this.#batchSize, batch));
     // Its failure is seen by the next cycle, or by nobody when this flush fails as well.
     this.#ahead.catch(() => {});
   }

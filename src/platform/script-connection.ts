@@ -5,7 +5,7 @@ import { ReplyFault, type ReplyKind, ReplyReader, type ReplySink } from './redis
 import type { ScriptCall } from './script-call.ts';
 
 export type ScriptConnectionOptions = {
-  /** `redis://` or `rediss://`, with user, password and database as ioredis reads them. */
+  /** `redis[s]://[[user]:password@]host[:port][/database]` */
   readonly url: string;
   readonly name: string;
   readonly script: Script;
@@ -72,6 +72,7 @@ export class ScriptConnection implements ReplySink {
   #isReported = false;
   #isClosed = false;
   #failure: Error | null = null;
+  #closed: Promise<void> | null = null;
   #whenClosed: (() => void) | null = null;
   #firstTry: { resolve(): void; reject(error: Error): void } | null = null;
 
@@ -112,10 +113,11 @@ export class ScriptConnection implements ReplySink {
     this.#isClosed = true;
     this.#isReady = false;
     if (this.#retryTimer !== null) clearTimeout(this.#retryTimer);
-    return new Promise((resolve) => {
+    this.#closed ??= new Promise((resolve) => {
       this.#whenClosed = resolve;
       this.#endIfIdle();
     });
+    return this.#closed;
   }
 
   /** For `close`: ends when nothing is under way any more. */
@@ -157,11 +159,13 @@ export class ScriptConnection implements ReplySink {
     this.#send(wire, run, null);
   }
 
-  /** A command that opens the connection: a failure drops it. */
-  #command(args: readonly string[], onDone: () => void): void {
+  /** A command that opens the connection: a failure that matters drops it. */
+  #command(args: readonly string[], onDone: () => void, matters: (error: Error) => boolean = always): void {
     const run = {
       onReply: onDone,
-      onLost: (error: Error) => this.#drop(error),
+      onLost: (error: Error) => {
+        if (matters(error)) this.#drop(error);
+      },
     };
     const encoded = args.map((arg) => `$${Buffer.byteLength(arg)}\r\n${arg}\r\n`);
     this.#send(Buffer.from(`*${args.length}\r\n${encoded.join('')}`), run, null);
@@ -194,9 +198,12 @@ export class ScriptConnection implements ReplySink {
     const { username, password, pathname } = this.#url;
     const { name, script } = this.#options;
     const user = decodeURIComponent(username);
-    if (password !== '') this.#command(['AUTH', ...(user === '' ? [] : [user]), decodeURIComponent(password)], nothing);
+    if (password !== '') {
+      this.#command(['AUTH', ...(user === '' ? [] : [user]), decodeURIComponent(password)], nothing, isNotUnneeded);
+    }
     if (pathname.length > 1) this.#command(['SELECT', pathname.slice(1)], nothing);
-    this.#command(['CLIENT', 'SETNAME', name], nothing);
+    // For whoever looks at the list of clients; an ACL may forbid it.
+    this.#command(['CLIENT', 'SETNAME', name], nothing, never);
     this.#command(['SCRIPT', 'LOAD', script.source], nothing);
     this.#command(['EVALSHA', script.sha, '0', name], () => this.#onOpen());
   }
@@ -244,7 +251,12 @@ export class ScriptConnection implements ReplySink {
     if (!this.#isClosed) this.#retry();
     const lost = this.#pending;
     this.#pending = [];
-    for (const { run, isLost } of lost) if (!isLost) run.onLost(reason);
+    for (const pending of lost) {
+      if (pending.isLost) continue;
+      // First: what one of them does may lead to the others a second time.
+      pending.isLost = true;
+      pending.run.onLost(reason);
+    }
     this.#endIfIdle();
   }
 
@@ -297,3 +309,7 @@ export class ScriptConnection implements ReplySink {
 }
 
 const nothing = (): void => {};
+const always = (): boolean => true;
+const never = (): boolean => false;
+/** A password that Redis does not ask for does no harm. */
+const isNotUnneeded = (error: Error): boolean => !error.message.includes('without any password configured');

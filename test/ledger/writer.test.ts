@@ -416,3 +416,34 @@ describe('two writers', () => {
     await until(() => second.stats().storedCalls === 1);
   });
 });
+
+it('an event that was stored is not read again while it is being deleted, nor left behind at the end', async () => {
+  const accountId = uuidv7();
+  const { redis } = ledger.store;
+  const deleted = new Set<string>();
+  const readAgain: string[] = [];
+  // The same Redis, slow to delete.
+  const slow = Object.create(redis) as typeof redis;
+  slow.script = (...args) => redis.script(...args);
+  slow.command = async (name, args) => {
+    if (name === 'xdel') {
+      for (const id of args.slice(1)) deleted.add(String(id));
+      await new Promise((resolve) => setTimeout(resolve, 30));
+    }
+    const before = new Set(deleted);
+    const reply = await redis.command(name, args);
+    if (name === 'xrange' && args.includes('COUNT')) {
+      readAgain.push(...(reply as [string, string[]][]).map(([id]) => id).filter((id) => before.has(id)));
+    }
+    return reply;
+  };
+  await ledger.append(...Array.from({ length: 3_000 }, () => newEvent({ accountId })));
+  const writer = ledger.startWriter({ redis: slow, batchSize: 500 });
+  await until(() => writer.stats().storedCalls >= 500);
+  await writer.stop();
+  expect(readAgain).toEqual([]);
+  expect(writer.stats().storedCalls).toBe(3_000);
+  expect(await redis.command('xlen', [ledger.store.keys.usage[ledger.store.keys.shardOf(accountId)] as string])).toBe(
+    0,
+  );
+});

@@ -203,6 +203,55 @@ describe('a connection', () => {
     expect(await run(callOf([], ['b']))).toBe(echo([], ['b']));
   });
 
+  it('that falls silent after it forgot the script loses a run once', async () => {
+    // A Redis that can be stopped between two replies.
+    const fake = createServer((socket) => {
+      socket.on('error', () => {});
+      let isOpen = false;
+      socket.on('data', (data) => {
+        const text = data.toString('latin1');
+        if (isOpen) {
+          if (!text.includes('LOAD')) socket.write('-NOSCRIPT No matching script.\r\n');
+          return;
+        }
+        for (const [, command] of text.matchAll(/\r\n(SETNAME|LOAD|EVALSHA)\r\n/g)) {
+          socket.write(command === 'EVALSHA' ? '$0\r\n\r\n' : '+OK\r\n');
+          isOpen ||= command === 'EVALSHA';
+        }
+      });
+    });
+    await new Promise<void>((resolve) => fake.listen(0, '127.0.0.1', resolve));
+    await connection.close();
+    connection = connectTo(`redis://127.0.0.1:${(fake.address() as { port: number }).port}`);
+    await connection.connect();
+    const lost: string[] = [];
+    connection.run(callOf([], ['a']), {
+      onReply: () => lost.push('reply'),
+      onLost: (error) => lost.push(error.message),
+    });
+    await until(() => lost.length > 0);
+    // Everything that was pending has been told by the time it is there again.
+    await until(() => connection.ready);
+    expect(lost).toHaveLength(1);
+    await connection.close();
+    await new Promise((resolve) => fake.close(resolve));
+  });
+
+  it('may be opened with a password that is not asked for, and by a user who may not name it', async () => {
+    const open = await startTestRedis();
+    const unneeded = connectTo(open.url.replace('redis://', 'redis://:unneeded@'));
+    await unneeded.connect();
+    await unneeded.close();
+    await open.stop();
+    await ask('ACL', 'SETUSER', 'gateway', 'on', '>secret', '~*', '&*', '+@all', '-client|setname');
+    const url = new URL(server.url);
+    url.username = 'gateway';
+    url.password = 'secret';
+    const nameless = connectTo(url.href);
+    await nameless.connect();
+    await Promise.all([nameless.close(), nameless.close()]);
+  });
+
   it('that is closed waits for what is under way, and no longer than a run may take', async () => {
     const pending = run(callOf([], ['a']));
     await connection.close();
