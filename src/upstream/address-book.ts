@@ -70,9 +70,7 @@ export class AddressBook {
     this.#names.delete(hostname);
     this.#names.set(hostname, entry);
     if (this.#names.size > MAX_CACHED_NAMES) this.#names.delete(this.#names.keys().next().value as string);
-    this.#lookups++;
     entry.asking = this.#resolveName(hostname).then((resolution) => {
-      this.#lookups--;
       this.#keep(entry, resolution);
       return resolution;
     });
@@ -89,15 +87,20 @@ export class AddressBook {
     entry.usableUntil = resolution.ok ? now + USABLE_MS : 0;
   }
 
+  /** Never rejects: a name without an answer must not end the process. */
   async #resolveName(hostname: string): Promise<Resolution> {
+    this.#lookups++;
     try {
       const addresses = await this.#lookup(hostname);
       if (addresses.length > 0) return this.#select(hostname, addresses);
       return { ok: false, failure: { code: 'dns_failed', message: `${hostname} has no address` } };
     } catch (cause) {
-      const isLate = (cause as { code?: unknown }).code === TIMEOUT;
+      // Anything can be thrown.
+      const isLate = (cause as { code?: unknown } | null | undefined)?.code === TIMEOUT;
       const message = isLate ? `${hostname} was not resolved in time` : `${hostname} could not be resolved`;
       return { ok: false, failure: { code: isLate ? 'dns_timeout' : 'dns_failed', message, cause } };
+    } finally {
+      this.#lookups--;
     }
   }
 

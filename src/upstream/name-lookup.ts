@@ -1,4 +1,4 @@
-import { Resolver, TIMEOUT } from 'node:dns';
+import { NODATA, Resolver, TIMEOUT } from 'node:dns';
 import { readFileSync, statSync } from 'node:fs';
 import { isIP } from 'node:net';
 import type { ResolvedAddress } from './types.ts';
@@ -65,7 +65,8 @@ export class NameLookup {
         failure ??= error;
         if (isTimeUp) throw Object.assign(new Error(`no answer within ${this.#maxLookupMs} ms`), { code: TIMEOUT });
       }
-      throw failure;
+      // An alias that leads nowhere is a good answer without an address.
+      throw failure ?? Object.assign(new Error(`${hostname} has no address`), { code: NODATA });
     } finally {
       clearTimeout(timer);
     }

@@ -98,6 +98,15 @@ test('a bounded number of look-ups is under way, one more is busy', async () => 
   expect(await again).toMatchObject({ ok: true });
 });
 
+test('whatever a look-up throws, the name has failed and the look-up is over', async () => {
+  const thrown = [undefined, null, 'text', 7, new Error('SERVFAIL')];
+  let next = 0;
+  const book = new AddressBook(policy, () => Promise.reject(thrown[next++ % thrown.length]));
+  for (let i = 0; i <= 1_000; i++) {
+    expect(await book.resolve(`${i}.example`)).toMatchObject({ ok: false, failure: { code: 'dns_failed' } });
+  }
+});
+
 test('a bounded number of names is kept, the oldest goes first', async () => {
   const lookup = vi.fn(async () => PUBLIC);
   const book = new AddressBook(policy, lookup);

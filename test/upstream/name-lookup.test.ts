@@ -2,6 +2,8 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
+import { AddressBook } from '../../src/upstream/address-book.ts';
+import { AddressPolicy } from '../../src/upstream/address-policy.ts';
 import { NameLookup } from '../../src/upstream/name-lookup.ts';
 import { type NameRecord, type Nameserver, nameserver } from './nameserver.ts';
 
@@ -54,6 +56,13 @@ test('a name has the addresses of both families, IPv4 first', async () => {
 test('one family is enough when the other is not answered', async () => {
   const lookup = await newLookup({ 'half.example': { ipv4: ['1.1.1.1'], silent: 'ipv6' } }, { maxLookupMs: 300 });
   expect(await lookup('half.example')).toEqual([{ address: '1.1.1.1', family: 4 }]);
+});
+
+test('an alias that leads nowhere has no address, and that is a failure', async () => {
+  const lookup = await newLookup({ 'alias.example': { alias: 'gone.example' } });
+  await expect(lookup('alias.example')).rejects.toMatchObject({ code: 'ENODATA' });
+  const book = new AddressBook(new AddressPolicy([]), lookup);
+  expect(await book.resolve('alias.example')).toMatchObject({ ok: false, failure: { code: 'dns_failed' } });
 });
 
 test('the hosts file comes first, and is read again when it has changed', async () => {

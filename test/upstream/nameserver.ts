@@ -2,11 +2,20 @@ import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
 
 const A = 1;
+const CNAME = 5;
 const AAAA = 28;
 const NXDOMAIN = 3;
 
-/** What a nameserver knows of a name: its addresses, or that it never answers questions for this family, or for any. */
-export type NameRecord = { readonly ipv4?: string[]; readonly ipv6?: string[]; readonly silent?: 'ipv6' | 'always' };
+/**
+ * What a nameserver knows of a name: its addresses, of which other name it is an alias (and nothing of that one), or that it
+ * never answers questions for this family, or for any.
+ */
+export type NameRecord = {
+  readonly ipv4?: string[];
+  readonly ipv6?: string[];
+  readonly alias?: string;
+  readonly silent?: 'ipv6' | 'always';
+};
 
 export type Nameserver = { readonly address: string; readonly asked: string[]; close(): Promise<void> };
 
@@ -19,12 +28,14 @@ export async function nameserver(records: Readonly<Record<string, NameRecord>>):
     asked.push(name);
     const record = records[name];
     if (record?.silent === 'always' || (record?.silent === 'ipv6' && type === AAAA)) return;
-    const found = (type === A ? record?.ipv4?.map(bytesOfIpv4) : record?.ipv6?.map(bytesOfIpv6)) ?? [];
+    const addresses = (type === A ? record?.ipv4?.map(bytesOfIpv4) : record?.ipv6?.map(bytesOfIpv6)) ?? [];
+    const found = addresses.map((bytes) => ({ type, bytes }));
+    if (record?.alias !== undefined) found.unshift({ type: CNAME, bytes: bytesOfName(record.alias) });
     const head = Buffer.from(question.subarray(0, 12));
     head.writeUInt16BE(0x8180 | (record === undefined ? NXDOMAIN : 0), 2);
     head.writeUInt16BE(found.length, 6);
     head.writeUInt32BE(0, 8);
-    const answers = found.map((bytes) => {
+    const answers = found.map(({ type, bytes }) => {
       // A pointer to the name, type, class IN, a TTL of 60 s, and the length of what follows.
       const start = Buffer.from([0xc0, 12, 0, type, 0, 1, 0, 0, 0, 60, 0, bytes.length]);
       return Buffer.concat([start, bytes]);
@@ -52,6 +63,9 @@ function readQuestion(message: Buffer): { name: string; type: number; end: numbe
   }
   return { name: labels.join('.').toLowerCase(), type: message.readUInt16BE(at), end: at + 4 };
 }
+
+const bytesOfName = (name: string): Buffer =>
+  Buffer.concat([...name.split('.'), ''].map((label) => Buffer.from(`${String.fromCharCode(label.length)}${label}`)));
 
 const bytesOfIpv4 = (address: string): Buffer => Buffer.from(address.split('.').map(Number));
 
