@@ -5,11 +5,12 @@ import type { ResolvedAddress } from './types.ts';
 
 /** Shorter than the connect timeout, so that a name that hangs is told from a service that does. */
 const MAX_LOOKUP_MS = 3_000;
-/** Until a nameserver is asked again. */
-const TRY_MS = 1_000;
-const TRIES = 3;
-/** glibc's bound on `search`. */
+/** Each is waited for twice as long as the one before. More than there is time for: our clock ends it, not c-ares. */
+const TRIES = 5;
+/** glibc's bounds on `nameserver`, `search` and `ndots`. */
+const MAX_NAMESERVERS = 3;
 const MAX_SEARCH_DOMAINS = 6;
+const MAX_NDOTS = 15;
 
 export type NameLookupOptions = {
   readonly hostsFile?: string;
@@ -20,8 +21,8 @@ export type NameLookupOptions = {
 };
 
 /**
- * Names to addresses: what the hosts file says, else what the nameservers say, for the name as it stands and then within the
- * search domains (a container's neighbours have short names).
+ * Names to addresses: what the hosts file says, else what the nameservers say, for the name as it stands and within the search
+ * domains (a container's neighbours have short names), in glibc's order. Each of these has a fair share of the time that is left.
  *
  * Not getaddrinfo: that takes a thread of libuv's pool for as long as the nameservers of a name please, 10 s and more, and
  * two at a time are all there are. Three listings whose nameserver is silent kept every other service's name waiting
@@ -31,45 +32,54 @@ export type NameLookupOptions = {
  */
 export class NameLookup {
   readonly #hosts: CachedFile<Map<string, ResolvedAddress[]>>;
-  readonly #searchDomains: CachedFile<string[]>;
+  readonly #search: CachedFile<Search>;
   readonly #servers: readonly string[] | undefined;
   readonly #maxLookupMs: number;
 
   constructor(options: NameLookupOptions = {}) {
     this.#hosts = new CachedFile(options.hostsFile ?? '/etc/hosts', parseHosts);
-    this.#searchDomains = new CachedFile(options.resolvConf ?? '/etc/resolv.conf', parseSearchDomains);
+    this.#search = new CachedFile(options.resolvConf ?? '/etc/resolv.conf', parseSearch);
     this.#servers = options.servers;
     this.#maxLookupMs = options.maxLookupMs ?? MAX_LOOKUP_MS;
   }
 
-  /** Rejects with the code ETIMEOUT when there was no answer in time, with that of c-ares when there was a bad one. */
+  /**
+   * Rejects with the code ETIMEOUT when a nameserver did not answer in time, with that of c-ares when there was a bad answer.
+   *
+   * @param hostname in lower case; with a dot at its end, it is not looked for within the search domains
+   */
   readonly lookup = async (hostname: string): Promise<ResolvedAddress[]> => {
-    const known = this.#hosts.read().get(hostname);
+    const name = hostname.replace(/\.$/, '');
+    const known = this.#hosts.read().get(name);
     if (known !== undefined) return known;
     // RFC 6761 §6.3: never a question for a nameserver.
-    if (hostname === 'localhost' || hostname.endsWith('.localhost')) return LOOPBACK;
+    if (name === 'localhost' || name.endsWith('.localhost')) return LOOPBACK;
+    const candidates = name === hostname ? candidatesFor(name, this.#search.read()) : [name];
     // One for each look-up: it reads which nameservers there are now, and is cancelled as a whole.
-    const resolver = new Resolver({ timeout: TRY_MS, tries: TRIES });
+    // When all nameservers but the last are gone, the first name still has time for that one.
+    const tryMs = Math.ceil(this.#maxLookupMs / candidates.length / MAX_NAMESERVERS);
+    const resolver = new Resolver({ timeout: tryMs, tries: TRIES });
     if (this.#servers !== undefined) resolver.setServers(this.#servers);
-    let isTimeUp = false;
-    const timer = setTimeout(() => {
-      isTimeUp = true;
-      resolver.cancel();
-    }, this.#maxLookupMs);
-    try {
-      let failure: unknown;
-      for (const name of [hostname, ...this.#searchDomains.read().map((domain) => `${hostname}.${domain}`)]) {
-        const { addresses, error } = await resolveBoth(resolver, name);
-        // What has come when the time is up counts: a nameserver may be silent about IPv6 only.
-        if (addresses.length > 0) return addresses;
-        failure ??= error;
-        if (isTimeUp) throw Object.assign(new Error(`no answer within ${this.#maxLookupMs} ms`), { code: TIMEOUT });
-      }
-      // An alias that leads nowhere is a good answer without an address.
-      throw failure ?? Object.assign(new Error(`${hostname} has no address`), { code: NODATA });
-    } finally {
+    const endsAt = performance.now() + this.#maxLookupMs;
+    let failure: unknown;
+    let isLate = false;
+    for (const [i, candidate] of candidates.entries()) {
+      const timer = setTimeout(
+        () => {
+          isLate = true;
+          resolver.cancel();
+        },
+        (endsAt - performance.now()) / (candidates.length - i),
+      );
+      const { addresses, error } = await resolveBoth(resolver, candidate);
       clearTimeout(timer);
+      // What has come when the time is up counts: a nameserver may be silent about IPv6 only.
+      if (addresses.length > 0) return addresses;
+      failure ??= error;
     }
+    if (isLate) throw Object.assign(new Error('no answer in time'), { code: TIMEOUT });
+    // An alias that leads nowhere is a good answer without an address.
+    throw failure ?? Object.assign(new Error(`${hostname} has no address`), { code: NODATA });
   };
 }
 
@@ -77,6 +87,12 @@ const LOOPBACK: ResolvedAddress[] = [
   { address: '127.0.0.1', family: 4 },
   { address: '::1', family: 6 },
 ];
+
+/** resolv.conf(5): a name with fewer dots than `ndots` is most likely a neighbour's, and none of a public nameserver's business. */
+function candidatesFor(name: string, { domains, ndots }: Search): string[] {
+  const within = domains.map((domain) => `${name}.${domain}`);
+  return name.split('.').length - 1 < ndots ? [...within, name] : [name, ...within];
+}
 
 async function resolveBoth(
   resolver: Resolver,
@@ -138,19 +154,26 @@ function parseHosts(text: string): Map<string, ResolvedAddress[]> {
   return hosts;
 }
 
+type Search = { readonly domains: readonly string[]; readonly ndots: number };
+
 /** resolv.conf(5): of several lines the last one counts. */
-function parseSearchDomains(text: string): string[] {
+function parseSearch(text: string): Search {
   let domains: string[] = [];
+  let ndots = 1;
   for (const line of text.split('\n')) {
     const [keyword, ...values] = wordsOf(line);
     if (keyword === 'search') domains = values;
     else if (keyword === 'domain') domains = values.slice(0, 1);
+    else if (keyword === 'options') ndots = values.reduce((last, value) => ndotsOf(value) ?? last, ndots);
   }
   // '.' stands for the root: the name as it is.
-  return domains
-    .map((domain) => domain.replace(/\.$/, ''))
-    .filter((domain) => domain !== '')
-    .slice(0, MAX_SEARCH_DOMAINS);
+  domains = domains.map((domain) => domain.replace(/\.$/, '')).filter((domain) => domain !== '');
+  return { domains: domains.slice(0, MAX_SEARCH_DOMAINS), ndots };
+}
+
+function ndotsOf(option: string): number | undefined {
+  const digits = /^ndots:(\d+)$/.exec(option)?.[1];
+  return digits === undefined ? undefined : Math.min(Number(digits), MAX_NDOTS);
 }
 
 const wordsOf = (line: string): string[] =>

@@ -18,16 +18,23 @@ afterEach(async () => {
   await server.close();
 });
 
-type System = { readonly hosts?: string; readonly resolvConf?: string; readonly maxLookupMs?: number };
+type System = {
+  readonly hosts?: string;
+  readonly resolvConf?: string;
+  readonly maxLookupMs?: number;
+  /** Nameservers that are asked before the one that knows the records. */
+  readonly before?: readonly string[];
+};
 
-async function newLookup(records: Record<string, NameRecord>, { hosts, resolvConf, maxLookupMs }: System = {}) {
+async function newLookup(records: Record<string, NameRecord>, system: System = {}) {
+  const { hosts, resolvConf, maxLookupMs, before = [] } = system;
   server = await nameserver(records);
   const hostsFile = path.join(folder, 'hosts');
   const resolvFile = path.join(folder, 'resolv.conf');
   if (hosts !== undefined) writeFileSync(hostsFile, hosts);
   if (resolvConf !== undefined) writeFileSync(resolvFile, resolvConf);
   const limit = maxLookupMs === undefined ? {} : { maxLookupMs };
-  return new NameLookup({ hostsFile, resolvConf: resolvFile, servers: [server.address], ...limit }).lookup;
+  return new NameLookup({ hostsFile, resolvConf: resolvFile, servers: [...before, server.address], ...limit }).lookup;
 }
 
 test('names that hang keep no other name waiting, and fail when their time is up', async () => {
@@ -96,9 +103,71 @@ test("a container's short name is found within the search domains", async () => 
   await expect(lookup('nobody')).rejects.toMatchObject({ code: 'ENOTFOUND' });
 });
 
+/** Which names are asked for, in order, each once for both families. */
+const askedFor = (): string[] => [...new Set(server.asked)];
+
+test.each([
+  ['a short name', 'api', '', ['api.apps.internal', 'api.internal', 'api']],
+  ['a name with a dot', 'api.example', '', ['api.example', 'api.example.apps.internal', 'api.example.internal']],
+  ['fewer dots than ndots', 'a.b', 'options ndots:2', ['a.b.apps.internal', 'a.b.internal', 'a.b']],
+  ['as many dots as ndots', 'a.b.c', 'options ndots:2', ['a.b.c', 'a.b.c.apps.internal', 'a.b.c.internal']],
+  ['the last ndots', 'a.b', 'options ndots:5 rotate\noptions ndots:x edns0 ndots:1', ['a.b']],
+  ['no dots asked for', 'api', 'options ndots:0', ['api']],
+  ['a dot at the end', 'api.', 'options ndots:5', ['api']],
+])('search domains, %s: %s', async (_, name, options, order) => {
+  const lookup = await newLookup({}, { resolvConf: `search apps.internal internal\n${options}\n` });
+  await expect(lookup(name)).rejects.toMatchObject({ code: 'ENOTFOUND' });
+  expect(askedFor().slice(0, order.length)).toEqual(order);
+  expect(askedFor()).toHaveLength(name.endsWith('.') ? 1 : 3);
+});
+
+test('a name found within the search domains is asked for nowhere else', async () => {
+  const lookup = await newLookup(
+    { 'api.internal': { ipv4: ['10.0.0.3'] }, api: { ipv4: ['1.1.1.1'] } },
+    { resolvConf: 'search internal\n' },
+  );
+  expect(await lookup('api')).toEqual([{ address: '10.0.0.3', family: 4 }]);
+  expect(askedFor()).toEqual(['api.internal']);
+});
+
+test('a domain that hangs leaves the others their share of the time', async () => {
+  const lookup = await newLookup(
+    {
+      'api.silent.internal': { silent: 'always' },
+      'gone.silent.internal': { silent: 'always' },
+      'api.internal': { ipv4: ['10.0.0.3'] },
+    },
+    { resolvConf: 'search silent.internal internal\n', maxLookupMs: 900 },
+  );
+  const startedAt = performance.now();
+  expect(await lookup('api')).toEqual([{ address: '10.0.0.3', family: 4 }]);
+  expect(performance.now() - startedAt).toBeLessThan(800);
+  // Nobody knows whether it is there.
+  await expect(lookup('gone')).rejects.toMatchObject({ code: 'ETIMEOUT' });
+});
+
+test('nameservers that are gone leave the last one time to answer', async () => {
+  const domains = ['a.internal', 'b.internal', 'c.internal'];
+  const candidates = ['api.example', ...domains.map((domain) => `api.example.${domain}`)];
+  const silent = Object.fromEntries(candidates.map((name) => [name, { silent: 'always' } as const]));
+  const gone = [await nameserver(silent), await nameserver(silent)];
+  try {
+    const lookup = await newLookup(
+      { 'api.example': { ipv4: ['1.1.1.1'] } },
+      {
+        resolvConf: `search ${domains.join(' ')}\noptions ndots:5\n`,
+        before: gone.map(({ address }) => address),
+      },
+    );
+    expect(await lookup('api.example')).toEqual([{ address: '1.1.1.1', family: 4 }]);
+  } finally {
+    for (const each of gone) await each.close();
+  }
+});
+
 test('localhost is the loopback, whatever a nameserver says', async () => {
   const lookup = await newLookup({ 'a.localhost': { ipv4: ['1.1.1.1'] } });
-  for (const name of ['localhost', 'a.localhost']) {
+  for (const name of ['localhost', 'a.localhost', 'localhost.']) {
     expect(await lookup(name)).toEqual([
       { address: '127.0.0.1', family: 4 },
       { address: '::1', family: 6 },
