@@ -82,7 +82,10 @@ export class AddressBook {
     entry.asking = null;
     entry.askAgainAt = now + (resolution.ok ? FRESH_MS : FAILED_MS);
     const hasLast = entry.resolution?.ok === true && now < entry.usableUntil;
-    if (hasLast && !resolution.ok && resolution.failure.code !== 'address_forbidden') return;
+    if (hasLast && !resolution.ok && resolution.failure.code !== 'address_forbidden') {
+      entry.askAgainAt = Math.min(entry.askAgainAt, entry.usableUntil);
+      return;
+    }
     entry.resolution = resolution;
     entry.usableUntil = resolution.ok ? now + USABLE_MS : 0;
   }

@@ -71,6 +71,22 @@ test('a look-up that fails leaves the last answer, one that finds a forbidden ad
   });
 });
 
+test('a look-up that fails late does not make the last answer last longer', async () => {
+  const lookup = vi.fn<() => Promise<ResolvedAddress[]>>().mockRejectedValue(new Error('SERVFAIL'));
+  lookup.mockResolvedValueOnce(PUBLIC);
+  const book = new AddressBook(policy, lookup);
+  await withClock(async (moveTo) => {
+    for (const ms of [0, 59_900, 59_999]) {
+      moveTo(ms);
+      expect(await book.resolve('a.example')).toMatchObject({ ok: true });
+      await new Promise(setImmediate);
+    }
+    expect(lookup).toHaveBeenCalledTimes(2);
+    moveTo(60_000);
+    expect(await book.resolve('a.example')).toMatchObject({ ok: false, failure: { code: 'dns_failed' } });
+  });
+});
+
 test('a failure is kept for five seconds', async () => {
   const lookup = vi.fn<() => Promise<ResolvedAddress[]>>().mockRejectedValueOnce(new Error('ENOTFOUND'));
   lookup.mockResolvedValueOnce([]).mockResolvedValueOnce(PUBLIC);
