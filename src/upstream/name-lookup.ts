@@ -144,7 +144,8 @@ function parseHosts(text: string): Map<string, ResolvedAddress[]> {
   for (const line of text.split('\n')) {
     const [address = '', ...names] = wordsOf(line);
     const family = isIP(address);
-    if (family === 0) continue;
+    // With a zone (`fe80::1%lo0`) it is link-local: none to dial, and one address that is not makes the whole name forbidden.
+    if (family === 0 || address.includes('%')) continue;
     for (const name of names) {
       const known = hosts.get(name.toLowerCase());
       if (known === undefined) hosts.set(name.toLowerCase(), [{ address, family }]);

@@ -103,6 +103,16 @@ test("a container's short name is found within the search domains", async () => 
   await expect(lookup('nobody')).rejects.toMatchObject({ code: 'ENOTFOUND' });
 });
 
+test('addresses with a zone in the hosts file are skipped', async () => {
+  const hosts = '127.0.0.1 localhost neighbour\nfe80::1%lo0 localhost neighbour zoned\n';
+  const lookup = await newLookup({ zoned: { ipv4: ['1.1.1.1'] } }, { hosts });
+  const book = new AddressBook(new AddressPolicy(['127.0.0.0/8']), lookup);
+  for (const name of ['localhost', 'neighbour']) {
+    expect(await book.resolve(name)).toEqual({ ok: true, addresses: [{ address: '127.0.0.1', family: 4 }] });
+  }
+  expect(await lookup('zoned')).toEqual([{ address: '1.1.1.1', family: 4 }]);
+});
+
 /** Which names are asked for, in order, each once for both families. */
 const askedFor = (): string[] => [...new Set(server.asked)];
 
