@@ -42,7 +42,7 @@ const OURS_TO_CALLER = ['date', 'x-request-id'];
 
 const VIA = '1.1 tollgate';
 
-/** Names remembered at most: they are the other side's to choose. */
+/** Names remembered at most, each shorter than LENGTHS: they are the other side's to choose. */
 const MAX_REMEMBERED = 1_000;
 const LENGTHS = 64;
 
@@ -76,7 +76,7 @@ class Blocked {
     if (decided !== undefined) return decided;
     const read = name.toLowerCase().replaceAll('_', '-');
     const isBlocked = this.#names.has(read) || this.#prefixes.some((prefix) => read.startsWith(prefix));
-    if (this.#decided.size < MAX_REMEMBERED) this.#decided.set(name, isBlocked);
+    if (name.length < LENGTHS && this.#decided.size < MAX_REMEMBERED) this.#decided.set(name, isBlocked);
     return isBlocked;
   }
 }

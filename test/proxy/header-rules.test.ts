@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { requestHeaderLines, responseHeaderLines } from '../../src/proxy/header-rules.ts';
 
 const isAscii = (headers: string[]): boolean => /^[\0-\x7f]*$/.test(headers.join(''));
@@ -62,6 +62,19 @@ describe('what the service sees', () => {
     'x_real_ip',
   ])('never %s, which CGI folds into the name with dashes', (name) => {
     expect(toService(name, 'forged', 'accept', '*/*')).toEqual(['accept: */*', 'via: 1.1 tollgate']);
+  });
+
+  it('never a long name of those, which is not remembered either', () => {
+    const short = 'x-forwarded-'.padEnd(63, 'a');
+    const long = 'x-forwarded-'.padEnd(64, 'a');
+    const remembered = vi.spyOn(Map.prototype, 'set');
+    try {
+      expect(toService(short, '1', long, '2')).toEqual(['via: 1.1 tollgate']);
+      expect(remembered).toHaveBeenCalledWith(short, true);
+      expect(remembered).not.toHaveBeenCalledWith(long, true);
+    } finally {
+      remembered.mockRestore();
+    }
   });
 
   it('other names with underscores as they are', () => {
