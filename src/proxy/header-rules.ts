@@ -26,6 +26,22 @@ const CALLER_ADDRESS = [
   'fastly-client-ip',
   'cf-connecting-ip',
   'cf-connecting-ipv6',
+  'forwarded-for',
+  'x-forwarded',
+  'client-ip',
+  'x-original-for',
+  'x-remote-addr',
+  'x-remote-ip',
+  'x-originating-ip',
+  'x-envoy-external-address',
+  'x-azure-clientip',
+  'x-azure-socketip',
+  'fly-client-ip',
+  'x-vercel-forwarded-for',
+  'do-connecting-ip',
+  'x-appengine-user-ip',
+  'cf-pseudo-ipv4',
+  'wl-proxy-client-ip',
 ];
 /** What a client applies to the whole origin, and so to every other service behind it. */
 const ORIGIN_WIDE = [

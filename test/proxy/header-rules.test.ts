@@ -48,6 +48,22 @@ describe('what the service sees', () => {
     'x-cluster-client-ip',
     'fastly-client-ip',
     'x-original-forwarded-for',
+    'forwarded-for',
+    'x-forwarded',
+    'client-ip',
+    'x-original-for',
+    'x-remote-addr',
+    'x-remote-ip',
+    'x-originating-ip',
+    'x-envoy-external-address',
+    'x-azure-clientip',
+    'x-azure-socketip',
+    'fly-client-ip',
+    'x-vercel-forwarded-for',
+    'do-connecting-ip',
+    'x-appengine-user-ip',
+    'cf-pseudo-ipv4',
+    'wl-proxy-client-ip',
   ])('never %s', (name) => {
     expect(toService(name, 'secret', 'accept', '*/*')).toEqual(['accept: */*', 'via: 1.1 tollgate']);
   });
