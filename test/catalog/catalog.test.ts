@@ -103,7 +103,7 @@ describe('the catalog', () => {
     const catalog = await startedCatalog(sql);
     const listing = await add();
     catalog.apply(listing);
-    expect(catalog.get(listing.id)).toBe(listing);
+    expect(catalog.get(listing.id)).toEqual(listing);
   });
 
   it('keeps up with many changes of many rows at once', async () => {
