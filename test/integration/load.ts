@@ -1,15 +1,33 @@
 // Callers that call without a pause, each over a connection of its own that it keeps for as long as it may.
 
-import { Agent, get } from 'node:http';
+import { Agent, type ClientRequest, get } from 'node:http';
 import { seedBuyers } from '../../src/accounts/seed-buyers.ts';
 import type { Sql } from '../../src/platform/postgres.ts';
 import { authorization, type Key } from './market-client.ts';
 
+/**
+ * How far a call came that was not answered with 200.
+ *
+ *   not connected ──► not sent ──► no answer ──► cut ──► status
+ *
+ * `no answer`: the request was handed to the system, and the connection ended before one byte of a response. The gateway may
+ * have closed it as idle while the request was on its way (RFC 9112 §9.3.1), or have reset it before it accepted it; it
+ * looks the same to take the call and lose it. Only what the gateway recorded tells them apart.
+ */
+export type Phase = 'not connected' | 'not sent' | 'no answer' | 'cut' | 'status';
+export type Failure = {
+  readonly phase: Phase;
+  readonly reason: string;
+  /** Not on a connection that an earlier call of this caller was answered on. */
+  readonly isFirstOfConnection: boolean;
+  readonly accountId: string;
+};
+
 export class Load {
   /** Usage ids of the calls that were answered whole, with 200. */
   readonly answered: string[] = [];
-  /** What became of all others. */
-  readonly failures: string[] = [];
+  /** What became of all others, one for each call. */
+  readonly failures: Failure[] = [];
   readonly #url: string;
   readonly #callers: Promise<void>[];
   readonly #endsAtFailure: boolean;
@@ -46,22 +64,45 @@ export class Load {
 
   #call(key: Key, agent: Agent): Promise<boolean> {
     return new Promise((resolve) => {
-      const failed = (what: string): void => {
-        this.failures.push(what);
+      const failed = (phase: Phase, reason: string): void => {
+        this.failures.push({ phase, reason, isFirstOfConnection: !request.reusedSocket, accountId: key.account_id });
         resolve(false);
       };
-      const request = get(this.#url, { agent, headers: { Authorization: authorization(key) } }, (response) => {
+      const request = get(this.#url, { agent, headers: { Authorization: authorization(key) } });
+      const received = bytesReceived(request);
+      let isAnswering = false;
+      request.on('response', (response) => {
+        isAnswering = true;
         response.resume();
-        response.on('error', (error) => failed(`cut: ${error.message}`));
+        response.on('error', (error) => failed('cut', error.message));
         response.on('end', () => {
-          if (response.statusCode !== 200) return failed(String(response.statusCode));
+          if (response.statusCode !== 200) return failed('status', String(response.statusCode));
           this.answered.push(String(response.headers['x-acf-usage-id']));
           resolve(true);
         });
       });
-      request.on('error', (error) => failed(error.message));
+      request.on('error', (error: NodeJS.ErrnoException) => {
+        // With a response it is the response that fails, or has all it needs.
+        if (!isAnswering) failed(phaseOf(error, received()), error.message);
+      });
     });
   }
+}
+
+/** @returns what tells how many bytes have come on the request's connection since the request got it */
+function bytesReceived(request: ClientRequest): () => number {
+  let received = (): number => 0;
+  request.on('socket', (socket) => {
+    const before = socket.bytesRead;
+    received = () => socket.bytesRead - before;
+  });
+  return () => received();
+}
+
+function phaseOf({ syscall }: NodeJS.ErrnoException, received: number): Phase {
+  if (received > 0) return 'cut';
+  if (syscall === 'connect') return 'not connected';
+  return syscall === 'write' ? 'not sent' : 'no answer';
 }
 
 const KEY_LIMIT = 300;
