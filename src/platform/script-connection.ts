@@ -186,7 +186,8 @@ export class ScriptConnection implements ReplySink {
     this.#socket = socket;
     socket.on(isTls ? 'secureConnect' : 'connect', () => this.#open());
     socket.on('error', (error) => {
-      this.#failure ??= error;
+      // Not of a connection that was given up: the next one's end has a reason of its own.
+      if (this.#socket === socket) this.#failure ??= error;
     });
     socket.on('close', () => this.#onClose(socket));
     this.#openTimer = setTimeout(() => this.#drop(new Error('connect ETIMEDOUT')), CONNECT_TIMEOUT_MS);
