@@ -1,3 +1,4 @@
+import { performance } from 'node:perf_hooks';
 /** Says when this gateway's lease has to be renewed. */
 export class LeaseClock {
   readonly #everyMs: number;

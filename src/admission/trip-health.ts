@@ -1,3 +1,5 @@
+import { performance } from 'node:perf_hooks';
+
 type Log = { warn(fields: object, message: string): void };
 
 /** What the trips say about Redis. Logs once when it stops answering and once when it answers again. */

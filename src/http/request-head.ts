@@ -32,33 +32,31 @@ export function copyRequestHead(request: HttpRequest): RequestHead {
   let fault: HeadFault | null = null;
   request.forEach((name, value) => {
     headers.push(name, value);
-    // Lengths first: a comparison of numbers rules out nearly every name.
-    switch (name.length) {
-      case 4:
-        if (name === 'host') hosts++;
-        break;
-      case 13:
-        if (name === 'authorization') {
-          if (authorization !== undefined) fault ??= invalid('authorization: sent more than once.');
-          authorization = value;
-        }
-        break;
-      case 14:
-        if (name === 'content-length') {
-          if (contentLength !== undefined) fault ??= framing('content-length: sent more than once.');
-          contentLength = value;
-        }
-        break;
-      case 17:
-        if (name === 'transfer-encoding') {
-          if (transferEncoding !== undefined) fault ??= framing('transfer-encoding: sent more than once.');
-          transferEncoding = value;
-        }
-        break;
-    }
     if (!PLAIN_VALUE.test(value)) {
       isAscii = false;
       if (BAD_VALUE.test(value)) fault ??= invalid(BAD_HEADER);
+    }
+    // Lengths first: a comparison of numbers rules out nearly every name.
+    switch (name.length) {
+      case 4:
+        if (name !== 'host') break;
+        hosts++;
+        return;
+      case 13:
+        if (name !== 'authorization') break;
+        if (authorization !== undefined) fault ??= invalid('authorization: sent more than once.');
+        authorization = value;
+        return;
+      case 14:
+        if (name !== 'content-length') break;
+        if (contentLength !== undefined) fault ??= framing('content-length: sent more than once.');
+        contentLength = value;
+        return;
+      case 17:
+        if (name !== 'transfer-encoding') break;
+        if (transferEncoding !== undefined) fault ??= framing('transfer-encoding: sent more than once.');
+        transferEncoding = value;
+        return;
     }
     if (!NAME.test(name)) fault ??= invalid(BAD_HEADER);
   });

@@ -41,7 +41,7 @@ export class Authenticator {
 
   #verified(record: KeyRecord, secret: string): KeyRecord | null {
     // Reading the clock takes 0.1 µs, and only a key that was rotated needs it.
-    const nowMs = record.previousSecretHash === null ? 0 : this.#clock();
+    const nowMs = record.previousSecretDigest === null ? 0 : this.#clock();
     return record.status === 'active' && verifySecret(record, secret, nowMs) ? record : null;
   }
 }

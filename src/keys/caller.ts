@@ -16,10 +16,10 @@ export type KeyRecord = {
   readonly accountId: string;
   readonly ownerId: string;
   readonly role: Role;
-  /** SHA-256 of the secret, lower-case hex. */
-  readonly secretHash: string;
+  /** SHA-256 of the secret as `digestOf` makes it. */
+  readonly secretDigest: string;
   /** The secret before the last rotation, good until `previousExpiresAtMs`; null when there is none. */
-  readonly previousSecretHash: string | null;
+  readonly previousSecretDigest: string | null;
   readonly previousExpiresAtMs: number;
   /** Requests per minute. */
   readonly rateLimit: number;

@@ -135,16 +135,26 @@ function hasBearerScheme(header: string): boolean {
 }
 
 /**
- * SHA-256 of a secret as 64 lower-case hex digits. No salt and no stretching: a secret is 256 random bits, so there is
- * no dictionary to slow down. (`crypto.hash` 0.41 µs, `createHash` 1.83 µs.)
+ * SHA-256 of a secret as 64 lower-case hex digits: what is stored of it. No salt and no stretching: a secret is 256 random
+ * bits, so there is no dictionary to slow down. (`crypto.hash` 0.41 µs, `createHash` 1.83 µs.)
  */
 export function hashSecret(secret: string): string {
   return hash('sha256', secret, 'hex');
 }
 
+/** The same as 32 characters, one a byte: made and compared in 0.33 µs instead of 0.43, which each call pays. */
+export function digestOf(secret: string): string {
+  return hash('sha256', secret, 'binary');
+}
+
+/** @param hash as `hashSecret` made it */
+export function digestOfHash(hash: string): string {
+  return Buffer.from(hash, 'hex').toString('latin1');
+}
+
 /**
  * Compares two texts without leaving early, so that timing tells nothing about where they differ; lengths are public.
- * (`timingSafeEqual` needs both as buffers and costs several times as much for 64 characters.)
+ * (`timingSafeEqual` needs both as buffers and costs several times as much for 32 characters.)
  */
 export function equalConstantTime(a: string, b: string): boolean {
   if (a.length !== b.length) return false;
@@ -160,11 +170,11 @@ export function equalConstantTime(a: string, b: string): boolean {
  * @param nowMs milliseconds since the epoch
  */
 export function verifySecret(record: KeyRecord, secret: string, nowMs: number): boolean {
-  const digest = hashSecret(secret);
-  if (equalConstantTime(digest, record.secretHash)) return true;
+  const digest = digestOf(secret);
+  if (equalConstantTime(digest, record.secretDigest)) return true;
   return (
-    record.previousSecretHash !== null &&
+    record.previousSecretDigest !== null &&
     nowMs < record.previousExpiresAtMs &&
-    equalConstantTime(digest, record.previousSecretHash)
+    equalConstantTime(digest, record.previousSecretDigest)
   );
 }

@@ -1,5 +1,6 @@
 import type { Sql, Tx } from '../platform/postgres.ts';
 import type { KeyRecord, Role } from './caller.ts';
+import { digestOfHash } from './credentials.ts';
 
 /** Channel of the messages that tell every gateway which keys changed; `keepKeyCacheFresh` listens. */
 export const KEY_CHANGES = 'tollgate_keys';
@@ -29,9 +30,15 @@ export type NewKey = {
   readonly rateLimit: number;
 };
 
+type KeyRow = Omit<KeyRecord, 'secretDigest' | 'previousSecretDigest' | 'previousExpiresAtMs'> & {
+  readonly secretHash: string;
+  readonly previousSecretHash: string | null;
+  readonly previousExpiresAt: Date | null;
+};
+
 /** The records of these keys as `KeyCache` wants them; unknown ids are missing from the answer. */
 export async function selectKeyRecords(sql: Sql, keyIds: readonly string[]): Promise<KeyRecord[]> {
-  const rows = await sql<(Omit<KeyRecord, 'previousExpiresAtMs'> & { previousExpiresAt: Date | null })[]>`
+  const rows = await sql<KeyRow[]>`
     SELECT k.key_id AS "keyId", k.account_id AS "accountId", a.owner_id AS "ownerId", k.role,
            k.secret_hash AS "secretHash", k.previous_secret_hash AS "previousSecretHash",
            k.previous_expires_at AS "previousExpiresAt", k.rate_limit AS "rateLimit", k.status,
@@ -44,8 +51,8 @@ export async function selectKeyRecords(sql: Sql, keyIds: readonly string[]): Pro
     accountId: row.accountId,
     ownerId: row.ownerId,
     role: shared(row.role),
-    secretHash: row.secretHash,
-    previousSecretHash: row.previousSecretHash,
+    secretDigest: digestOfHash(row.secretHash),
+    previousSecretDigest: row.previousSecretHash === null ? null : digestOfHash(row.previousSecretHash),
     previousExpiresAtMs: row.previousExpiresAt?.getTime() ?? 0,
     rateLimit: row.rateLimit,
     status: shared(row.status),

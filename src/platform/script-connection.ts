@@ -1,4 +1,5 @@
 import { connect as connectTcp, isIP, type Socket } from 'node:net';
+import { performance } from 'node:perf_hooks';
 import { connect as connectTls } from 'node:tls';
 import { RedisNotSent, type Script } from './redis.ts';
 import { ReplyFault, type ReplyKind, ReplyReader, type ReplySink } from './redis-replies.ts';

@@ -1,3 +1,4 @@
+import { performance } from 'node:perf_hooks';
 import type { Admission } from '../admission/admission.ts';
 import type { RateState } from '../admission/codes.ts';
 import type { AdmitResult, Admitted } from '../admission/operations.ts';
@@ -217,14 +218,13 @@ export class Exchange implements UpstreamHandler, CallerEvents, BodyHolder {
   #forward(): void {
     const { upstream, pseudonyms, idleBodyTimeoutMs } = this.#options;
     const listing = this.#listing as Listing;
-    const { endpoint, poolKey } = this.#offer as Offer;
+    const { route, basePath } = this.#offer as Offer;
     const buyer = pseudonyms.of((this.#key as KeyRecord).accountId, listing.providerId);
     this.#upstream = upstream.dispatch(
       {
-        origin: endpoint.origin,
-        poolKey,
+        route,
         method: this.#head.method,
-        path: upstreamPath(endpoint.basePath, (this.#target as Target).rest, this.#head.query),
+        path: upstreamPath(basePath, (this.#target as Target).rest, this.#head.query),
         headerLines: requestHeaderLines(this.#head, this.#usageId, buyer),
         bodyLength: this.#head.bodyLength,
         headTimeoutMs: listing.timeoutSeconds * 1000,

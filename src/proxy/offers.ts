@@ -1,17 +1,18 @@
 import { CallTerms } from '../admission/call-terms.ts';
 import type { Listing } from '../catalog/listing.ts';
-import { type Endpoint, parseEndpoint } from '../upstream/index.ts';
+import { parseEndpoint, Route } from '../upstream/index.ts';
 import type { Breaker } from './breaker.ts';
 import type { Breakers } from './breakers.ts';
 
 /** A listing as calls need it. */
 export type Offer = {
-  readonly endpoint: Endpoint;
+  /** Of the endpoint, before what the caller adds. */
+  readonly basePath: string;
   /**
    * A listing's connections are its own, though others may point to the same host: whoever lists another provider's host
    * for nothing, and has it called where it hangs, must not take the connections of that provider's callers.
    */
-  readonly poolKey: string;
+  readonly route: Route;
   readonly terms: CallTerms;
   readonly breaker: Breaker;
 };
@@ -28,10 +29,10 @@ export class Offers {
   of(listing: Listing): Offer {
     let offer = this.#made.get(listing);
     if (offer === undefined) {
-      const endpoint = parseEndpoint(listing.endpoint);
+      const { origin, basePath } = parseEndpoint(listing.endpoint);
       offer = {
-        endpoint,
-        poolKey: `${listing.id} ${endpoint.origin.key}`,
+        basePath,
+        route: new Route(origin, `${listing.id} ${origin.key}`),
         terms: new CallTerms(listing),
         breaker: this.#breakers.of(listing.id, listing.endpoint),
       };

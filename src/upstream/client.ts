@@ -7,6 +7,7 @@ import type { ConnectorTools } from './connector.ts';
 import { IdleList } from './idle-list.ts';
 import { Pool, type PoolLimits, type PoolOwner } from './pool.ts';
 import { assertRequest } from './request-head.ts';
+import type { Route } from './route.ts';
 import { TlsSessions } from './tls-sessions.ts';
 import type { UpstreamCall, UpstreamHandler, UpstreamOptions, UpstreamRequest, UpstreamStats } from './types.ts';
 
@@ -51,16 +52,20 @@ export class UpstreamClient implements PoolOwner {
    */
   dispatch(request: UpstreamRequest, handler: UpstreamHandler): UpstreamCall {
     assertRequest(request);
-    const key = request.poolKey ?? request.origin.key;
-    const pool = this.#pools.get(key) ?? new Pool(key, request.origin, this);
+    const pool = this.#poolOf(request.route);
     const call = new Call(request, handler, pool);
-    if (this.isClosing) {
-      process.nextTick(failClosing, call);
-    } else {
-      this.#pools.set(key, pool);
-      pool.dispatch(call);
-    }
+    if (this.isClosing) process.nextTick(failClosing, call);
+    else pool.dispatch(call);
     return call;
+  }
+
+  #poolOf(route: Route): Pool {
+    if (route.pool?.isOpen) return route.pool;
+    const pool = this.#pools.get(route.poolKey) ?? new Pool(route.poolKey, route.origin, this);
+    if (this.isClosing) return pool;
+    this.#pools.set(route.poolKey, pool);
+    route.pool = pool;
+    return pool;
   }
 
   stats(): UpstreamStats {

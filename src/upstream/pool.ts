@@ -46,6 +46,11 @@ export class Pool {
     this.#owner = owner;
   }
 
+  /** It has connections, and so the client knows it. */
+  get isOpen(): boolean {
+    return this.#open > 0;
+  }
+
   get keepAliveMs(): number {
     return this.#owner.limits.keepAliveMs;
   }

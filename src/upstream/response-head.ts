@@ -154,10 +154,10 @@ function interpret(
   let keepAliveSeconds = -1;
   for (let i = 0; i < headers.length; i += 2) {
     const name = headers[i] as string;
-    // The lengths of the only four names that matter here; lower-casing every name cost 0.3 µs a head.
-    if (name.length !== 10 && name.length !== 14 && name.length !== 17) continue;
+    const meaning = meaningOf(name);
+    if (meaning === null) continue;
     const value = headers[i + 1] as string;
-    switch (name.toLowerCase()) {
+    switch (meaning) {
       case 'content-length':
         // Two of them, equal or not, or a list: somebody before us may have believed the other one.
         if (contentLength >= 0) return new Malformed('repeated Content-Length');
@@ -186,6 +186,32 @@ function interpret(
   const hasBody = framing !== 'none';
   const keepAlive = framing !== 'close' && !close && (!isVersion10 || persist);
   return { status, headers, isAscii, contentLength, hasBody, framing, keepAlive, keepAliveSeconds, length };
+}
+
+/**
+ * Which of the four names that matter here it is, in any case. By length, then letter by letter: lower-casing all names cost
+ * 0.3 µs a head, lower-casing those of these lengths still 0.1.
+ */
+function meaningOf(name: string): 'connection' | 'keep-alive' | 'content-length' | 'transfer-encoding' | null {
+  switch (name.length) {
+    case 10:
+      if (isName(name, 'connection')) return 'connection';
+      return isName(name, 'keep-alive') ? 'keep-alive' : null;
+    case 14:
+      return isName(name, 'content-length') ? 'content-length' : null;
+    case 17:
+      return isName(name, 'transfer-encoding') ? 'transfer-encoding' : null;
+    default:
+      return null;
+  }
+}
+
+/** @param name a token of the same length. The bit that tells the case of letters is set in a dash, too; in no other token. */
+function isName(name: string, lowerCase: string): boolean {
+  for (let i = 0; i < lowerCase.length; i++) {
+    if ((name.charCodeAt(i) | 0x20) !== lowerCase.charCodeAt(i)) return false;
+  }
+  return true;
 }
 
 function framingOf(status: number, isHeadRequest: boolean, chunked: boolean, contentLength: number): Framing {

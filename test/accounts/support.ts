@@ -1,7 +1,7 @@
 import { Ajv } from 'ajv';
 import type { ApiRequest, ApiResponse, JsonSchema, Route } from '../../src/http/route.ts';
 import type { Caller, KeyRecord, Role } from '../../src/keys/caller.ts';
-import { hashSecret, newKeyId, newSecret } from '../../src/keys/credentials.ts';
+import { digestOfHash, hashSecret, newKeyId, newSecret } from '../../src/keys/credentials.ts';
 import { dayOfId, timeOfId, uuidv7 } from '../../src/platform/ids.ts';
 import { migrate, readMigrations } from '../../src/platform/migrate.ts';
 import { openPostgres, type Sql } from '../../src/platform/postgres.ts';
@@ -32,13 +32,13 @@ export async function addKeyTo(sql: Sql, accountId: string, role: Role, ownerId 
   await sql`
     INSERT INTO api_keys (key_id, account_id, role, secret_hash)
     VALUES (${keyId}, ${accountId}, ${role}, ${secretHash})`;
-  const never = { previousSecretHash: null, previousExpiresAtMs: 0 };
+  const never = { previousSecretDigest: null, previousExpiresAtMs: 0 };
   return {
     keyId,
     accountId,
     ownerId,
     role,
-    secretHash,
+    secretDigest: digestOfHash(secretHash),
     ...never,
     rateLimit: 60,
     status: 'active',

@@ -1,7 +1,7 @@
 import { beforeEach, expect, it } from 'vitest';
 import { Authenticator } from '../../src/keys/authenticator.ts';
 import type { KeyRecord } from '../../src/keys/caller.ts';
-import { hashSecret, newKeyId, newSecret } from '../../src/keys/credentials.ts';
+import { digestOf, newKeyId, newSecret } from '../../src/keys/credentials.ts';
 import { KeyCache } from '../../src/keys/key-cache.ts';
 
 const keyId = newKeyId();
@@ -14,15 +14,15 @@ const record: KeyRecord = {
   accountId: 'account',
   ownerId: 'owner',
   role: 'buyer',
-  secretHash: hashSecret(before),
-  previousSecretHash: null,
+  secretDigest: digestOf(before),
+  previousSecretDigest: null,
   previousExpiresAtMs: 0,
   rateLimit: 60,
   status: 'active',
   accountStatus: 'active',
 };
 /** Another gateway has rotated the key, and the message has not come. */
-const rotated = { ...record, secretHash: hashSecret(after), previousSecretHash: record.secretHash };
+const rotated = { ...record, secretDigest: digestOf(after), previousSecretDigest: record.secretDigest };
 
 let inPostgres: KeyRecord | 'away';
 let reads: number;

@@ -4,6 +4,8 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { KeyRecord } from '../../src/keys/caller.ts';
 import {
+  digestOf,
+  digestOfHash,
   equalConstantTime,
   hashSecret,
   isKeyId,
@@ -21,8 +23,8 @@ function record(fields: Partial<KeyRecord>): KeyRecord {
     accountId: '01900000-0000-7000-8000-000000000000',
     ownerId: 'owner',
     role: 'buyer',
-    secretHash: hashSecret(newSecret()),
-    previousSecretHash: null,
+    secretDigest: digestOf(newSecret()),
+    previousSecretDigest: null,
     previousExpiresAtMs: 0,
     rateLimit: 60,
     status: 'active',
@@ -135,9 +137,15 @@ describe('a secret', () => {
     expect(hashSecret(secret)).toBe(createHash('sha256').update(secret).digest('hex'));
   });
 
+  it('has the same digest from what is stored of it', () => {
+    const secret = newSecret();
+    expect(digestOf(secret)).toBe(createHash('sha256').update(secret).digest('binary'));
+    expect(digestOfHash(hashSecret(secret))).toBe(digestOf(secret));
+  });
+
   it('opens its own key and no other', () => {
     const secret = newSecret();
-    expect(verifySecret(record({ secretHash: hashSecret(secret) }), secret, 0)).toBe(true);
+    expect(verifySecret(record({ secretDigest: digestOf(secret) }), secret, 0)).toBe(true);
     expect(verifySecret(record({}), secret, 0)).toBe(false);
   });
 
@@ -145,8 +153,8 @@ describe('a secret', () => {
     const previous = newSecret();
     const present = newSecret();
     const rotated = record({
-      secretHash: hashSecret(present),
-      previousSecretHash: hashSecret(previous),
+      secretDigest: digestOf(present),
+      previousSecretDigest: digestOf(previous),
       previousExpiresAtMs: 1000,
     });
     expect(verifySecret(rotated, previous, 999)).toBe(true);

@@ -13,14 +13,14 @@ class Source {
   #held: (() => void)[] | null = null;
 
   set(keyId: string, rateLimit = 60, accountId = 'account-1'): void {
-    const secretHash = 'a'.repeat(64);
+    const secretDigest = 'a'.repeat(32);
     const rest = {
-      previousSecretHash: null,
+      previousSecretDigest: null,
       previousExpiresAtMs: 0,
       status: 'active',
       accountStatus: 'active',
     } as const;
-    this.rows.set(keyId, { keyId, accountId, ownerId: 'o', role: 'buyer', secretHash, rateLimit, ...rest });
+    this.rows.set(keyId, { keyId, accountId, ownerId: 'o', role: 'buyer', secretDigest, rateLimit, ...rest });
   }
 
   readonly fetch = async (keyIds: readonly string[]): Promise<KeyRecord[]> => {

@@ -58,7 +58,7 @@ function startCall(heldBytes: HeldBytes) {
   const options = {
     gate: { identify: () => key, heard: () => {} },
     catalog: { get: () => listing, ready: () => true },
-    offers: { of: () => ({ endpoint: { origin: {}, basePath: '' }, terms: {}, breaker: new Breakers().of('', '') }) },
+    offers: { of: () => ({ route: {}, basePath: '', terms: {}, breaker: new Breakers().of('', '') }) },
     admission: {
       admit: (_request: unknown, done: (result: AdmitResult) => void) => done(admitted),
       settle: (_id: string, _account: string, refund: boolean, text: string) => seen.settled.push([refund, text]),

@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import type { Admission } from '../../src/admission/admission.ts';
 import { Authenticator } from '../../src/keys/authenticator.ts';
 import type { KeyRecord } from '../../src/keys/caller.ts';
-import { hashSecret, newKeyId, newSecret } from '../../src/keys/credentials.ts';
+import { digestOf, newKeyId, newSecret } from '../../src/keys/credentials.ts';
 import { KeyCache } from '../../src/keys/key-cache.ts';
 import type { CallerStream, RequestHead } from '../../src/proxy/caller-io.ts';
 import { Gate } from '../../src/proxy/gate.ts';
@@ -15,8 +15,8 @@ const record: KeyRecord = {
   accountId: 'account',
   ownerId: 'owner',
   role: 'buyer',
-  secretHash: hashSecret(secret),
-  previousSecretHash: null,
+  secretDigest: digestOf(secret),
+  previousSecretDigest: null,
   previousExpiresAtMs: 0,
   rateLimit: 120,
   status: 'active',

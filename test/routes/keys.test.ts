@@ -284,7 +284,7 @@ describe('rotating', () => {
     const by = await addAccount(sql);
     await keys.revoke(by.keyId);
     await expect(rotate(by.keyId, by)).rejects.toMatchObject({ code: 'conflict' });
-    expect((await recordOf(by.keyId)).secretHash).toBe(by.secretHash);
+    expect((await recordOf(by.keyId)).secretDigest).toBe(by.secretDigest);
   });
 
   it('takes an overlap of 0 to 86 400 whole seconds', () => {
@@ -359,7 +359,7 @@ describe('who may rotate and revoke', () => {
     const admin = await addAccount(sql, 'admin');
     const buyer = await addKeyTo(sql, admin.accountId, 'buyer');
     await expect(attempt(what, admin.keyId, buyer)).rejects.toMatchObject({ code: 'forbidden' });
-    expect(await recordOf(admin.keyId)).toMatchObject({ status: 'active', secretHash: admin.secretHash });
+    expect(await recordOf(admin.keyId)).toMatchObject({ status: 'active', secretDigest: admin.secretDigest });
   });
 });
 

@@ -3,6 +3,7 @@ import { type AddressInfo, createServer, type Server, type Socket } from 'node:n
 import {
   parseEndpoint,
   type ResponseHead,
+  Route,
   UpstreamClient,
   type UpstreamError,
   type UpstreamHandler,
@@ -116,7 +117,7 @@ export function newClient(options: Partial<UpstreamOptions> = {}): UpstreamClien
   });
 }
 
-export type RequestOptions = Partial<Omit<UpstreamRequest, 'origin'>>;
+export type RequestOptions = Partial<UpstreamRequest>;
 
 /** Starts a call and records what comes of it. */
 export class Exchange implements UpstreamHandler {
@@ -133,7 +134,7 @@ export class Exchange implements UpstreamHandler {
   constructor(client: UpstreamClient, url: string, options: RequestOptions = {}) {
     this.call = client.dispatch(
       {
-        origin: parseEndpoint(url).origin,
+        route: new Route(parseEndpoint(url).origin),
         method: 'GET',
         path: '/',
         headerLines: '',

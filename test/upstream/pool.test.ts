@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import type { UpstreamClient } from '../../src/upstream/index.ts';
+import { parseEndpoint, Route, type UpstreamClient } from '../../src/upstream/index.ts';
 import { Exchange, eventually, newClient, OK, type RawServer, rawServer } from './helpers.ts';
 
 let server: RawServer;
@@ -166,4 +166,28 @@ test.each([
     expect(exchange.error).toMatchObject({ requestStarted: false, headReceived: false });
   }
   await eventually(() => client.stats().origins === 0);
+});
+
+test('routes with one key share their connections, also when they were made anew; others to the same origin do not', async () => {
+  client = newClient({ maxConnectionsPerOrigin: 1, maxWaitingPerOrigin: 0 });
+  const { origin } = parseEndpoint(server.url);
+  const [listed, listedAgain, other] = [new Route(origin, 'a'), new Route(origin, 'a'), new Route(origin, 'b')];
+  const call = (route: Route) => new Exchange(client, server.url, { route });
+  const first = call(listed);
+  await (await server.peer(0)).until((received) => received.includes('\r\n\r\n'));
+  expect(await call(listedAgain).outcome()).toBe('busy');
+  expect(await call(listed).outcome()).toBe('busy');
+  const second = call(other);
+  await answer(0);
+  await answer(1);
+  expect([await first.outcome(), await second.outcome()]).toEqual([200, 200]);
+
+  // The pool of both is gone with its last connection; the next one is shared again.
+  (await server.peer(0)).socket.destroy();
+  await eventually(() => client.stats().open === 1);
+  const third = call(listedAgain);
+  await (await server.peer(2)).until((received) => received.includes('\r\n\r\n'));
+  expect(await call(listed).outcome()).toBe('busy');
+  await answer(2);
+  expect(await third.outcome()).toBe(200);
 });
