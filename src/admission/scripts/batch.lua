@@ -45,14 +45,18 @@
 
   A hold's text: amount, free (0|1), admitted at (ms), instance, then the tail; tab separated. A tombstone's: 'x', '', ms, instance.
 ]]
-local call = redis.call
+local call, format, byte = redis.call, string.format, string.byte
+local KEYS, ARGV = KEYS, ARGV
 local REQUEST = 60000
-local OK, RATE_LIMITED, KEY_REVOKED, KEY_NOT_LOADED = 0, 1, 2, 3
-local WALLET_NOT_LOADED, INSUFFICIENT_BALANCE, DUPLICATE, ACCOUNT_SUSPENDED = 4, 5, 6, 7
+-- As text, and so is every number that only passes through: to write one as text takes 0.3 µs, and takes numbers from 10^14 on
+-- for '1e+14'. Where a number is made, `%d` writes it in 0.18.
+local OK, RATE_LIMITED, KEY_REVOKED, KEY_NOT_LOADED = '0', '1', '2', '3'
+local WALLET_NOT_LOADED, INSUFFICIENT_BALANCE, DUPLICATE, ACCOUNT_SUSPENDED = '4', '5', '6', '7'
 
 local time = call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
-local instance = ARGV[1]
+local now_text = format('%d', now)
+local since = '\t' .. now_text .. '\t' .. ARGV[1] .. '\t'
 local reply, r = {}, 0
 local k, a = 1, 2
 
@@ -66,93 +70,64 @@ local function refill(limit, tokens, ts)
   return tokens
 end
 
--- State of an API key's bucket: code, limit, tokens.
+-- State of an API key's bucket: code, limit (text), tokens (number).
 local function key_bucket(bucket)
   local state = call('HMGET', bucket, 'limit', 'status', 'tokens', 'ts')
-  if not state[1] or not state[2] then return KEY_NOT_LOADED, 0, 0 end
-  local limit = tonumber(state[1])
-  if state[2] ~= 'active' then
-    if state[2] == 'suspended' then return ACCOUNT_SUSPENDED, limit, 0 end
+  local limit, status = state[1], state[2]
+  if not limit or not status then return KEY_NOT_LOADED, '0', 0 end
+  if status ~= 'active' then
+    if status == 'suspended' then return ACCOUNT_SUSPENDED, limit, 0 end
     return KEY_REVOKED, limit, 0
   end
-  local tokens = refill(limit, tonumber(state[3]), tonumber(state[4]))
+  local tokens = refill(tonumber(limit), tonumber(state[3]), tonumber(state[4]))
   if tokens < REQUEST then return RATE_LIMITED, limit, tokens end
   return OK, limit, tokens
-end
-
-local function address_bucket(bucket, limit)
-  local state = call('HMGET', bucket, 'tokens', 'ts')
-  local tokens = refill(limit, tonumber(state[1]), tonumber(state[2]))
-  if tokens < REQUEST then return RATE_LIMITED, limit, tokens end
-  return OK, limit, tokens
-end
-
-local function take()
-  local bucket, address_limit = KEYS[k], tonumber(ARGV[a + 1])
-  k = k + 1
-  a = a + 2
-  local code, limit, tokens
-  if address_limit > 0 then
-    code, limit, tokens = address_bucket(bucket, address_limit)
-  else
-    code, limit, tokens = key_bucket(bucket)
-  end
-  if code == OK then
-    tokens = tokens - REQUEST
-    call('HSET', bucket, 'tokens', tokens, 'ts', now)
-    -- A bucket nobody touched for a minute is full: forgetting it changes nothing.
-    if address_limit > 0 then call('PEXPIRE', bucket, 61000) end
-  end
-  reply[r + 1], reply[r + 2], reply[r + 3] = code, limit, tokens
-  r = r + 3
 end
 
 local function admit()
-  local bucket, wallet, open = KEYS[k], KEYS[k + 1], KEYS[k + 2]
-  local id, price, quota, field, tail = ARGV[a + 1], tonumber(ARGV[a + 2]), tonumber(ARGV[a + 3]), ARGV[a + 4], ARGV[a + 5]
-  -- As the text it came in: a hold must be read back exactly (see the reply below).
-  local held = ARGV[a + 2]
-  k = k + 3
-  a = a + 6
-  local balance, free = 0, 0
-  local code, limit, tokens = key_bucket(bucket)
+  local id, held, quota, field = ARGV[a + 1], ARGV[a + 2], ARGV[a + 3], ARGV[a + 4]
+  local code, limit, tokens = key_bucket(KEYS[k])
+  local balance, free = '0', '0'
   if code == OK then
+    local wallet = KEYS[k + 1]
     local funds = call('HMGET', wallet, 'balance', field)
     if not funds[1] then
       code = WALLET_NOT_LOADED
     else
-      balance = tonumber(funds[1])
-      if quota > 0 and price > 0 and (tonumber(funds[2]) or 0) < quota then
-        free = 1
-        price = 0
+      balance = funds[1]
+      if quota ~= '0' and held ~= '0' and (tonumber(funds[2]) or 0) < tonumber(quota) then
+        free = '1'
         held = '0'
       end
-      if price > balance then
+      local left = balance - held
+      if left < 0 then
         code = INSUFFICIENT_BALANCE
-      elseif call('HSETNX', open, id, held .. '\t' .. free .. '\t' .. now .. '\t' .. instance .. '\t' .. tail) == 0 then
+      elseif call('HSETNX', KEYS[k + 2], id, held .. '\t' .. free .. since .. ARGV[a + 5]) == 0 then
         code = DUPLICATE
-      elseif free == 1 then
-        call('HINCRBY', wallet, field, 1)
-      elseif price > 0 then
-        balance = call('HINCRBY', wallet, 'balance', -price)
+      elseif free == '1' then
+        call('HINCRBY', wallet, field, '1')
+      elseif held ~= '0' then
+        call('HINCRBY', wallet, 'balance', '-' .. held)
+        balance = format('%d', left)
       end
-      if code ~= DUPLICATE then
-        tokens = tokens - REQUEST
-        call('HSET', bucket, 'tokens', tokens, 'ts', now)
-      end
+      if code ~= DUPLICATE then tokens = tokens - REQUEST end
     end
   end
-  -- Lua writes numbers from 10^14 on as '1e+14'.
-  if balance >= 1e14 then balance = string.format('%.0f', balance) end
-  reply[r + 1], reply[r + 2], reply[r + 3], reply[r + 4], reply[r + 5] = code, limit, tokens, balance, free
-  r = r + 5
+  local tokens_text = format('%d', tokens)
+  if code == OK or code == INSUFFICIENT_BALANCE then
+    call('HSET', KEYS[k], 'tokens', tokens_text, 'ts', now_text)
+  end
+  r = r + 1
+  reply[r] = code .. ' ' .. limit .. ' ' .. tokens_text .. ' ' .. balance .. ' ' .. free
+  k = k + 3
+  a = a + 6
 end
 
 -- Gives back what a hold took. A wallet that is not loaded will be loaded with the money in it.
 local function give_back(hold, wallet)
   local amount, free, service = string.match(hold, '^(%d+)\t(%d)\t%d+\t[^\t]*\t[^\t]*\t[^\t]*\t([^\t]*)')
   if free == '1' then
-    if call('HEXISTS', wallet, 'balance') == 1 then call('HINCRBY', wallet, 'free:' .. service, -1) end
+    if call('HEXISTS', wallet, 'balance') == 1 then call('HINCRBY', wallet, 'free:' .. service, '-1') end
   elseif amount ~= '0' then
     if call('HEXISTS', wallet, 'balance') == 1 then call('HINCRBY', wallet, 'balance', amount) end
   end
@@ -162,45 +137,87 @@ end
 local function close(open, usage, wallet, id, settlement)
   local hold = call('HGET', open, id)
   if not hold then return nil end
-  if string.byte(hold) == 120 then return 0 end
+  if byte(hold) == 120 then return '0' end
   call('HDEL', open, id)
   if wallet then give_back(hold, wallet) end
   call('XADD', usage, '*', 'e', id .. '\t' .. hold .. '\t' .. settlement)
-  return 1
+  return '1'
 end
 
 local function settle()
   r = r + 1
-  reply[r] = close(KEYS[k], KEYS[k + 1], nil, ARGV[a + 1], ARGV[a + 2]) or 0
+  reply[r] = close(KEYS[k], KEYS[k + 1], nil, ARGV[a + 1], ARGV[a + 2]) or '0'
   k = k + 2
   a = a + 3
 end
 
-local function refund()
-  r = r + 1
-  reply[r] = close(KEYS[k], KEYS[k + 1], KEYS[k + 2], ARGV[a + 1], ARGV[a + 2]) or 0
-  k = k + 3
-  a = a + 3
+-- What most batches have none of: functions cost 0.04 µs each to make.
+local function rare_operations()
+  local function address_bucket(bucket, limit)
+    local state = call('HMGET', bucket, 'tokens', 'ts')
+    local tokens = refill(limit, tonumber(state[1]), tonumber(state[2]))
+    if tokens < REQUEST then return RATE_LIMITED, tokens end
+    return OK, tokens
+  end
+
+  local function take()
+    local bucket, limit = KEYS[k], ARGV[a + 1]
+    local of_address = limit ~= '0'
+    local code, tokens
+    if of_address then
+      code, tokens = address_bucket(bucket, tonumber(limit))
+    else
+      code, limit, tokens = key_bucket(bucket)
+    end
+    if code == OK then tokens = tokens - REQUEST end
+    local tokens_text = format('%d', tokens)
+    if code == OK then
+      call('HSET', bucket, 'tokens', tokens_text, 'ts', now_text)
+      -- A bucket nobody touched for a minute is full: forgetting it changes nothing.
+      if of_address then call('PEXPIRE', bucket, '61000') end
+    end
+    r = r + 1
+    reply[r] = code .. ' ' .. limit .. ' ' .. tokens_text
+    k = k + 1
+    a = a + 2
+  end
+
+  local function refund()
+    r = r + 1
+    reply[r] = close(KEYS[k], KEYS[k + 1], KEYS[k + 2], ARGV[a + 1], ARGV[a + 2]) or '0'
+    k = k + 3
+    a = a + 3
+  end
+
+  local function cancel()
+    local open, id = KEYS[k], ARGV[a + 1]
+    local closed = close(open, KEYS[k + 1], KEYS[k + 2], id, ARGV[a + 2])
+    if closed == nil then call('HSET', open, id, 'x\t' .. string.sub(since, 1, -2)) end
+    r = r + 1
+    reply[r] = closed or '0'
+    k = k + 3
+    a = a + 3
+  end
+
+  local function lease()
+    call('HSET', KEYS[k], ARGV[a + 1], now_text)
+    k = k + 1
+    a = a + 2
+  end
+
+  return { R = refund, T = take, L = lease, C = cancel }
 end
 
-local function cancel()
-  local open, id = KEYS[k], ARGV[a + 1]
-  local closed = close(open, KEYS[k + 1], KEYS[k + 2], id, ARGV[a + 2])
-  if closed == nil then call('HSET', open, id, 'x\t\t' .. now .. '\t' .. instance) end
-  r = r + 1
-  reply[r] = closed or 0
-  k = k + 3
-  a = a + 3
-end
-
-local function lease()
-  call('HSET', KEYS[k], ARGV[a + 1], now)
-  k = k + 1
-  a = a + 2
-end
-
-local operations = { A = admit, S = settle, R = refund, T = take, L = lease, C = cancel }
+local rare
 while a <= #ARGV do
-  operations[ARGV[a]]()
+  local operation = ARGV[a]
+  if operation == 'A' then
+    admit()
+  elseif operation == 'S' then
+    settle()
+  else
+    rare = rare or rare_operations()
+    rare[operation]()
+  end
 end
 return table.concat(reply, ' ')
