@@ -1,8 +1,8 @@
 import { SparseWarning } from '../observability/sparse-warning.ts';
 import { RedisNotSent } from '../platform/redis.ts';
 import type { RedisKeys } from '../platform/redis-keys.ts';
-import { ScriptCall } from '../platform/script-call.ts';
 import type { ScriptConnection } from '../platform/script-connection.ts';
+import { BatchCall } from './batch-call.ts';
 import { EncodedKeys } from './encoded-keys.ts';
 import { type HoldOwner, HoldOwners } from './hold-owners.ts';
 import { LeaseClock } from './lease-clock.ts';
@@ -63,7 +63,7 @@ export type AdmissionOptions = {
 export class Admission implements OperationHost {
   readonly keys: RedisKeys;
   readonly encodedKeys: EncodedKeys;
-  readonly #script = new ScriptCall();
+  readonly #batch = new BatchCall();
   readonly #batches: ScriptConnection;
   readonly #loader: StateLoader;
   readonly #cancelSettlement: string;
@@ -272,13 +272,12 @@ export class Admission implements OperationHost {
   }
 
   #send(operations: readonly Operation[]): void {
-    const script = this.#script;
+    const batch = this.#batch;
     const owner = this.#owners.present;
-    script.begin();
-    script.arg(owner.instance);
-    for (const operation of operations) operation.encode(script, this);
+    batch.begin(owner.instance);
+    for (const operation of operations) operation.encode(batch, this);
     this.#trips++;
-    this.#batches.run(script, {
+    this.#batches.run(batch.end(), {
       onReply: (bytes, start, end) => this.#onReply(operations, owner, readReply(bytes, start, end)),
       onLost: (error) => this.#onLost(operations, owner, error),
     });

@@ -7,7 +7,7 @@ export class CallTerms {
   readonly providerId: string;
   /** Micro-USD. */
   readonly priceMicros: number;
-  /** Price, free calls and wallet field: three arguments of 'A' in batch.lua. */
+  /** Price, free calls and wallet field: the arguments of 'P' in batch.lua. */
   readonly args: string;
   /** Its part of the hold. */
   readonly hold: string;

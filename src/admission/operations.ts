@@ -1,5 +1,6 @@
 import type { RedisKeys } from '../platform/redis-keys.ts';
-import { bulk, bulkHead, type ScriptCall } from '../platform/script-call.ts';
+import { bulk, bulkHead } from '../platform/script-call.ts';
+import type { BatchCall } from './batch-call.ts';
 import type { CallTerms } from './call-terms.ts';
 import type { RateState } from './codes.ts';
 import {
@@ -68,9 +69,9 @@ export interface OperationHost {
   settledElsewhere(): void;
 }
 
-/** One operation of batch.lua: writes its KEYS and ARGV, reads its part of the reply. */
+/** One operation of batch.lua: writes its letter, KEYS and ARGV, reads its part of the reply. */
 export interface Operation {
-  encode(script: ScriptCall, host: OperationHost): void;
+  encode(batch: BatchCall, host: OperationHost): void;
   /** Reads this operation's part of the reply. @returns the index after it */
   onReply(reply: readonly number[], at: number, host: OperationHost): number;
   /** No reply. `sent` false: certainly not carried out. */
@@ -81,10 +82,7 @@ export interface Operation {
 const MAX_LOADS = 3;
 const UNAVAILABLE = { outcome: 'unavailable' } as const;
 
-const ADMIT = bulk('A');
-const SETTLE = bulk('S');
-const CANCEL = bulk('C');
-const REFUND = bulk('R');
+const OF_KEY = bulk('0');
 
 function refusalOf(code: number): 'rate_limited' | Barred {
   if (code === RATE_LIMITED) return 'rate_limited';
@@ -111,15 +109,11 @@ export class TakeOperation implements Operation {
     this.done = done;
   }
 
-  encode(script: ScriptCall, { keys: names }: OperationHost): void {
+  encode(batch: BatchCall, { keys: names }: OperationHost): void {
     if (this.keyId === null) {
-      script.key(names.ip(this.accountId));
-      script.arg('T');
-      script.arg(String(this.addressLimit));
+      batch.operation('T', bulk(names.ip(this.accountId)), 1, bulk(String(this.addressLimit)), 1);
     } else {
-      script.key(names.key(names.shardOf(this.accountId), this.keyId));
-      script.arg('T');
-      script.arg('0');
+      batch.operation('T', bulk(names.key(names.shardOf(this.accountId), this.keyId)), 1, OF_KEY, 1);
     }
   }
 
@@ -150,14 +144,17 @@ export class AdmitOperation implements Operation {
     this.done = done;
   }
 
-  encode(script: ScriptCall, { encodedKeys }: OperationHost): void {
+  encode(batch: BatchCall, { encodedKeys }: OperationHost): void {
     const { usageId, keyId, accountId, terms, method, path } = this.request;
     const tabs = 4;
     const tail = accountId.length + keyId.length + terms.hold.length + method.length + path.length + tabs;
-    script.keys(encodedKeys.admit(keyId, accountId), 3);
-    script.args(
-      `${ADMIT}${bulk(usageId)}${terms.args}${bulkHead(tail)}${accountId}\t${keyId}\t${terms.hold}\t${method}\t${path}\r\n`,
-      6,
+    batch.terms(terms);
+    batch.operation(
+      'A',
+      encodedKeys.admit(keyId, accountId),
+      3,
+      `${bulk(usageId)}${bulkHead(tail)}${accountId}\t${keyId}\t${terms.hold}\t${method}\t${path}\r\n`,
+      2,
     );
   }
 
@@ -213,10 +210,10 @@ export class SettleOperation implements Operation {
     this.done = done;
   }
 
-  encode(script: ScriptCall, { encodedKeys }: OperationHost): void {
-    if (this.refund) script.keys(encodedKeys.refund(this.accountId), 3);
-    else script.keys(encodedKeys.settle(this.accountId), 2);
-    script.args(`${this.refund ? REFUND : SETTLE}${bulk(this.usageId)}${bulk(this.settlement)}`, 3);
+  encode(batch: BatchCall, { encodedKeys }: OperationHost): void {
+    const args = bulk(this.usageId) + bulk(this.settlement);
+    if (this.refund) batch.operation('R', encodedKeys.refund(this.accountId), 3, args, 2);
+    else batch.operation('S', encodedKeys.settle(this.accountId), 2, args, 2);
   }
 
   onReply(reply: readonly number[], at: number, host: OperationHost): number {
@@ -244,9 +241,8 @@ export class CancelOperation implements Operation {
     this.done = done;
   }
 
-  encode(script: ScriptCall, { encodedKeys }: OperationHost): void {
-    script.keys(encodedKeys.refund(this.accountId), 3);
-    script.args(`${CANCEL}${bulk(this.usageId)}${bulk(this.settlement)}`, 3);
+  encode(batch: BatchCall, { encodedKeys }: OperationHost): void {
+    batch.operation('C', encodedKeys.refund(this.accountId), 3, bulk(this.usageId) + bulk(this.settlement), 2);
   }
 
   onReply(_reply: readonly number[], at: number): number {
@@ -269,10 +265,9 @@ export class LeaseOperation implements Operation {
     this.instance = instance;
   }
 
-  encode(script: ScriptCall, { keys: names }: OperationHost): void {
-    script.key(names.lease[this.shard] as string);
-    script.arg('L');
-    script.arg(this.instance);
+  encode(batch: BatchCall, { keys: names }: OperationHost): void {
+    const [lease, open] = [names.lease[this.shard] as string, names.open[this.shard] as string];
+    batch.operation('L', bulk(lease) + bulk(open), 2, bulk(this.instance), 1);
   }
 
   onReply(_reply: readonly number[], at: number): number {

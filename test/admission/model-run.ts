@@ -124,7 +124,7 @@ export class Run {
   async #compareShard(shard: number): Promise<void> {
     const { keys } = this.#store;
     const here = (id: string) => keys.shardOf(uuid('aaaa', accountOf(Number(id.slice(-12))))) === shard;
-    const open = await this.#store.hash(keys.open[shard] as string);
+    const open = await this.#store.openOf(shard);
     const holds = Object.entries(open).filter(([, hold]) => !hold.startsWith('x'));
     const expected = Array.from(this.model.holds).filter(([id]) => here(id));
     expect(Object.fromEntries(holds.map(([id, hold]) => [id, hold.split('\t').toSpliced(2, 1).slice(0, 6)]))).toEqual(

@@ -1,3 +1,4 @@
+import { BatchCall } from '../../src/admission/batch-call.ts';
 import { EncodedKeys } from '../../src/admission/encoded-keys.ts';
 import type { HoldOwner } from '../../src/admission/hold-owners.ts';
 import type { Operation, OperationHost } from '../../src/admission/operations.ts';
@@ -5,7 +6,6 @@ import { readReply } from '../../src/admission/reply.ts';
 import { batchScript } from '../../src/admission/scripts.ts';
 import { RedisClient } from '../../src/platform/redis.ts';
 import { RedisKeys } from '../../src/platform/redis-keys.ts';
-import { ScriptCall } from '../../src/platform/script-call.ts';
 import { ScriptConnection } from '../../src/platform/script-connection.ts';
 import { startTestRedis, type TestRedis } from '../support/stores.ts';
 
@@ -79,7 +79,13 @@ export class Store {
 
   /** Open holds and tombstones of an account's shard. */
   open(accountId: string): Promise<Record<string, string>> {
-    return this.hash(this.keys.open[this.keys.shardOf(accountId)] as string);
+    return this.openOf(this.keys.shardOf(accountId));
+  }
+
+  /** Without the tombstone of no call that is left there with the lease. */
+  async openOf(shard: number): Promise<Record<string, string>> {
+    const { kept: _, ...open } = await this.hash(this.keys.open[shard] as string);
+    return open;
   }
 
   /** Events in the stream of an account's shard, oldest first. */
@@ -99,11 +105,11 @@ export class Store {
 
   /** Carries operations out in one run of the script, as one event-loop turn of a gateway. */
   async run(operations: readonly Operation[], host: TestHost): Promise<void> {
-    const script = new ScriptCall();
-    script.arg(host.instance);
-    for (const operation of operations) operation.encode(script, host);
+    const batch = new BatchCall();
+    batch.begin(host.instance);
+    for (const operation of operations) operation.encode(batch, host);
     const reply = await new Promise<number[]>((resolve, reject) => {
-      this.batches.run(script, {
+      this.batches.run(batch.end(), {
         onReply: (bytes, start, end) => resolve(readReply(bytes, start, end)),
         onLost: reject,
       });

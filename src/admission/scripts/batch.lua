@@ -6,22 +6,17 @@
   The script is the only place where a call's money moves between a wallet and a hold.
 
   KEYS   consumed from left to right by the operations, as each states.
-  ARGV   [1] instance: who is written into the holds. Then operations: an opcode, then its arguments.
+  ARGV   [1] instance: who is written into the holds. Then what each operation states. The last: a letter for each operation,
+         in one text. A run with the first alone has none: it says whether this Redis carries out scripts.
   Reply  numbers in decimal, separated by spaces, as one text: each operation appends what it states, in order. An array costs
          the server one reply a number, and the client one decision about its type.
 
-  'L'  renew the lease of an instance in a shard
-         KEYS lease
-         ARGV instance
+  'P'  terms of the calls admitted after it, up to the next 'P'
+         ARGV price (micro-USD), free calls of the listing, wallet field of the free calls used
          reply nothing
-  'T'  take one token
-         KEYS bucket
-         ARGV limit: requests per minute of an address's bucket, made on demand; '0': the bucket of an API key
-         reply code, limit, tokens
   'A'  admit a call: key state, token, free slot or wallet, open hold
          KEYS bucket, wallet, open
-         ARGV usage_id, price (micro-USD), free calls of the listing, wallet field of the free calls used,
-              tail of the hold: account, key, service, provider, method, path; tab separated
+         ARGV usage_id, tail of the hold: account, key, service, provider, method, path; tab separated
          reply code, limit, tokens, balance after the call (micro-USD), served from the free tier (0|1)
   'S'  settle a call: its hold goes, one usage event comes
          KEYS open, usage
@@ -35,6 +30,14 @@
          KEYS open, usage, wallet
          ARGV usage_id, settlement
          reply 1 settled now, 0 there was no hold
+  'T'  take one token
+         KEYS bucket
+         ARGV limit: requests per minute of an address's bucket, made on demand; '0': the bucket of an API key
+         reply code, limit, tokens
+  'L'  renew the lease of an instance in a shard
+         KEYS lease, open
+         ARGV instance
+         reply nothing
 
   Codes (mirrored in admission/codes.ts):
     0 OK   1 RATE_LIMITED   2 KEY_REVOKED   3 KEY_NOT_LOADED   4 WALLET_NOT_LOADED   5 INSUFFICIENT_BALANCE
@@ -44,6 +47,8 @@
   millisecond: integers only. A rejected call changes nothing but this: 402 has taken its token.
 
   A hold's text: amount, free (0|1), admitted at (ms), instance, then the tail; tab separated. A tombstone's: 'x', '', ms, instance.
+  A hash without fields is deleted. So that `open` need not be made anew for every other call of a shard that has few, a renewal
+  leaves a tombstone of no call in it, which the sweep takes away once nobody renews it.
 ]]
 local call, format, byte = redis.call, string.format, string.byte
 local KEYS, ARGV = KEYS, ARGV
@@ -57,6 +62,7 @@ local time = call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local now_text = format('%d', now)
 local since = '\t' .. now_text .. '\t' .. ARGV[1] .. '\t'
+local price, quota, free_field
 local reply, r = {}, 0
 local k, a = 1, 2
 
@@ -84,28 +90,36 @@ local function key_bucket(bucket)
   return OK, limit, tokens
 end
 
+local function terms()
+  price, quota, free_field = ARGV[a], tonumber(ARGV[a + 1]), ARGV[a + 2]
+  if quota == 0 or price == '0' then free_field = nil end
+  a = a + 3
+end
+
 local function admit()
-  local id, held, quota, field = ARGV[a + 1], ARGV[a + 2], ARGV[a + 3], ARGV[a + 4]
   local code, limit, tokens = key_bucket(KEYS[k])
   local balance, free = '0', '0'
   if code == OK then
-    local wallet = KEYS[k + 1]
-    local funds = call('HMGET', wallet, 'balance', field)
-    if not funds[1] then
-      code = WALLET_NOT_LOADED
+    local wallet, held, used = KEYS[k + 1], price, nil
+    if free_field then
+      local funds = call('HMGET', wallet, 'balance', free_field)
+      balance, used = funds[1], funds[2]
     else
-      balance = funds[1]
-      if quota ~= '0' and held ~= '0' and (tonumber(funds[2]) or 0) < tonumber(quota) then
-        free = '1'
-        held = '0'
+      balance = call('HGET', wallet, 'balance')
+    end
+    if not balance then
+      code, balance = WALLET_NOT_LOADED, '0'
+    else
+      if free_field and (tonumber(used) or 0) < quota then
+        free, held = '1', '0'
       end
       local left = balance - held
       if left < 0 then
         code = INSUFFICIENT_BALANCE
-      elseif call('HSETNX', KEYS[k + 2], id, held .. '\t' .. free .. since .. ARGV[a + 5]) == 0 then
+      elseif call('HSETNX', KEYS[k + 2], ARGV[a], held .. '\t' .. free .. since .. ARGV[a + 1]) == 0 then
         code = DUPLICATE
       elseif free == '1' then
-        call('HINCRBY', wallet, field, '1')
+        call('HINCRBY', wallet, free_field, '1')
       elseif held ~= '0' then
         call('HINCRBY', wallet, 'balance', '-' .. held)
         balance = format('%d', left)
@@ -120,7 +134,7 @@ local function admit()
   r = r + 1
   reply[r] = code .. ' ' .. limit .. ' ' .. tokens_text .. ' ' .. balance .. ' ' .. free
   k = k + 3
-  a = a + 6
+  a = a + 2
 end
 
 -- Gives back what a hold took. A wallet that is not loaded will be loaded with the money in it.
@@ -146,9 +160,9 @@ end
 
 local function settle()
   r = r + 1
-  reply[r] = close(KEYS[k], KEYS[k + 1], nil, ARGV[a + 1], ARGV[a + 2]) or '0'
+  reply[r] = close(KEYS[k], KEYS[k + 1], nil, ARGV[a], ARGV[a + 1]) or '0'
   k = k + 2
-  a = a + 3
+  a = a + 2
 end
 
 -- What most batches have none of: functions cost 0.04 µs each to make.
@@ -161,7 +175,7 @@ local function rare_operations()
   end
 
   local function take()
-    local bucket, limit = KEYS[k], ARGV[a + 1]
+    local bucket, limit = KEYS[k], ARGV[a]
     local of_address = limit ~= '0'
     local code, tokens
     if of_address then
@@ -179,45 +193,49 @@ local function rare_operations()
     r = r + 1
     reply[r] = code .. ' ' .. limit .. ' ' .. tokens_text
     k = k + 1
-    a = a + 2
+    a = a + 1
   end
 
   local function refund()
     r = r + 1
-    reply[r] = close(KEYS[k], KEYS[k + 1], KEYS[k + 2], ARGV[a + 1], ARGV[a + 2]) or '0'
+    reply[r] = close(KEYS[k], KEYS[k + 1], KEYS[k + 2], ARGV[a], ARGV[a + 1]) or '0'
     k = k + 3
-    a = a + 3
-  end
-
-  local function cancel()
-    local open, id = KEYS[k], ARGV[a + 1]
-    local closed = close(open, KEYS[k + 1], KEYS[k + 2], id, ARGV[a + 2])
-    if closed == nil then call('HSET', open, id, 'x\t' .. string.sub(since, 1, -2)) end
-    r = r + 1
-    reply[r] = closed or '0'
-    k = k + 3
-    a = a + 3
-  end
-
-  local function lease()
-    call('HSET', KEYS[k], ARGV[a + 1], now_text)
-    k = k + 1
     a = a + 2
   end
 
-  return { R = refund, T = take, L = lease, C = cancel }
+  local function cancel()
+    local open, id = KEYS[k], ARGV[a]
+    local closed = close(open, KEYS[k + 1], KEYS[k + 2], id, ARGV[a + 1])
+    if closed == nil then call('HSET', open, id, 'x\t\t' .. now_text .. '\t' .. ARGV[1]) end
+    r = r + 1
+    reply[r] = closed or '0'
+    k = k + 3
+    a = a + 2
+  end
+
+  local function lease()
+    call('HSET', KEYS[k], ARGV[a], now_text)
+    call('HSET', KEYS[k + 1], 'kept', 'x\t\t' .. now_text .. '\t' .. ARGV[a])
+    k = k + 2
+    a = a + 1
+  end
+
+  return { [byte('R')] = refund, [byte('T')] = take, [byte('L')] = lease, [byte('C')] = cancel }
 end
 
-local rare
-while a <= #ARGV do
-  local operation = ARGV[a]
-  if operation == 'A' then
+local ADMIT, SETTLE, TERMS = 65, 83, 80
+local letters, rare = #ARGV > 1 and ARGV[#ARGV] or '', nil
+for i = 1, #letters do
+  local letter = byte(letters, i)
+  if letter == ADMIT then
     admit()
-  elseif operation == 'S' then
+  elseif letter == SETTLE then
     settle()
+  elseif letter == TERMS then
+    terms()
   else
     rare = rare or rare_operations()
-    rare[operation]()
+    rare[letter]()
   end
 end
 return table.concat(reply, ' ')
