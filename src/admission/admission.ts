@@ -1,3 +1,4 @@
+import type { Buyer } from '../keys/caller.ts';
 import { SparseWarning } from '../observability/sparse-warning.ts';
 import { RedisNotSent } from '../platform/redis.ts';
 import type { RedisKeys } from '../platform/redis-keys.ts';
@@ -9,7 +10,7 @@ import { LeaseClock } from './lease-clock.ts';
 import {
   AdmitOperation,
   type AdmitRequest,
-  type AdmitResult,
+  type Admittee,
   CancelOperation,
   LeaseOperation,
   type Operation,
@@ -122,10 +123,15 @@ export class Admission implements OperationHost {
     return this.#batches.ready && this.#health.answeredWithin(2 * LEASE_RENEW_MS);
   }
 
+  /** What calls of the key need besides; to be kept with it. */
+  buyer(keyId: string, accountId: string): Buyer {
+    return this.encodedKeys.buyer(keyId, accountId);
+  }
+
   /** Decides a call: key state, token, free slot or wallet, open hold; all or nothing. Charges at most once per usage id. */
-  admit(request: AdmitRequest, done: (result: AdmitResult) => void): void {
-    if (!this.#available()) done({ outcome: 'unavailable' });
-    else this.#enqueue(new AdmitOperation(request, done));
+  admit(request: AdmitRequest, admittee: Admittee): void {
+    if (!this.#available()) admittee.onAdmission({ outcome: 'unavailable' });
+    else this.#enqueue(new AdmitOperation(request, admittee));
   }
 
   /** Takes one token of a key's bucket: what every request that is not a call costs. */
@@ -145,9 +151,9 @@ export class Admission implements OperationHost {
    *
    * @param owner of its hold, as `admit` said
    */
-  settle(usageId: string, accountId: string, refund: boolean, settlement: string, owner: HoldOwner): void {
+  settle(usageId: string, buyer: Buyer, refund: boolean, settlement: string, owner: HoldOwner): void {
     this.#unsettled++;
-    this.#enqueue(new SettleOperation(usageId, accountId, refund, settlement, owner.ended));
+    this.#enqueue(new SettleOperation(usageId, buyer, refund, settlement, owner.ended));
   }
 
   /** Calls whose end Redis has not confirmed yet. */
@@ -175,9 +181,7 @@ export class Admission implements OperationHost {
   }
 
   reloadAndRetry(operation: TakeOperation | AdmitOperation, what: 'key' | 'wallet'): void {
-    const admit = operation instanceof AdmitOperation ? operation.request : null;
-    const accountId = admit === null ? (operation as TakeOperation).accountId : admit.accountId;
-    const keyId = admit === null ? (operation as TakeOperation).keyId : admit.keyId;
+    const { keyId, accountId } = operation instanceof AdmitOperation ? operation.request.buyer : operation;
     const loaded =
       what === 'wallet' ? this.#loader.loadWallet(accountId) : this.#loader.loadKey(keyId as string, accountId);
     this.#loading++;
@@ -196,9 +200,9 @@ export class Admission implements OperationHost {
   }
 
   cancel(operation: AdmitOperation): void {
-    const { usageId, accountId } = operation.request;
+    const { usageId, buyer } = operation.request;
     this.#unsettled++;
-    this.retrySettlement(new CancelOperation(usageId, accountId, this.#cancelSettlement, this.admitted().ended));
+    this.retrySettlement(new CancelOperation(usageId, buyer.accountId, this.#cancelSettlement, this.admitted().ended));
   }
 
   admitted(): HoldOwner {

@@ -1,3 +1,4 @@
+import type { Buyer } from '../keys/caller.ts';
 import type { RedisKeys } from '../platform/redis-keys.ts';
 import { bulk, bulkHead } from '../platform/script-call.ts';
 
@@ -30,6 +31,17 @@ export class EncodedKeys {
     this.#refund = shards.map((shard) => this.#settle[shard] + wallet(shard));
   }
 
+  buyer(keyId: string, accountId: string): Buyer {
+    return {
+      keyId,
+      accountId,
+      admitKeys: flat(this.admit(keyId, accountId)),
+      settleKeys: this.settle(accountId),
+      providerId: '',
+      pseudonym: '',
+    };
+  }
+
   /** Bucket, wallet, open. */
   admit(keyId: string, accountId: string): string {
     const shard = this.#names.shardOf(accountId);
@@ -55,6 +67,9 @@ export class EncodedKeys {
     return `${this.#refund[shard]}${accountId}\r\n`;
   }
 }
+
+/** A text joined from pieces is put together anew each time it is written. */
+const flat = (text: string): string => Buffer.from(text, 'latin1').toString('latin1');
 
 /** A key's bulk string up to where the id begins. */
 const withoutId = (name: string, idChars: number): string => bulkHead(name.length + idChars) + name;

@@ -1,3 +1,4 @@
+import type { Buyer } from '../keys/caller.ts';
 import type { RedisKeys } from '../platform/redis-keys.ts';
 import { bulk, bulkHead } from '../platform/script-call.ts';
 import type { BatchCall } from './batch-call.ts';
@@ -19,8 +20,7 @@ import type { HoldOwner } from './hold-owners.ts';
 /** A call that asks to be admitted. */
 export type AdmitRequest = {
   readonly usageId: string;
-  readonly keyId: string;
-  readonly accountId: string;
+  readonly buyer: Buyer;
   readonly terms: CallTerms;
   readonly method: string;
   /** Recorded in the usage event; printable ASCII, no tab. */
@@ -134,24 +134,34 @@ export class TakeOperation implements Operation {
   }
 }
 
+/** Who asked for an admission. */
+export interface Admittee {
+  onAdmission(result: AdmitResult): void;
+}
+
 export class AdmitOperation implements Operation {
   readonly request: AdmitRequest;
-  readonly done: (result: AdmitResult) => void;
+  readonly #admittee: Admittee;
   loads = 0;
 
-  constructor(request: AdmitRequest, done: (result: AdmitResult) => void) {
+  constructor(request: AdmitRequest, admittee: Admittee) {
     this.request = request;
-    this.done = done;
+    this.#admittee = admittee;
   }
 
-  encode(batch: BatchCall, { encodedKeys }: OperationHost): void {
-    const { usageId, keyId, accountId, terms, method, path } = this.request;
+  done(result: AdmitResult): void {
+    this.#admittee.onAdmission(result);
+  }
+
+  encode(batch: BatchCall): void {
+    const { usageId, buyer, terms, method, path } = this.request;
+    const { keyId, accountId } = buyer;
     const tabs = 4;
     const tail = accountId.length + keyId.length + terms.hold.length + method.length + path.length + tabs;
     batch.terms(terms);
     batch.operation(
       'A',
-      encodedKeys.admit(keyId, accountId),
+      buyer.admitKeys,
       3,
       `${bulk(usageId)}${bulkHead(tail)}${accountId}\t${keyId}\t${terms.hold}\t${method}\t${path}\r\n`,
       2,
@@ -195,16 +205,16 @@ export class AdmitOperation implements Operation {
 
 export class SettleOperation implements Operation {
   readonly usageId: string;
-  readonly accountId: string;
+  readonly buyer: Buyer;
   readonly refund: boolean;
   readonly settlement: string;
   readonly done: () => void;
   /** Sent before without a reply: then a hold that is gone is probably the work of that first time. */
   #isRetry = false;
 
-  constructor(usageId: string, accountId: string, refund: boolean, settlement: string, done: () => void) {
+  constructor(usageId: string, buyer: Buyer, refund: boolean, settlement: string, done: () => void) {
     this.usageId = usageId;
-    this.accountId = accountId;
+    this.buyer = buyer;
     this.refund = refund;
     this.settlement = settlement;
     this.done = done;
@@ -212,8 +222,8 @@ export class SettleOperation implements Operation {
 
   encode(batch: BatchCall, { encodedKeys }: OperationHost): void {
     const args = bulk(this.usageId) + bulk(this.settlement);
-    if (this.refund) batch.operation('R', encodedKeys.refund(this.accountId), 3, args, 2);
-    else batch.operation('S', encodedKeys.settle(this.accountId), 2, args, 2);
+    if (this.refund) batch.operation('R', encodedKeys.refund(this.buyer.accountId), 3, args, 2);
+    else batch.operation('S', this.buyer.settleKeys, 2, args, 2);
   }
 
   onReply(reply: readonly number[], at: number, host: OperationHost): number {

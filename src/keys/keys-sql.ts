@@ -30,7 +30,7 @@ export type NewKey = {
   readonly rateLimit: number;
 };
 
-type KeyRow = Omit<KeyRecord, 'secretDigest' | 'previousSecretDigest' | 'previousExpiresAtMs'> & {
+type KeyRow = Omit<KeyRecord, 'secretDigest' | 'previousSecretDigest' | 'previousExpiresAtMs' | 'buyer'> & {
   readonly secretHash: string;
   readonly previousSecretHash: string | null;
   readonly previousExpiresAt: Date | null;
@@ -57,6 +57,7 @@ export async function selectKeyRecords(sql: Sql, keyIds: readonly string[]): Pro
     rateLimit: row.rateLimit,
     status: shared(row.status),
     accountStatus: shared(row.accountStatus),
+    buyer: null,
   }));
 }
 

@@ -1,11 +1,11 @@
 import { performance } from 'node:perf_hooks';
 import type { Admission } from '../admission/admission.ts';
 import type { RateState } from '../admission/codes.ts';
-import type { AdmitResult, Admitted } from '../admission/operations.ts';
+import type { AdmitResult, Admitted, Admittee } from '../admission/operations.ts';
 import { assert } from '../assert.ts';
 import type { Listing } from '../catalog/listing.ts';
 import { ApiError } from '../errors.ts';
-import type { KeyRecord } from '../keys/caller.ts';
+import type { Buyer, KeyRecord } from '../keys/caller.ts';
 import { encodeSettlement, type RefundReason } from '../ledger/usage-event.ts';
 import type { Log } from '../observability/log.ts';
 import { uuidv7 } from '../platform/ids.ts';
@@ -69,7 +69,7 @@ const MAX_RECORDED_PATH = 512;
  * From `admitted` on there is exactly one `#settle`, whatever happens: asserted there. Before it nothing was charged.
  * Every callback finds out in which state it is from `#admitted`, `#upstream` and `#isSettled`; none throws.
  */
-export class Exchange implements UpstreamHandler, CallerEvents, BodyHolder {
+export class Exchange implements Admittee, UpstreamHandler, CallerEvents, BodyHolder {
   readonly #options: ExchangeOptions;
   readonly #head: RequestHead;
   readonly #caller: CallerStream;
@@ -172,21 +172,22 @@ export class Exchange implements UpstreamHandler, CallerEvents, BodyHolder {
   }
 
   #admit(): void {
+    const { admission } = this.#options;
     const key = this.#key as KeyRecord;
-    this.#options.admission.admit(
+    key.buyer ??= admission.buyer(key.keyId, key.accountId);
+    admission.admit(
       {
         usageId: this.#usageId,
-        keyId: key.keyId,
-        accountId: key.accountId,
+        buyer: key.buyer,
         terms: (this.#offer as Offer).terms,
         method: this.#head.method,
         path: (this.#target as Target).rest.slice(0, MAX_RECORDED_PATH),
       },
-      (result) => this.#onAdmission(result),
+      this,
     );
   }
 
-  #onAdmission(result: AdmitResult): void {
+  onAdmission(result: AdmitResult): void {
     this.#options.gate.heard(this.#key as KeyRecord, result);
     if (this.#isProbe && (result.outcome !== 'admitted' || this.#caller.aborted)) this.#offer?.breaker.returnProbe();
     switch (result.outcome) {
@@ -219,7 +220,7 @@ export class Exchange implements UpstreamHandler, CallerEvents, BodyHolder {
     const { upstream, pseudonyms, idleBodyTimeoutMs } = this.#options;
     const listing = this.#listing as Listing;
     const { route, basePath } = this.#offer as Offer;
-    const buyer = pseudonyms.of((this.#key as KeyRecord).accountId, listing.providerId);
+    const buyer = pseudonyms.of((this.#key as KeyRecord).buyer as Buyer, listing.providerId);
     this.#upstream = upstream.dispatch(
       {
         route,
@@ -386,7 +387,7 @@ export class Exchange implements UpstreamHandler, CallerEvents, BodyHolder {
       requestBytes: this.#requestBytes,
       responseBytes: this.#responseBytes,
     });
-    admission.settle(this.#usageId, (this.#key as KeyRecord).accountId, refund !== null, settlement, owner);
+    admission.settle(this.#usageId, (this.#key as KeyRecord).buyer as Buyer, refund !== null, settlement, owner);
   }
 
   #tooLarge(): ApiError {

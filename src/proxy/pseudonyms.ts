@@ -1,4 +1,5 @@
 import { createHmac } from 'node:crypto';
+import type { Buyer } from '../keys/caller.ts';
 
 /** Pseudonyms kept at once; one costs about 3 µs to make again. */
 const MAX_CACHED = 100_000;
@@ -17,8 +18,17 @@ export class Pseudonyms {
     this.#secret = secret;
   }
 
+  /** Remembered in the buyer for the provider it called last. */
+  of(buyer: Buyer, providerId: string): string {
+    if (buyer.providerId !== providerId) {
+      buyer.pseudonym = this.#of(buyer.accountId, providerId);
+      buyer.providerId = providerId;
+    }
+    return buyer.pseudonym;
+  }
+
   /** 32 hex digits (128 bits) of HMAC-SHA-256 over buyer and provider. */
-  of(accountId: string, providerId: string): string {
+  #of(accountId: string, providerId: string): string {
     const cached = this.#cache.get(providerId)?.get(accountId);
     if (cached !== undefined) return cached;
     const pseudonym = createHmac('sha256', this.#secret)

@@ -43,6 +43,7 @@ export async function addKeyTo(sql: Sql, accountId: string, role: Role, ownerId 
     rateLimit: 60,
     status: 'active',
     accountStatus: 'active',
+    buyer: null,
   };
 }
 

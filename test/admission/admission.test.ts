@@ -8,7 +8,7 @@ import type { ScriptConnection } from '../../src/platform/script-connection.ts';
 import { comeBackOlder, keepState } from '../ledger/reconcile/older-redis.ts';
 import { TcpProxy } from '../support/tcp-proxy.ts';
 import { until } from '../support/wait.ts';
-import { COMPLETED, newScene, openScene, REFUNDED, request, type Scene } from './calls.ts';
+import { admittee, COMPLETED, newScene, openScene, REFUNDED, request, type Scene } from './calls.ts';
 import { batchesOf, QUIET, Store } from './redis.ts';
 
 const COMMAND_TIMEOUT_MS = 300;
@@ -58,14 +58,14 @@ afterEach(async () => {
   await store.close();
 });
 
-const admit = (call: AdmitRequest) => new Promise<AdmitResult>((resolve) => admission.admit(call, resolve));
+const admit = (call: AdmitRequest) => new Promise<AdmitResult>((resolve) => admission.admit(call, admittee(resolve)));
 async function admitted(call: AdmitRequest): Promise<HoldOwner> {
   const result = await admit(call);
   if (result.outcome !== 'admitted') throw new Error(result.outcome);
   return result.owner;
 }
-const settle = ({ usageId, accountId }: AdmitRequest, owner: HoldOwner, refund: boolean): void =>
-  admission.settle(usageId, accountId, refund, refund ? REFUNDED : COMPLETED, owner);
+const settle = ({ usageId, buyer }: AdmitRequest, owner: HoldOwner, refund: boolean): void =>
+  admission.settle(usageId, buyer, refund, refund ? REFUNDED : COMPLETED, owner);
 const take = ({ keyId, accountId }: Scene) =>
   new Promise<TakeResult>((resolve) => admission.takeForKey(keyId, accountId, resolve));
 
@@ -93,9 +93,10 @@ describe('draining', () => {
       let loaded = (): void => {};
       load = () => new Promise((resolve) => (loaded = resolve));
       // As an exchange does whose caller was cut off.
-      admission.admit(call, (result) => {
+      const settleAtOnce = (result: AdmitResult): void => {
         if (result.outcome === 'admitted') settle(call, result.owner, true);
-      });
+      };
+      admission.admit(call, admittee(settleAtOnce));
       if (what === 'waits for Postgres') await until(() => loads.length > 0);
       let isDrained = false;
       const drained = admission.drain(5_000).finally(() => {
@@ -328,7 +329,7 @@ describe('what Redis does not know', () => {
       cancelSettlement: CANCELLED,
       log: QUIET,
     });
-    const result = await new Promise<AdmitResult>((resolve) => lossy.admit(request(scene, 1), resolve));
+    const result = await new Promise<AdmitResult>((resolve) => lossy.admit(request(scene, 1), admittee(resolve)));
     expect(result).toEqual({ outcome: 'unavailable' });
     await lossy.drain(0);
   });

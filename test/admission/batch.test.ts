@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import {
   AdmitOperation,
+  type AdmitRequest,
   CancelOperation,
   SettleOperation,
   TakeOperation,
@@ -8,7 +9,7 @@ import {
 } from '../../src/admission/operations.ts';
 import { CANCELLED } from '../../src/ledger/usage-event.ts';
 import { freeField } from '../../src/platform/redis-keys.ts';
-import { admit, admitAll, COMPLETED, INSTANCE, openScene, REFUNDED, request, settle, take } from './calls.ts';
+import { admit, admitAll, admittee, COMPLETED, INSTANCE, openScene, REFUNDED, request, settle, take } from './calls.ts';
 import { hostOf, Store } from './redis.ts';
 
 let store: Store;
@@ -118,7 +119,7 @@ describe('a settlement', () => {
     const scene = await openScene(store, 5_000);
     const call = request(scene, 2_000);
     await admit(store, call);
-    const twice = [0, 1].map(() => new SettleOperation(call.usageId, call.accountId, false, COMPLETED, () => {}));
+    const twice = [0, 1].map(() => new SettleOperation(call.usageId, call.buyer, false, COMPLETED, () => {}));
     await store.run(twice, hostOf(store.keys, INSTANCE));
     expect(await store.events(scene.accountId)).toHaveLength(1);
     expect(await store.balance(scene.accountId)).toBe(3_000);
@@ -156,8 +157,8 @@ describe('a settlement', () => {
 });
 
 describe('a cancellation', () => {
-  const cancel = (call: { usageId: string; accountId: string }) =>
-    store.run([new CancelOperation(call.usageId, call.accountId, CANCELLED, () => {})], hostOf(store.keys, INSTANCE));
+  const cancel = ({ usageId, buyer }: AdmitRequest) =>
+    store.run([new CancelOperation(usageId, buyer.accountId, CANCELLED, () => {})], hostOf(store.keys, INSTANCE));
 
   it('of an admitted call refunds it with one event', async () => {
     const scene = await openScene(store, 5_000);
@@ -267,7 +268,15 @@ describe('a token bucket', () => {
     await store.command('del', store.walletName(scene.accountId));
     let asked = '';
     const host = hostOf(store.keys, INSTANCE, { reloadAndRetry: (_, what) => (asked = what) });
-    await store.run([new AdmitOperation(request(scene, 1), () => {})], host);
+    await store.run(
+      [
+        new AdmitOperation(
+          request(scene, 1),
+          admittee(() => {}),
+        ),
+      ],
+      host,
+    );
     expect(asked).toBe('wallet');
     expect(Number((await store.hash(bucketOf(scene))).tokens)).toBeGreaterThanOrEqual(59 * 60_000);
   });

@@ -1,16 +1,20 @@
 import { CallTerms } from '../../src/admission/call-terms.ts';
+import { EncodedKeys } from '../../src/admission/encoded-keys.ts';
 import {
   AdmitOperation,
   type AdmitRequest,
   type AdmitResult,
+  type Admittee,
   SettleOperation,
   TakeOperation,
   type TakeResult,
 } from '../../src/admission/operations.ts';
 import { encodeSettlement } from '../../src/ledger/usage-event.ts';
 import { uuidv7 } from '../../src/platform/ids.ts';
-import { hostOf, type Store } from './redis.ts';
+import { RedisKeys } from '../../src/platform/redis-keys.ts';
+import { hostOf, SHARDS, type Store } from './redis.ts';
 
+export const encodedKeys = new EncodedKeys(new RedisKeys(SHARDS));
 export const INSTANCE = 'gateway-1';
 export const COMPLETED = encodeSettlement({
   outcome: 'completed',
@@ -45,8 +49,11 @@ export async function openScene(store: Store, balance: number, limit = 300): Pro
 export function request(scene: Scene, priceMicros: number, freeCalls = 0, usageId = uuidv7()): AdmitRequest {
   const { accountId, keyId, serviceId } = scene;
   const terms = new CallTerms({ id: serviceId, providerId: uuidv7(), priceMicros, freeCalls });
-  return { accountId, keyId, usageId, terms, method: 'GET', path: '/x' };
+  return { usageId, buyer: encodedKeys.buyer(keyId, accountId), terms, method: 'GET', path: '/x' };
 }
+
+/** A call's admission, by a function. */
+export const admittee = (done: (result: AdmitResult) => void): Admittee => ({ onAdmission: done });
 
 /** Admits calls in one script. */
 export async function admitAll(
@@ -55,7 +62,15 @@ export async function admitAll(
   instance = INSTANCE,
 ): Promise<AdmitResult[]> {
   const results: AdmitResult[] = [];
-  const operations = requests.map((call, i) => new AdmitOperation(call, (result) => (results[i] = result)));
+  const operations = requests.map(
+    (call, i) =>
+      new AdmitOperation(
+        call,
+        admittee((result) => {
+          results[i] = result;
+        }),
+      ),
+  );
   await store.run(operations, hostOf(store.keys, instance));
   return results;
 }
@@ -65,7 +80,7 @@ export async function admit(store: Store, call: AdmitRequest, instance = INSTANC
 }
 
 export async function settle(store: Store, call: AdmitRequest, refund: boolean): Promise<void> {
-  const operation = new SettleOperation(call.usageId, call.accountId, refund, refund ? REFUNDED : COMPLETED, () => {});
+  const operation = new SettleOperation(call.usageId, call.buyer, refund, refund ? REFUNDED : COMPLETED, () => {});
   await store.run([operation], hostOf(store.keys, INSTANCE));
 }
 

@@ -14,7 +14,7 @@ import { applyCreditScript, hydrateWalletScript } from '../../src/ledger/scripts
 import type { Sweeper } from '../../src/ledger/sweep.ts';
 import { CANCELLED } from '../../src/ledger/usage-event.ts';
 import { freeField } from '../../src/platform/redis-keys.ts';
-import { COMPLETED, REFUNDED } from './calls.ts';
+import { admittee, COMPLETED, encodedKeys, REFUNDED } from './calls.ts';
 import { type Bucket, LEASE_MS, Model, type Moment, REQUEST } from './model.ts';
 import type { Part, Step } from './model-steps.ts';
 import { hostOf, SHARDS, type Store } from './redis.ts';
@@ -171,12 +171,12 @@ export class Run {
     const accountId = uuid('aaaa', accountOf(part.id));
     if (part.op === 'cancel') return [new CancelOperation(usageId, accountId, CANCELLED, () => {})];
     if (part.op === 'settle') {
-      return [new SettleOperation(usageId, accountId, part.refund, part.refund ? REFUNDED : COMPLETED, () => {})];
+      const buyer = encodedKeys.buyer(keyName(accountOf(part.id), 0), accountId);
+      return [new SettleOperation(usageId, buyer, part.refund, part.refund ? REFUNDED : COMPLETED, () => {})];
     }
     const call = {
       usageId,
-      accountId,
-      keyId: keyName(accountOf(part.id), part.key),
+      buyer: encodedKeys.buyer(keyName(accountOf(part.id), part.key), accountId),
       terms: new CallTerms({
         id: uuid('cccc', part.service),
         providerId: uuid('dddd', 0),
@@ -186,7 +186,7 @@ export class Run {
       method: 'GET',
       path: `/by/${instance}`,
     };
-    return [new AdmitOperation(call, done)];
+    return [new AdmitOperation(call, admittee(done))];
   }
 
   #expect(

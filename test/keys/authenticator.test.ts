@@ -20,6 +20,7 @@ const record: KeyRecord = {
   rateLimit: 60,
   status: 'active',
   accountStatus: 'active',
+  buyer: null,
 };
 /** Another gateway has rotated the key, and the message has not come. */
 const rotated = { ...record, secretDigest: digestOf(after), previousSecretDigest: record.secretDigest };

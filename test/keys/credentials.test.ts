@@ -29,6 +29,7 @@ function record(fields: Partial<KeyRecord>): KeyRecord {
     rateLimit: 60,
     status: 'active',
     accountStatus: 'active',
+    buyer: null,
     ...fields,
   };
 }

@@ -19,6 +19,7 @@ class Source {
       previousExpiresAtMs: 0,
       status: 'active',
       accountStatus: 'active',
+      buyer: null,
     } as const;
     this.rows.set(keyId, { keyId, accountId, ownerId: 'o', role: 'buyer', secretDigest, rateLimit, ...rest });
   }

@@ -155,12 +155,13 @@ describe('Redis flushed while calls run', () => {
   const call = (scene: Scene, refund: boolean): Promise<AdmitResult['outcome']> =>
     new Promise((resolve) => {
       const one = request(scene, 700, 3);
-      admission.admit(one, (result) => {
+      const onAdmission = (result: AdmitResult): void => {
         if (result.outcome === 'admitted') {
-          admission.settle(one.usageId, one.accountId, refund, refund ? REFUNDED : COMPLETED, result.owner);
+          admission.settle(one.usageId, one.buyer, refund, refund ? REFUNDED : COMPLETED, result.owner);
         }
         resolve(result.outcome);
-      });
+      };
+      admission.admit(one, { onAdmission });
     });
 
   it('the next calls pass, and in the end wallets and Postgres agree to the micro-dollar', async () => {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import type { AdmitResult } from '../../src/admission/operations.ts';
+import type { Admittee, AdmitResult } from '../../src/admission/operations.ts';
 import type { Listing } from '../../src/catalog/listing.ts';
-import type { KeyRecord } from '../../src/keys/caller.ts';
+import type { Buyer, KeyRecord } from '../../src/keys/caller.ts';
 import { Breakers } from '../../src/proxy/breakers.ts';
 import type { CallerEvents, CallerStream, RequestHead } from '../../src/proxy/caller-io.ts';
 import { Exchange, type ExchangeOptions } from '../../src/proxy/exchange.ts';
@@ -53,15 +53,17 @@ function startCall(heldBytes: HeldBytes) {
       seen.aborted = true;
     },
   };
-  const key = { accountId: 'account', keyId: 'key', role: 'buyer', accountStatus: 'active' } as KeyRecord;
+  const buyer = { keyId: 'key', accountId: 'account' } as Buyer;
+  const key = { accountId: 'account', keyId: 'key', role: 'buyer', accountStatus: 'active', buyer: null } as KeyRecord;
   const listing = { id: ID, providerId: 'provider', status: 'active', priceMicros: 5, timeoutSeconds: 1 } as Listing;
   const options = {
     gate: { identify: () => key, heard: () => {} },
     catalog: { get: () => listing, ready: () => true },
     offers: { of: () => ({ route: {}, basePath: '', terms: {}, breaker: new Breakers().of('', '') }) },
     admission: {
-      admit: (_request: unknown, done: (result: AdmitResult) => void) => done(admitted),
-      settle: (_id: string, _account: string, refund: boolean, text: string) => seen.settled.push([refund, text]),
+      buyer: () => buyer,
+      admit: (_request: unknown, admittee: Admittee) => admittee.onAdmission(admitted),
+      settle: (_id: string, _buyer: Buyer, refund: boolean, text: string) => seen.settled.push([refund, text]),
     },
     upstream: {
       dispatch: (_request: unknown, given: UpstreamHandler) => {

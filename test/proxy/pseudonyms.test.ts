@@ -1,22 +1,41 @@
 import { describe, expect, it } from 'vitest';
+import type { Buyer } from '../../src/keys/caller.ts';
 import { Pseudonyms } from '../../src/proxy/pseudonyms.ts';
+
+const buyer = (accountId: string): Buyer => ({
+  keyId: '',
+  accountId,
+  admitKeys: '',
+  settleKeys: '',
+  providerId: '',
+  pseudonym: '',
+});
 
 describe('a pseudonym', () => {
   it('is stable for a buyer and a provider, differs between providers, and between installations', () => {
     const pseudonyms = new Pseudonyms('secret');
-    const first = pseudonyms.of('buyer', 'provider');
+    const first = pseudonyms.of(buyer('buyer'), 'provider');
     expect(first).toMatch(/^[0-9a-f]{32}$/);
-    expect(pseudonyms.of('buyer', 'provider')).toBe(first);
-    expect(new Pseudonyms('secret').of('buyer', 'provider')).toBe(first);
-    expect(pseudonyms.of('buyer', 'other')).not.toBe(first);
-    expect(pseudonyms.of('other', 'provider')).not.toBe(first);
-    expect(new Pseudonyms('other').of('buyer', 'provider')).not.toBe(first);
+    expect(pseudonyms.of(buyer('buyer'), 'provider')).toBe(first);
+    expect(new Pseudonyms('secret').of(buyer('buyer'), 'provider')).toBe(first);
+    expect(pseudonyms.of(buyer('buyer'), 'other')).not.toBe(first);
+    expect(pseudonyms.of(buyer('other'), 'provider')).not.toBe(first);
+    expect(new Pseudonyms('other').of(buyer('buyer'), 'provider')).not.toBe(first);
+  });
+
+  it('is that of the provider called now, whomever the buyer called before', () => {
+    const pseudonyms = new Pseudonyms('secret');
+    const one = buyer('buyer');
+    const of = (provider: string) => pseudonyms.of(one, provider);
+    const [a, b] = [of('a'), of('b')];
+    expect([of('a'), of('a'), of('b'), of('a')]).toEqual([a, a, b, a]);
+    expect(a).not.toBe(b);
   });
 
   it('stays the same when the cache has overflowed', () => {
     const pseudonyms = new Pseudonyms('secret');
-    const first = pseudonyms.of('buyer', 'provider');
-    for (let i = 0; i < 100_001; i++) pseudonyms.of(`buyer ${i}`, 'provider');
-    expect(pseudonyms.of('buyer', 'provider')).toBe(first);
+    const first = pseudonyms.of(buyer('buyer'), 'provider');
+    for (let i = 0; i < 100_001; i++) pseudonyms.of(buyer(`buyer ${i}`), 'provider');
+    expect(pseudonyms.of(buyer('buyer'), 'provider')).toBe(first);
   });
 });

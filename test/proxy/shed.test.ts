@@ -21,6 +21,7 @@ const record: KeyRecord = {
   rateLimit: 120,
   status: 'active',
   accountStatus: 'active',
+  buyer: null,
 };
 
 it('a call that is shed is answered within the turn, from memory: neither store is asked, nobody is counted', async () => {

@@ -15,6 +15,7 @@ const buyer: KeyRecord = {
   rateLimit: 60,
   status: 'active',
   accountStatus: 'active',
+  buyer: null,
 };
 
 it("GET /balance/me is the live wallet of the key's own account, in USD", async () => {
