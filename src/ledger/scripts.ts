@@ -7,3 +7,4 @@ export const applyCreditScript = loadScript(import.meta.url, 'apply-credit');
 export const readWalletScript = loadScript(import.meta.url, 'read-wallet');
 export const compareWalletsScript = loadScript(import.meta.url, 'compare-wallets');
 export const repairWalletScript = loadScript(import.meta.url, 'repair-wallet');
+export const deleteStoredScript = loadScript(import.meta.url, 'delete-stored');

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { FLUSH_LOCK } from '../../src/ledger/locks.ts';
+import { deleteStoredScript } from '../../src/ledger/scripts.ts';
 import type { Outcome, UsageEvent } from '../../src/ledger/usage-event.ts';
 import { uuidv7 } from '../../src/platform/ids.ts';
 import { PostgresSession } from '../../src/platform/postgres.ts';
@@ -358,6 +359,7 @@ describe('a writer that is told to stop', () => {
     let stopped: Promise<void> | null = null;
     // The same Redis; it is too slow for a while, and still for the first commands after the writer was told to stop.
     const sometimesSlow = Object.create(redis) as typeof redis;
+    sometimesSlow.script = (...args) => redis.script(...args);
     sometimesSlow.command = async (name, args) => {
       if (slow && (stopped === null || failures++ < 6)) throw new Error('Command timed out');
       return redis.command(name, args);
@@ -424,12 +426,20 @@ it('an event that was stored is not read again while it is being deleted, nor le
   const readAgain: string[] = [];
   // The same Redis, slow to delete.
   const slow = Object.create(redis) as typeof redis;
-  slow.script = (...args) => redis.script(...args);
-  slow.command = async (name, args) => {
-    if (name === 'xdel') {
-      for (const id of args.slice(1)) deleted.add(String(id));
-      await new Promise((resolve) => setTimeout(resolve, 30));
+  const deleteSlowly = async (ids: readonly unknown[]) => {
+    for (const id of ids) deleted.add(String(id));
+    await new Promise((resolve) => setTimeout(resolve, 30));
+  };
+  slow.script = async (script, keyCount, args) => {
+    if (script === deleteStoredScript) {
+      const [usage, first, last] = args as [string, string, string];
+      const page = (await redis.command('xrange', [usage, first, last])) as [string, string[]][];
+      await deleteSlowly(page.map(([id]) => id));
     }
+    return redis.script(script, keyCount, args);
+  };
+  slow.command = async (name, args) => {
+    if (name === 'xdel') await deleteSlowly(args.slice(1));
     const before = new Set(deleted);
     const reply = await redis.command(name, args);
     if (name === 'xrange' && args.includes('COUNT')) {
