@@ -2,12 +2,14 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import {
   AdmitOperation,
   type AdmitRequest,
+  type Admitted,
   CancelOperation,
   SettleOperation,
   TakeOperation,
   type TakeResult,
 } from '../../src/admission/operations.ts';
 import { CANCELLED } from '../../src/ledger/usage-event.ts';
+import { uuidv7 } from '../../src/platform/ids.ts';
 import { freeField } from '../../src/platform/redis-keys.ts';
 import { admit, admitAll, admittee, COMPLETED, INSTANCE, openScene, REFUNDED, request, settle, take } from './calls.ts';
 import { hostOf, Store } from './redis.ts';
@@ -100,6 +102,22 @@ describe('the free tier', () => {
     expect(await admit(store, request(scene, 0, 5))).toMatchObject({ outcome: 'admitted', freeTier: false });
     expect(await store.hash(store.walletName(scene.accountId))).toEqual({ balance: '0', credit_seq: '1' });
   });
+});
+
+it('calls of several listings in one turn cost what each listing says, in whatever order they stand', async () => {
+  const scene = await openScene(store, 100_000);
+  const paid = request(scene, 1_000);
+  const withFreeCalls = request({ ...scene, serviceId: uuidv7() }, 30_000, 2);
+  const gratis = request({ ...scene, serviceId: uuidv7() }, 0);
+  const turn = [paid, paid, withFreeCalls, gratis, gratis, withFreeCalls, withFreeCalls, paid].map((call) => ({
+    ...call,
+    usageId: uuidv7(),
+  }));
+  const results = await admitAll(store, turn);
+  const balances = results.map((result) => (result as Admitted).balanceMicros);
+  expect(balances).toEqual([99_000, 98_000, 98_000, 98_000, 98_000, 98_000, 68_000, 67_000]);
+  const amounts = turn.map(({ usageId }) => store.open(scene.accountId).then((open) => open[usageId]?.split('\t')[0]));
+  expect(await Promise.all(amounts)).toEqual(['1000', '1000', '0', '0', '0', '0', '30000', '1000']);
 });
 
 describe('a settlement', () => {

@@ -35,6 +35,7 @@ export class Run {
   readonly #store: Store;
   readonly #sweeper: Sweeper;
   readonly #freeCalls: number;
+  readonly #terms = new Map<string, CallTerms>();
   /** What Postgres would hold: all credits, in order. The first is the start balance. */
   readonly #credits = new Map<string, number[]>([0, 1, 2].map((n) => [uuid('aaaa', n), [START_BALANCE]]));
 
@@ -177,12 +178,7 @@ export class Run {
     const call = {
       usageId,
       buyer: encodedKeys.buyer(keyName(accountOf(part.id), part.key), accountId),
-      terms: new CallTerms({
-        id: uuid('cccc', part.service),
-        providerId: uuid('dddd', 0),
-        priceMicros: part.price,
-        freeCalls: this.#freeCalls,
-      }),
+      terms: this.#termsOf(part),
       method: 'GET',
       path: `/by/${instance}`,
     };
@@ -222,6 +218,17 @@ export class Run {
     range.least = Math.max(range.least, REQUEST) - REQUEST;
     range.most -= REQUEST;
     range.touched = true;
+  }
+
+  /** The same object for the same terms: a batch says them once where they come one after the other. */
+  #termsOf({ service, price }: Part & { op: 'admit' }): CallTerms {
+    const name = `${service} ${price}`;
+    const known = this.#terms.get(name);
+    if (known !== undefined) return known;
+    const listing = { id: uuid('cccc', service), providerId: uuid('dddd', 0), priceMicros: price };
+    const terms = new CallTerms({ ...listing, freeCalls: this.#freeCalls });
+    this.#terms.set(name, terms);
+    return terms;
   }
 
   #expectAdmission(part: Part & { op: 'admit' }, instance: string, outcome: string | undefined): void {
