@@ -111,7 +111,7 @@ export class Admission implements OperationHost {
     this.#batches.onReady(() => {
       this.#owners.reconnected();
       this.#lease.expire();
-      // Their next attempt may be 5 s away: it was put off while there was nobody to send to.
+      // Their next attempt may be a second away: it was put off while there was nobody to send to.
       this.#retries.hurry();
       this.#scheduleFlush();
     });

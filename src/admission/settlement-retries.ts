@@ -1,8 +1,11 @@
 import type { Operation } from './operations.ts';
 
-/** How long a settlement waits before it is sent again; doubled each time Redis still does not answer. */
+/**
+ * How long a settlement waits before it is sent again; doubled each time Redis still does not answer. Without callers nothing
+ * else finds out that Redis answers in time again, and within 2 s all is to be as before.
+ */
 const FIRST_MS = 200;
-const LONGEST_MS = 5_000;
+const LONGEST_MS = 1_000;
 /** Sent to find out whether Redis answers, while it is not known to. */
 const PROBE = 128;
 

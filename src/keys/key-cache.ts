@@ -14,7 +14,7 @@ export type KeyCacheOptions = {
   readonly maxAbsent?: number;
   /** Most loads waiting for Postgres at once; one more is `unavailable`. Default 10 000, which it answers in 1.6 s. */
   readonly maxLoads?: number;
-  /** A load that takes longer is `unavailable`. Default 3 000 ms. */
+  /** A load that takes longer is `unavailable`. Default 2 000 ms. */
   readonly loadTimeoutMs?: number;
   /** Pause after a refresh that failed. Default 1 000 ms. */
   readonly refreshPauseMs?: number;
@@ -71,7 +71,7 @@ export class KeyCache {
     this.#absentForMs = options.absentForMs ?? 5_000;
     this.#maxAbsent = options.maxAbsent ?? 10_000;
     this.#maxLoads = options.maxLoads ?? 10_000;
-    this.#loadTimeoutMs = options.loadTimeoutMs ?? 3_000;
+    this.#loadTimeoutMs = options.loadTimeoutMs ?? 2_000;
     this.#refreshPauseMs = options.refreshPauseMs ?? 1_000;
   }
 

@@ -51,8 +51,8 @@ export class RedisClient {
       socketTimeout: options.commandTimeoutMs * 3,
       // A primary that became a replica: look for the new one.
       reconnectOnError: (error: Error) => error.message.startsWith('READONLY'),
-      // Back within half a second of Redis coming back, without a tight loop while it is away.
-      retryStrategy: (attempt: number) => (this.#closing ? null : Math.min(50 * attempt, 500)),
+      // As the connection for batches does (script-connection.ts).
+      retryStrategy: (attempt: number) => (this.#closing ? null : Math.min(50 * attempt, 250)),
     });
     // ioredis reports every failed attempt; one line when the state changes is enough for a log.
     let reported = false;

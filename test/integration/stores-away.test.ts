@@ -8,19 +8,38 @@ import { PRICE, Scene } from './scene.ts';
 
 const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok';
 const COMMAND_TIMEOUT_MS = 500;
-/** The command timeout and 300 ms on a machine with nothing else to do (measured: at most 664 ms). This one may be busy. */
-const BOUNDED_MS = 3_000;
+/** What an answer may take longer than the timeout it waits for. */
+const ANSWER_MS = 300;
+/** Callers' patience for Postgres (README, Limits): a key or wallet that has to be loaded, and a page. */
+const LOAD_TIMEOUT_MS = 2_000;
+const PAGE_TIMEOUT_MS = 5_000;
+/** From the return of a store until everything is as before. */
+const RECOVERY_MS = 2_000;
+/**
+ * Tests run on machines with two busy processors, where any single answer may be read late. So of the answers of an outage
+ * one in ten may be later than its bound, and none by more than this. Few callers at once: it is the gateway that is measured.
+ */
+const LATE_MS = 1_000;
+const LATE_SHARE = 0.1;
+const CALLERS = 4;
+/** How long Redis is away: during the first timeouts, about when a silent connection is given up, and after several attempts. */
+const OUTAGES_MS = [700, 1_600, 2_700];
+/** Share of a processor that gateway, writer and this test may use together while nobody calls. A loop that spins takes 1. */
+const IDLE_CPU = 0.5;
 /** Of an outage, however many calls it refuses: gateway and writer have a handful of parts that each say so once. */
 const MAX_LINES = 16;
 const CALLS = 40;
 
 let market: Marketplace;
 let scene: Scene;
+/** Calls answered with 200. */
+let served = 0;
 let proxy: TcpProxy;
 let redis: TestRedis;
 let postgres: TestStore;
 
 async function open(settings: Readonly<Record<string, string>>): Promise<void> {
+  served = 0;
   market = await Marketplace.start(settings);
   scene = await Scene.open(market, async (peer) => {
     for (;;) {
@@ -33,7 +52,11 @@ async function open(settings: Readonly<Record<string, string>>): Promise<void> {
   await market.settled();
 }
 
-const callOnce = async (key: Key = scene.buyer): Promise<RawResponse> => (await scene.call('GET', { key })).response();
+async function callOnce(key: Key = scene.buyer): Promise<RawResponse> {
+  const response = await (await scene.call('GET', { key })).response();
+  if (response.status === 200) served++;
+  return response;
+}
 
 function expectUnavailable(response: RawResponse): void {
   expect([response.status, response.json()]).toMatchObject([503, { error: 'unavailable' }]);
@@ -45,6 +68,21 @@ async function timed(work: () => Promise<unknown>): Promise<number> {
   const began = performance.now();
   await work();
   return performance.now() - began;
+}
+
+/** Nearly all within the bound, and none far beyond it. */
+function expectWithin(boundMs: number, tookMs: readonly number[]): void {
+  const sorted = tookMs.map(Math.round).sort((a, b) => a - b);
+  expect(sorted[Math.ceil(sorted.length * (1 - LATE_SHARE)) - 1], sorted.join(' ')).toBeLessThanOrEqual(boundMs);
+  expect(sorted.at(-1)).toBeLessThanOrEqual(boundMs + LATE_MS);
+}
+
+/** Share of a processor that this process takes in half a second in which it is asked for nothing. */
+async function idleCpu(): Promise<number> {
+  const [before, began] = [process.cpuUsage(), performance.now()];
+  await until(() => performance.now() - began >= 500);
+  const { user, system } = process.cpuUsage(before);
+  return (user + system) / 1000 / (performance.now() - began);
 }
 
 async function pageOf(path: string, key: Key): Promise<RawResponse> {
@@ -59,7 +97,7 @@ type Fault = {
   readonly name: string;
   readonly begin: () => unknown;
   readonly end: () => unknown;
-  readonly pageStatus?: number;
+  readonly isSlow?: boolean;
 };
 
 const heal = (): void => {
@@ -89,6 +127,11 @@ describe('Redis', () => {
     { name: 'in a black hole', begin: () => proxy.set('swallow requests'), end: heal },
     { name: 'answering into a black hole', begin: () => proxy.set('swallow replies'), end: heal },
     {
+      name: 'in a hole, with no reset after it',
+      begin: () => proxy.set('forget'),
+      end: () => proxy.set('pass'),
+    },
+    {
       name: 'twice as slow as the command timeout',
       begin: () => {
         proxy.delayMs = 2 * COMMAND_TIMEOUT_MS;
@@ -99,36 +142,70 @@ describe('Redis', () => {
     },
   ];
 
-  it.each(faults)('$name: bounded 503s, few log lines, recovery by itself, and right books', async ({ begin, end }) => {
-    const { balance } = await market.balance(scene.buyer);
-    const linesBefore = market.log.lines.length;
-    let longest = 0;
+  const unconfirmed = (): Promise<number> => market.metric('tollgate_settlements_unconfirmed');
+  const statusOf = async (path: string): Promise<number> => (await market.request(path, { key: scene.buyer })).status;
+
+  /** One outage. @returns what each answer took, and what recovery took after Redis was back */
+  async function outage({ begin, end }: Fault, outageMs: number): Promise<{ answers: number[]; recovery: number }> {
+    const answers: number[] = [];
+    const refused = async (ask: () => Promise<RawResponse>): Promise<void> => {
+      answers.push(await timed(async () => expectUnavailable(await ask())));
+    };
+    const began = performance.now();
     try {
       await begin();
-      const callers = Array.from({ length: CALLS }, () =>
-        timed(async () => expectUnavailable(await callOnce())).then((ms) => {
-          longest = Math.max(longest, ms);
-        }),
-      );
-      await Promise.all(callers);
-      longest = Math.max(longest, await timed(async () => expectUnavailable(await callOnce())));
-      longest = Math.max(
-        longest,
-        await timed(async () => expectUnavailable(await pageOf('/api/v1/balance/me', scene.buyer))),
-      );
+      const page = (): Promise<RawResponse> => pageOf('/api/v1/balance/me', scene.buyer);
+      await Promise.all([refused(page), ...Array.from({ length: CALLERS }, () => refused(callOnce))]);
+      await until(async () => {
+        await refused(callOnce);
+        return performance.now() - began >= outageMs;
+      });
+    } finally {
+      await end();
+    }
+    const recovery = await timed(async () => {
+      await until(async () => (await callOnce()).status === 200);
+      for (const path of ['/readyz', '/api/v1/balance/me']) await until(async () => (await statusOf(path)) === 200);
+      await until(async () => (await unconfirmed()) === 0);
+    });
+    return { answers, recovery };
+  }
+
+  it.each(faults)(
+    '$name: 503 within the command timeout + 300 ms, all well within 2 s of its return, right books',
+    async (fault) => {
+      const answers: number[] = [];
+      const recoveries: number[] = [];
+      for (const ms of OUTAGES_MS) {
+        const round = await outage(fault, ms);
+        answers.push(...round.answers);
+        recoveries.push(Math.round(round.recovery));
+      }
+      expectWithin(COMMAND_TIMEOUT_MS + ANSWER_MS, answers);
+      expect(Math.max(...recoveries), recoveries.join(' ')).toBeLessThanOrEqual(RECOVERY_MS);
+      await market.settled();
+      const answered = (await market.records(scene.buyer)).filter(({ outcome }) => outcome === 'completed').length;
+      expect((await market.balance(scene.buyer)).balance).toBeCloseTo(10 - answered * PRICE, 6);
+      expect(answered).toBe(served);
+      expect(await market.books()).toMatchObject({ drifting: [], total: '0', negative: 0 });
+    },
+  );
+
+  it.each(faults)('$name: few log lines for many callers, and an idle processor', async ({ begin, end }) => {
+    const linesBefore = market.log.lines.length;
+    let cpu: number;
+    try {
+      await begin();
+      await Promise.all(Array.from({ length: CALLS }, async () => expectUnavailable(await callOnce())));
+      cpu = await idleCpu();
     } finally {
       await end();
     }
     await until(async () => (await callOnce()).status === 200);
-    expect(longest).toBeLessThan(BOUNDED_MS);
-    await until(async () => (await market.metric('tollgate_settlements_unconfirmed')) === 0);
-    await market.settled();
-    const answered = (await market.records(scene.buyer)).filter(({ outcome }) => outcome === 'completed').length;
-    expect(10 - answered * PRICE).toBeCloseTo((await market.balance(scene.buyer)).balance, 6);
-    expect((await market.balance(scene.buyer)).balance).toBeCloseTo(balance - PRICE, 6);
-    expect(await market.books()).toMatchObject({ drifting: [], total: '0', negative: 0 });
+    expect(cpu).toBeLessThan(IDLE_CPU);
     const lines = market.log.lines.slice(linesBefore);
     expect(lines.length, lines.join('\n')).toBeLessThanOrEqual(MAX_LINES);
+    await until(async () => (await unconfirmed()) === 0);
   });
 
   it('one that evicts is refused at start', async () => {
@@ -139,9 +216,6 @@ describe('Redis', () => {
 });
 
 describe('Postgres', () => {
-  let unknown: Key;
-  let unloaded: Key;
-
   beforeAll(async () => {
     postgres = await startTestPostgres();
     proxy = await TcpProxy.open(postgres.port);
@@ -158,55 +232,76 @@ describe('Postgres', () => {
     { name: 'killed', begin: () => postgres.kill(), end: () => postgres.restart() },
     { name: 'refusing', begin: () => proxy.refuse(), end: heal },
     { name: 'in a black hole', begin: () => proxy.set('swallow requests'), end: heal },
+    { name: 'standing still', begin: () => proxy.set('hold'), end: () => proxy.set('pass') },
     {
       name: 'slow',
       begin: () => {
         proxy.delayMs = 800;
       },
-      end: heal,
-      // Its two trips are within the bound.
-      pageStatus: 200,
+      end: () => {
+        proxy.delayMs = 0;
+      },
+      isSlow: true,
     },
   ];
 
+  /** A buyer whose key the gateway knows, but whose wallet is not in Redis. */
+  async function unloadedBuyer(): Promise<Key> {
+    const buyer = await market.buyer(1);
+    await market.balance(buyer);
+    const { keys, redis: client } = market.stores;
+    await client.command('del', [keys.wallet(keys.shardOf(buyer.account_id), buyer.account_id)]);
+    return buyer;
+  }
+
   it.each(faults)(
-    '$name: known keys call on, the rest is 503 in bounded time, recovery by itself',
-    async ({ begin, end, pageStatus }) => {
-      unknown = await market.anotherKey(scene.buyer);
-      unloaded = await market.buyer(1);
-      // Known to the gateway, but its wallet is not in Redis.
-      await market.balance(unloaded);
-      const { keys, redis: client } = market.stores;
-      await client.command('del', [keys.wallet(keys.shardOf(unloaded.account_id), unloaded.account_id)]);
+    '$name: known keys call on, the rest is 503 within its timeout + 300 ms, all well within 2 s of its return',
+    async ({ begin, end, isSlow }) => {
+      const [unknown, another] = [await market.anotherKey(scene.buyer), await market.anotherKey(scene.buyer)];
+      const unloaded = await unloadedBuyer();
       await market.settled();
       const linesBefore = market.log.lines.length;
       const made = (await market.records(scene.buyer)).length;
-      const longest: Record<string, number> = {};
-      const measure = async (what: string, work: () => Promise<unknown>): Promise<void> => {
-        longest[what] = Math.max(longest[what] ?? 0, await timed(work));
+      const took: Record<'call' | 'key' | 'wallet' | 'page', number[]> = { call: [], key: [], wallet: [], page: [] };
+      const measure = async (what: keyof typeof took, work: () => Promise<unknown>): Promise<void> => {
+        took[what].push(await timed(work));
       };
+      const several = (what: keyof typeof took, work: () => Promise<unknown>, count = CALLERS): Promise<unknown>[] =>
+        Array.from({ length: count }, () => measure(what, work));
+      const known = async (): Promise<void> => expect((await callOnce()).status).toBe(200);
+      // A slow Postgres answers those who find a connection open in time; making one takes it several trips.
+      const asked = async (answer: Promise<RawResponse>): Promise<void> => {
+        const response = await answer;
+        if (response.status !== 200 || isSlow !== true) expectUnavailable(response);
+      };
+      let cpu: number;
       try {
         await begin();
-        const known = async (): Promise<void> => expect((await callOnce()).status).toBe(200);
         await measure('call', known);
         await Promise.all([
-          ...Array.from({ length: CALLS }, () =>
-            measure('wallet to be loaded', async () => expectUnavailable(await callOnce(unloaded))),
-          ),
-          measure('page', async () => {
-            const response = await pageOf('/api/v1/usage/me', scene.buyer);
-            if (pageStatus === undefined) expectUnavailable(response);
-            else expect(response.status).toBe(pageStatus);
-          }),
-          measure('call', known),
+          ...several('call', known),
+          ...several('wallet', async () => expectUnavailable(await callOnce(unloaded))),
+          ...several('key', () => asked(callOnce(unknown))),
+          ...several('page', () => asked(pageOf('/api/v1/usage/me', scene.buyer))),
         ]);
+        cpu = await idleCpu();
       } finally {
         await end();
       }
-      await until(async () => (await callOnce(unloaded)).status === 200);
-      expect(Math.max(...Object.values(longest))).toBeLessThan(9_000);
-      expect((await callOnce(unknown)).status).toBe(200);
-      expect((await market.records(scene.buyer)).length).toBe(made + 2);
+      const recovery = await timed(async () => {
+        await until(async () => (await callOnce(unloaded)).status === 200);
+        await until(async () => (await callOnce(another)).status === 200);
+        await until(async () => (await market.request('/api/v1/usage/me', { key: scene.buyer })).status === 200);
+        await market.settled();
+      });
+      expectWithin(ANSWER_MS, took.call);
+      expectWithin(LOAD_TIMEOUT_MS + ANSWER_MS, took.wallet);
+      expectWithin(LOAD_TIMEOUT_MS + ANSWER_MS, took.key);
+      expectWithin(PAGE_TIMEOUT_MS + ANSWER_MS, took.page);
+      expect(recovery).toBeLessThanOrEqual(RECOVERY_MS);
+      expect(cpu).toBeLessThan(IDLE_CPU);
+      // All calls of that account, by whichever of its keys, and the one of the other.
+      expect((await market.records(scene.buyer)).length - made).toBe(CALLERS + 1);
       expect(await market.books()).toMatchObject({ drifting: [], total: '0', negative: 0 });
       const lines = market.log.lines.slice(linesBefore);
       expect(lines.length, lines.join('\n')).toBeLessThanOrEqual(MAX_LINES);

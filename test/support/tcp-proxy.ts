@@ -8,12 +8,14 @@ export class TcpProxy {
   readonly #server: Server;
   readonly #targetPort: number;
   readonly #pairs = new Set<readonly [client: Socket, target: Socket]>();
-  #mode: 'pass' | 'refuse' | 'swallow requests' | 'swallow replies' = 'pass';
+  #mode: 'pass' | 'refuse' | 'swallow requests' | 'swallow replies' | 'forget' | 'hold' = 'pass';
   #port = 0;
   /** How long each reply takes more. */
   delayMs = 0;
   /** Bytes of replies that were swallowed. */
   swallowed = 0;
+  /** Connections that were forgotten. */
+  forgotten = 0;
   /** Connections refused. */
   refused = 0;
 
@@ -37,15 +39,25 @@ export class TcpProxy {
     return through.href;
   }
 
-  /** Connections stay as they are; what comes from now on is treated so. */
-  set(mode: 'pass' | 'swallow requests' | 'swallow replies'): void {
+  /**
+   * Connections stay as they are; what comes from now on is treated so. 'forget' is a firewall that lost its table, or an
+   * address that moved: a connection that says anything meanwhile is dead for ever, and nobody says so. 'hold' is a network
+   * or a store that stands still: what is said meanwhile arrives afterwards.
+   */
+  set(mode: 'pass' | 'swallow requests' | 'swallow replies' | 'forget' | 'hold'): void {
     this.#mode = mode;
+    for (const [client] of this.#pairs) this.#holdOrResume(client);
   }
 
   /** Cuts all connections, and new ones at once, until `set`. */
   refuse(): void {
     this.#mode = 'refuse';
     this.cut();
+  }
+
+  #holdOrResume(client: Socket): void {
+    if (this.#mode === 'hold') client.pause();
+    else client.resume();
   }
 
   cut(): void {
@@ -80,9 +92,15 @@ export class TcpProxy {
       replies.push({ chunk, dueAt: performance.now() + this.delayMs });
       if (replies.length === 1) sendDue();
     };
+    let forgotten = false;
     client.on('data', (chunk) => {
-      if (this.#mode !== 'swallow requests') target.write(chunk);
+      if (this.#mode === 'forget' && !forgotten) {
+        forgotten = true;
+        this.forgotten++;
+      }
+      if (!forgotten && this.#mode !== 'swallow requests') target.write(chunk);
     });
+    this.#holdOrResume(client);
     target.on('data', (chunk) => {
       if (this.#mode === 'swallow replies') this.swallowed += chunk.length;
       else reply(chunk);

@@ -1,0 +1,28 @@
+import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import { CancelOperation, type Operation } from '../../src/admission/operations.ts';
+import { SettlementRetries } from '../../src/admission/settlement-retries.ts';
+
+beforeEach(() => {
+  vi.useFakeTimers();
+});
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+it('while Redis is too slow a settlement is sent less and less often, but within a second of its last loss', () => {
+  const sentAt: number[] = [];
+  const startedAt = Date.now();
+  const retries = new SettlementRetries({
+    connected: () => true,
+    suspect: () => true,
+    send: (operation: Operation) => {
+      sentAt.push(Date.now() - startedAt);
+      // It has no reply either.
+      retries.add(operation as CancelOperation);
+    },
+  });
+  retries.add(new CancelOperation('usage', 'account', 'settlement', () => {}));
+  vi.advanceTimersByTime(6_000);
+  retries.stop();
+  expect(sentAt).toEqual([200, 600, 1_400, 2_400, 3_400, 4_400, 5_400]);
+});
