@@ -55,6 +55,20 @@ function randomFrom(seed) {
 const idle = [];
 /** Due times of calls that wait for a connection. @type {number[]} */
 let waiting = [];
+/** Those before it have left: to shift a line of 100 000 took 16 µs, a quarter of a processor that the server needs. */
+let firstWaiting = 0;
+
+/** @returns {number | undefined} */
+function nextWaiting() {
+  if (firstWaiting === waiting.length) return undefined;
+  const dueAt = waiting[firstWaiting];
+  firstWaiting += 1;
+  if (firstWaiting > maxWaiting) {
+    waiting = waiting.slice(firstWaiting);
+    firstWaiting = 0;
+  }
+  return dueAt;
+}
 
 class Connection {
   #socket;
@@ -94,7 +108,7 @@ class Connection {
   }
 
   #release() {
-    const dueAt = waiting.shift();
+    const dueAt = nextWaiting();
     if (dueAt === undefined) idle.push(this);
     else this.send(dueAt);
   }
@@ -123,7 +137,7 @@ const maxWaiting = Math.ceil(ratePerMs * maxWaitingMs);
 function begin(dueAt) {
   const connection = idle.pop();
   if (connection !== undefined) connection.send(dueAt);
-  else if (waiting.length < maxWaiting) waiting.push(dueAt);
+  else if (waiting.length - firstWaiting < maxWaiting) waiting.push(dueAt);
   else unsent += 1;
 }
 
@@ -151,8 +165,9 @@ async function drain(elapsedMs) {
   const deadline = performance.now() + drainMs;
   while (idle.length < connections.size && performance.now() < deadline) await new Promise((go) => setTimeout(go, 5));
   ended = true;
-  const unanswered = connections.size - idle.length + waiting.length;
+  const unanswered = connections.size - idle.length + waiting.length - firstWaiting;
   waiting = [];
+  firstWaiting = 0;
   for (const connection of connections) connection.destroy();
   const { unexpected, tolerated } = statuses.counts;
   writeResult({

@@ -29,7 +29,7 @@ import type { Offer, Offers } from './offers.ts';
 import type { Pseudonyms } from './pseudonyms.ts';
 import { checkMaxAmount, faultError, insufficientBalance } from './refusals.ts';
 import { parseTarget, type Target, upstreamPath } from './target.ts';
-import { isSilence, refundOf, silentServiceError, upstreamApiError } from './upstream-failure.ts';
+import { busyServiceError, isSilence, refundOf, silentServiceError, upstreamApiError } from './upstream-failure.ts';
 
 export type ExchangeOptions = {
   readonly gate: Gate;
@@ -136,6 +136,8 @@ export class Exchange implements Admittee, UpstreamHandler, CallerEvents, BodyHo
     checkMaxAmount(head.headers, listing.priceMicros);
     if (head.bodyLength > this.#options.maxRequestBodyBytes) throw this.#tooLarge();
     if (this.#options.backlogFull()) throw unavailableError();
+    // After admission it would cost a hold, a refund and a record each time.
+    if (this.#offer.route.isFull) throw busyServiceError();
     // Last: a call that is refused for something else must not be the probe.
     const { breaker } = this.#offer;
     this.#breakerEra = breaker.era;

@@ -29,12 +29,17 @@ export function isSilence({ code }: UpstreamError): boolean {
 export function upstreamApiError(error: UpstreamError): ApiError {
   switch (refundOf(error)) {
     case 'upstream_busy':
-      return new ApiError('upstream_busy', undefined, { headers: { 'Retry-After': '1' } });
+      return busyServiceError();
     case 'upstream_timeout':
       return new ApiError('upstream_timeout');
     default:
       return new ApiError('upstream_error');
   }
+}
+
+/** The service has all the calls that it may have, and as many wait as may. */
+export function busyServiceError(): ApiError {
+  return new ApiError('upstream_busy', undefined, { headers: { 'Retry-After': '1' } });
 }
 
 /** What callers of a service with an open breaker are told, before anything is charged. */

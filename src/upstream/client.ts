@@ -12,7 +12,11 @@ import { TlsSessions } from './tls-sessions.ts';
 import type { UpstreamCall, UpstreamHandler, UpstreamOptions, UpstreamRequest, UpstreamStats } from './types.ts';
 
 const DEFAULT_SWEEP_INTERVAL_MS = 250;
-const DEFAULT_MAX_IDLE_CONNECTIONS = 1024;
+/**
+ * Or as many as one origin may have: with fewer than it uses, each burst closes what the next one opens again. Of 8 192 callers
+ * seven in eight got a new connection, which took a quarter of the gateway's time.
+ */
+const LEAST_MAX_IDLE_CONNECTIONS = 1024;
 
 /**
  * HTTP/1.1 to any number of origins, over pooled connections.
@@ -35,7 +39,8 @@ export class UpstreamClient implements PoolOwner {
   /** @throws RangeError when a bound is no positive integer, or `allowCidrs` holds something else than ranges. */
   constructor(options: UpstreamOptions) {
     this.#clock = new CoarseClock(options.sweepIntervalMs ?? DEFAULT_SWEEP_INTERVAL_MS);
-    this.#maxIdleConnections = options.maxIdleConnections ?? DEFAULT_MAX_IDLE_CONNECTIONS;
+    this.#maxIdleConnections =
+      options.maxIdleConnections ?? Math.max(LEAST_MAX_IDLE_CONNECTIONS, options.maxConnectionsPerOrigin);
     this.limits = limitsOf(options);
     this.tools = {
       addressBook: new AddressBook(new AddressPolicy(options.allowCidrs), options.lookup),

@@ -59,6 +59,12 @@ export class Pool {
     return this.#waiting.length;
   }
 
+  /** All its connections are taken, and so is every place in its line. */
+  get isFull(): boolean {
+    const { maxConnections, maxWaiting } = this.#owner.limits;
+    return this.#open >= maxConnections && this.#waiting.length >= maxWaiting;
+  }
+
   dispatch(call: Call): void {
     const { maxConnections, maxWaiting } = this.#owner.limits;
     const idle = this.#idle.pop();

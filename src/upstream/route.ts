@@ -14,4 +14,9 @@ export class Route {
     this.origin = origin;
     this.poolKey = poolKey;
   }
+
+  /** Whether a request would be 'busy' at once now. */
+  get isFull(): boolean {
+    return this.pool?.isFull ?? false;
+  }
 }

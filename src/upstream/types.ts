@@ -87,7 +87,7 @@ export type UpstreamOptions = {
   readonly keepAliveMs: number;
   /** Bound on a response head, interim responses before it included, and on trailers. */
   readonly maxHeadBytes: number;
-  /** Unused connections over all origins; beyond it the one unused for longest is closed. Default 1024. */
+  /** Unused connections over all origins; beyond it the one unused for longest is closed. Default 1024, or more: `maxConnectionsPerOrigin`. */
   readonly maxIdleConnections?: number;
   /** Granularity of every timeout; see CoarseClock. Default 250. */
   readonly sweepIntervalMs?: number;

@@ -352,3 +352,26 @@ it('a gateway renews its lease in every shard with its first trip', async () => 
     expect(await store.hash(open)).toEqual({ kept: expect.stringMatching(/^x\t\t\d{13}\tgateway-1$/) });
   }
 });
+
+describe('more operations than a turn can send', () => {
+  it('gather: nobody of 16 000 callers with two of them each is refused, only what comes beyond 32 768', async () => {
+    const many = new Admission({
+      ...{ batches: store.batches, keys: store.keys, instance: 'gateway-2', cancelSettlement: CANCELLED, log: QUIET },
+      loader: { loadKey: () => Promise.resolve(), loadWallet: () => Promise.resolve() },
+    });
+    const outcomes = new Map<string, number>();
+    // All in this turn of the loop, of which nothing is sent before it ends.
+    for (let i = 0; i < 32_768 + 10; i++) {
+      many.takeForAddress('192.0.2.1', 60, ({ outcome }) => outcomes.set(outcome, (outcomes.get(outcome) ?? 0) + 1));
+    }
+    expect(outcomes).toEqual(new Map([['unavailable', 10]]));
+    expect(await many.drain(10_000)).toBe(0);
+    expect(outcomes).toEqual(
+      new Map([
+        ['taken', 60],
+        ['rate_limited', 32_708],
+        ['unavailable', 10],
+      ]),
+    );
+  });
+});

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { Admittee, AdmitResult } from '../../src/admission/operations.ts';
+import type { AdmitResult, Admittee } from '../../src/admission/operations.ts';
 import type { Listing } from '../../src/catalog/listing.ts';
 import type { Buyer, KeyRecord } from '../../src/keys/caller.ts';
 import { Breakers } from '../../src/proxy/breakers.ts';

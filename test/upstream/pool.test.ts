@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { parseEndpoint, Route, type UpstreamClient } from '../../src/upstream/index.ts';
-import { Exchange, eventually, newClient, OK, type RawServer, rawServer } from './helpers.ts';
+import { Exchange, eventually, newClient, OK, type RawServer, type RequestOptions, rawServer } from './helpers.ts';
 
 let server: RawServer;
 let client: UpstreamClient;
@@ -14,8 +14,8 @@ afterEach(async () => {
 });
 
 /** Starts so many calls and waits until the server has every request that can reach it. */
-async function start(count: number, reaching: number): Promise<Exchange[]> {
-  const exchanges = Array.from({ length: count }, () => new Exchange(client, server.url));
+async function start(count: number, reaching: number, options: RequestOptions = {}): Promise<Exchange[]> {
+  const exchanges = Array.from({ length: count }, () => new Exchange(client, server.url, options));
   for (let index = 0; index < reaching; index++) {
     const peer = await server.peer(index);
     await peer.until((received) => received.includes('\r\n\r\n'));
@@ -31,12 +31,16 @@ async function answer(index: number): Promise<void> {
 
 test('connections to an origin are bounded; calls beyond it wait in order, and one more than may wait is busy', async () => {
   client = newClient({ maxConnectionsPerOrigin: 2, maxWaitingPerOrigin: 2 });
-  const exchanges = await start(5, 2);
+  const route = new Route(parseEndpoint(server.url).origin);
+  expect(route.isFull).toBe(false);
+  const exchanges = await start(5, 2, { route });
   expect(client.stats()).toMatchObject({ open: 2, active: 2, waiting: 2 });
+  expect(route.isFull).toBe(true);
   expect(await exchanges[4]?.outcome()).toBe('busy');
   expect(exchanges[4]?.error).toMatchObject({ requestStarted: false, headReceived: false });
   await answer(0);
   await exchanges[0]?.outcome();
+  expect(route.isFull).toBe(false);
   await answer(0);
   expect(await exchanges[2]?.outcome()).toBe(200);
   expect(exchanges[3]?.events).toEqual([]);
@@ -115,6 +119,26 @@ test('origins without a connection are forgotten, idle connections over all orig
   await server.peers[0]?.gone();
   await server.peers[1]?.gone();
   expect(server.peers[2]?.isGone).toBe(false);
+});
+
+test('all connections that one origin may have stay open when a burst is over', async () => {
+  const burst = 1_100;
+  const answering = await rawServer(async (peer) => {
+    for (;;) {
+      await peer.takeRequest();
+      peer.send(OK);
+    }
+  });
+  client = newClient({ maxConnectionsPerOrigin: burst });
+  for (let round = 0; round < 2; round++) {
+    const exchanges = Array.from({ length: burst }, () => new Exchange(client, answering.url));
+    for (const exchange of exchanges) expect(await exchange.outcome()).toBe(200);
+  }
+  // The second burst is served by the connections of the first.
+  expect(client.stats()).toMatchObject({ open: answering.peers.length, idle: answering.peers.length });
+  expect(answering.peers.length).toBeLessThanOrEqual(burst);
+  await client.close();
+  await answering.close();
 });
 
 test('close waits for calls under way, takes no new ones, and closes the rest', async () => {

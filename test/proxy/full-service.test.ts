@@ -1,0 +1,38 @@
+import { expect, it } from 'vitest';
+import type { Listing } from '../../src/catalog/listing.ts';
+import type { KeyRecord } from '../../src/keys/caller.ts';
+import { Breakers } from '../../src/proxy/breakers.ts';
+import type { CallerStream, RequestHead } from '../../src/proxy/caller-io.ts';
+import { Exchange, type ExchangeOptions } from '../../src/proxy/exchange.ts';
+import type { Passage } from '../../src/proxy/gate.ts';
+import { PROXY_PREFIX } from '../../src/proxy/target.ts';
+
+const ID = '01890a5d-ac96-774b-bcce-b302099a8057';
+const rate = { limit: 60, remaining: 59, resetSeconds: 1, retryAfterSeconds: 0 };
+
+it('a call to a service whose connections and line are full is refused before money is touched', () => {
+  const answers: [status: number, error: string][] = [];
+  const caller = {
+    respond: (status: number, _lines: string, body: string) => answers.push([status, JSON.parse(body).error]),
+  } as unknown as CallerStream;
+  const key = { accountId: 'account', keyId: 'key', role: 'buyer', accountStatus: 'active' } as KeyRecord;
+  const listing = { id: ID, providerId: 'provider', status: 'active', priceMicros: 5, timeoutSeconds: 1 } as Listing;
+  const options = {
+    gate: {
+      identify: () => key,
+      take: (_key: unknown, _address: unknown, done: (passage: Passage) => void) => done({ rate, refusal: null }),
+    },
+    catalog: { get: () => listing, ready: () => true },
+    offers: { of: () => ({ route: { isFull: true }, breaker: new Breakers().of('', '') }) },
+    // Whatever else is asked of it throws.
+    admission: {},
+    upstream: {},
+    backlogFull: () => false,
+    counters: { admitted: 0, open: 0, completed: 0, refunded: new Map(), refused: new Map() },
+    log: { debug() {}, info() {}, warn() {}, error() {}, fatal() {} },
+  } as unknown as ExchangeOptions;
+  const head = { method: 'GET', path: `${PROXY_PREFIX}${ID}/`, headers: [], bodyLength: 0, fault: null };
+  new Exchange(options, head as unknown as RequestHead, caller).start();
+  expect(answers).toEqual([[503, 'upstream_busy']]);
+  expect(options.counters.refused).toEqual(new Map([['upstream_busy', 1]]));
+});
