@@ -10,16 +10,24 @@ const DRIP_MS = 500;
 
 let server: HttpServer;
 let port: number;
+/** Paths whose call was told that its caller has gone. */
+const gone: string[] = [];
 beforeAll(async () => {
   server = new HttpServer({
     uws: loadUws(process.env),
     host: '127.0.0.1',
     port: 0,
     trustedProxyHops: 0,
-    idleCallerSeconds: 60,
-    isCall: () => true,
-    onCall: (_head, stream) => stream.respond(200, '', 'ok'),
-    onRequest: () => {},
+    // The gateway's is a minute; the addon's own patience with a body ends before that only when nobody extends it.
+    idleCallerSeconds: 8,
+    isCall: ({ path }) => path !== '/',
+    onCall: (head, stream) =>
+      stream.attach({
+        onCallerBody: () => {},
+        onCallerGone: () => void gone.push(head.path),
+        onCallerWritable: () => {},
+      }),
+    onRequest: (_head, stream) => stream.respond(200, '', 'ok'),
     log: silent,
   });
   port = await server.listen();
@@ -58,4 +66,18 @@ it('a connection without a whole request head is closed, however it drips', {
 }, async () => {
   const closed = await Promise.all(DRIPS.map(async ([name, first, drip]) => [name, await isClosed(first, drip)]));
   expect(closed).toEqual(DRIPS.map(([name]) => [name, true]));
+});
+
+const BODIES: readonly (readonly [path: string, first: string])[] = [
+  ['/length', 'POST /length HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\nx'],
+  ['/no-octet', 'POST /no-octet HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n'],
+  ['/chunks', 'POST /chunks HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nab'],
+];
+
+it('a request body that stands still ends its call, as if the caller had gone', {
+  timeout: PATIENCE_MS + 10_000,
+}, async () => {
+  const closed = await Promise.all(BODIES.map(async ([path, first]) => [path, await isClosed(first, '')]));
+  expect(closed).toEqual(BODIES.map(([path]) => [path, true]));
+  expect(gone.sort()).toEqual(BODIES.map(([path]) => path).sort());
 });

@@ -104,7 +104,10 @@ describe('a service that does not answer', () => {
     const callers = await Promise.all(Array.from({ length: 3 * CONNECTIONS }, () => RawCaller.connect(market.baseUrl)));
     for (const caller of callers) caller.send(requestText(`GET ${hanging}`, { key: buyer }));
     await until(() => service.requests === CONNECTIONS);
+    const startedAt = performance.now();
     expect(await statuses(path, buyer, 20)).toEqual(Array(20).fill(200));
+    // One after the other, some 5 ms each: not one of them waited for the line, which is kept for a second.
+    expect(performance.now() - startedAt).toBeLessThan(1_000);
     // Those in line learn within a second or so that it is too long, and get their money back.
     const inLine = callers.filter(({ socket }) => socket.bytesRead === 0);
     await until(() => inLine.filter(({ received }) => received.length > 0).length === 2 * CONNECTIONS);

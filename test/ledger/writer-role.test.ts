@@ -101,3 +101,22 @@ it('reports what it stores, rejects, sweeps and loads', async () => {
   await until(async () => (await metric('tollgate_writer_working')) === 1);
   await writer.stop();
 });
+
+it('shows by how much wallets are wrong, and of how many accounts, in its metrics', async () => {
+  const { redis, keys } = ledger.store;
+  for (const [balance, wrong] of [
+    [1_000, 1_250],
+    [1_000, 600],
+    [1_000, 1_000],
+  ] as const) {
+    const id = await ledger.account(balance);
+    await ledger.sql`UPDATE credits SET applied_at = now() WHERE account_id = ${id}`;
+    const wallet = keys.wallet(keys.shardOf(id), id);
+    await redis.command('hset', [wallet, 'balance', String(wrong), 'credit_seq', '1']);
+  }
+  const writer = await start();
+  await until(async () => (await metric('tollgate_reconciliation_last_run_timestamp_seconds')) > 0);
+  expect(await metric('tollgate_reconciliation_drift_accounts')).toBe(2);
+  expect(await metric('tollgate_reconciliation_drift_micros')).toBe(250 + 400);
+  await writer.stop();
+});
