@@ -6,19 +6,43 @@ import { describe, expect, it } from 'vitest';
 import { describeError } from '../../src/observability/log.ts';
 import { buildSources } from '../support/build.ts';
 
-it('a log that nothing takes any more ends no process', () => {
+/** Runs code with a `log` whose lines nothing takes, as on a full disk; EIO of a terminal that is gone is handled alike. */
+function withFullDisk(code: string) {
   const log = pathToFileURL(path.join(buildSources(), 'observability', 'log.js'));
   const program = `
     const { createLog } = await import(${JSON.stringify(log.href)});
     const log = createLog('info', {});
-    for (let i = 0; i < 3; i++) log.info({}, 'nobody hears this');
-    process.exitCode = 7;`;
-  // As a full disk, and as a terminal that is gone, where writing fails with EIO.
+    ${code}`;
   const full = openSync('/dev/full', 'w');
   const args = ['--input-type=module', '--eval', program];
-  const { status, stderr } = spawnSync(process.execPath, args, { stdio: ['ignore', full, 'pipe'], encoding: 'utf8' });
+  const { status, signal, stderr } = spawnSync(process.execPath, args, {
+    stdio: ['ignore', full, 'pipe'],
+    encoding: 'utf8',
+    timeout: 10_000,
+  });
   closeSync(full);
-  expect([status, stderr]).toEqual([7, '']);
+  return { status, signal, stderr };
+}
+
+describe('a log that nothing takes any more', () => {
+  it('ends no process', () => {
+    const code = `for (let i = 0; i < 3; i++) log.info({}, 'nobody hears this'); process.exitCode = 7;`;
+    expect(withFullDisk(code)).toEqual({ status: 7, signal: null, stderr: '' });
+  });
+
+  it('keeps no process from ending after its last words', () => {
+    const code = `log.fatal({}, 'nobody hears this'); process.exit(7);`;
+    expect(withFullDisk(code)).toEqual({ status: 7, signal: null, stderr: '' });
+  });
+
+  it('has its lines kept nowhere', () => {
+    const lines = 100_000;
+    const { stderr } = withFullDisk(`
+      const before = process.memoryUsage().rss;
+      for (let i = 0; i < ${lines}; i++) log.info({ text: 'x'.repeat(400) }, 'nobody hears this');
+      process.stderr.write(String(process.memoryUsage().rss - before));`);
+    expect(Number(stderr)).toBeLessThan((lines * 400) / 2);
+  });
 });
 
 describe('an error in the log', () => {
