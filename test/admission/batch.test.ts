@@ -97,6 +97,13 @@ describe('the free tier', () => {
     expect((await store.hash(store.walletName(scene.accountId)))[freeField(scene.serviceId)]).toBe('2');
   });
 
+  it('and free services are there for an account that owes: a repair may leave a wallet negative', async () => {
+    const scene = await openScene(store, -1);
+    expect(await admit(store, request(scene, 0))).toMatchObject({ outcome: 'admitted', balanceMicros: -1 });
+    expect(await admit(store, request(scene, 1_000, 1))).toMatchObject({ outcome: 'admitted', freeTier: true });
+    expect((await admit(store, request(scene, 1_000, 1))).outcome).toBe('insufficient_balance');
+  });
+
   it('is not spent on services that are free anyway', async () => {
     const scene = await openScene(store, 0);
     expect(await admit(store, request(scene, 0, 5))).toMatchObject({ outcome: 'admitted', freeTier: false });

@@ -50,7 +50,7 @@ export class Model {
     const used = wallet.free.get(call.service) ?? 0;
     const free = call.quota > 0 && call.price > 0 && used < call.quota;
     const amount = free ? 0 : call.price;
-    if (amount > wallet.balance) return 'insufficient_balance';
+    if (amount > 0 && amount > wallet.balance) return 'insufficient_balance';
     if (this.holds.has(call.id) || this.tombstones.has(call.id)) return 'duplicate';
     const { account, service, instance } = call;
     this.holds.set(call.id, { amount, free, account, service, instance });

@@ -114,7 +114,8 @@ local function admit()
         free, held = '1', '0'
       end
       local left = balance - held
-      if left < 0 then
+      -- What costs nothing asks for no money, of a wallet below zero neither.
+      if left < 0 and held ~= '0' then
         code = INSUFFICIENT_BALANCE
       elseif call('HSETNX', KEYS[k + 2], ARGV[a], held .. '\t' .. free .. since .. ARGV[a + 1]) == 0 then
         code = DUPLICATE
