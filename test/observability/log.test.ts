@@ -1,4 +1,5 @@
-import { spawnSync } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
 import { closeSync, openSync } from 'node:fs';
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -42,6 +43,51 @@ describe('a log that nothing takes any more', () => {
       for (let i = 0; i < ${lines}; i++) log.info({ text: 'x'.repeat(400) }, 'nobody hears this');
       process.stderr.write(String(process.memoryUsage().rss - before));`);
     expect(Number(stderr)).toBeLessThan((lines * 400) / 2);
+  });
+});
+
+describe('a log whose reader is behind, on a pipe that somebody else made non-blocking', () => {
+  /** Runs code with a `log`. Standard output is a pipe that a parent process shares and has made non-blocking, as Node does with its own. */
+  function behind(code: string) {
+    const log = pathToFileURL(path.join(buildSources(), 'observability', 'log.js'));
+    const program = `
+      const { createLog } = await import(${JSON.stringify(log.href)});
+      const log = createLog('info', {});
+      await new Promise((resolve) => process.stdin.on('end', resolve).resume());
+      ${code}`;
+    const parent = `
+      const { spawn } = await import('node:child_process');
+      const args = ['--input-type=module', '--eval', ${JSON.stringify(program)}];
+      const child = spawn(process.execPath, args, { stdio: ['pipe', 'inherit', 'inherit'] });
+      process.stdout.write('{}\\n');
+      child.stdin.end();
+      child.on('exit', (code) => process.exit(code));`;
+    const runner = spawn(process.execPath, ['--input-type=module', '--eval', parent], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+    return { runner, exited: once(runner, 'exit') as Promise<[number]> };
+  }
+
+  it('loses no line and tears none', async () => {
+    const { runner, exited } = behind(
+      `for (let i = 1; i <= 2_000; i++) log.info({ i, text: 'x'.repeat(400) }, 'line'); process.exit(7);`,
+    );
+    let text = '';
+    let pauses = 0;
+    for await (const chunk of runner.stdout) {
+      text += chunk;
+      if (pauses++ < 5) await new Promise((resolve) => setTimeout(resolve, 50));
+    }
+    const lines = text.trimEnd().split('\n');
+    expect(lines.slice(1).map((line) => JSON.parse(line).i)).toEqual(Array.from({ length: 2_000 }, (_, i) => i + 1));
+    expect(await exited).toEqual([7, null]);
+  });
+
+  it('ends although nobody reads', async () => {
+    const { exited } = behind(
+      `for (let i = 0; i < 10_000; i++) log.info({ text: 'x'.repeat(400) }, 'line'); process.exit(7);`,
+    );
+    expect(await exited).toEqual([7, null]);
   });
 });
 
