@@ -195,15 +195,9 @@ export async function deleteBatch({ redis, keys }: StreamSource, batch: Batch): 
   for (const { shard, ids, lastFields } of batch.pages) {
     const usage = keys.usage[shard] as string;
     const last = ids[ids.length - 1] as string;
-    const args = [usage, ids[0] as string, last, idAfter(last), lastFields.join('\t')];
+    const args = [usage, ids[0] as string, last, lastFields.join('\t')];
     if ((await redis.script(deleteStoredScript, 1, args)) === 0) await redis.command('xdel', [usage, ...ids]);
   }
-}
-
-/** Milliseconds and a number of 64 bits, joined by a dash. */
-function idAfter(id: string): string {
-  const [ms, seq] = id.split('-') as [string, string];
-  return `${ms}-${BigInt(seq) + 1n}`;
 }
 
 /**

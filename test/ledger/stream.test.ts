@@ -62,6 +62,15 @@ describe('deleting a batch that was stored', () => {
     expect(await idsThere()).toEqual(['5-4']);
   });
 
+  it('takes an entry whose id has the largest number that there is', async () => {
+    await add('5-1');
+    await add('5-18446744073709551615');
+    const batch = await read();
+    await add('6-0');
+    await deleteBatch(source, batch);
+    expect(await idsThere()).toEqual(['6-0']);
+  });
+
   it('may be done twice', async () => {
     await addSome(3);
     const batch = await read();
