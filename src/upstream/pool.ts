@@ -62,7 +62,8 @@ export class Pool {
   /** All its connections are taken, and so is every place in its line. */
   get isFull(): boolean {
     const { maxConnections, maxWaiting } = this.#owner.limits;
-    return this.#open >= maxConnections && this.#waiting.length >= maxWaiting;
+    // Without a line it is never shorter than it may be, whether connections are free or not.
+    return this.#open >= maxConnections && this.#idle.length === 0 && this.#waiting.length >= maxWaiting;
   }
 
   dispatch(call: Call): void {

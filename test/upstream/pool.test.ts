@@ -121,6 +121,17 @@ test('origins without a connection are forgotten, idle connections over all orig
   expect(server.peers[2]?.isGone).toBe(false);
 });
 
+test('without a line, a route is full while all its connections are taken, and no longer', async () => {
+  client = newClient({ maxConnectionsPerOrigin: 1, maxWaitingPerOrigin: 0 });
+  const route = new Route(parseEndpoint(server.url).origin);
+  const [exchange] = await start(1, 1, { route });
+  expect(route.isFull).toBe(true);
+  await answer(0);
+  expect(await exchange?.outcome()).toBe(200);
+  expect(client.stats().idle).toBe(1);
+  expect(route.isFull).toBe(false);
+});
+
 test('all connections that one origin may have stay open when a burst is over', async () => {
   const burst = 1_100;
   const answering = await rawServer(async (peer) => {
