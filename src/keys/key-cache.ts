@@ -7,7 +7,7 @@ export type FetchKeys = (keyIds: readonly string[]) => Promise<KeyRecord[]>;
 
 export type KeyCacheOptions = {
   readonly fetchKeys: FetchKeys;
-  /** Most records held at once. Half as many, used in turn, are always at hand. Default 250 000 (0.9 KB each, so at most 220 MB). */
+  /** Most records held at once. Half as many, used in turn, are always at hand. Default 250 000 (1.1 KB each once it has called, so at most 280 MB). */
   readonly maxKeys?: number;
   /** How long 'there is no such key' is remembered, and for how many ids. Defaults 5 000 ms and 10 000. */
   readonly absentForMs?: number;

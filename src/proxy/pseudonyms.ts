@@ -33,8 +33,9 @@ export class Pseudonyms {
     if (cached !== undefined) return cached;
     const pseudonym = createHmac('sha256', this.#secret)
       .update(`${accountId}:${providerId}`)
-      .digest('hex')
-      .slice(0, 32);
+      .digest()
+      // A part of a longer text would keep all of it.
+      .toString('hex', 0, 16);
     this.#keep(accountId, providerId, pseudonym);
     return pseudonym;
   }
