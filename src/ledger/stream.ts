@@ -165,16 +165,16 @@ export function ofShards(batch: Batch, shards: ReadonlySet<number>): Batch {
  * Whether the batch is in the streams as it was read. Entries leave only through us, or when Redis loses its data: all of
  * it, or the last moments before its end. So where the youngest entry is, all of them are.
  */
-export async function isStillThere({ redis, keys }: StreamSource, batch: Batch): Promise<boolean> {
+export async function isStillThere(source: StreamSource, batch: Batch): Promise<boolean> {
   const youngest = new Map(batch.pages.map((page) => [page.shard, page]));
-  const found = await Promise.all(
-    Array.from(youngest.values(), async ({ shard, ids, lastFields }) => {
-      const id = ids[ids.length - 1] as string;
-      const [entry] = (await redis.command('xrange', [keys.usage[shard] as string, id, id])) as [string, string[]][];
-      return entry?.[1].join('\t') === lastFields.join('\t');
-    }),
-  );
+  const found = await Promise.all(Array.from(youngest.values(), (page) => isPageThere(source, page)));
   return !found.includes(false);
+}
+
+async function isPageThere({ redis, keys }: StreamSource, { shard, ids, lastFields }: Page): Promise<boolean> {
+  const id = ids[ids.length - 1] as string;
+  const [entry] = (await redis.command('xrange', [keys.usage[shard] as string, id, id])) as [string, string[]][];
+  return entry?.[1].join('\t') === lastFields.join('\t');
 }
 
 /** The entries of a batch that is still there, with their events. */
@@ -188,15 +188,19 @@ export async function readAgain({ redis, keys }: StreamSource, batch: Batch): Pr
 }
 
 /**
- * Deletes exactly these entries: those of a page at once where they are the oldest and all there, else one by one. One
- * command at a time, as they are read.
+ * Deletes exactly these entries: those of a page at once where they are the oldest, else one by one. One command at a time, as
+ * they are read. Of a page that is not there any more as it was read, nothing: what is left of it is read again, and what is
+ * stored already changes nothing then.
  */
-export async function deleteBatch({ redis, keys }: StreamSource, batch: Batch): Promise<void> {
-  for (const { shard, ids, lastFields } of batch.pages) {
+export async function deleteBatch(source: StreamSource, batch: Batch): Promise<void> {
+  const { redis, keys } = source;
+  for (const page of batch.pages) {
+    const { shard, ids, lastFields } = page;
     const usage = keys.usage[shard] as string;
     const last = ids[ids.length - 1] as string;
     const args = [usage, ids[0] as string, last, lastFields.join('\t')];
-    if ((await redis.script(deleteStoredScript, 1, args)) === 0) await redis.command('xdel', [usage, ...ids]);
+    if ((await redis.script(deleteStoredScript, 1, args)) === 1) continue;
+    if (await isPageThere(source, page)) await redis.command('xdel', [usage, ...ids]);
   }
 }
 

@@ -46,8 +46,18 @@ describe('deleting a batch that was stored', () => {
     await add('5-2', 'a second one');
     await add('6-1', 'and one that is younger');
     await deleteBatch(source, batch);
-    // By id alone: that an entry has the id of a stored one is the best that can be said of it.
-    expect(await idsThere()).toEqual(['6-1']);
+    expect(await idsThere()).toEqual(['5-1', '5-2', '6-1']);
+  });
+
+  it('leaves the entries of a Redis that lost its youngest ones, and others have their places', async () => {
+    await addSome(3);
+    const batch = await read();
+    await store.command('del', usage);
+    await add('5-1');
+    await add('5-2', 'of a call that nobody has stored');
+    await add('5-3', 'of another one');
+    await deleteBatch(source, batch);
+    expect(await idsThere()).toEqual(['5-1', '5-2', '5-3']);
   });
 
   it('leaves entries between those it read, where others came back', async () => {
@@ -59,7 +69,7 @@ describe('deleting a batch that was stored', () => {
     await add('5-4', 'of a call that nobody has stored');
     await add('5-9', 'of another one');
     await deleteBatch(source, batch);
-    expect(await idsThere()).toEqual(['5-4']);
+    expect(await idsThere()).toEqual(['5-1', '5-4', '5-9']);
   });
 
   it('takes an entry whose id has the largest number that there is', async () => {
@@ -69,6 +79,13 @@ describe('deleting a batch that was stored', () => {
     await add('6-0');
     await deleteBatch(source, batch);
     expect(await idsThere()).toEqual(['6-0']);
+  });
+
+  it('takes an entry that is no text', async () => {
+    await store.redis.command('xadd', [usage, '5-1', 'e', Buffer.from([0xc3, 0x28, 0xff])]);
+    const batch = await read();
+    await deleteBatch(source, batch);
+    expect(await idsThere()).toEqual([]);
   });
 
   it('may be done twice', async () => {

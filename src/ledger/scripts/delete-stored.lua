@@ -7,7 +7,7 @@
 
   To trim a stream costs 0.2 µs an entry, to delete by id 0.9. It takes all entries up to a bound, so it must be certain that
   all of them were read. They were where the last one still is: ids only grow, and Redis loses the youngest entries first. A
-  Redis that came back empty with its clock behind has others there.
+  Redis that came back empty with its clock behind has others there, of the same ids even: nobody has stored those.
 ]]
 local call = redis.call
 local usage = KEYS[1]
