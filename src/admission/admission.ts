@@ -36,8 +36,8 @@ const MAX_TRIPS = 16;
 const MAX_PENDING = 32_768;
 /** How often the lease is renewed; well below INSTANCE_LEASE_SECONDS. */
 const LEASE_RENEW_MS = 3_000;
-/** Calls whose end is not confirmed. Beyond it no new call is admitted: Redis must catch up first. */
-const MAX_UNSETTLED = 10_000;
+/** Calls whose end is not confirmed. Beyond it no new call is admitted: Redis must catch up first. As many as may gather. */
+const MAX_UNSETTLED = MAX_PENDING;
 
 /** Fills Redis from Postgres when the script says 'not loaded'. Rejects when Postgres is away. */
 export interface StateLoader {
@@ -263,8 +263,7 @@ export class Admission implements OperationHost {
     this.#scheduled = false;
     // The end of a trip flushes again.
     if (this.#trips >= MAX_TRIPS) return;
-    const pending = this.#pending;
-    this.#pending = [];
+    const pending = this.#takePending((MAX_TRIPS - this.#trips) * MAX_BATCH);
     // An instance that slept longer than its lease must renew it in the same trip as its next admission, or the sweep
     // could take a hold made by a live instance for one of the dead.
     if (this.#batches.ready && this.#lease.renew()) {
@@ -274,6 +273,13 @@ export class Admission implements OperationHost {
       this.#send(from === 0 && pending.length <= MAX_BATCH ? pending : pending.slice(from, from + MAX_BATCH));
     }
   };
+
+  /** The rest waits for the end of a trip. */
+  #takePending(most: number): Operation[] {
+    const pending = this.#pending;
+    this.#pending = pending.length > most ? pending.splice(most) : [];
+    return pending;
+  }
 
   #renewals(): Operation[] {
     const shards = Array.from(this.keys.lease.keys());

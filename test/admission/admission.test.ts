@@ -375,3 +375,23 @@ describe('more operations than a turn can send', () => {
     );
   });
 });
+
+it('a turn of more operations than trips may be under way is carried out whole, and no more trips at once', async () => {
+  const run = batches.run.bind(batches);
+  let [underWay, most] = [0, 0];
+  batches.run = (call, { onReply, onLost }) => {
+    most = Math.max(most, ++underWay);
+    const counted = <Args extends unknown[]>(then: (...args: Args) => void) => {
+      return (...args: Args): void => {
+        underWay--;
+        then(...args);
+      };
+    };
+    run(call, { onReply: counted(onReply), onLost: counted(onLost) });
+  };
+  const scenes = await Promise.all(Array.from({ length: 20 }, () => openScene(store, 1_000_000, 300)));
+  const calls = scenes.flatMap((scene) => Array.from({ length: 250 }, () => request(scene, 1_000)));
+  const results = await Promise.all(calls.map(admit));
+  expect(results.filter(({ outcome }) => outcome === 'admitted')).toHaveLength(5_000);
+  expect(most).toBe(16);
+});
