@@ -1,4 +1,4 @@
-import { NODATA, Resolver, TIMEOUT } from 'node:dns';
+import { BADNAME, CANCELLED, NODATA, NOTFOUND, Resolver, TIMEOUT } from 'node:dns';
 import { readFileSync, statSync } from 'node:fs';
 import { isIP } from 'node:net';
 import type { ResolvedAddress } from './types.ts';
@@ -22,7 +22,11 @@ export type NameLookupOptions = {
 
 /**
  * Names to addresses: what the hosts file says, else what the nameservers say, for the name as it stands and within the search
- * domains (a container's neighbours have short names), in glibc's order. Each of these has a fair share of the time that is left.
+ * domains (a container's neighbours have short names), in glibc's order.
+ *
+ * The next one is asked for only when the answer was that there is no such name, or none with an address. After a failure of
+ * the nameserver, or silence, nobody knows whether there is, and the look-up has failed: the wildcard record of a search
+ * domain would otherwise make another host of a service whose own nameserver is away. (glibc goes on after a SERVFAIL.)
  *
  * Not getaddrinfo: that takes a thread of libuv's pool for as long as the nameservers of a name please, 10 s and more, and
  * two at a time are all there are. Three listings whose nameserver is silent kept every other service's name waiting
@@ -61,25 +65,16 @@ export class NameLookup {
     const resolver = new Resolver({ timeout: tryMs, tries: TRIES });
     if (this.#servers !== undefined) resolver.setServers(this.#servers);
     const endsAt = performance.now() + this.#maxLookupMs;
-    let failure: unknown;
-    let isLate = false;
+    let answer: Answer = { addresses: [], error: null };
     for (const [i, candidate] of candidates.entries()) {
-      const timer = setTimeout(
-        () => {
-          isLate = true;
-          resolver.cancel();
-        },
-        (endsAt - performance.now()) / (candidates.length - i),
-      );
-      const { addresses, error } = await resolveBoth(resolver, candidate);
-      clearTimeout(timer);
-      // What has come when the time is up counts: a nameserver may be silent about IPv6 only.
-      if (addresses.length > 0) return addresses;
-      failure ??= error;
+      const timeLeftMs = (): number => endsAt - performance.now();
+      answer = await resolveBoth(resolver, candidate, timeLeftMs, () => timeLeftMs() / (candidates.length - i));
+      if (answer.addresses.length > 0) return answer.addresses;
+      if (!isNoSuchName(answer.error)) break;
     }
-    if (isLate) throw Object.assign(new Error('no answer in time'), { code: TIMEOUT });
+    if (codeOf(answer.error) === CANCELLED) throw Object.assign(new Error('no answer in time'), { code: TIMEOUT });
     // An alias that leads nowhere is a good answer without an address.
-    throw failure ?? Object.assign(new Error(`${hostname} has no address`), { code: NODATA });
+    throw answer.error ?? Object.assign(new Error(`${hostname} has no address`), { code: NODATA });
   };
 }
 
@@ -94,14 +89,45 @@ function candidatesFor(name: string, { domains, ndots }: Search): string[] {
   return name.split('.').length - 1 < ndots ? [...within, name] : [name, ...within];
 }
 
+/** Without addresses: what is known of the name, or why nothing is. */
+type Answer = { readonly addresses: ResolvedAddress[]; readonly error: unknown };
+
+/**
+ * Asks for both families. Once there is a word about IPv4, what has come when `ipv6Ms` are over counts: a nameserver may be
+ * silent about IPv6 only.
+ */
 async function resolveBoth(
   resolver: Resolver,
   name: string,
-): Promise<{ addresses: ResolvedAddress[]; error: unknown }> {
-  const [ipv4, ipv6] = await Promise.allSettled([resolve(resolver, 4, name), resolve(resolver, 6, name)]);
+  ipv4Ms: () => number,
+  ipv6Ms: () => number,
+): Promise<Answer> {
+  const cancel = (): void => resolver.cancel();
+  let timer = setTimeout(cancel, ipv4Ms());
+  const asking = [resolve(resolver, 4, name), resolve(resolver, 6, name)] as const;
+  const waitLess = (): void => {
+    clearTimeout(timer);
+    timer = setTimeout(cancel, ipv6Ms());
+  };
+  asking[0].then(waitLess, waitLess);
+  const [ipv4, ipv6] = await Promise.allSettled(asking);
+  clearTimeout(timer);
   const addresses = [ipv4, ipv6].flatMap((answer) => (answer.status === 'fulfilled' ? answer.value : []));
-  return { addresses, error: ipv4.status === 'rejected' ? ipv4.reason : undefined };
+  const [error4, error6] = [ipv4, ipv6].map((answer) => (answer.status === 'rejected' ? answer.reason : null));
+  // RFC 8020: a name that is not there has no address of either family. The other way round it cannot be relied on: there are
+  // nameservers that know nothing of IPv6, and say so of the name (RFC 4074 §4.2).
+  const ipv4Decides = codeOf(error4) === NOTFOUND || !isNoSuchName(error4) || isNoSuchName(error6);
+  return { addresses, error: ipv4Decides ? error4 : error6 };
 }
+
+/** A good answer: there is no such name, or none with an address. One that is too long within a search domain cannot be there. */
+function isNoSuchName(error: unknown): boolean {
+  const code = codeOf(error);
+  return code === undefined || code === NOTFOUND || code === NODATA || code === BADNAME;
+}
+
+/** Undefined: an answer came. */
+const codeOf = (error: unknown): string | undefined => (error as NodeJS.ErrnoException | null)?.code;
 
 function resolve(resolver: Resolver, family: 4 | 6, name: string): Promise<ResolvedAddress[]> {
   return new Promise((fulfil, reject) => {

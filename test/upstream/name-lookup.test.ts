@@ -1,10 +1,11 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { AddressBook } from '../../src/upstream/address-book.ts';
 import { AddressPolicy } from '../../src/upstream/address-policy.ts';
 import { NameLookup } from '../../src/upstream/name-lookup.ts';
+import { until } from '../support/wait.ts';
 import { type NameRecord, type Nameserver, nameserver } from './nameserver.ts';
 
 let folder: string;
@@ -140,20 +141,61 @@ test('a name found within the search domains is asked for nowhere else', async (
   expect(askedFor()).toEqual(['api.internal']);
 });
 
-test('a domain that hangs leaves the others their share of the time', async () => {
+test.each([
+  ['a nameserver that fails', 'ESERVFAIL', { fails: 'always' }],
+  ['silence', 'ETIMEOUT', { silent: 'always' }],
+  ['no IPv4 and a failure for IPv6', 'ESERVFAIL', { fails: 'ipv6' }],
+] as const)('%s says nothing about the name: the search domains are not asked', async (_, code, record) => {
+  const wildcard = { ipv4: ['10.0.0.9'] };
   const lookup = await newLookup(
-    {
-      'api.silent.internal': { silent: 'always' },
-      'gone.silent.internal': { silent: 'always' },
-      'api.internal': { ipv4: ['10.0.0.3'] },
-    },
-    { resolvConf: 'search silent.internal internal\n', maxLookupMs: 900 },
+    { 'api.example': record, 'short.a.internal': record, '*.example.internal': wildcard, '*.internal': wildcard },
+    { resolvConf: 'search a.internal internal\n', maxLookupMs: 300 },
   );
-  const startedAt = performance.now();
-  expect(await lookup('api')).toEqual([{ address: '10.0.0.3', family: 4 }]);
-  expect(performance.now() - startedAt).toBeLessThan(800);
-  // Nobody knows whether it is there.
-  await expect(lookup('gone')).rejects.toMatchObject({ code: 'ETIMEOUT' });
+  await expect(lookup('api.example')).rejects.toMatchObject({ code });
+  expect(askedFor()).toEqual(['api.example']);
+  await expect(lookup('short')).rejects.toMatchObject({ code });
+  expect(askedFor()).toEqual(['api.example', 'short.a.internal']);
+});
+
+test('a service keeps its address while its nameserver fails, whatever is in a search domain', async () => {
+  const records: Record<string, NameRecord> = {
+    'api.example': { ipv4: ['1.1.1.1'] },
+    '*.example.internal': { ipv4: ['10.0.0.9'] },
+  };
+  const lookup = await newLookup(records, { resolvConf: 'search internal\n' });
+  const book = new AddressBook(new AddressPolicy([]), lookup);
+  const good = { ok: true, addresses: [{ address: '1.1.1.1', family: 4 }] };
+  expect(await book.resolve('api.example')).toEqual(good);
+  records['api.example'] = { fails: 'always' };
+  const now = vi.spyOn(performance, 'now');
+  const later = performance.now() + 10_000;
+  try {
+    now.mockImplementation(() => later);
+    const asked = server.asked.length;
+    expect(await book.resolve('api.example')).toEqual(good);
+    await until(() => server.asked.length > asked);
+    await expect(lookup('api.example')).rejects.toMatchObject({ code: 'ESERVFAIL' });
+    expect(await book.resolve('api.example')).toEqual(good);
+  } finally {
+    now.mockRestore();
+  }
+});
+
+test('a name that is not there for IPv4 is not there, though nobody answers for IPv6', async () => {
+  const lookup = await newLookup(
+    { 'api.example.internal': { ipv4: ['10.0.0.3'] }, 'api.example': { missing: 'ipv4', silent: 'ipv6' } },
+    { resolvConf: 'search internal\n', maxLookupMs: 600 },
+  );
+  expect(await lookup('api.example')).toEqual([{ address: '10.0.0.3', family: 4 }]);
+});
+
+test('a name that is too long within a search domain is asked for as it stands', async () => {
+  const name = Array(4).fill('a'.repeat(60)).join('.');
+  const lookup = await newLookup(
+    { [name]: { ipv4: ['1.1.1.1'] } },
+    { resolvConf: 'search somewhere.within.internal\noptions ndots:5\n' },
+  );
+  expect(await lookup(name)).toEqual([{ address: '1.1.1.1', family: 4 }]);
 });
 
 test('nameservers that are gone leave the last one time to answer', async () => {

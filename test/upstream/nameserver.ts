@@ -4,17 +4,21 @@ import { once } from 'node:events';
 const A = 1;
 const CNAME = 5;
 const AAAA = 28;
+const SERVFAIL = 2;
 const NXDOMAIN = 3;
 
 /**
  * What a nameserver knows of a name: its addresses, of which other name it is an alias (and nothing of that one), or that it
- * never answers questions for this family, or for any.
+ * never answers questions for this family, or for any, or that it fails to, or says of one family that there is no such name.
+ * `*.` and a domain is what all other names right below it have.
  */
 export type NameRecord = {
   readonly ipv4?: string[];
   readonly ipv6?: string[];
   readonly alias?: string;
   readonly silent?: 'ipv6' | 'always';
+  readonly missing?: 'ipv4';
+  readonly fails?: 'ipv6' | 'always';
 };
 
 export type Nameserver = { readonly address: string; readonly asked: string[]; close(): Promise<void> };
@@ -26,13 +30,15 @@ export async function nameserver(records: Readonly<Record<string, NameRecord>>):
   socket.on('message', (question, { port, address }) => {
     const { name, type, end } = readQuestion(question);
     asked.push(name);
-    const record = records[name];
+    const record = records[name] ?? records[`*.${name.slice(name.indexOf('.') + 1)}`];
     if (record?.silent === 'always' || (record?.silent === 'ipv6' && type === AAAA)) return;
+    const fails = record?.fails === 'always' || (record?.fails === 'ipv6' && type === AAAA);
+    const isMissing = record === undefined || (record.missing === 'ipv4' && type === A);
     const addresses = (type === A ? record?.ipv4?.map(bytesOfIpv4) : record?.ipv6?.map(bytesOfIpv6)) ?? [];
     const found = addresses.map((bytes) => ({ type, bytes }));
     if (record?.alias !== undefined) found.unshift({ type: CNAME, bytes: bytesOfName(record.alias) });
     const head = Buffer.from(question.subarray(0, 12));
-    head.writeUInt16BE(0x8180 | (record === undefined ? NXDOMAIN : 0), 2);
+    head.writeUInt16BE(0x8180 | (isMissing ? NXDOMAIN : fails ? SERVFAIL : 0), 2);
     head.writeUInt16BE(found.length, 6);
     head.writeUInt32BE(0, 8);
     const answers = found.map(({ type, bytes }) => {
