@@ -111,6 +111,8 @@ export class Exchange implements Admittee, UpstreamHandler, CallerEvents, BodyHo
 
   #identified(key: KeyRecord | null): void {
     this.#key = key;
+    // Left, or cut off by a gateway that stops, while the key was looked up: admitted now, it might find nobody to settle it.
+    if (key !== null && this.#caller.aborted) return;
     try {
       this.#check();
     } catch (error) {

@@ -28,6 +28,50 @@ const leaves: [string, (caller: RawCaller) => void][] = [
   ['resetting', (caller) => caller.socket.resetAndDestroy()],
 ];
 
+/** Postgres has an answer about keys only after `release()`. */
+async function lockKeys() {
+  const { sql } = market.stores;
+  let release = (): void => {};
+  let isLocked = false;
+  const holding = sql.begin(async (tx) => {
+    await tx`LOCK TABLE api_keys IN ACCESS EXCLUSIVE MODE`;
+    isLocked = true;
+    await new Promise<void>((resolve) => {
+      release = resolve;
+    });
+  });
+  await until(() => isLocked);
+  const waiting = () => sql`SELECT 1 FROM pg_locks WHERE relation = 'api_keys'::regclass AND NOT granted`;
+  return {
+    isWaitedFor: () => until(async () => (await waiting()).length > 0),
+    release: async () => {
+      release();
+      await holding;
+    },
+  };
+}
+
+describe('a caller that leaves while its key is looked up', () => {
+  it.each(leaves)('is not admitted, %s', async (_how, leave) => {
+    scene = await Scene.open(market);
+    const admitted = await market.metric('tollgate_calls_admitted_total');
+    const lock = await lockKeys();
+    try {
+      const before = await market.metric(OPEN);
+      const caller = await scene.call();
+      await lock.isWaitedFor();
+      leave(caller);
+      await until(async () => (await market.metric(OPEN)) === before);
+    } finally {
+      await lock.release();
+    }
+    // Asked with the same key: it is known by then, and what came of the call is done.
+    await scene.expectNothing();
+    expect(await market.metric('tollgate_calls_admitted_total')).toBe(admitted);
+    expect(scene.service.peers).toEqual([]);
+  });
+});
+
 describe('a caller that leaves before its call was forwarded gets its money back', () => {
   it.each(leaves)('while it is being admitted, %s', async (_how, leave) => {
     scene = await Scene.open(narrow);
