@@ -1,0 +1,95 @@
+// How old an acknowledged write gets before it is on the disk, with `appendfsync everysec`: what a power failure takes.
+//
+//   FSYNC_SECONDS=10 npx vitest run test/fault/fsync-window.test.ts
+
+import { once } from 'node:events';
+import { Worker } from 'node:worker_threads';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { authorization, type Key, Marketplace, startService, type TestService } from '../integration/marketplace.ts';
+
+const SECONDS = Number(process.env.FSYNC_SECONDS ?? 4);
+const CALLERS = 4;
+/** Each key may call 300 times before it is limited. */
+const KEYS_OF_CALLER = 12;
+/** An fsync that takes this long is seen, however busy the machine is. */
+const LONG_MS = 500;
+/** Redis counts whole seconds, one fsync of some 0.5 ms may be missed, and the machine may be busy. */
+const SLACK_MS = 2_000;
+
+type Fsyncs = {
+  /** What was acknowledged before `coversMs` is on the disk at the latest at `doneMs`. */
+  readonly fsyncs: readonly { readonly coversMs: number; readonly doneMs: number }[];
+  readonly samples: number;
+  readonly mostUnwritten: number;
+};
+
+let market: Marketplace;
+let service: TestService;
+
+beforeAll(async () => {
+  service = await startService((request, response) => {
+    request.resume();
+    response.end('done');
+  });
+  market = await Marketplace.start({}, { durableRedis: true });
+  await market.stores.redis.command('config', ['set', 'appendfsync', 'everysec']);
+});
+afterAll(async () => {
+  await market.stop();
+  await service.close();
+});
+
+/** As all threads count. */
+const now = (): number => performance.timeOrigin + performance.now();
+
+async function newKeys(count: number): Promise<{ Authorization: string }[]> {
+  const body = { owner_id: 'buyer', role: 'buyer' };
+  const create = (): Promise<Key> => market.json<Key>('/api/v1/keys', { method: 'POST', body });
+  const keys = await Promise.all(Array.from({ length: count }, create));
+  await market.stores.sql`UPDATE api_keys SET rate_limit = 300 WHERE role = 'buyer'`;
+  return keys.map((key) => ({ Authorization: authorization(key) }));
+}
+
+/** Calls until then. @returns when each was answered */
+async function callUntil(
+  untilMs: number,
+  url: string,
+  headers: readonly { Authorization: string }[],
+): Promise<number[]> {
+  const answeredMs: number[] = [];
+  for (let i = 0; now() < untilMs; i++) {
+    const response = await fetch(url, { headers: headers[i % headers.length] as { Authorization: string } });
+    await response.text();
+    if (response.status === 200) answeredMs.push(now());
+  }
+  return answeredMs;
+}
+
+it('with everysec an acknowledged write waits a second for the disk, and as long as that takes', async (context) => {
+  const url = `${market.baseUrl}${await market.service({ endpoint: service.url })}/`;
+  const headers = await newKeys(CALLERS * KEYS_OF_CALLER);
+  const untilMs = now() + SECONDS * 1_000;
+  const { port } = market.redis;
+  const watch = new Worker(new URL('./fsync-watch.mjs', import.meta.url), { workerData: { port, untilMs } });
+  const seen = once(watch, 'message') as Promise<[Fsyncs]>;
+  const callers = Array.from({ length: CALLERS }, (_, i) =>
+    callUntil(untilMs, url, headers.slice(i * KEYS_OF_CALLER, (i + 1) * KEYS_OF_CALLER)),
+  );
+  const answeredMs = (await Promise.all(callers)).flat();
+  const [{ fsyncs, samples, mostUnwritten }] = await seen;
+
+  const longestMs = Math.max(...fsyncs.map(({ coversMs, doneMs }) => doneMs - coversMs));
+  // At the end of each, what was acknowledged since the one before began was not on the disk until then.
+  const windows = fsyncs.slice(1).map(({ doneMs }, i) => ({ from: fsyncs[i]?.coversMs as number, to: doneMs }));
+  const oldestMs = Math.max(...windows.map(({ from, to }) => to - from));
+  const calls = Math.max(...windows.map(({ from, to }) => answeredMs.filter((at) => at > from && at < to).length));
+  console.log(
+    `${answeredMs.length} calls in ${SECONDS} s; ${fsyncs.length} fsyncs in ${samples} samples, the longest ` +
+      `${longestMs.toFixed()} ms; at most ${oldestMs.toFixed()} ms and ${calls} answered calls were not on the disk, ` +
+      `and ${mostUnwritten} bytes not in the file`,
+  );
+  expect(answeredMs.length).toBeGreaterThan(SECONDS);
+  // Unseen ones make the rest look late. The number printed is never too low, and about right when one a second was seen.
+  context.skip(fsyncs.length < SECONDS - 1 && !(longestMs > LONG_MS), 'fsyncs are too short to be seen here');
+  expect(oldestMs).toBeLessThan(1_000 + 2 * longestMs + SLACK_MS);
+});
