@@ -13,7 +13,7 @@ import type { AccountState, Hold, Settled, StoredCall, StreamedCall, Wallet } fr
 export type ReconcileStores = { readonly sql: Sql; readonly redis: RedisClient; readonly keys: RedisKeys };
 
 const STREAM_PAGE = 1_000;
-/** Events kept of one stream, at some 300 bytes. With more than these waiting, the writer is behind and comparing can wait. */
+/** Events kept of one stream at a time, at some 300 bytes. With more than these waiting, the writer is behind and comparing can wait. */
 const MAX_EVENTS = 100_000;
 const LOCK_WAIT_MS = 2_000;
 /** A process that sleeps in the middle loses its lock after this, and must not repair anything by what it read. */
@@ -43,21 +43,24 @@ export type Reading = { readonly states: AccountState[]; readonly validUntilMs: 
  *
  * The lock keeps events from being stored between the script and Postgres; it is held for some accounts at a time, and
  * shared, so that wallets are loaded meanwhile. What was read of the stream before may have been stored and deleted since:
- * Postgres says so.
+ * Postgres says so. It is forgotten with the next script, so that a long run keeps what waits, and not all that came by.
  */
 export class ShardView {
   readonly #stores: ReconcileStores;
   readonly #shard: number;
   readonly #redisRunId: string;
+  readonly #maxEvents: number;
   readonly #calls = new Map<string, StreamedCall[]>();
-  #events = 0;
+  /** The entries of these, and those that are no events, in the order of the stream. */
+  readonly #kept: { readonly id: string; readonly accountId: string | null }[] = [];
   #last: string | null = null;
 
   /** @param redisRunId the Redis that is compared, as it was before anything was read */
-  constructor(stores: ReconcileStores, shard: number, redisRunId: string) {
+  constructor(stores: ReconcileStores, shard: number, redisRunId: string, maxEvents = MAX_EVENTS) {
     this.#stores = stores;
     this.#shard = shard;
     this.#redisRunId = redisRunId;
+    this.#maxEvents = maxEvents;
   }
 
   /** Reads the stream to its present end. @throws StreamTooLong */
@@ -73,7 +76,7 @@ export class ShardView {
    * Runs `work` on the accounts whose wallets are loaded, while no event of the shard is stored.
    *
    * @param ticket left in the wallets for a repair: see `repair-wallet.lua`
-   * @throws RedisRestarted
+   * @throws RedisRestarted, StreamTooLong
    */
   async read<T>(accountIds: readonly string[], work: (reading: Reading) => Promise<T>, ticket = ''): Promise<T> {
     return this.#stores.sql.begin(async (tx) => {
@@ -91,7 +94,8 @@ export class ShardView {
     const names = [keys.open[this.#shard] as string, keys.usage[this.#shard] as string];
     for (const id of accountIds) names.push(keys.wallet(this.#shard, id));
     const reply = await redis.script(compareWalletsScript, names.length, [...names, ticket, ...accountIds]);
-    const [nowMs, youngest, holdPairs, walletFields] = reply as [number, string, string[], string[][]];
+    const [nowMs, oldest, youngest, holdPairs, walletFields] = reply as [number, string, string, string[], string[][]];
+    this.#forgetBefore(oldest);
     await this.#readUpTo(youngest);
     if ((await readRedisRun(redis)).runId !== this.#redisRunId) throw new RedisRestarted();
     const wallets = new Map<string, Wallet>();
@@ -131,6 +135,7 @@ export class ShardView {
   #take(entries: readonly StreamEntry[]): void {
     for (const { id, event } of entries) {
       this.#last = id;
+      this.#kept.push({ id, accountId: event?.accountId ?? null });
       if (event === null) continue;
       const { usageId, accountId, serviceId } = event;
       const freeCall = event.freeTier && event.outcome === 'completed';
@@ -139,8 +144,18 @@ export class ShardView {
       if (calls === undefined) this.#calls.set(accountId, [call]);
       else calls.push(call);
     }
-    this.#events += entries.length;
-    if (this.#events > MAX_EVENTS) throw new StreamTooLong();
+    if (this.#kept.length > this.#maxEvents) throw new StreamTooLong();
+  }
+
+  /** What is not in the stream any more is in Postgres, where the same transaction sees it: only then is it deleted. */
+  #forgetBefore(oldest: string): void {
+    const first = this.#kept.findIndex(({ id }) => oldest !== '' && !isYounger(oldest, id));
+    for (const { accountId } of this.#kept.splice(0, first < 0 ? this.#kept.length : first)) {
+      if (accountId === null) continue;
+      const calls = this.#calls.get(accountId) as StreamedCall[];
+      calls.shift();
+      if (calls.length === 0) this.#calls.delete(accountId);
+    }
   }
 }
 

@@ -1,11 +1,11 @@
 --[[
-  compare-wallets.lua: some wallets of a shard, what open holds have taken from them, and where the stream ends: all at
-  one instant.
+  compare-wallets.lua: some wallets of a shard, what open holds have taken from them, and where the stream begins and
+  ends: all at one instant.
 
   KEYS   [1] open, [2] usage, then the wallets
   ARGV   [1] a ticket to leave in each loaded wallet for repair-wallet.lua; '' leaves none
          then the account of each wallet
-  Reply  {now (ms), id of the youngest stream entry or '', {usage_id, hold, usage_id, hold, …} of these accounts,
+  Reply  {now (ms), ids of the oldest and the youngest stream entry or '' and '', {usage_id, hold, usage_id, hold, …} of these accounts,
           {field, value, …} of each wallet, empty when it is not loaded}
 ]]
 local call = redis.call
@@ -29,6 +29,8 @@ for i = 3, #KEYS do
   wallets[i - 2] = call('HGETALL', KEYS[i])
   if ticket ~= '' and #wallets[i - 2] > 0 then call('HSET', KEYS[i], 'ticket', ticket) end
 end
-local youngest = call('XREVRANGE', KEYS[2], '+', '-', 'COUNT', 1)
+local oldest = call('XRANGE', KEYS[2], '-', '+', 'COUNT', 1)[1]
+local youngest = call('XREVRANGE', KEYS[2], '+', '-', 'COUNT', 1)[1]
 local time = call('TIME')
-return { time[1] * 1000 + math.floor(time[2] / 1000), youngest[1] and youngest[1][1] or '', holds, wallets }
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+return { now, oldest and oldest[1] or '', youngest and youngest[1] or '', holds, wallets }

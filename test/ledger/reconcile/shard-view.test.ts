@@ -1,0 +1,51 @@
+import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
+import { compare } from '../../../src/ledger/reconcile/identity.ts';
+import { ShardView, StreamTooLong } from '../../../src/ledger/reconcile/shard-view.ts';
+import { readRedisRun } from '../../../src/ledger/redis-run.ts';
+import { ComparedLedger } from './scene.ts';
+
+const MAX_EVENTS = 10;
+
+let compared: ComparedLedger;
+beforeAll(async () => {
+  compared = await ComparedLedger.open();
+});
+afterAll(() => compared.close());
+beforeEach(() => compared.ledger.clear());
+
+/** A buyer, a view of its shard that keeps a few events, and what the view says of the buyer. */
+async function open() {
+  const { sql, store } = compared.ledger;
+  const scene = await compared.newScene(10_000);
+  const { redis, keys } = store;
+  const { runId } = await readRedisRun(redis);
+  const view = new ShardView({ sql, redis, keys }, keys.shardOf(scene.accountId), runId, MAX_EVENTS);
+  await view.readAhead();
+  const look = async () => (await view.read([scene.accountId], async ({ states }) => states.map(compare)))[0];
+  const call = async (times: number) => {
+    for (let i = 0; i < times; i++) await compared.call(scene, 100);
+  };
+  return { look, call };
+}
+
+it('a long comparison counts the events that wait, not those that were stored under it', async () => {
+  const { look, call } = await open();
+  for (let round = 1; round <= 4; round++) {
+    await call(MAX_EVENTS - 2);
+    expect(await look()).toMatchObject({ driftMicros: 0, streamedMicros: 800 });
+    await compared.storeAll();
+    expect(await look()).toMatchObject({ driftMicros: 0, streamedMicros: 0, settledMicros: 10_100 - 900 * round });
+    // Some that wait behind those that are stored.
+    await call(1);
+    expect(await look()).toMatchObject({ driftMicros: 0, streamedMicros: 100 });
+    await compared.storeAll();
+  }
+});
+
+it('more events that wait than are kept end it', async () => {
+  const { look, call } = await open();
+  await call(MAX_EVENTS);
+  expect(await look()).toMatchObject({ driftMicros: 0, streamedMicros: 1_000 });
+  await call(1);
+  await expect(look()).rejects.toBeInstanceOf(StreamTooLong);
+});
