@@ -1,35 +1,20 @@
 import { createHash } from 'node:crypto';
 import { connect, type Socket } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { HttpServer } from '../../src/http/server.ts';
-import { loadUws } from '../../src/http/uws.ts';
+import type { HttpServer } from '../../src/http/server.ts';
 import type { CallerEvents, CallerStream, RequestHead } from '../../src/proxy/caller-io.ts';
 import { until } from '../support/wait.ts';
-
-const silent = { debug() {}, info() {}, warn() {}, error() {}, fatal() {} };
+import { newServer, noEvents } from './test-server.ts';
 
 type Handler = (head: RequestHead, stream: CallerStream) => void;
 let handler: Handler = () => {};
 let server: HttpServer;
 
 beforeAll(async () => {
-  server = new HttpServer({
-    uws: loadUws(process.env),
-    host: '127.0.0.1',
-    port: 0,
-    trustedProxyHops: 0,
-    idleCallerSeconds: 60,
-
-    isCall: () => true,
-    onCall: (head, stream) => handler(head, stream),
-    onRequest: () => {},
-    log: silent,
-  });
+  server = newServer({ onCall: (head, stream) => handler(head, stream) });
   await server.listen();
 });
 afterAll(() => server.close());
-
-const noEvents: CallerEvents = { onCallerBody() {}, onCallerGone() {}, onCallerWritable() {} };
 
 /** Deterministic bytes in which any loss, repetition or reordering shows. */
 function pattern(total: number): Buffer {

@@ -1,35 +1,17 @@
 import { connect, type Socket } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
 import { freePort } from '../../scripts/local/ports.mjs';
-import { HttpServer } from '../../src/http/server.ts';
-import { loadUws } from '../../src/http/uws.ts';
-import type { CallerEvents, CallerStream } from '../../src/proxy/caller-io.ts';
+import type { HttpServer } from '../../src/http/server.ts';
+import type { CallerStream } from '../../src/proxy/caller-io.ts';
 import { RawCaller } from '../integration/raw-caller.ts';
 import { until } from '../support/wait.ts';
-
-const silent = { debug() {}, info() {}, warn() {}, error() {}, fatal() {} };
-const noEvents: CallerEvents = { onCallerBody() {}, onCallerGone() {}, onCallerWritable() {} };
+import { newServer, noEvents } from './test-server.ts';
 
 let server: HttpServer;
 afterEach(() => server.close());
 
-function newServer(onCall: (stream: CallerStream) => void, shared: { port: number; sharesPort?: boolean }): HttpServer {
-  return new HttpServer({
-    uws: loadUws(process.env),
-    host: '127.0.0.1',
-    ...shared,
-    trustedProxyHops: 0,
-    idleCallerSeconds: 60,
-
-    isCall: () => true,
-    onCall: (_head, stream) => onCall(stream),
-    onRequest: () => {},
-    log: silent,
-  });
-}
-
 async function serve(onCall: (stream: CallerStream) => void): Promise<Socket> {
-  server = newServer(onCall, { port: 0 });
+  server = newServer({ onCall: (_head, stream) => onCall(stream) });
   const socket = connect(await server.listen(), '127.0.0.1');
   socket.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n');
   return socket;
@@ -108,7 +90,7 @@ describe('draining', () => {
   });
 
   it('does not wait for connections that are idle', async () => {
-    server = newServer((stream) => stream.respond(200, '', 'ok'), { port: 0 });
+    server = newServer({ onCall: (_head, stream) => stream.respond(200, '', 'ok') });
     const idle = await RawCaller.connect(`http://127.0.0.1:${await server.listen()}`);
     let drained = false;
     await server.drain(20_000).then(() => {
@@ -133,12 +115,12 @@ describe('draining', () => {
   });
 
   it('handing over, it goes on answering the connections it has, and closes each with its answer', async () => {
-    const answer = (stream: CallerStream): void => {
+    const onCall = (_head: unknown, stream: CallerStream): void => {
       stream.attach(noEvents);
       stream.respond(200, '', 'ok');
     };
     const port = await freePort();
-    server = newServer(answer, { port, sharesPort: true });
+    server = newServer({ onCall, port, sharesPort: true });
     await server.listen();
     const caller = await RawCaller.connect(`http://127.0.0.1:${port}`);
     expect((await caller.exchange('GET /')).get('connection')).toBeNull();
@@ -146,7 +128,7 @@ describe('draining', () => {
     await idle.exchange('GET /');
 
     // Whoever takes over the port is there already.
-    const other = newServer(answer, { port, sharesPort: true });
+    const other = newServer({ onCall, port, sharesPort: true });
     expect(await other.listen()).toBe(port);
     let drained = false;
     const draining = server.drain(20_000, { handOver: true }).then((cut) => {
@@ -166,7 +148,7 @@ describe('draining', () => {
   });
 
   it('handing over ends after its deadline, too', async () => {
-    server = newServer(() => {}, { port: 0, sharesPort: true });
+    server = newServer({ onCall: () => {}, sharesPort: true });
     const idle = await RawCaller.connect(`http://127.0.0.1:${await server.listen()}`);
     idle.send('GET ');
     expect(await server.drain(50, { handOver: true })).toBe(0);

@@ -1,9 +1,8 @@
 import { connect } from 'node:net';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { HttpServer } from '../../src/http/server.ts';
-import { loadUws } from '../../src/http/uws.ts';
+import type { HttpServer } from '../../src/http/server.ts';
+import { newServer, noEvents } from './test-server.ts';
 
-const silent = { debug() {}, info() {}, warn() {}, error() {}, fatal() {} };
 /** The addon's own patience is 10 s, give or take 4; what comes meanwhile must not prolong it. */
 const PATIENCE_MS = 30_000;
 const DRIP_MS = 500;
@@ -13,22 +12,12 @@ let port: number;
 /** Paths whose call was told that its caller has gone. */
 const gone: string[] = [];
 beforeAll(async () => {
-  server = new HttpServer({
-    uws: loadUws(process.env),
-    host: '127.0.0.1',
-    port: 0,
-    trustedProxyHops: 0,
+  server = newServer({
     // The gateway's is a minute; the addon's own patience with a body ends before that only when nobody extends it.
     idleCallerSeconds: 8,
     isCall: ({ path }) => path !== '/',
-    onCall: (head, stream) =>
-      stream.attach({
-        onCallerBody: () => {},
-        onCallerGone: () => void gone.push(head.path),
-        onCallerWritable: () => {},
-      }),
+    onCall: (head, stream) => stream.attach({ ...noEvents, onCallerGone: () => void gone.push(head.path) }),
     onRequest: (_head, stream) => stream.respond(200, '', 'ok'),
-    log: silent,
   });
   port = await server.listen();
 });

@@ -1,13 +1,10 @@
 import { connect } from 'node:net';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { HttpServer } from '../../src/http/server.ts';
-import { loadUws } from '../../src/http/uws.ts';
-import type { CallerEvents, CallerStream } from '../../src/proxy/caller-io.ts';
+import type { HttpServer } from '../../src/http/server.ts';
+import type { CallerStream } from '../../src/proxy/caller-io.ts';
 import { RawCaller } from '../integration/raw-caller.ts';
 import { until } from '../support/wait.ts';
-
-const silent = { debug() {}, info() {}, warn() {}, error() {}, fatal() {} };
-const noEvents: CallerEvents = { onCallerBody() {}, onCallerGone() {}, onCallerWritable() {} };
+import { newServer, noEvents } from './test-server.ts';
 
 let server: HttpServer;
 let port: number;
@@ -17,19 +14,11 @@ let answered = 0;
 let answeredBytes = 0;
 
 beforeAll(async () => {
-  server = new HttpServer({
-    uws: loadUws(process.env),
-    host: '127.0.0.1',
-    port: 0,
-    trustedProxyHops: 0,
-    idleCallerSeconds: 60,
-    isCall: () => true,
+  server = newServer({
     onCall: (_head, stream) => {
       answered++;
       onCall(stream);
     },
-    onRequest: () => {},
-    log: silent,
   });
   port = await server.listen();
 });

@@ -1,38 +1,21 @@
-import { afterAll, beforeAll, expect, it } from 'vitest';
-import { storeEntries, storeNewCalls } from '../../src/ledger/flush.ts';
-import { readAgain, readBatch } from '../../src/ledger/stream.ts';
+import { expect, it } from 'vitest';
 import type { UsageEvent } from '../../src/ledger/usage-event.ts';
 import { uuidv7 } from '../../src/platform/ids.ts';
-import { PostgresSession } from '../../src/platform/postgres.ts';
-import { FEE_BASIS_POINTS, Ledger, newEvent } from './support.ts';
+import { ledger, readAll, session, storeFast, storeWithCare, useFlush } from './flush-support.ts';
+import { newEvent } from './support.ts';
 
-let ledger: Ledger;
-let session: PostgresSession;
-beforeAll(async () => {
-  ledger = await Ledger.open();
-  session = new PostgresSession({ url: ledger.databaseUrl, applicationName: 'test' });
-});
-afterAll(async () => {
-  session.close();
-  await ledger.close();
-});
+useFlush();
 
 const LARGEST = Number.MAX_SAFE_INTEGER;
 
-/** What reads the same, whichever way it was stored: the plain way by COPY, the careful one by INSERT. */
+/** What reads the same, whichever way it was stored. */
 async function storedBothWays(events: readonly UsageEvent[]): Promise<[unknown, unknown]> {
   const books: unknown[] = [];
-  for (const way of ['copied', 'inserted']) {
+  for (const store of [storeFast, storeWithCare]) {
     await ledger.clear();
     await ledger.append(...events);
-    const source = { redis: ledger.store.redis, keys: ledger.store.keys, feeBasisPoints: FEE_BASIS_POINTS };
-    const shards = source.keys.usage.map((_, shard) => shard);
-    const batch = await readBatch(source, shards, 10_000, null);
-    const entries = await readAgain(source, batch);
-    await session.transaction(async () => {
-      if (way === 'copied') await storeNewCalls(session, batch.pages);
-      else await storeEntries(session, entries, FEE_BASIS_POINTS);
-    });
+    const batch = await readAll();
+    await session.transaction(() => store(batch));
     books.push(await ledger.readBooks());
   }
   return [books[0], books[1]];

@@ -1,23 +1,12 @@
 import fc from 'fast-check';
-import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
-import { storeEntries, storeNewCalls } from '../../src/ledger/flush.ts';
-import { type Batch, isExact, readAgain, readBatch } from '../../src/ledger/stream.ts';
+import { expect, it } from 'vitest';
+import { isExact } from '../../src/ledger/stream.ts';
 import { feeMicros, type Outcome, type UsageEvent } from '../../src/ledger/usage-event.ts';
 import { uuidv7 } from '../../src/platform/ids.ts';
-import { PostgresSession } from '../../src/platform/postgres.ts';
-import { FEE_BASIS_POINTS, Ledger, newEvent } from './support.ts';
+import { ledger, readAll, session, storeFast, storeWithCare, useFlush } from './flush-support.ts';
+import { FEE_BASIS_POINTS, newEvent } from './support.ts';
 
-let ledger: Ledger;
-let session: PostgresSession;
-beforeAll(async () => {
-  ledger = await Ledger.open();
-  session = new PostgresSession({ url: ledger.databaseUrl, applicationName: 'test' });
-});
-afterAll(async () => {
-  session.close();
-  await ledger.close();
-});
-beforeEach(() => ledger.clear());
+useFlush();
 
 const ROLLED_BACK = new Error('rolled back');
 const TABLES = ['calls', 'journal', 'entries', 'balances', 'free_usage', 'service_days', 'rejected_events'];
@@ -38,24 +27,11 @@ async function tablesAfter(store: () => Promise<unknown>): Promise<Record<string
   return tables;
 }
 
-const source = () => ({ redis: ledger.store.redis, keys: ledger.store.keys, feeBasisPoints: FEE_BASIS_POINTS });
-
-async function readAll(): Promise<Batch> {
-  const { keys } = source();
-  return readBatch(
-    source(),
-    keys.usage.map((_, shard) => shard),
-    10_000,
-    null,
-  );
-}
-
 async function bothWays(events: readonly UsageEvent[]) {
   await ledger.append(...events);
   const batch = await readAll();
-  const entries = await readAgain(source(), batch);
-  const fast = await tablesAfter(() => storeNewCalls(session, batch.pages));
-  const careful = await tablesAfter(() => storeEntries(session, entries, FEE_BASIS_POINTS));
+  const fast = await tablesAfter(() => storeFast(batch));
+  const careful = await tablesAfter(() => storeWithCare(batch));
   return { fast, careful, batch };
 }
 

@@ -197,6 +197,14 @@ export function newEvent(given: Partial<UsageEvent> = {}): UsageEvent {
   };
 }
 
+/** An event of an account in this shard. */
+export function newEventOf(shard: number, { keys }: Store): UsageEvent {
+  for (;;) {
+    const event = newEvent();
+    if (keys.shardOf(event.accountId) === shard) return event;
+  }
+}
+
 export function holdOf(event: UsageEvent): string {
   const { heldMicros, freeTier, admittedAtMs, accountId, keyId, serviceId, providerId, method, path } = event;
   const tail = [accountId, keyId, serviceId, providerId, method, path];

@@ -1,0 +1,21 @@
+import { HttpServer, type ServerOptions } from '../../src/http/server.ts';
+import { loadUws } from '../../src/http/uws.ts';
+import type { CallerEvents } from '../../src/proxy/caller-io.ts';
+import { QUIET } from '../admission/redis.ts';
+
+export const noEvents: CallerEvents = { onCallerBody() {}, onCallerGone() {}, onCallerWritable() {} };
+
+/** An edge on a port of its own, to which every request is a call. Listens when it is told to. */
+export function newServer(options: Partial<ServerOptions> & Pick<ServerOptions, 'onCall'>): HttpServer {
+  return new HttpServer({
+    uws: loadUws(process.env),
+    host: '127.0.0.1',
+    port: 0,
+    trustedProxyHops: 0,
+    idleCallerSeconds: 60,
+    isCall: () => true,
+    onRequest: () => {},
+    log: QUIET,
+    ...options,
+  });
+}

@@ -1,0 +1,64 @@
+import { afterAll, beforeAll, beforeEach } from 'vitest';
+import { Catalog } from '../../src/catalog/catalog.ts';
+import type { Route } from '../../src/http/route.ts';
+import type { KeyRecord } from '../../src/keys/caller.ts';
+import type { Sql } from '../../src/platform/postgres.ts';
+import { servicesRoutes } from '../../src/routes/services.ts';
+import { AddressPolicy } from '../../src/upstream/index.ts';
+import { addAccount, openTestDatabase } from '../accounts/support.ts';
+import { type Asked, ask, bodyOf, refusalOf } from '../catalog/support.ts';
+
+/** One address of the operator's own is allowed. */
+export const addresses = new AddressPolicy(['10.1.2.3/32']);
+export const log = { warn: () => {}, error: () => {} };
+
+/** A legal listing. */
+export const BODY = {
+  name: 'Weather',
+  description: 'Forecasts',
+  endpoint: 'http://service.example/api',
+  price: 0.002,
+  category: 'data',
+};
+
+// Of the test file that has called `useServices`.
+
+export let sql: Sql;
+/** Two gateways on one database. */
+export let catalog: Catalog;
+export let elsewhere: Catalog;
+let routes: Route[];
+export let routesElsewhere: Route[];
+export let provider: KeyRecord;
+export let stranger: KeyRecord;
+export let admin: KeyRecord;
+export let buyer: KeyRecord;
+
+/** The routes of services at two gateways, and new keys for each test. */
+export function useServices(): void {
+  let close: () => Promise<void>;
+  beforeAll(async () => {
+    ({ sql, close } = await openTestDatabase());
+    catalog = new Catalog({ sql, log });
+    elsewhere = new Catalog({ sql, log });
+    await Promise.all([catalog.start(), elsewhere.start()]);
+    routes = servicesRoutes({ catalog, sql, addresses });
+    routesElsewhere = servicesRoutes({ catalog: elsewhere, sql, addresses });
+  });
+  afterAll(async () => {
+    await Promise.all([catalog.stop(), elsewhere.stop()]);
+    await close();
+  });
+  beforeEach(async () => {
+    provider = await addAccount(sql, 'provider');
+    stranger = await addAccount(sql, 'provider');
+    admin = await addAccount(sql, 'admin');
+    buyer = await addAccount(sql, 'buyer');
+  });
+}
+
+export const call = (line: string, asked: Asked = {}) => ask(routes, line, asked);
+export const post = (body: object, by: KeyRecord = provider) => call('POST /services', { by, body });
+export const refused = (line: string, asked: Asked = {}) => refusalOf(call(line, asked));
+export const create = async (fields: object = {}, by = provider): Promise<string> =>
+  bodyOf(await post({ ...BODY, ...fields }, by)).id;
