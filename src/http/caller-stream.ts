@@ -1,6 +1,7 @@
 import { assert } from '../assert.ts';
 import type { CallerEvents, CallerStream, RequestHead } from '../proxy/caller-io.ts';
 import { addressOf } from './address.ts';
+import { type BodyOwner, CallerBody } from './caller-body.ts';
 import { statusLine } from './status.ts';
 import type { HttpResponse } from './uws.ts';
 
@@ -47,7 +48,7 @@ export interface StreamOwner {
  * A response that has to end its connection says so in its head, and stays open until all of it is with the system: the addon
  * must not take it for finished, or it would serve what comes next on that connection.
  */
-export class UwsCallerStream implements CallerStream {
+export class UwsCallerStream implements CallerStream, BodyOwner {
   /** For the owner's list. */
   place = 0;
   readonly #response: HttpResponse;
@@ -56,10 +57,8 @@ export class UwsCallerStream implements CallerStream {
   /** A chunked request's connection is not used again: lenient parsing must not decide where the next request starts. */
   readonly #closeAfter: boolean;
   #events: CallerEvents | null = null;
-  #early: Uint8Array[] = [];
-  #earlyLast = false;
-  #bodyPaused = false;
-  #bodyDone: boolean;
+  /** Of the request; null when it has none. */
+  readonly #body: CallerBody | null;
   #finished = false;
   #headPending = false;
   #status = 0;
@@ -86,10 +85,9 @@ export class UwsCallerStream implements CallerStream {
     this.#response = response;
     this.#head = head;
     this.#owner = owner;
-    this.#bodyDone = head.bodyLength === 0;
     this.#closeAfter = head.bodyLength < 0 || head.fault !== null;
     response.onAborted(() => this.#onAborted());
-    if (head.bodyLength !== 0) response.onData((chunk, last) => this.#onData(new Uint8Array(chunk), last));
+    this.#body = head.bodyLength === 0 ? null : new CallerBody(response, this);
   }
 
   /** Read only when it is asked for, which a call with a key never does: the addon takes 0.5 µs to write it out. */
@@ -110,12 +108,8 @@ export class UwsCallerStream implements CallerStream {
       events.onCallerGone();
       return;
     }
-    const early = this.#early;
-    this.#early = [];
-    early.forEach((chunk, i) => {
-      events.onCallerBody(chunk, this.#earlyLast && i === early.length - 1);
-    });
-    if (this.#bodyPaused && !this.#finished) this.resumeBody();
+    this.#body?.attach(events);
+    this.resumeBody();
   }
 
   /**
@@ -123,15 +117,11 @@ export class UwsCallerStream implements CallerStream {
    * after a failed write does not bring it back. What arrives meanwhile is bounded by the bound on request bodies.
    */
   pauseBody(): void {
-    if (this.#finished || this.#bodyPaused || this.#status !== 0) return;
-    this.#bodyPaused = true;
-    this.#response.pause();
+    if (!this.#finished && this.#status === 0) this.#body?.pause();
   }
 
   resumeBody(): void {
-    if (this.#finished || !this.#bodyPaused) return;
-    this.#bodyPaused = false;
-    this.#response.resume();
+    if (!this.#finished) this.#body?.resume();
   }
 
   respond(status: number, headerLines: string, body: string | Uint8Array): void {
@@ -139,7 +129,7 @@ export class UwsCallerStream implements CallerStream {
     assert(!this.#headPending && this.#status === 0, 'respond() after begin()');
     this.resumeBody();
     // Body that still arrives after the answer is not worth reading: the connection ends with the response.
-    const closes = this.#mustClose() || !this.#bodyDone;
+    const closes = this.#mustClose() || this.#awaitsBody();
     const { length } = body;
     if (status === 204 || status === 304) {
       // RFC 9110 §8.6: no length, or that of the representation, which is not known here.
@@ -194,6 +184,12 @@ export class UwsCallerStream implements CallerStream {
     if (this.#unsent === null && !this.#stalled && this.#lastByte === null) this.#endNow();
   }
 
+  /** For the body. Once the response is whole nobody waits for the rest of the request. */
+  onBodyBytes(): boolean {
+    this.#moved = true;
+    return !this.#finished && !this.#ending;
+  }
+
   abort(): void {
     if (this.#finished) return;
     this.#finished = true;
@@ -208,8 +204,8 @@ export class UwsCallerStream implements CallerStream {
    * @param maxIdleTicks  a caller that should take or send something and does not is cut after so many
    */
   tick(maxIdleTicks: number): void {
-    if (this.#finished || (this.#bodyDone && !this.#stalled)) return;
-    if (this.#bodyPaused) {
+    if (this.#finished || !(this.#stalled || this.#awaitsBody())) return;
+    if (this.#body?.isPaused) {
       // It is the service's turn, and its timeouts say for how long.
       this.#response.resume();
       this.#response.pause();
@@ -226,6 +222,10 @@ export class UwsCallerStream implements CallerStream {
     // or none: a stalled reader then hangs for ever.
     this.#response.pause();
     this.#response.resume();
+  }
+
+  #awaitsBody(): boolean {
+    return this.#body !== null && !this.#body.isDone;
   }
 
   #mustClose(): boolean {
@@ -405,21 +405,6 @@ export class UwsCallerStream implements CallerStream {
   #finish(): void {
     this.#finished = true;
     this.#owner.onFinished(this);
-  }
-
-  #onData(chunk: Uint8Array, last: boolean): void {
-    this.#moved = true;
-    if (last) this.#bodyDone = true;
-    // Answered: nobody waits for the rest.
-    if (this.#finished || this.#ending) return;
-    if (this.#events !== null) {
-      this.#events.onCallerBody(chunk, last);
-      return;
-    }
-    // Before attach(): the addon hands over what came with the head whether we are ready or not. At most one read.
-    this.#early.push(chunk.slice());
-    this.#earlyLast = last;
-    if (!last) this.pauseBody();
   }
 
   #onAborted(): void {
