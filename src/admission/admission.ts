@@ -263,12 +263,11 @@ export class Admission implements OperationHost {
     this.#scheduled = false;
     // The end of a trip flushes again.
     if (this.#trips >= MAX_TRIPS) return;
-    const pending = this.#takePending((MAX_TRIPS - this.#trips) * MAX_BATCH);
     // An instance that slept longer than its lease must renew it in the same trip as its next admission, or the sweep
     // could take a hold made by a live instance for one of the dead.
-    if (this.#batches.ready && this.#lease.renew()) {
-      pending.unshift(...this.#renewals());
-    }
+    const renewals = this.#batches.ready && this.#lease.renew() ? this.#renewals() : NONE;
+    const pending = this.#takePending(Math.max(0, (MAX_TRIPS - this.#trips) * MAX_BATCH - renewals.length));
+    if (renewals.length > 0) pending.unshift(...renewals);
     for (let from = 0; from < pending.length; from += MAX_BATCH) {
       this.#send(from === 0 && pending.length <= MAX_BATCH ? pending : pending.slice(from, from + MAX_BATCH));
     }
@@ -322,3 +321,5 @@ export class Admission implements OperationHost {
     this.#checkDrained();
   }
 }
+
+const NONE: readonly Operation[] = [];
