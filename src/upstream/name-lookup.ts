@@ -67,7 +67,8 @@ export class NameLookup {
     const endsAt = performance.now() + this.#maxLookupMs;
     let answer: Answer = { addresses: [], error: null };
     for (const [i, candidate] of candidates.entries()) {
-      const timeLeftMs = (): number => endsAt - performance.now();
+      // Of a negative delay Node 22 and later warn, on standard error.
+      const timeLeftMs = (): number => Math.max(0, endsAt - performance.now());
       answer = await resolveBoth(resolver, candidate, timeLeftMs, () => timeLeftMs() / (candidates.length - i));
       if (answer.addresses.length > 0) return answer.addresses;
       if (!isNoSuchName(answer.error)) break;

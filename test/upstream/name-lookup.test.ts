@@ -38,6 +38,19 @@ async function newLookup(records: Record<string, NameRecord>, system: System = {
   return new NameLookup({ hostsFile, resolvConf: resolvFile, servers: [...before, server.address], ...limit }).lookup;
 }
 
+test('a name that hangs sets no timer for a time that is over', async () => {
+  const lookup = await newLookup({ 'silent.example': { silent: 'always' } }, { maxLookupMs: 100 });
+  const timers = vi.spyOn(globalThis, 'setTimeout');
+  // The loop is busy when the time is up.
+  setTimeout(() => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 100), 50);
+  try {
+    await expect(lookup('silent.example')).rejects.toMatchObject({ code: 'ETIMEOUT' });
+    expect(timers.mock.calls.filter(([, ms]) => Number(ms) < 0)).toEqual([]);
+  } finally {
+    timers.mockRestore();
+  }
+});
+
 test('names that hang keep no other name waiting, and fail when their time is up', async () => {
   const silent = Array.from({ length: 32 }, (_, i) => `silent${i}.example`);
   const records = Object.fromEntries(silent.map((name) => [name, { silent: 'always' } as const]));
