@@ -232,8 +232,8 @@ export class SettleOperation implements Operation {
     return at + 1;
   }
 
-  onLost(_sent: boolean, host: OperationHost): void {
-    this.#isRetry = true;
+  onLost(sent: boolean, host: OperationHost): void {
+    this.#isRetry ||= sent;
     host.retrySettlement(this);
   }
 }

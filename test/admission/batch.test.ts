@@ -11,7 +11,19 @@ import {
 import { CANCELLED } from '../../src/ledger/usage-event.ts';
 import { uuidv7 } from '../../src/platform/ids.ts';
 import { freeField } from '../../src/platform/redis-keys.ts';
-import { admit, admitAll, admittee, COMPLETED, INSTANCE, openScene, REFUNDED, request, settle, take } from './calls.ts';
+import {
+  admit,
+  admitAll,
+  admittee,
+  COMPLETED,
+  INSTANCE,
+  newScene,
+  openScene,
+  REFUNDED,
+  request,
+  settle,
+  take,
+} from './calls.ts';
 import { hostOf, Store } from './redis.ts';
 
 let store: Store;
@@ -138,6 +150,18 @@ describe('a settlement', () => {
     expect(await store.balance(scene.accountId)).toBe(5_000);
     const events = await store.events(scene.accountId);
     expect(events).toEqual([{ usageId: call.usageId, hold: expect.any(String), settlement: REFUNDED }]);
+  });
+
+  it('without a hold counts as settled elsewhere, unless it may have been carried out before', () => {
+    const scene = newScene();
+    let elsewhere = 0;
+    const host = hostOf(store.keys, INSTANCE, { retrySettlement: () => {}, settledElsewhere: () => elsewhere++ });
+    for (const sent of [false, true]) {
+      const operation = new SettleOperation('id', request(scene, 1).buyer, false, COMPLETED, () => {});
+      operation.onLost(sent, host);
+      operation.onReply([0], 0, host);
+    }
+    expect(elsewhere).toBe(1);
   });
 
   it('sent twice in the same turn counts once', async () => {
