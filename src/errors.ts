@@ -73,3 +73,8 @@ export function suspendedError(): ApiError {
 export function unavailableError(cause?: unknown, message?: string): ApiError {
   return new ApiError('unavailable', message, { headers: { 'Retry-After': '1' }, cause });
 }
+
+/** The body of a request is longer than it may be. */
+export function tooLargeError(maxBytes: number): ApiError {
+  return new ApiError('payload_too_large', `The request body may have at most ${maxBytes} bytes.`);
+}

@@ -1,4 +1,4 @@
-import { ApiError } from '../errors.ts';
+import { ApiError, tooLargeError } from '../errors.ts';
 import type { Caller, KeyRecord } from '../keys/caller.ts';
 import type { Log } from '../observability/log.ts';
 import { uuidv7 } from '../platform/ids.ts';
@@ -88,9 +88,9 @@ export class Api {
     checkAccess(route, key, head.authorization);
     const validators = this.#validators.get(route) as Validators;
     const query = validQuery(validators.query, head.query);
-    if (head.bodyLength > MAX_JSON_BODY_BYTES) throw tooLarge();
+    if (head.bodyLength > MAX_JSON_BODY_BYTES) throw tooLargeError(MAX_JSON_BODY_BYTES);
     const bytes = head.bodyLength === 0 ? Buffer.alloc(0) : await readBody(stream, MAX_JSON_BODY_BYTES);
-    if (bytes === null) throw tooLarge();
+    if (bytes === null) throw tooLargeError(MAX_JSON_BODY_BYTES);
     const body = validBody(validators.body, bytes);
     const caller: Caller = key === null ? { kind: 'ip', ip: stream.address } : { kind: 'key', key };
     const handled = route.handle({
@@ -144,10 +144,6 @@ function checkAccess(route: Route, key: KeyRecord | null, authorization: string 
     if (key.role !== 'admin' && !route.access.includes(key.role)) throw new ApiError('forbidden');
   }
   if (key !== null && key.accountStatus !== 'active') throw suspendedError();
-}
-
-function tooLarge(): ApiError {
-  return new ApiError('payload_too_large', `The request body may have at most ${MAX_JSON_BODY_BYTES} bytes.`);
 }
 
 function send(stream: CallerStream, method: string, response: ApiResponse, rate: RateState, requestId: string): void {

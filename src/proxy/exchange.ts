@@ -4,7 +4,7 @@ import type { RateState } from '../admission/codes.ts';
 import type { AdmitResult, Admitted, Admittee } from '../admission/operations.ts';
 import { assert } from '../assert.ts';
 import type { Listing } from '../catalog/listing.ts';
-import { ApiError } from '../errors.ts';
+import { ApiError, tooLargeError } from '../errors.ts';
 import type { Buyer, KeyRecord } from '../keys/caller.ts';
 import { encodeSettlement, type RefundReason } from '../ledger/usage-event.ts';
 import type { Log } from '../observability/log.ts';
@@ -136,7 +136,7 @@ export class Exchange implements Admittee, UpstreamHandler, CallerEvents, BodyHo
     this.#listing = listing;
     this.#offer = this.#options.offers.of(listing);
     checkMaxAmount(head.headers, listing.priceMicros);
-    if (head.bodyLength > this.#options.maxRequestBodyBytes) throw this.#tooLarge();
+    if (head.bodyLength > this.#options.maxRequestBodyBytes) throw tooLargeError(this.#options.maxRequestBodyBytes);
     if (this.#options.backlogFull()) throw unavailableError();
     // After admission it would cost a hold, a refund and a record each time.
     if (this.#offer.route.isFull) throw busyServiceError();
@@ -270,7 +270,7 @@ export class Exchange implements Admittee, UpstreamHandler, CallerEvents, BodyHo
   overflow(): void {
     this.#upstream?.destroy();
     if (this.#responseStatus === 0) {
-      this.#fail(this.#tooLarge(), 'payload_too_large');
+      this.#fail(tooLargeError(this.#options.maxRequestBodyBytes), 'payload_too_large');
       return;
     }
     this.#settle(this.#refundOfStatus(), this.#responseStatus);
@@ -392,12 +392,5 @@ export class Exchange implements Admittee, UpstreamHandler, CallerEvents, BodyHo
       responseBytes: this.#responseBytes,
     });
     admission.settle(this.#usageId, (this.#key as KeyRecord).buyer as Buyer, refund !== null, settlement, owner);
-  }
-
-  #tooLarge(): ApiError {
-    return new ApiError(
-      'payload_too_large',
-      `The request body may have at most ${this.#options.maxRequestBodyBytes} bytes.`,
-    );
   }
 }
