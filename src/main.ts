@@ -24,7 +24,7 @@ async function main(): Promise<void> {
     const log = createLog(config.logLevel, worker === undefined ? { role } : { role, worker: Number(worker) });
     const link = new SupervisorLink(process, { obeysSigterm: role === 'gateway' });
     await run(role, config, log, link.stopped, link);
-  } else if (config.workers > 1 && (role === 'all' || role === 'gateway')) {
+  } else if (isSupervised(role, config)) {
     await supervise(role, config, entry as string);
   } else {
     // There is nothing to replace: a terminal that has gone ends what was started from it.
@@ -32,6 +32,14 @@ async function main(): Promise<void> {
     await run(role, config, createLog(config.logLevel, { role }), stopped, null);
   }
   process.exit(0);
+}
+
+/**
+ * Gateway and writer are processes of their own. On one event loop, each flush to Postgres holds up the calls: at 1 000
+ * calls/s the p99 was 19 to 42 ms instead of 4 to 6.
+ */
+function isSupervised(role: ProcessRole, { workers, oneProcess }: Config): role is 'all' | 'gateway' {
+  return (role === 'all' && !oneProcess) || (role === 'gateway' && workers > 1);
 }
 
 /** Works until it is told to stop, and stops. */

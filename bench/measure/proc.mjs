@@ -6,7 +6,7 @@
 // of 4 s is read to ±0.5 %.
 
 import { spawnSync } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { childPids } from '../../scripts/local/identity.mjs';
 
 /**
@@ -51,6 +51,33 @@ export function cpuSeconds(pid, { withReaped = false } = {}) {
   const reapedTicks = Number(fields[13]) + Number(fields[14]);
   return (ticks + (withReaped ? reapedTicks : 0)) / ticksPerSecond;
 }
+
+/**
+ * CPU seconds of all threads that run, to the nanosecond: for windows in which a process uses less than a tick or two.
+ * @param {readonly Watched[]} parts
+ */
+export function exactCpuSecondsOf(parts) {
+  const nanoseconds = parts.flatMap(pidsOf).flatMap((pid) =>
+    threadsOf(pid).map((thread) => {
+      const schedstat = readOrNull(`/proc/${pid}/task/${thread}/schedstat`) ?? '0';
+      return Number(schedstat.split(' ')[0]);
+    }),
+  );
+  return nanoseconds.reduce((sum, one) => sum + one, 0) / 1e9;
+}
+
+/** @param {number} pid */
+function threadsOf(pid) {
+  try {
+    return readdirSync(`/proc/${pid}/task`);
+  } catch {
+    // The process has ended: it uses nothing any more.
+    return [];
+  }
+}
+
+/** What the process was started with, e.g. `['/usr/bin/node', 'dist/main.js', 'writer']`. @param {number} pid */
+export const commandOf = (pid) => (readOrNull(`/proc/${pid}/cmdline`) ?? '').split('\0');
 
 /** @param {number} pid @returns {number[]} the process and all its descendants */
 export function treeOf(pid) {

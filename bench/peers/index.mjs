@@ -2,9 +2,12 @@
 import { direct } from './direct.mjs';
 import { fastify } from './fastify.mjs';
 import { nginx, nginxLua } from './nginx.mjs';
-import { tollgate, tollgateAll, tollgateTwo } from './tollgate.mjs';
+import { tollgate, tollgateAll, tollgateDefault, tollgateTwo } from './tollgate.mjs';
 
-/** @typedef {'direct' | 'nginx' | 'nginx-lua' | 'fastify' | 'tollgate' | 'tollgate-all' | 'tollgate-two'} PeerName */
+/**
+ * @typedef {'direct' | 'nginx' | 'nginx-lua' | 'fastify' | 'tollgate' | 'tollgate-default' | 'tollgate-all' | 'tollgate-two'}
+ *   PeerName
+ */
 
 /** @type {Record<PeerName, import('./peer.mjs').PeerKind>} */
 export const peerKinds = {
@@ -13,6 +16,7 @@ export const peerKinds = {
   'nginx-lua': nginxLua,
   fastify,
   tollgate,
+  'tollgate-default': tollgateDefault,
   'tollgate-all': tollgateAll,
   'tollgate-two': tollgateTwo,
 };

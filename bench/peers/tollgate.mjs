@@ -6,9 +6,10 @@ import path from 'node:path';
 import { Redis } from 'ioredis';
 import { request } from '../../scripts/local/api.mjs';
 import { projectDir } from '../../scripts/local/dependencies.mjs';
+import { childPids } from '../../scripts/local/identity.mjs';
 import { freePort } from '../../scripts/local/ports.mjs';
 import { pollUntil } from '../../scripts/local/processes.mjs';
-import { treeOf } from '../measure/proc.mjs';
+import { commandOf, treeOf } from '../measure/proc.mjs';
 import { insertServices } from '../stage/catalog.mjs';
 import { readKeys, writeAuthFile } from '../stage/keys.mjs';
 import { answers } from '../stage/stage.mjs';
@@ -43,6 +44,7 @@ export async function environment(stage, name) {
     // As in production; whatever the shell says.
     LOG_LEVEL: 'info',
     WORKERS: '1',
+    ONE_PROCESS: 'off',
     UPSTREAM_ALLOW_CIDRS: '127.0.0.0/8',
     // Thousands of open streams are one scenario; the other peers have no such bound.
     UPSTREAM_MAX_CONNECTIONS: '20000',
@@ -56,14 +58,15 @@ export async function environment(stage, name) {
 /**
  * @typedef {object} Shape how the gateway runs
  * @property {'all' | 'gateway'} role
- * @property {number} workers processes that serve; from two on they have a supervisor above them
+ * @property {number} workers processes that serve; from two on, and in the role `all`, they have a supervisor above them
+ * @property {boolean} [oneProcess] gateway and writer in one, without a supervisor
  *
  * @param {Stage} stage @param {string} name @param {Shape} shape @param {Place} place
  */
-async function startGateway(stage, name, { role, workers }, { port, env }) {
+async function startGateway(stage, name, { role, workers, oneProcess = false }, { port, env }) {
   const gateway = await stage.start({
     ...{ name, command: process.execPath, args: [program, role] },
-    env: { ...env, WORKERS: String(workers) },
+    env: { ...env, WORKERS: String(workers), ONE_PROCESS: oneProcess ? 'on' : 'off' },
     // With the supervisor and all workers.
     extent: 'tree',
     isReady: () => answers(port, '/readyz'),
@@ -159,9 +162,22 @@ async function failures({ metricsPort }) {
     .filter((line) => failureCounter.test(line));
 }
 
-/** @param {string} name @param {'all' | 'gateway'} role @param {number} [workers] default: as the command line says */
+/**
+ * What is the proxy of these processes, and what is the writer.
+ * @param {import('../measure/proc.mjs').Watched} started
+ * @returns {Pick<import('./peer.mjs').Peer['watched'], 'proxy' | 'writer'>}
+ */
+function partsOf(started) {
+  const writer = childPids(started.pid).find((pid) => commandOf(pid).includes('writer'));
+  if (writer === undefined) return { proxy: [started], writer: [] };
+  const others = treeOf(started.pid).filter((pid) => pid !== writer);
+  const each = (/** @type {number} */ pid) => ({ pid, extent: /** @type {const} */ ('process') });
+  return { proxy: others.map(each), writer: [each(writer)] };
+}
+
+/** @param {string} name @param {Omit<Shape, 'workers'> & { workers?: number }} how workers: default as the command line says */
 const startAs =
-  (name, role, workers) =>
+  (name, { workers, ...how }) =>
   /** @type {PeerKind['start']} */
   async (stage, { keySets, services = 0 }) => {
     const place = await environment(stage, name);
@@ -170,9 +186,10 @@ const startAs =
       await insertServices(place.database.url, services);
     }
     const upstream = await stage.upstream();
-    const shape = { role, workers: workers ?? stage.options.workers };
-    const proxy = await startGateway(stage, name, shape, place);
-    const writer = role === 'all' ? [] : [await startWriter(stage, place)];
+    const shape = { ...how, workers: workers ?? stage.options.workers };
+    const started = await startGateway(stage, name, shape, place);
+    const apart = how.role === 'all' ? null : await startWriter(stage, place);
+    const parts = apart === null ? partsOf(started) : { proxy: [started], writer: [apart] };
     const serviceId = await listService(`http://127.0.0.1:${place.port}`, upstream.port);
     const authFiles = seed(stage, name, place, keySets);
     // Gone with its server at the end of the run, instead of asking for it for ever.
@@ -185,25 +202,32 @@ const startAs =
       prefix: `/api/v1/proxy/${serviceId}/`,
       authFiles,
       redisUrl: place.redis.url,
-      watched: { proxy: [proxy], redis: [place.redis.watched], writer, postgres: [place.database.watched] },
+      watched: { ...parts, redis: [place.redis.watched], postgres: [place.database.watched] },
       settled: () => drained(redis),
       diagnose: () => failures(place),
     };
   };
 
 /** The gateway alone is 'the proxy'; the writer is accounted for beside it. @type {PeerKind} */
-export const tollgate = { title: 'Tollgate', missing: () => null, start: startAs('tollgate', 'gateway') };
+export const tollgate = { title: 'Tollgate', missing: () => null, start: startAs('tollgate', { role: 'gateway' }) };
 
-/** Gateway and writer in one process, as `npm start` runs them. @type {PeerKind} */
+/** As `npm start` and the image run it: a gateway and a writer under their supervisor. @type {PeerKind} */
+export const tollgateDefault = {
+  title: 'Tollgate, default start',
+  missing: () => null,
+  start: startAs('tollgate-default', { role: 'all' }),
+};
+
+/** Gateway and writer in one process. @type {PeerKind} */
 export const tollgateAll = {
   title: 'Tollgate, one process',
   missing: () => null,
-  start: startAs('tollgate-all', 'all', 1),
+  start: startAs('tollgate-all', { role: 'all', workers: 1, oneProcess: true }),
 };
 
 /** Two processes on one port. @type {PeerKind} */
 export const tollgateTwo = {
   title: 'Tollgate, two workers',
   missing: () => null,
-  start: startAs('tollgate-two', 'gateway', 2),
+  start: startAs('tollgate-two', { role: 'gateway', workers: 2 }),
 };

@@ -7,6 +7,7 @@ const names = [
   'metered-get',
   'metered-post',
   'rejected-floods',
+  'modest-rate',
   'fixed-rate',
   'download',
   'upload',
@@ -16,6 +17,7 @@ const names = [
   'many-keys',
   'usage-pipeline',
   'workers',
+  'idle',
 ];
 // Only when they are asked for by name: everything else fills a quarter of an hour.
 const onRequest = ['overload'];

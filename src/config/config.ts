@@ -5,7 +5,7 @@ import { MAX_WORKERS, parseWorkers } from './workers.ts';
 
 export const ROLES = ['all', 'gateway', 'writer', 'migrate'] as const;
 
-/** What a process does: `all` is gateway and writer in one. */
+/** What is to run: `all` is gateway and writer. */
 export type ProcessRole = (typeof ROLES)[number];
 
 export type Config = {
@@ -13,8 +13,10 @@ export type Config = {
   readonly redisUrl: string;
   readonly host: string;
   readonly port: number;
-  /** Gateway processes on that port; 1: this process serves by itself. */
+  /** Gateway processes on that port. */
   readonly workers: number;
+  /** Gateway and writer run on one event loop, without a supervisor. */
+  readonly oneProcess: boolean;
   readonly metricsPort: number;
   readonly logLevel: string;
   readonly adminBootstrapToken: string | null;
@@ -73,6 +75,8 @@ export function loadConfig(env: Readonly<Record<string, string | undefined>>): C
   const workers = parseWorkers(text('WORKERS'));
   if (workers === null) faults.push(`WORKERS must be auto or a number from 1 to ${MAX_WORKERS}`);
   else if (workers > 1 && number('PORT') === 0) faults.push('PORT must be a fixed one for several WORKERS to share it');
+  const oneProcess = text('ONE_PROCESS') === 'on';
+  if (oneProcess && workers !== null && workers > 1) faults.push('ONE_PROCESS=on contradicts WORKERS above 1');
   if (faults.length > 0 || workers === null) throw new ConfigError(faults);
   return Object.freeze({
     databaseUrl: text('DATABASE_URL'),
@@ -80,6 +84,7 @@ export function loadConfig(env: Readonly<Record<string, string | undefined>>): C
     host: text('HOST'),
     port: number('PORT'),
     workers,
+    oneProcess,
     metricsPort: number('METRICS_PORT'),
     logLevel: text('LOG_LEVEL'),
     adminBootstrapToken: (values.ADMIN_BOOTSTRAP_TOKEN as string | undefined) ?? null,

@@ -57,6 +57,15 @@ describe('the configuration', () => {
     expect(loadConfig({ ...stores, PORT: '0' }).workers).toBe(1);
   });
 
+  it('has one process only when it is asked for, and not with several workers', () => {
+    expect(loadConfig(stores).oneProcess).toBe(false);
+    expect(loadConfig({ ...stores, ONE_PROCESS: 'on' }).oneProcess).toBe(true);
+    expect(faultsOf({ ...stores, ONE_PROCESS: 'on', WORKERS: '2' })).toEqual([
+      'ONE_PROCESS=on contradicts WORKERS above 1',
+    ]);
+    expect(faultsOf({ ...stores, ONE_PROCESS: 'yes' })).toHaveLength(1);
+  });
+
   it('knows its roles', () => {
     expect(parseRole(undefined)).toBe('all');
     expect(parseRole('writer')).toBe('writer');

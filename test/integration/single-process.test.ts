@@ -1,4 +1,4 @@
-// `node dist/main.js` without workers, in a process of its own.
+// One process without a supervisor: `ONE_PROCESS=on node dist/main.js`, and each role by itself.
 
 import { createServer, type Server } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -20,6 +20,7 @@ beforeAll(async () => {
     HOST: '127.0.0.1',
     PORT: String(await freePort()),
     METRICS_PORT: String(await freePort()),
+    ONE_PROCESS: 'on',
   };
   cleanUp = async () => {
     await redis.stop();

@@ -1,4 +1,4 @@
-// A marketplace of several processes under their supervisor, as `WORKERS=2 node dist/main.js` starts it.
+// A marketplace as `node dist/main.js` starts it: processes under their supervisor, two workers unless told otherwise.
 
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
@@ -52,7 +52,9 @@ export class SupervisorProcess {
 
   /** Waits until all its processes are ready. */
   async ready(): Promise<void> {
-    const isReady = (): boolean => this.log.some(({ role, msg }) => role === 'supervisor' && msg === 'ready');
+    // `all` is what a process without a supervisor says.
+    const isWhole = (role: unknown): boolean => role === 'supervisor' || role === 'all';
+    const isReady = (): boolean => this.log.some(({ role, msg }) => isWhole(role) && msg === 'ready');
     await until(() => isReady() || this.child.hasExited(), 30_000);
     if (!isReady()) throw new Error(`the supervisor ended at its start:\n${this.output}`);
   }
