@@ -36,6 +36,14 @@ const MAX_TRIPS = 16;
 const MAX_PENDING = 32_768;
 /** How often the lease is renewed; well below INSTANCE_LEASE_SECONDS. */
 const LEASE_RENEW_MS = 3_000;
+/**
+ * How often settlements are looked for that wait for an admission to share its trip; none waits longer than twice this. Nobody
+ * waits for a settlement, and while calls are few each had a trip of its own. A gateway that is killed meanwhile leaves the hold
+ * to the sweep, which refunds the call.
+ */
+const SETTLE_EVERY_MS = 10;
+/** Settlements that do not wait any longer: with so many a trip is worth its price. */
+const ENOUGH_SETTLEMENTS = 32;
 /** Calls whose end is not confirmed. Beyond it no new call is admitted: Redis must catch up first. As many as may gather. */
 const MAX_UNSETTLED = MAX_PENDING;
 
@@ -75,6 +83,11 @@ export class Admission implements OperationHost {
   readonly #cancelSettlement: string;
   #pending: Operation[] = [];
   #scheduled = false;
+  /** What is pending could not be sent at its flush: the end of a trip sends it. */
+  #isHeldUp = false;
+  #settleTimer: NodeJS.Timeout | null = null;
+  /** A flush since the timer was set took the settlements along that it was set for. */
+  #flushedSince = false;
   #trips = 0;
   /** Settlements and cancellations that have no reply yet; drain() waits for them. */
   #unsettled = 0;
@@ -158,8 +171,24 @@ export class Admission implements OperationHost {
    */
   settle(usageId: string, buyer: Buyer, refund: boolean, settlement: string, owner: HoldOwner): void {
     this.#unsettled++;
-    this.#enqueue(new SettleOperation(usageId, buyer, refund, settlement, owner.ended));
+    this.#pending.push(new SettleOperation(usageId, buyer, refund, settlement, owner.ended));
+    if (this.#scheduled) return;
+    if (this.#pending.length >= ENOUGH_SETTLEMENTS) this.#scheduleFlush();
+    else if (this.#settleTimer === null) this.#watchSettlements();
   }
+
+  #watchSettlements(): void {
+    this.#flushedSince = false;
+    this.#settleTimer = setTimeout(this.#onSettleTimer, SETTLE_EVERY_MS);
+  }
+
+  readonly #onSettleTimer = (): void => {
+    this.#settleTimer = null;
+    if (this.#pending.length === 0) return;
+    // What waits now came later, and has as good a chance of company.
+    if (this.#flushedSince) this.#watchSettlements();
+    else this.#scheduleFlush();
+  };
 
   /** Calls whose end Redis has not confirmed yet. */
   get unsettled(): number {
@@ -172,6 +201,7 @@ export class Admission implements OperationHost {
    */
   async drain(timeoutMs: number): Promise<number> {
     if (!this.#isIdle()) {
+      this.#scheduleFlush();
       await new Promise<void>((resolve) => {
         const timer = setTimeout(resolve, timeoutMs);
         this.#whenSettled.push(() => {
@@ -261,12 +291,14 @@ export class Admission implements OperationHost {
 
   readonly #flush = (): void => {
     this.#scheduled = false;
-    // The end of a trip flushes again.
-    if (this.#trips >= MAX_TRIPS) return;
+    this.#flushedSince = true;
+    this.#isHeldUp = this.#trips >= MAX_TRIPS;
+    if (this.#isHeldUp) return;
     // An instance that slept longer than its lease must renew it in the same trip as its next admission, or the sweep
     // could take a hold made by a live instance for one of the dead.
     const renewals = this.#batches.ready && this.#lease.renew() ? this.#renewals() : NONE;
     const pending = this.#takePending(Math.max(0, (MAX_TRIPS - this.#trips) * MAX_BATCH - renewals.length));
+    this.#isHeldUp = this.#pending.length > 0;
     if (renewals.length > 0) pending.unshift(...renewals);
     for (let from = 0; from < pending.length; from += MAX_BATCH) {
       this.#send(from === 0 && pending.length <= MAX_BATCH ? pending : pending.slice(from, from + MAX_BATCH));
@@ -305,7 +337,7 @@ export class Admission implements OperationHost {
     let at = 0;
     for (const operation of operations) at = operation.onReply(numbers, at, this);
     if (wasSuspect) this.#retries.hurry();
-    if (this.#pending.length > 0) this.#scheduleFlush();
+    if (this.#isHeldUp) this.#scheduleFlush();
     this.#checkDrained();
   }
 

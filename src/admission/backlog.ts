@@ -15,6 +15,8 @@ export class Backlog {
   readonly #maxEvents: number;
   #events = 0;
   #memoryFull = false;
+  /** Whether a call asked for it since the last reading. */
+  #wasAsked = false;
   #timer: NodeJS.Timeout | null = null;
 
   constructor(options: { redis: RedisClient; keys: RedisKeys; maxEvents: number }) {
@@ -24,9 +26,15 @@ export class Backlog {
   }
 
   start(): void {
-    this.#timer = setInterval(() => void this.read(), READ_EVERY_MS);
+    this.#timer = setInterval(this.#onTick, READ_EVERY_MS);
     this.#timer.unref();
   }
+
+  /** Without calls, and with nothing left to store, the numbers stay what they are. */
+  readonly #onTick = (): void => {
+    if (this.#wasAsked || this.#events > 0 || this.#memoryFull) void this.read();
+    this.#wasAsked = false;
+  };
 
   stop(): void {
     if (this.#timer !== null) clearInterval(this.#timer);
@@ -39,6 +47,7 @@ export class Backlog {
 
   /** No room for more calls: too many events, or Redis close to its `maxmemory`, where it would begin to refuse writes. */
   get full(): boolean {
+    this.#wasAsked = true;
     return this.#events >= this.#maxEvents || this.#memoryFull;
   }
 

@@ -7,20 +7,22 @@ const LONGEST_PAUSE_MS = 500;
  * 2 000 11.4, 5 000 9.3, 10 000 8.0.
  */
 const WORTH_A_FLUSH = 5_000;
-/** Below this rate a pause gathers too little to be worth waiting for. */
-const STEADY_PER_MS = 1;
+/** After so long without an event it looks as rarely as under steady load: an installation that nobody calls should rest. */
+const QUIET_AFTER_MS = 2_000;
 
 /**
  * How long to wait for the next batch: under steady load until it is large, otherwise a moment. Load is steady when two
- * looks in a row found it so: neither the first calls after a silence nor the end of a burst wait longer.
+ * looks in a row found events, however few: each flush has its fixed cost. The first calls after a silence do not wait longer.
  */
 export class Pace {
   #lookedAtMs: number;
+  #lastEventAtMs: number;
   #rate = 0;
   #rateBefore = 0;
 
   constructor(nowMs: number) {
     this.#lookedAtMs = nowMs;
+    this.#lastEventAtMs = nowMs;
   }
 
   /** @param events that were found at `nowMs`, all younger than the look before */
@@ -29,11 +31,18 @@ export class Pace {
     this.#rateBefore = this.#rate;
     this.#rate = events / elapsedMs;
     this.#lookedAtMs = nowMs;
+    if (events > 0) this.#lastEventAtMs = nowMs;
+  }
+
+  /** No event for a while. */
+  get isQuiet(): boolean {
+    return this.#lookedAtMs - this.#lastEventAtMs >= QUIET_AFTER_MS;
   }
 
   get pauseMs(): number {
+    if (this.isQuiet) return LONGEST_PAUSE_MS;
     const perMs = Math.min(this.#rate, this.#rateBefore);
-    if (perMs < STEADY_PER_MS) return SHORT_PAUSE_MS;
+    if (perMs === 0) return SHORT_PAUSE_MS;
     return Math.min(Math.max(WORTH_A_FLUSH / perMs, SHORT_PAUSE_MS), LONGEST_PAUSE_MS);
   }
 }

@@ -102,6 +102,14 @@ export type StreamSource = {
   readonly feeBasisPoints: number;
 };
 
+/** Whether a stream of `shards` has an entry, asked in one command: what an idle writer asks. */
+export async function isAnyWaiting({ redis, keys }: StreamSource, shards: readonly number[]): Promise<boolean> {
+  if (shards.length === 0) return false;
+  const streams = shards.map((shard) => keys.usage[shard] as string);
+  const found = await redis.command('xread', ['COUNT', '1', 'STREAMS', ...streams, ...shards.map(() => '0')]);
+  return found !== null;
+}
+
 /**
  * Reads the next entries of the streams of `shards`, at most `size`. One command at a time: Redis carries out all that a
  * client has sent before it turns to the others, and calls would wait for 10 ms. At half load and 5 000 events a batch the

@@ -7,7 +7,16 @@ import { type FlushResult, isRefusedData, storeEntries, storeNewCalls } from './
 import { FLUSH_LOCK, WRITER_LOCK } from './locks.ts';
 import { Pace, SHORT_PAUSE_MS } from './pace.ts';
 import { makePartitions } from './partitions.ts';
-import { type Batch, deleteBatch, isExact, isStillThere, ofShards, readAgain, readBatch } from './stream.ts';
+import {
+  type Batch,
+  deleteBatch,
+  isAnyWaiting,
+  isExact,
+  isStillThere,
+  ofShards,
+  readAgain,
+  readBatch,
+} from './stream.ts';
 
 /** How often it tries for the shards that another writer holds. */
 const TAKEOVER_MS = 1_000;
@@ -191,6 +200,11 @@ export class UsageWriter {
     this.#ahead = null;
     // What is still being deleted would be read again.
     if (ahead === null) await this.#deletion;
+    if (this.#pace.isQuiet && !(await isAnyWaiting(this.#options, this.#shards))) {
+      this.#pace.found(0, performance.now());
+      this.#backlog = 0;
+      return false;
+    }
     const batch = (await ahead) ?? (await readBatch(this.#options, this.#shards, this.#batchSize, null));
     this.#pace.found(batch.size, performance.now());
     this.#backlog = batch.size + batch.behind;

@@ -88,8 +88,6 @@ export class ScriptConnection implements ReplySink {
 
   /** Connects, or fails with the reason: at start an operator wants the error, not a silent retry. */
   connect(): Promise<void> {
-    this.#ticker = setInterval(this.#onTick, this.#options.commandTimeoutMs / LOOKS_PER_TIMEOUT);
-    this.#ticker.unref();
     return new Promise((resolve, reject) => {
       this.#firstTry = { resolve, reject };
       this.#dial();
@@ -127,7 +125,7 @@ export class ScriptConnection implements ReplySink {
   /** For `close`: ends when nothing is under way any more. */
   #endIfIdle(): void {
     if (this.#whenClosed === null || this.#pending.some(({ isLost }) => !isLost)) return;
-    if (this.#ticker !== null) clearInterval(this.#ticker);
+    this.#rest();
     this.#drop(new Error('Connection is closed.'));
     this.#whenClosed();
   }
@@ -155,6 +153,17 @@ export class ScriptConnection implements ReplySink {
   #send(wire: Buffer, run: ScriptRun, again: Buffer | null): void {
     this.#pending.push({ run, wire: again, sentAt: performance.now(), isLost: false });
     this.#socket?.write(wire);
+    if (this.#ticker === null) this.#watch();
+  }
+
+  #watch(): void {
+    this.#ticker = setInterval(this.#onTick, this.#options.commandTimeoutMs / LOOKS_PER_TIMEOUT);
+    this.#ticker.unref();
+  }
+
+  #rest(): void {
+    if (this.#ticker !== null) clearInterval(this.#ticker);
+    this.#ticker = null;
   }
 
   /** Redis was flushed of its scripts. Nothing was carried out, so it may be sent again, once. */
@@ -286,11 +295,12 @@ export class ScriptConnection implements ReplySink {
 
   /**
    * A turn of the loop that took long makes replies look late that lie in the socket already. So what is overdue gets the reads
-   * of this turn before it is given up.
+   * of this turn before it is given up. While nothing is under way there is nothing to look for, and the timer rests.
    */
   readonly #onTick = (): void => {
     const oldest = this.#pending[0];
-    if (oldest !== undefined && performance.now() - oldest.sentAt >= this.#options.commandTimeoutMs) {
+    if (oldest === undefined) this.#rest();
+    else if (performance.now() - oldest.sentAt >= this.#options.commandTimeoutMs) {
       setImmediate(this.#giveUpOverdue);
     }
   };

@@ -13,6 +13,8 @@ const SHARE_STEP = 0.0625;
  */
 const MAX_SHARE = 0.25;
 const LEAST_SHARE = 0.02;
+/** Without a call for so many samples (a second), it rests until the next one: an idle process has nothing to be late for. */
+const REST_AFTER_SAMPLES = 20;
 
 export type LoadShedderOptions = {
   /** Milliseconds of a clock that never goes back. */
@@ -36,6 +38,9 @@ export class LoadShedder {
   readonly #now: () => number;
   readonly #random: () => number;
   #timer: NodeJS.Timeout | null = null;
+  #isStarted = false;
+  #samplesWithoutCall = 0;
+  #longestDelayMs = 0;
   #sampledAt = 0;
   #lateSince: number | null = null;
   /** Of the new calls, 0 to MAX_SHARE; 0 nearly always. */
@@ -50,19 +55,38 @@ export class LoadShedder {
   }
 
   start(): void {
+    this.#isStarted = true;
+    this.#wake();
+  }
+
+  stop(): void {
+    this.#isStarted = false;
+    this.#rest();
+    this.share = 0;
+  }
+
+  #wake(): void {
     this.#sampledAt = this.#now();
     this.#timer ??= setInterval(() => this.sample(), SAMPLE_MS);
     this.#timer.unref();
   }
 
-  stop(): void {
+  #rest(): void {
     if (this.#timer !== null) clearInterval(this.#timer);
     this.#timer = null;
-    this.share = 0;
+  }
+
+  /** Milliseconds that the latest sample since the last time this was asked came too late. */
+  takeLongestDelay(): number {
+    const longest = this.#longestDelayMs;
+    this.#longestDelayMs = 0;
+    return longest;
   }
 
   /** Whether this new call is to be refused; if so, it counts. */
   sheds(): boolean {
+    this.#samplesWithoutCall = 0;
+    if (this.#timer === null && this.#isStarted) this.#wake();
     if (this.share === 0 || this.#random() >= this.share) return false;
     this.shed++;
     return true;
@@ -73,6 +97,8 @@ export class LoadShedder {
     const now = this.#now();
     const elapsedMs = now - this.#sampledAt;
     this.#sampledAt = now;
+    this.#longestDelayMs = Math.max(this.#longestDelayMs, elapsedMs - SAMPLE_MS);
+    if (++this.#samplesWithoutCall > REST_AFTER_SAMPLES && this.share === 0) this.#rest();
     if (elapsedMs - SAMPLE_MS <= MAX_DELAY_MS) {
       this.#lateSince = null;
       this.share = this.share / 2 < LEAST_SHARE ? 0 : this.share / 2;

@@ -47,6 +47,12 @@ export function gatewayMetrics(parts: {
       read: () => shedder.shed,
     },
     {
+      name: 'tollgate_event_loop_delay_max_seconds',
+      help: 'Longest delay of the event loop since the last scrape, as sampled every 50 ms while there are calls',
+      type: 'gauge',
+      read: () => shedder.takeLongestDelay() / 1000,
+    },
+    {
       name: 'tollgate_breakers_open',
       help: 'Services whose calls are refused because they did not answer',
       type: 'gauge',

@@ -190,7 +190,30 @@ describe('when the reply to an admission is lost', () => {
   });
 });
 
+/** Scripts that Redis has run. */
+async function trips(): Promise<number> {
+  const stats = String(await store.redis.command('info', ['commandstats']));
+  return Number(/^cmdstat_evalsha:calls=(\d+)/m.exec(stats)?.[1] ?? 0);
+}
+
 describe('a settlement', () => {
+  it('shares a trip with the next admission while calls are few, and goes by itself where none comes', async () => {
+    const scene = await openScene(store, 5_000);
+    const before = await trips();
+    const calls = 20;
+    for (let i = 0; i < calls; i++) {
+      const call = request(scene, 100);
+      const owner = await admitted(call);
+      settle(call, owner, false);
+      // A turn of the loop later, as a caller's next request comes at the earliest.
+      await new Promise(setImmediate);
+    }
+    await until(() => admission.unsettled === 0);
+    expect(await store.events(scene.accountId)).toHaveLength(calls);
+    // One for each call and one for the last settlement; the rest is for a test machine that was slow.
+    expect((await trips()) - before).toBeLessThan(calls * 1.5);
+  });
+
   it('is sent again until Redis has confirmed it, and counts once', async () => {
     const scene = await openScene(store, 5_000);
     const [charged, refunded] = [request(scene, 2_000), request(scene, 1_000)];

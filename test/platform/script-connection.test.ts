@@ -1,6 +1,6 @@
 import { connect, createServer } from 'node:net';
 import fc from 'fast-check';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { defineScript, RedisNotSent } from '../../src/platform/redis.ts';
 import { ScriptCall } from '../../src/platform/script-call.ts';
 import { ScriptConnection } from '../../src/platform/script-connection.ts';
@@ -279,4 +279,24 @@ describe('a connection', () => {
     await expect(connectTo(`redis://127.0.0.1:${port}`).connect()).rejects.toThrow(/unknown type/);
     await new Promise((resolve) => web.close(resolve));
   });
+});
+
+it('has no timer while nothing is under way', async () => {
+  vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
+  try {
+    const other = connectTo(proxy.through(server.url));
+    await other.connect();
+    vi.advanceTimersByTime(TIMEOUT_MS);
+    expect(vi.getTimerCount()).toBe(0);
+    const replied = new Promise<void>((resolve, reject) => {
+      other.run(callOf([], ['x']), { onReply: () => resolve(), onLost: reject });
+    });
+    expect(vi.getTimerCount()).toBe(1);
+    await replied;
+    vi.advanceTimersByTime(TIMEOUT_MS);
+    expect(vi.getTimerCount()).toBe(0);
+    await other.close();
+  } finally {
+    vi.useRealTimers();
+  }
 });

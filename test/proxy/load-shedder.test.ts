@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import { LoadShedder } from '../../src/proxy/load-shedder.ts';
 
 const SAMPLE_MS = 50;
@@ -42,7 +42,37 @@ describe('a process whose event loop is in time', () => {
   });
 });
 
+describe('a process that nobody calls', () => {
+  afterEach(() => void vi.useRealTimers());
+
+  it('rests after a second, and is not late for having rested', () => {
+    vi.useFakeTimers();
+    const shedder = new LoadShedder({ now: () => Date.now() });
+    shedder.start();
+    vi.advanceTimersByTime(950);
+    expect(vi.getTimerCount()).toBe(1);
+    vi.advanceTimersByTime(200);
+    expect(vi.getTimerCount()).toBe(0);
+    vi.advanceTimersByTime(60_000);
+    expect(shedder.sheds()).toBe(false);
+    expect(vi.getTimerCount()).toBe(1);
+    vi.advanceTimersByTime(500);
+    expect(shedder.takeLongestDelay()).toBe(0);
+    expect(shedder.share).toBe(0);
+    shedder.stop();
+    expect([shedder.sheds(), vi.getTimerCount()]).toEqual([false, 0]);
+  });
+});
+
 describe('a process whose event loop stays late', () => {
+  it('tells the longest delay since it was last asked', () => {
+    const scene = new Scene();
+    scene.late(20, 1);
+    scene.late(70, 1);
+    scene.late(5, 1);
+    expect([scene.shedder.takeLongestDelay(), scene.shedder.takeLongestDelay()]).toEqual([70, 0]);
+  });
+
   it('sheds after 500 ms, and with every further late sample a larger share of the new calls', () => {
     const scene = new Scene();
     scene.late(150, 3);
