@@ -33,8 +33,9 @@ import { filesOf } from './settings.mjs';
 // The gateway first, while everything its calls under way need is still there.
 const stopOrder = ['gateway', 'demo', 'redis', 'postgres'];
 
-// Beyond the gateway's own deadline for calls in flight (DRAIN_SECONDS): it shall decide what to cut off, not we.
-const drainMarginSeconds = 20;
+// Beyond the gateway's own deadline for calls in flight (DRAIN_SECONDS): it shall decide what to cut off, not we. A supervisor
+// gives its workers 10 s more, and then its writer 10 s.
+const drainMarginSeconds = 30;
 const leftoverGraceMs = 3_000;
 
 /**
