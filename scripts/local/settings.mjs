@@ -70,7 +70,7 @@ export const filesOf = (dataDir) => ({
   redisDir: path.join(dataDir, 'redis'),
   /** Ports and passwords that local stores keep from start to start. */
   stores: path.join(dataDir, 'stores.json'),
-  /** Where the running stack is to be found; there only while it runs. */
+  /** Where the running stack is to be found; there only while all of it can be used. */
   stack: path.join(dataDir, 'stack.json'),
   demo: path.join(dataDir, 'demo.json'),
   demoPartial: path.join(dataDir, 'demo.partial.json'),

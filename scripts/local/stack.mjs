@@ -126,7 +126,14 @@ export class Stack {
   async startGateway(env, throwIfStopped) {
     const { runDir, log } = this.#files;
     const graceMs = (this.#settings.drainSeconds + drainMarginSeconds) * 1000;
-    const gateway = await startGateway({ runDir, logFile: log('gateway'), baseUrl: this.baseUrl, env, throwIfStopped });
+    const gateway = await startGateway({
+      runDir,
+      logFile: log('gateway'),
+      baseUrl: this.baseUrl,
+      readyFile: this.#files.stack,
+      env,
+      throwIfStopped,
+    });
     this.#parts.push({
       ...gateway,
       stop: async () => {
@@ -183,7 +190,8 @@ export class Stack {
   }
 
   /**
-   * Tells other commands where the stack is.
+   * Tells other commands where the stack is, and the gateway that everything is ready: once the file is there, `/readyz`
+   * answers 200.
    * @param {string} databaseUrl
    * @param {string} redisUrl
    */
