@@ -54,7 +54,7 @@ const layers = {
 
 /** Files right in src/. Entries may import everything and nobody imports them. */
 const entries = ['main.ts', 'seed.ts'];
-const usableFromEverywhere = ['assert.ts', 'errors.ts'];
+const usableFromEverywhere = ['assert.ts', 'errors.ts', 'shared.mjs'];
 const onlyEntriesReadConfig = 'only the entry reads the configuration, everything else is handed what it needs';
 
 /**

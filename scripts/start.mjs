@@ -96,11 +96,9 @@ async function startAll(stack, settings, throwIfStopped) {
   throwIfStopped();
   const { bootstrapToken, env } = gatewayEnvironment(settings, databaseUrl, redisUrl, stack.hasDemo);
   const gateway = await stack.startGateway(env, throwIfStopped);
-  stack.announce(databaseUrl, redisUrl);
   if (settings.wantsDemo) await showDemo(stack, bootstrapToken);
   else say(`\nTollgate serves ${stack.baseUrl}`);
   throwIfStopped();
-  // Again, now with the demo service.
   stack.announce(databaseUrl, redisUrl);
   say(`\nLogs: ${stack.logFile('*')}\nCtrl-C drains and stops everything; the data stay for the next start.`);
   return gateway;

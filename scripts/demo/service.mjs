@@ -8,8 +8,26 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
 
 const maxBodyBytes = 1024 * 1024;
+// The rest of a body that is too long is read and dropped, so that the caller can read its answer; not for longer than this.
+const requestTimeoutMs = 30_000;
 
-/** @typedef {{ request: http.IncomingMessage, response: http.ServerResponse, url: URL, body: string }} Exchange */
+/**
+ * @typedef {object} Exchange
+ * @property {http.IncomingMessage} request
+ * @property {http.ServerResponse} response
+ * @property {URL} url
+ * @property {string} body
+ * @property {AbortSignal} callerGone
+ */
+
+/** A request that the service refuses. */
+class Refused extends Error {
+  /** @param {number} status @param {string} message */
+  constructor(status, message) {
+    super(message);
+    this.status = status;
+  }
+}
 
 /** @param {http.ServerResponse} response @param {number} status @param {unknown} value */
 function sendJson(response, status, value) {
@@ -49,21 +67,21 @@ function textStatistics({ response, url, body }) {
 }
 
 /** Server-sent events: `?events=` of them, one every `?interval_ms=`. @param {Exchange} exchange */
-async function eventStream({ request, response, url }) {
+async function eventStream({ response, url, callerGone }) {
   const events = queryNumber(url, 'events', { fallback: 5, max: 1_000 });
   const intervalMs = queryNumber(url, 'interval_ms', { fallback: 500, max: 10_000 });
   response.writeHead(200, { 'content-type': 'text/event-stream', 'cache-control': 'no-store' });
-  for (let number = 1; number <= events && !request.socket.destroyed; number += 1) {
+  for (let number = 1; number <= events; number += 1) {
     response.write(`event: tick\nid: ${number}\ndata: ${JSON.stringify({ number, of: events })}\n\n`);
-    await sleep(intervalMs);
+    await sleep(intervalMs, undefined, { signal: callerGone });
   }
   response.end('event: done\ndata: [DONE]\n\n');
 }
 
 /** Answers after `?ms=`. @param {Exchange} exchange */
-async function slow({ response, url }) {
+async function slow({ response, url, callerGone }) {
   const ms = queryNumber(url, 'ms', { fallback: 2_000, max: 20_000 });
-  await sleep(ms);
+  await sleep(ms, undefined, { signal: callerGone });
   sendJson(response, 200, { waited_ms: ms });
 }
 
@@ -76,38 +94,57 @@ function flaky({ response }) {
   else sendJson(response, 500, { call: flakyCalls, outcome: 'this one fails: look at X-ACF-Amount and the balance' });
 }
 
-/** @type {Record<string, (exchange: Exchange) => void | Promise<void>>} first path segment → service */
-const services = { echo, text: textStatistics, events: eventStream, slow, flaky };
+/** @type {Map<string, (exchange: Exchange) => void | Promise<void>>} first path segment → service */
+const services = new Map(Object.entries({ echo, text: textStatistics, events: eventStream, slow, flaky }));
 
 /** @param {http.IncomingMessage} request */
 async function readBody(request) {
-  let body = '';
-  request.setEncoding('utf8');
-  for await (const chunk of request) {
-    body += chunk;
-    if (body.length > maxBodyBytes) throw new RangeError('body too large');
+  /** @type {Buffer[]} */
+  const chunks = [];
+  let bytes = 0;
+  // Left early, the usual iterator destroys the connection, and nobody could be told why.
+  for await (const chunk of request.iterator({ destroyOnReturn: false })) {
+    bytes += chunk.length;
+    if (bytes > maxBodyBytes) throw new Refused(413, `the body is longer than ${maxBodyBytes} bytes`);
+    chunks.push(chunk);
   }
-  return body;
+  return Buffer.concat(chunks).toString('utf8');
 }
 
-/** @param {http.IncomingMessage} request @param {http.ServerResponse} response */
-async function handle(request, response) {
-  const url = new URL(request.url ?? '/', 'http://demo');
+/** @param {http.IncomingMessage} request @returns {URL} */
+function readUrl(request) {
+  const target = request.url ?? '/';
+  // As a path: `//host` would be read as the name of a host, and `http://[` as nothing at all.
+  const url = target.startsWith('/') ? `http://demo${target}` : target;
+  if (!URL.canParse(url)) throw new Refused(400, 'the request target is no URL');
+  return new URL(url);
+}
+
+/** @param {http.IncomingMessage} request @param {http.ServerResponse} response @param {AbortSignal} callerGone */
+async function handle(request, response, callerGone) {
+  const url = readUrl(request);
   if (url.pathname === '/healthz') return sendJson(response, 200, { status: 'ok' });
-  const service = services[url.pathname.split('/')[1] ?? ''];
-  if (service === undefined) return sendJson(response, 404, { error: 'no such demo service' });
-  await service({ request, response, url, body: await readBody(request) });
+  const service = services.get(url.pathname.split('/')[1] ?? '');
+  if (service === undefined) throw new Refused(404, 'no such demo service');
+  await service({ request, response, url, body: await readBody(request), callerGone });
+}
+
+/** @param {http.IncomingMessage} request @param {http.ServerResponse} response @param {unknown} error */
+function answerError(request, response, error) {
+  // A caller that left in the middle is everyday; there is nobody to answer.
+  if (response.destroyed) return;
+  if (response.headersSent) return void response.destroy();
+  const message = error instanceof Error ? error.message : String(error);
+  sendJson(response, error instanceof Refused ? error.status : 500, { error: message });
+  request.resume();
 }
 
 /** @param {number} port */
 export function serveDemo(port) {
-  const server = http.createServer((request, response) => {
-    handle(request, response).catch((error) => {
-      // A caller that left in the middle is everyday; there is nobody to answer.
-      if (request.socket.destroyed) return;
-      if (response.headersSent) response.destroy();
-      else sendJson(response, error instanceof RangeError ? 413 : 500, { error: error.message });
-    });
+  const server = http.createServer({ requestTimeout: requestTimeoutMs }, (request, response) => {
+    const gone = new AbortController();
+    response.once('close', () => gone.abort());
+    handle(request, response, gone.signal).catch((error) => answerError(request, response, error));
   });
   // Longer than the gateway keeps idle connections, so that it is never the demo that closes first.
   server.keepAliveTimeout = 120_000;

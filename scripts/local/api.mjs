@@ -52,14 +52,22 @@ export function request(method, url, { key, body, headers = {}, timeoutMs = 10_0
 const parse = (contentType, text) => (contentType?.includes('json') ? JSON.parse(text) : text);
 
 /**
+ * What this URL answers right now; null when nobody does.
+ * @param {string} url
+ */
+export async function tryGet(url) {
+  try {
+    return await request('GET', url, { timeoutMs: 2_000 });
+  } catch {
+    // Not listening yet, or cut off while starting: the caller asks again, in bounded time.
+    return null;
+  }
+}
+
+/**
  * Does this URL answer 200 right now?
  * @param {string} url
  */
 export async function isOk(url) {
-  try {
-    return (await request('GET', url, { timeoutMs: 2_000 })).status === 200;
-  } catch {
-    // Not listening yet, or cut off while starting: the caller asks again, in bounded time.
-    return false;
-  }
+  return (await tryGet(url))?.status === 200;
 }

@@ -2,35 +2,37 @@
 // The gateway process of the local stack.
 
 import path from 'node:path';
-import { isOk } from './api.mjs';
+import { tryGet } from './api.mjs';
 import { projectDir } from './dependencies.mjs';
 import { killProcess, spawnOwned, waitUntilReady } from './processes.mjs';
 
 const readyTimeoutMs = 40_000;
 
 /**
- * Starts `dist/main.js all` and waits until it can serve.
+ * Starts `dist/main.js all` and waits until it can serve. For everybody else it is ready once `readyFile` is there.
  * @param {object} options
  * @param {string} options.runDir
  * @param {string} options.logFile
  * @param {string} options.baseUrl
+ * @param {string} options.readyFile
  * @param {NodeJS.ProcessEnv} options.env
  * @param {() => void} options.throwIfStopped
  */
-export async function startGateway({ runDir, logFile, baseUrl, env, throwIfStopped }) {
+export async function startGateway({ runDir, logFile, baseUrl, readyFile, env, throwIfStopped }) {
   const child = spawnOwned({
     runDir,
     name: 'gateway',
     command: process.execPath,
     args: [path.join('dist', 'main.js'), 'all'],
     cwd: projectDir,
-    env,
+    env: { ...env, TOLLGATE_READY_FILE: readyFile },
     logFile,
   });
   try {
-    const isReady = () => {
+    const isReady = async () => {
       throwIfStopped();
-      return isOk(`${baseUrl}/readyz`);
+      // It says so when it waits for nothing but us.
+      return (await tryGet(`${baseUrl}/readyz`))?.body.status === 'starting';
     };
     await waitUntilReady(child, isReady, { timeoutMs: readyTimeoutMs, intervalMs: 100, logFile });
   } catch (error) {

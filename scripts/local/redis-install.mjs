@@ -1,13 +1,15 @@
 // @ts-check
 // Finds a Redis server program, and installs the distribution's package where that can be done without asking.
 
+import { spawnSync } from 'node:child_process';
 import { accessSync, constants } from 'node:fs';
 import path from 'node:path';
+import { MINIMUM_REDIS_MAJOR } from '../../src/shared.mjs';
 import { canInstall, installPackages } from './apt.mjs';
 
 const programs = ['redis-server', 'valkey-server'];
 const advice = [
-  'Tollgate needs a Redis (6.2 or newer) or Valkey server program on the PATH. Any one of these helps:',
+  `Tollgate needs a Redis (${MINIMUM_REDIS_MAJOR}.0 or newer) or Valkey server program on the PATH. Any one of these helps:`,
   '  Debian, Ubuntu   sudo apt-get install redis-server',
   '  Fedora           sudo dnf install valkey',
   '  Alpine           apk add redis',
@@ -15,16 +17,32 @@ const advice = [
   'or set REDIS_URL to a Redis that runs already.',
 ].join('\n');
 
-/** @returns {string | null} full path of a Redis server program */
-function lookUp() {
-  const folders = [
-    ...(process.env.PATH ?? '').split(path.delimiter),
-    '/usr/local/bin',
-    '/usr/bin',
-    '/opt/homebrew/bin',
-  ];
-  const candidates = programs.flatMap((program) => folders.filter(Boolean).map((folder) => path.join(folder, program)));
-  return candidates.find(isExecutable) ?? null;
+const usualFolders = () =>
+  [...(process.env.PATH ?? '').split(path.delimiter), '/usr/local/bin', '/usr/bin', '/opt/homebrew/bin'].filter(
+    Boolean,
+  );
+
+/**
+ * @param {readonly string[]} folders
+ * @returns {string | null} full path of the first Redis server program that is new enough; throws when all are too old
+ */
+function lookUp(folders) {
+  const candidates = programs.flatMap((program) => folders.map((folder) => path.join(folder, program)));
+  /** @type {string[]} */
+  const tooOld = [];
+  for (const file of candidates.filter(isExecutable)) {
+    const version = versionOf(file);
+    if (Number.parseInt(version, 10) >= MINIMUM_REDIS_MAJOR) return file;
+    tooOld.push(`${file} is version ${version || 'unknown'}`);
+  }
+  if (tooOld.length > 0) throw new Error(`${tooOld.join('\n')}\n${advice}`);
+  return null;
+}
+
+/** `Redis server v=7.0.15 sha=…`, `Valkey server v=8.1.0 sha=…` @param {string} file */
+function versionOf(file) {
+  const { stdout } = spawnSync(file, ['--version'], { encoding: 'utf8', timeout: 5_000 });
+  return /\bv=(\d[\w.-]*)/.exec(stdout ?? '')?.[1] ?? '';
 }
 
 /** @param {string} file */
@@ -38,8 +56,8 @@ function isExecutable(file) {
 }
 
 /** @returns {string} full path; throws with advice when there is none */
-export function findRedisServer() {
-  const found = lookUp();
+export function findRedisServer(folders = usualFolders()) {
+  const found = lookUp(folders);
   if (found === null) throw new Error(advice);
   return found;
 }
@@ -50,7 +68,7 @@ export function findRedisServer() {
  * @param {(line: string) => void} say
  */
 export function ensureRedisServer(say) {
-  if (lookUp() !== null) return;
+  if (lookUp(usualFolders()) !== null) return;
   if (!canInstall()) throw new Error(advice);
   say('Installing redis-server with apt-get (no Redis on this machine)');
   try {
@@ -58,5 +76,6 @@ export function ensureRedisServer(say) {
   } catch (error) {
     throw new Error(`${error instanceof Error ? error.message : error}\n\n${advice}`);
   }
-  if (lookUp() === null) throw new Error(`apt-get installed redis-server, but it is not on the PATH.\n${advice}`);
+  if (lookUp(usualFolders()) === null)
+    throw new Error(`apt-get installed redis-server, but it is not on the PATH.\n${advice}`);
 }

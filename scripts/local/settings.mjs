@@ -2,6 +2,7 @@
 // What `npm start` itself reads of the environment. Everything else is the gateway's business and passed on untouched.
 
 import path from 'node:path';
+import { DRAIN_SECONDS } from '../../src/shared.mjs';
 import { projectDir } from './dependencies.mjs';
 
 /**
@@ -32,7 +33,7 @@ export function readSettings(env) {
     redisUrl: env.REDIS_URL || undefined,
     wantsDemo: readDemo(env.DEMO, databaseUrl === undefined),
     // The gateway checks it; we only need to wait longer than it does.
-    drainSeconds: Number(env.DRAIN_SECONDS) || 30,
+    drainSeconds: Number(env.DRAIN_SECONDS || DRAIN_SECONDS),
   };
 }
 
@@ -69,7 +70,7 @@ export const filesOf = (dataDir) => ({
   redisDir: path.join(dataDir, 'redis'),
   /** Ports and passwords that local stores keep from start to start. */
   stores: path.join(dataDir, 'stores.json'),
-  /** Where the running stack is to be found; there only while it runs. */
+  /** Where the running stack is to be found; there only while all of it can be used. */
   stack: path.join(dataDir, 'stack.json'),
   demo: path.join(dataDir, 'demo.json'),
   demoPartial: path.join(dataDir, 'demo.partial.json'),

@@ -33,8 +33,9 @@ import { filesOf } from './settings.mjs';
 // The gateway first, while everything its calls under way need is still there.
 const stopOrder = ['gateway', 'demo', 'redis', 'postgres'];
 
-// Beyond the gateway's own deadline for calls in flight (DRAIN_SECONDS): it shall decide what to cut off, not we.
-const drainMarginSeconds = 20;
+// Beyond the gateway's own deadline for calls in flight (DRAIN_SECONDS): it shall decide what to cut off, not we. A supervisor
+// gives its workers 10 s more, and then its writer 10 s.
+const drainMarginSeconds = 30;
 const leftoverGraceMs = 3_000;
 
 /**
@@ -125,7 +126,14 @@ export class Stack {
   async startGateway(env, throwIfStopped) {
     const { runDir, log } = this.#files;
     const graceMs = (this.#settings.drainSeconds + drainMarginSeconds) * 1000;
-    const gateway = await startGateway({ runDir, logFile: log('gateway'), baseUrl: this.baseUrl, env, throwIfStopped });
+    const gateway = await startGateway({
+      runDir,
+      logFile: log('gateway'),
+      baseUrl: this.baseUrl,
+      readyFile: this.#files.stack,
+      env,
+      throwIfStopped,
+    });
     this.#parts.push({
       ...gateway,
       stop: async () => {
@@ -182,7 +190,8 @@ export class Stack {
   }
 
   /**
-   * Tells other commands where the stack is.
+   * Tells other commands where the stack is, and the gateway that everything is ready: once the file is there, `/readyz`
+   * answers 200.
    * @param {string} databaseUrl
    * @param {string} redisUrl
    */

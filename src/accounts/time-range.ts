@@ -11,6 +11,13 @@ export const clampTime = (ms: number): number => Math.min(Math.max(ms, 0), MAX_T
 /** The UTC day as Postgres wants it: a `Date` would be compared in the time zone of the session. */
 export const utcDay = (ms: number): string => new Date(clampTime(ms)).toISOString().slice(0, 10);
 
+/**
+ * Instants of the years 1 to 9999 in UTC. Postgres takes no others in the form they are sent in (year 0 and six digits are
+ * refused), and an offset can lead there: 9999-12-31T23:59:59-14:00 is in the year 10000.
+ */
+const FIRST_MS = Date.parse('0001-01-01T00:00:00Z');
+const LAST_MS = Date.parse('9999-12-31T23:59:59.999Z');
+
 const DAY = /^\d{4}-\d{2}-\d{2}$/;
 // RFC 3339, zone required: a time without one would mean something else on every machine.
 const DATE_TIME = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d{1,9})?(Z|[+-]\d{2}:\d{2})$/;
@@ -49,12 +56,17 @@ function parseInstant(name: string, text: string | undefined): number | null {
   if (DAY.test(text) || DATE_TIME.test(text)) {
     const ms = Date.parse(text);
     // Date.parse turns February 30 into March 2.
-    if (!Number.isNaN(ms) && dayExists(text.slice(0, 10))) return ms;
+    if (!Number.isNaN(ms) && dayExists(text.slice(0, 10))) return inReach(name, ms);
   }
   throw new ApiError(
     'invalid_request',
     `${name}: must be YYYY-MM-DD or an RFC 3339 date-time such as 2026-01-31T12:00:00Z.`,
   );
+}
+
+function inReach(name: string, ms: number): number {
+  if (ms >= FIRST_MS && ms <= LAST_MS) return ms;
+  throw new ApiError('invalid_request', `${name}: must be in the years 0001 to 9999 (UTC).`);
 }
 
 function dayExists(day: string): boolean {

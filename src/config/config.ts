@@ -32,6 +32,8 @@ export type Config = {
   readonly instanceLeaseSeconds: number;
   readonly maxBacklogEvents: number;
   readonly drainSeconds: number;
+  /** Set by `npm start`, not by operators: `/readyz` is 503 until this file is there. */
+  readonly readyFile: string | null;
 };
 
 /** All that is wrong with the environment, one line each: an operator should not fix one fault per restart. */
@@ -100,6 +102,7 @@ export function loadConfig(env: Readonly<Record<string, string | undefined>>): C
     instanceLeaseSeconds: number('INSTANCE_LEASE_SECONDS'),
     maxBacklogEvents: number('MAX_BACKLOG_EVENTS'),
     drainSeconds: number('DRAIN_SECONDS'),
+    readyFile: env.TOLLGATE_READY_FILE || null,
   });
 }
 

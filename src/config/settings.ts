@@ -1,3 +1,5 @@
+import { DRAIN_SECONDS } from '../shared.mjs';
+
 /**
  * Every setting there is: environment variable → JSON Schema, with its unit in the name and its reason in the
  * description. The README's table is checked against this list by a test. Less is more: a constant that nobody needs to
@@ -122,7 +124,7 @@ export const SETTINGS = {
     type: 'integer',
     minimum: 0,
     maximum: 3600,
-    default: 20,
+    default: DRAIN_SECONDS,
     description: 'how long calls under way may take to finish after SIGTERM',
   },
 } as const satisfies Record<string, { type: string; description: string } & Record<string, unknown>>;

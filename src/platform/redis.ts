@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { Command, Redis } from 'ioredis';
+import { MINIMUM_REDIS_MAJOR } from '../shared.mjs';
 
 export type RedisOptions = {
   readonly url: string;
@@ -138,7 +139,9 @@ export async function checkRedisPolicy(client: RedisClient): Promise<string[]> {
   const info = String(await client.command('info', []));
   const field = (name: string): string | undefined => new RegExp(`^${name}:(.*?)\r?$`, 'm').exec(info)?.[1];
   const version = field('redis_version') ?? '';
-  if (Number.parseInt(version, 10) < 7) throw new Error(`redis ${version} is too old: 7.0 or newer is needed`);
+  if (Number.parseInt(version, 10) < MINIMUM_REDIS_MAJOR) {
+    throw new Error(`redis ${version} is too old: ${MINIMUM_REDIS_MAJOR}.0 or newer is needed`);
+  }
   const policy = field('maxmemory_policy');
   if (policy !== undefined && policy !== 'noeviction') {
     throw new Error(`redis has maxmemory-policy ${policy}: it would evict money. Set it to noeviction.`);

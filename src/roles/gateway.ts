@@ -163,7 +163,10 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     ...accountsRoutes({ suspension: new Suspension({ sql, state: keyStates, cache: keyCache }) }),
     ...creditsRoutes({ sql, keys, applier: credits, log }),
     ...reconciliationRoutes({ sql, reconciler: new Reconciler({ sql, redis, keys: redisKeys }) }),
-    ...healthRoutes({ isReady: () => !server.draining && admission.answering && catalog.ready() }),
+    ...healthRoutes({
+      isReady: () => !server.draining && admission.answering && catalog.ready(),
+      readyFile: config.readyFile,
+    }),
   ];
   const api = new Api({ gate, routes: [...routes, ...openApiRoutes(routes)], log });
   const server: HttpServer = new HttpServer({

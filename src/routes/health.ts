@@ -1,7 +1,23 @@
+import { existsSync } from 'node:fs';
 import type { Route } from '../http/route.ts';
 
+export type HealthRoutesDeps = {
+  readonly isReady: () => boolean;
+  /**
+   * Whoever started this process makes this file once everything around it can be used as well, such as the demo of
+   * `npm start`. It counts from then on: when the file goes, the process that made it stops. Null: nobody makes one.
+   */
+  readonly readyFile: string | null;
+};
+
 /** `/healthz`: the process is up. `/readyz`: it can serve. Neither takes a token: they must answer whatever else is broken. */
-export function healthRoutes({ isReady }: { readonly isReady: () => boolean }): Route[] {
+export function healthRoutes({ isReady, readyFile }: HealthRoutesDeps): Route[] {
+  let isAnnounced = readyFile === null;
+  const readiness = (): 'ready' | 'starting' | 'not ready' => {
+    if (!isReady()) return 'not ready';
+    isAnnounced ||= readyFile !== null && existsSync(readyFile);
+    return isAnnounced ? 'ready' : 'starting';
+  };
   return [
     {
       method: 'GET',
@@ -17,10 +33,12 @@ export function healthRoutes({ isReady }: { readonly isReady: () => boolean }): 
       summary: 'Whether this gateway can serve: Redis reachable, catalog loaded, not draining',
       access: 'anyone',
       unmetered: true,
-      handle: async () =>
-        isReady()
-          ? { status: 200, body: { status: 'ready' } }
-          : { status: 503, body: { status: 'not ready' }, headers: { 'Retry-After': '1' } },
+      handle: async () => {
+        const status = readiness();
+        return status === 'ready'
+          ? { status: 200, body: { status } }
+          : { status: 503, body: { status }, headers: { 'Retry-After': '1' } };
+      },
     },
   ];
 }

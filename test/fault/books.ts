@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 import { Reconciler } from '../../src/ledger/reconcile/reconciler.ts';
 import { feeMicros } from '../../src/ledger/usage-event.ts';
 import { freeField } from '../../src/platform/redis-keys.ts';
-import { readChargesQuery } from '../support/charges-query.ts';
+import { readBooksQueries } from '../support/books-queries.ts';
 import type { Buyer, Listing } from './market.ts';
 import type { Stack } from './stack.ts';
 
@@ -86,18 +86,9 @@ export async function checkLedger({ stores }: Stack): Promise<string[]> {
   const expectNone = (what: string, rows: readonly object[]): void => {
     if (rows.length > 0) faults.push(`${what}: ${JSON.stringify(rows.slice(0, 5))}`);
   };
-  expectNone(
-    'journal rows that do not sum to zero',
-    await sql`
-    SELECT journal_id, sum(amount) FROM entries GROUP BY journal_id HAVING sum(amount) <> 0`,
-  );
-  expectNone(
-    'balances that are not the sum of their entries',
-    await sql`
-    SELECT e.account_id, e.ledger, e.total, b.balance
-    FROM (SELECT account_id, ledger, sum(amount) AS total FROM entries GROUP BY account_id, ledger) e
-    FULL JOIN balances b USING (account_id, ledger) WHERE e.total IS DISTINCT FROM b.balance`,
-  );
+  const queries = readBooksQueries();
+  expectNone('journal rows that do not sum to zero', await sql.unsafe(queries.journal));
+  expectNone('balances that are not the sum of their entries', await sql.unsafe(queries.balances));
   expectNone(
     'earnings and fees that are not the charges',
     await sql`
@@ -113,7 +104,7 @@ export async function checkLedger({ stores }: Stack): Promise<string[]> {
     'drift',
     reports.filter(({ compared, driftingAccounts }) => !compared || driftingAccounts !== 0),
   );
-  expectNone('charges that are not what the journal took', await sql.unsafe(readChargesQuery()));
+  expectNone('charges that are not what the journal took', await sql.unsafe(queries.charges));
   expectNone('repairs', await sql`SELECT account_id, reason, change, state FROM repairs`);
   return faults;
 }

@@ -1,0 +1,162 @@
+import fc from 'fast-check';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { Catalog } from '../../src/catalog/catalog.ts';
+import { ApiError } from '../../src/errors.ts';
+import type { Route } from '../../src/http/route.ts';
+import type { KeyRecord } from '../../src/keys/caller.ts';
+import { Keys } from '../../src/keys/keys.ts';
+import type { Sql } from '../../src/platform/postgres.ts';
+import { discoverRoutes } from '../../src/routes/discover.ts';
+import { earningsRoutes } from '../../src/routes/earnings.ts';
+import { keysRoutes } from '../../src/routes/keys.ts';
+import { servicesRoutes } from '../../src/routes/services.ts';
+import { usageRoutes } from '../../src/routes/usage.ts';
+import { AddressPolicy } from '../../src/upstream/index.ts';
+import { addAccount, openTestDatabase } from '../accounts/support.ts';
+import { ask, refusalOf } from '../catalog/support.ts';
+
+let sql: Sql;
+let close: () => Promise<void>;
+let catalog: Catalog;
+let routes: Route[];
+let by: KeyRecord;
+
+beforeAll(async () => {
+  ({ sql, close } = await openTestDatabase());
+  catalog = new Catalog({ sql, log: { warn: () => {}, error: () => {} } });
+  await catalog.start();
+  // Asking for a list changes no key.
+  const keys = new Keys({
+    sql,
+    state: { put: () => Promise.reject(new Error('no key is changed')) },
+    cache: { invalidate: () => {} },
+  });
+  routes = [
+    ...usageRoutes({ sql }),
+    ...earningsRoutes({ sql }),
+    ...discoverRoutes({ catalog }),
+    ...servicesRoutes({ catalog, sql, addresses: new AddressPolicy([]) }),
+    ...keysRoutes({
+      keys,
+      readActivity: () => Promise.reject(new Error('no activity is asked for')),
+      adminBootstrapToken: null,
+    }),
+  ];
+  by = await addAccount(sql, 'provider');
+});
+afterAll(async () => {
+  await catalog.stop();
+  await close();
+});
+
+const get = (path: string, query: Record<string, string>, headers = {}) =>
+  ask(routes, `GET ${path}?${new URLSearchParams(query)}`, { by, headers });
+
+/** Anything but an answer or a refusal of the request is what callers would see as 500. */
+async function statusOf(path: string, query: Record<string, string>, headers = {}): Promise<number> {
+  try {
+    return (await get(path, query, headers)).status;
+  } catch (error) {
+    if (!(error instanceof ApiError) || error.code !== 'invalid_request') throw error;
+    expect(error.message).toMatch(new RegExp(`^(${Object.keys(query).join('|')}):`));
+    return 400;
+  }
+}
+
+const two = (n: number): string => String(n).padStart(2, '0');
+/** Mostly within, sometimes one of the two beside. */
+const field = (min: number, max: number) =>
+  fc.oneof(
+    { weight: 9, arbitrary: fc.integer({ min: min + 1, max: max - 1 }) },
+    { weight: 1, arbitrary: fc.constantFrom(min, max) },
+  );
+const day = fc
+  .tuple(fc.oneof(field(0, 9999), fc.constantFrom(0, 1, 9999)), field(0, 13), field(0, 32))
+  .map(([y, m, d]) => `${String(y).padStart(4, '0')}-${two(m)}-${two(d)}`);
+const dateTime = fc
+  .tuple(
+    day,
+    fc.tuple(field(-1, 24), field(-1, 60), field(-1, 60)).map((parts) => parts.map((part) => Math.max(part, 0))),
+    fc.constantFrom('', '.0', '.999', '.999999999'),
+    fc.oneof(
+      fc.constant('Z'),
+      fc
+        .tuple(fc.constantFrom('+', '-'), field(0, 24), field(0, 60))
+        .map(([sign, h, m]) => `${sign}${two(h)}:${two(m)}`),
+    ),
+  )
+  .map(([date, time, fraction, zone]) => `${date}T${time.map(two).join(':')}${fraction}${zone}`);
+
+describe('a time that is none, or that Postgres cannot hold,', () => {
+  it.each([
+    ['/usage/me', { from: '0000-01-01' }, 'from'],
+    ['/usage/me', { from: '0001-01-01T00:00:00+00:01' }, 'from'],
+    ['/usage/me', { to: '9999-12-31T23:59:59-14:00' }, 'to'],
+    ['/usage/me', { to: '9999-12-31T24:00:00Z' }, 'to'],
+    ['/usage/me', { to: '2016-12-31T23:59:60Z' }, 'to'],
+    ['/earnings/me', { from: '0000-01-01' }, 'from'],
+    ['/earnings/me', { to: '0000-12-31' }, 'to'],
+    ['/earnings/me', { to: '9999-12-31T23:59:59-14:00' }, 'to'],
+  ])('is refused by name: %s %j', async (path, query, name) => {
+    const refusal = await refusalOf(get(path, query));
+    expect(refusal.code).toBe('invalid_request');
+    expect(refusal.message).toMatch(new RegExp(`^${name}: must be `));
+  });
+
+  it.each([
+    ['/usage/me', { from: '0001-01-01', to: '9999-12-31T23:59:59.999Z' }],
+    ['/usage/me', { from: '0001-01-01T14:00:00+14:00', to: '9999-12-31T09:59:59-14:00' }],
+    ['/earnings/me', { from: '0001-01-01', to: '9999-12-31' }],
+  ])('is not one of the first and last that can be held: %s %j', async (path, query) => {
+    expect((await get(path, query)).status).toBe(200);
+  });
+
+  it('never fails a page: 2 000 of them, odd ones more often', { timeout: 60_000 }, async () => {
+    const times = fc.oneof(day, dateTime, dateTime);
+    const seen = { 200: 0, 400: 0 };
+    await fc.assert(
+      fc.asyncProperty(
+        fc.constantFrom('/usage/me', '/earnings/me'),
+        fc.oneof(fc.record({ from: times }), fc.record({ to: times }), fc.record({ from: times, to: times })),
+        fc.constantFrom('*/*', 'text/csv'),
+        async (path, query, accept) => {
+          seen[(await statusOf(path, query as Record<string, string>, { accept })) as 200 | 400]++;
+        },
+      ),
+      { numRuns: 2_000 },
+    );
+    expect(Math.min(seen[200], seen[400])).toBeGreaterThan(100);
+  });
+});
+
+it('a cursor that no list gave never fails a page', { timeout: 60_000 }, async () => {
+  const hex = (digits: number) => fc.stringMatching(new RegExp(`^[0-9a-f]{${digits}}$`));
+  const uuid = fc.oneof(
+    fc.constantFrom('ffffffff-ffff-7fff-bfff-ffffffffffff', '00000000-0000-0000-0000-000000000000'),
+    fc.tuple(hex(8), hex(4), hex(4), hex(4), hex(12)).map((parts) => parts.join('-')),
+  );
+  const place = fc
+    .tuple(fc.constantFrom('quality', 'price', 'name', 'newest'), fc.jsonValue(), fc.oneof(uuid, fc.string()))
+    .map((parts) => Buffer.from(JSON.stringify(parts)).toString('base64url'));
+  const keyId = fc.stringMatching(/^acf_[0-9A-Za-z]{1,40}$/);
+  const cursors = fc.oneof(uuid, place, keyId, fc.string({ unit: 'binary' }), fc.constant('\0'));
+  const lists = fc.constantFrom<[path: string, query: Record<string, string>]>(
+    ['/usage/me', {}],
+    ['/keys', {}],
+    ['/services', { mine: 'true' }],
+    ...['quality', 'price', 'name', 'newest'].map((sort): [string, Record<string, string>] => ['/discover', { sort }]),
+  );
+  await fc.assert(
+    fc.asyncProperty(lists, cursors, async ([path, query], cursor) => {
+      expect([200, 400]).toContain(await statusOf(path, { ...query, cursor }));
+    }),
+    { numRuns: 1_000 },
+  );
+});
+
+it('an id that is none is not found rather than an error', async () => {
+  for (const id of ['ffffffff-ffff-7fff-bfff-ffffffffffff', '00000000-0000-0000-0000-000000000000', '%00', 'x']) {
+    expect((await refusalOf(ask(routes, `GET /usage/${id}`, { by }))).code).toBe('not_found');
+    expect((await refusalOf(ask(routes, `GET /services/${id}`, { by }))).code).toBe('service_not_found');
+  }
+});

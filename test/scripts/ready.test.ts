@@ -1,0 +1,131 @@
+import { randomUUID } from 'node:crypto';
+import { cpSync, existsSync, mkdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
+import { createServer } from 'node:net';
+import path from 'node:path';
+import { afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
+import { request, tryGet } from '../../scripts/local/api.mjs';
+import { projectDir } from '../../scripts/local/dependencies.mjs';
+import { readJson } from '../../scripts/local/files.mjs';
+import { freePort } from '../../scripts/local/ports.mjs';
+import { type OwnedProcess, signalProcess, spawnOwned } from '../../scripts/local/processes.mjs';
+import { scratchDir, scratchRunDir } from '../support/stores.ts';
+import { until } from '../support/wait.ts';
+
+// `npm start` as it is, gateway and stores included, in a copy of the project, so that it builds into a folder of its own.
+let clone: string;
+let dataDir: string;
+let port: number;
+let launcher: OwnedProcess | null = null;
+let logFile: string;
+
+beforeAll(() => {
+  clone = path.join(scratchDir(), `ready-${process.pid}`);
+  mkdirSync(clone);
+  for (const name of [
+    'src',
+    'scripts',
+    'migrations',
+    'package.json',
+    'package-lock.json',
+    'tsconfig.json',
+    'tsconfig.build.json',
+  ]) {
+    cpSync(path.join(projectDir, name), path.join(clone, name), { recursive: true });
+  }
+  symlinkSync(path.join(projectDir, 'node_modules'), path.join(clone, 'node_modules'));
+});
+beforeEach(async () => {
+  dataDir = path.join(clone, `data-${randomUUID()}`);
+  port = await freePort();
+});
+afterEach(async () => {
+  await stop();
+  rmSync(dataDir, { recursive: true, force: true });
+});
+
+async function launch(env: Record<string, string>): Promise<void> {
+  const name = `launcher-${randomUUID()}`;
+  logFile = path.join(clone, `${name}.log`);
+  const ports = { PORT: String(port), METRICS_PORT: String(await freePort()) };
+  launcher = spawnOwned({
+    runDir: scratchRunDir(),
+    name,
+    command: process.execPath,
+    args: ['scripts/start.mjs'],
+    cwd: clone,
+    logFile,
+    env: { PATH: process.env.PATH, DATA_DIR: dataDir, DRAIN_SECONDS: '1', ...ports, ...env },
+  });
+}
+
+async function stop(): Promise<number | null> {
+  if (launcher === null) return null;
+  signalProcess(launcher.record, 'SIGTERM');
+  const { code } = await launcher.exited;
+  launcher.forget();
+  launcher = null;
+  return code;
+}
+
+/** Asks all the time, as a script that waits does. @returns the answers before the first 200 */
+async function firstReady(): Promise<Set<string>> {
+  const before = new Set<string>();
+  await until(async () => {
+    if (launcher?.hasExited()) throw new Error(readFileSync(logFile, 'utf8'));
+    const answer = await tryGet(`http://127.0.0.1:${port}/readyz`);
+    if (answer !== null && answer.status !== 200) before.add(`${answer.status} ${answer.body.status}`);
+    return answer?.status === 200;
+  }, 60_000);
+  return before;
+}
+
+/** The first thing a script does with it: a call of each demo service that answers at once. */
+async function callDemo(): Promise<number[]> {
+  const demo = readJson(path.join(dataDir, 'demo.json'));
+  const callable = demo.services.filter(({ name }: { name: string }) =>
+    ['Echo', 'Echo Plus', 'Text Statistics'].includes(name),
+  );
+  const answers = await Promise.all(
+    callable.map((service: { try_path: string }) =>
+      request('GET', `${demo.base_url}${service.try_path}`, { key: demo.buyer }),
+    ),
+  );
+  return answers.map(({ status }) => status);
+}
+
+it.each(['1', '2'])(
+  'ready means that what is printed can be used, with WORKERS=%s: also when the demo moves',
+  {
+    timeout: 120_000,
+  },
+  async (workers) => {
+    await launch({ WORKERS: workers });
+    expect(await firstReady()).toContain('503 starting');
+    expect(existsSync(path.join(dataDir, 'demo.json'))).toBe(true);
+    expect(await callDemo()).toEqual([200, 200, 200]);
+    expect(readFileSync(logFile, 'utf8')).toContain(`Tollgate serves http://127.0.0.1:${port}`);
+    expect(await stop()).toBe(0);
+
+    const squatter = createServer().listen(readJson(path.join(dataDir, 'stores.json')).demo.port, '127.0.0.1');
+    await launch({ WORKERS: workers });
+    await firstReady();
+    expect(await callDemo()).toEqual([200, 200, 200]);
+    squatter.close();
+    expect(await stop()).toBe(0);
+  },
+);
+
+it('without a demo it is ready as soon as it serves, and when the demo cannot be made, too', {
+  timeout: 120_000,
+}, async () => {
+  await launch({ DEMO: 'off' });
+  await firstReady();
+  expect(existsSync(path.join(dataDir, 'stack.json'))).toBe(true);
+  expect(await stop()).toBe(0);
+
+  // Its services may not live on loopback then.
+  await launch({ UPSTREAM_ALLOW_CIDRS: '10.0.0.0/8' });
+  await firstReady();
+  expect(readFileSync(logFile, 'utf8')).toContain('but without its demo');
+  expect(await stop()).toBe(0);
+});
