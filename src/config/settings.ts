@@ -24,7 +24,7 @@ export const SETTINGS = {
     type: 'string',
     enum: ['on', 'off'],
     default: 'off',
-    description: '`on`: gateway and writer share one process, which saves about 100 MiB and costs latency',
+    description: '`on`: gateway and writer share one process, which saves 150 MiB and makes calls wait for each flush',
   },
   METRICS_PORT: {
     type: 'integer',
