@@ -12,6 +12,7 @@ export type RequestHead = {
   readonly headers: readonly string[];
   /** No header value has characters beyond ASCII. */
   readonly isAscii: boolean;
+  /** What says who the caller is, in the form of that header: it may have come as `X-Api-Key`. */
   readonly authorization: string | undefined;
   /** Declared length of the body; 0 when there is none, -1 when chunked. */
   readonly bodyLength: number;
@@ -20,7 +21,7 @@ export type RequestHead = {
 };
 
 export type HeadFault = {
-  readonly code: 'unsupported_framing' | 'invalid_request' | 'method_not_allowed';
+  readonly code: 'unsupported_framing' | 'invalid_request' | 'method_not_allowed' | 'upgrade_not_supported';
   readonly message: string;
 };
 
