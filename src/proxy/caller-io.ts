@@ -40,8 +40,8 @@ export interface CallerStream {
   readonly aborted: boolean;
   /** The gateway shuts down and cuts its callers off: they have not left. */
   readonly wasCut: boolean;
-  /** The address rate limits count by. */
-  readonly address: string;
+  /** The address rate limits count by; null: the caller left before anybody asked for it. */
+  readonly address: string | null;
   /** Starts the events. Body that arrived before is not lost: it is asked for only now. */
   attach(events: CallerEvents): void;
   pauseBody(): void;

@@ -31,6 +31,7 @@ function record(fields: Partial<KeyRecord>): KeyRecord {
     status: 'active',
     accountStatus: 'active',
     buyer: null,
+    lastPlace: 0,
     ...fields,
   };
 }
