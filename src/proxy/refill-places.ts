@@ -12,7 +12,7 @@ import type { Clock } from '../platform/clock.ts';
  * of one who was. Beyond the time to a full bucket the places begin again, or one caller that asks without a pause would push
  * the others' waits ever further.
  *
- * Kept in memory, because a flood of refused calls must stay cheap: no trip, 0.1 µs. So a worker knows of its own refusals only, and
+ * Kept in memory, because a flood of refused calls must stay cheap: no trip, 0.06 µs. So a worker knows of its own refusals only, and
  * promises only every nth place: which ones follows from the wall clock, that all workers of a machine share.
  *
  * Time is counted in units of the bucket here, `limit` to a millisecond: these are integers, and no sum of 60 000/7 is ever off.
