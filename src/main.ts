@@ -78,6 +78,7 @@ async function start(
   const closeMetrics = link === null ? await serveMetrics(uws, config.host, config.metricsPort, metrics) : () => {};
   const writer = role === 'gateway' ? null : await startWriter({ config, stores, metrics, log });
   const sharesPort = link !== null;
+  // Of a worker its supervisor says which one it is.
   const worker = Number(process.argv[4] ?? 1);
   const gateway =
     role === 'writer' ? null : await startGateway({ config, stores, uws, sharesPort, worker, metrics, log });

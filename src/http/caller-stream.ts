@@ -92,7 +92,7 @@ export class UwsCallerStream implements CallerStream, BodyOwner {
 
   /** Read only when it is asked for, which a call with a key never does: the addon takes 0.5 µs to write it out. */
   get address(): string | null {
-    // The addon has forgotten it.
+    // Nobody asked while the caller was there, and the addon cannot tell any more.
     if (this.#address === null && this.#finished) return null;
     this.#address ??= addressOf(this.#response, this.#head.headers, this.#owner.trustedProxyHops);
     return this.#address;

@@ -15,12 +15,12 @@ const PLAIN_VALUE = /^[\t\x20-\x7e]*$/;
 const BAD_VALUE = /[\x00-\x08\x0a-\x1f\x7f\ufffd]/;
 const NAME = /^[!#$%&'*+\-.^_`|~0-9a-z]+$/;
 
-/** `Upgrade: 1#protocol-name ["/" version]` (RFC 9110 §7.8) with one of the protocols that clients really ask for. */
+/** One of the two protocols that clients ask for, anywhere in the list; perhaps with a version, as in `h2c/1` (RFC 9110 §7.8). */
 const UPGRADE = /(?:^|,)[\t ]*(?:websocket|h2c)[\t ]*(?:[,/]|$)/i;
 /**
- * A call that asks for another protocol is refused instead of being served and charged as what it did not ask for: a WebSocket
- * client can use no answer but 101. `Connection` is not asked for its consent: a proxy in front may have rewritten it. A fault,
- * so the connection ends: its next bytes may be of the other protocol.
+ * A call that asks for another protocol is refused. Served as plain HTTP it would be charged, and a WebSocket client can use no
+ * answer but 101. This holds whatever `Connection` says: a proxy in front may have rewritten it. As with every fault the
+ * connection ends: the next bytes on it may belong to the other protocol.
  */
 const NO_UPGRADE: HeadFault = { code: 'upgrade_not_supported', message: ERRORS.upgrade_not_supported.message };
 

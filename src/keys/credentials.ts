@@ -133,7 +133,7 @@ export function splitBearer(header: string): Credentials | null {
   return { keyId: header.slice(KEY_ID_START, KEY_ID_END), secret: header.slice(SECRET_START) };
 }
 
-/** Whether our credentials stand anywhere in the text; right or wrong. The search for their first letters is the cheap part. */
+/** Whether credentials of our shape stand anywhere in the text, right or wrong. The search for `acf_` first keeps it cheap. */
 export function hasCredentials(text: string): boolean {
   return text.includes(KEY_ID_PREFIX) && CREDENTIALS.test(text);
 }
@@ -141,7 +141,8 @@ export function hasCredentials(text: string): boolean {
 /**
  * What says who the caller is, in the form of an `Authorization` header (API.md, 'Authentication'): that header if it has the
  * shape of ours, else `X-Api-Key`. A client library may send both, the key it was given and one that it found in its
- * environment, in either of them. One of our shape that is wrong counts as wrong: it names the key that shall pay.
+ * environment, in either of them. An `Authorization` of our shape with a wrong secret is not passed over: it names the key that
+ * should pay.
  */
 export function decidingCredentials(authorization: string | undefined, apiKey: string | undefined): string | undefined {
   if (apiKey === undefined || (authorization !== undefined && isBearerOfOurs(authorization))) return authorization;

@@ -23,6 +23,7 @@ export class ExhaustedAddresses {
 
   /** @returns what is kept of the address */
   add(address: string, seconds: number): Exhausted {
+    // Stays when the address may ask again: its callers were promised later places.
     const exhausted = this.#known.get(address) ?? { until: 0, lastPlace: 0 };
     exhausted.until = performance.now() + seconds * 1000;
     this.#known.delete(address);
@@ -46,11 +47,7 @@ export class ExhaustedAddresses {
   }
 
   has(address: string): boolean {
-    if (this.#known.size === 0) return false;
     const exhausted = this.#known.get(address);
-    if (exhausted === undefined) return false;
-    if (exhausted.until > performance.now()) return true;
-    this.#known.delete(address);
-    return false;
+    return exhausted !== undefined && exhausted.until > performance.now();
   }
 }

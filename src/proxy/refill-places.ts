@@ -8,14 +8,14 @@ import type { Clock } from '../platform/clock.ts';
  *
  *   tokens now ──► 1st place ──► 2nd ──► … ──► bucket full          a place every 60 000 / limit ms
  *
- * Callers that heed it find as many tokens as they are. Nothing is reserved: who comes without having been told may take the token
- * of one who was. Beyond the time to a full bucket the places begin again, or one caller that asks without a pause would push
- * the others' waits ever further.
+ * If all of them heed it, there is a token for each. Nothing is reserved: a new caller may take a token that was promised to another.
+ * Beyond the time to a full bucket the places begin again. Otherwise one caller that asks without a pause would make the others
+ * wait longer and longer.
  *
- * Kept in memory, because a flood of refused calls must stay cheap: no trip, 0.06 µs. So a worker knows of its own refusals only, and
- * promises only every nth place: which ones follows from the wall clock, that all workers of a machine share.
+ * Kept in memory, because a flood of refused calls must stay cheap: no trip, 0.06 µs. A worker therefore knows of its own
+ * refusals only. Each of n workers promises every nth place; the wall clock, which they share, says which ones are whose.
  *
- * Time is counted in units of the bucket here, `limit` to a millisecond: these are integers, and no sum of 60 000/7 is ever off.
+ * Time is counted in units of the bucket here, `limit` to a millisecond: integers, so that sums of 60 000 / 7 stay exact.
  */
 export class RefillPlaces {
   readonly #clock: Clock;
