@@ -86,7 +86,10 @@ async function start(
   const closeMetrics = link === null ? await serveMetrics(uws, config.host, config.metricsPort, metrics) : () => {};
   const writer = role === 'gateway' ? null : await startWriter({ config, stores, metrics, log });
   const sharesPort = link !== null;
-  const gateway = role === 'writer' ? null : await startGateway({ config, stores, uws, sharesPort, metrics, log });
+  // Of a worker its supervisor says which one it is.
+  const worker = Number(process.argv[4] ?? 1);
+  const gateway =
+    role === 'writer' ? null : await startGateway({ config, stores, uws, sharesPort, worker, metrics, log });
   link?.ready(metrics);
   // The instance is how its leases and holds are named in Redis, and `pid` how the system calls it.
   const names = { pid: process.pid, ...(gateway === null ? {} : { port: gateway.port, instance: gateway.instance }) };

@@ -9,12 +9,14 @@ export const DUPLICATE = 6;
 export const ACCOUNT_SUSPENDED = 7;
 
 /** Token bucket units per request (see batch.lua). */
-const UNITS_PER_REQUEST = 60_000;
+export const UNITS_PER_REQUEST = 60_000;
 
 /** What a caller may be told about its rate limit. */
 export type RateState = {
   /** Requests per minute. */
   readonly limit: number;
+  /** In the bucket, in units. */
+  readonly tokens: number;
   /** Whole requests that would pass now. */
   readonly remaining: number;
   /** Seconds until the full allowance is back. */
@@ -29,6 +31,7 @@ export function rateState(limit: number, tokens: number): RateState {
   const toNext = UNITS_PER_REQUEST - tokens;
   return {
     limit,
+    tokens,
     remaining: Math.max(0, Math.floor(tokens / UNITS_PER_REQUEST)),
     // `limit` units come back per millisecond. Rounded up: waiting that long must be enough.
     resetSeconds: Math.max(0, Math.ceil(missing / limit / 1000)),

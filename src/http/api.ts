@@ -1,3 +1,4 @@
+import { rateState, UNITS_PER_REQUEST } from '../admission/codes.ts';
 import { ApiError, tooLargeError } from '../errors.ts';
 import type { Caller, KeyRecord } from '../keys/caller.ts';
 import type { Log } from '../observability/log.ts';
@@ -14,7 +15,7 @@ import {
   unknownRate,
 } from '../proxy/answer.ts';
 import type { CallerStream, RequestHead } from '../proxy/caller-io.ts';
-import type { Gate } from '../proxy/gate.ts';
+import type { Gate, Passage } from '../proxy/gate.ts';
 import { readBody } from './body.ts';
 import { headerOf } from './request-head.ts';
 import type { ApiResponse, Method, Route } from './route.ts';
@@ -53,10 +54,13 @@ export class Api {
       const unmetered = match.kind === 'route' && match.route.unmetered === true && head.fault === null;
       if (unmetered) {
         const limit = this.#gate.limitOf(null);
-        rate = { limit, remaining: limit, resetSeconds: 0, retryAfterSeconds: 0 };
+        rate = rateState(limit, limit * UNITS_PER_REQUEST);
       } else {
         key = await this.#gate.identify(head.authorization, stream);
-        const passage = await this.#take(key, stream.address);
+        const who = key ?? stream.address;
+        // The caller left: nobody is there to be counted, or answered.
+        if (who === null) return;
+        const passage = await this.#take(who);
         rate = passage.rate;
         if (passage.refusal !== null) throw passage.refusal;
       }
@@ -92,7 +96,7 @@ export class Api {
     const bytes = head.bodyLength === 0 ? Buffer.alloc(0) : await readBody(stream, MAX_JSON_BODY_BYTES);
     if (bytes === null) throw tooLargeError(MAX_JSON_BODY_BYTES);
     const body = validBody(validators.body, bytes);
-    const caller: Caller = key === null ? { kind: 'ip', ip: stream.address } : { kind: 'key', key };
+    const caller: Caller = key === null ? { kind: 'ip' } : { kind: 'key', key };
     const handled = route.handle({
       method: head.method as Method,
       params,
@@ -105,9 +109,9 @@ export class Api {
     return answeredInTime(handled);
   }
 
-  #take(key: KeyRecord | null, address: string): Promise<{ rate: RateState; refusal: ApiError | null }> {
+  #take(who: KeyRecord | string): Promise<Passage> {
     return new Promise((resolve) => {
-      this.#gate.take(key, address, resolve);
+      this.#gate.take(who, resolve);
     });
   }
 

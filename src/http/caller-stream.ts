@@ -91,9 +91,9 @@ export class UwsCallerStream implements CallerStream, BodyOwner {
   }
 
   /** Read only when it is asked for, which a call with a key never does: the addon takes 0.5 µs to write it out. */
-  get address(): string {
-    // A caller that left has no address any more, and gets no answer either.
-    if (this.#address === null && this.#finished) return 'gone';
+  get address(): string | null {
+    // Nobody asked while the caller was there, and the addon cannot tell any more.
+    if (this.#address === null && this.#finished) return null;
     this.#address ??= addressOf(this.#response, this.#head.headers, this.#owner.trustedProxyHops);
     return this.#address;
   }

@@ -1,4 +1,7 @@
+import { ERRORS } from '../errors.ts';
+import { decidingCredentials } from '../keys/credentials.ts';
 import type { HeadFault, RequestHead } from '../proxy/caller-io.ts';
+import { PROXY_PREFIX } from '../proxy/target.ts';
 import type { HttpRequest } from './uws.ts';
 
 const METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE']);
@@ -11,6 +14,15 @@ const PLAIN_VALUE = /^[\t\x20-\x7e]*$/;
 // biome-ignore lint/suspicious/noControlCharactersInRegex: that is what must not be in a field value (RFC 9110 §5.5)
 const BAD_VALUE = /[\x00-\x08\x0a-\x1f\x7f\ufffd]/;
 const NAME = /^[!#$%&'*+\-.^_`|~0-9a-z]+$/;
+
+/** One of the two protocols that clients ask for, anywhere in the list; perhaps with a version, as in `h2c/1` (RFC 9110 §7.8). */
+const UPGRADE = /(?:^|,)[\t ]*(?:websocket|h2c)[\t ]*(?:[,/]|$)/i;
+/**
+ * A call that asks for another protocol is refused. Served as plain HTTP it would be charged, and a WebSocket client can use no
+ * answer but 101. This holds whatever `Connection` says: a proxy in front may have rewritten it. As with every fault the
+ * connection ends: the next bytes on it may belong to the other protocol.
+ */
+const NO_UPGRADE: HeadFault = { code: 'upgrade_not_supported', message: ERRORS.upgrade_not_supported.message };
 
 const BAD_HEADER = 'a header has characters that are not allowed.';
 
@@ -27,6 +39,8 @@ export function copyRequestHead(request: HttpRequest): RequestHead {
   let contentLength: string | undefined;
   let transferEncoding: string | undefined;
   let authorization: string | undefined;
+  let apiKey: string | undefined;
+  let asksToUpgrade = false;
   let hosts = 0;
   let isAscii = true;
   let fault: HeadFault | null = null;
@@ -41,6 +55,14 @@ export function copyRequestHead(request: HttpRequest): RequestHead {
       case 4:
         if (name !== 'host') break;
         hosts++;
+        return;
+      case 7:
+        if (name === 'upgrade') asksToUpgrade ||= UPGRADE.test(value);
+        break;
+      case 9:
+        if (name !== 'x-api-key') break;
+        if (apiKey !== undefined) fault ??= invalid('x-api-key: sent more than once.');
+        apiKey = value;
         return;
       case 13:
         if (name !== 'authorization') break;
@@ -68,11 +90,22 @@ export function copyRequestHead(request: HttpRequest): RequestHead {
     fault ??= invalid('the request target has characters that must be percent-encoded.');
   }
   fault ??= framingFault(contentLength, transferEncoding);
+  // Pages may go on in HTTP/1.1, as RFC 9110 §7.8 lets a server do.
+  if (asksToUpgrade && path.startsWith(PROXY_PREFIX)) fault ??= NO_UPGRADE;
   if (fault === null && !METHODS.has(method)) {
     fault = { code: 'method_not_allowed', message: `${method.slice(0, 20)} is not supported.` };
   }
   const bodyLength = transferEncoding !== undefined ? -1 : contentLength === undefined ? 0 : Number(contentLength);
-  return { method, path, query, headers, isAscii, authorization, bodyLength, fault };
+  return {
+    method,
+    path,
+    query,
+    headers,
+    isAscii,
+    authorization: decidingCredentials(authorization, apiKey),
+    bodyLength,
+    fault,
+  };
 }
 
 function framingFault(length: string | undefined, coding: string | undefined): HeadFault | null {

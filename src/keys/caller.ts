@@ -39,10 +39,12 @@ export type KeyRecord = {
   readonly accountStatus: 'active' | 'suspended';
   /** null before the first call. In the record itself: to look it up took 0.3 µs a call. */
   buyer: Buyer | null;
+  /** Of the callers of this key that were refused together: the place promised last (proxy/refill-places.ts). */
+  lastPlace: number;
 };
 
-/** Who sends a request: the holder of a valid key, or an address. */
-export type Caller = { readonly kind: 'key'; readonly key: KeyRecord } | { readonly kind: 'ip'; readonly ip: string };
+/** Who sends a request: the holder of a valid key, or anybody from some address. */
+export type Caller = { readonly kind: 'key'; readonly key: KeyRecord } | { readonly kind: 'ip' };
 
 /** The key of a caller on a route that asks for one. Throws `unauthorized` for anybody else. */
 export function keyOf(caller: Caller): KeyRecord {

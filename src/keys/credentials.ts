@@ -27,7 +27,11 @@ const RANDOM_START = SECRET_START + SECRET_PREFIX.length;
 const CHECKSUM_START = RANDOM_START + SECRET_RANDOM_CHARS;
 const HEADER_CHARS = CHECKSUM_START + CHECKSUM_CHARS;
 
+/** Length of `{key_id}:{secret}`. */
+export const CREDENTIALS_CHARS = HEADER_CHARS - KEY_ID_START;
+
 const KEY_ID = /^acf_[0-9A-Za-z]{22}$/;
+const CREDENTIALS = /acf_[0-9A-Za-z]{22}:sk_[0-9A-Za-z]{49}/;
 
 /** Character code → base62 digit; this bit says 'no base62 character'. */
 const NOT_BASE62 = 0x80;
@@ -127,6 +131,26 @@ export function splitBearer(header: string): Credentials | null {
   if (header.length !== HEADER_CHARS || !hasBearerScheme(header)) return null;
   if (header[KEY_ID_END] !== ':') return null;
   return { keyId: header.slice(KEY_ID_START, KEY_ID_END), secret: header.slice(SECRET_START) };
+}
+
+/** Whether credentials of our shape stand anywhere in the text, right or wrong. The search for `acf_` first keeps it cheap. */
+export function hasCredentials(text: string): boolean {
+  return text.includes(KEY_ID_PREFIX) && CREDENTIALS.test(text);
+}
+
+/**
+ * What says who the caller is, in the form of an `Authorization` header (API.md, 'Authentication'): that header if it has the
+ * shape of ours, else `X-Api-Key`. A client library may send both, the key it was given and one that it found in its
+ * environment, in either of them. An `Authorization` of our shape with a wrong secret is not passed over: it names the key that
+ * should pay.
+ */
+export function decidingCredentials(authorization: string | undefined, apiKey: string | undefined): string | undefined {
+  if (apiKey === undefined || (authorization !== undefined && isBearerOfOurs(authorization))) return authorization;
+  return SCHEME + apiKey;
+}
+
+function isBearerOfOurs(header: string): boolean {
+  return header.length === HEADER_CHARS && hasBearerScheme(header) && hasCredentials(header);
 }
 
 /** RFC 9110 §11.1: the scheme is case-insensitive. Everything after it is exact. */

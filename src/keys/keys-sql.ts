@@ -58,6 +58,7 @@ export async function selectKeyRecords(sql: Sql, keyIds: readonly string[]): Pro
     status: shared(row.status),
     accountStatus: shared(row.accountStatus),
     buyer: null,
+    lastPlace: 0,
   }));
 }
 

@@ -14,11 +14,11 @@ export function commonHeaderLines(rate: RateState, requestId: string): string {
 
 /** What is said about the rate limit while Redis cannot be asked: nothing passes now, try again in a second. */
 export function unknownRate(limit: number): RateState {
-  return { limit, remaining: 0, resetSeconds: 1, retryAfterSeconds: 1 };
+  return { limit, tokens: 0, remaining: 0, resetSeconds: 1, retryAfterSeconds: 1 };
 }
 
-export function rateLimitedError(rate: RateState): ApiError {
-  const seconds = rate.retryAfterSeconds;
+/** @param seconds until this caller should come again: see RefillPlaces */
+export function rateLimitedError(seconds: number): ApiError {
   return new ApiError(
     'rate_limited',
     `Rate limit exceeded. Try again in ${seconds} second${seconds === 1 ? '' : 's'}.`,

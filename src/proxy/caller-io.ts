@@ -12,6 +12,7 @@ export type RequestHead = {
   readonly headers: readonly string[];
   /** No header value has characters beyond ASCII. */
   readonly isAscii: boolean;
+  /** What says who the caller is, in the form of that header: it may have come as `X-Api-Key`. */
   readonly authorization: string | undefined;
   /** Declared length of the body; 0 when there is none, -1 when chunked. */
   readonly bodyLength: number;
@@ -20,7 +21,7 @@ export type RequestHead = {
 };
 
 export type HeadFault = {
-  readonly code: 'unsupported_framing' | 'invalid_request' | 'method_not_allowed';
+  readonly code: 'unsupported_framing' | 'invalid_request' | 'method_not_allowed' | 'upgrade_not_supported';
   readonly message: string;
 };
 
@@ -39,8 +40,8 @@ export interface CallerStream {
   readonly aborted: boolean;
   /** The gateway shuts down and cuts its callers off: they have not left. */
   readonly wasCut: boolean;
-  /** The address rate limits count by. */
-  readonly address: string;
+  /** The address rate limits count by; null: the caller left before anybody asked for it. */
+  readonly address: string | null;
   /** Starts the events. Body that arrived before is not lost: it is asked for only now. */
   attach(events: CallerEvents): void;
   pauseBody(): void;

@@ -14,7 +14,6 @@ import type { ResponseHead, UpstreamCall, UpstreamClient, UpstreamError, Upstrea
 import {
   commonHeaderLines,
   errorHeaderLines,
-  rateLimitedError,
   renderError,
   suspendedError,
   unauthorizedError,
@@ -151,7 +150,10 @@ export class Exchange implements Admittee, UpstreamHandler, CallerEvents, BodyHo
 
   /** Answers without a call. The request still counts against the caller's rate limit. */
   #refuse(error: unknown): void {
-    this.#options.gate.take(this.#key, this.#caller.address, ({ rate, refusal }) => {
+    const who = this.#key ?? this.#caller.address;
+    // The caller left: nobody is there to be counted, or answered.
+    if (who === null) return;
+    this.#options.gate.take(who, ({ rate, refusal }) => {
       if (refusal !== null) this.#answer(refusal, rate);
       else if (error instanceof ApiError) this.#answer(error, rate);
       else this.#failed(error, rate);
@@ -203,7 +205,7 @@ export class Exchange implements Admittee, UpstreamHandler, CallerEvents, BodyHo
         else this.#forward();
         return;
       case 'rate_limited':
-        this.#answer(rateLimitedError(result.rate), result.rate);
+        this.#answer(this.#options.gate.rateLimited(this.#key as KeyRecord, result.rate), result.rate);
         return;
       case 'revoked':
         this.#answer(unauthorizedError(), result.rate);

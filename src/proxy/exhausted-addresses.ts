@@ -1,6 +1,13 @@
 /** Addresses remembered at once; when more are over their limit together, the oldest are forgotten. */
 const MAX_ADDRESSES = 10_000;
 
+type Exhausted = {
+  /** When one request would pass, ms of `performance.now`. */
+  until: number;
+  /** The place promised last to its callers (refill-places.ts). */
+  lastPlace: number;
+};
+
 /** Look-ups a second that all of them together may cause. */
 const LOOK_UPS_PER_SECOND = 50;
 
@@ -10,18 +17,22 @@ const LOOK_UPS_PER_SECOND = 50;
  * gateway has not seen yet counts by itself, wherever it comes from.
  */
 export class ExhaustedAddresses {
-  readonly #until = new Map<string, number>();
+  readonly #known = new Map<string, Exhausted>();
   #second = 0;
   #lookUps = 0;
 
-  add(address: string, seconds: number): void {
-    this.#until.delete(address);
-    this.#until.set(address, performance.now() + seconds * 1000);
-    if (this.#until.size <= MAX_ADDRESSES) return;
-    for (const oldest of this.#until.keys()) {
-      this.#until.delete(oldest);
-      return;
+  /** @returns what is kept of the address */
+  add(address: string, seconds: number): Exhausted {
+    // Stays when the address may ask again: its callers were promised later places.
+    const exhausted = this.#known.get(address) ?? { until: 0, lastPlace: 0 };
+    exhausted.until = performance.now() + seconds * 1000;
+    this.#known.delete(address);
+    this.#known.set(address, exhausted);
+    if (this.#known.size > MAX_ADDRESSES) {
+      const [oldest] = this.#known.keys();
+      this.#known.delete(oldest as string);
     }
+    return exhausted;
   }
 
   /** Whether an unknown key from this address may be looked up now; if so, it counts. */
@@ -36,11 +47,7 @@ export class ExhaustedAddresses {
   }
 
   has(address: string): boolean {
-    if (this.#until.size === 0) return false;
-    const until = this.#until.get(address);
-    if (until === undefined) return false;
-    if (until > performance.now()) return true;
-    this.#until.delete(address);
-    return false;
+    const exhausted = this.#known.get(address);
+    return exhausted !== undefined && exhausted.until > performance.now();
   }
 }

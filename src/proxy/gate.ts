@@ -6,12 +6,14 @@ import type { Authenticator } from '../keys/authenticator.ts';
 import type { KeyRecord } from '../keys/caller.ts';
 import { rateLimitedError, suspendedError, unauthorizedError, unavailableError, unknownRate } from './answer.ts';
 import { ExhaustedAddresses } from './exhausted-addresses.ts';
+import type { RefillPlaces } from './refill-places.ts';
 
 export type GateOptions = {
   readonly authenticator: Authenticator;
   readonly admission: Admission;
   /** Requests per minute of an address without a key. */
   readonly anonymousRateLimit: number;
+  readonly places: RefillPlaces;
   /** Redis says something else of a key than its record does. */
   readonly onContradiction: (keyId: string) => void;
 };
@@ -31,9 +33,12 @@ export class Gate {
   /** @param caller  whose address is asked for only when the key is unknown here */
   identify(
     authorization: string | undefined,
-    caller: { readonly address: string },
+    caller: { readonly address: string | null },
   ): KeyRecord | null | Promise<KeyRecord | null> {
-    return this.#options.authenticator.identify(authorization, () => this.#exhausted.mayLookUp(caller.address));
+    return this.#options.authenticator.identify(authorization, () => {
+      const { address } = caller;
+      return address !== null && this.#exhausted.mayLookUp(address);
+    });
   }
 
   /** The key when it is at hand; null when there is none, it is not valid, or Postgres would have to be asked. */
@@ -42,17 +47,23 @@ export class Gate {
     return who instanceof Promise ? null : who;
   }
 
-  /** Takes one token: of the key's bucket, or of the address's for a caller without a valid key. */
-  take(key: KeyRecord | null, address: string, done: (passage: Passage) => void): void {
-    const { admission } = this.#options;
-    const limit = this.limitOf(key);
-    const decide = (result: TakeResult): void => {
-      if (key !== null) this.heard(key, result);
-      else if (result.outcome === 'rate_limited') this.#exhausted.add(address, result.rate.retryAfterSeconds);
-      done(passageOf(result, limit));
-    };
-    if (key === null) admission.takeForAddress(address, limit, decide);
-    else admission.takeForKey(key.keyId, key.accountId, decide);
+  /** Takes one token of the bucket of a key, or of an address: that of a caller without a valid key. */
+  take(who: KeyRecord | string, done: (passage: Passage) => void): void {
+    const { admission, anonymousRateLimit } = this.#options;
+    if (typeof who === 'string') {
+      admission.takeForAddress(who, anonymousRateLimit, (result) => done(this.#passage(who, result)));
+      return;
+    }
+    admission.takeForKey(who.keyId, who.accountId, (result) => {
+      this.heard(who, result);
+      done(this.#passage(who, result));
+    });
+  }
+
+  /** The answer to a request that found the bucket empty. */
+  rateLimited(who: KeyRecord | string, rate: RateState): ApiError {
+    const bucket = typeof who === 'string' ? this.#exhausted.add(who, rate.retryAfterSeconds) : who;
+    return rateLimitedError(this.#options.places.next(bucket, rate));
   }
 
   /** What Redis said of a key that was found valid: it may have come back older than its last change. */
@@ -69,21 +80,21 @@ export class Gate {
   limitOf(key: KeyRecord | null): number {
     return key === null ? this.#options.anonymousRateLimit : key.rateLimit;
   }
+
+  #passage(who: KeyRecord | string, result: TakeResult): Passage {
+    switch (result.outcome) {
+      case 'taken':
+        return { rate: result.rate, refusal: null };
+      case 'rate_limited':
+        return { rate: result.rate, refusal: this.rateLimited(who, result.rate) };
+      case 'revoked':
+        return { rate: result.rate, refusal: unauthorizedError() };
+      case 'suspended':
+        return { rate: result.rate, refusal: suspendedError() };
+      case 'unavailable':
+        return { rate: unknownRate(this.limitOf(typeof who === 'string' ? null : who)), refusal: unavailableError() };
+    }
+  }
 }
 
 const askNobody = (): boolean => false;
-
-function passageOf(result: TakeResult, limit: number): Passage {
-  switch (result.outcome) {
-    case 'taken':
-      return { rate: result.rate, refusal: null };
-    case 'rate_limited':
-      return { rate: result.rate, refusal: rateLimitedError(result.rate) };
-    case 'revoked':
-      return { rate: result.rate, refusal: unauthorizedError() };
-    case 'suspended':
-      return { rate: result.rate, refusal: suspendedError() };
-    case 'unavailable':
-      return { rate: unknownRate(limit), refusal: unavailableError() };
-  }
-}

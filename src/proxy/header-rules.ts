@@ -1,3 +1,5 @@
+import { CREDENTIALS_CHARS, hasCredentials } from '../keys/credentials.ts';
+
 /**
  * Which headers pass (API.md, 'Proxy'). Hop-by-hop fields (RFC 9110 §7.6.1) and those that `Connection` names end here in
  * both directions; framing is always our own.
@@ -13,8 +15,13 @@ const HOP_BY_HOP = [
   'upgrade',
   'content-length',
 ];
-/** `host` is the service's own; credentials and cookies of the caller are none of the service's business. */
-const OURS_TO_SAY = ['host', 'authorization', 'cookie', 'expect', 'via'];
+/** `host` is the service's own. */
+const OURS_TO_SAY = ['host', 'expect', 'via'];
+/**
+ * What carries credentials by custom. A client library sends what it finds in its environment, without being told to: the
+ * key of a provider that the caller pays elsewhere, to whoever listed this service. (`proxy-authorization` goes with its prefix.)
+ */
+const CREDENTIALS = ['authorization', 'cookie', 'x-api-key', 'api-key', 'x-goog-api-key', 'x-auth-token'];
 /** Who the caller is, as proxies before us say it (RFC 7239 and habit): the service knows a pseudonym only. */
 const CALLER_ADDRESS = [
   'forwarded',
@@ -110,7 +117,7 @@ function beginsWith(name: string, start: string): boolean {
 }
 
 const notToService = new Blocked(
-  [...HOP_BY_HOP, ...OURS_TO_SAY, ...CALLER_ADDRESS],
+  [...HOP_BY_HOP, ...OURS_TO_SAY, ...CREDENTIALS, ...CALLER_ADDRESS],
   ['x-acf-', 'x-forwarded-', 'x-original-forwarded-', 'proxy-'],
 );
 const notToCaller = new Blocked(
@@ -130,6 +137,11 @@ function connectionOptions(headers: readonly string[], lowerCased: boolean): Set
   return named;
 }
 
+/** A key of ours passes in no header, whatever its name. Of what a typical SDK sends no other value is long enough to be searched. */
+function carriesKey(value: string): boolean {
+  return value.length >= CREDENTIALS_CHARS && hasCredentials(value);
+}
+
 /**
  * Header lines for the service, as latin1 text: the caller's without what must not pass, and ours.
  *
@@ -146,8 +158,11 @@ export function requestHeaderLines(
   for (let i = 0; i < headers.length; i += 2) {
     const name = headers[i] as string;
     const value = headers[i + 1] as string;
-    if (name === 'via') via = `${value}, ${VIA}`;
-    if (notToService.has(name) || named?.has(name)) continue;
+    if (notToService.has(name) || named?.has(name)) {
+      if (name === 'via' && !carriesKey(value)) via = `${value}, ${VIA}`;
+      continue;
+    }
+    if (carriesKey(value)) continue;
     lines += `${name}: ${value}\r\n`;
   }
   lines += `via: ${via}\r\nx-acf-usage-id: ${usageId}\r\nx-acf-buyer: ${buyer}\r\n`;

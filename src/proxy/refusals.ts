@@ -4,9 +4,14 @@ import type { HeadFault } from './caller-io.ts';
 
 /** What is wrong with the message itself, as the caller is told. */
 export function faultError({ code, message }: HeadFault): ApiError {
-  const headers = code === 'method_not_allowed' ? { Allow: 'GET, HEAD, POST, PUT, PATCH, DELETE' } : {};
-  return new ApiError(code, message, { headers });
+  return new ApiError(code, message, { headers: FAULT_HEADERS[code] ?? {} });
 }
+
+/** Headers that HTTP asks for: RFC 9110 §15.5.6, and §15.5.22 with §7.8. */
+const FAULT_HEADERS: { readonly [code in HeadFault['code']]?: Readonly<Record<string, string>> } = {
+  method_not_allowed: { Allow: 'GET, HEAD, POST, PUT, PATCH, DELETE' },
+  upgrade_not_supported: { Upgrade: 'HTTP/1.1', Connection: 'Upgrade' },
+};
 
 /** `X-ACF-Max-Amount: <usd>`: the caller's own bound on the price. Throws when it is exceeded, or no amount. */
 export function checkMaxAmount(headers: readonly string[], priceMicros: number): void {

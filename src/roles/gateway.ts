@@ -30,6 +30,7 @@ import { HeldBytes } from '../proxy/held-bytes.ts';
 import { LoadShedder } from '../proxy/load-shedder.ts';
 import { Offers } from '../proxy/offers.ts';
 import { Pseudonyms } from '../proxy/pseudonyms.ts';
+import { RefillPlaces } from '../proxy/refill-places.ts';
 import { shedCall } from '../proxy/shed.ts';
 import { PROXY_PREFIX } from '../proxy/target.ts';
 import { accountsRoutes } from '../routes/accounts.ts';
@@ -79,6 +80,8 @@ export type GatewayOptions = {
   readonly uws: LoadedUws;
   /** Other gateways listen on the same port. */
   readonly sharesPort?: boolean;
+  /** Its number among the workers, from 1. */
+  readonly worker?: number;
   readonly metrics: Metrics;
   readonly log: Log;
 };
@@ -129,6 +132,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     authenticator: new Authenticator(keyCache, systemClock),
     admission,
     anonymousRateLimit: config.anonymousRateLimit,
+    places: new RefillPlaces(systemClock, options.worker, config.workers),
     onContradiction: (keyId) => restorer.restore(keyId),
   });
   const counters: ExchangeCounters = { admitted: 0, open: 0, completed: 0, refunded: new Map(), refused: new Map() };

@@ -75,7 +75,10 @@ function openApiDocument(routes: readonly Route[]): Json {
     openapi: '3.1.0',
     info: { title: 'Tollgate', version: '1', description: 'An agent service marketplace.' },
     components: {
-      securitySchemes: { key: { type: 'http', scheme: 'bearer', bearerFormat: '{key_id}:{secret}' } },
+      securitySchemes: {
+        key: { type: 'http', scheme: 'bearer', bearerFormat: '{key_id}:{secret}' },
+        apiKey: { type: 'apiKey', in: 'header', name: 'X-Api-Key', description: 'The same: {key_id}:{secret}' },
+      },
       schemas: { Error: ERROR_SCHEMA },
       headers: { ...RATE_HEADERS, ...CALL_HEADERS },
     },
@@ -118,7 +121,7 @@ function proxyOperation(method: string): Json {
     description: '`path` may have several segments; it reaches the service byte for byte, as does any query.',
     parameters: [...pathParameters(PROXY_PATH), maxAmount],
     ...(takesBody ? { requestBody: { content: { '*/*': {} } } } : {}),
-    security: [{ key: [] }],
+    security: WITH_KEY,
     responses: {
       default: {
         description: "The service's own answer, or an error of the gateway (then without some X-ACF-* headers)",
@@ -132,10 +135,13 @@ function proxyOperation(method: string): Json {
   };
 }
 
+/** Either will do. */
+const WITH_KEY: Json[] = [{ key: [] }, { apiKey: [] }];
+
 /** The empty requirement is 'nothing': no key will do, too. */
 function securityOf({ access }: Route): Json[] {
   if (access === 'anyone') return [];
-  return access === 'optional' ? [{}, { key: [] }] : [{ key: [] }];
+  return access === 'optional' ? [{}, ...WITH_KEY] : WITH_KEY;
 }
 
 const pathParameters = (path: string): Json[] =>

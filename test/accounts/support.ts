@@ -44,6 +44,7 @@ export async function addKeyTo(sql: Sql, accountId: string, role: Role, ownerId 
     status: 'active',
     accountStatus: 'active',
     buyer: null,
+    lastPlace: 0,
   };
 }
 
@@ -81,7 +82,7 @@ export async function addCall(sql: Sql, call: TestCall): Promise<string> {
   return id;
 }
 
-export const NOBODY: Caller = { kind: 'ip', ip: '192.0.2.1' };
+export const NOBODY: Caller = { kind: 'ip' };
 
 type Sent = {
   readonly by?: KeyRecord;

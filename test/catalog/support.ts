@@ -60,7 +60,7 @@ export async function ask(routes: readonly Route[], line: string, asked: Asked =
     query: validQuery(validators.query, query),
     body: validBody(validators.body, body),
     header: (name) => asked.headers?.[name],
-    caller: asked.by === undefined ? { kind: 'ip', ip: '192.0.2.1' } : { kind: 'key', key: asked.by },
+    caller: asked.by === undefined ? { kind: 'ip' } : { kind: 'key', key: asked.by },
     requestId: 'test',
   });
 }

@@ -25,6 +25,8 @@ export function agreed(
 export const NEVER_PASSED = [
   'authorization',
   'cookie',
+  'x-api-key',
+  'api-key',
   'connection',
   'te',
   'trailer',

@@ -65,7 +65,7 @@ describe('what the service receives', () => {
         'Keep-Alive: timeout=5',
         'TE: trailers',
         'Trailer: X-Sum',
-        'Upgrade: h2c',
+        'Upgrade: TLS/1.0',
         'X-ACF-Buyer: forged',
         'x-acf-usage-id: forged',
         'X-ACF-Max-Amount: 1',

@@ -76,6 +76,22 @@ describe('two workers and a writer', () => {
     expect([count(all, 200), count(all, 429)]).toEqual([5, 139]);
   });
 
+  it('callers that both of them refuse together are not told to come again for the same tokens', async () => {
+    const path = await listed({ price: 0 });
+    const key = await stack.buyer(0);
+    expect(count(statuses(await calls(path, key, CONNECTIONS)), 200)).toBe(CONNECTIONS);
+    const { keys, redis } = stack.stores;
+    const bucket = keys.key(keys.shardOf(key.account_id), key.key_id);
+    const [seconds, micros] = (await redis.command('time', [])) as [string, string];
+    await redis.command('hset', [bucket, 'tokens', '0', 'ts', seconds + micros.padStart(6, '0').slice(0, 3)]);
+    const told = (await calls(path, key, CONNECTIONS)).flatMap(({ status, get }) =>
+      status === 429 ? [Number(get('retry-after'))] : [],
+    );
+    expect(told.length).toBeGreaterThan(CONNECTIONS / 2);
+    // Five tokens a second come back, and the calls take a moment. By itself each worker would promise all of them.
+    for (const wait of told) expect(count(told, wait)).toBeLessThanOrEqual(7);
+  });
+
   it('money for 30 calls pays for exactly 30', async () => {
     const path = await listed({ price: 0.01 });
     const key = await stack.buyer(0.3);

@@ -21,6 +21,7 @@ const record: KeyRecord = {
   status: 'active',
   accountStatus: 'active',
   buyer: null,
+  lastPlace: 0,
 };
 /** Another gateway has rotated the key, and the message has not come. */
 const rotated = { ...record, secretDigest: digestOf(after), previousSecretDigest: record.secretDigest };

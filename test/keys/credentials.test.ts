@@ -4,6 +4,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { KeyRecord } from '../../src/keys/caller.ts';
 import {
+  decidingCredentials,
   digestOf,
   digestOfHash,
   equalConstantTime,
@@ -30,6 +31,7 @@ function record(fields: Partial<KeyRecord>): KeyRecord {
     status: 'active',
     accountStatus: 'active',
     buyer: null,
+    lastPlace: 0,
     ...fields,
   };
 }
@@ -129,6 +131,35 @@ describe('an Authorization header', () => {
       }),
       { numRuns: 800 },
     );
+  });
+});
+
+describe('of Authorization and X-Api-Key', () => {
+  const ours = `${newKeyId()}:${newSecret()}`;
+  const wrong = `${ours.slice(0, -1)}${ours.endsWith('0') ? '1' : '0'}`;
+
+  it('the first decides when it has the shape of ours, right or wrong', () => {
+    for (const authorization of [`Bearer ${ours}`, `bearer ${ours}`, `Bearer ${wrong}`]) {
+      expect(decidingCredentials(authorization, undefined)).toBe(authorization);
+      expect(decidingCredentials(authorization, 'sk-ant-api03-x')).toBe(authorization);
+      expect(decidingCredentials(authorization, `${newKeyId()}:${newSecret()}`)).toBe(authorization);
+    }
+  });
+
+  it.each([
+    undefined,
+    '',
+    'Bearer sk-ant-oat01-x',
+    'Basic YTpi',
+    `Basic ${ours}`,
+    `Basics ${ours}`,
+    `Bearer ${ours}x`,
+    `Bearer ${ours.slice(1)}`,
+    `Bearer  ${ours}`.slice(0, 86),
+    'Bearer '.padEnd(86, 'x'),
+  ])('the second decides beside %s', (authorization) => {
+    expect(decidingCredentials(authorization, ours)).toBe(`Bearer ${ours}`);
+    expect(decidingCredentials(authorization, undefined)).toBe(authorization);
   });
 });
 

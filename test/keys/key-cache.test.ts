@@ -20,6 +20,7 @@ class Source {
       status: 'active',
       accountStatus: 'active',
       buyer: null,
+      lastPlace: 0,
     } as const;
     this.rows.set(keyId, { keyId, accountId, ownerId: 'o', role: 'buyer', secretDigest, rateLimit, ...rest });
   }

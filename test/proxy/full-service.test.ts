@@ -8,7 +8,7 @@ import type { Passage } from '../../src/proxy/gate.ts';
 import { PROXY_PREFIX } from '../../src/proxy/target.ts';
 
 const ID = '01890a5d-ac96-774b-bcce-b302099a8057';
-const rate = { limit: 60, remaining: 59, resetSeconds: 1, retryAfterSeconds: 0 };
+const rate = { limit: 60, tokens: 59 * 60_000, remaining: 59, resetSeconds: 1, retryAfterSeconds: 0 };
 
 it('a call to a service whose connections and line are full is refused before money is touched', () => {
   const answers: [status: number, error: string][] = [];
@@ -20,7 +20,7 @@ it('a call to a service whose connections and line are full is refused before mo
   const options = {
     gate: {
       identify: () => key,
-      take: (_key: unknown, _address: unknown, done: (passage: Passage) => void) => done({ rate, refusal: null }),
+      take: (_who: unknown, done: (passage: Passage) => void) => done({ rate, refusal: null }),
     },
     catalog: { get: () => listing, ready: () => true },
     offers: { of: () => ({ route: { isFull: true }, breaker: new Breakers().of('', '') }) },

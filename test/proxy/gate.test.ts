@@ -7,10 +7,11 @@ import { newKeyId, newSecret } from '../../src/keys/credentials.ts';
 import { KeyCache } from '../../src/keys/key-cache.ts';
 import { ExhaustedAddresses } from '../../src/proxy/exhausted-addresses.ts';
 import { Gate } from '../../src/proxy/gate.ts';
+import { RefillPlaces } from '../../src/proxy/refill-places.ts';
 
 const limited: TakeResult = {
   outcome: 'rate_limited',
-  rate: { limit: 60, remaining: 0, resetSeconds: 60, retryAfterSeconds: 30 },
+  rate: { limit: 60, tokens: 0, remaining: 0, resetSeconds: 60, retryAfterSeconds: 30 },
 };
 
 describe('an address over its limit', () => {
@@ -29,6 +30,7 @@ describe('an address over its limit', () => {
       authenticator: new Authenticator(cache, Date.now),
       admission,
       anonymousRateLimit: 60,
+      places: new RefillPlaces(Date.now),
       onContradiction: () => {},
     });
     const madeUp = (): string => `Bearer ${newKeyId()}:${newSecret()}`;
@@ -36,7 +38,7 @@ describe('an address over its limit', () => {
 
     expect(await gate.identify(madeUp(), caller)).toBeNull();
     expect(lookUps).toBe(1);
-    gate.take(null, caller.address, () => {});
+    gate.take(caller.address, () => {});
     expect(await gate.identify(madeUp(), caller)).toBeNull();
     expect(lookUps).toBe(2);
     for (let i = 0; i < 1_000; i++) expect(await gate.identify(madeUp(), caller)).toBeNull();
@@ -54,6 +56,7 @@ it('what Redis says of a key and its record does not is noticed; what both say i
     authenticator: new Authenticator(new KeyCache({ fetchKeys: async () => [] }), Date.now),
     admission: {} as Admission,
     anonymousRateLimit: 60,
+    places: new RefillPlaces(Date.now),
     onContradiction: (keyId) => noticed.push(keyId),
   });
   const key = (accountStatus: 'active' | 'suspended') =>

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { newKeyId, newSecret } from '../../src/keys/credentials.ts';
 import { requestHeaderLines, responseHeaderLines } from '../../src/proxy/header-rules.ts';
 
 const isAscii = (headers: string[]): boolean => /^[\0-\x7f]*$/.test(headers.join(''));
@@ -24,6 +25,10 @@ describe('what the service sees', () => {
   it.each([
     'authorization',
     'cookie',
+    'x-api-key',
+    'api-key',
+    'x-goog-api-key',
+    'x-auth-token',
     'proxy-authorization',
     'proxy-anything',
     'connection',
@@ -76,6 +81,8 @@ describe('what the service sees', () => {
     'content_length',
     'transfer_encoding',
     'x_real_ip',
+    'x_api_key',
+    'x-goog_api_key',
   ])('never %s, which CGI folds into the name with dashes', (name) => {
     expect(toService(name, 'forged', 'accept', '*/*')).toEqual(['accept: */*', 'via: 1.1 tollgate']);
   });
@@ -87,11 +94,40 @@ describe('what the service sees', () => {
   });
 
   it('names that only begin, or only end, like those', () => {
-    const names = ['hosts', 'ahost', 'cookie2', 'x-real-ip4', 'froma', 'proxy', 'x-acf', 'tea', 't'];
+    const names = [
+      'hosts',
+      'ahost',
+      'cookie2',
+      'x-real-ip4',
+      'froma',
+      'proxy',
+      'x-acf',
+      'tea',
+      't',
+      'x-api-keys',
+      'api-keyx',
+    ];
     expect(toService(...names.flatMap((name) => [name, '1']))).toEqual([
       ...names.map((name) => `${name}: 1`),
       'via: 1.1 tollgate',
     ]);
+  });
+
+  it('a key of ours in no header at all, wherever it stands in the value', () => {
+    const ours = `${newKeyId()}:${newSecret()}`;
+    for (const value of [ours, `Bearer ${ours}`, `a=b; key=${ours}; c`, `acf_${ours}`, `é ${ours}`, `${ours}${ours}`]) {
+      expect(toService('x-custom', value, 'via', value, 'accept', '*/*')).toEqual(['accept: */*', 'via: 1.1 tollgate']);
+    }
+    const others = [
+      ours.slice(1),
+      ours.slice(0, -1),
+      ours.replace(':', ';'),
+      `acf_ sk_ ${'x'.repeat(80)}`,
+      newSecret(),
+    ];
+    for (const value of others) {
+      expect(toService('x-custom', value)).toEqual([`x-custom: ${value}`, 'via: 1.1 tollgate']);
+    }
   });
 
   it('other names with underscores as they are', () => {

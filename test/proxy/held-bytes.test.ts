@@ -21,7 +21,7 @@ const head: RequestHead = {
   bodyLength: 1000,
   fault: null,
 };
-const rate = { limit: 60, remaining: 59, resetSeconds: 1, retryAfterSeconds: 0 };
+const rate = { limit: 60, tokens: 59 * 60_000, remaining: 59, resetSeconds: 1, retryAfterSeconds: 0 };
 const admitted: AdmitResult = {
   outcome: 'admitted',
   rate,

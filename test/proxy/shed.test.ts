@@ -6,6 +6,7 @@ import { digestOf, newKeyId, newSecret } from '../../src/keys/credentials.ts';
 import { KeyCache } from '../../src/keys/key-cache.ts';
 import type { CallerStream, RequestHead } from '../../src/proxy/caller-io.ts';
 import { Gate } from '../../src/proxy/gate.ts';
+import { RefillPlaces } from '../../src/proxy/refill-places.ts';
 import { shedCall } from '../../src/proxy/shed.ts';
 
 const ANONYMOUS_LIMIT = 60;
@@ -22,6 +23,7 @@ const record: KeyRecord = {
   status: 'active',
   accountStatus: 'active',
   buyer: null,
+  lastPlace: 0,
 };
 
 it('a call that is shed is answered within the turn, from memory: neither store is asked, nobody is counted', async () => {
@@ -35,7 +37,13 @@ it('a call that is shed is answered within the turn, from memory: neither store 
   // Whatever is asked of it throws.
   const admission = {} as Admission;
   const authenticator = new Authenticator(cache, Date.now);
-  const gate = new Gate({ authenticator, admission, anonymousRateLimit: ANONYMOUS_LIMIT, onContradiction: () => {} });
+  const gate = new Gate({
+    authenticator,
+    admission,
+    anonymousRateLimit: ANONYMOUS_LIMIT,
+    places: new RefillPlaces(Date.now),
+    onContradiction: () => {},
+  });
   const counters = { admitted: 0, open: 0, completed: 0, refunded: new Map(), refused: new Map<string, number>() };
   const limitTold = (authorization: string | undefined): string => {
     let told = '';

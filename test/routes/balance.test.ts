@@ -16,6 +16,7 @@ const buyer: KeyRecord = {
   status: 'active',
   accountStatus: 'active',
   buyer: null,
+  lastPlace: 0,
 };
 
 it("GET /balance/me is the live wallet of the key's own account, in USD", async () => {

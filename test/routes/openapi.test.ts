@@ -111,9 +111,12 @@ describe('the OpenAPI document', () => {
 
   it('says where a key is needed, and where it may be left out', () => {
     const security = (method: string, path: string) => document.paths[path]?.[method]?.security;
-    expect(security('get', '/api/v1/balance/me')).toEqual([{ key: [] }]);
-    expect(security('post', '/api/v1/keys')).toEqual([{}, { key: [] }]);
+    expect(security('get', '/api/v1/balance/me')).toEqual([{ key: [] }, { apiKey: [] }]);
+    expect(security('post', '/api/v1/keys')).toEqual([{}, { key: [] }, { apiKey: [] }]);
     expect(security('get', '/api/v1/discover')).toEqual([]);
+    expect(document.components).toMatchObject({
+      securitySchemes: { key: { scheme: 'bearer' }, apiKey: { type: 'apiKey', in: 'header', name: 'X-Api-Key' } },
+    });
   });
 
   it('has the headers of a call: the most it may cost, what it did cost, and the rate limit', () => {

@@ -1,0 +1,107 @@
+import { connect } from 'node:net';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { Admission } from '../../src/admission/admission.ts';
+import type { TakeResult } from '../../src/admission/operations.ts';
+import { Api } from '../../src/http/api.ts';
+import type { HttpServer } from '../../src/http/server.ts';
+import { Authenticator } from '../../src/keys/authenticator.ts';
+import type { KeyRecord } from '../../src/keys/caller.ts';
+import { newKeyId, newSecret } from '../../src/keys/credentials.ts';
+import { KeyCache } from '../../src/keys/key-cache.ts';
+import type { CallerStream, RequestHead } from '../../src/proxy/caller-io.ts';
+import { Exchange, type ExchangeOptions } from '../../src/proxy/exchange.ts';
+import { Gate } from '../../src/proxy/gate.ts';
+import { RefillPlaces } from '../../src/proxy/refill-places.ts';
+import { QUIET } from '../admission/redis.ts';
+import { until } from '../support/wait.ts';
+import { newServer } from './test-server.ts';
+
+/** Who took a token, and which keys Postgres was asked for. */
+let taken: string[];
+let lookedUp: string[];
+let counters: ExchangeOptions['counters'];
+let gate: Gate;
+let server: HttpServer;
+let handled: ((head: RequestHead, stream: CallerStream) => void)[];
+
+beforeEach(async () => {
+  [taken, lookedUp, handled] = [[], [], []];
+  counters = { admitted: 0, open: 0, completed: 0, refunded: new Map(), refused: new Map() };
+  const admission = {
+    takeForAddress: (address: string, _limit: number, done: (result: TakeResult) => void) => {
+      taken.push(address);
+      done({ outcome: 'unavailable' });
+    },
+  } as unknown as Admission;
+  const fetchKeys = async (ids: readonly string[]): Promise<KeyRecord[]> => {
+    lookedUp.push(...ids);
+    return [];
+  };
+  gate = new Gate({
+    authenticator: new Authenticator(new KeyCache({ fetchKeys }), Date.now),
+    admission,
+    anonymousRateLimit: 60,
+    places: new RefillPlaces(Date.now),
+    onContradiction: () => {},
+  });
+  server = newServer({ onCall: (head, stream) => handled.shift()?.(head, stream) });
+  await server.listen();
+});
+afterEach(() => server.close());
+
+/** Sends a request, leaves, and has the gateway look at it only then. */
+async function afterLeaving(
+  headers: string,
+  look: (head: RequestHead, stream: CallerStream) => unknown,
+): Promise<void> {
+  let late: [RequestHead, CallerStream] | null = null;
+  handled.push((...request) => {
+    late = request;
+  });
+  const socket = connect(server.port, '127.0.0.1', () => {
+    socket.write(`GET /api/v1/discover HTTP/1.1\r\nHost: gateway.test\r\n${headers}\r\n`);
+  });
+  const [head, stream] = await until<[RequestHead, CallerStream]>(() => late);
+  socket.resetAndDestroy();
+  await until(() => stream.aborted);
+  await look(head, stream);
+}
+
+describe('a caller that left before its address was asked for', () => {
+  const key = `Authorization: Bearer ${newKeyId()}:${newSecret()}\r\n`;
+
+  it.each([
+    ['without a key', ''],
+    ['with one that is not known', key],
+  ])('shares no bucket with others that did, and costs no trip: a page %s', async (_, headers) => {
+    const api = new Api({ gate, routes: [], log: QUIET });
+    await afterLeaving(headers, (head, stream) => api.handle(head, stream));
+    expect([taken, lookedUp]).toEqual([[], []]);
+  });
+
+  it.each([
+    ['without a key', ''],
+    ['with one that is not known', key],
+  ])('shares no bucket with others that did, and costs no trip: a call %s', async (_, headers) => {
+    const options = { gate, counters, log: QUIET } as unknown as ExchangeOptions;
+    await afterLeaving(headers, (head, stream) => new Exchange(options, head, stream).start());
+    expect([taken, lookedUp]).toEqual([[], []]);
+    expect(counters.refused.size).toBe(0);
+  });
+
+  it('is known to have left by whoever asks; one whose address was asked for before keeps it', async () => {
+    await afterLeaving('', (_, stream) => expect(stream.address).toBeNull());
+    let asked: CallerStream | null = null;
+    handled.push((_, stream) => {
+      expect(stream.address).toBe('127.0.0.1');
+      asked = stream;
+    });
+    const socket = connect(server.port, '127.0.0.1', () =>
+      socket.write('GET / HTTP/1.1\r\nHost: gateway.test\r\n\r\n'),
+    );
+    const stream = await until<CallerStream>(() => asked);
+    socket.resetAndDestroy();
+    await until(() => stream.aborted);
+    expect(stream.address).toBe('127.0.0.1');
+  });
+});

@@ -1,0 +1,92 @@
+import OpenAI from 'openai';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { type Key, Marketplace, startService, type TestService } from './marketplace.ts';
+
+/** A minute of these is a place in the refill every 200 ms. */
+const LIMIT = 300;
+const CALLERS = 20;
+const PLACES_PER_SECOND = LIMIT / 60;
+
+let market: Marketplace;
+let service: TestService;
+let buyer: Key;
+let path: string;
+
+beforeAll(async () => {
+  market = await Marketplace.start({ ANONYMOUS_RATE_LIMIT: String(LIMIT) });
+  service = await startService((_request, response) => {
+    response.writeHead(200, { 'Content-Type': 'application/json' });
+    response.end(JSON.stringify({ id: 'x', object: 'chat.completion', choices: [] }));
+  });
+  path = await market.service({ endpoint: service.url });
+});
+beforeEach(async () => {
+  buyer = await market.buyer(0);
+  expect((await market.request(path, { key: buyer })).status).toBe(200);
+});
+afterAll(async () => {
+  await market.stop();
+  await service.close();
+});
+
+/** As after a minute's worth of requests in one moment. */
+async function empty(bucket: string): Promise<void> {
+  const { redis } = market.stores;
+  const [seconds, micros] = (await redis.command('time', [])) as [string, string];
+  const ms = Number(seconds) * 1000 + Math.floor(Number(micros) / 1000);
+  await redis.command('hset', [bucket, 'tokens', '0', 'ts', String(ms)]);
+}
+
+const bucketOf = ({ account_id, key_id }: Key): string => {
+  const { keys } = market.stores;
+  return keys.key(keys.shardOf(account_id), key_id);
+};
+
+/** What each of so many requests at once is told to wait, in seconds, from the least to the most. */
+async function waits(ask: () => Promise<Response>): Promise<number[]> {
+  const responses = await Promise.all(Array.from({ length: CALLERS }, ask));
+  const refused = responses.filter(({ status }) => status === 429);
+  const seconds = refused.map(async (response) => {
+    const retryAfter = Number(response.headers.get('retry-after'));
+    const { message } = (await response.json()) as { message: string };
+    expect(message).toContain(` ${retryAfter} second${retryAfter === 1 ? '.' : 's.'}`);
+    return retryAfter;
+  });
+  return (await Promise.all(seconds)).sort((a, b) => a - b);
+}
+
+function expectSpread(seconds: readonly number[]): void {
+  expect(seconds.length).toBeGreaterThan(CALLERS / 2);
+  for (let i = 0; i < seconds.length; i++) {
+    const least = Math.ceil((i + 1) / PLACES_PER_SECOND) - 1;
+    // One more or less: the first place comes within the second in which they are refused.
+    expect(seconds[i]).toBeGreaterThanOrEqual(Math.max(1, least));
+    expect(seconds[i]).toBeLessThanOrEqual(least + 2);
+  }
+}
+
+describe('callers that are refused together', () => {
+  it('are all served when they come back as they were told: the OpenAI SDK, unchanged, with its two retries', async () => {
+    const openai = new OpenAI({ baseURL: market.baseUrl + path, apiKey: `${buyer.key_id}:${buyer.secret}` });
+    await empty(bucketOf(buyer));
+    const call = (): Promise<unknown> => openai.chat.completions.create({ model: 'small', messages: [] });
+    const results = await Promise.allSettled(Array.from({ length: CALLERS }, call));
+    const failed = results.flatMap((result) => (result.status === 'rejected' ? [String(result.reason)] : []));
+    expect(failed).toEqual([]);
+  }, 30_000);
+
+  it('of one key are told different times, and read them in the message, too', async () => {
+    await empty(bucketOf(buyer));
+    expectSpread(await waits(() => market.request(path, { key: buyer })));
+  });
+
+  it('of one key are told different times by pages as well', async () => {
+    await empty(bucketOf(buyer));
+    expectSpread(await waits(() => market.request('/api/v1/keys/me', { key: buyer })));
+  });
+
+  it('of one address are told different times', async () => {
+    await empty(market.stores.keys.ip('127.0.0.1'));
+    expectSpread(await waits(() => market.request('/api/v1/discover')));
+  });
+});
