@@ -1,8 +1,8 @@
 # The gateway image: compiled code and production packages, nothing else. It needs DATABASE_URL and REDIS_URL.
 #
 #   docker build -t tollgate .
-#   docker run -p 8080:8080 -e DATABASE_URL=… -e REDIS_URL=… tollgate                     one process for everything
-#   docker run … -e WORKERS=auto tollgate                                                 a process for each CPU, and a writer
+#   docker run -p 8080:8080 -e DATABASE_URL=… -e REDIS_URL=… tollgate                     a gateway and a writer
+#   docker run … -e WORKERS=auto tollgate                                                 a gateway for each CPU, and a writer
 #   docker run … tollgate node dist/main.js gateway                                       or one role (see README)
 #
 # Debian 13 or newer: the current uWebSockets.js binaries need glibc 2.38.
