@@ -4,6 +4,7 @@ import { serveMetrics } from './http/metrics-server.ts';
 import { loadUws } from './http/uws.ts';
 import { createLog, type Log } from './observability/log.ts';
 import { Metrics } from './observability/metrics.ts';
+import { ForeignRedis } from './platform/installation.ts';
 import { readMigrations } from './platform/migrate.ts';
 import { startGateway } from './roles/gateway.ts';
 import { openStores } from './roles/stores.ts';
@@ -148,7 +149,9 @@ function exitOnProgrammerError(log: Log): void {
 }
 
 main().catch((error: unknown) => {
-  if (error instanceof ConfigError) process.stderr.write(`tollgate: ${error.message}\n`);
+  // What an operator can mend by the message alone needs no stack.
+  if (error instanceof ConfigError || error instanceof ForeignRedis)
+    process.stderr.write(`tollgate: ${error.message}\n`);
   else process.stderr.write(`tollgate: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`);
   process.exit(1);
 });

@@ -29,7 +29,7 @@ const MAX_WAITING_IDS = 5_000;
 const LOG_EVERY_MS = 30_000;
 
 /**
- * The catalog in memory: every listing that is not removed. It follows Postgres by messages (LISTEN), a full reading each
+ * The catalog in memory: every listing that is not removed nor of a suspended account. It follows Postgres by messages (LISTEN), a full reading each
  * time the LISTEN connection is made anew, and a periodic full reading (skipped when a fingerprint of the table says that
  * nothing changed). While Postgres is away the last snapshot stays.
  *

@@ -19,10 +19,12 @@ export type Listing = {
   /** How long a call may wait for the response head. */
   readonly timeoutSeconds: number;
   readonly status: ListingStatus;
+  /** Its provider's account is suspended: nobody is offered it, whatever its status. */
+  readonly isSuspended: boolean;
   /** 0 to 100, see `qualityOf`. */
   readonly quality: number;
   readonly createdAtMs: number;
-  /** Strictly grows with every change of the row: tells an older reading of it from a newer one. */
+  /** Strictly grows with every change of the row or of `isSuspended`: tells an older reading of it from a newer one. */
   readonly updatedAtMicros: number;
 };
 

@@ -4,7 +4,7 @@ import type { Listing } from './listing.ts';
 const MAX_REMOVALS = 10_000;
 
 /**
- * All listings that are not removed, by id. Readings of a row may arrive late and out of order (a reply of the database
+ * All listings that are not removed nor of a suspended account, by id. Readings of a row may arrive late and out of order (a reply of the database
  * overtaken by a change made here); the newest reading wins, whatever the order.
  *
  *     put(v1)  put(v3)  put(v2) ─► v2 is ignored
@@ -44,7 +44,8 @@ export class Snapshot {
     if (known !== undefined && known.updatedAtMicros > updatedAtMicros) return;
     const removal = this.#removals.get(id) ?? this.#olderRemovals.get(id);
     if (removal !== undefined && removal >= updatedAtMicros) return;
-    if (listing.status === 'removed') {
+    // What a suspended account sells is gone until a newer reading says otherwise, as what is removed.
+    if (listing.status === 'removed' || listing.isSuspended) {
       this.#remember(id, updatedAtMicros);
       if (this.#listings.delete(id)) this.#version++;
     } else if (known === undefined || !isSame(known, listing)) {

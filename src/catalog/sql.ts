@@ -1,5 +1,5 @@
 import { uuidv7 } from '../platform/ids.ts';
-import type { Sql } from '../platform/postgres.ts';
+import type { Sql, Tx } from '../platform/postgres.ts';
 import type { Listing, ListingFields, ListingPatch, ListingStatus } from './listing.ts';
 import { qualityOf } from './quality.ts';
 
@@ -17,12 +17,14 @@ type Row = {
   readonly category: string;
   readonly timeout_seconds: number;
   readonly status: ListingStatus;
+  readonly is_suspended: boolean;
   readonly created_at: Date;
   readonly version: number;
 };
 
 const columns = (sql: Sql) => sql`
   id, provider_id, name, description, endpoint, price, free_calls, category, timeout_seconds, status, created_at,
+  (SELECT a.status = 'suspended' FROM accounts a WHERE a.id = provider_id) AS is_suspended,
   (extract(epoch FROM updated_at) * 1000000)::bigint AS version`;
 
 function toListing(row: Row): Listing {
@@ -37,6 +39,7 @@ function toListing(row: Row): Listing {
     category: row.category,
     timeoutSeconds: row.timeout_seconds,
     status: row.status,
+    isSuspended: row.is_suspended,
     quality: qualityOf(row.id),
     createdAtMs: row.created_at.getTime(),
     updatedAtMicros: row.version,
@@ -78,7 +81,7 @@ export type Scope = { readonly providerId: string } | 'any';
 const inScope = (sql: Sql, scope: Scope) => (scope === 'any' ? sql`` : sql`AND provider_id = ${scope.providerId}`);
 
 /** Strictly later than before even when the clock stepped back; evaluated under the row lock. */
-const nextVersion = (sql: Sql) => sql`greatest(clock_timestamp(), updated_at + interval '1 microsecond')`;
+const nextVersion = (sql: Sql | Tx) => sql`greatest(clock_timestamp(), updated_at + interval '1 microsecond')`;
 
 /**
  * Changes the given fields of a listing that is not removed, and announces it.
@@ -117,12 +120,25 @@ export async function removeListing(sql: Sql, id: string, scope: Scope): Promise
   );
 }
 
+/**
+ * Makes all gateways read an account's listings again: it was suspended or resumed in this transaction. Each gets a new version,
+ * so that a gateway to which the message is lost finds it with the next full reading.
+ */
+export async function announceListingsOf(tx: Tx, providerId: string): Promise<void> {
+  await tx`
+    WITH changed AS (
+      UPDATE services SET updated_at = ${nextVersion(tx)}
+      WHERE provider_id = ${providerId} AND status <> 'removed'
+      RETURNING id)
+    SELECT pg_notify(${CHANNEL}, id::text) FROM changed`;
+}
+
 /** One listing in any status, or null. */
 export async function selectListing(sql: Sql, id: string): Promise<Listing | null> {
   return firstListing(await sql<Row[]>`SELECT ${columns(sql)} FROM services WHERE id = ${id}`);
 }
 
-/** The listings with these ids, in any status. */
+/** The listings with these ids, in any status, of suspended accounts too. */
 export async function selectListings(sql: Sql, ids: readonly string[]): Promise<Listing[]> {
   const rows = await sql<Row[]>`SELECT ${columns(sql)} FROM services WHERE id = ANY(${ids as string[]}::uuid[])`;
   return rows.map(toListing);
@@ -138,7 +154,7 @@ export async function selectFingerprint(sql: Sql): Promise<string> {
   return (rows[0] as { fingerprint: string }).fingerprint;
 }
 
-/** Up to `limit` listings that are not removed, by id, those after `afterId` (null: from the first). */
+/** Up to `limit` listings that are not removed, of suspended accounts too, by id, those after `afterId` (null: from the first). */
 export async function selectCatalogPage(sql: Sql, afterId: string | null, limit: number): Promise<Listing[]> {
   const rows = await sql<Row[]>`
     SELECT ${columns(sql)} FROM services

@@ -1,3 +1,4 @@
+import { announceListingsOf } from '../catalog/sql.ts';
 import type { Sql } from '../platform/postgres.ts';
 import { type KeyStateStore, notPublishedError } from './keys.ts';
 import { type AccountStatus, lockKeyStates, updateAccountStatus } from './keys-sql.ts';
@@ -13,7 +14,8 @@ export type Account = { readonly accountId: string; readonly ownerId: string; re
 
 /**
  * Suspends accounts and resumes them. As with a revoked key it commits in Postgres, with the message that makes gateways
- * forget the account's keys, and then reaches Redis: from then on no gateway admits a call of theirs.
+ * forget the account's keys, and then reaches Redis: from then on no gateway admits a call of theirs. What the account sells
+ * leaves the catalogs of all gateways with a message of its own.
  */
 export class Suspension {
   readonly #options: SuspensionOptions;
@@ -30,7 +32,11 @@ export class Suspension {
    */
   async set(accountId: string, status: AccountStatus): Promise<Account | null> {
     const { sql, cache } = this.#options;
-    const ownerId = (await sql.begin((tx) => updateAccountStatus(tx, accountId, status))) as string | null;
+    const ownerId = (await sql.begin(async (tx) => {
+      const label = await updateAccountStatus(tx, accountId, status);
+      if (label !== null) await announceListingsOf(tx, accountId);
+      return label;
+    })) as string | null;
     if (ownerId === null) return null;
     cache.invalidateAccount(accountId);
     await this.#publish(accountId);

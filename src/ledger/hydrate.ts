@@ -3,7 +3,7 @@ import { isRedisUnavailable, type RedisClient } from '../platform/redis.ts';
 import { freeField, type RedisKeys } from '../platform/redis-keys.ts';
 import { Coalescer } from './coalescer.ts';
 import { FLUSH_LOCK } from './locks.ts';
-import { hydrateWalletScript } from './scripts.ts';
+import { hydrateWalletScript, loadKeyScript } from './scripts.ts';
 
 /** Wallets or keys loaded in one go. A Redis that lost everything is asked for all of them at once. */
 const MAX_BATCH = 500;
@@ -33,6 +33,8 @@ const BOUNDS = {
 export type HydratorOptions = {
   /** For a connection of its own: transactions that wait for Redis in the middle. */
   readonly databaseUrl: string;
+  /** Whose database that must be; without it nothing is compared. */
+  readonly installation?: string;
   readonly sql: Sql;
   readonly redis: RedisClient;
   readonly keys: RedisKeys;
@@ -104,10 +106,7 @@ export class Hydrator {
     const { redis, keys } = this.#options;
     const name = keys.key(keys.shardOf(accountId), keyId);
     // Set if absent: a change that reached Redis since the SELECT is newer than what we read.
-    await Promise.all([
-      redis.command('hsetnx', [name, 'limit', String(limit)]),
-      redis.command('hsetnx', [name, 'status', status]),
-    ]);
+    await redis.script(loadKeyScript, 1, [name, String(limit), status]);
   }
 
   /** First the shards that nobody has locked, then the others: one that stays locked keeps only its own accounts waiting. */
@@ -186,10 +185,9 @@ export class Hydrator {
 
   #openSession(): PostgresSession {
     if (this.#session?.open) return this.#session;
-    this.#session = new PostgresSession(
-      { url: this.#options.databaseUrl, applicationName: 'tollgate-hydrate', settings: SESSION_SETTINGS },
-      TIMEOUT_MS,
-    );
+    const { databaseUrl, installation } = this.#options;
+    const options = { url: databaseUrl, applicationName: 'tollgate-hydrate', settings: SESSION_SETTINGS };
+    this.#session = new PostgresSession({ ...options, ...(installation && { installation }) }, TIMEOUT_MS);
     return this.#session;
   }
 }

@@ -7,4 +7,7 @@ export const applyCreditScript = loadScript(import.meta.url, 'apply-credit');
 export const readWalletScript = loadScript(import.meta.url, 'read-wallet');
 export const compareWalletsScript = loadScript(import.meta.url, 'compare-wallets');
 export const repairWalletScript = loadScript(import.meta.url, 'repair-wallet');
+export const loadKeyScript = loadScript(import.meta.url, 'load-key');
+export const putKeyScript = loadScript(import.meta.url, 'put-key');
+export const deleteEntriesScript = loadScript(import.meta.url, 'delete-entries');
 export const deleteStoredScript = loadScript(import.meta.url, 'delete-stored');

@@ -1,9 +1,10 @@
+import { claimScript } from '../platform/installation.ts';
 import type { RedisClient } from '../platform/redis.ts';
 import type { RedisKeys } from '../platform/redis-keys.ts';
 import { CallRows } from './call-rows.ts';
 import { CallSums } from './call-sums.ts';
 import type { PackedEntries } from './entry-rows.ts';
-import { deleteStoredScript } from './scripts.ts';
+import { deleteEntriesScript, deleteStoredScript } from './scripts.ts';
 import { decodeUsageEvent, type UsageEvent } from './usage-event.ts';
 
 /** An entry of a usage stream: a settled call, or something that cannot be one. */
@@ -171,11 +172,15 @@ export function ofShards(batch: Batch, shards: ReadonlySet<number>): Batch {
 
 /**
  * Whether the batch is in the streams as it was read. Entries leave only through us, or when Redis loses its data: all of
- * it, or the last moments before its end. So where the youngest entry is, all of them are.
+ * it, or the last moments before its end. So where the youngest entry is, all of them are. And where it still is, nobody
+ * flushed Redis since it was read: so the installation whose data these are now is the one they were read from.
+ *
+ * @throws ForeignRedis when that is not ours
  */
 export async function isStillThere(source: StreamSource, batch: Batch): Promise<boolean> {
   const youngest = new Map(batch.pages.map((page) => [page.shard, page]));
-  const found = await Promise.all(Array.from(youngest.values(), (page) => isPageThere(source, page)));
+  const looks = Array.from(youngest.values(), (page) => isPageThere(source, page));
+  const [, ...found] = await Promise.all([source.redis.script(claimScript, 0, []), ...looks]);
   return !found.includes(false);
 }
 
@@ -208,7 +213,7 @@ export async function deleteBatch(source: StreamSource, batch: Batch): Promise<v
     const last = ids[ids.length - 1] as string;
     const args = [usage, ids[0] as string, last, lastFields.join('\t')];
     if ((await redis.script(deleteStoredScript, 1, args)) === 1) continue;
-    if (await isPageThere(source, page)) await redis.command('xdel', [usage, ...ids]);
+    if (await isPageThere(source, page)) await redis.script(deleteEntriesScript, 1, [usage, ...ids]);
   }
 }
 

@@ -4,7 +4,7 @@ import type { RedisClient } from '../platform/redis.ts';
 import type { RedisKeys } from '../platform/redis-keys.ts';
 import { overWithin } from './deadline.ts';
 import { readRedisRun } from './redis-run.ts';
-import { applyCreditScript, readWalletScript } from './scripts.ts';
+import { applyCreditScript, putKeyScript, readWalletScript } from './scripts.ts';
 
 type Stores = { readonly redis: RedisClient; readonly keys: RedisKeys };
 type WalletLoader = { loadWallet(accountId: string): Promise<void> };
@@ -25,7 +25,7 @@ export class KeyStates {
   ): Promise<void> {
     const { redis, keys } = this.#stores;
     const name = keys.key(keys.shardOf(accountId), keyId);
-    await redis.command('hset', [name, 'limit', String(state.limit), 'status', state.status]);
+    await redis.script(putKeyScript, 1, [name, String(state.limit), state.status]);
   }
 }
 

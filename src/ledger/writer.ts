@@ -58,6 +58,8 @@ export type WriterLog = {
 export type UsageWriterOptions = {
   /** The writer opens one connection of its own: its session locks say which shards are its. Not through PgBouncer. */
   readonly databaseUrl: string;
+  /** Whose database that must be; without it nothing is compared. */
+  readonly installation?: string;
   readonly redis: RedisClient;
   readonly keys: RedisKeys;
   /** The platform's share of a charge; 10 000 is all of it. */
@@ -244,7 +246,8 @@ export class UsageWriter {
         const part = ofShards(batch, await lockShards(session, batch.shards, waitFor));
         this.#passedOver = batch.shards.filter((shard) => !part.shards.includes(shard));
         if (part.size === 0) return 'locked';
-        // It was read before the lock. If Redis lost it since, wallets may have been loaded without it.
+        // It was read before the lock. If Redis lost it since, wallets may have been loaded without it, or it may be another
+        // installation's Redis by now.
         if (!(await isStillThere(this.#options, part))) return 'lost';
         if (careful) return { part, result: await this.#storeCarefully(session, part) };
         const storing = storeNewCalls(session, part.pages);
@@ -335,8 +338,9 @@ export class UsageWriter {
     this.#shards = [];
     this.#triedShardsAt = Number.NEGATIVE_INFINITY;
     this.#madePartitionsAt = Number.NEGATIVE_INFINITY;
-    const options = { url: this.#options.databaseUrl, applicationName: 'tollgate-writer', settings: SESSION_SETTINGS };
-    this.#session = new PostgresSession(options, QUERY_TIMEOUT_MS);
+    const { databaseUrl, installation } = this.#options;
+    const options = { url: databaseUrl, applicationName: 'tollgate-writer', settings: SESSION_SETTINGS };
+    this.#session = new PostgresSession({ ...options, ...(installation && { installation }) }, QUERY_TIMEOUT_MS);
     return this.#session;
   }
 

@@ -18,6 +18,8 @@ export type PostgresOptions = {
   readonly statementTimeoutMs?: number;
   /** More server settings of the session, e.g. `lock_timeout`. */
   readonly settings?: Readonly<Record<string, string | number>>;
+  /** Whose database it must be (`installation.id`): asked before the first query. Without it nothing is asked. */
+  readonly installation?: string;
 };
 
 export const DEFAULT_STATEMENT_TIMEOUT_MS = 15_000;
@@ -62,6 +64,10 @@ export function openClient(
     connection: {
       application_name: options.applicationName,
       statement_timeout: options.statementTimeoutMs ?? DEFAULT_STATEMENT_TIMEOUT_MS,
+      // Events are deleted from Redis, and credits confirmed, on the word of a commit. A server that is configured with `off`
+      // says so before it has written anything: 51 charged calls became 1 row after an immediate stop. For all connections:
+      // hardly any but these write, and a commit that wrote nothing does not wait.
+      synchronous_commit: 'on',
       ...options.settings,
     },
     types: {
@@ -170,7 +176,11 @@ export function sqlState(error: unknown): string | undefined {
   return error instanceof postgres.PostgresError ? error.code : undefined;
 }
 
+/** Of the error that says that the database is another installation's: as good as away. */
+export const FOREIGN_DATABASE = 'FOREIGN_DATABASE';
+
 const CONNECTION_CODES = new Set([
+  FOREIGN_DATABASE,
   'CONNECT_TIMEOUT',
   'CONNECTION_CLOSED',
   'CONNECTION_DESTROYED',

@@ -4,6 +4,7 @@ import {
   type ClientHooks,
   connectionError,
   DEFAULT_STATEMENT_TIMEOUT_MS,
+  FOREIGN_DATABASE,
   openClient,
   type PostgresOptions,
   type Sql,
@@ -13,6 +14,8 @@ import {
 /** How much longer than the server we wait for the end of a statement. */
 const NETWORK_MS = 5_000;
 const GOODBYE_MS = 1_000;
+/** Undefined table or column: the database has no such schema. */
+const NO_INSTALLATION = /^(42P01|42703)$/;
 
 /** The part of a query of postgres.js 3.4.9 that its types leave out. */
 type CopyQuery = {
@@ -35,6 +38,9 @@ export class PostgresSession {
   readonly #drop: () => void;
   readonly #timeoutMs: number;
   readonly #onClose: (() => void) | undefined;
+  readonly #installation: string | undefined;
+  /** Whether the database is ours: asked once, before anything else. */
+  #comparison: Promise<void> | null = null;
   #open = true;
 
   /** Connects with the first query. `timeoutMs` bounds every query as seen from here, a silent network included. */
@@ -45,6 +51,7 @@ export class PostgresSession {
   ) {
     this.#timeoutMs = timeoutMs;
     this.#onClose = hooks.onClose;
+    this.#installation = options.installation;
     ({ sql: this.#client, drop: this.#drop } = openClient(options, { ...hooks, onClose: () => this.close() }));
   }
 
@@ -61,6 +68,10 @@ export class PostgresSession {
     if (!this.#open) throw connectionError('CONNECTION_CLOSED', 'the connection to postgres is gone');
     const timer = setTimeout(() => this.close(), this.#timeoutMs);
     try {
+      if (this.#installation !== undefined) {
+        this.#comparison ??= this.#compare(this.#installation);
+        await this.#comparison;
+      }
       return await build(this.#client);
     } catch (error) {
       if (sqlState(error) === undefined) this.close();
@@ -68,6 +79,20 @@ export class PostgresSession {
     } finally {
       clearTimeout(timer);
     }
+  }
+
+  /** The name in the URL may lead to another database than it did: a restored one, another server, a stranger's. */
+  async #compare(installation: string): Promise<void> {
+    let found = 'none';
+    try {
+      const rows = (await this.#client.unsafe('SELECT id FROM installation')) as unknown as { id: string }[];
+      found = rows[0]?.id ?? found;
+    } catch (error) {
+      if (!NO_INSTALLATION.test(sqlState(error) ?? '')) throw error;
+    }
+    if (found === installation) return;
+    const message = `this Postgres database belongs to another installation: its id is ${found}, that of ours ${installation}`;
+    throw connectionError(FOREIGN_DATABASE, message);
   }
 
   /** Runs one statement; with parameters it is prepared once. Array parameters may be given as array literals. */

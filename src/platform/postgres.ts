@@ -22,3 +22,16 @@ export { PostgresSession } from './postgres-session.ts';
 export function openPostgres(options: PostgresOptions): Sql {
   return asSql(new PostgresPool(options), options);
 }
+
+const DURABILITY: Readonly<Record<string, string>> = {
+  fsync: 'a crash of its machine loses or damages the books. Set it on.',
+  full_page_writes: 'a crash of its machine can damage the books. Set it on.',
+  synchronous_commit: 'our connections ask for on; something between us and postgres must drop that.',
+};
+
+/** What makes a commit worth less than it says, for the log of the start. */
+export async function durabilityWarnings(sql: Sql): Promise<string[]> {
+  const rows = await sql<{ name: string; setting: string }[]>`
+    SELECT name, setting FROM pg_settings WHERE name = ANY(${Object.keys(DURABILITY)}::text[]) AND setting <> 'on'`;
+  return rows.map(({ name, setting }) => `postgres runs with ${name}=${setting}: ${DURABILITY[name]}`);
+}

@@ -1,6 +1,9 @@
-import { createHash } from 'node:crypto';
 import { Command, Redis } from 'ioredis';
 import { MINIMUM_REDIS_MAJOR } from '../shared.mjs';
+import { claimScript, ForeignRedis, foreignRedis, guarded, INSTALLATION_KEY, isNews } from './installation.ts';
+import type { Script } from './script.ts';
+
+export { defineScript, type Script } from './script.ts';
 
 export type RedisOptions = {
   readonly url: string;
@@ -22,22 +25,38 @@ export class RedisNotSent extends Error {
   }
 }
 
-/** A Lua script with its digest, loaded from a file beside the code. */
-export type Script = { readonly name: string; readonly source: string; readonly sha: string };
-
-export function defineScript(name: string, source: string): Script {
-  return { name, source, sha: createHash('sha1').update(source).digest('hex') };
-}
+/** How often a claimed Redis is compared while it is connected: a flush leaves the connection as it is. */
+const CLAIM_EVERY_MS = 1_000;
 
 /**
  * The only owner of ioredis. A connection that never resends and never queues by itself (DESIGN.md, 'Redis'): a script
  * that moves money must not run twice because a socket broke.
+ *
+ *   connected ──claim: whose data are these?──► ready ──a script or the next claim finds another id──┐
+ *       ▲                └─ another's: drop the connection ◄──────────────────────────────────────────┘
+ *       └── again after 50 … 250 ms ◄──┘
+ *
+ * Until `claim` is called the first time nothing is compared, and scripts run without their guard.
  */
 export class RedisClient {
   readonly #redis: Redis;
+  readonly #name: string;
+  readonly #log: RedisLog;
+  readonly #guarded = new Map<Script, Script>();
+  readonly #readyListeners: (() => void)[] = [];
+  readonly #foreignListeners: ((error: ForeignRedis) => void)[] = [];
+  #installation: string | null = null;
+  /** Connected to a Redis that was compared, as far as there is something to compare. */
+  #isOurs = false;
+  /** Attempts in a row that met another installation's data. */
+  #refusals = 0;
+  #reported: unknown = null;
+  #claimTimer: NodeJS.Timeout | undefined;
   #closing = false;
 
   constructor(options: RedisOptions, log: RedisLog) {
+    this.#name = options.name;
+    this.#log = log;
     this.#redis = new Redis(options.url, {
       connectionName: options.name,
       lazyConnect: true,
@@ -53,18 +72,13 @@ export class RedisClient {
       // A primary that became a replica: look for the new one.
       reconnectOnError: (error: Error) => error.message.startsWith('READONLY'),
       // As the connection for batches does (script-connection.ts).
-      retryStrategy: (attempt: number) => (this.#closing ? null : Math.min(50 * attempt, 250)),
+      retryStrategy: (attempt: number) => (this.#closing ? null : Math.min(50 * (attempt + this.#refusals), 250)),
     });
     // ioredis reports every failed attempt; one line when the state changes is enough for a log.
-    let reported = false;
-    this.#redis.on('error', (error: Error) => {
-      if (!reported && !this.#closing)
-        log.warn({ err: error, redis: options.name }, 'redis connection lost or refused');
-      reported = true;
-    });
-    this.#redis.on('ready', () => {
-      if (reported) log.warn({ redis: options.name }, 'redis connection is back');
-      reported = false;
+    this.#redis.on('error', (error: Error) => this.#report(error));
+    this.#redis.on('ready', () => void this.#onConnected());
+    this.#redis.on('close', () => {
+      this.#isOurs = false;
     });
   }
 
@@ -73,40 +87,125 @@ export class RedisClient {
     await this.#redis.connect();
   }
 
+  /**
+   * From now on this Redis is the installation's: compared now, with every script, every second, and at each reconnection
+   * before it counts as ready. One without data of anybody becomes ours.
+   *
+   * @throws ForeignRedis when it has another installation's data
+   */
+  async claim(installation: string): Promise<void> {
+    this.#installation = installation;
+    await this.#runGuarded(claimScript, 0, []);
+    this.#claimTimer ??= setInterval(() => {
+      // What is wrong is reported, or seen by whoever runs the next command.
+      if (this.ready) this.script(claimScript, 0, []).catch(() => {});
+    }, CLAIM_EVERY_MS);
+    this.#claimTimer.unref();
+  }
+
   /** Calls `listener` each time the connection is made, also the first. */
   onReady(listener: () => void): void {
-    this.#redis.on('ready', listener);
+    this.#readyListeners.push(listener);
+  }
+
+  /** Calls `listener` when the Redis we are connected to turns out to be another installation's. */
+  onForeign(listener: (error: ForeignRedis) => void): void {
+    this.#foreignListeners.push(listener);
   }
 
   get ready(): boolean {
-    return this.#redis.status === 'ready';
+    return this.#isOurs && this.#redis.status === 'ready';
   }
 
   /** Runs a command. Rejects with `RedisNotSent` when it was certainly not sent. */
   command(name: string, args: readonly RedisArg[]): Promise<unknown> {
-    if (!this.ready) return Promise.reject(new RedisNotSent());
+    return this.ready ? this.#send(name, args) : Promise.reject(new RedisNotSent());
+  }
+
+  #send(name: string, args: readonly RedisArg[]): Promise<unknown> {
     const command = new Command(name, args as RedisArg[], { replyEncoding: 'utf8' });
     return this.#redis.sendCommand(command) as Promise<unknown>;
   }
 
-  /** Runs a script by its digest. */
-  script(script: Script, numberOfKeys: number, keysAndArgs: readonly RedisArg[]): Promise<unknown> {
-    const args = [script.sha, String(numberOfKeys), ...keysAndArgs];
-    return this.#loadedOnDemand(script, () => this.command('evalsha', args));
+  /** Runs a script by its digest, if the data are ours: see `claim`. */
+  async script(script: Script, numberOfKeys: number, keysAndArgs: readonly RedisArg[]): Promise<unknown> {
+    if (!this.ready) throw new RedisNotSent();
+    if (this.#installation === null) return this.#loadedOnDemand(script, [String(numberOfKeys), ...keysAndArgs]);
+    try {
+      return await this.#runGuarded(script, numberOfKeys, keysAndArgs);
+    } catch (error) {
+      if (error instanceof ForeignRedis) this.#refuse(error);
+      throw error;
+    }
+  }
+
+  async #runGuarded(script: Script, numberOfKeys: number, keysAndArgs: readonly RedisArg[]): Promise<unknown> {
+    const installation = this.#installation as string;
+    const keys = keysAndArgs.slice(0, numberOfKeys);
+    const args = keysAndArgs.slice(numberOfKeys);
+    try {
+      return await this.#loadedOnDemand(this.#guardedOf(script), [
+        ...[String(numberOfKeys + 1), ...keys, INSTALLATION_KEY],
+        ...[...args, installation],
+      ]);
+    } catch (error) {
+      throw (error instanceof Error && foreignRedis(error.message, installation)) || error;
+    }
+  }
+
+  #guardedOf(script: Script): Script {
+    const known = this.#guarded.get(script);
+    if (known !== undefined) return known;
+    const made = guarded(script);
+    this.#guarded.set(script, made);
+    return made;
   }
 
   /**
    * An unknown digest (a Redis that restarted or was flushed) means that nothing was carried out: the script is loaded and
    * run again, once.
    */
-  async #loadedOnDemand(script: Script, run: () => Promise<unknown>): Promise<unknown> {
+  async #loadedOnDemand(script: Script, rest: readonly RedisArg[]): Promise<unknown> {
     try {
-      return await run();
+      return await this.#send('evalsha', [script.sha, ...rest]);
     } catch (error) {
       if (!(error instanceof Error) || !error.message.startsWith('NOSCRIPT')) throw error;
-      await this.command('script', ['LOAD', script.source]);
-      return await run();
+      await this.#send('script', ['LOAD', script.source]);
+      return await this.#send('evalsha', [script.sha, ...rest]);
     }
+  }
+
+  async #onConnected(): Promise<void> {
+    this.#isOurs = false;
+    try {
+      if (this.#installation !== null) await this.#runGuarded(claimScript, 0, []);
+    } catch (error) {
+      if (error instanceof ForeignRedis) this.#refusals++;
+      this.#report(error);
+      // Unless the question failed because the connection ended; then the next one is on its way.
+      if (this.#redis.status === 'ready') this.#redis.disconnect(true);
+      return;
+    }
+    this.#isOurs = true;
+    this.#refusals = 0;
+    if (this.#reported !== null) this.#log.warn({ redis: this.#name }, 'redis connection is back');
+    this.#reported = null;
+    for (const listener of this.#readyListeners) listener();
+  }
+
+  /** Nothing more goes there. Somebody may flush it, or the right one may be back behind its name: so it is tried again. */
+  #refuse(error: ForeignRedis): void {
+    if (!this.ready) return;
+    this.#isOurs = false;
+    this.#report(error);
+    this.#redis.disconnect(true);
+    for (const listener of this.#foreignListeners) listener(error);
+  }
+
+  #report(error: unknown): void {
+    if (this.#closing || !isNews(error, this.#reported)) return;
+    this.#reported = error;
+    this.#log.warn({ err: error, redis: this.#name }, 'redis connection lost or refused');
   }
 
   async ping(): Promise<void> {
@@ -116,6 +215,7 @@ export class RedisClient {
   /** Sends what is under way, then closes. Safe to call at any state. */
   async close(): Promise<void> {
     this.#closing = true;
+    clearInterval(this.#claimTimer);
     if (this.ready) {
       await this.#redis.quit().catch(() => this.#redis.disconnect());
     } else {
@@ -126,6 +226,7 @@ export class RedisClient {
   /** Drops the connection at once. */
   destroy(): void {
     this.#closing = true;
+    clearInterval(this.#claimTimer);
     this.#redis.disconnect();
   }
 }
@@ -155,7 +256,7 @@ export async function checkRedisPolicy(client: RedisClient): Promise<string[]> {
 
 /** Whether the error says 'Redis is away, or did not answer in time' rather than 'the command is wrong'. */
 export function isRedisUnavailable(error: unknown): boolean {
-  if (error instanceof RedisNotSent) return true;
+  if (error instanceof RedisNotSent || error instanceof ForeignRedis) return true;
   if (!(error instanceof Error)) return false;
   return /^(Command timed out|Connection is closed|Stream isn't writeable|Reached the max retries|LOADING|MASTERDOWN|READONLY)/.test(
     error.message,

@@ -1,6 +1,7 @@
 import { connect as connectTcp, isIP, type Socket } from 'node:net';
 import { performance } from 'node:perf_hooks';
 import { connect as connectTls } from 'node:tls';
+import { claimScript, foreignRedis, guarded, INSTALLATION_KEY, isNews } from './installation.ts';
 import { RedisNotSent, type Script } from './redis.ts';
 import { ReplyFault, type ReplyKind, ReplyReader, type ReplySink } from './redis-replies.ts';
 import type { ScriptCall } from './script-call.ts';
@@ -10,6 +11,8 @@ export type ScriptConnectionOptions = {
   readonly url: string;
   readonly name: string;
   readonly script: Script;
+  /** Whose data Redis must have; without it nothing is compared. */
+  readonly installation?: string;
   /** A run without a reply for this long is lost; whether it was carried out is then unknown. */
   readonly commandTimeoutMs: number;
 };
@@ -51,7 +54,7 @@ const LONGEST_RETRY_MS = 250;
  * run ioredis makes a command, two timers, a promise chain and a string, and reads through a stream. At 16 connections, where
  * a run serves five calls, a call cost the gateway 42.2 µs with it and 37.5 with this; at 64, 29.1 and 27.1.
  *
- *   closed ──► connecting ──► opening (AUTH, SELECT, SCRIPT LOAD, an empty run) ──► ready
+ *   closed ──► connecting ──► opening (AUTH, SELECT, whose data?, SCRIPT LOAD, an empty run) ──► ready
  *      ▲            └──────────────┴───── any failure: what is pending is lost ◄──────┘
  *      └── again after 50 … 250 ms
  *
@@ -73,7 +76,7 @@ export class ScriptConnection implements ReplySink {
   #retryTimer: NodeJS.Timeout | null = null;
   #openTimer: NodeJS.Timeout | null = null;
   #attempts = 0;
-  #isReported = false;
+  #reported: Error | null = null;
   #isClosed = false;
   #failure: Error | null = null;
   #closed: Promise<void> | null = null;
@@ -101,6 +104,11 @@ export class ScriptConnection implements ReplySink {
 
   get ready(): boolean {
     return this.#isReady;
+  }
+
+  /** Drops the connection and makes it anew, with everything that is asked then. */
+  reconnect(reason: Error): void {
+    this.#drop(reason);
   }
 
   /** Runs the script. */
@@ -177,7 +185,9 @@ export class ScriptConnection implements ReplySink {
     const run = {
       onReply: onDone,
       onLost: (error: Error) => {
-        if (matters(error)) this.#drop(error);
+        const { installation } = this.#options;
+        const foreign = installation === undefined ? null : foreignRedis(error.message, installation);
+        if (matters(error)) this.#drop(foreign ?? error);
       },
     };
     const encoded = args.map((arg) => `$${Buffer.byteLength(arg)}\r\n${arg}\r\n`);
@@ -210,7 +220,7 @@ export class ScriptConnection implements ReplySink {
   /** The empty run at the end fails as long as Redis is loading its data, or is a replica. */
   #open(): void {
     const { username, password, pathname } = this.#url;
-    const { name, script } = this.#options;
+    const { name, script, installation } = this.#options;
     const user = decodeURIComponent(username);
     if (password !== '') {
       this.#command(['AUTH', ...(user === '' ? [] : [user]), decodeURIComponent(password)], nothing, isNotUnneeded);
@@ -218,6 +228,11 @@ export class ScriptConnection implements ReplySink {
     if (pathname.length > 1) this.#command(['SELECT', pathname.slice(1)], nothing);
     // For whoever looks at the list of clients; an ACL may forbid it.
     this.#command(['CLIENT', 'SETNAME', name], nothing, never);
+    // Compared here only: nothing is admitted before the client that loads wallets and keys has compared as well, in one step
+    // with loading them (redis.ts), and a flush takes what was loaded with it.
+    if (installation !== undefined) {
+      this.#command(['EVAL', guarded(claimScript).source, '1', INSTALLATION_KEY, installation], nothing);
+    }
     this.#command(['SCRIPT', 'LOAD', script.source], nothing);
     this.#command(['EVALSHA', script.sha, '0', name], () => this.#onOpen());
   }
@@ -228,8 +243,8 @@ export class ScriptConnection implements ReplySink {
     this.#isReady = true;
     this.#attempts = 0;
     this.#failure = null;
-    if (this.#isReported) this.#log.warn({ redis: this.#options.name }, 'redis connection is back');
-    this.#isReported = false;
+    if (this.#reported !== null) this.#log.warn({ redis: this.#options.name }, 'redis connection is back');
+    this.#reported = null;
     this.#firstTry?.resolve();
     this.#firstTry = null;
     for (const listener of this.#listeners) listener();
@@ -282,10 +297,9 @@ export class ScriptConnection implements ReplySink {
       return;
     }
     // One line when the state changes is enough for a log.
-    if (!this.#isReported && !this.#isClosed) {
-      this.#log.warn({ err: reason, redis: this.#options.name }, 'redis connection lost or refused');
-    }
-    this.#isReported = true;
+    if (this.#isClosed || !isNews(reason, this.#reported)) return;
+    this.#reported = reason;
+    this.#log.warn({ err: reason, redis: this.#options.name }, 'redis connection lost or refused');
   }
 
   #retry(): void {

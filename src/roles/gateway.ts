@@ -89,19 +89,22 @@ export type GatewayOptions = {
 /** Builds and starts the gateway: everything between the caller's socket, Redis and the services. */
 export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   const { config, stores, log } = options;
-  const { sql, redis, keys: redisKeys } = stores;
+  const { sql, redis, keys: redisKeys, installation } = stores;
   const instance = newInstanceId();
 
-  const hydrator = new Hydrator({ databaseUrl: config.databaseUrl, sql, redis, keys: redisKeys, log });
+  const hydrator = new Hydrator({ databaseUrl: config.databaseUrl, installation, sql, redis, keys: redisKeys, log });
   const batches = new ScriptConnection(
     {
       url: config.redisUrl,
       name: 'tollgate-batches',
       script: batchScript,
+      installation,
       commandTimeoutMs: config.redisCommandTimeoutMs,
     },
     log,
   );
+  // It was flushed and claimed while we were connected: batches have to notice as well.
+  redis.onForeign((error) => batches.reconnect(error));
   await batches.connect();
   const admission = new Admission({
     batches,

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { Config } from '../config/config.ts';
 import type { Log } from '../observability/log.ts';
 import { type Migration, migrate } from '../platform/migrate.ts';
-import { openPostgres, type Sql } from '../platform/postgres.ts';
+import { durabilityWarnings, openPostgres, type Sql } from '../platform/postgres.ts';
 import { checkRedisPolicy, RedisClient } from '../platform/redis.ts';
 import { RedisKeys } from '../platform/redis-keys.ts';
 
@@ -11,49 +11,67 @@ export type Stores = {
   readonly sql: Sql;
   readonly redis: RedisClient;
   readonly keys: RedisKeys;
+  /** Stands in both stores: what is connected anew is compared with it. */
+  readonly installation: string;
   close(): Promise<void>;
 };
 
-/** Connects, checks Redis's policy and migrates. Throws the reason when the process must not start. */
-export async function openStores(
-  config: Config,
-  options: {
-    readonly name: string;
-    readonly maxConnections: number;
-    readonly migrations: readonly Migration[];
-    readonly log: Log;
-  },
-): Promise<Stores> {
+type Options = {
+  readonly name: string;
+  readonly maxConnections: number;
+  readonly migrations: readonly Migration[];
+  readonly log: Log;
+};
+
+/** Connects, migrates, and sees to it that both stores are fit and of one installation. Throws the reason when the process must not start. */
+export async function openStores(config: Config, options: Options): Promise<Stores> {
   const { log, name } = options;
-  const sql = openPostgres({
-    url: config.databaseUrl,
-    maxConnections: options.maxConnections,
-    applicationName: `tollgate-${name}`,
-  });
   const redis = new RedisClient(
     { url: config.redisUrl, name: `tollgate-${name}`, commandTimeoutMs: config.redisCommandTimeoutMs },
     log,
   );
+  let installation: string;
   try {
     await redis.connect();
     for (const warning of await checkRedisPolicy(redis)) log.warn({}, warning);
+    installation = await prepareDatabase(config, options);
+    await redis.claim(installation);
     await keepShardCount(redis, config.redisShards);
-    const applied = await migrate(sql, options.migrations);
-    if (applied.length > 0) log.info({ versions: applied }, 'migrated');
   } catch (error) {
     redis.destroy();
-    await sql.end({ timeout: 1 });
     throw error;
   }
+  const sql = openPostgres({
+    url: config.databaseUrl,
+    maxConnections: options.maxConnections,
+    applicationName: `tollgate-${name}`,
+    installation,
+  });
   return {
     sql,
     redis,
     keys: new RedisKeys(config.redisShards),
+    installation,
     close: async () => {
       await redis.close();
       await sql.end({ timeout: 5 });
     },
   };
+}
+
+/** Migrates, on a connection that knows of no installation yet. @returns the installation's id */
+async function prepareDatabase(config: Config, { name, migrations, log }: Options): Promise<string> {
+  const sql = openPostgres({ url: config.databaseUrl, maxConnections: 1, applicationName: `tollgate-${name}-start` });
+  try {
+    const applied = await migrate(sql, migrations);
+    if (applied.length > 0) log.info({ versions: applied }, 'migrated');
+    for (const warning of await durabilityWarnings(sql)) log.warn({}, warning);
+    const rows = await sql<{ id: string }[]>`SELECT id FROM installation`;
+    if (rows[0] === undefined) throw new Error('the installation row is missing');
+    return rows[0].id;
+  } finally {
+    await sql.end({ timeout: 1 });
+  }
 }
 
 /** Another number of shards would look for every wallet in the wrong place, so the first start fixes it. */

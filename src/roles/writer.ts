@@ -20,20 +20,21 @@ export type Writer = { stop(): Promise<void> };
 /** Starts what moves usage from Redis to Postgres and cleans up after the dead: writer, sweep, credits, reconciliation. */
 export async function startWriter(options: {
   readonly config: Pick<Config, 'databaseUrl' | 'platformFeeBasisPoints' | 'instanceLeaseSeconds'>;
-  readonly stores: Pick<Stores, 'sql' | 'redis' | 'keys'>;
+  readonly stores: Pick<Stores, 'sql' | 'redis' | 'keys' | 'installation'>;
   readonly metrics: Metrics;
   readonly log: Log;
 }): Promise<Writer> {
   const { config, stores, metrics, log } = options;
-  const { redis, keys, sql } = stores;
+  const { redis, keys, sql, installation } = stores;
   const writer = new UsageWriter({
     databaseUrl: config.databaseUrl,
+    installation,
     redis,
     keys,
     feeBasisPoints: config.platformFeeBasisPoints,
     log,
   });
-  const hydrator = new Hydrator({ databaseUrl: config.databaseUrl, sql, redis, keys, log });
+  const hydrator = new Hydrator({ databaseUrl: config.databaseUrl, installation, sql, redis, keys, log });
   const credits = new CreditWallets({ sql, redis, keys, hydrator, log });
   const reconciler = new Reconciler({ sql, redis, keys });
   const sweeper = new Sweeper({

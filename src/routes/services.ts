@@ -191,11 +191,11 @@ async function getOne(
   let listing: Listing | null | undefined = catalog.get(id);
   if (listing === undefined) {
     if (!catalog.ready()) throw unavailableError();
-    // Only who may see removed listings gets as far as Postgres: guessing ids from outside costs it nothing.
+    // Only who may see removed and suspended listings gets as far as Postgres: guessing ids from outside costs it nothing.
     const { caller } = request;
     if (caller.kind === 'key' && caller.key.role !== 'buyer') listing = await selectListing(sql, id);
   }
-  if (listing == null || (listing.status === 'removed' && !mayManage(request.caller, listing))) throw notFound();
+  if (listing == null || (isGone(listing) && !mayManage(request.caller, listing))) throw notFound();
   return show(listing, request, { status: 200, lang: request.query.lang });
 }
 
@@ -232,6 +232,8 @@ async function refusal(sql: Sql, id: string): Promise<ApiError> {
   if (listing === null || listing.status === 'removed') return notFound();
   return new ApiError('forbidden', 'This service belongs to another account.');
 }
+
+const isGone = ({ status, isSuspended }: Listing): boolean => status === 'removed' || isSuspended;
 
 const notFound = (): ApiError => new ApiError('service_not_found', 'There is no service with this id.');
 

@@ -1,6 +1,8 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { Catalog } from '../../src/catalog/catalog.ts';
+import type { Listing } from '../../src/catalog/listing.ts';
 import { insertListing, removeListing, updateListing } from '../../src/catalog/sql.ts';
+import { Suspension } from '../../src/keys/suspension.ts';
 import { uuidv7 } from '../../src/platform/ids.ts';
 import { migrate, readMigrations } from '../../src/platform/migrate.ts';
 import { openPostgres, type Sql } from '../../src/platform/postgres.ts';
@@ -31,6 +33,15 @@ async function startedCatalog(sql: Sql, options: { rereadMs?: number; log?: Capt
   const catalog = makeCatalog(sql, options);
   await catalog.start();
   return catalog;
+}
+
+/** A database that is listened to in vain. */
+function withoutMessages(sql: Sql): Sql {
+  const listen = async (_channel: string, _onMessage: unknown, onListening: () => void) => {
+    onListening();
+    return { unlisten: async () => {} };
+  };
+  return new Proxy(sql, { get: (target, name) => (name === 'listen' ? listen : Reflect.get(target, name)) });
 }
 
 describe('the catalog', () => {
@@ -145,6 +156,35 @@ describe('the catalog', () => {
     await sql`UPDATE services SET price = 5 WHERE id = ${id}`;
     await until(() => catalog.get(id)?.priceMicros === 5);
     expect(pagesRead()).toBe(before + 1);
+  });
+
+  it('loses what a suspended account sells, and has it again when it is resumed, also when no message comes', async () => {
+    const seller = (await addAccount(sql, 'provider')).accountId;
+    const sold = () => insertListing(sql, { ...LISTING_FIELDS, providerId: seller });
+    const [active, paused, removed, other] = [await sold(), await sold(), await sold(), await add()];
+    await updateListing(sql, paused.id, { status: 'paused' }, 'any');
+    const hearing = await startedCatalog(sql);
+    const deaf = await startedCatalog(withoutMessages(sql), { rereadMs: 20 });
+    const suspension = new Suspension({ sql, state: { put: async () => {} }, cache: { invalidateAccount: () => {} } });
+    for (const round of [1, 2]) {
+      expect(await suspension.set(seller, 'suspended')).toMatchObject({ status: 'suspended' });
+      await until(() => [hearing, deaf].every((catalog) => [active, paused].every(({ id }) => !catalog.get(id))));
+      // What an admin changes meanwhile does not bring it back.
+      const patched = await updateListing(sql, active.id, { priceMicros: round }, 'any');
+      for (const catalog of [hearing, deaf]) catalog.apply(patched as Listing);
+      if (round === 1) await removeListing(sql, removed.id, 'any');
+      const late = await startedCatalog(sql);
+      for (const catalog of [hearing, deaf, late]) {
+        expect(Array.from(catalog.listings(), ({ id }) => id)).toEqual([other.id]);
+      }
+      await suspension.set(seller, 'active');
+      await until(() => [hearing, deaf].every((catalog) => catalog.get(active.id)?.priceMicros === round));
+      for (const catalog of [hearing, deaf]) {
+        await until(() => catalog.get(paused.id)?.status === 'paused');
+        expect(catalog.get(removed.id)).toBeUndefined();
+      }
+    }
+    expect(await suspension.set(uuidv7(), 'suspended')).toBeNull();
   });
 
   it('ignores messages that are no service id', async () => {

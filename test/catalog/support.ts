@@ -19,6 +19,7 @@ export function makeListing(fields: Partial<Listing> = {}): Listing {
     category: 'data',
     timeoutSeconds: 60,
     status: 'active',
+    isSuspended: false,
     quality: 50,
     createdAtMs: 1_760_000_000_000,
     updatedAtMicros: 1_760_000_000_000_000,

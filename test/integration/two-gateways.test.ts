@@ -146,6 +146,62 @@ describe('what one gateway is told, another acts upon', () => {
     await until(async () => (await callThere(path, key)).status === 200, 1_000);
   });
 
+  it('what a suspended account sells is gone and free within a second, and back when it is resumed; calls under way go on', async () => {
+    const answers: (() => void)[] = [];
+    const slow = await startService((_, response) => answers.push(() => response.end('done')));
+    const seller = await market.json<Key>('/api/v1/keys', {
+      ...{ method: 'POST', body: { owner_id: 'seller', role: 'provider' } },
+    });
+    const list = async (endpoint: string): Promise<string> => {
+      const body = { name: 'to be suspended', description: '', category: 'test', price: 0.01, endpoint };
+      return (await market.json<{ id: string }>('/api/v1/services', { key: seller, method: 'POST', body })).id;
+    };
+    const [id, slowId] = [await list(service.url), await list(slow.url)];
+    const key = await market.buyer(1);
+    const gateways = [market.baseUrl, other.baseUrl];
+    const headers = { Authorization: authorization(key) };
+    /** Proxy, page and discovery on each gateway. */
+    const look = async (): Promise<[number, number, boolean][]> =>
+      Promise.all(
+        gateways.map(async (url): Promise<[number, number, boolean]> => {
+          const call = await fetch(`${url}/api/v1/proxy/${id}/x`, { headers });
+          const page = await fetch(`${url}/api/v1/services/${id}`);
+          const discovered = await (await fetch(`${url}/api/v1/discover?q=suspended`)).text();
+          return [call.status, page.status, discovered.includes(id)];
+        }),
+      );
+    const all = (expected: [number, number, boolean]) => async () =>
+      JSON.stringify(await look()) === JSON.stringify([expected, expected]);
+    const set = (status: string): Promise<unknown> =>
+      market.json(`/api/v1/admin/accounts/${seller.account_id}`, {
+        key: market.admin,
+        method: 'PATCH',
+        body: { status },
+      });
+    await until(all([200, 200, true]), 1_000);
+    const underWay = fetch(`${other.baseUrl}/api/v1/proxy/${slowId}/`, { headers });
+    await until(() => answers.length === 1);
+
+    await set('suspended');
+    await until(all([404, 404, false]), 1_000);
+    const refused = await fetch(`${other.baseUrl}/api/v1/proxy/${id}/x`, { headers });
+    expect(await refused.json()).toMatchObject({ error: 'service_not_found', status: 404 });
+    const before = await market.balance(key);
+    expect(before.held).toBe(0.01);
+    for (let i = 0; i < 10; i++) await look();
+    expect(await market.balance(key)).toEqual(before);
+    answers[0]?.();
+    expect([(await underWay).status, await (await underWay).text()]).toEqual([200, 'done']);
+    await market.settled();
+    expect(await market.balance(key)).toEqual({ ...before, held: 0 });
+    expect((await market.request(`/api/v1/services/${id}`, { key: market.admin })).status).toBe(200);
+
+    await set('active');
+    await until(all([200, 200, true]), 1_000);
+    expect(await market.books()).toMatchObject({ drifting: [], total: '0', negative: 0 });
+    await slow.close();
+  });
+
   it('the last cent is spent once', async () => {
     const path = await listed({ endpoint: service.url, price: 0.01 });
     for (let round = 0; round < 5; round++) {

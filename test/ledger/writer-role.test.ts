@@ -17,10 +17,12 @@ beforeEach(async () => {
   metrics = new Metrics();
 });
 
-function start({ redis = ledger.store.redis, instanceLeaseSeconds = 15 } = {}): Promise<Writer> {
+async function start({ redis = ledger.store.redis, instanceLeaseSeconds = 15 } = {}): Promise<Writer> {
   const { databaseUrl, sql, store } = ledger;
+  const [row] = await sql<{ id: string }[]>`SELECT id FROM installation`;
+  const installation = row?.id as string;
   const config = { databaseUrl, platformFeeBasisPoints: FEE_BASIS_POINTS, instanceLeaseSeconds };
-  return startWriter({ config, stores: { sql, redis, keys: store.keys }, metrics, log: QUIET });
+  return startWriter({ config, stores: { sql, redis, keys: store.keys, installation }, metrics, log: QUIET });
 }
 
 async function metric(name: string): Promise<number> {

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { deleteStoredScript } from '../../src/ledger/scripts.ts';
+import { deleteEntriesScript, deleteStoredScript } from '../../src/ledger/scripts.ts';
 import type { Outcome, UsageEvent } from '../../src/ledger/usage-event.ts';
 import { uuidv7 } from '../../src/platform/ids.ts';
 import { QUIET } from '../admission/redis.ts';
@@ -215,10 +215,10 @@ it('an event that was stored is not read again while it is being deleted, nor le
       const page = (await redis.command('xrange', [usage, first, last])) as [string, string[]][];
       await deleteSlowly(page.map(([id]) => id));
     }
+    if (script === deleteEntriesScript) await deleteSlowly(args.slice(1));
     return redis.script(script, keyCount, args);
   };
   slow.command = async (name, args) => {
-    if (name === 'xdel') await deleteSlowly(args.slice(1));
     const before = new Set(deleted);
     const reply = await redis.command(name, args);
     if (name === 'xrange' && args.includes('COUNT')) {

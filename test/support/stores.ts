@@ -81,10 +81,20 @@ export async function startTestRedis(options: TestRedisOptions = {}): Promise<Te
   );
 }
 
-/** A Postgres of the test's own, for tests that stop or kill it. With `durable` it fsyncs, as in production. */
-export async function startTestPostgres({ durable = false } = {}): Promise<TestStore> {
+/**
+ * A Postgres of the test's own, for tests that stop or kill it. With `durable` it fsyncs, as in production.
+ *
+ * @param options.settings of its configuration
+ */
+export async function startTestPostgres({
+  durable = false,
+  settings = {},
+}: {
+  readonly durable?: boolean;
+  readonly settings?: Record<string, string | number>;
+} = {}): Promise<TestStore> {
   const name = uniqueName('postgres');
-  const options = { dataDir: path.join(scratchDir(), name), runDir: scratchRunDir(), name, durable };
+  const options = { dataDir: path.join(scratchDir(), name), runDir: scratchRunDir(), name, durable, settings };
   const first = await startPostgres(options);
   const { password } = first;
   return restartable(first, (port) => startPostgres({ ...options, port, password }));

@@ -6,7 +6,7 @@ import { connect, createServer, type Server, type Socket } from 'node:net';
  */
 export class TcpProxy {
   readonly #server: Server;
-  readonly #targetPort: number;
+  #targetPort: number;
   readonly #pairs = new Set<readonly [client: Socket, target: Socket]>();
   #mode: 'pass' | 'refuse' | 'swallow requests' | 'swallow replies' | 'forget' | 'hold' = 'pass';
   #port = 0;
@@ -29,6 +29,11 @@ export class TcpProxy {
     await new Promise<void>((resolve) => proxy.#server.listen(0, '127.0.0.1', resolve));
     proxy.#port = (proxy.#server.address() as { port: number }).port;
     return proxy;
+  }
+
+  /** Another store is behind it from now on; connections that are open stay with the one they have. */
+  leadTo(targetPort: number): void {
+    this.#targetPort = targetPort;
   }
 
   /** The address of the store behind it, with the proxy's port. */

@@ -1,0 +1,329 @@
+// Two installations, each with a database of its own, that come to share a Redis: by configuration, by a flush, or because
+// another one is behind the same name.
+
+import { Redis } from 'ioredis';
+import postgres from 'postgres';
+import { afterEach, beforeAll, describe, expect, inject, it } from 'vitest';
+import { freePort } from '../../scripts/local/ports.mjs';
+import { loadConfig } from '../../src/config/config.ts';
+import { ForeignRedis } from '../../src/platform/installation.ts';
+import { migrate, readMigrations } from '../../src/platform/migrate.ts';
+import { openPostgres } from '../../src/platform/postgres.ts';
+import { openStores } from '../../src/roles/stores.ts';
+import { QUIET } from '../admission/redis.ts';
+import { buildSources } from '../support/build.ts';
+import { createDatabase, startTestRedis } from '../support/stores.ts';
+import { TcpProxy } from '../support/tcp-proxy.ts';
+import { until } from '../support/wait.ts';
+import { echo, type Key, Marketplace, startService, type TestService } from './marketplace.ts';
+import { SupervisorProcess } from './worker-stack.ts';
+
+const PRICE_USD = 0.01;
+const CREDIT_USD = 5;
+
+/** What a test started, ended in reverse order. */
+const ends: (() => Promise<unknown>)[] = [];
+afterEach(async () => {
+  for (const end of ends.splice(0).reverse()) await end();
+});
+
+let service: TestService;
+beforeAll(async () => {
+  service = await startService(echo);
+  return () => service.close();
+});
+
+/** An installation with a buyer and a service to call. */
+class Installation {
+  readonly market: Marketplace;
+  readonly path: string;
+  readonly buyer: Key;
+
+  private constructor(market: Marketplace, path: string, buyer: Key) {
+    this.market = market;
+    this.path = path;
+    this.buyer = buyer;
+  }
+
+  static async start(settings: Readonly<Record<string, string>> = {}): Promise<Installation> {
+    const market = await Marketplace.start(settings);
+    ends.push(() => market.stop());
+    const path = await market.service({ endpoint: service.url, price: PRICE_USD });
+    return new Installation(market, path, await market.buyer(CREDIT_USD));
+  }
+
+  get id(): string {
+    return this.market.stores.installation;
+  }
+
+  async call(): Promise<number> {
+    const response = await this.market.request(this.path, { key: this.buyer });
+    await response.arrayBuffer();
+    return response.status;
+  }
+
+  /** @returns how many were answered with 200 */
+  async calls(count: number): Promise<number> {
+    let served = 0;
+    for (let i = 0; i < count; i++) if ((await this.call()) === 200) served++;
+    return served;
+  }
+
+  /** In its database. `strangers`: of accounts that it does not have. */
+  async rows(): Promise<{ calls: number; strangers: number; charged: number }> {
+    const [row] = await this.market.stores.sql<{ calls: number; strangers: number; charged: number }[]>`
+      SELECT count(*)::int AS calls, coalesce(sum(amount), 0)::bigint AS charged,
+             (count(*) FILTER (WHERE account_id NOT IN (SELECT id FROM accounts)))::int AS strangers FROM calls`;
+    return row as { calls: number; strangers: number; charged: number };
+  }
+
+  async ready(): Promise<boolean> {
+    return (await this.market.request('/readyz')).ok;
+  }
+
+  get reasons(): string[] {
+    return this.market.log.lines.filter((line) => line.includes('another installation'));
+  }
+}
+
+/** What an operator does with redis-cli. */
+async function withRedis<Result>(url: string, work: (redis: Redis) => Promise<Result>): Promise<Result> {
+  const redis = new Redis(url);
+  try {
+    return await work(redis);
+  } finally {
+    redis.disconnect();
+  }
+}
+
+/** An installation whose Redis is reached through a proxy, so that another one can be put behind it. */
+async function startBehindProxy(): Promise<{ installation: Installation; proxy: TcpProxy; port: number }> {
+  const redis = await startTestRedis();
+  const proxy = await TcpProxy.open(redis.port);
+  ends.push(
+    () => redis.stop(),
+    () => proxy.close(),
+  );
+  return { installation: await Installation.start({ REDIS_URL: proxy.through(redis.url) }), proxy, port: redis.port };
+}
+
+/** The gateways that have ever written there. */
+async function leasesIn(url: string): Promise<string[]> {
+  return withRedis(url, async (redis) => {
+    const hashes = await Promise.all((await redis.keys('lease:*')).map((key) => redis.hkeys(key)));
+    return Array.from(new Set(hashes.flat())).sort();
+  });
+}
+
+/** A service that answers when the test says so. */
+async function startSlowService(): Promise<TestService & { waiting(): number; answer(): void }> {
+  const waiting: (() => void)[] = [];
+  const slow = await startService((_, response) => waiting.push(() => response.end('done')));
+  ends.push(() => slow.close());
+  return {
+    ...slow,
+    waiting: () => waiting.length,
+    answer: () => {
+      for (const answer of waiting.splice(0)) answer();
+    },
+  };
+}
+
+describe('a Redis of another installation', () => {
+  it('is refused at start: exit code 1, and a message that names both and the cause', async () => {
+    const build = buildSources();
+    const owner = await Installation.start();
+    const database = await createDatabase();
+    ends.push(() => database.drop());
+    const ports = { PORT: String(await freePort()), METRICS_PORT: String(await freePort()) };
+    const env = { DATABASE_URL: database.url, REDIS_URL: owner.market.redis.url, HOST: '127.0.0.1', ...ports };
+    for (const workers of ['1', '2']) {
+      const second = new SupervisorProcess(build, { ...env, WORKERS: workers });
+      ends.push(async () => {
+        if (!second.child.hasExited()) await second.stop('SIGKILL');
+      });
+      await until(() => second.child.hasExited() || second.output.includes('"msg":"ready"'), 30_000);
+      expect(second.child.hasExited(), `it started: ${second.output}`).toBe(true);
+      expect((await second.child.exited).code).toBe(1);
+      expect(second.output).toMatch(/this Redis belongs to another installation: [0-9a-f-]{36} stands in it/);
+      expect(second.output).toContain(owner.id);
+      expect(second.output).toContain('a Redis or a database number of its own');
+    }
+    // It is no matter to the first.
+    expect(await owner.calls(5)).toBe(5);
+    expect(await owner.market.books()).toMatchObject({ drifting: [], total: '0' });
+  }, 60_000);
+
+  it('may be used with a database number of its own', async () => {
+    const owner = await Installation.start();
+    const other = await Installation.start({ REDIS_URL: `${owner.market.redis.url.replace(/\/$/, '')}/1` });
+    expect(await Promise.all([owner.calls(20), other.calls(20)])).toEqual([20, 20]);
+    for (const each of [owner, other]) {
+      await each.market.settled();
+      expect(await each.rows()).toEqual({ calls: 20, strangers: 0, charged: 200_000 });
+    }
+  });
+
+  it('that is empty goes to exactly one of two that start at once', async () => {
+    const redis = await startTestRedis();
+    const databases = await Promise.all([createDatabase(), createDatabase()]);
+    ends.push(() => redis.stop(), ...databases.map(({ drop }) => drop));
+    const migrations = readMigrations('migrations');
+    for (let round = 0; round < 5; round++) {
+      await withRedis(redis.url, (client) => client.flushall());
+      const started = await Promise.allSettled(
+        databases.map(({ url }) => {
+          const config = loadConfig({ DATABASE_URL: url, REDIS_URL: redis.url });
+          return openStores(config, { name: 'test', maxConnections: 1, migrations, log: QUIET });
+        }),
+      );
+      const won = started.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []));
+      const lost = started.flatMap((result) => (result.status === 'rejected' ? [result.reason] : []));
+      expect([won.length, lost.length]).toEqual([1, 1]);
+      expect(lost[0]).toBeInstanceOf(ForeignRedis);
+      expect((lost[0] as Error).message).toContain(won[0]?.installation);
+      await won[0]?.close();
+    }
+  });
+
+  it('behind the same name counts as away: no call, no charge, nothing written there; all as before when ours is back', async () => {
+    const owner = await Installation.start();
+    const { installation: strayed, proxy, port } = await startBehindProxy();
+    const slow = await startSlowService();
+    const slowPath = await strayed.market.service({ endpoint: slow.url, price: PRICE_USD });
+    expect(await strayed.calls(5)).toBe(5);
+    const underWay = strayed.market.request(slowPath, { key: strayed.buyer });
+    await until(() => slow.waiting() === 1);
+    const before = await leasesIn(owner.market.redis.url);
+
+    proxy.leadTo(owner.market.redis.port);
+    proxy.cut();
+    await until(async () => !(await strayed.ready()));
+    // It ends now; its settlement has to wait for the Redis that has its hold.
+    slow.answer();
+    expect((await underWay).status).toBe(200);
+    expect(await strayed.calls(10)).toBe(0);
+    expect(await strayed.call()).toBe(503);
+    expect(await owner.calls(10)).toBe(10);
+    await owner.market.settled();
+    expect(await owner.rows()).toEqual({ calls: 10, strangers: 0, charged: 100_000 });
+    expect(await leasesIn(owner.market.redis.url)).toEqual(before);
+    const keys = await withRedis(owner.market.redis.url, (redis) => redis.keys('*'));
+    expect(keys.filter((key) => key.includes(strayed.buyer.account_id) || key.includes(strayed.buyer.key_id))).toEqual(
+      [],
+    );
+    // Each of its connections says it once, however often it tried.
+    const lines = strayed.reasons.filter((line) => line.includes('redis connection lost or refused'));
+    expect(lines).toHaveLength(2);
+
+    proxy.leadTo(port);
+    proxy.cut();
+    await until(async () => (await strayed.call()) === 200, 5_000);
+    await until(() => strayed.market.stores.redis.ready);
+    await strayed.market.settled();
+    expect(await strayed.rows()).toEqual({ calls: 7, strangers: 0, charged: 70_000 });
+    expect(await strayed.market.books()).toMatchObject({ drifting: [], total: '0' });
+  });
+
+  it('that was flushed and claimed by another under our connections: neither takes the events of the other', async () => {
+    const loser = await Installation.start();
+    const { installation: winner, proxy } = await startBehindProxy();
+    expect(await Promise.all([loser.calls(10), winner.calls(10)])).toEqual([10, 10]);
+    await Promise.all([loser.market.settled(), winner.market.settled()]);
+    // In one step, or the loser would have claimed it again.
+    await withRedis(loser.market.redis.url, (redis) =>
+      redis.multi().flushall().set('tollgate:installation', winner.id).exec(),
+    );
+    proxy.leadTo(loser.market.redis.port);
+    proxy.cut();
+    // The first call there already: what it needs cannot be loaded, and nothing is charged before.
+    expect(await loser.call()).toBe(503);
+    await until(async () => (await winner.call()) === 200, 5_000);
+    const [lost, served] = await Promise.all([loser.calls(40), winner.calls(100)]);
+    expect([lost, served]).toEqual([0, 100]);
+    await until(async () => !(await loser.ready()), 2_000);
+    await winner.market.settled();
+    expect(await winner.rows()).toEqual({ calls: 111, strangers: 0, charged: 1_110_000 });
+    expect(await loser.rows()).toEqual({ calls: 10, strangers: 0, charged: 100_000 });
+    expect(await winner.market.balance(winner.buyer)).toMatchObject({ balance: 3.89, held: 0 });
+    expect(await winner.market.books()).toMatchObject({ drifting: [], total: '0' });
+    expect(loser.reasons.length).toBeGreaterThanOrEqual(1);
+  });
+
+  it('that was flushed stays ours while we run, also without a call', async () => {
+    const owner = await Installation.start();
+    await withRedis(owner.market.redis.url, async (redis) => {
+      await redis.flushall();
+      await until(async () => (await redis.get('tollgate:installation')) === owner.id, 3_000);
+    });
+    expect(await owner.calls(5)).toBe(5);
+    await expect(Marketplace.start({ REDIS_URL: owner.market.redis.url })).rejects.toThrow(ForeignRedis);
+  });
+});
+
+describe('a Postgres database of another installation', () => {
+  it('behind the same URL counts as away: events and credits wait, none is stored there', async () => {
+    const owner = await Installation.start();
+    const { sql } = owner.market.stores;
+    const [here] = await sql<{ name: string }[]>`SELECT current_database() AS name`;
+    const name = here?.name as string;
+    const other = await createDatabase();
+    const otherName = new URL(other.url).pathname.slice(1);
+    await migrateOnly(other.url);
+    expect(await owner.calls(5)).toBe(5);
+    await owner.market.settled();
+
+    await swapDatabases(name, otherName);
+    ends.push(() => other.drop());
+    // Known keys go on, as with a Postgres that is away, and the writer says why it does not store them.
+    expect(await owner.calls(20)).toBe(20);
+    await until(() => owner.reasons.some((line) => line.includes('writer cannot work')));
+    const credit = { account_id: owner.buyer.account_id, amount: 1, reference: 'astray' };
+    const answer = await owner.market.request('/api/v1/admin/credits', {
+      ...{ key: owner.market.admin, method: 'POST', body: credit },
+    });
+    expect(answer.status).toBe(503);
+    const stranger = postgres(urlOf(other.url, name), { max: 1 });
+    expect(await stranger`SELECT (SELECT count(*)::int FROM calls) + (SELECT count(*)::int FROM credits) AS n`).toEqual(
+      [{ n: 0 }],
+    );
+    await stranger.end();
+
+    await swapDatabases(name, otherName);
+    await until(async () => (await owner.rows().catch(() => null))?.calls === 25, 10_000);
+    expect(await owner.rows()).toEqual({ calls: 25, strangers: 0, charged: 250_000 });
+    expect(await owner.market.books()).toMatchObject({ drifting: [], total: '0' });
+  }, 60_000);
+});
+
+const urlOf = (url: string, name: string): string => Object.assign(new URL(url), { pathname: `/${name}` }).href;
+
+async function migrateOnly(url: string): Promise<void> {
+  const sql = openPostgres({ url, maxConnections: 1, applicationName: 'test' });
+  await migrate(sql, readMigrations('migrations'));
+  await sql.end();
+}
+
+/** Each has the name of the other then. Whoever is connected is cut off, as by a restore or a failover. */
+async function swapDatabases(one: string, two: string): Promise<void> {
+  const admin = postgres(inject('postgresAdminUrl'), { max: 1, onnotice: () => {} });
+  const names = [one, two];
+  try {
+    for (const name of names) await admin.unsafe(`ALTER DATABASE ${name} ALLOW_CONNECTIONS false`);
+    await until(async () => {
+      const rows = await admin`
+        SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = ANY(${names}::text[])`;
+      return rows.length === 0;
+    });
+    for (const [from, to] of [
+      [one, 'swapping'],
+      [two, one],
+      ['swapping', two],
+    ]) {
+      await admin.unsafe(`ALTER DATABASE ${from} RENAME TO ${to}`);
+    }
+    for (const name of names) await admin.unsafe(`ALTER DATABASE ${name} ALLOW_CONNECTIONS true`);
+  } finally {
+    await admin.end();
+  }
+}

@@ -1,0 +1,161 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import * as ledgerScripts from '../../src/ledger/scripts.ts';
+import { ForeignRedis, INSTALLATION_KEY } from '../../src/platform/installation.ts';
+import { defineScript, isRedisUnavailable, RedisClient } from '../../src/platform/redis.ts';
+import { ScriptCall } from '../../src/platform/script-call.ts';
+import { ScriptConnection } from '../../src/platform/script-connection.ts';
+import { startTestRedis, type TestRedis } from '../support/stores.ts';
+import { until } from '../support/wait.ts';
+
+const OURS = '11111111-1111-4111-8111-111111111111';
+const THEIRS = '22222222-2222-4222-8222-222222222222';
+const ECHO = "return table.concat(KEYS, ',') .. '|' .. table.concat(ARGV, ',')";
+
+let server: TestRedis;
+/** An operator's, who claims nothing. */
+let operator: RedisClient;
+let client: RedisClient;
+let warnings: { readonly message: string; readonly err?: unknown }[];
+
+const log = {
+  warn: (fields: object, message: string): void => void warnings.push({ message, ...fields }),
+};
+const clientOf = (): RedisClient => new RedisClient({ url: server.url, name: 'test', commandTimeoutMs: 2_000 }, log);
+
+beforeEach(async () => {
+  warnings = [];
+  server = await startTestRedis();
+  [operator, client] = [clientOf(), clientOf()];
+  await Promise.all([operator.connect(), client.connect()]);
+});
+afterEach(async () => {
+  operator.destroy();
+  client.destroy();
+  await server.stop();
+});
+
+const owner = (): Promise<unknown> => operator.command('get', [INSTALLATION_KEY]);
+/** Everything is gone, and another installation was quicker. */
+async function loseTo(installation: string): Promise<void> {
+  await operator.command('eval', [
+    `redis.call('FLUSHALL') redis.call('SET', KEYS[1], ARGV[1])`,
+    '1',
+    INSTALLATION_KEY,
+    installation,
+  ]);
+}
+
+describe('a client that has claimed its Redis', () => {
+  it('is the first that came, and the others are told who it is', async () => {
+    await client.claim(OURS);
+    await client.claim(OURS);
+    const other = clientOf();
+    await other.connect();
+    await expect(other.claim(THEIRS)).rejects.toThrow(ForeignRedis);
+    await expect(other.claim(THEIRS)).rejects.toThrow(
+      new RegExp(`${OURS} stands in it, and our database says ${THEIRS}`),
+    );
+    expect(await owner()).toBe(OURS);
+    other.destroy();
+  });
+
+  it.each(Object.entries(ledgerScripts))('runs no %s in one that is not its own any more', async (_, script) => {
+    await client.claim(OURS);
+    await loseTo(THEIRS);
+    // More than any of them reads: what counts is that none of it is read.
+    const error = await client.script(script, 4, Array(12).fill('1')).catch((failure: unknown) => failure);
+    expect(error).toBeInstanceOf(ForeignRedis);
+    expect(isRedisUnavailable(error)).toBe(true);
+    expect(await operator.command('keys', ['*'])).toEqual([INSTALLATION_KEY]);
+  });
+
+  it('gives scripts their keys and arguments as they are, with a shebang or without, after a flush of the scripts too', async () => {
+    await client.claim(OURS);
+    for (const source of [ECHO, `#!lua flags=allow-oom\n${ECHO}`]) {
+      const script = defineScript('echo', source);
+      expect(await client.script(script, 2, ['k1', 'k2', 'a1', 'a2'])).toBe('k1,k2|a1,a2');
+      expect(await client.script(script, 0, [])).toBe('|');
+      await operator.command('script', ['flush']);
+      expect(await client.script(script, 0, ['a'])).toBe('|a');
+    }
+  });
+
+  it('is not ready while it is another one’s, says so once, and is back when it is free again', async () => {
+    await client.claim(OURS);
+    const told: Error[] = [];
+    client.onForeign((error) => told.push(error));
+    let readied = 0;
+    client.onReady(() => readied++);
+    await loseTo(THEIRS);
+    // Nobody asks for anything: it looks by itself.
+    await until(() => !client.ready, 3_000);
+    await expect(client.command('ping', [])).rejects.toThrow('redis is not connected');
+    const tries = async (): Promise<number> =>
+      Number(/total_connections_received:(\d+)/.exec(String(await operator.command('info', ['stats'])))?.[1]);
+    const before = await tries();
+    await until(async () => (await tries()) >= before + 4);
+    expect(client.ready).toBe(false);
+    expect(told).toHaveLength(1);
+    expect(warnings).toMatchObject([{ message: 'redis connection lost or refused', err: expect.any(ForeignRedis) }]);
+    await operator.command('flushall', []);
+    await until(() => client.ready);
+    expect([await owner(), readied, warnings.at(-1)?.message]).toEqual([OURS, 1, 'redis connection is back']);
+  });
+});
+
+describe('a connection for batches', () => {
+  const RUNS = defineScript(
+    'runs',
+    "#!lua flags=allow-oom\nif #KEYS > 0 then redis.call('INCR', KEYS[1]) end return 'done'",
+  );
+  const connectionOf = (installation: string): ScriptConnection =>
+    new ScriptConnection(
+      { url: server.url, name: 'batches', script: RUNS, installation, commandTimeoutMs: 2_000 },
+      log,
+    );
+  const run = (connection: ScriptConnection): Promise<string> =>
+    new Promise((resolve, reject) => {
+      const call = new ScriptCall();
+      call.key('runs');
+      connection.run(call, {
+        onReply: (bytes, start, end) => resolve(bytes.toString('latin1', start, end)),
+        onLost: reject,
+      });
+    });
+
+  it('is refused by a Redis that another installation has, and claims one that nobody has', async () => {
+    const first = connectionOf(THEIRS);
+    await first.connect();
+    expect(await owner()).toBe(THEIRS);
+    await expect(connectionOf(OURS).connect()).rejects.toThrow(ForeignRedis);
+    expect(await run(first)).toBe('done');
+    await first.close();
+  });
+
+  it('made anew compares again, and carries out nothing until it is ours', async () => {
+    const connection = connectionOf(OURS);
+    await connection.connect();
+    await loseTo(THEIRS);
+    connection.reconnect(new Error('look again'));
+    await expect(run(connection)).rejects.toThrow('redis is not connected');
+    await until(() => warnings.some(({ err }) => err instanceof ForeignRedis));
+    expect(connection.ready).toBe(false);
+    expect(await operator.command('keys', ['*'])).toEqual([INSTALLATION_KEY]);
+    await operator.command('flushall', []);
+    await until(() => connection.ready);
+    expect([await run(connection), await owner()]).toEqual(['done', OURS]);
+    await connection.close();
+  });
+
+  it('and a client can be connected to a Redis that is full', async () => {
+    await client.claim(OURS);
+    await operator.command('config', ['set', 'maxmemory', '1']);
+    const connection = connectionOf(OURS);
+    await connection.connect();
+    await connection.close();
+    const late = clientOf();
+    await late.connect();
+    await late.claim(OURS);
+    late.destroy();
+  });
+});
