@@ -19,6 +19,12 @@ const MAX_UNCHECKED_BYTES = 8_192;
  * after 16 answers on average, and is a stalled stream from then on: its next request ends the connection.
  */
 const CHECKED_SHARE = 1 / 16;
+/**
+ * Kept back of what a stream that closes has written so far. Each byte answers one question: did the system take everything
+ * before it? A socket that is full answers no, then frees a third of its buffer before the next question, and at most
+ * 32 KB wait in the addon: more than three are never asked.
+ */
+const PROBE_BYTES = 4;
 /** Of an answer without a body the socket cannot be asked. So many end their connection, which bounds the heads unread. */
 const CLOSED_SHARE = 1 / 64;
 
@@ -46,7 +52,8 @@ export interface StreamOwner {
  * take are copied and kept; there is at most one upstream read of them, because write() said false.
  *
  * A response that has to end its connection says so in its head, and stays open until all of it is with the system: the addon
- * must not take it for finished, or it would serve what comes next on that connection.
+ * must not take it for finished, or it would serve what comes next on that connection. One of unknown length cannot stay open
+ * behind its last chunk, which only the addon's end() writes: its connection is closed in the very turn of that.
  */
 export class UwsCallerStream implements CallerStream, BodyOwner {
   /** For the owner's list. */
@@ -56,6 +63,8 @@ export class UwsCallerStream implements CallerStream, BodyOwner {
   readonly #head: RequestHead;
   /** A chunked request's connection is not used again: lenient parsing must not decide where the next request starts. */
   readonly #closeAfter: boolean;
+  /** A second handle of a chunked request's connection: the addon takes the first one away at the end of the response. */
+  readonly #connection: HttpResponse | null;
   #events: CallerEvents | null = null;
   /** Of the request; null when it has none. */
   readonly #body: CallerBody | null;
@@ -70,6 +79,9 @@ export class UwsCallerStream implements CallerStream, BodyOwner {
   #closes = false;
   /** Of a response that closes: held back until the system has taken everything before it. */
   #lastByte: Uint8Array | null = null;
+  /** Of a stream that closes: the last bytes so far, until the next turn. */
+  #probe: Uint8Array | null = null;
+  #probing = false;
   /** Body bytes the socket has not taken yet. */
   #unsent: Uint8Array | null = null;
   #stalled = false;
@@ -81,8 +93,9 @@ export class UwsCallerStream implements CallerStream, BodyOwner {
   aborted = false;
   #address: string | null = null;
 
-  constructor(response: HttpResponse, head: RequestHead, owner: StreamOwner) {
+  constructor(response: HttpResponse, head: RequestHead, owner: StreamOwner, connection: HttpResponse | null = null) {
     this.#response = response;
+    this.#connection = connection;
     this.#head = head;
     this.#owner = owner;
     this.#closeAfter = head.bodyLength < 0 || head.fault !== null;
@@ -181,7 +194,7 @@ export class UwsCallerStream implements CallerStream, BodyOwner {
     assert(this.#status !== 0 && !this.#ending, 'end() out of order');
     this.#ending = true;
     // What the addon holds of a stalled stream would be lost if the server closed right after an end.
-    if (this.#unsent === null && !this.#stalled && this.#lastByte === null) this.#endNow();
+    if (this.#unsent === null && !this.#stalled && this.#lastByte === null && this.#probe === null) this.#endNow();
   }
 
   /** For the body. Once the response is whole nobody waits for the rest of the request. */
@@ -247,8 +260,6 @@ export class UwsCallerStream implements CallerStream, BodyOwner {
     this.#headPending = false;
     this.#closes = closes;
     this.#writeHead(this.#status, closes ? `${this.#headerLines}\r\nconnection: close` : this.#headerLines);
-    // The addon writes the length it is given first, and is done at the one it is given last.
-    if (closes && this.#contentLength >= 0) this.#response.tryEnd(NOTHING, this.#contentLength);
   }
 
   #endWhole(status: number, headerLines: string, body: string | Uint8Array): void {
@@ -261,15 +272,19 @@ export class UwsCallerStream implements CallerStream, BodyOwner {
   }
 
   #writeKnown(chunk: Uint8Array, closes: boolean): boolean {
-    let ok = false;
+    if (closes && this.#headPending && this.#contentLength === 1) return this.#closeWithByte(chunk);
+    let ok = true;
     let done = false;
     let before = 0;
     let piece = chunk;
     this.#response.cork(() => {
+      // The addon writes the length it is given first, and is done at the one it is given last.
+      const length = this.#headPending ? this.#contentLength : this.#contentLength + 1;
       this.#writePendingHead(closes);
       before = this.#response.getWriteOffset();
       if (this.#closes) piece = this.#holdBack(chunk, before);
-      [ok, done] = this.#response.tryEnd(piece, this.#closes ? this.#contentLength + 1 : this.#contentLength);
+      // The current addon takes a tryEnd() of nothing for the end.
+      if (piece.length > 0) [ok, done] = this.#response.tryEnd(piece, this.#closes ? length : this.#contentLength);
     });
     if (done) {
       this.#finish();
@@ -302,6 +317,39 @@ export class UwsCallerStream implements CallerStream, BodyOwner {
   };
 
   #writeChunked(chunk: Uint8Array): boolean {
+    if (this.#connection === null) return this.#writePieces(chunk);
+    const all = this.#probe === null ? chunk : Buffer.concat([this.#probe, chunk]);
+    const kept = Math.max(0, all.length - PROBE_BYTES);
+    // Not slice(): on a Buffer that is a view.
+    this.#probe = new Uint8Array(all.subarray(kept));
+    this.#scheduleProbe();
+    return kept > 0 ? this.#writePieces(all.subarray(0, kept)) : !this.#stalled;
+  }
+
+  #scheduleProbe(): void {
+    if (this.#probing) return;
+    this.#probing = true;
+    setImmediate(this.#sendProbe);
+  }
+
+  /** In a turn and a cork of its own, as the last byte: that write() reports success means that the system has all before it. */
+  readonly #sendProbe = (): void => {
+    this.#probing = false;
+    const probe = this.#probe;
+    // A stalled stream comes back when it is writable.
+    if (this.#finished || this.#stalled || probe === null) return;
+    let ok = false;
+    this.#response.cork(() => {
+      this.#writePendingHead(true);
+      ok = this.#response.write(probe.subarray(0, 1));
+      if (ok && probe.length > 1) this.#response.write(probe.subarray(1));
+    });
+    this.#probe = ok || probe.length === 1 ? null : probe.subarray(1);
+    if (!ok) this.#awaitWritable();
+    else if (this.#ending) this.#endNow();
+  };
+
+  #writePieces(chunk: Uint8Array): boolean {
     for (let from = 0; from < chunk.length; from += MAX_CORKED_WRITE) {
       const piece = chunk.length <= MAX_CORKED_WRITE ? chunk : chunk.subarray(from, from + MAX_CORKED_WRITE);
       let ok = false;
@@ -349,7 +397,7 @@ export class UwsCallerStream implements CallerStream, BodyOwner {
       if (!wasStalled) return true;
     } else {
       const known = this.#contentLength >= 0;
-      const ok = known ? this.#writeKnown(unsent, this.#closes) : this.#writeChunked(unsent);
+      const ok = known ? this.#writeKnown(unsent, this.#closes) : this.#writePieces(unsent);
       if (!ok) return !known;
       if (this.#finished || this.#lastByte !== null) {
         // That was all of it, but who was told to wait must hear that it went: the call is over only when its end was told.
@@ -357,8 +405,9 @@ export class UwsCallerStream implements CallerStream, BodyOwner {
         return true;
       }
     }
-    if (this.#ending) this.#endNow();
-    else this.#events?.onCallerWritable();
+    if (this.#probe !== null) this.#scheduleProbe();
+    else if (this.#ending) this.#endNow();
+    if (!this.#ending) this.#events?.onCallerWritable();
     return true;
   }
 
@@ -368,10 +417,19 @@ export class UwsCallerStream implements CallerStream, BodyOwner {
       this.#endWithoutBody(this.#status, this.#headerLines, this.#hasBody ? 0 : this.#contentLength, this.#mustClose());
       return;
     }
-    // Streamed so far. Asking the addon to close here would write a header into the body.
-    this.#response.cork(() => this.#response.end());
-    this.#finish();
+    // Not within a callback of the addon's, where what is corked leaves only when that returns.
+    if (this.#connection !== null) setImmediate(this.#endChunks);
+    else this.#endChunks();
   }
+
+  /** Streamed so far. Asking the addon to close here would write a header into the body. */
+  readonly #endChunks = (): void => {
+    if (this.#finished) return;
+    this.#response.cork(() => this.#response.end());
+    // Before the addon reads from it again: it serves what comes behind an end.
+    this.#connection?.close();
+    this.#finish();
+  };
 
   /**
    * The legacy addon's endWithoutBody works without arguments only: given a length it waits for that many bytes for ever,
@@ -402,6 +460,17 @@ export class UwsCallerStream implements CallerStream, BodyOwner {
     setImmediate(() => this.abort());
   }
 
+  /** A byte cannot be held back from itself. The addon closes as soon as it has sent all, and says so in the head. */
+  #closeWithByte(byte: Uint8Array): true {
+    this.#headPending = false;
+    this.#response.cork(() => {
+      this.#writeHead(this.#status, this.#headerLines);
+      this.#response.end(byte, true);
+    });
+    this.#finish();
+    return true;
+  }
+
   #finish(): void {
     this.#finished = true;
     this.#owner.onFinished(this);
@@ -415,8 +484,6 @@ export class UwsCallerStream implements CallerStream, BodyOwner {
     this.#owner.onFinished(this);
   }
 }
-
-const NOTHING = new Uint8Array(0);
 
 /** Whether a whole answer goes out in a way that tells when the caller does not read. */
 const isChecked = (bytes: number): boolean => bytes > MAX_UNCHECKED_BYTES || Math.random() < CHECKED_SHARE;
