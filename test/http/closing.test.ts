@@ -92,7 +92,10 @@ const inTurns =
     stream.begin(200, '', true, -1, true);
     const next = (i: number): void => {
       const piece = pieces[i];
-      if (piece === undefined) return stream.end();
+      if (piece === undefined) {
+        stream.end();
+        return;
+      }
       stream.write(Buffer.from(piece));
       setTimeout(next, 5, i + 1);
     };
@@ -203,7 +206,10 @@ describe('of an answer with a length to a chunked request', () => {
       asked = [];
       answer = (stream) => {
         stream.attach(noEvents);
-        if (respond) return stream.respond(200, '', body);
+        if (respond) {
+          stream.respond(200, '', body);
+          return;
+        }
         stream.begin(200, '', true, body.length, true);
         // Octet by octet at both ends: the first and the last need most care.
         for (const piece of body.length < 3 ? [...body] : [body[0], body.slice(1, -1), body.at(-1)]) {
