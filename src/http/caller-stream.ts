@@ -2,6 +2,7 @@ import { assert } from '../assert.ts';
 import type { CallerEvents, CallerStream, RequestHead } from '../proxy/caller-io.ts';
 import { addressOf } from './address.ts';
 import { type BodyOwner, CallerBody } from './caller-body.ts';
+import { KeptBack } from './kept-back.ts';
 import { statusLine } from './status.ts';
 import type { HttpResponse } from './uws.ts';
 
@@ -19,12 +20,6 @@ const MAX_UNCHECKED_BYTES = 8_192;
  * after 16 answers on average, and is a stalled stream from then on: its next request ends the connection.
  */
 const CHECKED_SHARE = 1 / 16;
-/**
- * Kept back of what a stream that closes has written so far. Each byte answers one question: did the system take everything
- * before it? A socket that is full answers no, then frees a third of its buffer before the next question, and at most
- * 32 KB wait in the addon: more than three are never asked.
- */
-const PROBE_BYTES = 4;
 /** Of an answer without a body the socket cannot be asked. So many end their connection, which bounds the heads unread. */
 const CLOSED_SHARE = 1 / 64;
 
@@ -79,9 +74,8 @@ export class UwsCallerStream implements CallerStream, BodyOwner {
   #closes = false;
   /** Of a response that closes: held back until the system has taken everything before it. */
   #lastByte: Uint8Array | null = null;
-  /** Of a stream that closes: the last bytes so far, until the next turn. */
-  #probe: Uint8Array | null = null;
-  #probing = false;
+  /** Of a chunked request's response, should that be chunked too. */
+  readonly #kept: KeptBack | null;
   /** Body bytes the socket has not taken yet. */
   #unsent: Uint8Array | null = null;
   #stalled = false;
@@ -96,6 +90,7 @@ export class UwsCallerStream implements CallerStream, BodyOwner {
   constructor(response: HttpResponse, head: RequestHead, owner: StreamOwner, connection: HttpResponse | null = null) {
     this.#response = response;
     this.#connection = connection;
+    this.#kept = connection === null ? null : new KeptBack(this.#releaseKept);
     this.#head = head;
     this.#owner = owner;
     this.#closeAfter = head.bodyLength < 0 || head.fault !== null;
@@ -194,7 +189,7 @@ export class UwsCallerStream implements CallerStream, BodyOwner {
     assert(this.#status !== 0 && !this.#ending, 'end() out of order');
     this.#ending = true;
     // What the addon holds of a stalled stream would be lost if the server closed right after an end.
-    if (this.#unsent === null && !this.#stalled && this.#lastByte === null && this.#probe === null) this.#endNow();
+    if (this.#unsent === null && !this.#stalled && this.#lastByte === null && !this.#keepsBytes()) this.#endNow();
   }
 
   /** For the body. Once the response is whole nobody waits for the rest of the request. */
@@ -317,34 +312,25 @@ export class UwsCallerStream implements CallerStream, BodyOwner {
   };
 
   #writeChunked(chunk: Uint8Array): boolean {
-    if (this.#connection === null) return this.#writePieces(chunk);
-    const all = this.#probe === null ? chunk : Buffer.concat([this.#probe, chunk]);
-    const kept = Math.max(0, all.length - PROBE_BYTES);
-    // Not slice(): on a Buffer that is a view.
-    this.#probe = new Uint8Array(all.subarray(kept));
-    this.#scheduleProbe();
-    return kept > 0 ? this.#writePieces(all.subarray(0, kept)) : !this.#stalled;
+    if (this.#kept === null) return this.#writePieces(chunk);
+    const rest = this.#kept.exchange(chunk);
+    return rest.length > 0 ? this.#writePieces(rest) : !this.#stalled;
   }
 
-  #scheduleProbe(): void {
-    if (this.#probing) return;
-    this.#probing = true;
-    setImmediate(this.#sendProbe);
+  #keepsBytes(): boolean {
+    return this.#kept !== null && !this.#kept.isEmpty;
   }
 
-  /** In a turn and a cork of its own, as the last byte: that write() reports success means that the system has all before it. */
-  readonly #sendProbe = (): void => {
-    this.#probing = false;
-    const probe = this.#probe;
+  /** In a turn and a cork of its own, as the last byte of a known length. */
+  readonly #releaseKept = (): void => {
+    const kept = this.#kept;
     // A stalled stream comes back when it is writable.
-    if (this.#finished || this.#stalled || probe === null) return;
+    if (this.#finished || this.#stalled || kept === null || kept.isEmpty) return;
     let ok = false;
     this.#response.cork(() => {
       this.#writePendingHead(true);
-      ok = this.#response.write(probe.subarray(0, 1));
-      if (ok && probe.length > 1) this.#response.write(probe.subarray(1));
+      ok = kept.release((bytes) => this.#response.write(bytes));
     });
-    this.#probe = ok || probe.length === 1 ? null : probe.subarray(1);
     if (!ok) this.#awaitWritable();
     else if (this.#ending) this.#endNow();
   };
@@ -405,7 +391,7 @@ export class UwsCallerStream implements CallerStream, BodyOwner {
         return true;
       }
     }
-    if (this.#probe !== null) this.#scheduleProbe();
+    if (this.#keepsBytes()) this.#kept?.schedule();
     else if (this.#ending) this.#endNow();
     if (!this.#ending) this.#events?.onCallerWritable();
     return true;
