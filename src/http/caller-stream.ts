@@ -2,6 +2,7 @@ import { assert } from '../assert.ts';
 import type { CallerEvents, CallerStream, RequestHead } from '../proxy/caller-io.ts';
 import { addressOf } from './address.ts';
 import { type BodyOwner, CallerBody } from './caller-body.ts';
+import { KeptBack } from './kept-back.ts';
 import { statusLine } from './status.ts';
 import type { HttpResponse } from './uws.ts';
 
@@ -46,7 +47,8 @@ export interface StreamOwner {
  * take are copied and kept; there is at most one upstream read of them, because write() said false.
  *
  * A response that has to end its connection says so in its head, and stays open until all of it is with the system: the addon
- * must not take it for finished, or it would serve what comes next on that connection.
+ * must not take it for finished, or it would serve what comes next on that connection. One of unknown length cannot stay open
+ * behind its last chunk, which only the addon's end() writes: its connection is closed in the very turn of that.
  */
 export class UwsCallerStream implements CallerStream, BodyOwner {
   /** For the owner's list. */
@@ -56,6 +58,8 @@ export class UwsCallerStream implements CallerStream, BodyOwner {
   readonly #head: RequestHead;
   /** A chunked request's connection is not used again: lenient parsing must not decide where the next request starts. */
   readonly #closeAfter: boolean;
+  /** A second handle of a chunked request's connection: the addon takes the first one away at the end of the response. */
+  readonly #connection: HttpResponse | null;
   #events: CallerEvents | null = null;
   /** Of the request; null when it has none. */
   readonly #body: CallerBody | null;
@@ -70,6 +74,8 @@ export class UwsCallerStream implements CallerStream, BodyOwner {
   #closes = false;
   /** Of a response that closes: held back until the system has taken everything before it. */
   #lastByte: Uint8Array | null = null;
+  /** Of a chunked request's response, should that be chunked too. */
+  readonly #kept: KeptBack | null;
   /** Body bytes the socket has not taken yet. */
   #unsent: Uint8Array | null = null;
   #stalled = false;
@@ -81,8 +87,10 @@ export class UwsCallerStream implements CallerStream, BodyOwner {
   aborted = false;
   #address: string | null = null;
 
-  constructor(response: HttpResponse, head: RequestHead, owner: StreamOwner) {
+  constructor(response: HttpResponse, head: RequestHead, owner: StreamOwner, connection: HttpResponse | null = null) {
     this.#response = response;
+    this.#connection = connection;
+    this.#kept = connection === null ? null : new KeptBack(this.#releaseKept);
     this.#head = head;
     this.#owner = owner;
     this.#closeAfter = head.bodyLength < 0 || head.fault !== null;
@@ -181,7 +189,7 @@ export class UwsCallerStream implements CallerStream, BodyOwner {
     assert(this.#status !== 0 && !this.#ending, 'end() out of order');
     this.#ending = true;
     // What the addon holds of a stalled stream would be lost if the server closed right after an end.
-    if (this.#unsent === null && !this.#stalled && this.#lastByte === null) this.#endNow();
+    if (this.#unsent === null && !this.#stalled && this.#lastByte === null && !this.#keepsBytes()) this.#endNow();
   }
 
   /** For the body. Once the response is whole nobody waits for the rest of the request. */
@@ -247,8 +255,6 @@ export class UwsCallerStream implements CallerStream, BodyOwner {
     this.#headPending = false;
     this.#closes = closes;
     this.#writeHead(this.#status, closes ? `${this.#headerLines}\r\nconnection: close` : this.#headerLines);
-    // The addon writes the length it is given first, and is done at the one it is given last.
-    if (closes && this.#contentLength >= 0) this.#response.tryEnd(NOTHING, this.#contentLength);
   }
 
   #endWhole(status: number, headerLines: string, body: string | Uint8Array): void {
@@ -261,15 +267,19 @@ export class UwsCallerStream implements CallerStream, BodyOwner {
   }
 
   #writeKnown(chunk: Uint8Array, closes: boolean): boolean {
-    let ok = false;
+    if (closes && this.#headPending && this.#contentLength === 1) return this.#closeWithByte(chunk);
+    let ok = true;
     let done = false;
     let before = 0;
     let piece = chunk;
     this.#response.cork(() => {
+      // The addon writes the length it is given first, and is done at the one it is given last.
+      const length = this.#headPending ? this.#contentLength : this.#contentLength + 1;
       this.#writePendingHead(closes);
       before = this.#response.getWriteOffset();
       if (this.#closes) piece = this.#holdBack(chunk, before);
-      [ok, done] = this.#response.tryEnd(piece, this.#closes ? this.#contentLength + 1 : this.#contentLength);
+      // The current addon takes a tryEnd() of nothing for the end.
+      if (piece.length > 0) [ok, done] = this.#response.tryEnd(piece, this.#closes ? length : this.#contentLength);
     });
     if (done) {
       this.#finish();
@@ -302,6 +312,30 @@ export class UwsCallerStream implements CallerStream, BodyOwner {
   };
 
   #writeChunked(chunk: Uint8Array): boolean {
+    if (this.#kept === null) return this.#writePieces(chunk);
+    const rest = this.#kept.exchange(chunk);
+    return rest.length > 0 ? this.#writePieces(rest) : !this.#stalled;
+  }
+
+  #keepsBytes(): boolean {
+    return this.#kept !== null && !this.#kept.isEmpty;
+  }
+
+  /** In a turn and a cork of its own, as the last byte of a known length. */
+  readonly #releaseKept = (): void => {
+    const kept = this.#kept;
+    // A stalled stream comes back when it is writable.
+    if (this.#finished || this.#stalled || kept === null || kept.isEmpty) return;
+    let ok = false;
+    this.#response.cork(() => {
+      this.#writePendingHead(true);
+      ok = kept.release((bytes) => this.#response.write(bytes));
+    });
+    if (!ok) this.#awaitWritable();
+    else if (this.#ending) this.#endNow();
+  };
+
+  #writePieces(chunk: Uint8Array): boolean {
     for (let from = 0; from < chunk.length; from += MAX_CORKED_WRITE) {
       const piece = chunk.length <= MAX_CORKED_WRITE ? chunk : chunk.subarray(from, from + MAX_CORKED_WRITE);
       let ok = false;
@@ -349,7 +383,7 @@ export class UwsCallerStream implements CallerStream, BodyOwner {
       if (!wasStalled) return true;
     } else {
       const known = this.#contentLength >= 0;
-      const ok = known ? this.#writeKnown(unsent, this.#closes) : this.#writeChunked(unsent);
+      const ok = known ? this.#writeKnown(unsent, this.#closes) : this.#writePieces(unsent);
       if (!ok) return !known;
       if (this.#finished || this.#lastByte !== null) {
         // That was all of it, but who was told to wait must hear that it went: the call is over only when its end was told.
@@ -357,8 +391,9 @@ export class UwsCallerStream implements CallerStream, BodyOwner {
         return true;
       }
     }
-    if (this.#ending) this.#endNow();
-    else this.#events?.onCallerWritable();
+    if (this.#keepsBytes()) this.#kept?.schedule();
+    else if (this.#ending) this.#endNow();
+    if (!this.#ending) this.#events?.onCallerWritable();
     return true;
   }
 
@@ -368,10 +403,19 @@ export class UwsCallerStream implements CallerStream, BodyOwner {
       this.#endWithoutBody(this.#status, this.#headerLines, this.#hasBody ? 0 : this.#contentLength, this.#mustClose());
       return;
     }
-    // Streamed so far. Asking the addon to close here would write a header into the body.
-    this.#response.cork(() => this.#response.end());
-    this.#finish();
+    // Not within a callback of the addon's, where what is corked leaves only when that returns.
+    if (this.#connection !== null) setImmediate(this.#endChunks);
+    else this.#endChunks();
   }
+
+  /** Streamed so far. Asking the addon to close here would write a header into the body. */
+  readonly #endChunks = (): void => {
+    if (this.#finished) return;
+    this.#response.cork(() => this.#response.end());
+    // Before the addon reads from it again: it serves what comes behind an end.
+    this.#connection?.close();
+    this.#finish();
+  };
 
   /**
    * The legacy addon's endWithoutBody works without arguments only: given a length it waits for that many bytes for ever,
@@ -402,6 +446,17 @@ export class UwsCallerStream implements CallerStream, BodyOwner {
     setImmediate(() => this.abort());
   }
 
+  /** A byte cannot be held back from itself. The addon closes as soon as it has sent all, and says so in the head. */
+  #closeWithByte(byte: Uint8Array): true {
+    this.#headPending = false;
+    this.#response.cork(() => {
+      this.#writeHead(this.#status, this.#headerLines);
+      this.#response.end(byte, true);
+    });
+    this.#finish();
+    return true;
+  }
+
   #finish(): void {
     this.#finished = true;
     this.#owner.onFinished(this);
@@ -415,8 +470,6 @@ export class UwsCallerStream implements CallerStream, BodyOwner {
     this.#owner.onFinished(this);
   }
 }
-
-const NOTHING = new Uint8Array(0);
 
 /** Whether a whole answer goes out in a way that tells when the caller does not read. */
 const isChecked = (bytes: number): boolean => bytes > MAX_UNCHECKED_BYTES || Math.random() < CHECKED_SHARE;

@@ -23,6 +23,14 @@ const UPGRADE = /(?:^|,)[\t ]*(?:websocket|h2c)[\t ]*(?:[,/]|$)/i;
  * connection ends: the next bytes on it may belong to the other protocol.
  */
 const NO_UPGRADE: HeadFault = { code: 'upgrade_not_supported', message: ERRORS.upgrade_not_supported.message };
+/** Without the flag `u`: with it, or lower-cased, the Kelvin sign (U+212A) is a k. */
+const CHUNKED = /^chunked$/i;
+/** RFC 9110 §7.2: an address in brackets (RFC 3986 §3.2.2, RFC 6874) or a name that is not empty, and a port or none. */
+const HOST =
+  /^(?:\[(?:[\da-f]*:[\da-f:.]+(?:%25[\w\-.~%]+)?|v[\da-f]+\.[\w\-.~!$&'()*+,;=:]+)\]|(?:[\w\-.~!$&'()*+,;=]|%[\da-f]{2})+)(?::(\d{0,5}))?$/i;
+const MAX_PORT = 65_535;
+/** The last one that was good: most callers name the same host, and this is cheaper to compare with (0.02 µs) than to match. */
+let goodHost = '';
 
 const BAD_HEADER = 'a header has characters that are not allowed.';
 
@@ -55,6 +63,7 @@ export function copyRequestHead(request: HttpRequest): RequestHead {
       case 4:
         if (name !== 'host') break;
         hosts++;
+        if (value !== goodHost && !isHost(value)) fault ??= invalid('host: not a host name or address.');
         return;
       case 7:
         if (name === 'upgrade') asksToUpgrade ||= UPGRADE.test(value);
@@ -113,8 +122,15 @@ function framingFault(length: string | undefined, coding: string | undefined): H
     return framing('content-length and transfer-encoding exclude each other.');
   }
   if (length !== undefined && !LENGTH.test(length)) return framing('content-length: digits only.');
-  if (coding !== undefined && coding.toLowerCase() !== 'chunked') return framing('transfer-encoding: only chunked.');
+  if (coding !== undefined && !CHUNKED.test(coding)) return framing('transfer-encoding: only chunked.');
   return null;
+}
+
+function isHost(value: string): boolean {
+  const match = HOST.exec(value);
+  if (match === null || Number(match[1] ?? 0) > MAX_PORT) return false;
+  goodHost = value;
+  return true;
 }
 
 /** The value of a header by lower-case name, or undefined. */

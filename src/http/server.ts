@@ -4,7 +4,7 @@ import { type StreamOwner, UwsCallerStream } from './caller-stream.ts';
 import { EXCLUSIVE_PORT, type ListenWithOptions, portTaken, SHARED_PORT } from './port.ts';
 import { copyRequestHead } from './request-head.ts';
 import { shortTurn } from './short-turn.ts';
-import type { HttpResponse, LoadedUws, TemplatedApp, us_listen_socket } from './uws.ts';
+import type { HttpRequest, HttpResponse, LoadedUws, TemplatedApp, us_listen_socket } from './uws.ts';
 
 /** Resolution of idle detection; the addon would cut an idle caller after 10 s, give or take 4. */
 const TICK_MS = 4_000;
@@ -37,6 +37,8 @@ export class HttpServer implements StreamOwner {
   /** In any order: each knows its place, so that leaving is a swap with the last. A Set took 0.3 µs a call. */
   readonly #open: UwsCallerStream[] = [];
   #connections = 0;
+  /** On its way from the first route to the last, which the addon calls at once. */
+  #passedOn: { readonly head: RequestHead; readonly connection: HttpResponse } | null = null;
   /** Of this tick and the one before: idle for that long, a gateway has no tail left to send. */
   #finishedNow = false;
   #finishedBefore = false;
@@ -54,10 +56,9 @@ export class HttpServer implements StreamOwner {
     this.trustedProxyHops = options.trustedProxyHops;
     this.#app = options.uws.uws.App();
     this.#app.filter(this.#onConnection as Parameters<TemplatedApp['filter']>[0]);
+    for (const method of ['get', 'post', 'put', 'patch', 'del'] as const) this.#app[method]('/*', this.#onFirstRoute);
     // The last route must match everything: the addon closes a socket whose request no route takes.
-    this.#app.any('/*', (response, request) => {
-      this.#onRequest(response, copyRequestHead(request));
-    });
+    this.#app.any('/*', this.#onLastRoute);
   }
 
   /** @returns the port listened on (useful when 0 was asked for). Rejects when it is taken. */
@@ -154,9 +155,28 @@ export class HttpServer implements StreamOwner {
     for (const resolve of this.#whenDrained.splice(0)) resolve();
   }
 
-  #onRequest(response: HttpResponse, head: RequestHead): void {
+  /**
+   * Each route that sees a request gets a handle of its own, so a chunked one goes on to the last route: with a handle that
+   * outlives the response its connection can be closed.
+   */
+  readonly #onFirstRoute = (response: HttpResponse, request: HttpRequest): void => {
+    const head = copyRequestHead(request);
+    if (head.bodyLength < 0) {
+      this.#passedOn = { head, connection: response };
+      request.setYield(true);
+    } else this.#onRequest(response, head, null);
+  };
+
+  readonly #onLastRoute = (response: HttpResponse, request: HttpRequest): void => {
+    const passedOn = this.#passedOn;
+    this.#passedOn = null;
+    this.#onRequest(response, passedOn?.head ?? copyRequestHead(request), passedOn?.connection ?? null);
+  };
+
+  /** @param connection  a second handle, when there is one */
+  #onRequest(response: HttpResponse, head: RequestHead, connection: HttpResponse | null): void {
     const { isCall, onCall, onRequest } = this.#options;
-    const stream = new UwsCallerStream(response, head, this);
+    const stream = new UwsCallerStream(response, head, this, connection);
     stream.place = this.#open.length;
     this.#open.push(stream);
     if (isCall(head)) onCall(head, stream);

@@ -1,4 +1,6 @@
+import { crc32 } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type Random, seeded } from '../fuzz/random.ts';
 import { Marketplace } from '../integration/marketplace.ts';
 import { agreed, NEVER_PASSED, strictRequests, usageIdOf } from './audit.ts';
 import { CALLER_CORPUS } from './callers/corpus.ts';
@@ -7,6 +9,10 @@ import { hasNginx, NginxReader } from './nginx.ts';
 import { Witness } from './witness.ts';
 
 const PRICE_MICROS = 1;
+/** `FUZZ_SEED=7 npx vitest run test/conformance` splits every case at other places. */
+const SEED = Number(process.env.FUZZ_SEED ?? 1);
+/** A case is split at the same places whether it runs alone or with all others. */
+const randomOf = (name: string): Random => seeded(SEED + crc32(name));
 
 let market: Marketplace;
 let witness: Witness;
@@ -24,8 +30,21 @@ afterAll(async () => {
 });
 
 describe.each(CALLER_CORPUS)('hostile callers: $name', ({ cases }) => {
-  it.each(cases)('$name', async (one) => {
-    const seen = await hostile.run(one);
+  const named = cases.map((one) => [one.name, one] as const);
+  const followed = named.filter(([, { rest }]) => rest !== undefined);
+
+  it.each(named)('%s', async (_name, one) => {
+    const seen = await hostile.run(one, 'at once', randomOf(one.name));
+    expect(hostile.fault(one.allowed, seen), JSON.stringify(seen)).toBeNull();
+  });
+
+  it.each(followed)('%s, and what follows after the answer', async (_name, one) => {
+    const seen = await hostile.run(one, 'after the answer', randomOf(one.name));
+    expect(hostile.fault(one.allowed, seen), JSON.stringify(seen)).toBeNull();
+  });
+
+  it.each(named)(`%s, split (seed ${SEED})`, async (_name, one) => {
+    const seen = await hostile.run(one, 'split', randomOf(one.name));
     expect(hostile.fault(one.allowed, seen), JSON.stringify(seen)).toBeNull();
   });
 });

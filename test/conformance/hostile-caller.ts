@@ -1,5 +1,6 @@
 // Says what a case says to a running gateway, and finds out what came of it: at the caller, and at the service.
 
+import type { Random } from '../fuzz/random.ts';
 import { authorization, type Key, type Marketplace } from '../integration/marketplace.ts';
 import { RawCaller, type RawResponse } from '../integration/raw-caller.ts';
 import { until } from '../support/wait.ts';
@@ -9,7 +10,13 @@ import type { Seen, Witness } from './witness.ts';
 /** Where the service's endpoint begins: nothing may reach anything above it. */
 export const BASE_PATH = '/base';
 /** A case makes up to half a dozen requests; the limit of a key is 300 a minute. */
-const CASES_PER_KEY = 40;
+const CASES_PER_KEY = 30;
+
+/**
+ * How a case is said: what follows its request with it, or only once that was answered (a gateway that ends a connection on which
+ * two requests come at once does not show what else it takes), or all of it in pieces cut at random places.
+ */
+export type Manner = 'at once' | 'after the answer' | 'split';
 
 export type Observation = {
   /** 0: no answer. */
@@ -49,21 +56,22 @@ export class HostileCaller {
     return this.#keys;
   }
 
-  async run({ wire, isHead, drip, allowed }: CallerCase): Promise<Observation> {
+  /** @param random  where a case is split */
+  async run(one: CallerCase, manner: Manner, random: Random): Promise<Observation> {
+    const { isHead, allowed } = one;
     await this.#takeKey();
     const id = `c${this.#cases++}-`;
     const caller = await RawCaller.connect(this.#market.baseUrl);
     try {
-      const pieces = this.#pieces(wire, id);
-      await this.#say(caller, drip === true ? [...pieces.join('')] : pieces);
-      if (allowed.waits === true) {
-        // A call that came later has been through the gateway: it has looked at everything before.
-        for (let i = 0; i < 2; i++) await this.ask('fence');
-        if (!caller.gone && caller.received.length === 0) {
-          return this.#observe(id, { status: 0, ended: false, inSync: false });
-        }
+      await this.#say(caller, this.#pieces(one, id, manner, random));
+      let response = await this.#answer(caller, allowed, isHead);
+      if (manner === 'after the answer' && one.rest !== undefined && !caller.gone) {
+        await this.#say(caller, [this.#expanded(one.rest, id)]);
+        // Of a request that the gateway did not take for a whole one.
+        if (response === 'silence') response = await this.#answer(caller, allowed, isHead);
+        else await this.#answer(caller, allowed);
       }
-      const response = await answerOf(caller, isHead);
+      if (response === 'silence') return this.#observe(id, { status: 0, ended: false, inSync: false });
       if (response === null) return this.#observe(id, { status: 0, ended: true, inSync: false });
       const next = caller.gone ? null : await this.#probe(caller, id);
       const { status } = response;
@@ -95,6 +103,7 @@ export class HostileCaller {
       (outcomes.answered && allowed.answered?.includes(seen.status)) ||
       (outcomes.closed && allowed.closed === true) ||
       (outcomes.cut && allowed.cut === true) ||
+      (outcomes.let && allowed.lenient === true) ||
       (outcomes.waits && allowed.waits === true);
     return isAllowed === true ? null : 'not what is allowed';
   }
@@ -106,15 +115,31 @@ export class HostileCaller {
     this.#keys.push(this.#key);
   }
 
-  #pieces(wire: string | readonly string[], id: string): string[] {
+  #pieces({ wire, rest = '', drip }: CallerCase, id: string, manner: Manner, random: Random): readonly string[] {
+    const said = (typeof wire === 'string' ? [wire] : wire).map((piece) => this.#expanded(piece, id));
+    if (manner === 'after the answer') return said;
+    const whole = said.join('') + this.#expanded(rest, id);
+    if (manner === 'split') return splitAnywhere(whole, random);
+    return drip === true ? [...whole] : [...said.slice(0, -1), said.at(-1) + this.#expanded(rest, id)];
+  }
+
+  #expanded(text: string, id: string): string {
     const evilLength = EVIL_BODY.replace('{evil}', `${this.#proxyPath}/evil-${id}`).length;
-    return (typeof wire === 'string' ? [wire] : wire).map((piece) =>
-      piece
-        .replaceAll('{evil-length}', String(evilLength))
-        .replaceAll('{path}', `${this.#proxyPath}/${id}`)
-        .replaceAll('{evil}', `${this.#proxyPath}/evil-${id}`)
-        .replaceAll('{auth}', `Authorization: ${authorization(this.#key)}\r\n`),
-    );
+    return text
+      .replaceAll('{evil-length}', String(evilLength))
+      .replaceAll('{path}', `${this.#proxyPath}/${id}`)
+      .replaceAll('{evil}', `${this.#proxyPath}/evil-${id}`)
+      .replaceAll('{auth}', `Authorization: ${authorization(this.#key)}\r\n`);
+  }
+
+  /** @returns null when the connection ended without one; 'silence' where the gateway may wait for more, and does */
+  async #answer(caller: RawCaller, { waits }: Allowed, isHead = false): Promise<RawResponse | null | 'silence'> {
+    if (waits === true) {
+      // A call that came later has been through the gateway: it has looked at everything before.
+      for (let i = 0; i < 2; i++) await this.ask('fence');
+      if (!caller.gone && caller.received.length === 0) return 'silence';
+    }
+    return answerOf(caller, isHead);
   }
 
   async #say(caller: RawCaller, pieces: readonly string[]): Promise<void> {
@@ -163,7 +188,7 @@ export class HostileCaller {
   }
 }
 
-type Outcomes = Readonly<Record<'refused' | 'answered' | 'closed' | 'served' | 'cut' | 'waits', boolean>>;
+type Outcomes = Readonly<Record<'refused' | 'answered' | 'closed' | 'served' | 'cut' | 'let' | 'waits', boolean>>;
 
 function outcomesOf({ status, ended, inSync, refusedNext, reached, heads }: Observation, surplus: boolean): Outcomes {
   const untouched = heads === 0;
@@ -172,12 +197,24 @@ function outcomesOf({ status, ended, inSync, refusedNext, reached, heads }: Obse
     answered: untouched && status >= 400 && (ended || inSync),
     closed: untouched && status === 0 && ended,
     served: reached.length === 1 && status === 200 && (ended || inSync || (surplus && refusedNext === true)),
-    cut: status === 0 && ended,
+    cut: ended && (status === 0 || (status >= 400 && reached.length === 0)),
+    let: ended && reached.length === 1,
     waits: status === 0 && !ended && reached.length === 0 && heads <= 1,
   };
 }
 
 const isRefusal = (response: RawResponse | null): boolean => response !== null && response.status >= 400;
+
+/** Two to six pieces; most cuts are within the last lines, where bodies and what is behind them begin. */
+function splitAnywhere(whole: string, random: Random): string[] {
+  const cuts = new Set<number>();
+  for (let i = 0; i <= random(5); i++) {
+    const far = random(2) === 0 ? whole.length : Math.min(whole.length, 150);
+    cuts.add(whole.length - random(far));
+  }
+  const places = [0, ...[...cuts].sort((a, b) => a - b), whole.length];
+  return places.slice(1).map((end, i) => whole.slice(places[i], end));
+}
 
 /** @returns null when the connection ends before a whole answer */
 async function answerOf(caller: RawCaller, isHead = false): Promise<RawResponse | null> {

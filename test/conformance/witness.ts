@@ -3,6 +3,7 @@
 
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { IN_CHUNKS } from './callers/case.ts';
 
 /** One request as llhttp read it, body included. */
 export type Seen = {
@@ -92,5 +93,6 @@ async function take(request: IncomingMessage, response: ServerResponse, seen: Se
     headers: request.rawHeaders,
     body: Buffer.concat(chunks).toString('latin1'),
   });
+  if (request.url?.endsWith(IN_CHUNKS)) response.write('also ');
   response.end('seen');
 }

@@ -8,6 +8,8 @@ export type CallerCase = {
   readonly name: string;
   /** Several pieces are sent one after the other, each once the one before has been read. */
   readonly wire: string | readonly string[];
+  /** What follows the request: in one run at once, in another when it was answered. */
+  readonly rest?: string;
   /** The answer to it has no body, whatever its head declares. */
   readonly isHead?: true;
   /** Each octet by itself. */
@@ -27,6 +29,11 @@ export type Allowed = {
   readonly served?: { readonly suffix?: string; readonly method?: string; readonly body?: string };
   /** The request may reach the service, once, whole or not; the caller's connection is closed without a clean answer. */
   readonly cut?: true;
+  /**
+   * The addon's parser takes this for in order, and shows us nothing of it (README, 'Limits'): the service may see one whole
+   * request, whatever its body, if the connection ends with it. A newer addon may refuse it.
+   */
+  readonly lenient?: true;
   /** Not a whole request: nothing reaches the service but what was said so far, and the gateway waits. */
   readonly waits?: true;
   /** Beside `served`: octets too many stand before the next request on the connection, which is refused for them. */
@@ -48,6 +55,9 @@ export const asHead = ({ name, wire, ...rest }: CallerCase): CallerCase => ({
 });
 
 export const get = (lines: string): string => `GET {path} HTTP/1.1\r\nHost: gateway.test\r\n{auth}${lines}`;
+
+/** Behind a path: the service answers in chunks. */
+export const IN_CHUNKS = 'in-chunks';
 
 /** What a smuggler would like to be read as a request of its own. */
 export const EVIL = 'GET {evil} HTTP/1.1\r\nHost: gateway.test\r\n{auth}\r\n';

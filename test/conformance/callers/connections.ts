@@ -5,7 +5,8 @@ import { type CallerCase, EVIL, EVIL_BODY, get, post } from './case.ts';
 const END = '\r\n\r\n';
 const second = (name: string, first: string, method: string): CallerCase => ({
   name,
-  wire: first + EVIL,
+  wire: first,
+  rest: EVIL,
   allowed: { served: { method }, cut: true, second: true },
 });
 
@@ -15,7 +16,8 @@ export const CONNECTIONS: readonly CallerCase[] = [
   second('pipelining DELETE and GET', `${get('X: y').replace('GET', 'DELETE')}${END}`, 'DELETE'),
   {
     name: 'pipelining behind Connection: close',
-    wire: `${get('Connection: close')}${END}${EVIL}`,
+    wire: `${get('Connection: close')}${END}`,
+    rest: EVIL,
     allowed: { served: { method: 'GET' }, cut: true },
   },
   {

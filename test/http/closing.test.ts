@@ -1,0 +1,283 @@
+// A response that announces the end of its connection: all of it arrives, and nothing behind it is served.
+
+import { createHash } from 'node:crypto';
+import { connect, type Socket } from 'node:net';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import type { HttpServer } from '../../src/http/server.ts';
+import type { CallerStream, RequestHead } from '../../src/proxy/caller-io.ts';
+import { until } from '../support/wait.ts';
+import { newServer, noEvents } from './test-server.ts';
+
+type Answer = (stream: CallerStream, head: RequestHead) => void;
+
+let server: HttpServer;
+let answer: Answer;
+/** Paths of all requests that got as far as the gateway. */
+let asked: string[] = [];
+
+beforeAll(async () => {
+  server = newServer({
+    onCall: (head, stream) => {
+      asked.push(head.path);
+      answer(stream, head);
+    },
+  });
+  await server.listen();
+});
+beforeEach(() => {
+  asked = [];
+});
+afterAll(() => server.close());
+
+const CHUNKED = 'POST /first HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n';
+const SECOND = 'GET /second HTTP/1.1\r\nHost: x\r\n\r\n';
+
+/** Everything up to the end of the connection. */
+class Reader {
+  readonly socket: Socket;
+  readonly #pieces: Buffer[] = [];
+  #ended = false;
+
+  constructor(first: string, onData: (all: string, socket: Socket) => void = () => {}) {
+    this.socket = connect({ port: server.port, host: '127.0.0.1' });
+    this.socket.on('data', (piece) => {
+      this.#pieces.push(piece);
+      onData(Buffer.concat(this.#pieces).toString('latin1'), this.socket);
+    });
+    // A request that meets an ended connection is answered with a reset: that is an end too.
+    this.socket.on('error', () => {});
+    this.socket.on('close', () => {
+      this.#ended = true;
+    });
+    this.socket.write(first);
+  }
+
+  async end(): Promise<string> {
+    await until(() => this.#ended);
+    return Buffer.concat(this.#pieces).toString('latin1');
+  }
+}
+
+/** The data of the chunks. Throws unless the last chunk is the end of everything. */
+function chunksOf(response: string): string[] {
+  const chunks: string[] = [];
+  let rest = response.slice(response.indexOf('\r\n\r\n') + 4);
+  for (;;) {
+    const [line = ''] = rest.split('\r\n', 1);
+    const size = Number.parseInt(line, 16);
+    if (size === 0) {
+      if (rest !== '0\r\n\r\n') throw new Error(`behind the last chunk: ${JSON.stringify(rest.slice(0, 200))}`);
+      return chunks;
+    }
+    if (!(size > 0) || rest.length < line.length + size + 4) throw new Error('cut');
+    chunks.push(rest.slice(line.length + 2, line.length + 2 + size));
+    rest = rest.slice(line.length + 2 + size + 2);
+  }
+}
+
+const streamed =
+  (...pieces: readonly string[]): Answer =>
+  (stream) => {
+    stream.attach(noEvents);
+    stream.begin(200, '', true, -1, true);
+    for (const piece of pieces) stream.write(Buffer.from(piece));
+    stream.end();
+  };
+
+/** The same, each piece and the end in a turn of its own. */
+const inTurns =
+  (...pieces: readonly string[]): Answer =>
+  (stream) => {
+    stream.attach(noEvents);
+    stream.begin(200, '', true, -1, true);
+    const next = (i: number): void => {
+      const piece = pieces[i];
+      if (piece === undefined) {
+        stream.end();
+        return;
+      }
+      stream.write(Buffer.from(piece));
+      setTimeout(next, 5, i + 1);
+    };
+    setImmediate(next, 0);
+  };
+
+describe('behind the chunked answer to a chunked request', () => {
+  it.each([
+    ['in one piece', streamed('hello'), 'hello'],
+    ['of one byte', streamed('h'), 'h'],
+    ['in pieces', streamed('a', 'bc', 'defghij', 'x'.repeat(40_000)), `abcdefghij${'x'.repeat(40_000)}`],
+    ['in turns', inTurns('a', 'data: 1\n\n', 'y'.repeat(20_000)), `adata: 1\n\n${'y'.repeat(20_000)}`],
+  ])('nothing is served, and the connection ends: %s', async (_name, given, body) => {
+    answer = given;
+    let sent = false;
+    const reader = new Reader(CHUNKED, (all, socket) => {
+      if (sent || !all.endsWith('\r\n0\r\n\r\n')) return;
+      sent = true;
+      socket.write(SECOND);
+    });
+    const response = await reader.end();
+    expect(response).toMatch(/\r\nconnection: close\r\n/i);
+    expect(chunksOf(response).join('')).toBe(body);
+    expect(asked).toEqual(['/first']);
+    expect(server.open).toBe(0);
+  });
+
+  it('nothing is served when the end comes with the last octet of the request', async () => {
+    answer = (stream) => {
+      stream.begin(200, '', true, -1, true);
+      stream.attach({
+        ...noEvents,
+        onCallerBody: (_chunk, last) => {
+          if (!last) return;
+          stream.write(Buffer.from('all of it'));
+          stream.end();
+        },
+      });
+    };
+    expect(chunksOf(await new Reader(CHUNKED).end()).join('')).toBe('all of it');
+    expect(asked).toEqual(['/first']);
+  });
+
+  it('nothing is served to a caller that waits to be told to continue', async () => {
+    answer = inTurns('hello');
+    const reader = new Reader(CHUNKED.replace('\r\n\r\n', '\r\nExpect: 100-continue\r\n\r\n'));
+    const response = (await reader.end()).replace(/^(HTTP\/1\.1 100 Continue\r\n\r\n)+/, '');
+    expect(chunksOf(response).join('')).toBe('hello');
+  });
+
+  it('a caller that leaves in the middle is gone, and no more than that', async () => {
+    let gone = 0;
+    let stream: CallerStream | undefined;
+    answer = (opened) => {
+      stream = opened;
+      opened.attach({ ...noEvents, onCallerGone: () => gone++ });
+      opened.begin(200, '', true, -1, true);
+      opened.write(Buffer.from('hello'));
+      opened.end();
+      opened.abort();
+    };
+    const cut = await new Reader(CHUNKED).end();
+    expect(cut).not.toContain('\r\n0\r\n\r\n');
+    answer = (opened) => {
+      stream = opened;
+      opened.attach({ ...noEvents, onCallerGone: () => gone++ });
+      opened.begin(200, '', true, -1, true);
+      opened.write(Buffer.from('hello'));
+    };
+    const leaver = new Reader(CHUNKED, (_all, socket) => socket.destroy());
+    await until(() => gone === 1);
+    await leaver.end();
+    stream?.end();
+    answer = streamed('still here');
+    expect(chunksOf(await new Reader(CHUNKED).end()).join('')).toBe('still here');
+    expect(server.open).toBe(0);
+  });
+});
+
+it('an event reaches the caller of a chunked request whole, before the next one comes', async () => {
+  let stream: CallerStream | undefined;
+  answer = (opened) => {
+    stream = opened;
+    opened.attach(noEvents);
+    opened.begin(200, '', true, -1, true);
+    opened.write(Buffer.from('data: 1\n\n'));
+  };
+  let seen = '';
+  const reader = new Reader(CHUNKED, (all) => {
+    seen = all;
+  });
+  const got = (): string => seen.slice(seen.indexOf('\r\n\r\n') + 4).replace(/[0-9a-f]+\r\n([^\r]*)\r?\n?/g, '$1');
+  await until(() => got() === 'data: 1\n\n');
+  stream?.write(Buffer.from(': \n'));
+  await until(() => got() === 'data: 1\n\n: \n');
+  stream?.end();
+  expect(chunksOf(await reader.end()).join('')).toBe('data: 1\n\n: \n');
+});
+
+describe('of an answer with a length to a chunked request', () => {
+  it.each([
+    ['nothing', ''],
+    ['one octet', 'h'],
+    ['two octets', 'hi'],
+    ['a lot', 'z'.repeat(100_000)],
+  ])('all arrives, and nothing behind it is served: %s', async (_name, body) => {
+    for (const respond of [true, false]) {
+      asked = [];
+      answer = (stream) => {
+        stream.attach(noEvents);
+        if (respond) {
+          stream.respond(200, '', body);
+          return;
+        }
+        stream.begin(200, '', true, body.length, true);
+        // Octet by octet at both ends: the first and the last need most care.
+        for (const piece of body.length < 3 ? [...body] : [body[0], body.slice(1, -1), body.at(-1)]) {
+          stream.write(Buffer.from(piece as string));
+        }
+        stream.end();
+      };
+      let sent = false;
+      const reader = new Reader(CHUNKED, (all, socket) => {
+        if (sent || !all.includes(`\r\n\r\n${body}`)) return;
+        sent = true;
+        socket.write(SECOND);
+      });
+      const response = await reader.end();
+      expect(response.match(/\r\nconnection: close\r\n/gi)).toHaveLength(1);
+      expect(response.match(/\r\ncontent-length: /gi)).toHaveLength(1);
+      expect(response.slice(response.indexOf('\r\n\r\n') + 4)).toBe(body);
+      expect(asked).toEqual(['/first']);
+    }
+  });
+});
+
+describe('a caller of a chunked request that reads nothing until the service is done', () => {
+  /** A piece per turn, until write() says that the socket is full or `total` is reached; then the end. */
+  const fill =
+    (total: number, done: (bytes: Buffer) => void): Answer =>
+    (stream) => {
+      stream.attach(noEvents);
+      stream.begin(200, '', true, -1, true);
+      const all: Buffer[] = [];
+      let length = 0;
+      const next = (): void => {
+        const piece = Buffer.alloc(Math.min(9_973, total - length), String(all.length % 10));
+        all.push(piece);
+        length += piece.length;
+        if (stream.write(piece) && length < total) {
+          setImmediate(next);
+          return;
+        }
+        stream.end();
+        done(Buffer.concat(all));
+      };
+      setImmediate(next);
+    };
+
+  const sha = (bytes: string | Buffer): string => createHash('sha256').update(bytes).digest('hex');
+
+  const readLate = async (total: number): Promise<number> => {
+    let whole: Buffer | null = null;
+    answer = fill(total, (bytes) => {
+      whole = bytes;
+    });
+    const reader = new Reader(CHUNKED);
+    reader.socket.pause();
+    await until(() => whole !== null);
+    reader.socket.resume();
+    const body = chunksOf(await reader.end()).join('');
+    const given = whole as unknown as Buffer;
+    expect(body.length).toBe(given.length);
+    expect(sha(Buffer.from(body, 'latin1'))).toBe(sha(given));
+    return given.length;
+  };
+
+  it('gets every octet and the end, however near to full its socket is', async () => {
+    const capacity = await readLate(64 * 1024 * 1024);
+    expect(capacity).toBeLessThan(64 * 1024 * 1024);
+    // The last writes that fit, and those that the addon keeps without a word.
+    for (let short = -2; short < 10; short++) await readLate(capacity - short * 4_999);
+    expect(server.open).toBe(0);
+  });
+});
