@@ -7,7 +7,16 @@ import { type FlushResult, isRefusedData, storeEntries, storeNewCalls } from './
 import { FLUSH_LOCK, WRITER_LOCK } from './locks.ts';
 import { Pace, SHORT_PAUSE_MS } from './pace.ts';
 import { makePartitions } from './partitions.ts';
-import { type Batch, deleteBatch, isExact, isStillThere, ofShards, readAgain, readBatch } from './stream.ts';
+import {
+  type Batch,
+  deleteBatch,
+  isExact,
+  isStillThere,
+  ofShards,
+  readAgain,
+  readBatch,
+  type StreamSource,
+} from './stream.ts';
 
 /** How often it tries for the shards that another writer holds. */
 const TAKEOVER_MS = 1_000;
@@ -68,6 +77,8 @@ export type WriterStats = {
   /** Calls stored since the start; one that was there already is not counted again. */
   readonly storedCalls: number;
   readonly rejectedEvents: number;
+  /** Events of a newer version that its last look at the streams left there. */
+  readonly newerEvents: number;
   readonly flushes: number;
   /** Entries in the streams of its shards when it last looked; null before that. */
   readonly backlog: number | null;
@@ -91,6 +102,10 @@ export type WriterStats = {
  */
 export class UsageWriter {
   readonly #options: UsageWriterOptions;
+  readonly #source: StreamSource;
+  /** By shard; those that had any were logged. */
+  readonly #newerEvents = new Map<number, number>();
+  readonly #damagedShards = new Set<number>();
   readonly #batchSize: number;
   readonly #clock: Clock;
   readonly #pace = new Pace(performance.now());
@@ -119,6 +134,11 @@ export class UsageWriter {
 
   constructor(options: UsageWriterOptions) {
     this.#options = options;
+    this.#source = {
+      ...options,
+      onNewer: (shard, events) => this.#foundNewer(shard, events),
+      onDamaged: (shard) => this.#foundDamaged(shard),
+    };
     this.#batchSize = options.batchSize ?? 10_000;
     this.#clock = options.clock ?? systemClock;
   }
@@ -152,6 +172,7 @@ export class UsageWriter {
     return {
       storedCalls: this.#storedCalls,
       rejectedEvents: this.#rejectedEvents,
+      newerEvents: Array.from(this.#newerEvents.values()).reduce((sum, events) => sum + events, 0),
       flushes: this.#flushes,
       backlog: this.#backlog,
       heldShards: this.#session?.open ? this.#shards.length : 0,
@@ -191,7 +212,7 @@ export class UsageWriter {
     this.#ahead = null;
     // What is still being deleted would be read again.
     if (ahead === null) await this.#deletion;
-    const batch = (await ahead) ?? (await readBatch(this.#options, this.#shards, this.#batchSize, null));
+    const batch = (await ahead) ?? (await readBatch(this.#source, this.#shards, this.#batchSize, null));
     this.#pace.found(batch.size, performance.now());
     this.#backlog = batch.size + batch.behind;
     if (batch.size === 0) {
@@ -284,9 +305,29 @@ export class UsageWriter {
     }
   }
 
+  /** One line a shard. */
+  #foundDamaged(shard: number): void {
+    if (this.#damagedShards.has(shard)) return;
+    this.#damagedShards.add(shard);
+    this.#options.log.error(
+      { shard },
+      'the stream of a shard is of another type in redis: its calls cannot be settled',
+    );
+  }
+
+  /** They are neither stored nor put aside: a newer writer will read them. One line a shard. */
+  #foundNewer(shard: number, events: number): void {
+    if (events === 0 && !this.#newerEvents.has(shard)) return;
+    if (!this.#newerEvents.has(shard)) {
+      const message = 'usage events of a newer version wait in the stream: a writer of that version has to store them';
+      this.#options.log.error({ shard, events }, message);
+    }
+    this.#newerEvents.set(shard, events);
+  }
+
   /** Reads and prepares the next batch (8 µs an event here) while Postgres stores this one (11 µs an event there). */
   #readAhead(batch: Batch): void {
-    this.#ahead = this.#deletion.then(() => readBatch(this.#options, this.#shards, this.#batchSize, batch));
+    this.#ahead = this.#deletion.then(() => readBatch(this.#source, this.#shards, this.#batchSize, batch));
     // Its failure is seen by the next cycle, or by nobody when this flush fails as well.
     this.#ahead.catch(() => {});
   }

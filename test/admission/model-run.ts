@@ -128,11 +128,11 @@ export class Run {
     const open = await this.#store.openOf(shard);
     const holds = Object.entries(open).filter(([, hold]) => !hold.startsWith('x'));
     const expected = Array.from(this.model.holds).filter(([id]) => here(id));
-    expect(Object.fromEntries(holds.map(([id, hold]) => [id, hold.split('\t').toSpliced(2, 1).slice(0, 6)]))).toEqual(
+    expect(Object.fromEntries(holds.map(([id, hold]) => [id, hold.split('\t').toSpliced(3, 1).slice(0, 7)]))).toEqual(
       Object.fromEntries(
         expected.map(([id, h]) => [
           id,
-          [String(h.amount), h.free ? '1' : '0', h.instance, h.account, expect.any(String), h.service],
+          ['v1', String(h.amount), h.free ? '1' : '0', h.instance, h.account, expect.any(String), h.service],
         ]),
       ),
     );
