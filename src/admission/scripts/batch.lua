@@ -53,8 +53,9 @@
 
   Damaged data (a key of another type, a number that HINCRBY refuses, one beyond 2^53) concern one operation, never the batch.
   In each operation the commands that may refuse come first. They raise, and `answer_damaged` answers for that operation; or they
-  are tried, and what was done before is undone. The batch goes on behind it. What Postgres or time restores (limit, status, tokens, leases, a
-  bucket of another type) is dropped here and made anew. A damaged wallet is left as it is: to mend it, an operator deletes it.
+  are tried, and what was done before is undone. The batch goes on behind it. So nothing is counted on (k, a, r) before an
+  operation is done. What Postgres or time restores (limit, status, tokens, leases, a bucket of another type) is dropped here and
+  made anew. A damaged wallet is left as it is: to mend it, an operator deletes it.
 
   A hold's text: 'v1', amount, free (0|1), admitted at (ms), instance, then the tail; tab separated. Holds of before versions lack
   'v1' and begin with the amount. A tombstone's: 'x', '', ms, instance. The event: a field 'e1' of usage_id, hold, settlement.
@@ -63,11 +64,10 @@
 ]]
 local call, try, format, byte = redis.call, redis.pcall, string.format, string.byte
 local KEYS, ARGV = KEYS, ARGV
--- Beyond it a number in Lua, and in the gateway, is not the one that Redis has.
 -- Codes stand here as the header lists them, and letters by their bytes: a constant that functions share costs each batch 0.2 µs,
--- and a function of many such up to 1. 60000 is one request, 9007199254740991 the largest number that Lua and the gateway have
--- exactly. Codes are text, and so is every number that only passes through: to write one as text takes 0.3 µs, and takes numbers from 10^14 on
--- for '1e+14'. Where a number is made, `%d` writes it in 0.18.
+-- and a function that refers to many up to 1. 60000 is one request; 9007199254740991 the largest number that Lua and the gateway
+-- have exactly. Codes are text, and so is every number that only passes through: to write one as text takes 0.3 µs, and takes
+-- numbers from 10^14 on for '1e+14'. Where a number is made, `%d` writes it in 0.18.
 
 local time = call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -180,8 +180,9 @@ local function carry_out()
     if letter == 65 then -- A
       admit()
     elseif letter == 83 then -- S
+      local code = settle(KEYS[k], KEYS[k + 1], ARGV[a], ARGV[a + 1]) or '0'
       r = r + 1
-      reply[r] = settle(KEYS[k], KEYS[k + 1], ARGV[a], ARGV[a + 1]) or '0'
+      reply[r] = code
       k = k + 2
       a = a + 2
     elseif letter == 80 then -- P
@@ -266,8 +267,9 @@ rare_operations = function()
   end
 
   functions[byte('R')] = function()
+    local code = refund(KEYS[k], KEYS[k + 1], KEYS[k + 2], ARGV[a], ARGV[a + 1]) or '0'
     r = r + 1
-    reply[r] = refund(KEYS[k], KEYS[k + 1], KEYS[k + 2], ARGV[a], ARGV[a + 1]) or '0'
+    reply[r] = code
     k = k + 3
     a = a + 2
   end
