@@ -17,6 +17,7 @@ import {
   readBatch,
   type StreamSource,
 } from './stream.ts';
+import { StreamNotices } from './stream-notices.ts';
 
 /** How often it tries for the shards that another writer holds. */
 const TAKEOVER_MS = 1_000;
@@ -103,9 +104,7 @@ export type WriterStats = {
 export class UsageWriter {
   readonly #options: UsageWriterOptions;
   readonly #source: StreamSource;
-  /** By shard; those that had any were logged. */
-  readonly #newerEvents = new Map<number, number>();
-  readonly #damagedShards = new Set<number>();
+  readonly #notices: StreamNotices;
   readonly #batchSize: number;
   readonly #clock: Clock;
   readonly #pace = new Pace(performance.now());
@@ -134,10 +133,11 @@ export class UsageWriter {
 
   constructor(options: UsageWriterOptions) {
     this.#options = options;
+    this.#notices = new StreamNotices(options.log);
     this.#source = {
       ...options,
-      onNewer: (shard, events) => this.#foundNewer(shard, events),
-      onDamaged: (shard) => this.#foundDamaged(shard),
+      onNewer: (shard, events) => this.#notices.newer(shard, events),
+      onDamaged: (shard) => this.#notices.damaged(shard),
     };
     this.#batchSize = options.batchSize ?? 10_000;
     this.#clock = options.clock ?? systemClock;
@@ -172,7 +172,7 @@ export class UsageWriter {
     return {
       storedCalls: this.#storedCalls,
       rejectedEvents: this.#rejectedEvents,
-      newerEvents: Array.from(this.#newerEvents.values()).reduce((sum, events) => sum + events, 0),
+      newerEvents: this.#notices.newerEvents,
       flushes: this.#flushes,
       backlog: this.#backlog,
       heldShards: this.#session?.open ? this.#shards.length : 0,
@@ -303,26 +303,6 @@ export class UsageWriter {
       if (!unkept.includes(entry)) log.error(line, 'usage event put aside in rejected_events');
       else log.error({ ...line, fields: entry.fields }, 'usage event refused by rejected_events: it is kept only here');
     }
-  }
-
-  /** One line a shard. */
-  #foundDamaged(shard: number): void {
-    if (this.#damagedShards.has(shard)) return;
-    this.#damagedShards.add(shard);
-    this.#options.log.error(
-      { shard },
-      'the stream of a shard is of another type in redis: its calls cannot be settled',
-    );
-  }
-
-  /** They are neither stored nor put aside: a newer writer will read them. One line a shard. */
-  #foundNewer(shard: number, events: number): void {
-    if (events === 0 && !this.#newerEvents.has(shard)) return;
-    if (!this.#newerEvents.has(shard)) {
-      const message = 'usage events of a newer version wait in the stream: a writer of that version has to store them';
-      this.#options.log.error({ shard, events }, message);
-    }
-    this.#newerEvents.set(shard, events);
   }
 
   /** Reads and prepares the next batch (8 µs an event here) while Postgres stores this one (11 µs an event there). */
