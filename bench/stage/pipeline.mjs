@@ -70,8 +70,10 @@ async function fill(redis, keys, events, progress) {
     const pipeline = redis.pipeline();
     for (let index = made; index < Math.min(events, made + eventsPerTrip); index += 1) {
       const { key_id, account_id } = /** @type {import('./keys.mjs').BenchKey} */ (keys[index % keys.length]);
-      const hold = [100, 0, Date.now(), 'bench', account_id, key_id, serviceId, providerId, 'GET', '/hello'].join('\t');
-      pipeline.xadd(`usage:{${shardOf(account_id, shards)}}`, '*', 'e', [uuidv7(), hold, settlement].join('\t'));
+      const hold = ['v1', 100, 0, Date.now(), 'bench', account_id, key_id, serviceId, providerId, 'GET', '/hello'].join(
+        '\t',
+      );
+      pipeline.xadd(`usage:{${shardOf(account_id, shards)}}`, '*', 'e1', [uuidv7(), hold, settlement].join('\t'));
     }
     await pipeline.exec();
   }

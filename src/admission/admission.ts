@@ -4,6 +4,7 @@ import { RedisNotSent } from '../platform/redis.ts';
 import type { RedisKeys } from '../platform/redis-keys.ts';
 import type { ScriptConnection } from '../platform/script-connection.ts';
 import { BatchCall } from './batch-call.ts';
+import { type Damage, DamageLog } from './damage-log.ts';
 import { EncodedKeys } from './encoded-keys.ts';
 import { type HoldOwner, HoldOwners } from './hold-owners.ts';
 import { LeaseClock } from './lease-clock.ts';
@@ -100,6 +101,9 @@ export class Admission implements OperationHost {
   readonly #loadFailures: SparseWarning;
   readonly #health: TripHealth;
   readonly #retries: SettlementRetries;
+  /** Those that Redis refuses. As if it were silent, some are sent now and then to find out whether it takes them again. */
+  readonly #refused: SettlementRetries;
+  readonly #damage: DamageLog;
   #leaseTimer: NodeJS.Timeout | null = null;
   readonly #lease = new LeaseClock(LEASE_RENEW_MS);
   #whenSettled: (() => void)[] = [];
@@ -119,6 +123,12 @@ export class Admission implements OperationHost {
       suspect: () => this.#health.suspect,
       send: (operation) => this.#enqueue(operation),
     });
+    this.#refused = new SettlementRetries({
+      connected: () => this.#batches.ready,
+      suspect: () => true,
+      send: (operation) => this.#enqueue(operation),
+    });
+    this.#damage = new DamageLog(options.log);
   }
 
   /** Starts renewing the lease while there are no calls to do it with. */
@@ -212,6 +222,7 @@ export class Admission implements OperationHost {
     }
     if (this.#leaseTimer !== null) clearInterval(this.#leaseTimer);
     this.#retries.stop();
+    this.#refused.stop();
     return this.#unsettled;
   }
 
@@ -248,6 +259,23 @@ export class Admission implements OperationHost {
 
   retrySettlement(operation: SettleOperation | CancelOperation): void {
     this.#retries.add(operation);
+  }
+
+  retryRefused(operation: SettleOperation | CancelOperation): void {
+    this.#refused.add(operation);
+  }
+
+  mended(): void {
+    this.#refused.hurry();
+  }
+
+  foundDamage(what: Damage, accountId: string, usageId: string): void {
+    this.#damage.found(what, accountId, usageId, this.keys.shardOf(accountId));
+  }
+
+  /** Operations that met damaged data, by what was damaged. */
+  get damage(): ReadonlyMap<Damage, number> {
+    return this.#damage.counts;
   }
 
   settledElsewhere(): void {
@@ -323,8 +351,13 @@ export class Admission implements OperationHost {
     batch.begin(owner.instance);
     for (const operation of operations) operation.encode(batch, this);
     this.#trips++;
+    const { replies } = batch;
     this.#batches.run(batch.end(), {
-      onReply: (bytes, start, end) => this.#onReply(operations, owner, readReply(bytes, start, end)),
+      onReply: (bytes, start, end) => {
+        const numbers = readReply(bytes, start, end, replies);
+        if (numbers instanceof Error) this.#onLost(operations, owner, numbers);
+        else this.#onReply(operations, owner, numbers);
+      },
       onLost: (error) => this.#onLost(operations, owner, error),
     });
   }

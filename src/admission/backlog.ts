@@ -1,4 +1,4 @@
-import type { RedisClient } from '../platform/redis.ts';
+import { isWrongType, type RedisClient } from '../platform/redis.ts';
 import type { RedisKeys } from '../platform/redis-keys.ts';
 
 const READ_EVERY_MS = 1_000;
@@ -54,11 +54,21 @@ export class Backlog {
   /** Never rejects: while Redis is away nothing is admitted anyway, and the last known number stays. */
   async read(): Promise<void> {
     try {
-      const lengths = await Promise.all(this.#keys.usage.map((stream) => this.#redis.command('xlen', [stream])));
-      this.#events = lengths.reduce<number>((sum, length) => sum + (length as number), 0);
+      const lengths = await Promise.all(this.#keys.usage.map((stream) => this.#lengthOf(stream)));
+      this.#events = lengths.reduce((sum, length) => sum + length, 0);
       this.#memoryFull = isMemoryFull(String(await this.#redis.command('info', ['memory'])));
     } catch {
       // The connection's own log line says that Redis is away.
+    }
+  }
+
+  /** A key of another type has no events; the writer reports it. */
+  async #lengthOf(stream: string): Promise<number> {
+    try {
+      return (await this.#redis.command('xlen', [stream])) as number;
+    } catch (error) {
+      if (isWrongType(error)) return 0;
+      throw error;
     }
   }
 }

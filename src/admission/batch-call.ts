@@ -10,6 +10,7 @@ export class BatchCall {
   readonly #script = new ScriptCall();
   #letters = '';
   #terms: CallTerms | null = null;
+  #replies = 0;
 
   /** Drops what a run that broke off has left. @param instance who is written into the holds */
   begin(instance: string): void {
@@ -17,11 +18,13 @@ export class BatchCall {
     this.#script.arg(instance);
     this.#letters = '';
     this.#terms = null;
+    this.#replies = 0;
   }
 
-  /** @param keys @param args  encoded, see `ScriptCall` */
-  operation(letter: string, keys: string, keyCount: number, args: string, argCount: number): void {
+  /** @param keys @param args  encoded, see `ScriptCall` @param replies numbers in its part of the reply */
+  operation(letter: string, keys: string, keyCount: number, args: string, argCount: number, replies: number): void {
     this.#letters += letter;
+    this.#replies += replies;
     this.#script.keys(keys, keyCount);
     this.#script.args(args, argCount);
   }
@@ -32,6 +35,11 @@ export class BatchCall {
     this.#terms = terms;
     this.#letters += 'P';
     this.#script.args(terms.args, 3);
+  }
+
+  /** Numbers that the script has to reply. */
+  get replies(): number {
+    return this.#replies;
   }
 
   /** The whole call, to be sent before the next one begins. */

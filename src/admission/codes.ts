@@ -7,6 +7,14 @@ export const WALLET_NOT_LOADED = 4;
 export const INSUFFICIENT_BALANCE = 5;
 export const DUPLICATE = 6;
 export const ACCOUNT_SUSPENDED = 7;
+export const WALLET_DAMAGED = 8;
+export const SHARD_DAMAGED = 9;
+
+/** Its codes of closing a hold. */
+export const NO_HOLD = 0;
+export const SETTLED_BESIDE_WALLET = 2;
+export const HOLD_LEFT = 3;
+export const NOT_CLOSED = 4;
 
 /** Token bucket units per request (see batch.lua). */
 export const UNITS_PER_REQUEST = 60_000;

@@ -7,13 +7,20 @@ import type { RateState } from './codes.ts';
 import {
   ACCOUNT_SUSPENDED,
   DUPLICATE,
+  HOLD_LEFT,
   INSUFFICIENT_BALANCE,
   KEY_NOT_LOADED,
+  NO_HOLD,
+  NOT_CLOSED,
   OK,
   RATE_LIMITED,
   rateState,
+  SETTLED_BESIDE_WALLET,
+  SHARD_DAMAGED,
+  WALLET_DAMAGED,
   WALLET_NOT_LOADED,
 } from './codes.ts';
+import type { Damage } from './damage-log.ts';
 import type { EncodedKeys } from './encoded-keys.ts';
 import type { HoldOwner } from './hold-owners.ts';
 
@@ -44,6 +51,8 @@ type Barred = 'revoked' | 'suspended';
 export type Rejected =
   | { readonly outcome: 'rate_limited' | Barred; readonly rate: RateState }
   | { readonly outcome: 'insufficient_balance'; readonly rate: RateState; readonly balanceMicros: number }
+  /** What Redis has of the account's money is not to be understood. An operator has to look; other accounts are not concerned. */
+  | { readonly outcome: 'damaged'; readonly rate: RateState }
   /** Redis did not answer, or the state could not be loaded. Nothing is charged, or it is cancelled by id. */
   | { readonly outcome: 'unavailable' };
 
@@ -65,6 +74,12 @@ export interface OperationHost {
   cancel(operation: AdmitOperation): void;
   /** Sends a settlement again: it counts once, however often it arrives. */
   retrySettlement(operation: SettleOperation | CancelOperation): void;
+  /** The same where Redis has refused it: somebody has to mend its shard first. */
+  retryRefused(operation: SettleOperation | CancelOperation): void;
+  /** One that was refused is through. */
+  mended(): void;
+  /** An operation met data that no version of this program has written, or none that is known here. */
+  foundDamage(what: Damage, accountId: string, usageId: string): void;
   /** A settlement found no hold: somebody else settled the call, or Redis lost it. */
   settledElsewhere(): void;
 }
@@ -111,9 +126,9 @@ export class TakeOperation implements Operation {
 
   encode(batch: BatchCall, { keys: names }: OperationHost): void {
     if (this.keyId === null) {
-      batch.operation('T', bulk(names.ip(this.accountId)), 1, bulk(String(this.addressLimit)), 1);
+      batch.operation('T', bulk(names.ip(this.accountId)), 1, bulk(String(this.addressLimit)), 1, 3);
     } else {
-      batch.operation('T', bulk(names.key(names.shardOf(this.accountId), this.keyId)), 1, OF_KEY, 1);
+      batch.operation('T', bulk(names.key(names.shardOf(this.accountId), this.keyId)), 1, OF_KEY, 1, 3);
     }
   }
 
@@ -165,6 +180,7 @@ export class AdmitOperation implements Operation {
       3,
       `${bulk(usageId)}${bulkHead(tail)}${accountId}\t${keyId}\t${terms.hold}\t${method}\t${path}\r\n`,
       2,
+      5,
     );
   }
 
@@ -193,6 +209,12 @@ export class AdmitOperation implements Operation {
       return;
     }
     const rate = rateState(limit, tokens);
+    if (code === WALLET_DAMAGED || code === SHARD_DAMAGED) {
+      const { buyer, usageId } = this.request;
+      host.foundDamage(code === WALLET_DAMAGED ? 'wallet' : 'shard', buyer.accountId, usageId);
+      this.done(code === WALLET_DAMAGED ? { outcome: 'damaged', rate } : UNAVAILABLE);
+      return;
+    }
     if (code === INSUFFICIENT_BALANCE) this.done({ outcome: 'insufficient_balance', rate, balanceMicros });
     else this.done({ outcome: refusalOf(code), rate });
   }
@@ -203,12 +225,33 @@ export class AdmitOperation implements Operation {
   }
 }
 
+/** A hold that was closed after it had been refused, not as it should be, or not at all. */
+function closedAtLast(
+  code: number,
+  operation: SettleOperation | CancelOperation,
+  accountId: string,
+  host: OperationHost,
+): void {
+  const { usageId } = operation;
+  if (code === NOT_CLOSED) {
+    host.foundDamage('shard', accountId, usageId);
+    operation.wasRefused = true;
+    host.retryRefused(operation);
+    return;
+  }
+  if (code === HOLD_LEFT) host.foundDamage('hold', accountId, usageId);
+  else if (code === SETTLED_BESIDE_WALLET) host.foundDamage('wallet', accountId, usageId);
+  operation.done();
+  if (operation.wasRefused) host.mended();
+}
+
 export class SettleOperation implements Operation {
   readonly usageId: string;
   readonly buyer: Buyer;
   readonly refund: boolean;
   readonly settlement: string;
   readonly done: () => void;
+  wasRefused = false;
   /** Sent before without a reply: then a hold that is gone is probably the work of that first time. */
   #isRetry = false;
 
@@ -222,13 +265,15 @@ export class SettleOperation implements Operation {
 
   encode(batch: BatchCall, { encodedKeys }: OperationHost): void {
     const args = bulk(this.usageId) + bulk(this.settlement);
-    if (this.refund) batch.operation('R', encodedKeys.refund(this.buyer.accountId), 3, args, 2);
-    else batch.operation('S', this.buyer.settleKeys, 2, args, 2);
+    if (this.refund) batch.operation('R', encodedKeys.refund(this.buyer.accountId), 3, args, 2, 1);
+    else batch.operation('S', this.buyer.settleKeys, 2, args, 2, 1);
   }
 
   onReply(reply: readonly number[], at: number, host: OperationHost): number {
-    if (reply[at] === 0 && !this.#isRetry) host.settledElsewhere();
-    this.done();
+    const code = reply[at] as number;
+    if (code === NO_HOLD && !this.#isRetry) host.settledElsewhere();
+    if (code < SETTLED_BESIDE_WALLET && !this.wasRefused) this.done();
+    else closedAtLast(code, this, this.buyer.accountId, host);
     return at + 1;
   }
 
@@ -243,6 +288,7 @@ export class CancelOperation implements Operation {
   readonly accountId: string;
   readonly settlement: string;
   readonly done: () => void;
+  wasRefused = false;
 
   constructor(usageId: string, accountId: string, settlement: string, done: () => void) {
     this.usageId = usageId;
@@ -252,11 +298,13 @@ export class CancelOperation implements Operation {
   }
 
   encode(batch: BatchCall, { encodedKeys }: OperationHost): void {
-    batch.operation('C', encodedKeys.refund(this.accountId), 3, bulk(this.usageId) + bulk(this.settlement), 2);
+    batch.operation('C', encodedKeys.refund(this.accountId), 3, bulk(this.usageId) + bulk(this.settlement), 2, 1);
   }
 
-  onReply(_reply: readonly number[], at: number): number {
-    this.done();
+  onReply(reply: readonly number[], at: number, host: OperationHost): number {
+    const code = reply[at] as number;
+    if (code < SETTLED_BESIDE_WALLET && !this.wasRefused) this.done();
+    else closedAtLast(code, this, this.accountId, host);
     return at + 1;
   }
 
@@ -277,7 +325,7 @@ export class LeaseOperation implements Operation {
 
   encode(batch: BatchCall, { keys: names }: OperationHost): void {
     const [lease, open] = [names.lease[this.shard] as string, names.open[this.shard] as string];
-    batch.operation('L', bulk(lease) + bulk(open), 2, bulk(this.instance), 1);
+    batch.operation('L', bulk(lease) + bulk(open), 2, bulk(this.instance), 1, 0);
   }
 
   onReply(_reply: readonly number[], at: number): number {

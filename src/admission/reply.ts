@@ -1,10 +1,13 @@
 /**
  * The reply of batch.lua in `bytes[start, end)`: whole numbers separated by spaces, nothing for none. An array of them, decoded
  * by the client, took 1.3 µs a call.
+ *
+ * @param count of numbers that are due
+ * @returns an error for any other reply: nobody knows then what was carried out
  */
-export function readReply(bytes: Uint8Array, start: number, end: number): number[] {
+export function readReply(bytes: Uint8Array, start: number, end: number, count: number): number[] | Error {
   const numbers: number[] = [];
-  if (start === end) return numbers;
+  if (start === end) return count === 0 ? numbers : unreadable(bytes, start, end);
   let value = 0;
   let sign = 1;
   for (let i = start; i < end; i++) {
@@ -18,12 +21,16 @@ export function readReply(bytes: Uint8Array, start: number, end: number): number
     } else if (code === MINUS) {
       sign = -1;
     } else {
-      const text = Buffer.from(bytes.subarray(start, Math.min(end, start + 200))).toString('latin1');
-      throw new Error(`batch.lua replied something else than numbers: ${text}`);
+      return unreadable(bytes, start, end);
     }
   }
   numbers.push(sign * value);
-  return numbers;
+  return numbers.length === count ? numbers : unreadable(bytes, start, end);
+}
+
+function unreadable(bytes: Uint8Array, start: number, end: number): Error {
+  const text = Buffer.from(bytes.subarray(start, Math.min(end, start + 200))).toString('latin1');
+  return new Error(`batch.lua replied something else than the numbers that are due: ${text}`);
 }
 
 const SPACE = 0x20;

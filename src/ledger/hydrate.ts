@@ -52,7 +52,7 @@ type KeyRow = { keyId: string; limit: number; status: 'active' | 'suspended' | '
  *
  * A wallet is absent only when its shard's Redis lost everything, or when it was never there: nothing removes single
  * wallets, so no open hold and no event in the stream belongs to one that is absent, and the settled balance in Postgres
- * is all there is to know.
+ * is all there is to know. (An operator who deletes a damaged one has to wait for these: README, Limits.)
  */
 export class Hydrator {
   readonly #options: HydratorOptions;

@@ -1,13 +1,13 @@
 import { claimScript } from '../platform/installation.ts';
-import type { RedisClient } from '../platform/redis.ts';
+import { isWrongType, type RedisClient } from '../platform/redis.ts';
 import type { RedisKeys } from '../platform/redis-keys.ts';
 import { CallRows } from './call-rows.ts';
 import { CallSums } from './call-sums.ts';
 import type { PackedEntries } from './entry-rows.ts';
 import { deleteEntriesScript, deleteStoredScript } from './scripts.ts';
-import { decodeUsageEvent, type UsageEvent } from './usage-event.ts';
+import { decodeUsageEvent, isEvent, isNewerEvent, type UsageEvent } from './usage-event.ts';
 
-/** An entry of a usage stream: a settled call, or something that cannot be one. */
+/** An entry of a usage stream: a settled call, one that only a newer version can read, or something that cannot be one. */
 export type StreamEntry = {
   readonly shard: number;
   readonly id: string;
@@ -16,19 +16,26 @@ export type StreamEntry = {
   readonly event: UsageEvent | null;
   /** Why there is no event. */
   readonly error: string;
+  /** It stays in the stream until a newer writer comes. */
+  readonly isNewer: boolean;
 };
 
 function decode(shard: number, id: string, fields: readonly string[]): StreamEntry {
   try {
-    if (fields[0] !== 'e') throw new Error('usage event: no field e');
-    return { shard, id, fields, event: decodeUsageEvent(fields[1] as string), error: '' };
+    if (!isEvent(fields[0])) throw new Error('usage event: no field e1');
+    return { shard, id, fields, event: decodeUsageEvent(fields[1] as string), error: '', isNewer: false };
   } catch (error) {
-    return { shard, id, fields, event: null, error: (error as Error).message };
+    return { shard, id, fields, event: null, error: (error as Error).message, isNewer: isNewerEvent(fields[0]) };
   }
 }
 
 /** Most entries one command asks Redis for: longer ones would hold up calls. */
 const PAGE = 1_000;
+/**
+ * Events of a newer version that one look at a stream reads over. They stay where they are, so each look meets them again: with
+ * more of them the stream waits for the newer writer.
+ */
+const MAX_READ_OVER = 20_000;
 
 /**
  * Consecutive entries of one stream, ready to be stored. The events themselves are not kept: 10 000 of them outlive the
@@ -45,9 +52,15 @@ export type Page = {
   readonly chargedMicros: number;
   /** Those that are no events. */
   readonly rejected: readonly StreamEntry[];
+  /** There are events of a newer version among them in the stream. They are not of the page, and must not be deleted. */
+  readonly hasGaps: boolean;
 };
 
-function newPage(entries: readonly StreamEntry[], feeBasisPoints: number): Page {
+/** @returns null when all of them are for a newer writer */
+function newPage(read: readonly StreamEntry[], feeBasisPoints: number): Page | null {
+  const hasGaps = read.some(({ isNewer }) => isNewer);
+  const entries = hasGaps ? read.filter(({ isNewer }) => !isNewer) : read;
+  if (entries.length === 0) return null;
   const last = entries[entries.length - 1] as StreamEntry;
   const events: UsageEvent[] = [];
   const rejected: StreamEntry[] = [];
@@ -66,6 +79,7 @@ function newPage(entries: readonly StreamEntry[], feeBasisPoints: number): Page 
     sums: sums.columns(),
     chargedMicros: sums.chargedMicros,
     rejected,
+    hasGaps,
   };
 }
 
@@ -101,14 +115,23 @@ export type StreamSource = {
   readonly redis: RedisClient;
   readonly keys: RedisKeys;
   readonly feeBasisPoints: number;
+  /** Told with each look at a stream from its beginning how many events of a newer version it read over. */
+  readonly onNewer?: (shard: number, events: number) => void;
+  /** Told that the key of a stream has another type: it counts as empty, and keeps no other waiting. */
+  readonly onDamaged?: (shard: number) => void;
 };
 
 /** Whether a stream of `shards` has an entry, asked in one command: what an idle writer asks. */
 export async function isAnyWaiting({ redis, keys }: StreamSource, shards: readonly number[]): Promise<boolean> {
   if (shards.length === 0) return false;
   const streams = shards.map((shard) => keys.usage[shard] as string);
-  const found = await redis.command('xread', ['COUNT', '1', 'STREAMS', ...streams, ...shards.map(() => '0')]);
-  return found !== null;
+  try {
+    return (await redis.command('xread', ['COUNT', '1', 'STREAMS', ...streams, ...shards.map(() => '0')])) !== null;
+  } catch (error) {
+    // One of them is damaged: whoever reads them one by one says so, and leaves out only that one.
+    if (isWrongType(error)) return true;
+    throw error;
+  }
 }
 
 /**
@@ -124,8 +147,7 @@ export async function readBatch(
   size: number,
   after: Batch | null,
 ): Promise<Batch> {
-  const { redis, keys } = source;
-  const lengths = (await Promise.all(shards.map((s) => redis.command('xlen', [keys.usage[s] as string])))) as number[];
+  const lengths = await Promise.all(shards.map((shard) => lengthOf(source, shard)));
   const pagesAfter = shards.map((shard) => after?.pages.filter((page) => page.shard === shard) ?? []);
   const behindAfter = lengths.map((length, i) => Math.max(0, length - sizeOf(pagesAfter[i] as Page[])));
   const counts = shares(behindAfter, size);
@@ -137,16 +159,31 @@ export async function readBatch(
   return newBatch(pages, behindAfter.reduce((sum, length) => sum + length, 0) - sizeOf(pages));
 }
 
+async function lengthOf({ redis, keys, onDamaged }: StreamSource, shard: number): Promise<number> {
+  try {
+    return (await redis.command('xlen', [keys.usage[shard] as string])) as number;
+  } catch (error) {
+    if (!isWrongType(error)) throw error;
+    onDamaged?.(shard);
+    return 0;
+  }
+}
+
 async function readPages(source: StreamSource, shard: number, after: string | null, count: number): Promise<Page[]> {
   const pages: Page[] = [];
   let last = after;
-  for (let left = count; left > 0; left -= PAGE) {
-    const asked = Math.min(left, PAGE);
+  let readOver = 0;
+  for (let left = count; left > 0 && readOver <= MAX_READ_OVER; ) {
+    const asked = readOver > 0 ? PAGE : Math.min(left, PAGE);
     const entries = await readEntries(source, shard, last, asked);
-    if (entries.length > 0) pages.push(newPage(entries, source.feeBasisPoints));
+    const page = newPage(entries, source.feeBasisPoints);
+    if (page !== null) pages.push(page);
+    left -= page?.ids.length ?? 0;
+    readOver += entries.length - (page?.ids.length ?? 0);
     if (entries.length < asked) break;
     last = entries[asked - 1]?.id as string;
   }
+  if (after === null) source.onNewer?.(shard, readOver);
   return pages;
 }
 
@@ -195,7 +232,7 @@ export async function readAgain({ redis, keys }: StreamSource, batch: Batch): Pr
   const entries = batch.pages.map(async ({ shard, ids }) => {
     const args = [keys.usage[shard] as string, ids[0] as string, ids[ids.length - 1] as string];
     const found = (await redis.command('xrange', args)) as [string, string[]][];
-    return found.map(([id, fields]) => decode(shard, id, fields));
+    return found.map(([id, fields]) => decode(shard, id, fields)).filter(({ isNewer }) => !isNewer);
   });
   return (await Promise.all(entries)).flat();
 }
@@ -212,7 +249,7 @@ export async function deleteBatch(source: StreamSource, batch: Batch): Promise<v
     const usage = keys.usage[shard] as string;
     const last = ids[ids.length - 1] as string;
     const args = [usage, ids[0] as string, last, lastFields.join('\t')];
-    if ((await redis.script(deleteStoredScript, 1, args)) === 1) continue;
+    if (!page.hasGaps && (await redis.script(deleteStoredScript, 1, args)) === 1) continue;
     if (await isPageThere(source, page)) await redis.script(deleteEntriesScript, 1, [usage, ...ids]);
   }
 }

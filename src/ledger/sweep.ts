@@ -1,4 +1,4 @@
-import type { RedisClient } from '../platform/redis.ts';
+import { isRedisUnavailable, type RedisClient } from '../platform/redis.ts';
 import type { RedisKeys } from '../platform/redis-keys.ts';
 import { overWithin } from './deadline.ts';
 import { readRedisRun, readRedisTime } from './redis-run.ts';
@@ -44,6 +44,7 @@ export class Sweeper {
   readonly #steadiness: Steadiness;
   #running: Promise<void> | null = null;
   #swept = 0;
+  #leftAlone = 0;
   #failing = false;
 
   constructor(options: SweeperOptions) {
@@ -76,28 +77,56 @@ export class Sweeper {
     return this.#swept;
   }
 
+  /** Holds that the last round left alone, because they are damaged or of a newer version. */
+  get leftAlone(): number {
+    return this.#leftAlone;
+  }
+
   /**
-   * Looks at every shard once, and takes leases and holds as they are. Rejects when Redis is away.
+   * Looks at every shard once, and takes leases and holds as they are. A shard whose own keys are damaged keeps no other
+   * waiting. Rejects when Redis is away.
    *
    * @returns number of holds swept
    */
   async sweepOnce(trust: Trust = BLIND_TRUST): Promise<number> {
-    let swept = 0;
-    for (let shard = 0; shard < this.#options.keys.shards; shard++) swept += await this.#sweepShard(shard, trust);
+    let [swept, leftAlone] = [0, 0];
+    const failures: unknown[] = [];
+    for (let shard = 0; shard < this.#options.keys.shards; shard++) {
+      try {
+        const result = await this.#sweepShard(shard, trust);
+        swept += result.swept;
+        leftAlone += result.leftAlone;
+      } catch (error) {
+        if (isRedisUnavailable(error)) throw error;
+        failures.push(error);
+      }
+    }
     this.#swept += swept;
     if (swept > 0) this.#options.log.info({ holds: swept }, 'swept holds of gateways that died');
+    this.#reportLeftAlone(leftAlone);
+    if (failures.length > 0) throw failures[0];
     return swept;
   }
 
-  async #sweepShard(shard: number, trust: Trust): Promise<number> {
+  /** One line when the number changes. */
+  #reportLeftAlone(holds: number): void {
+    if (holds > 0 && holds !== this.#leftAlone) {
+      this.#options.log.warn({ holds }, 'open holds that are damaged or of a newer version are left alone');
+    }
+    this.#leftAlone = holds;
+  }
+
+  async #sweepShard(shard: number, trust: Trust): Promise<{ swept: number; leftAlone: number }> {
     const { redis, keys } = this.#options;
     const open = keys.open[shard] as string;
     const leases = await this.#readLeases(shard);
     const nowMs = await readRedisTime(this.#options.redis);
     this.#steadiness.answered(nowMs);
-    if (!trust.in(shard)) return 0;
+    if (!trust.in(shard)) return { swept: 0, leftAlone: 0 };
     const holders = new Set<string>();
     let swept = 0;
+    // By name: a scan may name a hold twice.
+    const leftAlone = new Set<string>();
     let cursor = '0';
     do {
       const [next, pairs] = (await redis.command('hscan', [open, cursor, 'COUNT', String(SCAN_COUNT)])) as [
@@ -108,6 +137,10 @@ export class Sweeper {
       const candidates: Candidate[] = [];
       for (let i = 0; i + 1 < pairs.length; i += 2) {
         const hold = readHold(pairs[i] as string, pairs[i + 1] as string);
+        if (hold === null) {
+          leftAlone.add(pairs[i] as string);
+          continue;
+        }
         holders.add(hold.instance);
         if (this.#isCandidate(hold, leases, nowMs)) candidates.push(hold);
       }
@@ -116,13 +149,14 @@ export class Sweeper {
       }
     } while (cursor !== '0');
     await this.#forgetLeases(shard, leases, holders, nowMs);
-    return swept;
+    return { swept, leftAlone: leftAlone.size };
   }
 
   #isCandidate(hold: Candidate, leases: ReadonlyMap<string, number>, nowMs: number): boolean {
     if (hold.tombstone) return nowMs - hold.atMs > TOMBSTONE_MS;
-    const renewedAt = leases.get(hold.instance);
-    return renewedAt === undefined || nowMs - renewedAt > this.#options.leaseSeconds * 1000;
+    // None, one that is no time, one of the future: the script decides about these.
+    const renewedAt = leases.get(hold.instance) ?? Number.NaN;
+    return !(renewedAt <= nowMs) || nowMs - renewedAt > this.#options.leaseSeconds * 1000;
   }
 
   async #sweepGroup(
@@ -136,7 +170,19 @@ export class Sweeper {
     for (const { accountId } of candidates) names.push(keys.wallet(shard, accountId));
     const args = [String(leaseSeconds * 1000), String(TOMBSTONE_MS), ABANDONED, String(judgedAtMs), redisRunId];
     for (const { usageId } of candidates) args.push(usageId);
-    return (await redis.script(sweepScript, names.length, [...names, ...args])) as number;
+    const [swept, ...damaged] = (await redis.script(sweepScript, names.length, [...names, ...args])) as [
+      number,
+      ...string[],
+    ];
+    for (const usageId of damaged) {
+      const accountId = candidates.find((hold) => hold.usageId === usageId)?.accountId;
+      const line = { shard, account_id: accountId, usage_id: usageId };
+      this.#options.log.warn(
+        line,
+        'swept a hold of a damaged wallet, which got nothing back: an operator has to mend it',
+      );
+    }
+    return swept;
   }
 
   async #readLeases(shard: number): Promise<Map<string, number>> {
@@ -204,8 +250,14 @@ type Candidate = {
   readonly tombstone: boolean;
 };
 
-/** A hold as batch.lua writes it; a tombstone begins with 'x' and has no account. */
-function readHold(usageId: string, text: string): Candidate {
-  const [amount, , at, instance = '', accountId = ''] = text.split('\t', 5);
-  return { usageId, instance, accountId, atMs: Number(at), tombstone: amount === 'x' };
+const HOLD = /^(?:v1\t)?\d{1,16}\t[01]\t(\d+)\t([^\t]*)\t([^\t]*)\t[^\t]*\t[^\t]*\t/;
+const TOMBSTONE = /^x\t\t(\d+)\t([^\t]*)$/;
+
+/** A hold as batch.lua writes it, or a tombstone, which has no account; null: damaged, or of a newer version. */
+function readHold(usageId: string, text: string): Candidate | null {
+  const hold = HOLD.exec(text);
+  const found = hold ?? TOMBSTONE.exec(text);
+  if (found === null) return null;
+  const [, at, instance = '', accountId = ''] = found;
+  return { usageId, instance, accountId, atMs: Number(at), tombstone: hold === null };
 }

@@ -32,6 +32,13 @@ export class KeyStates {
 /** How often a wallet is loaded for one reading or credit; more means that Redis loses it as fast as we load. */
 const MAX_LOADS = 3;
 
+/** What Redis has of an account's money is not to be understood: an operator has to look at it. */
+export class WalletDamaged extends Error {
+  constructor(accountId: string) {
+    super(`the wallet of ${accountId} is damaged in redis`);
+  }
+}
+
 /** Live wallets, calls in flight included. */
 export class Wallets {
   readonly #stores: Stores;
@@ -53,8 +60,12 @@ export class Wallets {
     try {
       for (let loads = 0; loads <= MAX_LOADS; loads++) {
         if (loads > 0) await this.#loader.loadWallet(accountId);
-        const [balanceMicros, heldMicros] = (await redis.script(readWalletScript, 2, args)) as number[];
-        if (balanceMicros !== undefined) return { balanceMicros, heldMicros: heldMicros ?? 0 };
+        const [balanceMicros, heldMicros] = (await redis.script(readWalletScript, 2, args)) as [
+          number | 'damaged',
+          number,
+        ];
+        if (balanceMicros === 'damaged') throw new WalletDamaged(accountId);
+        if (balanceMicros !== undefined) return { balanceMicros, heldMicros };
       }
     } catch (cause) {
       throw unavailableError(cause);
@@ -66,6 +77,7 @@ export class Wallets {
 /** Outcomes of apply-credit.lua. */
 const APPLIED = 0;
 const GAP = 1;
+const DAMAGED = 3;
 
 /** How often credits that did not reach their wallet are tried again. */
 const RETRY_MS = 1_000;
@@ -116,6 +128,7 @@ export class CreditWallets {
     for (let attempt = 0; attempt <= MAX_LOADS; attempt++) {
       const outcome = await this.#applyInOrder(accountId, seq, amountMicros);
       if (outcome === APPLIED) return this.#markApplied(accountId, seq);
+      if (outcome === DAMAGED) throw new WalletDamaged(accountId);
       // Somebody may be loading what Postgres said before the credit was committed: be sure that it is in.
       await this.#options.hydrator.loadWallet(accountId);
     }
@@ -200,7 +213,7 @@ export class CreditWallets {
     return failures;
   }
 
-  /** Applies the credit after those before it that the wallet lacks. @returns APPLIED, or NOT_LOADED */
+  /** Applies the credit after those before it that the wallet lacks. @returns APPLIED, NOT_LOADED or DAMAGED */
   async #applyInOrder(accountId: string, seq: number, amountMicros: number): Promise<number> {
     const [outcome, last] = await this.#run(accountId, seq, amountMicros);
     if (outcome !== GAP) return outcome;

@@ -16,7 +16,9 @@ import {
   ofShards,
   readAgain,
   readBatch,
+  type StreamSource,
 } from './stream.ts';
+import { StreamNotices } from './stream-notices.ts';
 
 /** How often it tries for the shards that another writer holds. */
 const TAKEOVER_MS = 1_000;
@@ -79,6 +81,8 @@ export type WriterStats = {
   /** Calls stored since the start; one that was there already is not counted again. */
   readonly storedCalls: number;
   readonly rejectedEvents: number;
+  /** Events of a newer version that its last look at the streams left there. */
+  readonly newerEvents: number;
   readonly flushes: number;
   /** Entries in the streams of its shards when it last looked; null before that. */
   readonly backlog: number | null;
@@ -102,6 +106,8 @@ export type WriterStats = {
  */
 export class UsageWriter {
   readonly #options: UsageWriterOptions;
+  readonly #source: StreamSource;
+  readonly #notices: StreamNotices;
   readonly #batchSize: number;
   readonly #clock: Clock;
   readonly #pace = new Pace(performance.now());
@@ -130,6 +136,12 @@ export class UsageWriter {
 
   constructor(options: UsageWriterOptions) {
     this.#options = options;
+    this.#notices = new StreamNotices(options.log);
+    this.#source = {
+      ...options,
+      onNewer: (shard, events) => this.#notices.newer(shard, events),
+      onDamaged: (shard) => this.#notices.damaged(shard),
+    };
     this.#batchSize = options.batchSize ?? 10_000;
     this.#clock = options.clock ?? systemClock;
   }
@@ -163,6 +175,7 @@ export class UsageWriter {
     return {
       storedCalls: this.#storedCalls,
       rejectedEvents: this.#rejectedEvents,
+      newerEvents: this.#notices.newerEvents,
       flushes: this.#flushes,
       backlog: this.#backlog,
       heldShards: this.#session?.open ? this.#shards.length : 0,
@@ -202,12 +215,12 @@ export class UsageWriter {
     this.#ahead = null;
     // What is still being deleted would be read again.
     if (ahead === null) await this.#deletion;
-    if (this.#pace.isQuiet && !(await isAnyWaiting(this.#options, this.#shards))) {
+    if (this.#pace.isQuiet && !(await isAnyWaiting(this.#source, this.#shards))) {
       this.#pace.found(0, performance.now());
       this.#backlog = 0;
       return false;
     }
-    const batch = (await ahead) ?? (await readBatch(this.#options, this.#shards, this.#batchSize, null));
+    const batch = (await ahead) ?? (await readBatch(this.#source, this.#shards, this.#batchSize, null));
     this.#pace.found(batch.size, performance.now());
     this.#backlog = batch.size + batch.behind;
     if (batch.size === 0) {
@@ -303,7 +316,7 @@ export class UsageWriter {
 
   /** Reads and prepares the next batch (8 µs an event here) while Postgres stores this one (11 µs an event there). */
   #readAhead(batch: Batch): void {
-    this.#ahead = this.#deletion.then(() => readBatch(this.#options, this.#shards, this.#batchSize, batch));
+    this.#ahead = this.#deletion.then(() => readBatch(this.#source, this.#shards, this.#batchSize, batch));
     // Its failure is seen by the next cycle, or by nobody when this flush fails as well.
     this.#ahead.catch(() => {});
   }

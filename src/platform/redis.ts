@@ -257,6 +257,9 @@ export async function checkRedisPolicy(client: RedisClient): Promise<string[]> {
   return warnings;
 }
 
+/** Whether the key of a command holds another type: somebody else has written it. */
+export const isWrongType = (error: unknown): boolean => error instanceof Error && /WRONGTYPE/.test(error.message);
+
 /** Whether the error says 'Redis is away, or did not answer in time' rather than 'the command is wrong'. */
 export function isRedisUnavailable(error: unknown): boolean {
   if (error instanceof RedisNotSent || error instanceof ForeignRedis) return true;

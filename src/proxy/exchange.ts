@@ -26,7 +26,7 @@ import { requestHeaderLines, responseHeaderLines } from './header-rules.ts';
 import type { BodyHolder, HeldBytes } from './held-bytes.ts';
 import type { Offer, Offers } from './offers.ts';
 import type { Pseudonyms } from './pseudonyms.ts';
-import { checkMaxAmount, faultError, insufficientBalance } from './refusals.ts';
+import { checkMaxAmount, damagedAccount, faultError, insufficientBalance } from './refusals.ts';
 import { parseTarget, type Target, upstreamPath } from './target.ts';
 import { busyServiceError, isSilence, refundOf, silentServiceError, upstreamApiError } from './upstream-failure.ts';
 
@@ -215,6 +215,9 @@ export class Exchange implements Admittee, UpstreamHandler, CallerEvents, BodyHo
         return;
       case 'insufficient_balance':
         this.#answer(insufficientBalance((this.#listing as Listing).priceMicros, result.balanceMicros), result.rate);
+        return;
+      case 'damaged':
+        this.#answer(damagedAccount(), result.rate);
         return;
       case 'unavailable':
         this.#answer(unavailableError(), unknownRate((this.#key as KeyRecord).rateLimit));

@@ -26,6 +26,15 @@ export function checkMaxAmount(headers: readonly string[], priceMicros: number):
   }
 }
 
+/** How long a caller should stay away from what an operator has to mend first. */
+const OPERATOR_SECONDS = '60';
+
+export function damagedAccount(): ApiError {
+  const message =
+    'The data of this account are damaged: an operator of the gateway has to mend them. Nothing was charged.';
+  return new ApiError('unavailable', message, { headers: { 'Retry-After': OPERATOR_SECONDS } });
+}
+
 export function insufficientBalance(priceMicros: number, balanceMicros: number): ApiError {
   return new ApiError('insufficient_balance', undefined, {
     fields: { required: microsToUsd(priceMicros), balance: microsToUsd(balanceMicros) },

@@ -71,6 +71,13 @@ export function gatewayMetrics(parts: {
       type: 'counter',
       read: () => admission.settlementsWithoutHold,
     },
+    {
+      name: 'tollgate_damaged_data_total',
+      help: 'Operations that met damaged data in Redis, by what is damaged: an operator has to look at it',
+      type: 'counter',
+      label: 'what',
+      read: () => admission.damage,
+    },
     { name: 'tollgate_responses_open', help: 'Responses under way', type: 'gauge', read: () => server.open },
     {
       name: 'tollgate_usage_backlog_events',

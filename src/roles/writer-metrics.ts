@@ -27,6 +27,12 @@ export function writerMetrics(parts: {
       read: () => writer.stats().rejectedEvents,
     },
     {
+      name: 'tollgate_writer_newer_events',
+      help: 'Usage events of a newer version, left in the streams for a writer of that version',
+      type: 'gauge',
+      read: () => writer.stats().newerEvents,
+    },
+    {
       name: 'tollgate_writer_flushes_total',
       help: 'Transactions in which usage events were stored',
       type: 'counter',
@@ -84,7 +90,7 @@ function reconciliationMetrics(reconciler: Reconciler): Source[] {
     },
     {
       name: 'tollgate_reconciliation_shards_not_compared',
-      help: 'Shards left out of the last comparison, because too many events wait for Postgres',
+      help: 'Shards left out of the last comparison, because too many events wait for Postgres, or their keys are damaged',
       type: 'gauge',
       read: () => total((report) => (report.compared ? 0 : 1)),
     },

@@ -135,7 +135,7 @@ it('calls of several listings in one turn cost what each listing says, in whatev
   const results = await admitAll(store, turn);
   const balances = results.map((result) => (result as Admitted).balanceMicros);
   expect(balances).toEqual([99_000, 98_000, 98_000, 98_000, 98_000, 98_000, 68_000, 67_000]);
-  const amounts = turn.map(({ usageId }) => store.open(scene.accountId).then((open) => open[usageId]?.split('\t')[0]));
+  const amounts = turn.map(({ usageId }) => store.open(scene.accountId).then((open) => open[usageId]?.split('\t')[1]));
   expect(await Promise.all(amounts)).toEqual(['1000', '1000', '0', '0', '0', '0', '30000', '1000']);
 });
 
@@ -191,6 +191,7 @@ describe('a settlement', () => {
     await settle(store, call, false);
     const [event] = await store.events(scene.accountId);
     expect(event?.hold.split('\t')).toEqual([
+      'v1',
       '2000',
       '0',
       expect.stringMatching(/^\d{13}$/),

@@ -16,7 +16,7 @@ import { CANCELLED } from '../../src/ledger/usage-event.ts';
 import { freeField } from '../../src/platform/redis-keys.ts';
 import { admittee, COMPLETED, encodedKeys, REFUNDED } from './calls.ts';
 import { type Bucket, LEASE_MS, Model, type Moment, REQUEST } from './model.ts';
-import type { Part, Step } from './model-steps.ts';
+import type { DamageStep, Part, Step } from './model-steps.ts';
 import { hostOf, SHARDS, type Store } from './redis.ts';
 
 type Range = { least: number; most: number; touched?: boolean };
@@ -28,10 +28,15 @@ const accountOf = (id: number): number => id % 3;
 const INSTANCES = ['gateway-0', 'gateway-1'];
 const START_BALANCE = 4_000;
 
+/** Whose data are damaged. What it is answered follows from the damage; but holds and events of its calls are as exact as ever. */
+const VICTIM = 2;
+const ALLOWED = ['admitted', 'taken', 'rate_limited', 'revoked', 'suspended', 'insufficient_balance', 'unavailable'];
+
 /** One sequence of steps, carried out in Redis and in the model side by side. */
 export class Run {
   readonly model = new Model();
-  readonly totals = { admitted: 0, swept: 0 };
+  readonly totals = { admitted: 0, swept: 0, damaged: 0 };
+  #isDamaged = false;
   readonly #store: Store;
   readonly #sweeper: Sweeper;
   readonly #freeCalls: number;
@@ -56,7 +61,9 @@ export class Run {
     for (let account = 0; account < 2; account++) await this.#hydrate(uuid('aaaa', account));
   }
 
-  async take(step: Step): Promise<void> {
+  async take(step: Step | DamageStep): Promise<void> {
+    if (step.op === 'damage') return this.#damage(step);
+    if (this.#isDamaged && step.op === 'hydrate' && step.account === VICTIM) return;
     const account = 'account' in step ? uuid('aaaa', step.account) : '';
     switch (step.op) {
       case 'batch':
@@ -87,6 +94,7 @@ export class Run {
   /** Redis holds exactly what the model holds. */
   async compare(): Promise<void> {
     for (const account of this.#credits.keys()) {
+      if (this.#isVictim(account)) continue;
       const wallet = this.model.wallets.get(account);
       const expected: Record<string, string> = {};
       if (wallet !== undefined) {
@@ -128,11 +136,11 @@ export class Run {
     const open = await this.#store.openOf(shard);
     const holds = Object.entries(open).filter(([, hold]) => !hold.startsWith('x'));
     const expected = Array.from(this.model.holds).filter(([id]) => here(id));
-    expect(Object.fromEntries(holds.map(([id, hold]) => [id, hold.split('\t').toSpliced(2, 1).slice(0, 6)]))).toEqual(
+    expect(Object.fromEntries(holds.map(([id, hold]) => [id, hold.split('\t').toSpliced(3, 1).slice(0, 7)]))).toEqual(
       Object.fromEntries(
         expected.map(([id, h]) => [
           id,
-          [String(h.amount), h.free ? '1' : '0', h.instance, h.account, expect.any(String), h.service],
+          ['v1', String(h.amount), h.free ? '1' : '0', h.instance, h.account, expect.any(String), h.service],
         ]),
       ),
     );
@@ -154,6 +162,10 @@ export class Run {
     const parts = step.parts.map((part, i) => this.#operations(part, instance, (result) => (results[i] = result)));
     const host = hostOf(this.#store.keys, instance, {
       reloadAndRetry: (operation, what) => (results[parts.findIndex((of) => of.includes(operation))] = what),
+      foundDamage: (what, accountId) => {
+        expect([what, this.#isVictim(accountId)]).toEqual(['wallet', true]);
+        this.totals.damaged++;
+      },
     });
     const earliest = await this.#store.now();
     await this.#store.run(parts.flat(), host);
@@ -200,6 +212,10 @@ export class Run {
     if (part.op === 'cancel') model.cancel(uuid('bbbb', part.id), 'refunded:unavailable');
     if (part.op !== 'admit' && part.op !== 'take') return;
     const key = keyName(part.op === 'take' ? part.account : accountOf(part.id), part.key);
+    if (this.#isDamaged && key.startsWith(`key_${VICTIM}`)) {
+      this.#adopt(part, instance, result);
+      return;
+    }
     const outcome = typeof result === 'object' ? result.outcome : result;
     if (!(model.buckets.get(key) as Bucket).active) {
       expect(outcome).toBe('revoked');
@@ -218,6 +234,24 @@ export class Run {
     range.least = Math.max(range.least, REQUEST) - REQUEST;
     range.most -= REQUEST;
     range.touched = true;
+  }
+
+  /** What an operation of the damaged account was answered: nothing but what the answer says was done. */
+  #adopt(part: Part, instance: string, result: AdmitResult | TakeResult | string | undefined): void {
+    if (typeof result !== 'object') {
+      expect(['key', 'wallet']).toContain(result);
+      return;
+    }
+    expect([...ALLOWED, 'damaged']).toContain(result.outcome);
+    if ('rate' in result) expect(Object.values(result.rate).every(Number.isFinite)).toBe(true);
+    if (part.op !== 'admit' || result.outcome !== 'admitted') return;
+    const { model } = this;
+    const id = uuid('bbbb', part.id);
+    expect(model.holds.has(id) || model.tombstones.has(id)).toBe(false);
+    expect(Number.isSafeInteger(result.balanceMicros)).toBe(true);
+    const hold = { amount: result.amountMicros, free: result.freeTier, instance };
+    model.holds.set(id, { ...hold, account: uuid('aaaa', VICTIM), service: uuid('cccc', part.service) });
+    model.admitted.set(id, (model.admitted.get(id) ?? 0) + 1);
   }
 
   /** The same object for the same terms: a batch says them once where they come one after the other. */
@@ -250,7 +284,7 @@ export class Run {
   async #adoptBuckets(at: Moment, tokens: Tokens): Promise<void> {
     for (const [name, bucket] of this.model.buckets) {
       const { least, most, touched } = tokens.get(name) as Range;
-      if (touched !== true) continue;
+      if (touched !== true || (this.#isDamaged && name.startsWith(`key_${VICTIM}`))) continue;
       const account = uuid('aaaa', Number(name[4]));
       const real = await this.#store.hash(this.#store.keys.key(this.#store.keys.shardOf(account), name));
       bucket.tokens = Number(real.tokens);
@@ -286,7 +320,30 @@ export class Run {
     const amount = credits[seq - 1] as number;
     const args = [this.#store.walletName(account), String(seq), String(amount)];
     const [outcome] = (await this.#store.redis.script(applyCreditScript, 1, args)) as number[];
-    expect(outcome).toBe(this.model.credit(account, seq, amount));
+    if (this.#isVictim(account)) expect([0, 1, 2, 3]).toContain(outcome);
+    else expect(outcome).toBe(this.model.credit(account, seq, amount));
+  }
+
+  #isVictim(account: string): boolean {
+    return this.#isDamaged && account === uuid('aaaa', VICTIM);
+  }
+
+  async #damage({ what, key, value }: DamageStep): Promise<void> {
+    const { keys } = this.#store;
+    const account = uuid('aaaa', VICTIM);
+    this.#isDamaged = true;
+    this.model.wallets.delete(account);
+    const name =
+      what.of === 'wallet' ? this.#store.walletName(account) : keys.key(keys.shardOf(account), keyName(VICTIM, key));
+    if (what.field === null || (await this.#store.command('type', name)) === 'string') {
+      await this.#store.command('del', name);
+      if (what.field === null && value !== null) await this.#store.command('set', name, value);
+      if (what.field === null) return;
+    }
+    const service = /^free:(\d)$/.exec(what.field)?.[1];
+    const field = service === undefined ? what.field : freeField(uuid('cccc', Number(service)));
+    if (value === null) await this.#store.command('hdel', name, field);
+    else await this.#store.command('hset', name, field, value);
   }
 
   async #setKey(account: number, key: number, bucket: Bucket): Promise<void> {

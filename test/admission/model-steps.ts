@@ -51,5 +51,27 @@ export const step = fc.oneof(
     }),
   },
 );
+/** What somebody, or another program, may have written in place of a number. */
+const damage = fc.constantFrom(
+  ...['1.5', 'abc', 'nan', '-nan', 'inf', '-inf', '1e5', '0x10', '007', ' 5', '-0', '', '9007199254740993'],
+  ...['99999999999999999999', '-9223372036854775808', '5000', '-7'],
+);
+
+/** Damages the data of the third account: a field, or (`field` null) the whole key. */
+export const damageStep = fc.record({
+  op: fc.constant('damage' as const),
+  what: fc.oneof(
+    fc.record({
+      of: fc.constant('wallet' as const),
+      field: fc.constantFrom('balance', 'credit_seq', 'free:0', 'free:1', null),
+    }),
+    fc.record({ of: fc.constant('key' as const), field: fc.constantFrom('limit', 'status', 'tokens', 'ts', null) }),
+  ),
+  key,
+  /** null: gone. */
+  value: fc.option(damage, { nil: null, freq: 8 }),
+});
+
+export type DamageStep = typeof damageStep extends fc.Arbitrary<infer T> ? T : never;
 export type Step = typeof step extends fc.Arbitrary<infer T> ? T : never;
 export type Part = (Step & { op: 'batch' })['parts'][number];

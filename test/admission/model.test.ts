@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { Sweeper } from '../../src/ledger/sweep.ts';
 import { LEASE_MS } from './model.ts';
 import { Run } from './model-run.ts';
-import { quota, step } from './model-steps.ts';
+import { damageStep, quota, step } from './model-steps.ts';
 import { QUIET, Store } from './redis.ts';
 
 let store: Store;
@@ -41,4 +41,27 @@ it('whatever happens in whatever order, Redis does what the model says and no mo
   // The sequences really reach what they are about.
   expect(admitted).toBeGreaterThan(500);
   expect(swept).toBeGreaterThan(50);
+}, 120_000);
+
+it('whatever is damaged of one account, all others go on as the model says, and no operation is done by half', async () => {
+  let damaged = 0;
+  const steps = fc.array(fc.oneof({ weight: 4, arbitrary: step }, { weight: 1, arbitrary: damageStep }), {
+    minLength: 20,
+    maxLength: 60,
+  });
+  await fc.assert(
+    fc.asyncProperty(steps, quota, async (sequence, freeCalls) => {
+      await store.command('flushall');
+      const run = new Run(store, sweeper, freeCalls);
+      await run.start();
+      for (const one of sequence) {
+        await run.take(one);
+        await run.compare();
+      }
+      await run.finish();
+      damaged += run.totals.damaged;
+    }),
+    { numRuns: 150, seed: 20_261_122 },
+  );
+  expect(damaged).toBeGreaterThan(100);
 }, 120_000);

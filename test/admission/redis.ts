@@ -96,9 +96,10 @@ export class Store {
   async eventsOf(shard: number): Promise<{ usageId: string; hold: string; settlement: string }[]> {
     const entries = (await this.command('xrange', this.keys.usage[shard] as string, '-', '+')) as [string, string[]][];
     return entries.map(([, [, text]]) => {
-      // The id, a hold of ten fields, and the rest is the settlement.
+      // The id, a hold of its version and ten fields, and the rest is the settlement.
       const fields = (text as string).split('\t');
-      const [hold, settlement] = [fields.slice(1, 11), fields.slice(11)].map((part) => part.join('\t'));
+      const end = fields[1] === 'v1' ? 12 : 11;
+      const [hold, settlement] = [fields.slice(1, end), fields.slice(end)].map((part) => part.join('\t'));
       return { usageId: fields[0] as string, hold: hold as string, settlement: settlement as string };
     });
   }
@@ -108,9 +109,14 @@ export class Store {
     const batch = new BatchCall();
     batch.begin(host.instance);
     for (const operation of operations) operation.encode(batch, host);
+    const { replies } = batch;
     const reply = await new Promise<number[]>((resolve, reject) => {
       this.batches.run(batch.end(), {
-        onReply: (bytes, start, end) => resolve(readReply(bytes, start, end)),
+        onReply: (bytes, start, end) => {
+          const numbers = readReply(bytes, start, end, replies);
+          if (numbers instanceof Error) reject(numbers);
+          else resolve(numbers);
+        },
         onLost: reject,
       });
     });
@@ -138,6 +144,9 @@ export function hostOf(keys: RedisKeys, instance: string, notes: Partial<Operati
     reloadAndRetry: unexpected('not loaded'),
     cancel: unexpected('cancel'),
     retrySettlement: unexpected('retry'),
+    retryRefused: unexpected('refused'),
+    mended: unexpected('mended'),
+    foundDamage: unexpected('damage'),
     settledElsewhere: () => {},
   };
   return { ...host, ...notes };

@@ -29,7 +29,7 @@ async function setLeases({ stores }: Stack, isMeant: (gateway: string) => boolea
   for (const [shard, lease] of keys.lease.entries()) {
     const leases = Object.keys((await redis.command('hgetall', [lease])) as Record<string, string>);
     const holds = (await redis.command('hvals', [keys.open[shard] as string])) as string[];
-    const known = new Set([...leases, ...holds.map((hold) => hold.split('\t', 4)[3] as string)]);
+    const known = new Set([...leases, ...holds.map((hold) => hold.replace(/^v1\t/, '').split('\t', 4)[3] as string)]);
     for (const instance of known) {
       if (isMeant(instance.split('.', 1)[0] as string)) await redis.command('hset', [lease, instance, at]);
     }

@@ -78,13 +78,22 @@ export class Ledger {
   /** Appends an event as the scripts do. */
   async append(...events: UsageEvent[]): Promise<void> {
     await Promise.all(
+      events.map((event) =>
+        this.appendRaw(event.accountId, event.usageId, `v1\t${holdOf(event)}`, tailOf(event), 'e1'),
+      ),
+    );
+  }
+
+  /** As the versions did that had no number. */
+  async appendOld(...events: UsageEvent[]): Promise<void> {
+    await Promise.all(
       events.map((event) => this.appendRaw(event.accountId, event.usageId, holdOf(event), tailOf(event))),
     );
   }
 
-  async appendRaw(accountId: string, usageId: string, hold: string, settlement: string): Promise<void> {
+  async appendRaw(accountId: string, usageId: string, hold: string, settlement: string, field = 'e'): Promise<void> {
     const stream = this.store.keys.usage[this.store.keys.shardOf(accountId)] as string;
-    await this.store.command('xadd', stream, '*', 'e', [usageId, hold, settlement].join('\t'));
+    await this.store.command('xadd', stream, '*', field, [usageId, hold, settlement].join('\t'));
   }
 
   async backlog(): Promise<number> {

@@ -132,7 +132,7 @@ describe('credits made up for', () => {
     // The first in the order in which they are looked at.
     const bad = accounts.sort()[0] as string;
     await ledger.store.command('set', ledger.store.walletName(bad), 'no wallet');
-    await expect(credits.applyMissing()).rejects.toThrow('WRONGTYPE');
+    await expect(credits.applyMissing()).rejects.toThrow('is damaged in redis');
     expect(await unapplied()).toBe(1);
     for (const id of accounts.slice(1)) expect(await ledger.store.balance(id)).toBe(1_000);
   });

@@ -8,12 +8,15 @@
  */
 
 export type Wallet = {
+  /** 0 when it is damaged. */
   readonly balanceMicros: number;
   readonly creditSeq: number;
   /** Free calls used, by service. */
   readonly freeUsed: ReadonlyMap<string, number>;
   /** The last repair that was made; 0: none. */
   readonly repairId: number;
+  /** Fields that hold no whole number within 2^53: the scripts refuse those, too. */
+  readonly damagedFields: readonly string[];
 };
 
 /** What Postgres says. */
@@ -58,6 +61,8 @@ export type AccountState = {
   readonly streamed: readonly StreamedCall[];
   /** Those of `holds` and `streamed` that are in Postgres, by usage id. */
   readonly stored: ReadonlyMap<string, StoredCall>;
+  /** Its shard has holds or events that cannot be read: damaged, or of a newer version. They may be of this account. */
+  readonly isIncomplete: boolean;
 };
 
 export type FreeDrift = { readonly serviceId: string; readonly used: number; readonly expected: number };
@@ -77,6 +82,7 @@ export type Comparison = {
   readonly driftMicros: number;
   readonly freeDrifts: readonly FreeDrift[];
   readonly storedHolds: readonly StoredHold[];
+  readonly damagedFields: readonly string[];
 };
 
 export function compare({ accountId, wallet, settled, holds, streamed, stored }: AccountState): Comparison {
@@ -98,6 +104,7 @@ export function compare({ accountId, wallet, settled, holds, streamed, stored }:
     expectedMicros,
     driftMicros: wallet.balanceMicros - expectedMicros,
     freeDrifts: freeDrifts(wallet.freeUsed, freeExpected),
+    damagedFields: wallet.damagedFields,
     storedHolds: holds.flatMap((hold) => {
       const call = stored.get(hold.usageId);
       return call === undefined ? [] : [{ ...hold, stored: call }];
@@ -105,8 +112,8 @@ export function compare({ accountId, wallet, settled, holds, streamed, stored }:
   };
 }
 
-export function agrees({ driftMicros, freeDrifts, storedHolds }: Comparison): boolean {
-  return driftMicros === 0 && freeDrifts.length === 0 && storedHolds.length === 0;
+export function agrees({ driftMicros, freeDrifts, storedHolds, damagedFields }: Comparison): boolean {
+  return driftMicros === 0 && freeDrifts.length === 0 && storedHolds.length === 0 && damagedFields.length === 0;
 }
 
 function freeDrifts(used: ReadonlyMap<string, number>, expected: ReadonlyMap<string, number>): FreeDrift[] {

@@ -12,6 +12,7 @@ export type RecentCall = {
 export type Evidence = {
   readonly wallet: Wallet;
   readonly settled: Settled;
+  readonly isIncomplete: boolean;
   readonly redisStartedAtMs: number;
   /** When a comparison first found that the account does not agree; null: this is the first. */
   readonly driftingSinceMs: number | null;
@@ -20,6 +21,9 @@ export type Evidence = {
   /** The account's stored calls from before Redis's start, youngest first. */
   readonly calls: readonly RecentCall[];
 };
+
+/** A wallet may have as many damaged fields as somebody liked. */
+const MAX_REASON = 300;
 
 /** Redis tells its start in whole seconds. */
 export const START_UNCERTAIN_MS = 1_000;
@@ -35,7 +39,10 @@ export const START_UNCERTAIN_MS = 1_000;
  * @returns the reason for the record, or what is not proven
  */
 export function explain(comparison: Comparison, evidence: Evidence): { reason: string } | { unproven: string } {
-  const { wallet, settled, driftingSinceMs, agreedSinceStart, redisStartedAtMs, calls } = evidence;
+  const { wallet, settled, isIncomplete, driftingSinceMs, agreedSinceStart, redisStartedAtMs, calls } = evidence;
+  const damage = damageOf(comparison);
+  if (damage !== null) return { unproven: damage };
+  if (isIncomplete) return { unproven: 'its shard has holds or events that this version cannot read' };
   if (wallet.creditSeq > settled.creditSeq) return { unproven: 'the wallet has a credit that Postgres does not know' };
   if (driftingSinceMs !== null && driftingSinceMs < redisStartedAtMs - START_UNCERTAIN_MS) {
     return { unproven: 'it was so before Redis started' };
@@ -54,6 +61,11 @@ export function explain(comparison: Comparison, evidence: Evidence): { reason: s
     comparison.freeDrifts.length > 0 ? 'free calls used were not those in Postgres' : '',
   ];
   return { reason: `Redis came back older than Postgres: ${parts.filter((part) => part !== '').join('; ')}` };
+}
+
+/** What is damaged, for the report; null: nothing. */
+export function damageOf({ damagedFields }: Comparison): string | null {
+  return damagedFields.length === 0 ? null : `damaged in Redis: ${damagedFields.join(', ')}`.slice(0, MAX_REASON);
 }
 
 /**

@@ -1,6 +1,8 @@
 import { isUuid } from '../../platform/ids.ts';
+import { isWrongType } from '../../platform/redis.ts';
 import { readRedisRun, readRedisTime } from '../redis-run.ts';
 import { agrees, type Comparison, compare } from './identity.ts';
+import { damageOf } from './provable.ts';
 import { saveReport, selectBegunRepairs, selectReports } from './reconcile-sql.ts';
 import { Repairer } from './repairer.ts';
 import { type Drift, hadAgreed, newDrift, newReport, notCompared, ReportSums, type ShardReport } from './report.ts';
@@ -151,7 +153,8 @@ export class Reconciler {
       if (scene.undecided === undecidedBefore) this.#learnt.shards.add(shard);
       return newReport({ shard, checkedAtMs: nowMs, redisRunId }, sums, drifts);
     } catch (error) {
-      if (error instanceof StreamTooLong) return notCompared(shard, nowMs, scene.before.get(shard));
+      if (error instanceof StreamTooLong || isWrongType(error))
+        return notCompared(shard, nowMs, scene.before.get(shard));
       throw error;
     }
   }
@@ -171,6 +174,9 @@ export class Reconciler {
     const driftingSinceMs = before?.driftingSince[accountId] ?? null;
     const agreedSinceStart = before?.redisRunId === redisRunId && hadAgreed(before, accountId);
     const since = driftingSinceMs ?? nowMs;
+    // Not learnt: an operator will mend it while this Redis process runs.
+    const damage = damageOf(found);
+    if (damage !== null) return newDrift(found, since, damage);
     const { unproven } = this.#learnt;
     const known = unproven.get(accountId);
     if (known !== undefined) return newDrift(found, since, known);

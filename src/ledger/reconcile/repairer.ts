@@ -65,6 +65,8 @@ export class Repairer {
 
   /** Has credits applied again that Redis lost. They are numbered, so that is provably right whenever it lost them. */
   async restoreCredits({ accountId, wallet, settled }: AccountState, madeBy: string): Promise<void> {
+    // Its number may be what is damaged.
+    if (wallet.damagedFields.length > 0) return;
     const credits = { accountId, madeBy, walletSeq: wallet.creditSeq, creditSeq: settled.creditSeq };
     if (await unmarkCredits(this.#stores.sql, credits)) this.#repaired++;
   }
@@ -73,7 +75,8 @@ export class Repairer {
    * Says of repairs whose reply was lost whether they were made. They must have been begun before the wallet was read, and it
    * agrees or has another ticket by now: then none of them can still be made.
    */
-  async resolve(begun: readonly number[], { repairId }: Wallet): Promise<void> {
+  async resolve(begun: readonly number[], { repairId, damagedFields }: Wallet): Promise<void> {
+    if (damagedFields.length > 0) return;
     for (const id of begun) {
       const isMade = id === repairId;
       if ((await endRepair(this.#stores.sql, id, isMade ? 'done' : 'left')) && isMade) this.#repaired++;

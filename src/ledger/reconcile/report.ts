@@ -28,7 +28,7 @@ export type ShardReport = {
   readonly shard: number;
   /** By Redis's clock, as the times of drifts are. */
   readonly checkedAtMs: number;
-  /** False when the stream was too long to be compared: the writer is behind. All else is of the last comparison then. */
+  /** False when the stream was too long to be compared (the writer is behind), or the shard's own keys are damaged. All else is of the last comparison then. */
   readonly compared: boolean;
   /** Of the Redis process that was compared; '' before the first comparison. */
   readonly redisRunId: string;
@@ -97,6 +97,6 @@ export function hadAgreed({ driftingSince, driftingAccounts }: ShardReport, acco
 }
 
 export function newDrift(comparison: Comparison, sinceMs: number, unproven: string): Drift {
-  const { storedHolds, ...rest } = comparison;
+  const { storedHolds, damagedFields: _, ...rest } = comparison;
   return { ...rest, storedHolds: storedHolds.length, sinceMs, unproven };
 }

@@ -7,7 +7,7 @@ import { FLUSH_LOCK } from '../locks.ts';
 import { readRedisRun } from '../redis-run.ts';
 import { compareWalletsScript } from '../scripts.ts';
 import { readEntries, type StreamEntry } from '../stream.ts';
-import { chargedMicros } from '../usage-event.ts';
+import { chargedMicros, HOLD_V1 } from '../usage-event.ts';
 import type { AccountState, Hold, Settled, StoredCall, StreamedCall, Wallet } from './identity.ts';
 
 export type ReconcileStores = { readonly sql: Sql; readonly redis: RedisClient; readonly keys: RedisKeys };
@@ -54,6 +54,7 @@ export class ShardView {
   /** The entries of these, and those that are no events, in the order of the stream. */
   readonly #kept: { readonly id: string; readonly accountId: string | null }[] = [];
   #last: string | null = null;
+  #hasNewerEvents = false;
 
   /** @param redisRunId the Redis that is compared, as it was before anything was read */
   constructor(stores: ReconcileStores, shard: number, redisRunId: string, maxEvents = MAX_EVENTS) {
@@ -94,7 +95,7 @@ export class ShardView {
     const names = [keys.open[this.#shard] as string, keys.usage[this.#shard] as string];
     for (const id of accountIds) names.push(keys.wallet(this.#shard, id));
     const reply = await redis.script(compareWalletsScript, names.length, [...names, ticket, ...accountIds]);
-    const [nowMs, oldest, youngest, holdPairs, walletFields] = reply as [number, string, string, string[], string[][]];
+    const [nowMs, oldest, youngest, holdPairs, walletFields, unreadHolds] = reply as WalletsReply;
     this.#forgetBefore(oldest);
     await this.#readUpTo(youngest);
     if ((await readRedisRun(redis)).runId !== this.#redisRunId) throw new RedisRestarted();
@@ -118,6 +119,7 @@ export class ShardView {
       holds: holds.get(accountId) ?? [],
       streamed: this.#calls.get(accountId) ?? [],
       stored,
+      isIncomplete: unreadHolds > 0 || this.#hasNewerEvents,
     }));
     return { states, validUntilMs: nowMs + LOCK_LIFE_MS - 1_000 };
   }
@@ -133,8 +135,9 @@ export class ShardView {
   }
 
   #take(entries: readonly StreamEntry[]): void {
-    for (const { id, event } of entries) {
+    for (const { id, event, isNewer } of entries) {
       this.#last = id;
+      this.#hasNewerEvents ||= isNewer;
       this.#kept.push({ id, accountId: event?.accountId ?? null });
       if (event === null) continue;
       const { usageId, accountId, serviceId } = event;
@@ -159,6 +162,16 @@ export class ShardView {
   }
 }
 
+/** Of compare-wallets.lua. */
+type WalletsReply = [
+  nowMs: number,
+  oldest: string,
+  youngest: string,
+  holdPairs: string[],
+  walletFields: string[][],
+  unreadHolds: number,
+];
+
 /** Ids of stream entries: milliseconds and a number, joined by a dash. Every id is younger than null. */
 function isYounger(id: string, than: string | null): boolean {
   if (than === null) return true;
@@ -170,26 +183,35 @@ function isYounger(id: string, than: string | null): boolean {
 const FREE_PREFIX = freeField('');
 
 function readWallet(fields: readonly string[]): Wallet | null {
-  let balance: string | null = null;
-  let creditSeq = 0;
-  let repairId = 0;
+  let isLoaded = false;
+  const numbers = { balance: 0, credit_seq: 0, repair: 0 };
   const freeUsed = new Map<string, number>();
+  const damagedFields: string[] = [];
   for (let i = 0; i + 1 < fields.length; i += 2) {
     const [name, value] = [fields[i] as string, fields[i + 1] as string];
-    if (name === 'balance') balance = value;
-    else if (name === 'credit_seq') creditSeq = Number(value);
-    else if (name === 'repair') repairId = Number(value);
-    else if (name.startsWith(FREE_PREFIX)) freeUsed.set(name.slice(FREE_PREFIX.length), Number(value));
+    const isFree = name.startsWith(FREE_PREFIX);
+    if (!isFree && !(name in numbers)) continue;
+    isLoaded ||= name === 'balance';
+    if (!INTEGER.test(value) || !Number.isSafeInteger(Number(value))) damagedFields.push(name);
+    else if (isFree) freeUsed.set(name.slice(FREE_PREFIX.length), Number(value));
+    else numbers[name as keyof typeof numbers] = Number(value);
   }
-  return balance === null ? null : { balanceMicros: Number(balance), creditSeq, freeUsed, repairId };
+  if (!isLoaded) return null;
+  const { balance, credit_seq, repair } = numbers;
+  return { balanceMicros: balance, creditSeq: credit_seq, freeUsed, repairId: repair, damagedFields };
 }
+
+/** As Redis writes integers, and HINCRBY takes them. */
+const INTEGER = /^(0|-?[1-9]\d*)$/;
+
+const unversioned = (hold: string): string => (hold.startsWith(HOLD_V1) ? hold.slice(HOLD_V1.length) : hold);
 
 /** Holds as batch.lua writes them, by account. */
 function readHolds(pairs: readonly string[]): Map<string, Hold[]> {
   const holds = new Map<string, Hold[]>();
   for (let i = 0; i + 1 < pairs.length; i += 2) {
     const [usageId, text] = [pairs[i] as string, pairs[i + 1] as string];
-    const [amount, free, , , accountId = '', , serviceId = ''] = text.split('\t', 7);
+    const [amount, free, , , accountId = '', , serviceId = ''] = unversioned(text).split('\t', 7);
     const hold = { usageId, text, accountId, serviceId, amountMicros: Number(amount), freeTier: free === '1' };
     const others = holds.get(accountId);
     if (others === undefined) holds.set(accountId, [hold]);

@@ -5,14 +5,26 @@
   ARGV   [1] number of the credit within its account, [2] amount (micro-USD)
   Reply  {outcome, number of the last credit in the wallet}. Outcomes (mirrored in ledger/wallet-state.ts):
            0 APPLIED now or before   1 GAP: an earlier credit is missing   2 NOT_LOADED
+           3 DAMAGED: the wallet's balance or number is none, and was left alone
 
+  The balance moves first: should it refuse, nothing is done.
   Not loaded is not 'nothing to do': somebody may be loading what Postgres said before the credit was committed.
 ]]
-local last = tonumber(redis.call('HGET', KEYS[1], 'credit_seq'))
-if not last then return { 2, 0 } end
-local seq = tonumber(ARGV[1])
+local MAX = 9007199254740991
+local found = redis.pcall('HGET', KEYS[1], 'credit_seq')
+if not found then return { 2, 0 } end
+local last, seq = tonumber(found), tonumber(ARGV[1])
+if not last or last > MAX or string.format('%d', last) ~= found then return { 3, 0 } end
 if last >= seq then return { 0, last } end
 if last + 1 ~= seq then return { 1, last } end
-redis.call('HINCRBY', KEYS[1], 'balance', ARGV[2])
+local balance = redis.pcall('HINCRBY', KEYS[1], 'balance', ARGV[2])
+if type(balance) ~= 'number' then
+  local is_damage = string.find(balance.err, 'not an integer', 1, true) or string.find(balance.err, 'would overflow', 1, true)
+  return is_damage and { 3, last } or balance
+end
+if balance > MAX or balance < -MAX then
+  redis.call('HINCRBY', KEYS[1], 'balance', string.format('%d', -ARGV[2]))
+  return { 3, last }
+end
 redis.call('HSET', KEYS[1], 'credit_seq', ARGV[1])
 return { 0, seq }

@@ -3,13 +3,18 @@
 
   KEYS   [1] wallet, [2] open
   ARGV   [1] account id
-  Reply  {balance, held} in micro-USD, or {} when the wallet is not loaded
+  Reply  {balance, held} in micro-USD, {} when the wallet is not loaded, or
+         {'damaged'} when its balance is no integer within 2^53 (see batch.lua). A hold that cannot be read is left out
 ]]
-local balance = redis.call('HGET', KEYS[1], 'balance')
+local MAX = 9007199254740991
+local balance = redis.pcall('HGET', KEYS[1], 'balance')
 if not balance then return {} end
+local number = tonumber(balance)
+if not number or number > MAX or number < -MAX or string.format('%d', number) ~= balance then return { 'damaged' } end
 local held = 0
 for _, hold in ipairs(redis.call('HVALS', KEYS[2])) do
-  local amount, account = string.match(hold, '^(%d+)\t%d\t%d+\t[^\t]*\t([^\t]*)')
+  local start = string.sub(hold, 1, 3) == 'v1\t' and 4 or 1
+  local amount, account = string.match(hold, '^(%d+)\t%d\t%d+\t[^\t]*\t([^\t]*)', start)
   if account == ARGV[1] then held = held + tonumber(amount) end
 end
-return { tonumber(balance), held }
+return { number, held }

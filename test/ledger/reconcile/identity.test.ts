@@ -33,12 +33,13 @@ const settled = {
 };
 const state: AccountState = {
   accountId: 'a',
-  wallet: { balanceMicros: 1_000, creditSeq: 2, freeUsed: new Map([[SERVICE, 4]]), repairId: 0 },
+  wallet: { balanceMicros: 1_000, creditSeq: 2, freeUsed: new Map([[SERVICE, 4]]), repairId: 0, damagedFields: [] },
   settled,
   holds: [hold('h1', 300), hold('h2', 0, true)],
   streamed: [streamed('s1', 600), streamed('s2', 0, true), streamed('s3', 77)],
   // Committed, and not yet deleted from the stream.
   stored: new Map([['s3', { amountMicros: 77, freeCall: false }]]),
+  isIncomplete: false,
 };
 
 describe('the money identity', () => {
@@ -51,6 +52,7 @@ describe('the money identity', () => {
   it.each<[string, Partial<AccountState>, number]>([
     ['the wallet has more than it should', { wallet: { ...state.wallet, balanceMicros: 1_007 } }, 7],
     ['a charge is missing in the stream', { streamed: state.streamed.slice(1) }, -600],
+    ['a field of the wallet is damaged', { wallet: { ...state.wallet, damagedFields: ['free:x'] } }, 0],
     ['a hold is missing', { holds: state.holds.slice(1) }, -300],
     ['a call is in Postgres that was not charged', { settled: { ...settled, balanceMicros: 1_990 } }, 10],
   ])('does not when %s', (_, change, driftMicros) => {

@@ -21,11 +21,13 @@ const comparison = (given: Partial<Comparison>): Comparison => ({
   driftMicros: 0,
   freeDrifts: [],
   storedHolds: [],
+  damagedFields: [],
   ...given,
 });
 const evidence = (given: Partial<Evidence> = {}): Evidence => ({
-  wallet: { balanceMicros: 0, creditSeq: 4, freeUsed: new Map(), repairId: 0 },
+  wallet: { balanceMicros: 0, creditSeq: 4, freeUsed: new Map(), repairId: 0, damagedFields: [] },
   settled: { balanceMicros: 0, missingCreditsMicros: 0, lostCreditsMicros: 0, creditSeq: 5, freeUsed: new Map() },
+  isIncomplete: false,
   redisStartedAtMs: START,
   driftingSinceMs: null,
   agreedSinceStart: false,
@@ -62,12 +64,20 @@ describe('a wallet that is too high', () => {
     expect(isProven({ driftMicros: 5 }, { driftingSinceMs: START + 60_000 })).toBe(true);
   });
 
+  it('is not explained in a shard with holds or events that cannot be read', () => {
+    expect(isProven({ driftMicros: 5 }, { isIncomplete: true })).toBe(false);
+  });
+
+  it('is not explained when a field of the wallet is damaged', () => {
+    expect(isProven({ driftMicros: 5, damagedFields: ['free:x'] })).toBe(false);
+  });
+
   it('is not explained when the account agreed after Redis started', () => {
     expect(isProven({ driftMicros: 5 }, { agreedSinceStart: true })).toBe(false);
   });
 
   it('is not explained when the wallet has credits that Postgres does not know: then Postgres is older', () => {
-    const wallet = { balanceMicros: 0, creditSeq: 6, freeUsed: new Map(), repairId: 0 };
+    const wallet = { balanceMicros: 0, creditSeq: 6, freeUsed: new Map(), repairId: 0, damagedFields: [] };
     expect(isProven({ driftMicros: 5 }, { wallet })).toBe(false);
   });
 });

@@ -1,0 +1,34 @@
+type Log = { error(fields: object, message: string): void };
+
+/** What the writer found in streams and left there, with one line a shard for each kind. */
+export class StreamNotices {
+  readonly #log: Log;
+  /** By shard, of the last look. */
+  readonly #newer = new Map<number, number>();
+  readonly #damaged = new Set<number>();
+
+  constructor(log: Log) {
+    this.#log = log;
+  }
+
+  /** Events of a newer version that the last look at the streams left there. */
+  get newerEvents(): number {
+    return Array.from(this.#newer.values()).reduce((sum, events) => sum + events, 0);
+  }
+
+  /** They are neither stored nor put aside: a newer writer will read them. */
+  newer(shard: number, events: number): void {
+    if (!this.#newer.has(shard)) {
+      if (events === 0) return;
+      const message = 'usage events of a newer version wait in the stream: a writer of that version has to store them';
+      this.#log.error({ shard, events }, message);
+    }
+    this.#newer.set(shard, events);
+  }
+
+  damaged(shard: number): void {
+    if (this.#damaged.has(shard)) return;
+    this.#damaged.add(shard);
+    this.#log.error({ shard }, 'the stream of a shard is of another type in redis: its calls cannot be settled');
+  }
+}

@@ -1,0 +1,279 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { Admission } from '../../src/admission/admission.ts';
+import { DamageLog } from '../../src/admission/damage-log.ts';
+import type { AdmitRequest, AdmitResult } from '../../src/admission/operations.ts';
+import { CANCELLED } from '../../src/ledger/usage-event.ts';
+import type { ScriptCall } from '../../src/platform/script-call.ts';
+import type { ScriptConnection, ScriptRun } from '../../src/platform/script-connection.ts';
+import { until } from '../support/wait.ts';
+import { admit, admittee, COMPLETED, openScene, REFUNDED, request, type Scene } from './calls.ts';
+import { Store } from './redis.ts';
+
+let store: Store;
+let admission: Admission;
+let lines: string[];
+beforeAll(async () => {
+  store = await Store.open();
+});
+afterAll(() => store.close());
+beforeEach(async () => {
+  await store.command('flushall');
+  lines = [];
+  admission = newAdmission();
+});
+afterEach(() => admission.drain(0));
+
+function newAdmission(batches: ScriptConnection = store.batches): Admission {
+  return new Admission({
+    batches,
+    keys: store.keys,
+    instance: 'gateway-1',
+    loader: { loadKey: (keyId, id) => store.loadKey(keyId, id), loadWallet: (id) => store.loadWallet(id, 5_000) },
+    cancelSettlement: CANCELLED,
+    log: { warn: (fields, message) => void lines.push(`${message} ${JSON.stringify(fields)}`) },
+  });
+}
+
+const ask = (call: AdmitRequest, of = admission): Promise<AdmitResult> =>
+  new Promise((resolve) => of.admit(call, admittee(resolve)));
+/** Ends a call: that of the owner is a call of another account, which stays open. */
+async function settle(call: AdmitRequest, refund: boolean): Promise<void> {
+  const other = await ask(request(await openScene(store, 0), 0));
+  if (other.outcome !== 'admitted') throw new Error(other.outcome);
+  admission.settle(call.usageId, call.buyer, refund, refund ? REFUNDED : COMPLETED, other.owner);
+}
+const openKey = (scene: Scene): string => store.keys.open[store.keys.shardOf(scene.accountId)] as string;
+const usageKey = (scene: Scene): string => store.keys.usage[store.keys.shardOf(scene.accountId)] as string;
+const bucketKey = ({ accountId, keyId }: Scene): string => store.keys.key(store.keys.shardOf(accountId), keyId);
+
+const NO_BALANCES = ['1.5', 'abc', 'nan', 'inf', '-inf', '1e5', '0x10', '007', ' 5', '-0', '', '9007199254750000'];
+
+describe('a wallet whose balance is no number', () => {
+  it.each(NO_BALANCES)(
+    '(%j) refuses paid, free and gratis calls, takes their tokens and changes nothing else',
+    async (balance) => {
+      const scene = await openScene(store, 0);
+      const other = await openScene(store, 5_000);
+      const wallet = store.walletName(scene.accountId);
+      await store.command('hset', wallet, 'balance', balance);
+      const before = await store.hash(wallet);
+      const asked = [
+        request(other, 10),
+        request(scene, 1_000),
+        request(scene, 1_000, 5),
+        request(scene, 0),
+        request(other, 20),
+      ];
+      const results = await Promise.all(asked.map((call) => ask(call)));
+      expect(results.map(({ outcome }) => outcome)).toEqual(['admitted', 'damaged', 'damaged', 'damaged', 'admitted']);
+      expect(results[3]).toMatchObject({ rate: { limit: 300, remaining: 297 } });
+      expect(await store.hash(wallet)).toEqual(before);
+      expect(
+        Object.keys({ ...(await store.open(scene.accountId)), ...(await store.open(other.accountId)) }).sort(),
+      ).toEqual([asked[0], asked[4]].map((call) => call?.usageId).sort());
+      expect(await store.balance(other.accountId)).toBe(4_970);
+    },
+  );
+
+  it('is logged once, whatever is asked of it, and counted each time', async () => {
+    const scene = await openScene(store, 0);
+    await store.command('set', store.walletName(scene.accountId), 'x');
+    for (let i = 0; i < 5; i++) expect((await ask(request(scene, 1))).outcome).toBe('damaged');
+    expect(lines).toEqual([expect.stringContaining(scene.accountId)]);
+    expect(admission.damage.get('wallet')).toBe(5);
+  });
+
+  it('ends the hold of a refunded call with its event, and is left alone', async () => {
+    const scene = await openScene(store, 5_000);
+    const call = request(scene, 1_000);
+    await ask(call);
+    await store.command('hset', store.walletName(scene.accountId), 'balance', '1.5');
+    await settle(call, true);
+    expect(await admission.drain(5_000)).toBe(0);
+    expect(await store.open(scene.accountId)).not.toHaveProperty(call.usageId);
+    expect(await store.events(scene.accountId)).toMatchObject([{ usageId: call.usageId, settlement: REFUNDED }]);
+    expect((await store.hash(store.walletName(scene.accountId))).balance).toBe('1.5');
+    expect(lines).toHaveLength(1);
+  });
+});
+
+describe('a damaged key or bucket', () => {
+  it.each(['1.5', 'abc', '1e2', '007', '-3', '0', ''])(
+    'limit %j is loaded again, and the call passes',
+    async (limit) => {
+      const scene = await openScene(store, 5_000);
+      await store.command('hset', bucketKey(scene), 'limit', limit);
+      expect(await ask(request(scene, 10))).toMatchObject({ outcome: 'admitted', rate: { limit: 300 } });
+    },
+  );
+
+  it('of another type, or with a status that is none, is loaded again as well', async () => {
+    const scene = await openScene(store, 5_000);
+    await store.command('set', bucketKey(scene), 'x');
+    expect(await ask(request(scene, 10))).toMatchObject({ outcome: 'admitted', rate: { limit: 300 } });
+    await store.command('hset', bucketKey(scene), 'status', '1');
+    expect(await ask(request(scene, 10))).toMatchObject({ outcome: 'admitted', rate: { limit: 300 } });
+  });
+
+  it.each(['nan', 'inf', '-inf', 'abc', '1e99', '-1e99'])(
+    'tokens or ts %j are a bucket that can be read again',
+    async (value) => {
+      const scene = await openScene(store, 5_000);
+      for (const field of ['tokens', 'ts']) {
+        await store.command('hset', bucketKey(scene), 'tokens', 120_000, 'ts', await store.now());
+        await store.command('hset', bucketKey(scene), field, value);
+        expect((await ask(request(scene, 10))).outcome).toBe('admitted');
+        const { tokens, ts } = await store.hash(bucketKey(scene));
+        expect(Number(tokens)).toBeGreaterThanOrEqual(60_000);
+        expect(Number(tokens)).toBeLessThanOrEqual(299 * 60_000);
+        expect(Math.abs(Number(ts) - (await store.now()))).toBeLessThan(5_000);
+      }
+    },
+  );
+
+  it('of an address is made anew', async () => {
+    await store.command('set', store.keys.ip('192.0.2.9'), 'x');
+    const result = await new Promise((resolve) => admission.takeForAddress('192.0.2.9', 3, resolve));
+    expect(result).toMatchObject({ outcome: 'taken', rate: { remaining: 2 } });
+  });
+});
+
+describe('a bucket that was written by a clock which went back since', () => {
+  const HOUR = 3_600_000;
+
+  it.each(['key', 'address'])('of a %s is refilled from now on', async (of) => {
+    const scene = await openScene(store, 0, 60);
+    const name = of === 'key' ? bucketKey(scene) : store.keys.ip('192.0.2.8');
+    await store.command('hset', name, 'tokens', 59_000, 'ts', (await store.now()) + HOUR);
+    const take = (): Promise<{ outcome: string }> =>
+      new Promise((resolve) => {
+        if (of === 'key') admission.takeForKey(scene.keyId, scene.accountId, resolve);
+        else admission.takeForAddress('192.0.2.8', 60, resolve);
+      });
+    expect((await take()).outcome).toBe('rate_limited');
+    expect(Number((await store.hash(name)).ts)).toBeLessThanOrEqual(await store.now());
+    // 1 000 units are missing, at 60 a millisecond.
+    await until(async () => (await take()).outcome === 'taken', 2_000);
+  });
+});
+
+describe('what a shard has of its own', () => {
+  it('damaged before an admission: 503 for that shard, money as it was, and no other call of the turn is concerned', async () => {
+    const scene = await openScene(store, 5_000);
+    let other = await openScene(store, 5_000);
+    while (openKey(other) === openKey(scene)) other = await openScene(store, 5_000);
+    await store.command('set', openKey(scene), 'x');
+    const results = await Promise.all([
+      ...[request(scene, 10), request(scene, 10, 5), request(scene, 0)].map((call) => ask(call)),
+      ask(request(other, 10)),
+    ]);
+    expect(results.map(({ outcome }) => outcome)).toEqual([...Array(3).fill('unavailable'), 'admitted']);
+    expect(await store.hash(store.walletName(scene.accountId))).toEqual({ balance: '5000', credit_seq: '1' });
+    expect(await store.balance(other.accountId)).toBe(4_990);
+  });
+
+  it.each([false, true])(
+    'the stream, before a settlement (refund: %s): sent until it is mended, then done once',
+    async (refund) => {
+      const scene = await openScene(store, 5_000);
+      const call = request(scene, 1_000);
+      await ask(call);
+      await store.command('set', usageKey(scene), 'x');
+      await settle(call, refund);
+      await until(() => (admission.damage.get('shard') ?? 0) >= 2);
+      expect(await store.open(scene.accountId)).toHaveProperty(call.usageId);
+      expect(await store.balance(scene.accountId)).toBe(4_000);
+      await store.command('del', usageKey(scene));
+      expect(await admission.drain(10_000)).toBe(0);
+      expect(await store.events(scene.accountId)).toHaveLength(1);
+      expect(await store.balance(scene.accountId)).toBe(refund ? 5_000 : 4_000);
+      expect(lines).toHaveLength(1);
+    },
+  );
+});
+
+describe('a hold of a format that is not known', () => {
+  it.each(['v2\t1000\twhatever comes', 'abc', ''])(
+    '(%j) is left alone by settlement, refund and cancellation',
+    async (hold) => {
+      const scene = await openScene(store, 5_000);
+      const call = request(scene, 1_000);
+      await store.command('hset', openKey(scene), call.usageId, hold);
+      for (const refund of [false, true]) await settle(call, refund);
+      expect(await admission.drain(5_000)).toBe(0);
+      expect((await ask(call)).outcome).toBe('unavailable');
+      expect((await store.open(scene.accountId))[call.usageId]).toBe(hold);
+      expect(await store.events(scene.accountId)).toEqual([]);
+      expect(await store.balance(scene.accountId)).toBe(5_000);
+      expect(lines).toHaveLength(1);
+    },
+  );
+
+  it('is another thing than one of the version before, which is refunded and settled as ever', async () => {
+    const scene = await openScene(store, 5_000);
+    for (const refund of [false, true]) {
+      const call = request(scene, 1_000);
+      await ask(call);
+      const hold = (await store.open(scene.accountId))[call.usageId] as string;
+      expect(hold.startsWith('v1\t1000\t0\t')).toBe(true);
+      await store.command('hset', openKey(scene), call.usageId, hold.slice(3));
+      await settle(call, refund);
+      await until(() => admission.unsettled === 0);
+    }
+    expect(await store.events(scene.accountId)).toHaveLength(2);
+    expect(await store.balance(scene.accountId)).toBe(4_000);
+  });
+});
+
+it('a reply that cannot be read is a lost one: the call is cancelled, and the process goes on', async () => {
+  const scene = await openScene(store, 5_000);
+  let isGarbled = true;
+  const garbling = {
+    ready: true,
+    onReady: () => {},
+    run: (call: ScriptCall, { onReply, onLost }: ScriptRun) => {
+      const garbled = Buffer.from('0 300 17940000 1.5 0');
+      const reply: ScriptRun['onReply'] = (...args) => {
+        if (isGarbled) onReply(garbled, 0, garbled.length);
+        else onReply(...args);
+      };
+      store.batches.run(call, { onReply: reply, onLost });
+    },
+  } as unknown as ScriptConnection;
+  const own = newAdmission(garbling);
+  expect(await ask(request(scene, 1_000), own)).toEqual({ outcome: 'unavailable' });
+  expect(await store.balance(scene.accountId)).toBe(4_000);
+  isGarbled = false;
+  await until(() => own.unsettled === 0);
+  expect(await store.balance(scene.accountId)).toBe(5_000);
+  expect((await store.events(scene.accountId)).map(({ settlement }) => settlement)).toEqual([CANCELLED]);
+  await own.drain(0);
+});
+
+it('damaged things are remembered up to a thousand, and each says so once in an hour', () => {
+  vi.useFakeTimers({ toFake: ['performance'] });
+  try {
+    let logged = 0;
+    const log = new DamageLog({ warn: () => logged++ });
+    for (let round = 0; round < 3; round++) {
+      for (let account = 0; account < 1_000; account++) log.found('wallet', `account ${account}`, 'id', 0);
+    }
+    expect(logged).toBe(1_000);
+    vi.advanceTimersByTime(3_600_000);
+    log.found('wallet', 'account 7', 'id', 0);
+    expect(logged).toBe(1_001);
+    expect(log.counts.get('wallet')).toBe(3_001);
+  } finally {
+    vi.useRealTimers();
+  }
+});
+
+it('a call of 2^53 micro-dollars and more is refused as any other that is too dear', async () => {
+  const scene = await openScene(store, 5_000);
+  const dear = { ...request(scene, 1), terms: { ...request(scene, Number.MAX_SAFE_INTEGER).terms } };
+  expect(await admit(store, dear as AdmitRequest)).toMatchObject({
+    outcome: 'insufficient_balance',
+    balanceMicros: 5_000,
+  });
+  expect(await store.balance(scene.accountId)).toBe(5_000);
+});

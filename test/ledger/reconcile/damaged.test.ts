@@ -1,0 +1,192 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { repairWalletScript } from '../../../src/ledger/scripts.ts';
+import { Sweeper } from '../../../src/ledger/sweep.ts';
+import { CreditWallets, WalletDamaged, Wallets } from '../../../src/ledger/wallet-state.ts';
+import { freeField } from '../../../src/platform/redis-keys.ts';
+import { admit, request, type Scene } from '../../admission/calls.ts';
+import { QUIET } from '../../admission/redis.ts';
+import type { Ledger } from '../support.ts';
+import { ComparedLedger } from './scene.ts';
+
+let compared: ComparedLedger;
+let ledger: Ledger;
+let lines: string[];
+beforeAll(async () => {
+  compared = await ComparedLedger.open();
+  ledger = compared.ledger;
+});
+afterAll(() => compared.close());
+beforeEach(async () => {
+  lines = [];
+  await ledger.clear();
+});
+
+const walletOf = ({ accountId }: Scene): string => ledger.store.walletName(accountId);
+const set = (scene: Scene, field: string, value: string) => ledger.store.command('hset', walletOf(scene), field, value);
+const openOf = ({ accountId }: Scene): string => ledger.store.keys.open[ledger.store.keys.shardOf(accountId)] as string;
+
+async function reload(scene: Scene): Promise<void> {
+  await ledger.store.command('del', walletOf(scene));
+  await compared.hydrator.loadWallet(scene.accountId);
+}
+
+function sweeper(): Sweeper {
+  const log = { info: () => {}, warn: (_: object, message: string) => void lines.push(message) };
+  const { redis, keys } = ledger.store;
+  return new Sweeper({ redis, keys, leaseSeconds: 15, isReconciled: () => true, log });
+}
+
+/** Everybody's last sign of life was so long ago that all holds are of the dead. */
+async function letDie(instance = 'gateway-1'): Promise<void> {
+  const at = (await ledger.store.now()) - 60_000;
+  for (const lease of ledger.store.keys.lease) await ledger.store.command('hset', lease, instance, at);
+}
+
+describe('a damaged wallet', () => {
+  it('is reported as such, with all others compared, and agrees once it was deleted and loaded', async () => {
+    const [half, text, number, free, healthy, drifting] = await Promise.all(
+      Array.from({ length: 6 }, () => compared.newScene(10_000)),
+    );
+    const damaged = [half, text, number, free] as Scene[];
+    await ledger.store.command('hincrbyfloat', walletOf(half as Scene), 'balance', '0.5');
+    await ledger.store.command('set', walletOf(text as Scene), 'x');
+    await set(number as Scene, 'credit_seq', 'nan');
+    await set(free as Scene, freeField((free as Scene).serviceId), '1e3');
+    await compared.call(healthy as Scene, 1_000);
+    await compared.changeBalance(drifting as Scene, 7);
+    for (let round = 0; round < 2; round++) {
+      const found = new Map((await compared.drifts()).map((drift) => [drift.accountId, drift]));
+      expect(Array.from(found.keys()).sort()).toEqual(
+        [...damaged, drifting as Scene].map(({ accountId }) => accountId).sort(),
+      );
+      for (const { accountId } of damaged) expect(found.get(accountId)?.unproven).toMatch(/^damaged in Redis: /);
+      expect(found.get((drifting as Scene).accountId)?.driftMicros).toBe(7);
+      expect(Array.from(found.values()).every(({ driftMicros }) => Number.isSafeInteger(driftMicros))).toBe(true);
+    }
+    await compared.storeAll();
+    for (const scene of damaged) await reload(scene);
+    expect((await compared.drifts()).map(({ accountId }) => accountId)).toEqual([(drifting as Scene).accountId]);
+    for (const scene of damaged) expect(await compared.balances(scene)).toEqual([10_000, 10_000]);
+    expect(await compared.repairs()).toEqual([]);
+  });
+
+  it('has its hold swept with one event and gets nothing back; the others of the dead do', async () => {
+    const [victim, other] = [await compared.newScene(10_000), await compared.newScene(10_000)];
+    for (const scene of [victim, other]) await admit(ledger.store, request(scene, 1_000));
+    await set(victim, 'balance', 'abc');
+    await letDie();
+    expect(await sweeper().sweepOnce()).toBe(2);
+    expect(lines).toEqual([expect.stringContaining('damaged wallet')]);
+    expect(await ledger.store.balance(other.accountId)).toBe(10_000);
+    expect(await ledger.backlog()).toBe(2);
+    expect((await ledger.store.hash(walletOf(victim))).balance).toBe('abc');
+    await compared.storeAll();
+    await reload(victim);
+    expect(await compared.balances(victim)).toEqual([10_000, 10_000]);
+    expect(await compared.drifts()).toEqual([]);
+  });
+
+  it.each([
+    ['balance', '1.5'],
+    ['balance', '9007199254740000'],
+    ['credit_seq', '1e0'],
+  ])('(%s %s) takes no credit, keeps no other from theirs, and has it once it is loaded', async (field, value) => {
+    const [victim, other] = [await compared.newScene(10_000), await compared.newScene(10_000)];
+    const { store, sql } = ledger;
+    const stores = { sql, redis: store.redis, keys: store.keys, hydrator: compared.hydrator, log: QUIET };
+    const credits = new CreditWallets(stores);
+    await credits.applyMissing();
+    await set(victim, field, value);
+    const before = await store.hash(walletOf(victim));
+    for (const { accountId } of [victim, other]) await ledger.credit(accountId, 5_000);
+    await expect(credits.applyMissing()).rejects.toThrow(WalletDamaged);
+    expect(await store.hash(walletOf(victim))).toEqual(before);
+    expect(await store.balance(other.accountId)).toBe(15_000);
+    if (value === '1.5') await expect(new Wallets(stores).read(victim.accountId)).rejects.toThrow('cannot serve');
+    await reload(victim);
+    await credits.applyMissing();
+    expect(await compared.balances(victim)).toEqual([15_000, 15_000]);
+  });
+
+  it('is not repaired by half: where one number refuses, the others are put back and the holds stay', async () => {
+    const scene = await compared.newScene(10_000);
+    const call = request(scene, 1_000);
+    await admit(ledger.store, call);
+    await set(scene, 'ticket', 't');
+    await set(scene, 'free:b', '1.5');
+    const hold = (await ledger.store.open(scene.accountId))[call.usageId] as string;
+    const args = ['t', String((await ledger.store.now()) + 60_000), '7', '-3', '1', call.usageId, hold];
+    const changes = ['free:a', '2', 'free:b', '1'];
+    const names = [walletOf(scene), openOf(scene)];
+    expect(await ledger.store.redis.script(repairWalletScript, 2, [...names, ...args, ...changes])).toBe(0);
+    expect(await ledger.store.balance(scene.accountId)).toBe(9_000);
+    expect(await ledger.store.hash(walletOf(scene))).not.toHaveProperty('repair');
+    expect(await ledger.store.open(scene.accountId)).toHaveProperty(call.usageId);
+  });
+});
+
+describe('what is not known here', () => {
+  it('a hold of a newer version, or garbage, is left by the sweep and reported; holds of before are swept', async () => {
+    const scene = await compared.newScene(10_000);
+    const [old, present] = [request(scene, 1_000), request(scene, 200)];
+    for (const call of [old, present]) await admit(ledger.store, call);
+    const text = (await ledger.store.open(scene.accountId))[old.usageId] as string;
+    await ledger.store.command('hset', openOf(scene), old.usageId, text.slice(3));
+    await ledger.store.command('hset', openOf(scene), 'newer', 'v2\t1\t0\t1\tgateway-1', 'garbage', 'x');
+    await letDie();
+    const own = sweeper();
+    expect(await own.sweepOnce()).toBe(2);
+    expect(await own.sweepOnce()).toBe(0);
+    expect(own.leftAlone).toBe(2);
+    expect(lines).toHaveLength(1);
+    expect(Object.keys(await ledger.store.open(scene.accountId)).sort()).toEqual(['garbage', 'newer']);
+    expect(await ledger.store.balance(scene.accountId)).toBe(10_000);
+    await compared.storeAll();
+    expect(await ledger.sql`SELECT FROM rejected_events`).toHaveLength(0);
+    expect(await compared.drifts()).toEqual([]);
+  });
+
+  it('a lease that is no time, or of the future, counts as none: its gateway is given one', async () => {
+    const scene = await compared.newScene(10_000);
+    await admit(ledger.store, request(scene, 1_000));
+    const lease = ledger.store.keys.lease[ledger.store.keys.shardOf(scene.accountId)] as string;
+    for (const at of ['abc', 'nan', '1e99', String((await ledger.store.now()) + 3_600_000)]) {
+      await ledger.store.command('hset', lease, 'gateway-1', at);
+      expect(await sweeper().sweepOnce()).toBe(0);
+      const given = Number((await ledger.store.hash(lease))['gateway-1']);
+      expect(Math.abs(given - (await ledger.store.now()))).toBeLessThan(5_000);
+    }
+    await letDie();
+    expect(await sweeper().sweepOnce()).toBe(1);
+  });
+
+  it('the keys of one shard keep no other from being swept and compared', async () => {
+    const scenes = await Promise.all(Array.from({ length: 8 }, () => compared.newScene(10_000)));
+    const [broken, ...rest] = scenes as [Scene, ...Scene[]];
+    const others = rest.filter((scene) => openOf(scene) !== openOf(broken));
+    expect(others.length).toBeGreaterThan(0);
+    for (const scene of others) await admit(ledger.store, request(scene, 1_000));
+    await ledger.store.command('set', openOf(broken), 'x');
+    await letDie();
+    await expect(sweeper().sweepOnce()).rejects.toThrow('WRONGTYPE');
+    for (const { accountId } of others) expect(await ledger.store.balance(accountId)).toBe(10_000);
+    const reports = await compared.run();
+    const shard = ledger.store.keys.shardOf(broken.accountId);
+    expect(reports.filter((report) => !report.compared).map((report) => report.shard)).toEqual([shard]);
+  });
+});
+
+it('an event that its stream refuses leaves the swept hold as it was', async () => {
+  const scene = await compared.newScene(10_000);
+  const call = request(scene, 1_000);
+  await admit(ledger.store, call);
+  const shard = ledger.store.keys.shardOf(scene.accountId);
+  await ledger.store.command('set', ledger.store.keys.usage[shard] as string, 'x');
+  await letDie();
+  await expect(sweeper().sweepOnce()).rejects.toThrow('WRONGTYPE');
+  expect(await ledger.store.balance(scene.accountId)).toBe(9_000);
+  expect(await ledger.store.open(scene.accountId)).toHaveProperty(call.usageId);
+  await ledger.store.command('del', ledger.store.keys.usage[shard] as string);
+  expect(await sweeper().sweepOnce()).toBe(1);
+  expect(await ledger.store.balance(scene.accountId)).toBe(10_000);
+});

@@ -1,0 +1,90 @@
+import { describe, expect, it } from 'vitest';
+import type { UsageEvent } from '../../src/ledger/usage-event.ts';
+import { QUIET } from '../admission/redis.ts';
+import { until } from '../support/wait.ts';
+import { expectedBooks, holdOf, newEventOf, tailOf } from './support.ts';
+import { ledger, useLedger } from './use-ledger.ts';
+
+useLedger();
+
+const errors: { shard?: number; events?: number }[] = [];
+const log = { ...QUIET, error: (fields: object) => void errors.push(fields) };
+const newer = async (): Promise<string> => {
+  const stream = ledger.store.keys.usage[0] as string;
+  return (await ledger.store.command('xadd', stream, '*', 'e2', 'something that only it can read')) as string;
+};
+const idsLeft = async (): Promise<string[]> => {
+  const entries = await ledger.store.command('xrange', ledger.store.keys.usage[0] as string, '-', '+');
+  return (entries as [string][]).map(([id]) => id);
+};
+
+describe('usage events', () => {
+  it('of the version without a number are stored as those of this one', async () => {
+    const [old, present] = [newEventOf(0, ledger.store), newEventOf(0, ledger.store)];
+    await ledger.appendOld(old);
+    await ledger.append(present);
+    // A hold of before, settled by this version.
+    const between = newEventOf(1, ledger.store);
+    await ledger.appendRaw(between.accountId, between.usageId, holdOf(between), tailOf(between), 'e1');
+    ledger.startWriter();
+    await ledger.drained();
+    expect(await ledger.readBooks()).toEqual(expectedBooks([old, present, between]));
+    expect(await ledger.sql`SELECT FROM rejected_events`).toHaveLength(0);
+  });
+
+  it.each([
+    ['as new ones', false],
+    ['with care, as one of them was stored before', true],
+  ])(
+    'of a newer version stay in the stream and are reported once; all others are stored, %s',
+    async (_, isStoredBefore) => {
+      errors.length = 0;
+      const events = Array.from({ length: 4 }, () => newEventOf(0, ledger.store));
+      if (isStoredBefore) {
+        await ledger.append(events[2] as UsageEvent);
+        ledger.startWriter();
+        await ledger.drained();
+        await ledger.stopWriters();
+      }
+      const left: string[] = [];
+      for (const event of events) {
+        left.push(await newer());
+        await ledger.append(event);
+      }
+      const writer = ledger.startWriter({ log });
+      await until(async () => (await idsLeft()).length === left.length);
+      await until(() => writer.stats().newerEvents === left.length);
+      // And it goes on, and ends.
+      const next = newEventOf(0, ledger.store);
+      await ledger.append(next);
+      await until(async () => (await idsLeft()).length === left.length);
+      await ledger.stopWriters();
+      expect(await idsLeft()).toEqual(left);
+      expect(await ledger.readBooks()).toEqual(expectedBooks([...events, next]));
+      expect(await ledger.sql`SELECT FROM rejected_events`).toHaveLength(0);
+      expect(errors).toEqual([expect.objectContaining({ shard: 0 })]);
+    },
+  );
+
+  it('of a newer version, a thousand of them before all others, keep these from nothing', async () => {
+    for (let i = 0; i < 1_100; i++) await newer();
+    const event = newEventOf(0, ledger.store);
+    await ledger.append(event);
+    const writer = ledger.startWriter({ log, batchSize: 100 });
+    await until(async () => (await idsLeft()).length === 1_100);
+    expect(await ledger.readBooks()).toEqual(expectedBooks([event]));
+    await until(() => writer.stats().newerEvents === 1_100);
+  });
+});
+
+it('a stream that is of another type keeps no other shard waiting, and is said once', async () => {
+  errors.length = 0;
+  await ledger.store.command('set', ledger.store.keys.usage[0] as string, 'x');
+  const event = newEventOf(1, ledger.store);
+  await ledger.append(event);
+  const writer = ledger.startWriter({ log });
+  await until(async () => (await ledger.readBooks()).calls.length === 1);
+  await until(async () => (await ledger.store.command('xlen', ledger.store.keys.usage[1] as string)) === 0);
+  expect(writer.stats().working).toBe(true);
+  expect(errors).toHaveLength(1);
+});
