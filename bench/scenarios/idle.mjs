@@ -10,11 +10,11 @@ import { fundedKeys } from '../stage/keys.mjs';
 export const question = 'What does an installation use that nobody calls?';
 
 /** `seconds` is the length of a window in which nothing is called. */
-export const defaults = { connections: [64], seconds: 20, rounds: 1 };
+export const defaults = { connections: [64], seconds: 10, rounds: 1 };
 
 const loadSeconds = 3;
 // Until the last events are stored, timers that end by themselves have ended, and the collector has cleared away the load.
-const restSeconds = 15;
+const restSeconds = 12;
 
 /** @type {import('../report/bars.mjs').Promised} */
 const bar = {

@@ -12,7 +12,7 @@ export const question =
   'What does a call cost, and how long does it take, at rates far below saturation, with gateway and writer started as ' +
   '`npm start` starts them?';
 
-export const defaults = { connections: [64], seconds: 8, rounds: 3 };
+export const defaults = { connections: [64], seconds: 5, rounds: 3 };
 
 const peerNames = /** @type {const} */ (['nginx-lua', 'tollgate-default']);
 const ratesPerSecond = [1_000, 4_000];

@@ -69,21 +69,24 @@ it('the bars of a scenario that failed count as not measured', () => {
 });
 
 describe('the scenarios', () => {
-  it('hold the gateway to every bar of the project, and each bar has a stretch goal beyond it', async () => {
+  it('hold the gateway to every bar of the project, and a stretch goal lies beyond its bar', async () => {
     const bars = (await findScenarios(null)).flatMap((scenario) => scenario.bars).filter(({ bar }) => bar !== null);
     const limits = bars.map(({ bar, stretch }) => `${bar}/${stretch}`).sort();
     const promised = ['0.6/0.45', '0.75/0.6', '2.6/2', '0.25/0.15', '1/0.7', '1/0.7', '1.3/1', '20/10', '256/64'];
     promised.push('0.6/0.4', '0.6/0.4', '50000/100000', '0.9/0.97');
+    // CPU, p50 and p99 at two modest rates; p50 has no goal beyond its bar. And an idle installation.
+    promised.push('1/0.8', '1/0.8', '1/null', '1/null', '1/0.7', '1/0.7', '5/2');
     expect(limits).toEqual(promised.sort());
     for (const { is, bar, stretch } of bars) {
+      if (stretch === null) continue;
       expect(is === 'at most' ? Number(stretch) < Number(bar) : Number(stretch) > Number(bar)).toBe(true);
     }
   });
 
-  it('state their question, and all together take a quarter of an hour at most', async () => {
+  it('state their question, and all together take 18 minutes at most', async () => {
     const scenarios = await findScenarios(null);
     for (const { question } of scenarios) expect(question).toMatch(/\?$/);
-    expect(estimateRun(scenarios, parseOptions([]))).toBeLessThanOrEqual(15 * 60);
+    expect(estimateRun(scenarios, parseOptions([]))).toBeLessThanOrEqual(18 * 60);
   });
 
   it('of a name that does not exist are refused, and say which there are', async () => {

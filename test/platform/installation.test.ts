@@ -88,7 +88,7 @@ describe('a client that has claimed its Redis', () => {
     client.onReady(() => readied++);
     await loseTo(THEIRS);
     // Nobody asks for anything: it looks by itself.
-    await until(() => !client.ready, 3_000);
+    await until(() => !client.ready, 8_000);
     await expect(client.command('ping', [])).rejects.toThrow('redis is not connected');
     const tries = async (): Promise<number> =>
       Number(/total_connections_received:(\d+)/.exec(String(await operator.command('info', ['stats'])))?.[1]);
