@@ -29,7 +29,7 @@ describe('a chunked body that grows beyond the bound', () => {
     const caller = await scene.call('POST', { headers: ['Transfer-Encoding: chunked'] });
     caller.send(chunk(10));
     // In several chunks: the last bytes of an answer that will close its connection come a turn later.
-    await caller.until((received) => received.includes('llo\r\n'));
+    await caller.until((received) => received.includes('llo'));
     caller.send(chunk(600) + chunk(600));
     await caller.end();
     await scene.expectEnd({ outcome: 'completed', status: 200, amount: PRICE });
