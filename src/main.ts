@@ -12,6 +12,7 @@ import { createSupervisor } from './roles/supervisor.ts';
 import { startWriter } from './roles/writer.ts';
 import { type StopReason, SupervisorLink } from './supervisor/link.ts';
 import { SUPERVISED } from './supervisor/messages.ts';
+import { StartFailure } from './supervisor/supervisor.ts';
 
 /** Connections to Postgres: account pages need few, calls none. */
 const POSTGRES_CONNECTIONS = 10;
@@ -24,13 +25,13 @@ async function main(): Promise<void> {
   if (supervised === SUPERVISED) {
     const log = createLog(config.logLevel, worker === undefined ? { role } : { role, worker: Number(worker) });
     const link = new SupervisorLink(process, { obeysSigterm: role === 'gateway' });
-    await run(role, config, log, link.stopped, link);
+    await run({ role, config, log, link, worker: Number(worker ?? 1) }, link.stopped);
   } else if (isSupervised(role, config)) {
     await supervise(role, config, entry as string);
   } else {
     // There is nothing to replace: a terminal that has gone ends what was started from it.
     const stopped = untilSignal([...STOP_SIGNALS, 'SIGHUP'], () => process.exit(1)).then((): StopReason => 'asked');
-    await run(role, config, createLog(config.logLevel, { role }), stopped, null);
+    await run({ role, config, log: createLog(config.logLevel, { role }), link: null, worker: 1 }, stopped);
   }
   process.exit(0);
 }
@@ -43,14 +44,19 @@ function isSupervised(role: ProcessRole, { workers, oneProcess }: Config): role 
   return (role === 'all' && !oneProcess) || (role === 'gateway' && workers > 1);
 }
 
+type Job = {
+  readonly role: ProcessRole;
+  readonly config: Config;
+  readonly log: Log;
+  /** null without a supervisor. */
+  readonly link: SupervisorLink | null;
+  /** The number of a gateway among those on its port, from 1. */
+  readonly worker: number;
+};
+
 /** Works until it is told to stop, and stops. */
-async function run(
-  role: ProcessRole,
-  config: Config,
-  log: Log,
-  told: Promise<StopReason>,
-  link: SupervisorLink | null,
-): Promise<void> {
+async function run(job: Job, told: Promise<StopReason>): Promise<void> {
+  const { log } = job;
   exitOnProgrammerError(log);
   // Before anything is started: Node as process 1 of a container ignores signals nobody listens for.
   let isReady = false;
@@ -58,7 +64,7 @@ async function run(
     if (!isReady) process.exit(0);
     return reason;
   });
-  const stop = await start(role, config, log, link);
+  const stop = await start(job);
   isReady = true;
   const reason = await stopping;
   log.info({ reason }, 'draining');
@@ -67,12 +73,7 @@ async function run(
 }
 
 /** @returns what undoes it, in reverse order */
-async function start(
-  role: ProcessRole,
-  config: Config,
-  log: Log,
-  link: SupervisorLink | null,
-): Promise<(reason: StopReason) => Promise<void>> {
+async function start({ role, config, log, link, worker }: Job): Promise<(reason: StopReason) => Promise<void>> {
   const migrations = readMigrations(fileURLToPath(new URL('./migrations', import.meta.url)));
   const stores = await openStores(config, { name: role, maxConnections: POSTGRES_CONNECTIONS, migrations, log });
   if (role === 'migrate') {
@@ -87,8 +88,6 @@ async function start(
   const closeMetrics = link === null ? await serveMetrics(uws, config.host, config.metricsPort, metrics) : () => {};
   const writer = role === 'gateway' ? null : await startWriter({ config, stores, metrics, log });
   const sharesPort = link !== null;
-  // Of a worker its supervisor says which one it is.
-  const worker = Number(process.argv[4] ?? 1);
   const gateway =
     role === 'writer' ? null : await startGateway({ config, stores, uws, sharesPort, worker, metrics, log });
   link?.ready(metrics);
@@ -106,14 +105,18 @@ async function start(
 
 /** Several processes on one port, until a signal. */
 async function supervise(role: 'all' | 'gateway', config: Config, entry: string): Promise<void> {
+  // Each process would get a free port of its own, and another one after every restart.
+  if (config.port === 0) throw new ConfigError(['PORT must be a fixed one, unless ONE_PROCESS is on']);
   const log = createLog(config.logLevel, { role: 'supervisor' });
   exitOnProgrammerError(log);
   const supervisor = createSupervisor({ role, entry, config, uws: loadUws(process.env), log });
-  const signalled = untilSignal(STOP_SIGNALS, () => {
+  // In a terminal it says that the terminal was closed, and what was started there has to end.
+  const stopsAtHangup = process.stdin.isTTY || process.stdout.isTTY;
+  const signalled = untilSignal(stopsAtHangup ? [...STOP_SIGNALS, 'SIGHUP'] : STOP_SIGNALS, () => {
     supervisor.kill();
     process.exit(1);
   });
-  process.on('SIGHUP', () => void supervisor.roll());
+  if (!stopsAtHangup) process.on('SIGHUP', () => void supervisor.roll());
   await Promise.race([supervisor.start(), signalled]);
   await signalled;
   log.info({}, 'draining');
@@ -150,7 +153,7 @@ function exitOnProgrammerError(log: Log): void {
 
 main().catch((error: unknown) => {
   // What an operator can mend by the message alone needs no stack.
-  if (error instanceof ConfigError || error instanceof ForeignRedis)
+  if (error instanceof ConfigError || error instanceof ForeignRedis || error instanceof StartFailure)
     process.stderr.write(`tollgate: ${error.message}\n`);
   else process.stderr.write(`tollgate: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`);
   process.exit(1);

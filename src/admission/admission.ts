@@ -38,9 +38,9 @@ const MAX_PENDING = 32_768;
 /** How often the lease is renewed; well below INSTANCE_LEASE_SECONDS. */
 const LEASE_RENEW_MS = 3_000;
 /**
- * How often settlements are looked for that wait for an admission to share its trip; none waits longer than twice this. Nobody
- * waits for a settlement, and while calls are few each had a trip of its own. A gateway that is killed meanwhile leaves the hold
- * to the sweep, which refunds the call.
+ * Interval at which settlements that wait for an admission to share its trip are looked at; none waits longer than two of them.
+ * Nobody waits for a charge to be settled, and while calls are few each settlement had a trip of its own. A gateway that is killed
+ * meanwhile leaves the hold to the sweep, which refunds the call. A refund never waits: its caller may need the money to try again.
  */
 const SETTLE_EVERY_MS = 10;
 /** Settlements that do not wait any longer: with so many a trip is worth its price. */
@@ -67,7 +67,8 @@ export type AdmissionOptions = {
 };
 
 /**
- * Collects the admissions and settlements of one event-loop turn and carries them out in one script.
+ * Collects admissions and settlements and carries them out in one script: admissions and refunds at the end of their event-loop
+ * turn, settlements of charged calls with the next of them, or after 20 ms at the latest.
  *
  *   admit() take() settle()          flush (end of the turn)              reply
  *        │                                   │                              │
@@ -183,7 +184,7 @@ export class Admission implements OperationHost {
     this.#unsettled++;
     this.#pending.push(new SettleOperation(usageId, buyer, refund, settlement, owner.ended));
     if (this.#scheduled) return;
-    if (this.#pending.length >= ENOUGH_SETTLEMENTS) this.#scheduleFlush();
+    if (refund || this.#pending.length >= ENOUGH_SETTLEMENTS) this.#scheduleFlush();
     else if (this.#settleTimer === null) this.#watchSettlements();
   }
 

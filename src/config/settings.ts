@@ -24,7 +24,8 @@ export const SETTINGS = {
     type: 'string',
     enum: ['on', 'off'],
     default: 'off',
-    description: '`on`: gateway and writer share one process, which saves 150 MiB and makes calls wait for each flush',
+    description:
+      '`on`: gateway and writer share one process, which saves about 150 MiB, but calls wait during each flush',
   },
   METRICS_PORT: {
     type: 'integer',

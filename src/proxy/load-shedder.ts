@@ -13,7 +13,7 @@ const SHARE_STEP = 0.0625;
  */
 const MAX_SHARE = 0.25;
 const LEAST_SHARE = 0.02;
-/** Without a call for so many samples (a second), it rests until the next one: an idle process has nothing to be late for. */
+/** Without a request for so many samples (a second), it rests until the next one: an idle process has nothing to be late for. */
 const REST_AFTER_SAMPLES = 20;
 
 export type LoadShedderOptions = {
@@ -39,8 +39,8 @@ export class LoadShedder {
   readonly #random: () => number;
   #timer: NodeJS.Timeout | null = null;
   #isStarted = false;
-  #samplesWithoutCall = 0;
-  #longestDelayMs = 0;
+  #samplesWithoutRequest = 0;
+  readonly #delays: LongestDelay;
   #sampledAt = 0;
   #lateSince: number | null = null;
   /** Of the new calls, 0 to MAX_SHARE; 0 nearly always. */
@@ -52,6 +52,7 @@ export class LoadShedder {
     this.#now = now;
     this.#random = random;
     this.#sampledAt = now();
+    this.#delays = new LongestDelay(now());
   }
 
   start(): void {
@@ -76,17 +77,20 @@ export class LoadShedder {
     this.#timer = null;
   }
 
-  /** Milliseconds that the latest sample since the last time this was asked came too late. */
-  takeLongestDelay(): number {
-    const longest = this.#longestDelayMs;
-    this.#longestDelayMs = 0;
-    return longest;
+  /** Largest delay of a sample in the last minute or two, in milliseconds. */
+  get longestDelayMs(): number {
+    return this.#delays.longestUntil(this.#now());
+  }
+
+  /** A request came that cannot be shed: it may delay others all the same. */
+  requested(): void {
+    this.#samplesWithoutRequest = 0;
+    if (this.#timer === null && this.#isStarted) this.#wake();
   }
 
   /** Whether this new call is to be refused; if so, it counts. */
   sheds(): boolean {
-    this.#samplesWithoutCall = 0;
-    if (this.#timer === null && this.#isStarted) this.#wake();
+    this.requested();
     if (this.share === 0 || this.#random() >= this.share) return false;
     this.shed++;
     return true;
@@ -97,8 +101,8 @@ export class LoadShedder {
     const now = this.#now();
     const elapsedMs = now - this.#sampledAt;
     this.#sampledAt = now;
-    this.#longestDelayMs = Math.max(this.#longestDelayMs, elapsedMs - SAMPLE_MS);
-    if (++this.#samplesWithoutCall > REST_AFTER_SAMPLES && this.share === 0) this.#rest();
+    this.#delays.add(elapsedMs - SAMPLE_MS, now);
+    if (++this.#samplesWithoutRequest > REST_AFTER_SAMPLES && this.share === 0) this.#rest();
     if (elapsedMs - SAMPLE_MS <= MAX_DELAY_MS) {
       this.#lateSince = null;
       this.share = this.share / 2 < LEAST_SHARE ? 0 : this.share / 2;
@@ -106,5 +110,36 @@ export class LoadShedder {
     }
     this.#lateSince ??= now;
     if (now - this.#lateSince >= STANDING_MS) this.share = Math.min(MAX_SHARE, this.share + SHARE_STEP);
+  }
+}
+
+const WINDOW_MS = 60_000;
+
+/** The largest delay of the window under way and the one before it: whoever reads it takes nothing from other readers. */
+class LongestDelay {
+  #beganAt: number;
+  #present = 0;
+  #before = 0;
+
+  constructor(nowMs: number) {
+    this.#beganAt = nowMs;
+  }
+
+  add(delayMs: number, nowMs: number): void {
+    this.#turn(nowMs);
+    this.#present = Math.max(this.#present, delayMs);
+  }
+
+  longestUntil(nowMs: number): number {
+    this.#turn(nowMs);
+    return Math.max(this.#present, this.#before);
+  }
+
+  #turn(nowMs: number): void {
+    const elapsedMs = nowMs - this.#beganAt;
+    if (elapsedMs < WINDOW_MS) return;
+    this.#before = elapsedMs < 2 * WINDOW_MS ? this.#present : 0;
+    this.#present = 0;
+    this.#beganAt = nowMs;
   }
 }

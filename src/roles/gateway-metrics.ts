@@ -48,9 +48,9 @@ export function gatewayMetrics(parts: {
     },
     {
       name: 'tollgate_event_loop_delay_max_seconds',
-      help: 'Longest delay of the event loop since the last scrape, as sampled every 50 ms while there are calls',
+      help: 'Longest delay of the event loop in the last minute or two, sampled every 50 ms while there are requests',
       type: 'gauge',
-      read: () => shedder.takeLongestDelay() / 1000,
+      read: () => shedder.longestDelayMs / 1000,
     },
     {
       name: 'tollgate_breakers_open',
@@ -83,7 +83,11 @@ export function gatewayMetrics(parts: {
       name: 'tollgate_usage_backlog_events',
       help: 'Usage events waiting for Postgres',
       type: 'gauge',
-      read: () => backlog.events,
+      read: async () => {
+        // A gateway that nobody calls does not look by itself.
+        await backlog.read();
+        return backlog.events;
+      },
     },
     {
       name: 'tollgate_upstream_connections',

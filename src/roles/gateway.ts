@@ -188,7 +188,10 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
       if (shedder.sheds()) shedCall(gate, counters, head, stream);
       else new Exchange(exchangeOptions, head, stream).start();
     },
-    onRequest: (head, stream) => void api.handle(head, stream),
+    onRequest: (head, stream) => {
+      shedder.requested();
+      void api.handle(head, stream);
+    },
     log,
   });
 

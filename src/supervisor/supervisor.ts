@@ -12,6 +12,9 @@ export type SupervisorOptions = {
   readonly log: Log;
 };
 
+/** A process ended before it was ready. What it wrote says why. */
+export class StartFailure extends Error {}
+
 /** Keeps the processes of one gateway running: starts them, restarts what ends by itself, and stops them in the right order. */
 export class Supervisor {
   readonly #options: SupervisorOptions;
@@ -87,7 +90,7 @@ async function started(slot: Slot): Promise<void> {
     await slot.start();
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
-    throw new Error(`process ${slot.name} could not be started: ${reason}`, { cause: error });
+    throw new StartFailure(`process ${slot.name} could not be started: ${reason}`, { cause: error });
   }
 }
 
