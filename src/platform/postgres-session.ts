@@ -62,14 +62,14 @@ export class PostgresSession {
   /**
    * Runs what `build` makes of the client.
    *
-   * @throws PostgresError from the server (the session goes on), anything else when the session is lost
+   * @throws PostgresError from the server (the session goes on, once it was compared), anything else when the session is lost
    */
   async run<T>(build: (client: Sql) => PromiseLike<T>): Promise<T> {
     if (!this.#open) throw connectionError('CONNECTION_CLOSED', 'the connection to postgres is gone');
     const timer = setTimeout(() => this.close(), this.#timeoutMs);
     try {
       if (this.#installation !== undefined) {
-        this.#comparison ??= this.#compare(this.#installation);
+        this.#comparison ??= this.#compareOrClose(this.#installation);
         await this.#comparison;
       }
       return await build(this.#client);
@@ -78,6 +78,16 @@ export class PostgresSession {
       throw error;
     } finally {
       clearTimeout(timer);
+    }
+  }
+
+  /** Whatever kept it from being compared (a lock, a cancelled query) passes, and the next session asks anew: this one keeps its answer. */
+  async #compareOrClose(installation: string): Promise<void> {
+    try {
+      await this.#compare(installation);
+    } catch (error) {
+      this.close();
+      throw error;
     }
   }
 

@@ -185,6 +185,25 @@ describe('users that wait for a connection', () => {
   });
 });
 
+it('a lock on the installation, met by the first comparison, fails that query and none of those after it', async () => {
+  const id = '11111111-1111-4111-8111-111111111111';
+  await killer.unsafe(`CREATE TABLE installation (id uuid); INSERT INTO installation VALUES ('${id}')`);
+  const settings = { lock_timeout: 50 };
+  const ours = openPostgres({
+    ...{ url: database.url, maxConnections: 1, applicationName: 'victim', installation: id, settings },
+  });
+  try {
+    await killer.begin(async (tx) => {
+      await tx`LOCK TABLE installation IN ACCESS EXCLUSIVE MODE`;
+      await expect(ours`SELECT 1 AS one`).rejects.toThrow('lock timeout');
+    });
+    expect([...(await ours`SELECT 1 AS one`)]).toEqual([{ one: 1 }]);
+  } finally {
+    await ours.end();
+    await killer`DROP TABLE installation`;
+  }
+});
+
 it('a session that had no answer in time is over, and says so to whoever waits', async () => {
   const session = new PostgresSession({ url: database.url, applicationName: 'victim' }, 200);
   await session.query('SELECT 1');
