@@ -17,6 +17,15 @@ const GOODBYE_MS = 1_000;
 /** Undefined table or column: the database has no such schema. */
 const NO_INSTALLATION = /^(42P01|42703)$/;
 
+/**
+ * Events are deleted from Redis, and credits confirmed, on the word of a commit. A server that is configured with `off` gives
+ * it before it has written anything: 51 charged calls became 1 row after an immediate stop. Asked of the transaction, because
+ * poolers refuse or drop parameters of the session, and only where it is less: `remote_apply` stays what it is. In the trip
+ * of the BEGIN it costs no other one, and a commit that wrote nothing does not wait.
+ */
+const DURABLE = `;SELECT set_config('synchronous_commit', 'on', true)
+  WHERE current_setting('synchronous_commit') IN ('off', 'local')`;
+
 /** The part of a query of postgres.js 3.4.9 that its types leave out. */
 type CopyQuery = {
   writable(): Promise<Writable>;
@@ -128,10 +137,10 @@ export class PostgresSession {
     });
   }
 
-  /** Runs `work` between BEGIN and COMMIT; ROLLBACK when it throws. @param mode such as 'READ ONLY' */
+  /** Runs `work` between BEGIN and a COMMIT that is on the disk; ROLLBACK when it throws. @param mode such as 'READ ONLY' */
   async transaction<T>(work: () => Promise<T>, mode = ''): Promise<T> {
-    await this.query(`BEGIN ${mode}`);
     try {
+      await this.query(`BEGIN ${mode}${DURABLE}`);
       const result = await work();
       const committed = (await this.query('COMMIT')) as unknown as { command: string };
       // What Postgres does with a transaction one of whose statements failed, even if `work` did not mind.

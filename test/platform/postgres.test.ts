@@ -1,6 +1,12 @@
 import { type AddressInfo, createServer } from 'node:net';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { isPostgresUnavailable, openPostgres, PostgresSession, type Sql } from '../../src/platform/postgres.ts';
+import {
+  isPostgresUnavailable,
+  openPostgres,
+  PostgresSession,
+  type Sql,
+  type Tx,
+} from '../../src/platform/postgres.ts';
 import { PostgresPool } from '../../src/platform/postgres-pool.ts';
 import { createDatabase, startTestPostgres, type TestDatabase } from '../support/stores.ts';
 import { until } from '../support/wait.ts';
@@ -182,6 +188,32 @@ describe('users that wait for a connection', () => {
     pool.release(only);
     await ended;
     for (const session of waiting) await expect(session).rejects.toThrow('has ended');
+  });
+});
+
+describe('the commit of a transaction is on the disk, however lazy the server is configured', () => {
+  it.each([
+    ['off', 'on'],
+    ['local', 'on'],
+    ['remote_write', 'remote_write'],
+    ['remote_apply', 'remote_apply'],
+  ])('%s becomes %s, in transactions alone', async (configured, inTransactions) => {
+    await killer.unsafe(
+      `ALTER DATABASE ${new URL(database.url).pathname.slice(1)} SET synchronous_commit = ${configured}`,
+    );
+    try {
+      const setting = async (on: Sql | Tx): Promise<unknown> =>
+        (await on`SHOW synchronous_commit`)[0]?.synchronous_commit;
+      // By turns on one connection: nothing of a transaction stays, and as a pooler wants it the session asks for nothing.
+      const one = openPostgres({ url: database.url, maxConnections: 1, applicationName: 'victim' });
+      expect(await setting(one)).toBe(configured);
+      expect(await one.begin(setting)).toBe(inTransactions);
+      expect(await one.begin('READ ONLY', setting)).toBe(inTransactions);
+      expect(await setting(one)).toBe(configured);
+      await one.end();
+    } finally {
+      await killer.unsafe(`ALTER DATABASE ${new URL(database.url).pathname.slice(1)} RESET synchronous_commit`);
+    }
   });
 });
 
