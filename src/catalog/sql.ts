@@ -163,7 +163,7 @@ export async function selectFingerprint(sql: Sql): Promise<string> {
   return (rows[0] as { fingerprint: string }).fingerprint;
 }
 
-/** Up to `limit` listings that are not removed, of suspended accounts too, by id, those after `afterId` (null: from the first). */
+/** Up to `limit` listings that are not removed, of suspended accounts too, by id, after `afterId` (null: from the first). */
 export async function selectCatalogPage(sql: Sql, afterId: string | null, limit: number): Promise<Listing[]> {
   const rows = await sql<Row[]>`
     SELECT ${columns(sql)} FROM services

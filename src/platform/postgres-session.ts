@@ -90,7 +90,7 @@ export class PostgresSession {
     }
   }
 
-  /** Whatever kept it from being compared (a lock, a cancelled query) passes, and the next session asks anew: this one keeps its answer. */
+  /** What keeps it from being compared (a lock, a cancelled query) passes; this session would keep the failure for good. */
   async #compareOrClose(installation: string): Promise<void> {
     try {
       await this.#compare(installation);
