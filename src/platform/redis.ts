@@ -101,7 +101,7 @@ export class RedisClient {
 
   /**
    * From now on this Redis is the installation's: compared now, with every script, every five seconds, and at each
-   * reconnection before it counts as ready. One without an id becomes ours, with whatever is in it (roles/ownership.ts looks
+   * reconnection before it counts as ready. One without an id becomes ours, with whatever is in it (ledger/ownership.ts looks
    * at that when a process starts).
    *
    * @throws ForeignRedis when it has another installation's data

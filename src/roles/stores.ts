@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import type { Config } from '../config/config.ts';
+import { checkOwnership, SHARDS_KEY } from '../ledger/ownership.ts';
 import type { Log } from '../observability/log.ts';
 import { type Migration, migrate } from '../platform/migrate.ts';
 import { durabilityWarnings, openPostgres, type Sql } from '../platform/postgres.ts';
 import { checkRedisPolicy, RedisClient } from '../platform/redis.ts';
 import { RedisKeys } from '../platform/redis-keys.ts';
-import { checkOwnership, SHARDS_KEY } from './ownership.ts';
 
 /** What every role stands on. */
 export type Stores = {
