@@ -51,6 +51,7 @@ export class PostgresSession {
   /** Whether the database is ours: asked once, before anything else. */
   #comparison: Promise<void> | null = null;
   #open = true;
+  #foreign: Error | null = null;
 
   /** Connects with the first query. `timeoutMs` bounds every query as seen from here, a silent network included. */
   constructor(
@@ -66,6 +67,11 @@ export class PostgresSession {
 
   get open(): boolean {
     return this.#open;
+  }
+
+  /** What says that the database is another installation's, if it is. */
+  get foreign(): Error | null {
+    return this.#foreign;
   }
 
   /**
@@ -111,7 +117,8 @@ export class PostgresSession {
     }
     if (found === installation) return;
     const message = `this Postgres database belongs to another installation: its id is ${found}, that of ours ${installation}`;
-    throw connectionError(FOREIGN_DATABASE, message);
+    this.#foreign = connectionError(FOREIGN_DATABASE, message);
+    throw this.#foreign;
   }
 
   /** Runs one statement; with parameters it is prepared once. Array parameters may be given as array literals. */

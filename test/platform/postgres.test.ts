@@ -9,6 +9,7 @@ import {
 } from '../../src/platform/postgres.ts';
 import { PostgresPool } from '../../src/platform/postgres-pool.ts';
 import { createDatabase, startTestPostgres, type TestDatabase } from '../support/stores.ts';
+import { TcpProxy } from '../support/tcp-proxy.ts';
 import { until } from '../support/wait.ts';
 
 let database: TestDatabase;
@@ -232,6 +233,30 @@ it('a lock on the installation, met by the first comparison, fails that query an
     expect([...(await ours`SELECT 1 AS one`)]).toEqual([{ one: 1 }]);
   } finally {
     await ours.end();
+    await killer`DROP TABLE installation`;
+  }
+});
+
+it('a database of another installation is dialled once a second, whoever asks and waits', async () => {
+  const [ours, theirs] = ['11111111-1111-4111-8111-111111111111', '22222222-2222-4222-8222-222222222222'];
+  await killer.unsafe(`CREATE TABLE installation (id uuid); INSERT INTO installation VALUES ('${theirs}')`);
+  const proxy = await TcpProxy.open(Number(new URL(database.url).port));
+  const lost = openPostgres({
+    ...{ url: proxy.through(database.url), maxConnections: 2, applicationName: 'victim', installation: ours },
+  });
+  try {
+    const ask = (): Promise<unknown> => lost`SELECT 1`.then(() => 'answered', String);
+    const startedAt = performance.now();
+    for (let i = 0; i < 20; i++) {
+      for (const reply of await Promise.all([ask(), ask(), ask()])) expect(reply).toContain('another installation');
+    }
+    // Two at once are two connections.
+    expect(proxy.accepted).toBeLessThanOrEqual(2 * (1 + Math.floor((performance.now() - startedAt) / 1_000)));
+    await killer`UPDATE installation SET id = ${ours}`;
+    await until(async () => (await ask()) === 'answered', 3_000);
+  } finally {
+    await lost.end();
+    await proxy.close();
     await killer`DROP TABLE installation`;
   }
 });
