@@ -29,9 +29,9 @@ const MAX_WAITING_IDS = 5_000;
 const LOG_EVERY_MS = 30_000;
 
 /**
- * The catalog in memory: every listing that is not removed nor of a suspended account. It follows Postgres by messages (LISTEN), a full reading each
- * time the LISTEN connection is made anew, and a periodic full reading (skipped when a fingerprint of the table says that
- * nothing changed). While Postgres is away the last snapshot stays.
+ * The catalog in memory: every listing that is neither removed nor offered by a suspended account. It follows Postgres by
+ * messages (LISTEN), a full reading each time the LISTEN connection is made anew, and a periodic full reading (skipped when a
+ * fingerprint of the tables says that nothing changed). While Postgres is away the last snapshot stays.
  *
  * All readings go through one loop, one at a time:
  *

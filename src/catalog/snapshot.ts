@@ -4,8 +4,8 @@ import type { Listing } from './listing.ts';
 const MAX_REMOVALS = 10_000;
 
 /**
- * All listings that are not removed nor of a suspended account, by id. Readings of a row may arrive late and out of order (a reply of the database
- * overtaken by a change made here); the newest reading wins, whatever the order.
+ * All listings that are neither removed nor offered by a suspended account, by id. Readings of a row may arrive late and out of
+ * order (a reply of the database overtaken by a change made here); the newest reading wins, whatever the order.
  *
  *     put(v1)  put(v3)  put(v2) ─► v2 is ignored
  *     put(removed v4)   put(v3) ─► ignored too: a removal is remembered for one to two full readings
@@ -44,9 +44,11 @@ export class Snapshot {
     if (known !== undefined && known.updatedAtMicros > updatedAtMicros) return;
     const removal = this.#removals.get(id) ?? this.#olderRemovals.get(id);
     if (removal !== undefined && removal >= updatedAtMicros) return;
-    // What a suspended account sells is gone until a newer reading says otherwise, as what is removed.
-    if (listing.status === 'removed' || listing.isSuspended) {
-      this.#remember(id, updatedAtMicros);
+    const isRemoved = listing.status === 'removed';
+    if (isRemoved || listing.isSuspended) {
+      // A removal is for good. What a suspended account sells is gone until a reading says otherwise, also one of the same
+      // version: a hand in the database resumes the account and leaves its listings as they are.
+      this.#remember(id, isRemoved ? updatedAtMicros : updatedAtMicros - 1);
       if (this.#listings.delete(id)) this.#version++;
     } else if (known === undefined || !isSame(known, listing)) {
       // An equal reading keeps the old object: what was derived from it stays good.

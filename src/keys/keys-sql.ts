@@ -206,11 +206,22 @@ export async function lockKeyStates(tx: Tx, accountId: string): Promise<KeyState
     WHERE a.id = ${accountId} AND k.status = 'active'`;
 }
 
-/** @returns the account's label, or null when there is no such account */
-export async function updateAccountStatus(tx: Tx, accountId: string, status: AccountStatus): Promise<string | null> {
-  const rows = await tx<{ ownerId: string }[]>`
-    UPDATE accounts SET status = ${status} WHERE id = ${accountId} RETURNING owner_id AS "ownerId"`;
-  if (rows[0] === undefined) return null;
-  await tx`SELECT pg_notify(${KEY_CHANGES}, ${ACCOUNT_PREFIX + accountId})`;
-  return rows[0].ownerId;
+/**
+ * Until the transaction ends the account is locked against rows that are being added to it: a listing that is on its way is
+ * either there for the next statement, or waits and then finds the new status.
+ *
+ * @returns the account's label, and whether it had another status; null when there is no such account
+ */
+export async function updateAccountStatus(
+  tx: Tx,
+  accountId: string,
+  status: AccountStatus,
+): Promise<{ readonly ownerId: string; readonly isChanged: boolean } | null> {
+  const rows = await tx<{ ownerId: string; isChanged: boolean }[]>`
+    SELECT owner_id AS "ownerId", status <> ${status} AS "isChanged" FROM accounts WHERE id = ${accountId} FOR UPDATE`;
+  if (rows[0]?.isChanged) {
+    await tx`UPDATE accounts SET status = ${status} WHERE id = ${accountId}`;
+    await tx`SELECT pg_notify(${KEY_CHANGES}, ${ACCOUNT_PREFIX + accountId})`;
+  }
+  return rows[0] ?? null;
 }

@@ -25,22 +25,22 @@ export class Suspension {
   }
 
   /**
-   * Doing it again is harmless, and is what to do when it failed. Calls under way go on.
+   * Doing it again only tells Redis again, which is what to do when that failed. Calls under way go on.
    *
    * @returns null when there is no such account
    * @throws ApiError `unavailable` when Postgres has it but Redis could not be told
    */
   async set(accountId: string, status: AccountStatus): Promise<Account | null> {
     const { sql, cache } = this.#options;
-    const ownerId = (await sql.begin(async (tx) => {
-      const label = await updateAccountStatus(tx, accountId, status);
-      if (label !== null) await announceListingsOf(tx, accountId);
-      return label;
-    })) as string | null;
-    if (ownerId === null) return null;
+    const account = await sql.begin(async (tx) => {
+      const found = await updateAccountStatus(tx, accountId, status);
+      if (found?.isChanged) await announceListingsOf(tx, accountId);
+      return found;
+    });
+    if (account === null) return null;
     cache.invalidateAccount(accountId);
     await this.#publish(accountId);
-    return { accountId, ownerId, status };
+    return { accountId, ownerId: account.ownerId, status };
   }
 
   /** Under the lock of the account: else the slower of two changes could have the last word in Redis. */

@@ -46,3 +46,12 @@ export class Pace {
     return Math.min(Math.max(WORTH_A_FLUSH / perMs, SHORT_PAUSE_MS), LONGEST_PAUSE_MS);
   }
 }
+
+/** Bounds of the wait after a failure: Postgres may be back any moment, and must be noticed within two seconds. */
+const MIN_BACKOFF_MS = 50;
+const MAX_BACKOFF_MS = 1_000;
+
+/** How long the writer waits after so many failures in a row. */
+export function backoffMs(failures: number): number {
+  return Math.min(MIN_BACKOFF_MS * 2 ** Math.min(failures - 1, 10), MAX_BACKOFF_MS);
+}

@@ -4,8 +4,9 @@ import type { RedisClient } from '../platform/redis.ts';
 import type { RedisKeys } from '../platform/redis-keys.ts';
 import { overWithin } from './deadline.ts';
 import { type FlushResult, isRefusedData, storeEntries, storeNewCalls } from './flush.ts';
-import { FLUSH_LOCK, WRITER_LOCK } from './locks.ts';
-import { Pace, SHORT_PAUSE_MS } from './pace.ts';
+import { lockShards } from './flush-locks.ts';
+import { WRITER_LOCK } from './locks.ts';
+import { backoffMs, Pace, SHORT_PAUSE_MS } from './pace.ts';
 import { makePartitions } from './partitions.ts';
 import {
   type Batch,
@@ -24,15 +25,8 @@ import { StreamNotices } from './stream-notices.ts';
 const TAKEOVER_MS = 1_000;
 const PARTITIONS_MS = 3_600_000;
 const PARTITIONS_RETRY_MS = 60_000;
-/** Bounds of the wait after a failure: Postgres may be back any moment, and must be noticed within two seconds. */
-const MIN_BACKOFF_MS = 50;
-const MAX_BACKOFF_MS = 1_000;
 const QUERY_TIMEOUT_MS = 20_000;
-/**
- * A shard that somebody has locked (wallets are loaded, or it is compared) is left out of the flush. So that it has its
- * turn among many short locks, the writer queues for one such shard now and then; it costs the others a quarter at most.
- */
-const LOCK_WAIT_MS = 250;
+/** How often the writer queues for a shard that was passed over: with `LOCK_WAIT_MS` it costs the others a quarter at most. */
 const LOCK_WAIT_EVERY_MS = 1_000;
 /** What a writer that is out of time may take to notice and to say so. */
 const GRACE_MS = 500;
@@ -102,7 +96,8 @@ export type WriterStats = {
  *      └─ wait 50 ms … 1 s ◄── any failure: events stay in the stream
  *
  * Killed between commit and deletion, it (or the next) reads the same events again. COPY fails for them, the batch is
- * stored with care (`storeEntries`), and those that are in Postgres change nothing. A second writer waits for the shards of the first, and has them within a second of its end.
+ * stored with care (`storeEntries`), and those that are in Postgres change nothing. A second writer waits for the shards of
+ * the first, and has them within a second of its end.
  */
 export class UsageWriter {
   readonly #options: UsageWriterOptions;
@@ -396,27 +391,4 @@ export class UsageWriter {
       };
     });
   }
-}
-
-/** Takes the flush locks that are free. @returns the shards whose locks are ours until the end of the transaction */
-async function lockShards(
-  session: PostgresSession,
-  shards: readonly number[],
-  waitFor: number | null,
-): Promise<Set<number>> {
-  if (waitFor !== null) {
-    await session.query(`SET LOCAL lock_timeout = ${LOCK_WAIT_MS}`);
-    await session.query('SELECT pg_advisory_xact_lock($1::int, $2::int)', [FLUSH_LOCK, waitFor]);
-    await session.query('SET LOCAL lock_timeout TO DEFAULT');
-  }
-  const rows = await session.query<{ shard: number; locked: boolean }>(
-    `SELECT shard, pg_try_advisory_xact_lock($1::int, shard) AS locked
-     FROM (SELECT unnest($2::int[]) AS shard) AS shards`,
-    [FLUSH_LOCK, `{${shards.join(',')}}`],
-  );
-  return new Set(rows.filter(({ locked }) => locked).map(({ shard }) => shard));
-}
-
-function backoffMs(failures: number): number {
-  return Math.min(MIN_BACKOFF_MS * 2 ** Math.min(failures - 1, 10), MAX_BACKOFF_MS);
 }

@@ -23,25 +23,32 @@ export function guarded({ name, source }: Script): Script {
 
 /** Does nothing: run for its guard. It must pass in a Redis that is full, or a full Redis could not be connected to again. */
 export const claimScript = defineScript('claim', '#!lua flags=allow-oom\nreturn 1');
+export const guardedClaim = guarded(claimScript);
 
 /** Redis has the data of another installation: it counts as away, whatever it answers. */
 export class ForeignRedis extends Error {
-  constructor(owner: string, ours: string) {
+  constructor(reason: string) {
     super(
-      `this Redis belongs to another installation: ${owner} stands in it, and our database says ${ours}. ` +
-        'Give each installation a Redis or a database number of its own. ' +
+      `${reason}. Give each installation a Redis or a database number of its own. ` +
         '(If nothing in this Redis is needed any more, because its database was lost, flush it.)',
     );
     this.name = 'ForeignRedis';
   }
 }
 
+/** @param ours null: our database is new. @param where which stores these are */
+export function ownedByAnother(owner: string, ours: string | null, where = ''): ForeignRedis {
+  const database = ours === null ? 'our database is new' : `our database belongs to installation ${ours}`;
+  const stores = where === '' ? '' : ` (${where})`;
+  return new ForeignRedis(`this Redis holds the data of installation ${owner}, but ${database}${stores}`);
+}
+
 /** The guard's reply as the error it stands for; null when it is none. */
 export function foreignRedis(message: string, ours: string): ForeignRedis | null {
   const owner = /^FOREIGN (\S+)/.exec(message)?.[1];
-  return owner === undefined ? null : new ForeignRedis(owner, ours);
+  return owner === undefined ? null : ownedByAnother(owner, ours);
 }
 
-/** Whether a failure is worth a line in the log after the one that was reported last: an outage has one, and this cause its own. */
+/** Whether to log this failure: one line per outage, and one more when the cause turns out to be another installation's data. */
 export const isNews = (error: unknown, reported: unknown): boolean =>
   reported === null || (error instanceof ForeignRedis && !(reported instanceof ForeignRedis));

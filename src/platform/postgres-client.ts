@@ -64,10 +64,6 @@ export function openClient(
     connection: {
       application_name: options.applicationName,
       statement_timeout: options.statementTimeoutMs ?? DEFAULT_STATEMENT_TIMEOUT_MS,
-      // Events are deleted from Redis, and credits confirmed, on the word of a commit. A server that is configured with `off`
-      // says so before it has written anything: 51 charged calls became 1 row after an immediate stop. For all connections:
-      // hardly any but these write, and a commit that wrote nothing does not wait.
-      synchronous_commit: 'on',
       ...options.settings,
     },
     types: {

@@ -6,6 +6,9 @@ import { PostgresSession } from './postgres-session.ts';
 /** How long `end` waits for queries under way unless told otherwise. */
 const END_MS = 5_000;
 
+/** So long a database that is another installation's is not dialled again: whoever asks meanwhile is told the same. */
+const FOREIGN_MS = 1_000;
+
 /** Users that may wait for a connection, and for how long. Beyond either they fail as if Postgres were away: 503. */
 export type WaitBounds = { readonly maxWaiting: number; readonly maxWaitMs: number };
 const WAIT_BOUNDS: WaitBounds = { maxWaiting: 1_000, maxWaitMs: 5_000 };
@@ -22,6 +25,8 @@ export class PostgresPool {
   /** In turn: a set keeps the order, and one that gives up leaves it at no cost. */
   readonly #waiting = new Set<(session: PostgresSession | Error) => void>();
   readonly #listeners = new Set<PostgresListener>();
+  #foreign: Error | null = null;
+  #foreignUntil = 0;
   #ended = false;
   #whenReturned: () => void = () => {};
 
@@ -46,6 +51,7 @@ export class PostgresPool {
     // It may have ended while it was idle.
     while (session !== undefined && !session.open) session = this.#idle.pop();
     if (session === undefined && this.#lent.size < this.#options.maxConnections) {
+      if (this.#foreign !== null && performance.now() < this.#foreignUntil) throw this.#foreign;
       session = new PostgresSession(this.#options);
     }
     if (session === undefined) return this.#wait();
@@ -78,6 +84,7 @@ export class PostgresPool {
       if (this.#lent.size === 0) this.#whenReturned();
       return;
     }
+    if (session.foreign !== null) this.#refuse(session.foreign);
     const [next] = this.#waiting;
     if (next === undefined) {
       if (session.open) this.#idle.push(session);
@@ -86,6 +93,12 @@ export class PostgresPool {
     const given = session.open ? session : new PostgresSession(this.#options);
     this.#lent.add(given);
     next(given);
+  }
+
+  #refuse(foreign: Error): void {
+    this.#foreign = foreign;
+    this.#foreignUntil = performance.now() + FOREIGN_MS;
+    for (const end of this.#waiting) end(foreign);
   }
 
   async listen(

@@ -24,9 +24,8 @@ export function openPostgres(options: PostgresOptions): Sql {
 }
 
 const DURABILITY: Readonly<Record<string, string>> = {
-  fsync: 'a crash of its machine loses or damages the books. Set it on.',
-  full_page_writes: 'a crash of its machine can damage the books. Set it on.',
-  synchronous_commit: 'our connections ask for on; something between us and postgres must drop that.',
+  fsync: 'a crash of its machine can lose or corrupt committed entries. Set it on.',
+  full_page_writes: 'a crash of its machine can corrupt committed entries. Set it on.',
 };
 
 /** What makes a commit worth less than it says, for the log of the start. */

@@ -1,6 +1,15 @@
 import { Command, Redis } from 'ioredis';
 import { MINIMUM_REDIS_MAJOR } from '../shared.mjs';
-import { claimScript, ForeignRedis, foreignRedis, guarded, INSTALLATION_KEY, isNews } from './installation.ts';
+import {
+  claimScript,
+  ForeignRedis,
+  foreignRedis,
+  guarded,
+  guardedClaim,
+  INSTALLATION_KEY,
+  isNews,
+  ownedByAnother,
+} from './installation.ts';
 import type { Script } from './script.ts';
 
 export { defineScript, type Script } from './script.ts';
@@ -26,8 +35,8 @@ export class RedisNotSent extends Error {
 }
 
 /**
- * How often a claimed Redis is compared while it is connected: a flush leaves the connection as it is. Calls and the writer compare
- * by themselves, so this is for a process that nobody calls. Every second it used 0.07 % of a core in each of them.
+ * How often a claimed Redis is compared while it is connected: a flush leaves the connection as it is. Calls and the writer
+ * compare by themselves, so this is for a process that nobody calls. Every second it used 0.07 % of a core in each of them.
  */
 const CLAIM_EVERY_MS = 5_000;
 
@@ -45,13 +54,13 @@ export class RedisClient {
   readonly #redis: Redis;
   readonly #name: string;
   readonly #log: RedisLog;
-  readonly #guarded = new Map<Script, Script>();
+  readonly #guarded = new Map<Script, Script>([[claimScript, guardedClaim]]);
   readonly #readyListeners: (() => void)[] = [];
   readonly #foreignListeners: ((error: ForeignRedis) => void)[] = [];
   #installation: string | null = null;
   /** Connected to a Redis that was compared, as far as there is something to compare. */
   #isOurs = false;
-  /** Attempts in a row that met another installation's data. */
+  /** Connections in a row that were made and could not be compared, or have another installation's data. */
   #refusals = 0;
   #reported: unknown = null;
   #claimTimer: NodeJS.Timeout | undefined;
@@ -91,19 +100,33 @@ export class RedisClient {
   }
 
   /**
-   * From now on this Redis is the installation's: compared now, with every script, every five seconds, and at each reconnection
-   * before it counts as ready. One without data of anybody becomes ours.
+   * From now on this Redis is the installation's: compared now, with every script, every five seconds, and at each
+   * reconnection before it counts as ready. One without an id becomes ours, with whatever is in it (ledger/ownership.ts looks
+   * at that when a process starts).
    *
    * @throws ForeignRedis when it has another installation's data
    */
   async claim(installation: string): Promise<void> {
     this.#installation = installation;
-    await this.#runGuarded(claimScript, 0, []);
-    this.#claimTimer ??= setInterval(() => {
-      // What is wrong is reported, or seen by whoever runs the next command.
-      if (this.ready) this.script(claimScript, 0, []).catch(() => {});
-    }, CLAIM_EVERY_MS);
+    await this.#compare(installation);
+    this.#claimTimer ??= setInterval(() => void this.#compareAgain(installation), CLAIM_EVERY_MS);
     this.#claimTimer.unref();
+  }
+
+  /** Reads first: a Redis that has our id and refuses writes for now (a full disk, too few replicas) is still ours. */
+  async #compare(installation: string): Promise<void> {
+    const owner = await this.#send('get', [INSTALLATION_KEY]);
+    if (owner === null) await this.#runGuarded(claimScript, 0, []);
+    else if (owner !== installation) throw ownedByAnother(String(owner), installation);
+  }
+
+  async #compareAgain(installation: string): Promise<void> {
+    try {
+      if (this.ready) await this.#compare(installation);
+    } catch (error) {
+      // Anything else is seen by whoever runs the next command.
+      if (error instanceof ForeignRedis) this.#refuse(error);
+    }
   }
 
   /** Calls `listener` each time the connection is made, also the first. */
@@ -111,7 +134,7 @@ export class RedisClient {
     this.#readyListeners.push(listener);
   }
 
-  /** Calls `listener` when the Redis we are connected to turns out to be another installation's. */
+  /** Calls `listener` each time the Redis we are connected to, or connect to, turns out to be another installation's. */
   onForeign(listener: (error: ForeignRedis) => void): void {
     this.#foreignListeners.push(listener);
   }
@@ -181,10 +204,11 @@ export class RedisClient {
   async #onConnected(): Promise<void> {
     this.#isOurs = false;
     try {
-      if (this.#installation !== null) await this.#runGuarded(claimScript, 0, []);
+      if (this.#installation !== null) await this.#compare(this.#installation);
     } catch (error) {
-      if (error instanceof ForeignRedis) this.#refusals++;
+      this.#refusals++;
       this.#report(error);
+      if (error instanceof ForeignRedis) this.#tell(error);
       // Unless the question failed because the connection ended; then the next one is on its way.
       if (this.#redis.status === 'ready') this.#redis.disconnect(true);
       return;
@@ -202,6 +226,10 @@ export class RedisClient {
     this.#isOurs = false;
     this.#report(error);
     this.#redis.disconnect(true);
+    this.#tell(error);
+  }
+
+  #tell(error: ForeignRedis): void {
     for (const listener of this.#foreignListeners) listener(error);
   }
 

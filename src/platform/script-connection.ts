@@ -1,7 +1,7 @@
 import { connect as connectTcp, isIP, type Socket } from 'node:net';
 import { performance } from 'node:perf_hooks';
 import { connect as connectTls } from 'node:tls';
-import { claimScript, foreignRedis, guarded, INSTALLATION_KEY, isNews } from './installation.ts';
+import { foreignRedis, guardedClaim, INSTALLATION_KEY, isNews } from './installation.ts';
 import { RedisNotSent, type Script } from './redis.ts';
 import { ReplyFault, type ReplyKind, ReplyReader, type ReplySink } from './redis-replies.ts';
 import type { ScriptCall } from './script-call.ts';
@@ -231,7 +231,7 @@ export class ScriptConnection implements ReplySink {
     // Compared here only: nothing is admitted before the client that loads wallets and keys has compared as well, in one step
     // with loading them (redis.ts), and a flush takes what was loaded with it.
     if (installation !== undefined) {
-      this.#command(['EVAL', guarded(claimScript).source, '1', INSTALLATION_KEY, installation], nothing);
+      this.#command(['EVAL', guardedClaim.source, '1', INSTALLATION_KEY, installation], nothing);
     }
     this.#command(['SCRIPT', 'LOAD', script.source], nothing);
     this.#command(['EVALSHA', script.sha, '0', name], () => this.#onOpen());

@@ -171,7 +171,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     ...creditsRoutes({ sql, keys, applier: credits, log }),
     ...reconciliationRoutes({ sql, reconciler: new Reconciler({ sql, redis, keys: redisKeys }) }),
     ...healthRoutes({
-      isReady: () => !server.draining && admission.answering && catalog.ready(),
+      isReady: () => !server.draining && admission.answering && redis.ready && catalog.ready(),
       readyFile: config.readyFile,
     }),
   ];

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { Config } from '../config/config.ts';
+import { checkOwnership, SHARDS_KEY } from '../ledger/ownership.ts';
 import type { Log } from '../observability/log.ts';
 import { type Migration, migrate } from '../platform/migrate.ts';
 import { durabilityWarnings, openPostgres, type Sql } from '../platform/postgres.ts';
@@ -23,7 +24,10 @@ type Options = {
   readonly log: Log;
 };
 
-/** Connects, migrates, and sees to it that both stores are fit and of one installation. Throws the reason when the process must not start. */
+/**
+ * Connects, migrates, and sees to it that both stores are fit and of one installation. Throws the reason when the process must
+ * not start.
+ */
 export async function openStores(config: Config, options: Options): Promise<Stores> {
   const { log, name } = options;
   const redis = new RedisClient(
@@ -34,7 +38,7 @@ export async function openStores(config: Config, options: Options): Promise<Stor
   try {
     await redis.connect();
     for (const warning of await checkRedisPolicy(redis)) log.warn({}, warning);
-    installation = await prepareDatabase(config, options);
+    installation = await prepareDatabase(config, options, redis);
     await redis.claim(installation);
     await keepShardCount(redis, config.redisShards);
   } catch (error) {
@@ -59,10 +63,15 @@ export async function openStores(config: Config, options: Options): Promise<Stor
   };
 }
 
-/** Migrates, on a connection that knows of no installation yet. @returns the installation's id */
-async function prepareDatabase(config: Config, { name, migrations, log }: Options): Promise<string> {
+/** Migrates what is ours, on a connection that knows of no installation yet. @returns the installation's id */
+async function prepareDatabase(
+  config: Config,
+  { name, migrations, log }: Options,
+  redis: RedisClient,
+): Promise<string> {
   const sql = openPostgres({ url: config.databaseUrl, maxConnections: 1, applicationName: `tollgate-${name}-start` });
   try {
+    await checkOwnership(redis, sql, config);
     const applied = await migrate(sql, migrations);
     if (applied.length > 0) log.info({ versions: applied }, 'migrated');
     for (const warning of await durabilityWarnings(sql)) log.warn({}, warning);
@@ -76,8 +85,8 @@ async function prepareDatabase(config: Config, { name, migrations, log }: Option
 
 /** Another number of shards would look for every wallet in the wrong place, so the first start fixes it. */
 async function keepShardCount(redis: RedisClient, shards: number): Promise<void> {
-  await redis.command('set', ['tollgate:shards', String(shards), 'NX']);
-  const kept = await redis.command('get', ['tollgate:shards']);
+  await redis.command('set', [SHARDS_KEY, String(shards), 'NX']);
+  const kept = await redis.command('get', [SHARDS_KEY]);
   if (kept !== String(shards)) {
     throw new Error(`this Redis was set up with ${String(kept)} shards, REDIS_SHARDS says ${shards}`);
   }

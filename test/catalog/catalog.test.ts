@@ -1,12 +1,18 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { Catalog } from '../../src/catalog/catalog.ts';
 import type { Listing } from '../../src/catalog/listing.ts';
-import { insertListing, removeListing, updateListing } from '../../src/catalog/sql.ts';
+import {
+  announceListingsOf,
+  insertListing,
+  removeListing,
+  selectFingerprint,
+  updateListing,
+} from '../../src/catalog/sql.ts';
 import { Suspension } from '../../src/keys/suspension.ts';
 import { uuidv7 } from '../../src/platform/ids.ts';
 import { migrate, readMigrations } from '../../src/platform/migrate.ts';
 import { openPostgres, type Sql } from '../../src/platform/postgres.ts';
-import { addAccount, openTestDatabase } from '../accounts/support.ts';
+import { addAccount, addKeyTo, openTestDatabase } from '../accounts/support.ts';
 import { startTestPostgres } from '../support/stores.ts';
 import { until } from '../support/wait.ts';
 import { LISTING_FIELDS } from './support.ts';
@@ -185,6 +191,83 @@ describe('the catalog', () => {
       }
     }
     expect(await suspension.set(uuidv7(), 'suspended')).toBeNull();
+  });
+
+  describe('of an account that is suspended or resumed', () => {
+    let seller: string;
+    let published: number;
+    let suspension: Suspension;
+    const sold = (on: Sql = sql) => insertListing(on, { ...LISTING_FIELDS, providerId: seller });
+    const isSomebodyWaiting = async (): Promise<boolean> => {
+      const rows = await sql`
+        SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`;
+      return rows.length > 0;
+    };
+    beforeEach(async () => {
+      seller = (await addAccount(sql, 'provider')).accountId;
+      published = 0;
+      const put = async (): Promise<void> => void published++;
+      suspension = new Suspension({ sql, state: { put }, cache: { invalidateAccount: () => {} } });
+    });
+
+    it.each(['suspended', 'active'] as const)('a change that waited for that sees it: %s', async (status) => {
+      const listing = await sold();
+      if (status === 'active') await suspension.set(seller, 'suspended');
+      const catalog = await startedCatalog(sql);
+      let changing: Promise<Listing | null> = Promise.resolve(null);
+      await sql.begin(async (tx) => {
+        await tx`UPDATE accounts SET status = ${status} WHERE id = ${seller}`;
+        await announceListingsOf(tx, seller);
+        changing = updateListing(sql, listing.id, { priceMicros: 7 }, 'any');
+        await until(isSomebodyWaiting);
+      });
+      const changed = (await changing) as Listing;
+      expect(changed).toMatchObject({ priceMicros: 7, isSuspended: status === 'suspended' });
+      catalog.apply(changed);
+      expect(catalog.get(listing.id)?.priceMicros).toBe(status === 'active' ? 7 : undefined);
+    });
+
+    it('a listing that was being added meanwhile goes with the others', async () => {
+      const listed = await sold();
+      const catalog = await startedCatalog(sql);
+      let suspending: Promise<unknown> = Promise.resolve();
+      let added = listed;
+      await sql.begin(async (other) => {
+        // Keeps the suspension from its end until the new listing has been read.
+        await other`SELECT FROM services WHERE id = ${listed.id} FOR UPDATE`;
+        await sql.begin(async (tx) => {
+          added = await sold(tx as unknown as Sql);
+          suspending = suspension.set(seller, 'suspended');
+          await until(isSomebodyWaiting);
+        });
+        await until(() => catalog.get(added.id));
+        await until(isSomebodyWaiting);
+      });
+      await suspending;
+      await until(() => !catalog.get(listed.id) && !catalog.get(added.id), 3_000);
+    });
+
+    it('by a hand in the database: within the time of a full reading', async () => {
+      const { id } = await sold();
+      const catalog = await startedCatalog(sql, { rereadMs: 20 });
+      for (const status of ['suspended', 'active', 'suspended', 'active']) {
+        await sql`UPDATE accounts SET status = ${status} WHERE id = ${seller}`;
+        await until(() => (catalog.get(id) === undefined) === (status === 'suspended'), 3_000);
+      }
+    });
+
+    it('that has the status already: only Redis is told again', async () => {
+      await sold();
+      await addKeyTo(sql, seller, 'provider');
+      for (const status of ['suspended', 'active'] as const) {
+        await suspension.set(seller, status);
+        const [before, times] = [await selectFingerprint(sql), published];
+        expect(await suspension.set(seller, status)).toMatchObject({ accountId: seller, ownerId: 'owner', status });
+        expect(await selectFingerprint(sql)).toBe(before);
+        // Both of its keys.
+        expect(published).toBe(times + 2);
+      }
+    });
   });
 
   it('ignores messages that are no service id', async () => {

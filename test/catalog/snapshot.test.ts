@@ -54,6 +54,21 @@ describe('the snapshot', () => {
     expect(snapshot.get(listing.id)?.quality).toBe(99);
   });
 
+  it('has a listing again when a reading of the same version finds its account resumed, and never one that was removed', () => {
+    const snapshot = new Snapshot();
+    const listing = makeListing();
+    const suspended = { ...listing, isSuspended: true };
+    for (const reading of [listing, suspended, listing, suspended]) {
+      snapshot.put(reading);
+      expect(snapshot.get(listing.id)?.id).toBe(reading.isSuspended ? undefined : listing.id);
+    }
+    snapshot.put({ ...listing, updatedAtMicros: listing.updatedAtMicros - 1 });
+    expect(snapshot.get(listing.id)).toBeUndefined();
+    snapshot.put({ ...suspended, status: 'removed' });
+    snapshot.put(listing);
+    expect(snapshot.get(listing.id)).toBeUndefined();
+  });
+
   it('drops after a full reading what no page had', () => {
     const snapshot = new Snapshot();
     const [gone, stays] = [makeListing(), makeListing()];

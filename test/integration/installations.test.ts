@@ -1,6 +1,7 @@
 // Two installations, each with a database of its own, that come to share a Redis: by configuration, by a flush, or because
 // another one is behind the same name.
 
+import { randomUUID } from 'node:crypto';
 import { Redis } from 'ioredis';
 import postgres from 'postgres';
 import { afterEach, beforeAll, describe, expect, inject, it } from 'vitest';
@@ -8,7 +9,7 @@ import { freePort } from '../../scripts/local/ports.mjs';
 import { loadConfig } from '../../src/config/config.ts';
 import { ForeignRedis } from '../../src/platform/installation.ts';
 import { migrate, readMigrations } from '../../src/platform/migrate.ts';
-import { openPostgres } from '../../src/platform/postgres.ts';
+import { openPostgres, type Sql } from '../../src/platform/postgres.ts';
 import { openStores } from '../../src/roles/stores.ts';
 import { QUIET } from '../admission/redis.ts';
 import { buildSources } from '../support/build.ts';
@@ -82,7 +83,7 @@ class Installation {
   }
 
   get reasons(): string[] {
-    return this.market.log.lines.filter((line) => line.includes('another installation'));
+    return this.market.log.lines.filter((line) => /another installation|data of installation/.test(line));
   }
 }
 
@@ -145,8 +146,7 @@ describe('a Redis of another installation', () => {
       await until(() => second.child.hasExited() || second.output.includes('"msg":"ready"'), 30_000);
       expect(second.child.hasExited(), `it started: ${second.output}`).toBe(true);
       expect((await second.child.exited).code).toBe(1);
-      expect(second.output).toMatch(/this Redis belongs to another installation: [0-9a-f-]{36} stands in it/);
-      expect(second.output).toContain(owner.id);
+      expect(second.output).toContain(`this Redis holds the data of installation ${owner.id}, but our database is new`);
       expect(second.output).toContain('a Redis or a database number of its own');
     }
     // It is no matter to the first.
@@ -254,10 +254,104 @@ describe('a Redis of another installation', () => {
     const owner = await Installation.start();
     await withRedis(owner.market.redis.url, async (redis) => {
       await redis.flushall();
-      await until(async () => (await redis.get('tollgate:installation')) === owner.id, 3_000);
+      await until(async () => (await redis.get('tollgate:installation')) === owner.id, 10_000);
     });
     expect(await owner.calls(5)).toBe(5);
     await expect(Marketplace.start({ REDIS_URL: owner.market.redis.url })).rejects.toThrow(ForeignRedis);
+  });
+});
+
+describe('a gateway whose Redis was flushed and claimed by another', () => {
+  it('is not ready as soon as one of its connections comes back, and the other one looks again as well', async () => {
+    const loser = await Installation.start();
+    expect(await loser.ready()).toBe(true);
+    await withRedis(loser.market.redis.url, async (redis) => {
+      await redis.multi().flushall().set('tollgate:installation', randomUUID()).exec();
+      const clients = String(await redis.call('CLIENT', 'LIST', 'TYPE', 'normal')).split('\n');
+      const ids = clients
+        .filter((line) => / name=tollgate-(?!batches)/.test(line))
+        .map((line) => /id=(\d+)/.exec(line)?.[1]);
+      expect(ids.length).toBeGreaterThan(0);
+      for (const id of ids) await redis.call('CLIENT', 'KILL', 'ID', id as string);
+    });
+    await until(() => loser.reasons.some((line) => line.includes('tollgate-batches')));
+    await until(async () => !(await loser.ready()));
+  });
+});
+
+describe('the start of a process', () => {
+  const MIGRATIONS = readMigrations('migrations');
+  /** As the last version without ids left it. */
+  const withoutIds = async (): Promise<{ url: string; sql: Sql }> => {
+    const { url, drop } = await createDatabase();
+    const sql = openPostgres({ url, maxConnections: 1, applicationName: 'test' });
+    ends.push(drop, () => sql.end());
+    await migrate(sql, MIGRATIONS.slice(0, 5));
+    return { url, sql };
+  };
+  const versionOf = async (sql: Sql): Promise<unknown> =>
+    (await sql<{ version: number }[]>`SELECT max(version) AS version FROM schema_migrations`)[0]?.version;
+  const start = async (databaseUrl: string, redisUrl: string): Promise<string> => {
+    const config = loadConfig({ DATABASE_URL: databaseUrl, REDIS_URL: redisUrl });
+    const stores = await openStores(config, { name: 'test', maxConnections: 1, migrations: MIGRATIONS, log: QUIET });
+    await stores.close();
+    return stores.installation;
+  };
+  const refusal = (databaseUrl: string, redisUrl: string): Promise<string> =>
+    start(databaseUrl, redisUrl).then(
+      () => 'it started',
+      (error: unknown) => (error instanceof ForeignRedis ? error.message : String(error)),
+    );
+
+  it('leaves a database as it is when Redis belongs to another, and names both, without their passwords', async () => {
+    const redis = await startTestRedis();
+    ends.push(() => redis.stop());
+    const owner = randomUUID();
+    await withRedis(redis.url, (client) => client.set('tollgate:installation', owner));
+    const { url, sql } = await withoutIds();
+    const message = await refusal(url, redis.url);
+    const place = ({ host, pathname }: URL): string => host + pathname;
+    for (const part of [owner, place(new URL(redis.url)), place(new URL(url))]) expect(message).toContain(part);
+    expect(new URL(url).password).not.toBe('');
+    expect(message).not.toContain(new URL(url).password);
+    expect(await versionOf(sql)).toBe(5);
+  });
+
+  it('takes a Redis that was used without an id only for a database that has its accounts', async () => {
+    const redis = await startTestRedis();
+    ends.push(() => redis.stop());
+    const [owner, other, fresh] = [await withoutIds(), await withoutIds(), await createDatabase()];
+    ends.push(() => fresh.drop());
+    const account = randomUUID();
+    await owner.sql`INSERT INTO accounts (id, owner_id) VALUES (${account}, 'buyer')`;
+    await withRedis(redis.url, async (client) => {
+      await client.set('tollgate:shards', '16');
+      await client.hset(`wallet:{3}:${account}`, { balance: '5' });
+    });
+    const message = await refusal(other.url, redis.url);
+    expect(message).toContain(`wallets of accounts that our database does not have, such as ${account}`);
+    expect(await versionOf(other.sql)).toBe(5);
+    expect(await refusal(fresh.url, redis.url)).toContain(account);
+    const installation = await start(owner.url, redis.url);
+    await withRedis(redis.url, async (client) => {
+      expect(await client.get('tollgate:installation')).toBe(installation);
+      // What the message advises to somebody who knows better.
+      const [, key, id] = /run SET (\S+) (\S+) there/.exec(message) as RegExpExecArray;
+      await client.set(key as string, id as string);
+    });
+    await start(other.url, redis.url);
+    expect(await refusal(owner.url, redis.url)).toContain('holds the data of installation');
+  });
+
+  it('goes on with its Redis when its database is restored to before it had an id', async () => {
+    const redis = await startTestRedis();
+    ends.push(() => redis.stop());
+    const { url, sql } = await withoutIds();
+    const before = await start(url, redis.url);
+    await sql`ALTER TABLE installation DROP COLUMN id`;
+    await sql`DROP INDEX IF EXISTS accounts_suspended`;
+    await sql`DELETE FROM schema_migrations WHERE version > 5`;
+    expect(await start(url, redis.url)).toBe(before);
   });
 });
 
@@ -306,6 +400,7 @@ async function migrateOnly(url: string): Promise<void> {
 
 /** Each has the name of the other then. Whoever is connected is cut off, as by a restore or a failover. */
 async function swapDatabases(one: string, two: string): Promise<void> {
+  const between = `${one}_swapped`;
   const admin = postgres(inject('postgresAdminUrl'), { max: 1, onnotice: () => {} });
   const names = [one, two];
   try {
@@ -316,9 +411,9 @@ async function swapDatabases(one: string, two: string): Promise<void> {
       return rows.length === 0;
     });
     for (const [from, to] of [
-      [one, 'swapping'],
+      [one, between],
       [two, one],
-      ['swapping', two],
+      [between, two],
     ]) {
       await admin.unsafe(`ALTER DATABASE ${from} RENAME TO ${to}`);
     }

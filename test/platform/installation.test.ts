@@ -53,7 +53,7 @@ describe('a client that has claimed its Redis', () => {
     await other.connect();
     await expect(other.claim(THEIRS)).rejects.toThrow(ForeignRedis);
     await expect(other.claim(THEIRS)).rejects.toThrow(
-      new RegExp(`${OURS} stands in it, and our database says ${THEIRS}`),
+      new RegExp(`holds the data of installation ${OURS}, but our database belongs to installation ${THEIRS}`),
     );
     expect(await owner()).toBe(OURS);
     other.destroy();
@@ -95,11 +95,48 @@ describe('a client that has claimed its Redis', () => {
     const before = await tries();
     await until(async () => (await tries()) >= before + 4);
     expect(client.ready).toBe(false);
-    expect(told).toHaveLength(1);
+    // Each time: what was connected in between has to look again.
+    expect(told.length).toBeGreaterThan(1);
     expect(warnings).toMatchObject([{ message: 'redis connection lost or refused', err: expect.any(ForeignRedis) }]);
     await operator.command('flushall', []);
     await until(() => client.ready);
     expect([await owner(), readied, warnings.at(-1)?.message]).toEqual([OURS, 1, 'redis connection is back']);
+  });
+});
+
+describe('a client that comes back', () => {
+  it('and finds another one there tells those who were connected all the time', async () => {
+    await client.claim(OURS);
+    const told: Error[] = [];
+    client.onForeign((error) => told.push(error));
+    await loseTo(THEIRS);
+    await operator.command('client', ['kill', 'type', 'normal', 'skipme', 'yes']);
+    await until(() => told.length > 0, 2_000);
+    expect(told[0]).toBeInstanceOf(ForeignRedis);
+    expect(client.ready).toBe(false);
+  });
+
+  it('is ready in a Redis that has our id and refuses writes', async () => {
+    await client.claim(OURS);
+    await operator.command('config', ['set', 'min-replicas-to-write', '1']);
+    await operator.command('client', ['kill', 'type', 'normal', 'skipme', 'yes']);
+    await until(() => !client.ready);
+    await until(() => client.ready, 2_000);
+    expect(await client.command('get', [INSTALLATION_KEY])).toBe(OURS);
+    await expect(client.command('set', ['a', 'b'])).rejects.toThrow('NOREPLICAS');
+  });
+
+  it('and cannot be told whose the data are tries four times a second, not twenty', async () => {
+    await client.claim(OURS);
+    await operator.command('flushall', []);
+    await operator.command('config', ['set', 'min-replicas-to-write', '1']);
+    const connections = async (): Promise<number> =>
+      Number(/total_connections_received:(\d+)/.exec(String(await operator.command('info', ['stats'])))?.[1]);
+    await operator.command('client', ['kill', 'type', 'normal', 'skipme', 'yes']);
+    // 50, 100, 150, 200, 250, 250 … ms apart; without the pause growing it would be 50 each.
+    const [startedAt, before] = [performance.now(), await connections()];
+    await until(async () => (await connections()) >= before + 8);
+    expect(performance.now() - startedAt).toBeGreaterThan(1_000);
   });
 });
 

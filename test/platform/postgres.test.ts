@@ -1,8 +1,15 @@
 import { type AddressInfo, createServer } from 'node:net';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { isPostgresUnavailable, openPostgres, PostgresSession, type Sql } from '../../src/platform/postgres.ts';
+import {
+  isPostgresUnavailable,
+  openPostgres,
+  PostgresSession,
+  type Sql,
+  type Tx,
+} from '../../src/platform/postgres.ts';
 import { PostgresPool } from '../../src/platform/postgres-pool.ts';
 import { createDatabase, startTestPostgres, type TestDatabase } from '../support/stores.ts';
+import { TcpProxy } from '../support/tcp-proxy.ts';
 import { until } from '../support/wait.ts';
 
 let database: TestDatabase;
@@ -183,6 +190,75 @@ describe('users that wait for a connection', () => {
     await ended;
     for (const session of waiting) await expect(session).rejects.toThrow('has ended');
   });
+});
+
+describe('the commit of a transaction is on the disk, however lazy the server is configured', () => {
+  it.each([
+    ['off', 'on'],
+    ['local', 'on'],
+    ['remote_write', 'remote_write'],
+    ['remote_apply', 'remote_apply'],
+  ])('%s becomes %s, in transactions alone', async (configured, inTransactions) => {
+    await killer.unsafe(
+      `ALTER DATABASE ${new URL(database.url).pathname.slice(1)} SET synchronous_commit = ${configured}`,
+    );
+    try {
+      const setting = async (on: Sql | Tx): Promise<unknown> =>
+        (await on`SHOW synchronous_commit`)[0]?.synchronous_commit;
+      // By turns on one connection: nothing of a transaction stays, and as a pooler wants it the session asks for nothing.
+      const one = openPostgres({ url: database.url, maxConnections: 1, applicationName: 'victim' });
+      expect(await setting(one)).toBe(configured);
+      expect(await one.begin(setting)).toBe(inTransactions);
+      expect(await one.begin('READ ONLY', setting)).toBe(inTransactions);
+      expect(await setting(one)).toBe(configured);
+      await one.end();
+    } finally {
+      await killer.unsafe(`ALTER DATABASE ${new URL(database.url).pathname.slice(1)} RESET synchronous_commit`);
+    }
+  });
+});
+
+it('a lock on the installation, met by the first comparison, fails that query and none of those after it', async () => {
+  const id = '11111111-1111-4111-8111-111111111111';
+  await killer.unsafe(`CREATE TABLE installation (id uuid); INSERT INTO installation VALUES ('${id}')`);
+  const settings = { lock_timeout: 50 };
+  const ours = openPostgres({
+    ...{ url: database.url, maxConnections: 1, applicationName: 'victim', installation: id, settings },
+  });
+  try {
+    await killer.begin(async (tx) => {
+      await tx`LOCK TABLE installation IN ACCESS EXCLUSIVE MODE`;
+      await expect(ours`SELECT 1 AS one`).rejects.toThrow('lock timeout');
+    });
+    expect([...(await ours`SELECT 1 AS one`)]).toEqual([{ one: 1 }]);
+  } finally {
+    await ours.end();
+    await killer`DROP TABLE installation`;
+  }
+});
+
+it('a database of another installation is dialled once a second, whoever asks and waits', async () => {
+  const [ours, theirs] = ['11111111-1111-4111-8111-111111111111', '22222222-2222-4222-8222-222222222222'];
+  await killer.unsafe(`CREATE TABLE installation (id uuid); INSERT INTO installation VALUES ('${theirs}')`);
+  const proxy = await TcpProxy.open(Number(new URL(database.url).port));
+  const lost = openPostgres({
+    ...{ url: proxy.through(database.url), maxConnections: 2, applicationName: 'victim', installation: ours },
+  });
+  try {
+    const ask = (): Promise<unknown> => lost`SELECT 1`.then(() => 'answered', String);
+    const startedAt = performance.now();
+    for (let i = 0; i < 20; i++) {
+      for (const reply of await Promise.all([ask(), ask(), ask()])) expect(reply).toContain('another installation');
+    }
+    // Two at once are two connections.
+    expect(proxy.accepted).toBeLessThanOrEqual(2 * (1 + Math.floor((performance.now() - startedAt) / 1_000)));
+    await killer`UPDATE installation SET id = ${ours}`;
+    await until(async () => (await ask()) === 'answered', 3_000);
+  } finally {
+    await lost.end();
+    await proxy.close();
+    await killer`DROP TABLE installation`;
+  }
 });
 
 it('a session that had no answer in time is over, and says so to whoever waits', async () => {

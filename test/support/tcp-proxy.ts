@@ -16,6 +16,8 @@ export class TcpProxy {
   swallowed = 0;
   /** Connections that were forgotten. */
   forgotten = 0;
+  /** Connections taken and led on. */
+  accepted = 0;
   /** Connections refused. */
   refused = 0;
 
@@ -83,6 +85,7 @@ export class TcpProxy {
       client.destroy();
       return;
     }
+    this.accepted++;
     const target = connect(this.#targetPort, '127.0.0.1');
     const pair = [client, target] as const;
     this.#pairs.add(pair);

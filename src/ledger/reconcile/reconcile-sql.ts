@@ -50,18 +50,22 @@ export type Repair = NewRepair & {
 
 /** Writes down what is about to be done, whatever becomes of it. */
 export async function beginRepair(sql: Sql, repair: NewRepair): Promise<number> {
-  const rows = await sql<{ id: number }[]>`
-    INSERT INTO repairs (account_id, made_by, reason, change, before, after)
-    VALUES (${repair.accountId}, ${repair.madeBy}, ${repair.reason}, ${repair.changeMicros}, ${JSON.stringify(repair.before)}::text::json,
-            ${JSON.stringify(repair.after)}::text::json)
-    RETURNING id`;
+  // A transaction, here and below, for a commit that is on the disk (postgres-session.ts).
+  const rows = await sql.begin(
+    (tx) => tx<{ id: number }[]>`
+      INSERT INTO repairs (account_id, made_by, reason, change, before, after)
+      VALUES (${repair.accountId}, ${repair.madeBy}, ${repair.reason}, ${repair.changeMicros},
+              ${JSON.stringify(repair.before)}::text::json, ${JSON.stringify(repair.after)}::text::json)
+      RETURNING id`,
+  );
   return rows[0]?.id as number;
 }
 
 /** @returns whether it had not been ended before */
 export async function endRepair(sql: Sql, id: number, state: 'done' | 'left'): Promise<boolean> {
-  const { count } =
-    await sql`UPDATE repairs SET state = ${state}, ended_at = now() WHERE id = ${id} AND state = 'begun'`;
+  const { count } = await sql.begin(
+    (tx) => tx`UPDATE repairs SET state = ${state}, ended_at = now() WHERE id = ${id} AND state = 'begun'`,
+  );
   return count > 0;
 }
 
@@ -83,7 +87,8 @@ export async function unmarkCredits(
   credits: { accountId: string; madeBy: string; walletSeq: number; creditSeq: number },
 ): Promise<boolean> {
   const { accountId, madeBy, walletSeq, creditSeq } = credits;
-  const rows = await sql<object[]>`
+  const rows = await sql.begin(
+    (tx) => tx<object[]>`
     WITH lost AS (
       UPDATE credits SET applied_at = NULL
       WHERE account_id = ${accountId} AND seq > ${walletSeq} AND seq <= ${creditSeq} AND applied_at IS NOT NULL
@@ -93,7 +98,8 @@ export async function unmarkCredits(
            json_build_object('credit_seq', ${walletSeq}::bigint), json_build_object('credit_seq', ${creditSeq}::bigint),
            'done', now()
     FROM lost HAVING count(*) > 0
-    RETURNING id`;
+    RETURNING id`,
+  );
   return rows.length > 0;
 }
 
