@@ -3,6 +3,7 @@ import type { CallerEvents, CallerStream, RequestHead } from '../proxy/caller-io
 import { addressOf } from './address.ts';
 import { type BodyOwner, CallerBody } from './caller-body.ts';
 import { KeptBack } from './kept-back.ts';
+import { headerOf } from './request-head.ts';
 import { statusLine } from './status.ts';
 import type { HttpResponse } from './uws.ts';
 
@@ -31,6 +32,8 @@ export interface StreamOwner {
   readonly closing: boolean;
   /** Proxies in front whose `X-Forwarded-For` is believed. */
   readonly trustedProxyHops: number;
+  /** Bytes of a request that are still read once its response is sent. */
+  readonly maxRequestBodyBytes: number;
   /** The exchange is over for the server: answered to the last byte, cut, or left by the caller. */
   onFinished(stream: UwsCallerStream): void;
 }
@@ -237,7 +240,18 @@ export class UwsCallerStream implements CallerStream, BodyOwner {
   }
 
   #mustClose(): boolean {
-    return this.#closeAfter || this.#owner.draining;
+    return this.#closeAfter || this.#owner.draining || this.#isClosedByAddon();
+  }
+
+  /** The addon closes by itself where the caller asked for it, and does not wait for the request. */
+  #isClosedByAddon(): boolean {
+    return this.#awaitsBody() && headerOf(this.#head.headers, 'connection')?.toLowerCase() === 'close';
+  }
+
+  /** The response is sent, but for what `then` sends and the end of the connection. */
+  #afterBody(then: () => void): void {
+    if (this.#awaitsBody()) this.#body?.drop(this.#owner.maxRequestBodyBytes, then);
+    else then();
   }
 
   /**
@@ -307,9 +321,11 @@ export class UwsCallerStream implements CallerStream, BodyOwner {
     this.#response.cork(() => {
       [ok] = this.#response.tryEnd(this.#lastByte as Uint8Array, this.#contentLength + 1);
     });
-    if (ok) this.abort();
+    if (ok) this.#afterBody(this.#close);
     else this.#awaitWritable();
   };
+
+  readonly #close = (): void => this.abort();
 
   #writeChunked(chunk: Uint8Array): boolean {
     if (this.#kept === null) return this.#writePieces(chunk);
@@ -404,7 +420,7 @@ export class UwsCallerStream implements CallerStream, BodyOwner {
       return;
     }
     // Not within a callback of the addon's, where what is corked leaves only when that returns.
-    if (this.#connection !== null) setImmediate(this.#endChunks);
+    if (this.#closes) setImmediate(() => this.#afterBody(this.#endChunks));
     else this.#endChunks();
   }
 
@@ -443,17 +459,21 @@ export class UwsCallerStream implements CallerStream, BodyOwner {
     const closing = `\r\ndate: ${new Date().toUTCString()}\r\nconnection: close\r\n`;
     this.#response.cork(() => this.#writeHead(status, headerLines + closing));
     // What is written within a handler leaves when that returns.
-    setImmediate(() => this.abort());
+    setImmediate(() => this.#afterBody(this.#close));
   }
 
   /** A byte cannot be held back from itself. The addon closes as soon as it has sent all, and says so in the head. */
   #closeWithByte(byte: Uint8Array): true {
     this.#headPending = false;
-    this.#response.cork(() => {
-      this.#writeHead(this.#status, this.#headerLines);
-      this.#response.end(byte, true);
+    this.#lastByte = new Uint8Array(byte);
+    this.#afterBody(() => {
+      if (this.#finished) return;
+      this.#response.cork(() => {
+        this.#writeHead(this.#status, this.#headerLines);
+        this.#response.end(this.#lastByte as Uint8Array, true);
+      });
+      this.#finish();
     });
-    this.#finish();
     return true;
   }
 

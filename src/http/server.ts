@@ -24,6 +24,8 @@ export type ServerOptions = {
   readonly trustedProxyHops: number;
   /** A caller that neither takes the response nor sends its request for this long is cut. */
   readonly idleCallerSeconds: number;
+  /** Bytes of a request that are still read once its response is sent. */
+  readonly maxRequestBodyBytes: number;
   readonly isCall: (head: RequestHead) => boolean;
   readonly onCall: (head: RequestHead, stream: CallerStream) => void;
   readonly onRequest: (head: RequestHead, stream: CallerStream) => void;
@@ -47,6 +49,7 @@ export class HttpServer implements StreamOwner {
   #ticker: NodeJS.Timeout | null = null;
   #whenDrained: (() => void)[] = [];
   readonly trustedProxyHops: number;
+  readonly maxRequestBodyBytes: number;
   draining = false;
   closing = false;
   port = 0;
@@ -54,6 +57,7 @@ export class HttpServer implements StreamOwner {
   constructor(options: ServerOptions) {
     this.#options = options;
     this.trustedProxyHops = options.trustedProxyHops;
+    this.maxRequestBodyBytes = options.maxRequestBodyBytes;
     this.#app = options.uws.uws.App();
     this.#app.filter(this.#onConnection as Parameters<TemplatedApp['filter']>[0]);
     for (const method of ['get', 'post', 'put', 'patch', 'del'] as const) this.#app[method]('/*', this.#onFirstRoute);
