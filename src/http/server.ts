@@ -160,12 +160,12 @@ export class HttpServer implements StreamOwner {
   }
 
   /**
-   * Each route that sees a request gets a handle of its own, so a chunked one goes on to the last route: with a handle that
-   * outlives the response its connection can be closed.
+   * Each route that sees a request gets a handle of its own, so a chunked one, and every one during a drain, goes on to the last
+   * route: with a handle that outlives the response its connection can be closed.
    */
   readonly #onFirstRoute = (response: HttpResponse, request: HttpRequest): void => {
     const head = copyRequestHead(request);
-    if (head.bodyLength < 0) {
+    if (head.bodyLength < 0 || this.draining) {
       this.#passedOn = { head, connection: response };
       request.setYield(true);
     } else this.#onRequest(response, head, null);
