@@ -60,13 +60,13 @@ export class CallerBody {
   }
 
   /**
-   * Reads the rest and drops it.
+   * Reads the rest and drops it. Called again, it changes nothing.
    *
    * @param maxBytes  of it
    * @param done  in a turn of its own: there is no more, or it is not waited for any longer
    */
   drop(maxBytes: number, done: () => void): void {
-    this.#dropping = new Dropping(maxBytes, done);
+    this.#dropping ??= new Dropping(maxBytes, done);
   }
 
   #onData(chunk: Uint8Array, last: boolean): void {

@@ -1,9 +1,10 @@
 import type { Log } from '../observability/log.ts';
 import type { CallerStream, RequestHead } from '../proxy/caller-io.ts';
-import { type StreamOwner, UwsCallerStream } from './caller-stream.ts';
+import { UwsCallerStream } from './caller-stream.ts';
 import { EXCLUSIVE_PORT, type ListenWithOptions, portTaken, SHARED_PORT } from './port.ts';
 import { copyRequestHead } from './request-head.ts';
 import { shortTurn } from './short-turn.ts';
+import type { StreamOwner } from './stream-owner.ts';
 import type { HttpRequest, HttpResponse, LoadedUws, TemplatedApp, us_listen_socket } from './uws.ts';
 
 /** Resolution of idle detection; the addon would cut an idle caller after 10 s, give or take 4. */
