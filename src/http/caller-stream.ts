@@ -37,7 +37,7 @@ export class UwsCallerStream implements CallerStream, BodyOwner {
   readonly #head: RequestHead;
   /** A chunked request's connection is not used again: lenient parsing must not decide where the next request starts. */
   readonly #closeAfter: boolean;
-  /** A second handle of a chunked request's connection: the addon takes the first one away at the end of the response. */
+  /** A second handle, of a chunked request or during a drain: the addon takes the first one away at the end of the response. */
   readonly #connection: HttpResponse | null;
   #events: CallerEvents | null = null;
   /** Of the request; null when it has none. */
