@@ -1,6 +1,14 @@
 import type { CallerEvents } from '../proxy/caller-io.ts';
 import type { HttpResponse } from './uws.ts';
 
+/**
+ * Once the response is sent, the rest of the request is read and dropped before the connection is closed: closing a socket with
+ * bytes unread resets the connection, and the system forgets what it has not sent yet of the response (RFC 9112 §9.6). Over when
+ * nothing came for a second, because a caller may well stop sending when it reads an early answer, and after five seconds in all.
+ */
+const DROP_IDLE_MS = 1_000;
+const DROP_MS = 5_000;
+
 /** The stream whose request the body belongs to. */
 export interface BodyOwner {
   /** Bytes of the body came. @returns whether anybody wants them still */
@@ -22,6 +30,7 @@ export class CallerBody {
   readonly #owner: BodyOwner;
   #events: CallerEvents | null = null;
   #early: Uint8Array[] = [];
+  #dropping: Dropping | null = null;
 
   constructor(response: HttpResponse, owner: BodyOwner) {
     this.#response = response;
@@ -50,8 +59,19 @@ export class CallerBody {
     this.#response.resume();
   }
 
+  /**
+   * Reads the rest and drops it. Called again, it changes nothing.
+   *
+   * @param maxBytes  of it
+   * @param done  in a turn of its own: there is no more, or it is not waited for any longer
+   */
+  drop(maxBytes: number, done: () => void): void {
+    this.#dropping ??= new Dropping(maxBytes, done);
+  }
+
   #onData(chunk: Uint8Array, last: boolean): void {
     if (last) this.isDone = true;
+    this.#dropping?.onBytes(chunk.length, last);
     if (!this.#owner.onBodyBytes()) return;
     if (this.#events !== null) {
       this.#events.onCallerBody(chunk, last);
@@ -59,5 +79,32 @@ export class CallerBody {
     }
     this.#early.push(chunk.slice());
     if (!last) this.#owner.pauseBody();
+  }
+}
+
+class Dropping {
+  readonly #deadline = performance.now() + DROP_MS;
+  readonly #idle: NodeJS.Timeout;
+  readonly #done: () => void;
+  #bytesLeft: number;
+  #isOver = false;
+
+  constructor(maxBytes: number, done: () => void) {
+    this.#bytesLeft = maxBytes;
+    this.#done = done;
+    this.#idle = setTimeout(() => this.#end(), DROP_IDLE_MS);
+  }
+
+  onBytes(bytes: number, last: boolean): void {
+    this.#bytesLeft -= bytes;
+    if (last || this.#bytesLeft < 0 || performance.now() > this.#deadline) this.#end();
+    else this.#idle.refresh();
+  }
+
+  #end(): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    clearTimeout(this.#idle);
+    setImmediate(this.#done);
   }
 }

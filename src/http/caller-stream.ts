@@ -3,7 +3,10 @@ import type { CallerEvents, CallerStream, RequestHead } from '../proxy/caller-io
 import { addressOf } from './address.ts';
 import { type BodyOwner, CallerBody } from './caller-body.ts';
 import { KeptBack } from './kept-back.ts';
+import { headerOf } from './request-head.ts';
 import { statusLine } from './status.ts';
+import type { StreamOwner } from './stream-owner.ts';
+import { closesByChance, isChecked } from './unread.ts';
 import type { HttpResponse } from './uws.ts';
 
 /**
@@ -11,30 +14,6 @@ import type { HttpResponse } from './uws.ts';
  * socket is full, so a chunked write goes out in pieces of at most this much, each in a cork of its own.
  */
 const MAX_CORKED_WRITE = 15_900;
-/** Up to this size most answers are handed over whole, without asking what the socket took: the cheapest the addon has. */
-const MAX_UNCHECKED_BYTES = 8_192;
-/**
- * Of these, so many are checked like larger ones, at random. What is handed over unchecked stays with the addon for as long
- * as the caller does not read, and the addon takes its next request all the same: 8 000 unread answers of 60 KB were
- * 470 MB. Nothing tells beforehand that a socket is full, so a caller who asks and never reads is found out by chance,
- * after 16 answers on average, and is a stalled stream from then on: its next request ends the connection.
- */
-const CHECKED_SHARE = 1 / 16;
-/** Of an answer without a body the socket cannot be asked. So many end their connection, which bounds the heads unread. */
-const CLOSED_SHARE = 1 / 64;
-
-/** What the server is told about every response. */
-export interface StreamOwner {
-  /** Draining: responses should say `Connection: close`. */
-  readonly draining: boolean;
-  /** Every connection is being cut. */
-  readonly closing: boolean;
-  /** Proxies in front whose `X-Forwarded-For` is believed. */
-  readonly trustedProxyHops: number;
-  /** The exchange is over for the server: answered to the last byte, cut, or left by the caller. */
-  onFinished(stream: UwsCallerStream): void;
-}
-
 /**
  * One response on uWebSockets.js.
  *
@@ -58,7 +37,7 @@ export class UwsCallerStream implements CallerStream, BodyOwner {
   readonly #head: RequestHead;
   /** A chunked request's connection is not used again: lenient parsing must not decide where the next request starts. */
   readonly #closeAfter: boolean;
-  /** A second handle of a chunked request's connection: the addon takes the first one away at the end of the response. */
+  /** A second handle, of a chunked request or during a drain: the addon takes the first one away at the end of the response. */
   readonly #connection: HttpResponse | null;
   #events: CallerEvents | null = null;
   /** Of the request; null when it has none. */
@@ -72,10 +51,8 @@ export class UwsCallerStream implements CallerStream, BodyOwner {
   #hasBody = true;
   /** The connection ends with this response. Decided with the head. */
   #closes = false;
-  /** Of a response that closes: held back until the system has taken everything before it. */
-  #lastByte: Uint8Array | null = null;
-  /** Of a chunked request's response, should that be chunked too. */
-  readonly #kept: KeptBack | null;
+  /** Of a response that closes: its last bytes, until the system has taken everything before them. */
+  #kept: KeptBack | null = null;
   /** Body bytes the socket has not taken yet. */
   #unsent: Uint8Array | null = null;
   #stalled = false;
@@ -90,7 +67,6 @@ export class UwsCallerStream implements CallerStream, BodyOwner {
   constructor(response: HttpResponse, head: RequestHead, owner: StreamOwner, connection: HttpResponse | null = null) {
     this.#response = response;
     this.#connection = connection;
-    this.#kept = connection === null ? null : new KeptBack(this.#releaseKept);
     this.#head = head;
     this.#owner = owner;
     this.#closeAfter = head.bodyLength < 0 || head.fault !== null;
@@ -189,7 +165,7 @@ export class UwsCallerStream implements CallerStream, BodyOwner {
     assert(this.#status !== 0 && !this.#ending, 'end() out of order');
     this.#ending = true;
     // What the addon holds of a stalled stream would be lost if the server closed right after an end.
-    if (this.#unsent === null && !this.#stalled && this.#lastByte === null && !this.#keepsBytes()) this.#endNow();
+    if (this.#unsent === null && !this.#stalled && !this.#keepsBytes()) this.#endNow();
   }
 
   /** For the body. Once the response is whole nobody waits for the rest of the request. */
@@ -237,7 +213,18 @@ export class UwsCallerStream implements CallerStream, BodyOwner {
   }
 
   #mustClose(): boolean {
-    return this.#closeAfter || this.#owner.draining;
+    return this.#closeAfter || this.#owner.draining || this.#isClosedByAddon();
+  }
+
+  /** The addon closes by itself where the caller asked for it, and does not wait for the request. */
+  #isClosedByAddon(): boolean {
+    return this.#awaitsBody() && headerOf(this.#head.headers, 'connection')?.toLowerCase() === 'close';
+  }
+
+  /** The response is sent, but for what `then` sends and the end of the connection. */
+  #afterBody(then: () => void): void {
+    if (this.#awaitsBody()) this.#body?.drop(this.#owner.maxRequestBodyBytes, then);
+    else then();
   }
 
   /**
@@ -266,74 +253,69 @@ export class UwsCallerStream implements CallerStream, BodyOwner {
     this.#finish();
   }
 
+  /** @param closes  unless the head was sent, which has decided it */
   #writeKnown(chunk: Uint8Array, closes: boolean): boolean {
-    if (closes && this.#headPending && this.#contentLength === 1) return this.#closeWithByte(chunk);
-    let ok = true;
+    if (this.#headPending) this.#closes = closes;
+    const before = this.#response.getWriteOffset();
+    const isLast = before + chunk.length >= this.#contentLength;
+    const piece = this.#closes && isLast ? this.#keep('length').exchange(chunk) : chunk;
+    // The current addon treats an empty tryEnd() as the end of the response.
+    if (piece.length === 0) return true;
+    let ok = false;
     let done = false;
-    let before = 0;
-    let piece = chunk;
     this.#response.cork(() => {
       // The addon writes the length it is given first, and is done at the one it is given last.
-      const length = this.#headPending ? this.#contentLength : this.#contentLength + 1;
-      this.#writePendingHead(closes);
-      before = this.#response.getWriteOffset();
-      if (this.#closes) piece = this.#holdBack(chunk, before);
-      // The current addon takes a tryEnd() of nothing for the end.
-      if (piece.length > 0) [ok, done] = this.#response.tryEnd(piece, this.#closes ? length : this.#contentLength);
+      const length = this.#closes && !this.#headPending ? this.#contentLength + 1 : this.#contentLength;
+      this.#writePendingHead(this.#closes);
+      [ok, done] = this.#response.tryEnd(piece, length);
     });
     if (done) {
       this.#finish();
       return true;
     }
-    if (ok && this.#lastByte !== null) setImmediate(this.#sendLastByte);
     return ok || this.#stall(piece, this.#response.getWriteOffset() - before);
   }
 
-  /** @returns the chunk, without its last byte when that is the last of all */
-  #holdBack(chunk: Uint8Array, offset: number): Uint8Array {
-    if (offset + chunk.length < this.#contentLength) return chunk;
-    // Not slice(): on a Buffer that is a view.
-    this.#lastByte = new Uint8Array(chunk.subarray(chunk.length - 1));
-    return chunk.subarray(0, chunk.length - 1);
+  #writeChunked(chunk: Uint8Array): boolean {
+    if (this.#connection === null) return this.#writePieces(chunk);
+    const rest = this.#keep('chunks').exchange(chunk);
+    return rest.length > 0 ? this.#writePieces(rest) : !this.#stalled;
   }
 
-  /**
-   * In a turn and a cork of its own: that the addon takes it means that the system has all before it. What the addon still
-   * holds of a response is lost when its connection is closed: this byte, should the system be full to the last one before.
-   */
-  readonly #sendLastByte = (): void => {
-    if (this.#finished) return;
-    let ok = false;
-    this.#response.cork(() => {
-      [ok] = this.#response.tryEnd(this.#lastByte as Uint8Array, this.#contentLength + 1);
-    });
-    if (ok) this.abort();
-    else this.#awaitWritable();
-  };
-
-  #writeChunked(chunk: Uint8Array): boolean {
-    if (this.#kept === null) return this.#writePieces(chunk);
-    const rest = this.#kept.exchange(chunk);
-    return rest.length > 0 ? this.#writePieces(rest) : !this.#stalled;
+  #keep(kind: 'chunks' | 'length'): KeptBack {
+    this.#kept ??= new KeptBack(kind, () => this.#releaseKept());
+    return this.#kept;
   }
 
   #keepsBytes(): boolean {
     return this.#kept !== null && !this.#kept.isEmpty;
   }
 
-  /** In a turn and a cork of its own, as the last byte of a known length. */
-  readonly #releaseKept = (): void => {
+  /**
+   * In a turn and a cork of its own: that the addon takes a byte means that the system has all before it. What the addon still
+   * holds of a response is lost when its connection is closed: the last bytes, should the system be full to the one before.
+   */
+  #releaseKept(): void {
     const kept = this.#kept;
     // A stalled stream comes back when it is writable.
     if (this.#finished || this.#stalled || kept === null || kept.isEmpty) return;
+    if (this.#contentLength === 1) {
+      this.#afterBody(() => this.#closeWithByte());
+      return;
+    }
     let ok = false;
     this.#response.cork(() => {
       this.#writePendingHead(true);
-      ok = kept.release((bytes) => this.#response.write(bytes));
+      ok = kept.release((bytes) =>
+        this.#contentLength < 0
+          ? this.#response.write(bytes)
+          : this.#response.tryEnd(bytes, this.#contentLength + 1)[0],
+      );
     });
     if (!ok) this.#awaitWritable();
-    else if (this.#ending) this.#endNow();
-  };
+    // Of a known length that was all, whether its end was told or not.
+    else if (this.#ending || this.#contentLength >= 0) this.#endNow();
+  }
 
   #writePieces(chunk: Uint8Array): boolean {
     for (let from = 0; from < chunk.length; from += MAX_CORKED_WRITE) {
@@ -371,21 +353,22 @@ export class UwsCallerStream implements CallerStream, BodyOwner {
     const wasStalled = this.#stalled;
     this.#stalled = false;
     const unsent = this.#unsent;
+    const known = this.#contentLength >= 0;
     this.#unsent = null;
-    if (unsent === null && this.#lastByte !== null) {
-      setImmediate(this.#sendLastByte);
-      return true;
-    }
     if (unsent === null) {
       // With onWritable set the addon leaves draining to us: an empty cork writes out what it still holds. It may hold
       // bytes of a write that reported success: a cork fits into its buffer first and meets the socket afterwards.
       this.#response.cork(noop);
       if (!wasStalled) return true;
+      if (known && this.#keepsBytes()) {
+        // The byte was refused, of which nobody was told.
+        this.#kept?.schedule();
+        return true;
+      }
     } else {
-      const known = this.#contentLength >= 0;
       const ok = known ? this.#writeKnown(unsent, this.#closes) : this.#writePieces(unsent);
       if (!ok) return !known;
-      if (this.#finished || this.#lastByte !== null) {
+      if (this.#finished) {
         // That was all of it, but who was told to wait must hear that it went: the call is over only when its end was told.
         if (!this.#ending) this.#events?.onCallerWritable();
         return true;
@@ -403,19 +386,20 @@ export class UwsCallerStream implements CallerStream, BodyOwner {
       this.#endWithoutBody(this.#status, this.#headerLines, this.#hasBody ? 0 : this.#contentLength, this.#mustClose());
       return;
     }
+    if (!this.#closes) this.#endChunks();
+    else if (this.#contentLength >= 0) this.#afterBody(() => this.abort());
     // Not within a callback of the addon's, where what is corked leaves only when that returns.
-    if (this.#connection !== null) setImmediate(this.#endChunks);
-    else this.#endChunks();
+    else setImmediate(() => this.#afterBody(() => this.#endChunks()));
   }
 
   /** Streamed so far. Asking the addon to close here would write a header into the body. */
-  readonly #endChunks = (): void => {
+  #endChunks(): void {
     if (this.#finished) return;
     this.#response.cork(() => this.#response.end());
     // Before the addon reads from it again: it serves what comes behind an end.
     this.#connection?.close();
     this.#finish();
-  };
+  }
 
   /**
    * The legacy addon's endWithoutBody works without arguments only: given a length it waits for that many bytes for ever,
@@ -424,7 +408,7 @@ export class UwsCallerStream implements CallerStream, BodyOwner {
   #endWithoutBody(status: number, headerLines: string, contentLength: number, mustClose: boolean): void {
     // RFC 9110 §8.6: never in a 204, whatever the service said.
     const length = contentLength >= 0 && status !== 204 ? `\r\ncontent-length: ${contentLength}` : '';
-    if (mustClose || Math.random() < CLOSED_SHARE) {
+    if (mustClose || closesByChance()) {
       this.#closeWithHead(status, headerLines + length);
       return;
     }
@@ -443,18 +427,17 @@ export class UwsCallerStream implements CallerStream, BodyOwner {
     const closing = `\r\ndate: ${new Date().toUTCString()}\r\nconnection: close\r\n`;
     this.#response.cork(() => this.#writeHead(status, headerLines + closing));
     // What is written within a handler leaves when that returns.
-    setImmediate(() => this.abort());
+    setImmediate(() => this.#afterBody(() => this.abort()));
   }
 
-  /** A byte cannot be held back from itself. The addon closes as soon as it has sent all, and says so in the head. */
-  #closeWithByte(byte: Uint8Array): true {
-    this.#headPending = false;
+  /** A byte cannot be kept back from itself. The addon closes as soon as it has sent all, and says so in the head. */
+  #closeWithByte(): void {
+    if (this.#finished) return;
     this.#response.cork(() => {
       this.#writeHead(this.#status, this.#headerLines);
-      this.#response.end(byte, true);
+      this.#response.end(this.#kept?.take(), true);
     });
     this.#finish();
-    return true;
   }
 
   #finish(): void {
@@ -470,8 +453,5 @@ export class UwsCallerStream implements CallerStream, BodyOwner {
     this.#owner.onFinished(this);
   }
 }
-
-/** Whether a whole answer goes out in a way that tells when the caller does not read. */
-const isChecked = (bytes: number): boolean => bytes > MAX_UNCHECKED_BYTES || Math.random() < CHECKED_SHARE;
 
 const noop = (): void => {};

@@ -1,9 +1,10 @@
 import type { Log } from '../observability/log.ts';
 import type { CallerStream, RequestHead } from '../proxy/caller-io.ts';
-import { type StreamOwner, UwsCallerStream } from './caller-stream.ts';
+import { UwsCallerStream } from './caller-stream.ts';
 import { EXCLUSIVE_PORT, type ListenWithOptions, portTaken, SHARED_PORT } from './port.ts';
 import { copyRequestHead } from './request-head.ts';
 import { shortTurn } from './short-turn.ts';
+import type { StreamOwner } from './stream-owner.ts';
 import type { HttpRequest, HttpResponse, LoadedUws, TemplatedApp, us_listen_socket } from './uws.ts';
 
 /** Resolution of idle detection; the addon would cut an idle caller after 10 s, give or take 4. */
@@ -24,6 +25,8 @@ export type ServerOptions = {
   readonly trustedProxyHops: number;
   /** A caller that neither takes the response nor sends its request for this long is cut. */
   readonly idleCallerSeconds: number;
+  /** Bytes of a request that are still read once its response is sent. */
+  readonly maxRequestBodyBytes: number;
   readonly isCall: (head: RequestHead) => boolean;
   readonly onCall: (head: RequestHead, stream: CallerStream) => void;
   readonly onRequest: (head: RequestHead, stream: CallerStream) => void;
@@ -47,6 +50,7 @@ export class HttpServer implements StreamOwner {
   #ticker: NodeJS.Timeout | null = null;
   #whenDrained: (() => void)[] = [];
   readonly trustedProxyHops: number;
+  readonly maxRequestBodyBytes: number;
   draining = false;
   closing = false;
   port = 0;
@@ -54,6 +58,7 @@ export class HttpServer implements StreamOwner {
   constructor(options: ServerOptions) {
     this.#options = options;
     this.trustedProxyHops = options.trustedProxyHops;
+    this.maxRequestBodyBytes = options.maxRequestBodyBytes;
     this.#app = options.uws.uws.App();
     this.#app.filter(this.#onConnection as Parameters<TemplatedApp['filter']>[0]);
     for (const method of ['get', 'post', 'put', 'patch', 'del'] as const) this.#app[method]('/*', this.#onFirstRoute);
@@ -156,12 +161,12 @@ export class HttpServer implements StreamOwner {
   }
 
   /**
-   * Each route that sees a request gets a handle of its own, so a chunked one goes on to the last route: with a handle that
-   * outlives the response its connection can be closed.
+   * Each route that sees a request gets a handle of its own, so a chunked one, and every one during a drain, goes on to the last
+   * route: with a handle that outlives the response its connection can be closed.
    */
   readonly #onFirstRoute = (response: HttpResponse, request: HttpRequest): void => {
     const head = copyRequestHead(request);
-    if (head.bodyLength < 0) {
+    if (head.bodyLength < 0 || this.draining) {
       this.#passedOn = { head, connection: response };
       request.setYield(true);
     } else this.#onRequest(response, head, null);

@@ -183,6 +183,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     sharesPort: options.sharesPort ?? false,
     trustedProxyHops: config.trustedProxyHops,
     idleCallerSeconds: IDLE_CALLER_SECONDS,
+    maxRequestBodyBytes: config.maxRequestBodyBytes,
     isCall: (head) => head.path.startsWith(PROXY_PREFIX),
     onCall: (head, stream) => {
       if (shedder.sheds()) shedCall(gate, counters, head, stream);

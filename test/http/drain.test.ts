@@ -3,7 +3,7 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { freePort } from '../../scripts/local/ports.mjs';
 import type { HttpServer } from '../../src/http/server.ts';
 import type { CallerStream } from '../../src/proxy/caller-io.ts';
-import { RawCaller } from '../integration/raw-caller.ts';
+import { RawCaller, requestText } from '../integration/raw-caller.ts';
 import { until } from '../support/wait.ts';
 import { newServer, noEvents } from './test-server.ts';
 
@@ -145,6 +145,33 @@ describe('draining', () => {
     expect((await next.exchange('GET /')).get('connection')).toBeNull();
     next.destroy();
     other.close();
+  });
+
+  it.each([
+    ['without a body', requestText('GET /')],
+    ['with one', requestText('POST /', { body: 'hello' })],
+  ])('ends the connection behind an answer in chunks, and serves nothing behind it: a request %s', async (_, text) => {
+    let asked = 0;
+    const onCall = (_head: unknown, stream: CallerStream): void => {
+      asked++;
+      stream.attach(noEvents);
+      stream.begin(200, '', true, -1, true);
+      stream.write(Buffer.from('hello'));
+      stream.end();
+    };
+    server = newServer({ onCall, sharesPort: true });
+    const caller = await RawCaller.connect(`http://127.0.0.1:${await server.listen()}`);
+    expect((await caller.exchange('GET /')).get('connection')).toBeNull();
+    const draining = server.drain(20_000, { handOver: true });
+    await until(() => server.draining);
+    caller.send(text);
+    const last = await caller.response();
+    expect([last.get('connection'), last.body.toString()]).toEqual(['close', 'hello']);
+    caller.socket.on('error', () => {});
+    caller.send(requestText('GET /'));
+    expect((await caller.end()).toString()).toBe('');
+    expect(asked).toBe(2);
+    expect(await draining).toBe(0);
   });
 
   it('handing over ends after its deadline, too', async () => {

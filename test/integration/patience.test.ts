@@ -126,6 +126,7 @@ describe.concurrent('a call that takes longer than the addon waits is not cut', 
       port: 0,
       trustedProxyHops: 0,
       idleCallerSeconds: 1,
+      maxRequestBodyBytes: 1_048_576,
 
       isCall: () => true,
       onCall: (head, stream) => {

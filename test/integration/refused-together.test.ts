@@ -1,5 +1,6 @@
 import OpenAI from 'openai';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { emptyBucket } from '../support/empty-bucket.ts';
 import { type Key, Marketplace, startService, type TestService } from './marketplace.ts';
 
 /** A minute of these is a place in the refill every 200 ms. */
@@ -28,14 +29,6 @@ afterAll(async () => {
   await market.stop();
   await service.close();
 });
-
-/** As after a minute's worth of requests in one moment. */
-async function empty(bucket: string): Promise<void> {
-  const { redis } = market.stores;
-  const [seconds, micros] = (await redis.command('time', [])) as [string, string];
-  const ms = Number(seconds) * 1000 + Math.floor(Number(micros) / 1000);
-  await redis.command('hset', [bucket, 'tokens', '0', 'ts', String(ms)]);
-}
 
 const bucketOf = ({ account_id, key_id }: Key): string => {
   const { keys } = market.stores;
@@ -68,7 +61,7 @@ function expectSpread(seconds: readonly number[]): void {
 describe('callers that are refused together', () => {
   it('are all served when they come back as they were told: the OpenAI SDK, unchanged, with its two retries', async () => {
     const openai = new OpenAI({ baseURL: market.baseUrl + path, apiKey: `${buyer.key_id}:${buyer.secret}` });
-    await empty(bucketOf(buyer));
+    await emptyBucket(market.stores.redis, bucketOf(buyer));
     const call = (): Promise<unknown> => openai.chat.completions.create({ model: 'small', messages: [] });
     const results = await Promise.allSettled(Array.from({ length: CALLERS }, call));
     const failed = results.flatMap((result) => (result.status === 'rejected' ? [String(result.reason)] : []));
@@ -76,17 +69,17 @@ describe('callers that are refused together', () => {
   }, 30_000);
 
   it('of one key are told different times, and read them in the message, too', async () => {
-    await empty(bucketOf(buyer));
+    await emptyBucket(market.stores.redis, bucketOf(buyer));
     expectSpread(await waits(() => market.request(path, { key: buyer })));
   });
 
   it('of one key are told different times by pages as well', async () => {
-    await empty(bucketOf(buyer));
+    await emptyBucket(market.stores.redis, bucketOf(buyer));
     expectSpread(await waits(() => market.request('/api/v1/keys/me', { key: buyer })));
   });
 
   it('of one address are told different times', async () => {
-    await empty(market.stores.keys.ip('127.0.0.1'));
+    await emptyBucket(market.stores.redis, market.stores.keys.ip('127.0.0.1'));
     expectSpread(await waits(() => market.request('/api/v1/discover')));
   });
 });

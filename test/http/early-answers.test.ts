@@ -1,0 +1,182 @@
+// Answers that come before the request has: the caller gets all of them, though it is still sending.
+
+import { connect, type Socket } from 'node:net';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { HttpServer } from '../../src/http/server.ts';
+import type { CallerStream } from '../../src/proxy/caller-io.ts';
+import { until } from '../support/wait.ts';
+import { newServer, noEvents } from './test-server.ts';
+
+const MAX_BODY_BYTES = 32 * 1024 * 1024;
+const UPLOAD_BYTES = 8 * 1024 * 1024;
+
+let server: HttpServer;
+let answer: (stream: CallerStream) => void;
+beforeAll(async () => {
+  server = newServer({ onCall: (_head, stream) => answer(stream), maxRequestBodyBytes: MAX_BODY_BYTES });
+  await server.listen();
+});
+afterAll(() => server.close());
+
+const CHUNKED = 'POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n';
+const LENGTH = `POST / HTTP/1.1\r\nHost: x\r\nContent-Length: ${UPLOAD_BYTES}\r\n\r\n`;
+const LENGTH_CLOSE = LENGTH.replace('\r\n\r\n', '\r\nConnection: close\r\n\r\n');
+const PIECE = Buffer.alloc(65_536, 'u');
+const CHUNK = Buffer.concat([Buffer.from('10000\r\n'), PIECE, Buffer.from('\r\n')]);
+
+/** Sends its body as fast as the gateway takes it, and reads what comes at the same time. */
+class Uploader {
+  readonly socket: Socket;
+  readonly #pieces: Buffer[] = [];
+  sent = 0;
+  closed = false;
+
+  /** @param bytes  of the body, in whole pieces; behind that many comes the last chunk, but not behind none */
+  constructor(head: string, bytes: number) {
+    const isChunked = head === CHUNKED;
+    this.socket = connect(server.port, '127.0.0.1');
+    this.socket.on('data', (piece) => this.#pieces.push(piece));
+    // Whoever goes on sending to a connection that was closed is reset.
+    this.socket.on('error', () => {});
+    this.socket.on('close', () => {
+      this.closed = true;
+    });
+    this.socket.write(head);
+    const send = (): void => {
+      while (this.sent < bytes) {
+        this.sent += PIECE.length;
+        if (!this.socket.write(isChunked ? CHUNK : PIECE)) return;
+      }
+      this.socket.off('drain', send);
+      if (isChunked && bytes > 0 && Number.isFinite(bytes)) this.socket.write('0\r\n\r\n');
+    };
+    this.socket.on('drain', send);
+    send();
+  }
+
+  async end(): Promise<{ readonly head: string; readonly body: string }> {
+    await until(() => this.closed, 20_000);
+    const all = Buffer.concat(this.#pieces).toString('latin1');
+    const split = all.indexOf('\r\n\r\n') + 4;
+    return { head: all.slice(0, split), body: all.slice(split) };
+  }
+}
+
+/** The data of a chunked body, which must be whole. */
+function dechunked(body: string): string {
+  let data = '';
+  for (let at = 0; ; ) {
+    const line = body.indexOf('\r\n', at);
+    const size = Number.parseInt(body.slice(at, line), 16);
+    if (line < 0 || Number.isNaN(size)) return `cut after ${data.length}`;
+    if (size === 0) return data;
+    data += body.slice(line + 2, line + 2 + size);
+    at = line + 2 + size + 2;
+  }
+}
+
+/** As soon as something of the request is there. */
+const early =
+  (give: (stream: CallerStream) => void): ((stream: CallerStream) => void) =>
+  (stream) => {
+    let given = false;
+    stream.attach({
+      ...noEvents,
+      onCallerBody: () => {
+        if (!given) give(stream);
+        given = true;
+      },
+    });
+  };
+
+/** The same in pieces, as it is taken. */
+const streamed =
+  (body: string, contentLength: number): ((stream: CallerStream) => void) =>
+  (stream) => {
+    const bytes = Buffer.from(body);
+    let at = 0;
+    let begun = false;
+    const pump = (): void => {
+      while (at < bytes.length) {
+        const piece = bytes.subarray(at, at + 65_536);
+        at += piece.length;
+        if (!stream.write(piece)) return;
+      }
+      stream.end();
+    };
+    stream.attach({
+      ...noEvents,
+      onCallerBody: () => {
+        if (begun) return;
+        begun = true;
+        stream.begin(200, '', true, contentLength, true);
+        pump();
+      },
+      onCallerWritable: pump,
+    });
+  };
+
+const LARGE = 'answer '.repeat(300_000);
+const atOnce = (body: string) => early((stream) => stream.respond(413, '', body));
+
+describe('an answer that comes before the request is whole', () => {
+  it.each([
+    ['in chunks, to a chunked request', CHUNKED, streamed(LARGE, -1), LARGE],
+    ['a few bytes in chunks', CHUNKED, streamed('no', -1), 'no'],
+    ['of known length, to a chunked request', CHUNKED, streamed(LARGE, LARGE.length), LARGE],
+    ['at once, to a chunked request', CHUNKED, atOnce(LARGE), LARGE],
+    ['at once, to a request of known length', LENGTH, atOnce(LARGE), LARGE],
+    ['in chunks, to a caller that asked for the end', LENGTH_CLOSE, streamed(LARGE, -1), LARGE],
+    ['of known length, to a caller that asked for the end', LENGTH_CLOSE, streamed(LARGE, LARGE.length), LARGE],
+    ['of one byte', LENGTH, atOnce('x'), 'x'],
+    ['of no byte', LENGTH, atOnce(''), ''],
+  ])('arrives whole, while the caller is sending: %s', async (_name, head, given, body) => {
+    answer = given;
+    for (let round = 0; round < 10; round++) {
+      const response = await new Uploader(head, UPLOAD_BYTES).end();
+      const isChunked = /\r\ntransfer-encoding: chunked\r\n/i.test(response.head);
+      expect((isChunked ? dechunked(response.body) : response.body) === body, `round ${round}`).toBe(true);
+      expect(response.head).toMatch(/\r\nconnection: close\r\n/i);
+    }
+    expect(server.open).toBe(0);
+  });
+});
+
+describe('an answer that comes before the request is whole, and the rest of it does not come', () => {
+  /** @returns for how long the connection stayed, in milliseconds */
+  const stayed = async (uploader: Uploader): Promise<number> => {
+    const startedAt = performance.now();
+    await uploader.end();
+    return performance.now() - startedAt;
+  };
+
+  it.each([
+    ['in chunks', CHUNKED, streamed('no', -1), /\r\n0\r\n\r\n$/],
+    ['with a length', LENGTH, atOnce('no'), /\r\n\r\nno$/],
+  ])('is whole within two seconds: %s', async (_name, head, given, whole) => {
+    answer = given;
+    const uploader = new Uploader(head, 0);
+    uploader.socket.write(head === CHUNKED ? CHUNK : PIECE);
+    expect(await stayed(uploader)).toBeLessThan(2_500);
+    expect((await uploader.end()).head + (await uploader.end()).body).toMatch(whole);
+  });
+
+  it('ends the connection of a caller that drips on', async () => {
+    answer = atOnce('no');
+    const uploader = new Uploader(LENGTH, 0);
+    const dripping = setInterval(() => uploader.socket.write('u'), 200);
+    const ms = await stayed(uploader);
+    clearInterval(dripping);
+    expect(ms).toBeGreaterThan(4_000);
+    expect(ms).toBeLessThan(8_000);
+  }, 20_000);
+
+  it('ends the connection of a caller that never stops, at the bound on request bodies', async () => {
+    answer = streamed('no', -1);
+    const uploader = new Uploader(CHUNKED, Number.POSITIVE_INFINITY);
+    await uploader.end();
+    expect(uploader.sent).toBeGreaterThan(MAX_BODY_BYTES);
+    // What the system and the caller's own socket hold comes on top.
+    expect(uploader.sent).toBeLessThan(2 * MAX_BODY_BYTES);
+  });
+});
