@@ -42,13 +42,12 @@ export class ReconcileJob {
   }
 
   start(): void {
-    this.#timer ??= setInterval(() => this.#tick(), TICK_MS);
-    this.#timer.unref();
+    this.#timer ??= setTimeout(() => this.#tick(), TICK_MS).unref();
   }
 
   /** Ends before the next step of a run under way, or after `timeoutMs`. */
   async stop(timeoutMs = STOP_MS): Promise<void> {
-    if (this.#timer !== null) clearInterval(this.#timer);
+    if (this.#timer !== null) clearTimeout(this.#timer);
     this.#timer = null;
     this.#options.reconciler.stop();
     if (this.#running !== null) await overWithin(this.#running, timeoutMs);
@@ -56,7 +55,10 @@ export class ReconcileJob {
 
   #tick(): void {
     if (this.#timer === null || this.#running !== null) return;
-    if (performance.now() < this.#dueAt || !(this.#isOwed || this.#options.isActive())) return;
+    if (performance.now() < this.#dueAt || !(this.#isOwed || this.#options.isActive())) {
+      this.#lookAgain();
+      return;
+    }
     // Redis's return during the run makes it due at once.
     this.#dueAt = Number.POSITIVE_INFINITY;
     this.#isOwed = false;
@@ -65,7 +67,16 @@ export class ReconcileJob {
       const waitMs = isDone ? (this.#options.everyMs ?? EVERY_MS) : RETRY_MS;
       this.#dueAt = Math.min(this.#dueAt, performance.now() + waitMs);
       this.#running = null;
+      this.#lookAgain();
     });
+  }
+
+  /** When the next run is due, or soon: a process that holds no shards now may be the one that works then. */
+  #lookAgain(): void {
+    if (this.#timer === null) return;
+    clearTimeout(this.#timer);
+    const waitMs = Math.max(this.#dueAt - performance.now(), TICK_MS);
+    this.#timer = setTimeout(() => this.#tick(), waitMs).unref();
   }
 
   /** @returns whether it came to its end, with nothing left for the next */
