@@ -17,6 +17,7 @@ export class Backlog {
   #memoryFull = false;
   /** Whether a call asked for it since the last reading. */
   #wasAsked = false;
+  #isStarted = false;
   #timer: NodeJS.Timeout | null = null;
 
   constructor(options: { redis: RedisClient; keys: RedisKeys; maxEvents: number }) {
@@ -26,18 +27,30 @@ export class Backlog {
   }
 
   start(): void {
+    this.#isStarted = true;
+    this.#watch();
+  }
+
+  #watch(): void {
     this.#timer = setInterval(this.#onTick, READ_EVERY_MS);
     this.#timer.unref();
+  }
+
+  #rest(): void {
+    if (this.#timer !== null) clearInterval(this.#timer);
+    this.#timer = null;
   }
 
   /** Without calls, and with nothing left to store, the numbers stay what they are. */
   readonly #onTick = (): void => {
     if (this.#wasAsked || this.#events > 0 || this.#memoryFull) void this.read();
+    else this.#rest();
     this.#wasAsked = false;
   };
 
   stop(): void {
-    if (this.#timer !== null) clearInterval(this.#timer);
+    this.#isStarted = false;
+    this.#rest();
   }
 
   /** Usage events waiting, as of the last second. */
@@ -48,6 +61,7 @@ export class Backlog {
   /** No room for more calls: too many events, or Redis close to its `maxmemory`, where it would begin to refuse writes. */
   get full(): boolean {
     this.#wasAsked = true;
+    if (this.#timer === null && this.#isStarted) this.#watch();
     return this.#events >= this.#maxEvents || this.#memoryFull;
   }
 
