@@ -1,6 +1,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { Admission } from '../../src/admission/admission.ts';
 import { DamageLog } from '../../src/admission/damage-log.ts';
+import type { HoldOwner } from '../../src/admission/hold-owners.ts';
 import type { AdmitRequest, AdmitResult } from '../../src/admission/operations.ts';
 import { CANCELLED } from '../../src/ledger/usage-event.ts';
 import type { ScriptCall } from '../../src/platform/script-call.ts';
@@ -36,11 +37,17 @@ function newAdmission(batches: ScriptConnection = store.batches): Admission {
 
 const ask = (call: AdmitRequest, of = admission): Promise<AdmitResult> =>
   new Promise((resolve) => of.admit(call, admittee(resolve)));
+async function ownerOf(call: AdmitRequest): Promise<HoldOwner> {
+  const result = await ask(call);
+  if (result.outcome !== 'admitted') throw new Error(result.outcome);
+  return result.owner;
+}
 /** Ends a call: that of the owner is a call of another account, which stays open. */
 async function settle(call: AdmitRequest, refund: boolean): Promise<void> {
-  const other = await ask(request(await openScene(store, 0), 0));
-  if (other.outcome !== 'admitted') throw new Error(other.outcome);
-  admission.settle(call.usageId, call.buyer, refund, refund ? REFUNDED : COMPLETED, other.owner);
+  end(call, refund, await ownerOf(request(await openScene(store, 0), 0)));
+}
+function end({ usageId, buyer }: AdmitRequest, refund: boolean, owner: HoldOwner): void {
+  admission.settle(usageId, buyer, refund, refund ? REFUNDED : COMPLETED, owner);
 }
 const openKey = (scene: Scene): string => store.keys.open[store.keys.shardOf(scene.accountId)] as string;
 const usageKey = (scene: Scene): string => store.keys.usage[store.keys.shardOf(scene.accountId)] as string;
@@ -190,6 +197,69 @@ describe('what a shard has of its own', () => {
       expect(lines).toHaveLength(1);
     },
   );
+});
+
+describe('a shard that refuses a settlement', () => {
+  /** Two accounts of different shards. */
+  async function openTwo(): Promise<[Scene, Scene]> {
+    const scene = await openScene(store, 5_000);
+    for (;;) {
+      const other = await openScene(store, 5_000);
+      if (usageKey(other) !== usageKey(scene)) return [scene, other];
+    }
+  }
+
+  it('has no call admitted and no money taken until it is mended; other shards go on', async () => {
+    const [scene, other] = await openTwo();
+    const [first, second] = [request(scene, 1_000), request(scene, 1_000)];
+    const owners = [await ownerOf(first), await ownerOf(second)];
+    await store.command('set', usageKey(scene), 'x');
+    end(first, true, owners[0] as HoldOwner);
+    end(second, true, owners[1] as HoldOwner);
+    await until(() => (admission.damage.get('shard') ?? 0) >= 2);
+    for (let i = 0; i < 3; i++) {
+      expect((await ask(request(scene, 1_000))).outcome).toBe('unavailable');
+      expect((await ask(request(other, 1_000))).outcome).toBe('admitted');
+    }
+    expect(await store.balance(scene.accountId)).toBe(3_000);
+    expect(Object.keys(await store.open(scene.accountId)).sort()).toEqual([first.usageId, second.usageId].sort());
+    await store.command('del', usageKey(scene));
+    await until(() => admission.unsettled === 0);
+    expect((await ask(request(scene, 1_000))).outcome).toBe('admitted');
+    expect(await store.balance(scene.accountId)).toBe(4_000);
+  });
+
+  it('with more settlements than may be unconfirmed stops no other shard, whose own go on', async () => {
+    const [scene, other] = await openTwo();
+    const owner = await ownerOf(request(other, 0));
+    await store.command('set', openKey(scene), 'x');
+    const call = request(scene, 1_000);
+    for (let i = 0; i < 33_000; i++) end({ ...call, usageId: `call ${i}` }, false, owner);
+    await until(() => (admission.damage.get('shard') ?? 0) >= 33_000, 20_000);
+    const next = request(other, 1_000);
+    end(next, false, await ownerOf(next));
+    await until(async () => (await store.events(other.accountId)).length === 1);
+  }, 30_000);
+
+  it('is asked with one settlement at a time, whatever other shards do, and gets all of them once it is mended', async () => {
+    const [scene, other] = await openTwo();
+    const owner = await ownerOf(request(other, 0));
+    const refused = 300;
+    for (const { accountId } of [scene, other]) {
+      await store.command('set', store.keys.open[store.keys.shardOf(accountId)] as string, 'x');
+    }
+    for (const of of [scene, other]) {
+      const call = request(of, 1_000);
+      for (let i = 0; i < refused; i++) end({ ...call, usageId: `call ${i}` }, false, owner);
+    }
+    await until(() => (admission.damage.get('shard') ?? 0) >= 2 * refused);
+    await store.command('del', openKey(other));
+    await until(() => admission.unsettled === refused);
+    // Each look at the damaged shard since was one operation.
+    expect(admission.damage.get('shard')).toBeLessThan(2 * refused + 20);
+    await store.command('del', openKey(scene));
+    await until(() => admission.unsettled === 0);
+  });
 });
 
 describe('a hold of a format that is not known', () => {
