@@ -1,10 +1,10 @@
 import type { Buyer } from '../keys/caller.ts';
+import { type Damage, DamageLog } from '../ledger/damage-log.ts';
 import { SparseWarning } from '../observability/sparse-warning.ts';
 import { RedisNotSent } from '../platform/redis.ts';
 import type { RedisKeys } from '../platform/redis-keys.ts';
 import type { ScriptConnection } from '../platform/script-connection.ts';
 import { BatchCall } from './batch-call.ts';
-import { type Damage, DamageLog } from './damage-log.ts';
 import { EncodedKeys } from './encoded-keys.ts';
 import { type HoldOwner, HoldOwners } from './hold-owners.ts';
 import { LeaseClock } from './lease-clock.ts';
@@ -267,7 +267,9 @@ export class Admission implements OperationHost {
   }
 
   mended(accountId: string): void {
-    this.#refused.through(this.keys.shardOf(accountId));
+    const shard = this.keys.shardOf(accountId);
+    this.#refused.through(shard);
+    this.#damage.shardWorks(shard);
   }
 
   foundDamage(what: Damage, accountId: string, usageId: string): void {

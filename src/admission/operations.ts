@@ -1,4 +1,5 @@
 import type { Buyer } from '../keys/caller.ts';
+import type { Damage } from '../ledger/damage-log.ts';
 import type { RedisKeys } from '../platform/redis-keys.ts';
 import { bulk, bulkHead } from '../platform/script-call.ts';
 import type { BatchCall } from './batch-call.ts';
@@ -20,7 +21,6 @@ import {
   WALLET_DAMAGED,
   WALLET_NOT_LOADED,
 } from './codes.ts';
-import type { Damage } from './damage-log.ts';
 import type { EncodedKeys } from './encoded-keys.ts';
 import type { HoldOwner } from './hold-owners.ts';
 

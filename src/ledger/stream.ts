@@ -117,8 +117,8 @@ export type StreamSource = {
   readonly feeBasisPoints: number;
   /** Told with each look at a stream from its beginning how many events of a newer version it read over. */
   readonly onNewer?: (shard: number, events: number) => void;
-  /** Told that the key of a stream has another type: it counts as empty, and keeps no other waiting. */
-  readonly onDamaged?: (shard: number) => void;
+  /** Told with each look whether the key of a stream has another type: then it counts as empty, and keeps no other waiting. */
+  readonly onLook?: (shard: number, isDamaged: boolean) => void;
 };
 
 /** Whether a stream of `shards` has an entry, asked in one command: what an idle writer asks. */
@@ -159,12 +159,14 @@ export async function readBatch(
   return newBatch(pages, behindAfter.reduce((sum, length) => sum + length, 0) - sizeOf(pages));
 }
 
-async function lengthOf({ redis, keys, onDamaged }: StreamSource, shard: number): Promise<number> {
+async function lengthOf({ redis, keys, onLook }: StreamSource, shard: number): Promise<number> {
   try {
-    return (await redis.command('xlen', [keys.usage[shard] as string])) as number;
+    const length = (await redis.command('xlen', [keys.usage[shard] as string])) as number;
+    onLook?.(shard, false);
+    return length;
   } catch (error) {
     if (!isWrongType(error)) throw error;
-    onDamaged?.(shard);
+    onLook?.(shard, true);
     return 0;
   }
 }

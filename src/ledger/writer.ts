@@ -140,7 +140,7 @@ export class UsageWriter {
     this.#source = {
       ...options,
       onNewer: (shard, events) => this.#notices.newer(shard, events),
-      onDamaged: (shard) => this.#notices.damaged(shard),
+      onLook: (shard, isDamaged) => this.#notices.looked(shard, isDamaged),
     };
     this.#batchSize = options.batchSize ?? 10_000;
     this.#clock = options.clock ?? systemClock;

@@ -1,8 +1,8 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { Admission } from '../../src/admission/admission.ts';
-import { DamageLog } from '../../src/admission/damage-log.ts';
 import type { HoldOwner } from '../../src/admission/hold-owners.ts';
 import type { AdmitRequest, AdmitResult } from '../../src/admission/operations.ts';
+import { DamageLog } from '../../src/ledger/damage-log.ts';
 import { CANCELLED } from '../../src/ledger/usage-event.ts';
 import type { ScriptCall } from '../../src/platform/script-call.ts';
 import type { ScriptConnection, ScriptRun } from '../../src/platform/script-connection.ts';

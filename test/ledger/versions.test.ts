@@ -87,4 +87,12 @@ it('a stream that is of another type keeps no other shard waiting, and is said o
   await until(async () => (await ledger.store.command('xlen', ledger.store.keys.usage[1] as string)) === 0);
   expect(writer.stats().working).toBe(true);
   expect(errors).toHaveLength(1);
+  // Broken once more after it was mended, it is said once more.
+  await ledger.store.command('del', ledger.store.keys.usage[0] as string);
+  const another = newEventOf(0, ledger.store);
+  await ledger.append(another);
+  await until(async () => (await ledger.readBooks()).calls.length === 2);
+  await until(async () => (await ledger.store.command('xlen', ledger.store.keys.usage[0] as string)) === 0);
+  await ledger.store.command('set', ledger.store.keys.usage[0] as string, 'x');
+  await until(() => errors.length === 2);
 });

@@ -76,7 +76,7 @@ describe('a damaged wallet', () => {
     await set(victim, 'balance', 'abc');
     await letDie();
     expect(await sweeper().sweepOnce()).toBe(2);
-    expect(lines).toEqual([expect.stringContaining('damaged wallet')]);
+    expect(lines).toEqual([expect.stringContaining('the wallet of an account is damaged')]);
     expect(await ledger.store.balance(other.accountId)).toBe(10_000);
     expect(await ledger.backlog()).toBe(2);
     expect((await ledger.store.hash(walletOf(victim))).balance).toBe('abc');

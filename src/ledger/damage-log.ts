@@ -38,9 +38,14 @@ export class DamageLog {
     return this.#counts;
   }
 
+  /** It may be logged again, should it be damaged once more. */
+  shardWorks(shard: number): void {
+    this.#loggedAt.delete(`shard ${shard}`);
+  }
+
   found(what: Damage, accountId: string, usageId: string, shard: number): void {
     this.#counts.set(what, (this.#counts.get(what) as number) + 1);
-    const name = `${what} ${what === 'wallet' ? accountId : what === 'hold' ? usageId : shard}`;
+    const name = what === 'shard' ? `shard ${shard}` : `${what} ${what === 'wallet' ? accountId : usageId}`;
     const now = performance.now();
     if (now - (this.#loggedAt.get(name) ?? Number.NEGATIVE_INFINITY) < SILENT_MS) return;
     this.#loggedAt.delete(name);
