@@ -7,6 +7,7 @@ import { type FlushResult, isRefusedData, storeEntries, storeNewCalls } from './
 import { FLUSH_LOCK, WRITER_LOCK } from './locks.ts';
 import { Pace, SHORT_PAUSE_MS } from './pace.ts';
 import { makePartitions } from './partitions.ts';
+import { ReadOver } from './read-over.ts';
 import {
   type Batch,
   deleteBatch,
@@ -139,6 +140,7 @@ export class UsageWriter {
     this.#notices = new StreamNotices(options.log);
     this.#source = {
       ...options,
+      readOver: new ReadOver(),
       onNewer: (shard, events) => this.#notices.newer(shard, events),
       onLook: (shard, isDamaged) => this.#notices.looked(shard, isDamaged),
     };
