@@ -1,10 +1,10 @@
 import type { Buyer } from '../keys/caller.ts';
+import { type Damage, DamageLog } from '../ledger/damage-log.ts';
 import { SparseWarning } from '../observability/sparse-warning.ts';
 import { RedisNotSent } from '../platform/redis.ts';
 import type { RedisKeys } from '../platform/redis-keys.ts';
 import type { ScriptConnection } from '../platform/script-connection.ts';
 import { BatchCall } from './batch-call.ts';
-import { type Damage, DamageLog } from './damage-log.ts';
 import { EncodedKeys } from './encoded-keys.ts';
 import { type HoldOwner, HoldOwners } from './hold-owners.ts';
 import { LeaseClock } from './lease-clock.ts';
@@ -20,6 +20,7 @@ import {
   TakeOperation,
   type TakeResult,
 } from './operations.ts';
+import { RefusedSettlements } from './refused-settlements.ts';
 import { readReply } from './reply.ts';
 import { SettlementRetries } from './settlement-retries.ts';
 import { TripHealth } from './trip-health.ts';
@@ -45,7 +46,10 @@ const LEASE_RENEW_MS = 3_000;
 const SETTLE_EVERY_MS = 10;
 /** Settlements that do not wait any longer: with so many a trip is worth its price. */
 const ENOUGH_SETTLEMENTS = 32;
-/** Calls whose end is not confirmed. Beyond it no new call is admitted: Redis must catch up first. As many as may gather. */
+/**
+ * Calls whose end is not confirmed. Beyond it no new call is admitted: Redis must catch up first. As many as may gather. Those of
+ * a damaged shard do not count: they wait for an operator, and may not stop the calls of other shards.
+ */
 const MAX_UNSETTLED = MAX_PENDING;
 
 /** Fills Redis from Postgres when the script says 'not loaded'. Rejects when Postgres is away. */
@@ -102,8 +106,7 @@ export class Admission implements OperationHost {
   readonly #loadFailures: SparseWarning;
   readonly #health: TripHealth;
   readonly #retries: SettlementRetries;
-  /** Those that Redis refuses. As if it were silent, some are sent now and then to find out whether it takes them again. */
-  readonly #refused: SettlementRetries;
+  readonly #refused: RefusedSettlements;
   readonly #damage: DamageLog;
   #leaseTimer: NodeJS.Timeout | null = null;
   readonly #lease = new LeaseClock(LEASE_RENEW_MS);
@@ -119,16 +122,12 @@ export class Admission implements OperationHost {
     this.#cancelSettlement = options.cancelSettlement;
     this.#loadFailures = new SparseWarning(options.log);
     this.#health = new TripHealth(options.log);
-    this.#retries = new SettlementRetries({
+    const port = {
       connected: () => this.#batches.ready,
-      suspect: () => this.#health.suspect,
-      send: (operation) => this.#enqueue(operation),
-    });
-    this.#refused = new SettlementRetries({
-      connected: () => this.#batches.ready,
-      suspect: () => true,
-      send: (operation) => this.#enqueue(operation),
-    });
+      send: (operation: Operation) => this.#enqueue(operation),
+    };
+    this.#retries = new SettlementRetries({ ...port, suspect: () => this.#health.suspect, probe: MAX_BATCH });
+    this.#refused = new RefusedSettlements(port);
     this.#damage = new DamageLog(options.log);
   }
 
@@ -159,8 +158,9 @@ export class Admission implements OperationHost {
 
   /** Decides a call: key state, token, free slot or wallet, open hold; all or nothing. Charges at most once per usage id. */
   admit(request: AdmitRequest, admittee: Admittee): void {
-    if (!this.#available()) admittee.onAdmission({ outcome: 'unavailable' });
-    else this.#enqueue(new AdmitOperation(request, admittee));
+    if (!this.#available() || (this.#refused.operations > 0 && this.#isRefused(request.buyer))) {
+      admittee.onAdmission({ outcome: 'unavailable' });
+    } else this.#enqueue(new AdmitOperation(request, admittee));
   }
 
   /** Takes one token of a key's bucket: what every request that is not a call costs. */
@@ -262,12 +262,14 @@ export class Admission implements OperationHost {
     this.#retries.add(operation);
   }
 
-  retryRefused(operation: SettleOperation | CancelOperation): void {
-    this.#refused.add(operation);
+  retryRefused(operation: SettleOperation | CancelOperation, accountId: string): void {
+    this.#refused.add(operation, this.keys.shardOf(accountId), !operation.wasRefused);
   }
 
-  mended(): void {
-    this.#refused.hurry();
+  mended(accountId: string): void {
+    const shard = this.keys.shardOf(accountId);
+    this.#refused.through(shard);
+    this.#damage.shardWorks(shard);
   }
 
   foundDamage(what: Damage, accountId: string, usageId: string): void {
@@ -302,8 +304,13 @@ export class Admission implements OperationHost {
   }
 
   #available(): boolean {
-    if (!this.#batches.ready || this.#unsettled >= MAX_UNSETTLED) return false;
+    if (!this.#batches.ready || this.#unsettled - this.#refused.operations >= MAX_UNSETTLED) return false;
     return this.#health.suspect ? this.#trips === 0 : this.#pending.length < MAX_PENDING;
+  }
+
+  /** What the shard cannot settle now, it may not admit. */
+  #isRefused({ accountId }: Buyer): boolean {
+    return this.#refused.isRefusing(this.keys.shardOf(accountId));
   }
 
   #enqueue(operation: Operation): void {

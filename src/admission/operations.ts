@@ -1,4 +1,5 @@
 import type { Buyer } from '../keys/caller.ts';
+import type { Damage } from '../ledger/damage-log.ts';
 import type { RedisKeys } from '../platform/redis-keys.ts';
 import { bulk, bulkHead } from '../platform/script-call.ts';
 import type { BatchCall } from './batch-call.ts';
@@ -20,7 +21,6 @@ import {
   WALLET_DAMAGED,
   WALLET_NOT_LOADED,
 } from './codes.ts';
-import type { Damage } from './damage-log.ts';
 import type { EncodedKeys } from './encoded-keys.ts';
 import type { HoldOwner } from './hold-owners.ts';
 
@@ -75,9 +75,9 @@ export interface OperationHost {
   /** Sends a settlement again: it counts once, however often it arrives. */
   retrySettlement(operation: SettleOperation | CancelOperation): void;
   /** The same where Redis has refused it: somebody has to mend its shard first. */
-  retryRefused(operation: SettleOperation | CancelOperation): void;
+  retryRefused(operation: SettleOperation | CancelOperation, accountId: string): void;
   /** One that was refused is through. */
-  mended(): void;
+  mended(accountId: string): void;
   /** An operation met data that no version of this program has written, or none that is known here. */
   foundDamage(what: Damage, accountId: string, usageId: string): void;
   /** A settlement found no hold: somebody else settled the call, or Redis lost it. */
@@ -225,7 +225,7 @@ export class AdmitOperation implements Operation {
   }
 }
 
-/** A hold that was closed after it had been refused, not as it should be, or not at all. */
+/** Handles every settlement reply except a plain first-time success. */
 function closedAtLast(
   code: number,
   operation: SettleOperation | CancelOperation,
@@ -235,14 +235,14 @@ function closedAtLast(
   const { usageId } = operation;
   if (code === NOT_CLOSED) {
     host.foundDamage('shard', accountId, usageId);
+    host.retryRefused(operation, accountId);
     operation.wasRefused = true;
-    host.retryRefused(operation);
     return;
   }
   if (code === HOLD_LEFT) host.foundDamage('hold', accountId, usageId);
   else if (code === SETTLED_BESIDE_WALLET) host.foundDamage('wallet', accountId, usageId);
   operation.done();
-  if (operation.wasRefused) host.mended();
+  if (operation.wasRefused) host.mended(accountId);
 }
 
 export class SettleOperation implements Operation {

@@ -6,14 +6,13 @@ import type { Operation } from './operations.ts';
  */
 const FIRST_MS = 200;
 const LONGEST_MS = 1_000;
-/** Sent to find out whether Redis answers, while it is not known to. */
-const PROBE = 128;
-
 export type RetryPort = {
   /** Whether anything can be sent at all. */
   readonly connected: () => boolean;
   /** Whether the last trip had no reply. */
   readonly suspect: () => boolean;
+  /** Sent at a time to find out whether Redis answers, while it is not known to. */
+  readonly probe: number;
   readonly send: (operation: Operation) => void;
 };
 
@@ -52,9 +51,9 @@ export class SettlementRetries {
 
   #round(): void {
     this.#timer = null;
-    const { connected, suspect, send } = this.#port;
+    const { connected, suspect, probe, send } = this.#port;
     if (suspect() || !connected()) this.#delayMs = Math.min(this.#delayMs * 2, LONGEST_MS);
-    const batch = !connected() ? [] : this.#waiting.splice(0, suspect() ? PROBE : this.#waiting.length);
+    const batch = !connected() ? [] : this.#waiting.splice(0, suspect() ? probe : this.#waiting.length);
     if (this.#waiting.length > 0) this.#timer = setTimeout(() => this.#round(), this.#delayMs);
     for (const operation of batch) send(operation);
   }

@@ -26,8 +26,12 @@ export class StreamNotices {
     this.#newer.set(shard, events);
   }
 
-  damaged(shard: number): void {
-    if (this.#damaged.has(shard)) return;
+  looked(shard: number, isDamaged: boolean): void {
+    if (isDamaged === this.#damaged.has(shard)) return;
+    if (!isDamaged) {
+      this.#damaged.delete(shard);
+      return;
+    }
     this.#damaged.add(shard);
     this.#log.error({ shard }, 'the stream of a shard is of another type in redis: its calls cannot be settled');
   }

@@ -4,6 +4,7 @@ import type { RedisKeys } from '../platform/redis-keys.ts';
 import { CallRows } from './call-rows.ts';
 import { CallSums } from './call-sums.ts';
 import type { PackedEntries } from './entry-rows.ts';
+import type { Position, ReadOver } from './read-over.ts';
 import { deleteEntriesScript, deleteStoredScript } from './scripts.ts';
 import { decodeUsageEvent, isEvent, isNewerEvent, type UsageEvent } from './usage-event.ts';
 
@@ -21,20 +22,19 @@ export type StreamEntry = {
 };
 
 function decode(shard: number, id: string, fields: readonly string[]): StreamEntry {
+  // Without an exception: each look at a stream may meet 20 000 of them again.
+  if (isNewerEvent(fields[0])) return { shard, id, fields, event: null, error: 'of a newer version', isNewer: true };
   try {
     if (!isEvent(fields[0])) throw new Error('usage event: no field e1');
     return { shard, id, fields, event: decodeUsageEvent(fields[1] as string), error: '', isNewer: false };
   } catch (error) {
-    return { shard, id, fields, event: null, error: (error as Error).message, isNewer: isNewerEvent(fields[0]) };
+    return { shard, id, fields, event: null, error: (error as Error).message, isNewer: false };
   }
 }
 
 /** Most entries one command asks Redis for: longer ones would hold up calls. */
 const PAGE = 1_000;
-/**
- * Events of a newer version that one look at a stream reads over. They stay where they are, so each look meets them again: with
- * more of them the stream waits for the newer writer.
- */
+/** Events of a newer version that one look at a stream reads over, some 50 ms; the next look goes on behind them. */
 const MAX_READ_OVER = 20_000;
 
 /**
@@ -91,13 +91,15 @@ export type Batch = {
   readonly shards: readonly number[];
   /** Entries in it. */
   readonly size: number;
-  /** Entries that were in the streams behind this batch. */
+  /** Entries that were in the streams behind this batch, and may be for this writer: those that it read over are not counted. */
   readonly behind: number;
+  /** How far each stream was read for it. */
+  readonly readTo: ReadonlyMap<number, Position>;
 };
 
-function newBatch(pages: readonly Page[], behind: number): Batch {
+function newBatch(pages: readonly Page[], behind: number, readTo: ReadonlyMap<number, Position>): Batch {
   const shards = Array.from(new Set(pages.map(({ shard }) => shard))).sort((a, b) => a - b);
-  return { pages, shards, size: sizeOf(pages), behind };
+  return { pages, shards, size: sizeOf(pages), behind, readTo };
 }
 
 /**
@@ -115,18 +117,25 @@ export type StreamSource = {
   readonly redis: RedisClient;
   readonly keys: RedisKeys;
   readonly feeBasisPoints: number;
+  readonly readOver: ReadOver;
   /** Told with each look at a stream from its beginning how many events of a newer version it read over. */
   readonly onNewer?: (shard: number, events: number) => void;
-  /** Told that the key of a stream has another type: it counts as empty, and keeps no other waiting. */
-  readonly onDamaged?: (shard: number) => void;
+  /** Told with each look whether the key of a stream has another type: then it counts as empty, and keeps no other waiting. */
+  readonly onLook?: (shard: number, isDamaged: boolean) => void;
 };
 
-/** Whether a stream of `shards` has an entry, asked in one command: what an idle writer asks. */
-export async function isAnyWaiting({ redis, keys }: StreamSource, shards: readonly number[]): Promise<boolean> {
+type Stores = Pick<StreamSource, 'redis' | 'keys'>;
+
+/** Whether a stream of `shards` has an entry that it has not read over, asked in one command: what an idle writer asks. */
+export async function isAnyWaiting(
+  { redis, keys, readOver }: StreamSource,
+  shards: readonly number[],
+): Promise<boolean> {
   if (shards.length === 0) return false;
   const streams = shards.map((shard) => keys.usage[shard] as string);
+  const ids = shards.map((shard) => readOver.head(shard).id ?? '0');
   try {
-    return (await redis.command('xread', ['COUNT', '1', 'STREAMS', ...streams, ...shards.map(() => '0')])) !== null;
+    return (await redis.command('xread', ['COUNT', '1', 'STREAMS', ...streams, ...ids])) !== null;
   } catch (error) {
     // One of them is damaged: whoever reads them one by one says so, and leaves out only that one.
     if (isWrongType(error)) return true;
@@ -148,48 +157,62 @@ export async function readBatch(
   after: Batch | null,
 ): Promise<Batch> {
   const lengths = await Promise.all(shards.map((shard) => lengthOf(source, shard)));
-  const pagesAfter = shards.map((shard) => after?.pages.filter((page) => page.shard === shard) ?? []);
-  const behindAfter = lengths.map((length, i) => Math.max(0, length - sizeOf(pagesAfter[i] as Page[])));
-  const counts = shares(behindAfter, size);
+  const from = shards.map((shard, i) => after?.readTo.get(shard) ?? source.readOver.head(shard, lengths[i]));
+  const unread = shards.map((shard, i) => {
+    const inBatch = sizeOf(after?.pages.filter((page) => page.shard === shard) ?? []);
+    return Math.max(0, (lengths[i] as number) - inBatch - (from[i] as Position).newer);
+  });
+  const counts = shares(unread, size);
   const pages: Page[] = [];
+  const readTo = new Map<number, Position>();
+  let behind = unread.reduce((sum, length) => sum + length, 0);
   for (const [i, shard] of shards.entries()) {
-    const last = pagesAfter[i]?.at(-1)?.ids.at(-1) ?? null;
-    pages.push(...(await readPages(source, shard, last, counts[i] as number)));
+    const start = from[i] as Position;
+    const read = await readPages(source, shard, start, counts[i] as number);
+    pages.push(...read.pages);
+    readTo.set(shard, read.to);
+    behind -= sizeOf(read.pages) + read.to.newer - start.newer;
+    if (after?.readTo.has(shard)) continue;
+    source.readOver.remember(shard, read.head);
+    source.onNewer?.(shard, read.to.newer);
   }
-  return newBatch(pages, behindAfter.reduce((sum, length) => sum + length, 0) - sizeOf(pages));
+  return newBatch(pages, behind, readTo);
 }
 
-async function lengthOf({ redis, keys, onDamaged }: StreamSource, shard: number): Promise<number> {
+async function lengthOf({ redis, keys, onLook }: StreamSource, shard: number): Promise<number> {
   try {
-    return (await redis.command('xlen', [keys.usage[shard] as string])) as number;
+    const length = (await redis.command('xlen', [keys.usage[shard] as string])) as number;
+    onLook?.(shard, false);
+    return length;
   } catch (error) {
     if (!isWrongType(error)) throw error;
-    onDamaged?.(shard);
+    onLook?.(shard, true);
     return 0;
   }
 }
 
-async function readPages(source: StreamSource, shard: number, after: string | null, count: number): Promise<Page[]> {
+/** @returns the pages, how far it has read, and where the first of the pages begins at the earliest */
+async function readPages(source: StreamSource, shard: number, from: Position, count: number) {
   const pages: Page[] = [];
-  let last = after;
-  let readOver = 0;
-  for (let left = count; left > 0 && readOver <= MAX_READ_OVER; ) {
-    const asked = readOver > 0 ? PAGE : Math.min(left, PAGE);
-    const entries = await readEntries(source, shard, last, asked);
+  let to = from;
+  let head = from;
+  for (let left = count; left > 0 && to.newer - from.newer <= MAX_READ_OVER; ) {
+    const asked = to.newer > from.newer ? PAGE : Math.min(left, PAGE);
+    const entries = await readEntries(source, shard, to.id, asked);
     const page = newPage(entries, source.feeBasisPoints);
     if (page !== null) pages.push(page);
-    left -= page?.ids.length ?? 0;
-    readOver += entries.length - (page?.ids.length ?? 0);
+    const taken = page?.ids.length ?? 0;
+    left -= taken;
+    to = { id: entries.at(-1)?.id ?? to.id, newer: to.newer + entries.length - taken };
+    if (pages.length === 0) head = to;
     if (entries.length < asked) break;
-    last = entries[asked - 1]?.id as string;
   }
-  if (after === null) source.onNewer?.(shard, readOver);
-  return pages;
+  return { pages, to, head };
 }
 
 /** @param after the id of an entry: those behind it; null: the oldest */
 export async function readEntries(
-  { redis, keys }: Pick<StreamSource, 'redis' | 'keys'>,
+  { redis, keys }: Stores,
   shard: number,
   after: string | null,
   count: number,
@@ -204,7 +227,9 @@ export async function readEntries(
 export function ofShards(batch: Batch, shards: ReadonlySet<number>): Batch {
   if (batch.shards.every((shard) => shards.has(shard))) return batch;
   const pages = batch.pages.filter(({ shard }) => shards.has(shard));
-  return newBatch(pages, batch.behind + batch.size - sizeOf(pages));
+  // What was dropped is read from the head of its stream again.
+  const readTo = new Map(Array.from(batch.readTo).filter(([shard]) => shards.has(shard)));
+  return newBatch(pages, batch.behind + batch.size - sizeOf(pages), readTo);
 }
 
 /**
@@ -214,21 +239,21 @@ export function ofShards(batch: Batch, shards: ReadonlySet<number>): Batch {
  *
  * @throws ForeignRedis when that is not ours
  */
-export async function isStillThere(source: StreamSource, batch: Batch): Promise<boolean> {
+export async function isStillThere(source: Stores, batch: Batch): Promise<boolean> {
   const youngest = new Map(batch.pages.map((page) => [page.shard, page]));
   const looks = Array.from(youngest.values(), (page) => isPageThere(source, page));
   const [, ...found] = await Promise.all([source.redis.script(claimScript, 0, []), ...looks]);
   return !found.includes(false);
 }
 
-async function isPageThere({ redis, keys }: StreamSource, { shard, ids, lastFields }: Page): Promise<boolean> {
+async function isPageThere({ redis, keys }: Stores, { shard, ids, lastFields }: Page): Promise<boolean> {
   const id = ids[ids.length - 1] as string;
   const [entry] = (await redis.command('xrange', [keys.usage[shard] as string, id, id])) as [string, string[]][];
   return entry?.[1].join('\t') === lastFields.join('\t');
 }
 
 /** The entries of a batch that is still there, with their events. */
-export async function readAgain({ redis, keys }: StreamSource, batch: Batch): Promise<StreamEntry[]> {
+export async function readAgain({ redis, keys }: Stores, batch: Batch): Promise<StreamEntry[]> {
   const entries = batch.pages.map(async ({ shard, ids }) => {
     const args = [keys.usage[shard] as string, ids[0] as string, ids[ids.length - 1] as string];
     const found = (await redis.command('xrange', args)) as [string, string[]][];
@@ -242,7 +267,7 @@ export async function readAgain({ redis, keys }: StreamSource, batch: Batch): Pr
  * they are read. Of a page that is not there any more as it was read, nothing: what is left of it is read again, and what is
  * stored already changes nothing then.
  */
-export async function deleteBatch(source: StreamSource, batch: Batch): Promise<void> {
+export async function deleteBatch(source: Stores, batch: Batch): Promise<void> {
   const { redis, keys } = source;
   for (const page of batch.pages) {
     const { shard, ids, lastFields } = page;

@@ -1,5 +1,6 @@
-import { isRedisUnavailable, type RedisClient } from '../platform/redis.ts';
+import { isWrongType, type RedisClient } from '../platform/redis.ts';
 import type { RedisKeys } from '../platform/redis-keys.ts';
+import { type Damage, DamageLog } from './damage-log.ts';
 import { overWithin } from './deadline.ts';
 import { readRedisRun, readRedisTime } from './redis-run.ts';
 import { sweepScript } from './scripts.ts';
@@ -47,11 +48,13 @@ export class Sweeper {
   #running: Promise<void> | null = null;
   #swept = 0;
   #leftAlone = 0;
+  readonly #damage: DamageLog;
   #failing = false;
 
   constructor(options: SweeperOptions) {
     this.#options = options;
     this.#steadiness = new Steadiness(options.leaseSeconds);
+    this.#damage = new DamageLog(options.log);
   }
 
   start(): void {
@@ -84,38 +87,53 @@ export class Sweeper {
     return this.#leftAlone;
   }
 
+  /** Shards and wallets that were found damaged, by what was; counted each time. */
+  get damage(): ReadonlyMap<Damage, number> {
+    return this.#damage.counts;
+  }
+
   /**
-   * Looks at every shard once, and takes leases and holds as they are. A shard whose own keys are damaged keeps no other
-   * waiting. Rejects when Redis is away.
-   *
-   * A few shards at once: one by one each answer woke the process, fifty times a round, which was most of what an idle writer did.
+   * Looks at every shard once, and takes leases and holds as they are.
    *
    * @returns number of holds swept
+   * @throws when Redis is away, or a shard's own keys are damaged: then all others were swept
    */
-  async sweepOnce(trust: Trust = BLIND_TRUST): Promise<number> {
+  async sweepOnce(): Promise<number> {
+    const { swept, damaged } = await this.#sweepAll(BLIND_TRUST);
+    if (damaged.length > 0) throw damaged[0];
+    return swept;
+  }
+
+  /**
+   * A few shards at once: one by one each answer woke the process, fifty times a round, which was most of what an idle writer did.
+   *
+   * @returns number of holds swept, and the errors of shards whose own keys are damaged
+   */
+  async #sweepAll(trust: Trust): Promise<{ swept: number; damaged: unknown[] }> {
     let [swept, leftAlone] = [0, 0];
     const failures: unknown[] = [];
+    const damaged: unknown[] = [];
     for (let first = 0; first < this.#options.keys.shards; first += SHARDS_AT_ONCE) {
       const last = Math.min(first + SHARDS_AT_ONCE, this.#options.keys.shards);
       const shards = Array.from({ length: last - first }, (_, i) => first + i);
       const results = await Promise.allSettled(shards.map((shard) => this.#sweepShard(shard, trust)));
-      for (const result of results) {
-        if (result.status === 'rejected') {
-          failures.push(result.reason);
-          continue;
-        }
-        swept += result.value.swept;
-        leftAlone += result.value.leftAlone;
+      for (const [i, result] of results.entries()) {
+        if (result.status === 'fulfilled') {
+          swept += result.value.swept;
+          leftAlone += result.value.leftAlone;
+          this.#damage.shardWorks(first + i);
+        } else if (isDamage(result.reason)) {
+          damaged.push(result.reason);
+          this.#damage.found('shard', '', '', first + i);
+        } else failures.push(result.reason);
       }
-      if (failures.some(isRedisUnavailable)) break;
+      if (failures.length > 0) break;
     }
     this.#swept += swept;
     if (swept > 0) this.#options.log.info({ holds: swept }, 'swept holds of gateways that died');
-    const away = failures.find(isRedisUnavailable);
-    if (away !== undefined) throw away;
-    this.#reportLeftAlone(leftAlone);
     if (failures.length > 0) throw failures[0];
-    return swept;
+    this.#reportLeftAlone(leftAlone);
+    return { swept, damaged };
   }
 
   /** One line when the number changes. */
@@ -185,12 +203,8 @@ export class Sweeper {
       ...string[],
     ];
     for (const usageId of damaged) {
-      const accountId = candidates.find((hold) => hold.usageId === usageId)?.accountId;
-      const line = { shard, account_id: accountId, usage_id: usageId };
-      this.#options.log.warn(
-        line,
-        'swept a hold of a damaged wallet, which got nothing back: an operator has to mend it',
-      );
+      const accountId = candidates.find((hold) => hold.usageId === usageId)?.accountId ?? '';
+      this.#damage.found('wallet', accountId, usageId, shard);
     }
     return swept;
   }
@@ -232,15 +246,20 @@ export class Sweeper {
     const { log } = this.#options;
     try {
       const trust = await this.#look();
-      if (this.#steadiness.lasting) await this.sweepOnce(trust);
+      if (this.#steadiness.lasting) await this.#sweepAll(trust);
       this.#failing = false;
     } catch (error) {
+      // Whatever keeps the sweeper from its work, as a Redis that refuses all writes, may keep gateways from renewing their leases.
       this.#steadiness.lost();
       if (!this.#failing) log.warn({ err: error }, 'cannot sweep now');
       this.#failing = true;
     }
   }
 }
+
+/** The keys of one shard are damaged. All other shards are as they should be, and so is Redis. */
+const isDamage = (error: unknown): boolean =>
+  isWrongType(error) || (error instanceof Error && error.message.includes('exhausted the last possible ID'));
 
 /** What is believed of a round. */
 type Trust = {

@@ -2,6 +2,7 @@ import { unavailableError } from '../errors.ts';
 import type { Sql } from '../platform/postgres.ts';
 import type { RedisClient } from '../platform/redis.ts';
 import type { RedisKeys } from '../platform/redis-keys.ts';
+import { DamageLog } from './damage-log.ts';
 import { overWithin } from './deadline.ts';
 import { readRedisRun } from './redis-run.ts';
 import { applyCreditScript, putKeyScript, readWalletScript } from './scripts.ts';
@@ -34,8 +35,11 @@ const MAX_LOADS = 3;
 
 /** What Redis has of an account's money is not to be understood: an operator has to look at it. */
 export class WalletDamaged extends Error {
+  readonly accountId: string;
+
   constructor(accountId: string) {
     super(`the wallet of ${accountId} is damaged in redis`);
+    this.accountId = accountId;
   }
 }
 
@@ -115,9 +119,11 @@ export class CreditWallets {
   /** Which Redis process the wallets were last seen in. */
   #redisRun = '';
   #failing = false;
+  readonly #damage: DamageLog;
 
   constructor(options: CreditWalletsOptions) {
     this.#options = options;
+    this.#damage = new DamageLog(options.log);
   }
 
   /**
@@ -162,6 +168,12 @@ export class CreditWallets {
    * @throws the first failure, after all of them were tried
    */
   async applyMissing(): Promise<number> {
+    const { looked, failures } = await this.#tryMissing();
+    if (failures.length > 0) throw failures[0];
+    return looked;
+  }
+
+  async #tryMissing(): Promise<{ looked: number; failures: readonly unknown[] }> {
     const { runId, uptimeSeconds } = await readRedisRun(this.#options.redis);
     const failures: unknown[] = [];
     let looked = 0;
@@ -178,8 +190,7 @@ export class CreditWallets {
     const missing = await this.#selectMissing();
     failures.push(...(await this.#settleAll(missing, (credit) => this.apply(credit))));
     looked += missing.length;
-    if (failures.length > 0) throw failures[0];
-    return looked;
+    return { looked, failures };
   }
 
   /** The last missing credit of each account: applying it brings those before it along. */
@@ -213,7 +224,7 @@ export class CreditWallets {
     return failures;
   }
 
-  /** Applies the credit after those before it that the wallet lacks. @returns APPLIED, NOT_LOADED or DAMAGED */
+  /** Applies the credit after those before it that the wallet lacks. @returns the outcome of the last one that was tried */
   async #applyInOrder(accountId: string, seq: number, amountMicros: number): Promise<number> {
     const [outcome, last] = await this.#run(accountId, seq, amountMicros);
     if (outcome !== GAP) return outcome;
@@ -221,9 +232,12 @@ export class CreditWallets {
     const credits = await sql<{ seq: number; amountMicros: number }[]>`
       SELECT seq, amount AS "amountMicros" FROM credits
       WHERE account_id = ${accountId} AND seq > ${last} AND seq <= ${seq} ORDER BY seq`;
-    let final = outcome;
-    for (const credit of credits) [final] = await this.#run(accountId, credit.seq, credit.amountMicros);
-    return final;
+    for (const credit of credits) {
+      const [next] = await this.#run(accountId, credit.seq, credit.amountMicros);
+      // Those after it would only be told that this one is missing.
+      if (next !== APPLIED) return next;
+    }
+    return credits.length > 0 ? APPLIED : GAP;
   }
 
   async #run(accountId: string, seq: number, amountMicros: number): Promise<[outcome: number, last: number]> {
@@ -239,9 +253,14 @@ export class CreditWallets {
   }
 
   async #retry(): Promise<void> {
-    const { log } = this.#options;
+    const { log, keys } = this.#options;
     try {
-      await this.applyMissing();
+      const { failures } = await this.#tryMissing();
+      // A damaged wallet stays so until an operator repairs it, and may not hide what happens to others until then.
+      for (const error of failures) {
+        if (!(error instanceof WalletDamaged)) throw error;
+        this.#damage.found('wallet', error.accountId, '', keys.shardOf(error.accountId));
+      }
       if (this.#failing) log.info({}, 'credits reach their wallets again');
       this.#failing = false;
     } catch (error) {

@@ -8,6 +8,7 @@ import { lockShards } from './flush-locks.ts';
 import { WRITER_LOCK } from './locks.ts';
 import { backoffMs, Pace, SHORT_PAUSE_MS } from './pace.ts';
 import { makePartitions } from './partitions.ts';
+import { ReadOver } from './read-over.ts';
 import {
   type Batch,
   deleteBatch,
@@ -134,8 +135,9 @@ export class UsageWriter {
     this.#notices = new StreamNotices(options.log);
     this.#source = {
       ...options,
+      readOver: new ReadOver(),
       onNewer: (shard, events) => this.#notices.newer(shard, events),
-      onDamaged: (shard) => this.#notices.damaged(shard),
+      onLook: (shard, isDamaged) => this.#notices.looked(shard, isDamaged),
     };
     this.#batchSize = options.batchSize ?? 10_000;
     this.#clock = options.clock ?? systemClock;

@@ -31,7 +31,7 @@ const OPERATOR_SECONDS = '60';
 
 export function damagedAccount(): ApiError {
   const message =
-    'The data of this account are damaged: an operator of the gateway has to mend them. Nothing was charged.';
+    "This account's balance cannot be read; the gateway's operator has to repair it. Nothing was charged.";
   return new ApiError('unavailable', message, { headers: { 'Retry-After': OPERATOR_SECONDS } });
 }
 

@@ -63,6 +63,19 @@ export function writerMetrics(parts: {
       read: () => sweeper.swept,
     },
     {
+      name: 'tollgate_writer_holds_left',
+      help: 'Open holds that the last sweep left alone, because they are damaged or of a newer version',
+      type: 'gauge',
+      read: () => sweeper.leftAlone,
+    },
+    {
+      name: 'tollgate_writer_damaged_data_total',
+      help: 'Damaged data that the sweep met in Redis, by what is damaged: an operator has to look at it',
+      type: 'counter',
+      label: 'what',
+      read: () => sweeper.damage,
+    },
+    {
       name: 'tollgate_writer_loaded_wallets_total',
       help: 'Wallets loaded into Redis to apply credits',
       type: 'counter',

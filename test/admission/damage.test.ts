@@ -1,8 +1,11 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { Admission } from '../../src/admission/admission.ts';
-import { DamageLog } from '../../src/admission/damage-log.ts';
+import type { HoldOwner } from '../../src/admission/hold-owners.ts';
 import type { AdmitRequest, AdmitResult } from '../../src/admission/operations.ts';
+import { DamageLog } from '../../src/ledger/damage-log.ts';
 import { CANCELLED } from '../../src/ledger/usage-event.ts';
+import { uuidv7 } from '../../src/platform/ids.ts';
+import { freeField } from '../../src/platform/redis-keys.ts';
 import type { ScriptCall } from '../../src/platform/script-call.ts';
 import type { ScriptConnection, ScriptRun } from '../../src/platform/script-connection.ts';
 import { until } from '../support/wait.ts';
@@ -36,11 +39,17 @@ function newAdmission(batches: ScriptConnection = store.batches): Admission {
 
 const ask = (call: AdmitRequest, of = admission): Promise<AdmitResult> =>
   new Promise((resolve) => of.admit(call, admittee(resolve)));
+async function ownerOf(call: AdmitRequest): Promise<HoldOwner> {
+  const result = await ask(call);
+  if (result.outcome !== 'admitted') throw new Error(result.outcome);
+  return result.owner;
+}
 /** Ends a call: that of the owner is a call of another account, which stays open. */
 async function settle(call: AdmitRequest, refund: boolean): Promise<void> {
-  const other = await ask(request(await openScene(store, 0), 0));
-  if (other.outcome !== 'admitted') throw new Error(other.outcome);
-  admission.settle(call.usageId, call.buyer, refund, refund ? REFUNDED : COMPLETED, other.owner);
+  end(call, refund, await ownerOf(request(await openScene(store, 0), 0)));
+}
+function end({ usageId, buyer }: AdmitRequest, refund: boolean, owner: HoldOwner): void {
+  admission.settle(usageId, buyer, refund, refund ? REFUNDED : COMPLETED, owner);
 }
 const openKey = (scene: Scene): string => store.keys.open[store.keys.shardOf(scene.accountId)] as string;
 const usageKey = (scene: Scene): string => store.keys.usage[store.keys.shardOf(scene.accountId)] as string;
@@ -97,6 +106,51 @@ describe('a wallet whose balance is no number', () => {
   });
 });
 
+describe('free calls used', () => {
+  it.each(['nan', 'inf', '1e99', '0x7', '5.5', '9007199254740993', ' 9', 'abc', ''])(
+    '(%j) of one service that are no number refuse its calls unpaid, and no other service',
+    async (used) => {
+      const scene = await openScene(store, 5_000);
+      const call = request(scene, 1_000, 5);
+      const wallet = store.walletName(scene.accountId);
+      await store.command('hset', wallet, freeField(scene.serviceId), used);
+      const before = await store.hash(wallet);
+      expect((await ask(call)).outcome).toBe('damaged');
+      expect(await store.hash(wallet)).toEqual(before);
+      const another = request({ ...scene, serviceId: uuidv7() }, 1_000, 5);
+      expect(await ask(another)).toMatchObject({ outcome: 'admitted', freeTier: true });
+    },
+  );
+
+  it.each([5, 6, 40])('of %i, with a quota of five, leave the call to be paid', async (used) => {
+    const scene = await openScene(store, 5_000);
+    await store.command('hset', store.walletName(scene.accountId), freeField(scene.serviceId), used);
+    expect(await ask(request(scene, 1_000, 5))).toMatchObject({ outcome: 'admitted', balanceMicros: 4_000 });
+  });
+});
+
+describe('a balance below the price', () => {
+  it.each(['0', '999', '-1', '-5000000', '-9007199254000000'])(
+    '(%s) is told, and nothing is written to the wallet',
+    async (balance) => {
+      const scene = await openScene(store, 0);
+      const wallet = store.walletName(scene.accountId);
+      await store.command('hset', wallet, 'balance', balance);
+      await store.command('config', 'resetstat');
+      expect(await ask(request(scene, 1_000))).toMatchObject({
+        outcome: 'insufficient_balance',
+        balanceMicros: Number(balance),
+        rate: { remaining: 299 },
+      });
+      expect(await store.hash(wallet)).toEqual({ balance, credit_seq: '1' });
+      const written =
+        /cmdstat_hincrby:calls=(\d+)/.exec(String(await store.command('info', 'commandstats')))?.[1] ?? '0';
+      // A negative one of many digits is taken from and put back.
+      expect(Number(written)).toBe(balance.length > 4 ? 2 : 0);
+    },
+  );
+});
+
 describe('a damaged key or bucket', () => {
   it.each(['1.5', 'abc', '1e2', '007', '-3', '0', ''])(
     'limit %j is loaded again, and the call passes',
@@ -113,6 +167,14 @@ describe('a damaged key or bucket', () => {
     expect(await ask(request(scene, 10))).toMatchObject({ outcome: 'admitted', rate: { limit: 300 } });
     await store.command('hset', bucketKey(scene), 'status', '1');
     expect(await ask(request(scene, 10))).toMatchObject({ outcome: 'admitted', rate: { limit: 300 } });
+  });
+
+  it('with a status of a newer version refuses its calls, and is neither changed nor loaded again', async () => {
+    const scene = await openScene(store, 5_000);
+    await store.command('hset', bucketKey(scene), 'status', 'paused');
+    const before = await store.hash(bucketKey(scene));
+    expect(await ask(request(scene, 10))).toMatchObject({ outcome: 'revoked' });
+    expect(await store.hash(bucketKey(scene))).toEqual(before);
   });
 
   it.each(['nan', 'inf', '-inf', 'abc', '1e99', '-1e99'])(
@@ -192,22 +254,95 @@ describe('what a shard has of its own', () => {
   );
 });
 
+describe('a shard that refuses a settlement', () => {
+  /** Two accounts of different shards. */
+  async function openTwo(): Promise<[Scene, Scene]> {
+    const scene = await openScene(store, 5_000);
+    for (;;) {
+      const other = await openScene(store, 5_000);
+      if (usageKey(other) !== usageKey(scene)) return [scene, other];
+    }
+  }
+
+  it('has no call admitted and no money taken until it is mended; other shards go on', async () => {
+    const [scene, other] = await openTwo();
+    const [first, second] = [request(scene, 1_000), request(scene, 1_000)];
+    const owners = [await ownerOf(first), await ownerOf(second)];
+    await store.command('set', usageKey(scene), 'x');
+    end(first, true, owners[0] as HoldOwner);
+    end(second, true, owners[1] as HoldOwner);
+    await until(() => (admission.damage.get('shard') ?? 0) >= 2);
+    for (let i = 0; i < 3; i++) {
+      expect((await ask(request(scene, 1_000))).outcome).toBe('unavailable');
+      expect((await ask(request(other, 1_000))).outcome).toBe('admitted');
+    }
+    expect(await store.balance(scene.accountId)).toBe(3_000);
+    expect(Object.keys(await store.open(scene.accountId)).sort()).toEqual([first.usageId, second.usageId].sort());
+    await store.command('del', usageKey(scene));
+    await until(() => admission.unsettled === 0);
+    expect((await ask(request(scene, 1_000))).outcome).toBe('admitted');
+    expect(await store.balance(scene.accountId)).toBe(4_000);
+  });
+
+  it('with more settlements than may be unconfirmed stops no other shard, whose own go on', async () => {
+    const [scene, other] = await openTwo();
+    const owner = await ownerOf(request(other, 0));
+    await store.command('set', openKey(scene), 'x');
+    const call = request(scene, 1_000);
+    for (let i = 0; i < 33_000; i++) end({ ...call, usageId: `call ${i}` }, false, owner);
+    await until(() => (admission.damage.get('shard') ?? 0) >= 33_000, 20_000);
+    const next = request(other, 1_000);
+    end(next, false, await ownerOf(next));
+    await until(async () => (await store.events(other.accountId)).length === 1);
+  }, 30_000);
+
+  it('is asked with one settlement at a time, whatever other shards do, and gets all of them once it is mended', async () => {
+    const [scene, other] = await openTwo();
+    const owner = await ownerOf(request(other, 0));
+    const refused = 300;
+    for (const { accountId } of [scene, other]) {
+      await store.command('set', store.keys.open[store.keys.shardOf(accountId)] as string, 'x');
+    }
+    for (const of of [scene, other]) {
+      const call = request(of, 1_000);
+      for (let i = 0; i < refused; i++) end({ ...call, usageId: `call ${i}` }, false, owner);
+    }
+    await until(() => (admission.damage.get('shard') ?? 0) >= 2 * refused);
+    await store.command('del', openKey(other));
+    await until(() => admission.unsettled === refused);
+    // Each look at the damaged shard since was one operation.
+    expect(admission.damage.get('shard')).toBeLessThan(2 * refused + 20);
+    await store.command('del', openKey(scene));
+    await until(() => admission.unsettled === 0);
+  });
+});
+
 describe('a hold of a format that is not known', () => {
-  it.each(['v2\t1000\twhatever comes', 'abc', ''])(
-    '(%j) is left alone by settlement, refund and cancellation',
-    async (hold) => {
-      const scene = await openScene(store, 5_000);
-      const call = request(scene, 1_000);
-      await store.command('hset', openKey(scene), call.usageId, hold);
-      for (const refund of [false, true]) await settle(call, refund);
-      expect(await admission.drain(5_000)).toBe(0);
-      expect((await ask(call)).outcome).toBe('unavailable');
-      expect((await store.open(scene.accountId))[call.usageId]).toBe(hold);
-      expect(await store.events(scene.accountId)).toEqual([]);
-      expect(await store.balance(scene.accountId)).toBe(5_000);
-      expect(lines).toHaveLength(1);
-    },
-  );
+  it.each([
+    'v2\t1000\twhatever comes',
+    'abc',
+    '',
+    '1',
+    '5abc',
+    'v1\tx',
+    'v1\tgarbage',
+    'v1\t5\t2\t1',
+    'v1\t5\t0',
+    `v1\t${'1'.repeat(17)}\t0\t1\tgateway-1\taccount\tkey\tservice\tprovider\tGET\t/`,
+    `${'1'.repeat(17)}\t0\t1\tgateway-1\taccount\tkey\tservice\tprovider\tGET\t/`,
+    '5\t0\t1\tgateway-1\taccount',
+  ])('(%j) is left alone by settlement, refund and cancellation', async (hold) => {
+    const scene = await openScene(store, 5_000);
+    const call = request(scene, 1_000);
+    await store.command('hset', openKey(scene), call.usageId, hold);
+    for (const refund of [false, true]) await settle(call, refund);
+    expect(await admission.drain(5_000)).toBe(0);
+    expect((await ask(call)).outcome).toBe('unavailable');
+    expect((await store.open(scene.accountId))[call.usageId]).toBe(hold);
+    expect(await store.events(scene.accountId)).toEqual([]);
+    expect(await store.balance(scene.accountId)).toBe(5_000);
+    expect(lines).toHaveLength(1);
+  });
 
   it('is another thing than one of the version before, which is refunded and settled as ever', async () => {
     const scene = await openScene(store, 5_000);
@@ -268,12 +403,14 @@ it('damaged things are remembered up to a thousand, and each says so once in an 
   }
 });
 
-it('a call of 2^53 micro-dollars and more is refused as any other that is too dear', async () => {
-  const scene = await openScene(store, 5_000);
-  const dear = { ...request(scene, 1), terms: { ...request(scene, Number.MAX_SAFE_INTEGER).terms } };
-  expect(await admit(store, dear as AdmitRequest)).toMatchObject({
-    outcome: 'insufficient_balance',
-    balanceMicros: 5_000,
-  });
-  expect(await store.balance(scene.accountId)).toBe(5_000);
-});
+it.each([2 ** 53 - 1, 2 ** 53, 2 ** 60])(
+  'a call of %i micro-dollars is refused as any other that is too dear',
+  async (price) => {
+    const scene = await openScene(store, 5_000);
+    expect(await admit(store, request(scene, price))).toMatchObject({
+      outcome: 'insufficient_balance',
+      balanceMicros: 5_000,
+    });
+    expect(await store.balance(scene.accountId)).toBe(5_000);
+  },
+);

@@ -35,7 +35,7 @@ const ALLOWED = ['admitted', 'taken', 'rate_limited', 'revoked', 'suspended', 'i
 /** One sequence of steps, carried out in Redis and in the model side by side. */
 export class Run {
   readonly model = new Model();
-  readonly totals = { admitted: 0, swept: 0, damaged: 0 };
+  readonly totals = { admitted: 0, swept: 0, damaged: 0, unchanged: 0 };
   #isDamaged = false;
   readonly #store: Store;
   readonly #sweeper: Sweeper;
@@ -167,8 +167,13 @@ export class Run {
         this.totals.damaged++;
       },
     });
+    const victimBefore = await this.#victimsWallet();
     const earliest = await this.#store.now();
     await this.#store.run(parts.flat(), host);
+    if (this.#isDamaged && !step.parts.some((part, i) => mayMoveVictimsMoney(part, results[i]))) {
+      expect(await this.#victimsWallet(), 'what was refused has changed nothing').toEqual(victimBefore);
+      this.totals.unchanged++;
+    }
     const at = { earliest, latest: await this.#store.now() };
     const tokens = new Map(Array.from(this.model.buckets, ([name, bucket]) => [name, this.model.tokens(bucket, at)]));
     for (const [i, part] of step.parts.entries()) this.#expect(part, instance, results[i], at, tokens);
@@ -328,6 +333,12 @@ export class Run {
     return this.#isDamaged && account === uuid('aaaa', VICTIM);
   }
 
+  async #victimsWallet(): Promise<unknown> {
+    const name = this.#store.walletName(uuid('aaaa', VICTIM));
+    const isText = (await this.#store.command('type', name)) === 'string';
+    return isText ? this.#store.command('get', name) : this.#store.hash(name);
+  }
+
   async #damage({ what, key, value }: DamageStep): Promise<void> {
     const { keys } = this.#store;
     const account = uuid('aaaa', VICTIM);
@@ -360,6 +371,13 @@ export class Run {
     for (const lease of this.#store.keys.lease) await this.#store.command('hset', lease, name, at);
     this.model.leases.set(name, at);
   }
+}
+
+/** An admission, or the refund of a call. */
+function mayMoveVictimsMoney(part: Part, result: AdmitResult | TakeResult | 'key' | 'wallet' | undefined): boolean {
+  if (part.op === 'lease' || part.op === 'take' || accountOf(part.id) !== VICTIM) return false;
+  if (part.op === 'admit') return typeof result === 'object' && result.outcome === 'admitted';
+  return part.op === 'cancel' || part.refund;
 }
 
 const keyName = (account: number, key: number): string => `key_${account}_${key}`;

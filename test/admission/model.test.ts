@@ -45,6 +45,7 @@ it('whatever happens in whatever order, Redis does what the model says and no mo
 
 it('whatever is damaged of one account, all others go on as the model says, and no operation is done by half', async () => {
   let damaged = 0;
+  let unchanged = 0;
   const steps = fc.array(fc.oneof({ weight: 4, arbitrary: step }, { weight: 1, arbitrary: damageStep }), {
     minLength: 20,
     maxLength: 60,
@@ -60,8 +61,10 @@ it('whatever is damaged of one account, all others go on as the model says, and 
       }
       await run.finish();
       damaged += run.totals.damaged;
+      unchanged += run.totals.unchanged;
     }),
     { numRuns: 150, seed: 20_261_122 },
   );
   expect(damaged).toBeGreaterThan(100);
+  expect(unchanged).toBeGreaterThan(500);
 }, 120_000);

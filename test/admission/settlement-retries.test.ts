@@ -15,6 +15,7 @@ it('while Redis is too slow a settlement is sent less and less often, but within
   const retries = new SettlementRetries({
     connected: () => true,
     suspect: () => true,
+    probe: 128,
     send: (operation: Operation) => {
       sentAt.push(Date.now() - startedAt);
       // It has no reply either.

@@ -52,18 +52,19 @@ it('a wallet of 1.5 is refused within its rate limit, eight other buyers call on
     body: { rate_limit: limit },
   });
 
+  const startedAt = performance.now();
   // All at once, so that their calls share batches with those of the damaged one.
   const [refused, ...served] = await Promise.all([
     Promise.all(Array.from({ length: 4 }, () => callTimes(path, victim, limit / 2))),
     ...others.map((key) => callTimes(path, key, CALLS)),
   ]);
   expect(served.flat().map(({ status }) => status)).toEqual(Array(8 * CALLS).fill(200));
+  const elapsedSeconds = (performance.now() - startedAt) / 1_000;
   const statuses = (refused as Response[][]).flat().map(({ status }) => status);
   const refusals = statuses.filter((status) => status === 503).length;
   expect(statuses.filter((status) => status !== 503 && status !== 429)).toEqual([]);
-  // A token comes back each second.
   expect(refusals).toBeGreaterThanOrEqual(limit - 1);
-  expect(refusals).toBeLessThan(limit + 30);
+  expect(refusals).toBeLessThanOrEqual(limit + Math.ceil((elapsedSeconds * limit) / 60));
   const one = (refused as Response[][]).flat().find(({ status }) => status === 503) as Response;
   expect(one.headers.get('retry-after')).toBe('60');
   expect(one.headers.get('x-ratelimit-limit')).toBe(String(limit));

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll } from 'vitest';
 import { storeEntries, storeNewCalls } from '../../src/ledger/flush.ts';
+import { ReadOver } from '../../src/ledger/read-over.ts';
 import { type Batch, readAgain, readBatch, type StreamSource } from '../../src/ledger/stream.ts';
 import { PostgresSession } from '../../src/platform/postgres.ts';
 import { FEE_BASIS_POINTS } from './support.ts';
@@ -22,6 +23,7 @@ export function useFlush(): void {
 const source = (): StreamSource => ({
   redis: ledger.store.redis,
   keys: ledger.store.keys,
+  readOver: new ReadOver(),
   feeBasisPoints: FEE_BASIS_POINTS,
 });
 

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { ReadOver } from '../../src/ledger/read-over.ts';
 import { type Batch, deleteBatch, readBatch, type StreamSource } from '../../src/ledger/stream.ts';
 import { Store } from '../admission/redis.ts';
 
@@ -7,7 +8,7 @@ let source: StreamSource;
 let usage: string;
 beforeAll(async () => {
   store = await Store.open();
-  source = { redis: store.redis, keys: store.keys, feeBasisPoints: 0 };
+  source = { redis: store.redis, keys: store.keys, feeBasisPoints: 0, readOver: new ReadOver() };
   usage = store.keys.usage[0] as string;
 });
 afterAll(() => store.close());

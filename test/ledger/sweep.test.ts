@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { readRedisRun } from '../../src/ledger/redis-run.ts';
 import { sweepScript } from '../../src/ledger/scripts.ts';
 import { Steadiness } from '../../src/ledger/steadiness.ts';
@@ -169,8 +169,10 @@ describe('a started sweeper', () => {
     return Number(/^cmdstat_time:calls=(\d+)/m.exec(stats)?.[1] ?? 0);
   }
 
-  async function holdOfDead(): Promise<Scene> {
-    const scene = await openScene(store, 5_000);
+  /** @param shard of its account; any by default */
+  async function holdOfDead(shard?: number): Promise<Scene> {
+    let scene = await openScene(store, 5_000);
+    while (shard !== undefined && store.keys.shardOf(scene.accountId) !== shard) scene = await openScene(store, 5_000);
     await admit(store, request(scene, 1_000), 'dead');
     await seen(scene, 'dead', BOUND_SECONDS + 1);
     return scene;
@@ -225,6 +227,42 @@ describe('a started sweeper', () => {
     expect(lines).toEqual(['cannot sweep now']);
     // Counted once the round is over.
     await until(() => own.swept === 2);
+  });
+
+  it('goes on at its pace beside a damaged shard, says so once for each time it breaks, and sweeps it once it is mended', async () => {
+    const lost = vi.spyOn(Steadiness.prototype, 'lost');
+    const broken = store.keys.open[0] as string;
+    const isSwept = async ({ accountId }: Scene) => (await store.balance(accountId)) === 5_000;
+    own.start();
+    for (let times = 1; times <= 2; times++) {
+      await store.command('set', broken, 'x');
+      for (let i = 0; i < 3; i++) {
+        const scene = await holdOfDead(1);
+        await until(() => isSwept(scene));
+      }
+      await until(() => (own.damage.get('shard') ?? 0) >= 10 * times);
+      expect(lines).toHaveLength(times);
+      await store.command('del', broken);
+      const mended = await holdOfDead(0);
+      await until(() => isSwept(mended));
+    }
+    expect(lost).not.toHaveBeenCalled();
+    lost.mockRestore();
+  });
+
+  it('says once that a wallet is damaged, however many of its holds are swept', async () => {
+    const scene = await openScene(store, 5_000);
+    await admitAll(
+      store,
+      [1, 2, 3].map((price) => request(scene, price)),
+      'dead',
+    );
+    await store.command('hset', store.walletName(scene.accountId), 'balance', '1.5');
+    await seen(scene, 'dead', BOUND_SECONDS + 1);
+    own.start();
+    await until(() => own.swept === 3);
+    expect(own.damage.get('wallet')).toBe(3);
+    expect(lines).toEqual([expect.stringContaining('wallet')]);
   });
 });
 

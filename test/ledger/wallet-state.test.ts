@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { Hydrator } from '../../src/ledger/hydrate.ts';
 import { CreditWallets, KeyStates, Wallets } from '../../src/ledger/wallet-state.ts';
 import { RedisClient } from '../../src/platform/redis.ts';
@@ -123,6 +123,49 @@ describe('a credit', () => {
     await own.stop();
     expect(lines).toEqual(['credits cannot be applied to their wallets now']);
     expect(await store.balance(accountId)).toBe(1_000);
+  });
+});
+
+describe('a credit of a damaged wallet', () => {
+  it('is tried once in a run, and the wallet is not loaded for it', async () => {
+    const accountId = await ledger.account(1_000);
+    await hydrator.loadWallet(accountId);
+    for (const amount of [500, 20]) await ledger.credit(accountId, amount);
+    await ledger.store.command('hset', ledger.store.walletName(accountId), 'balance', '1.5');
+    const load = vi.spyOn(hydrator, 'loadWallet');
+    await expect(credits.apply({ accountId, seq: 3, amountMicros: 20 })).rejects.toThrow('is damaged in redis');
+    expect(load).not.toHaveBeenCalled();
+    expect(await ledger.store.hash(ledger.store.walletName(accountId))).toMatchObject({
+      balance: '1.5',
+      credit_seq: '1',
+    });
+  });
+
+  it('whose balance an operator has deleted is loaded with all of the money, not made of the credit alone', async () => {
+    const accountId = await ledger.account(1_000);
+    await hydrator.loadWallet(accountId);
+    await ledger.store.command('hdel', ledger.store.walletName(accountId), 'balance');
+    const seq = await ledger.credit(accountId, 500);
+    await credits.apply({ accountId, seq, amountMicros: 500 });
+    expect(await ledger.store.balance(accountId)).toBe(1_500);
+  });
+
+  it('is said once by the job, which goes on to tell of what keeps others from theirs', async () => {
+    const lines: string[] = [];
+    const log = { info: () => {}, warn: (_: object, line: string) => void lines.push(line) };
+    const { sql, store } = ledger;
+    const own = new CreditWallets({ sql, redis: store.redis, keys: store.keys, hydrator, log });
+    const [damaged, other] = [await ledger.account(1_000), await ledger.account(1_000)];
+    await store.command('set', store.walletName(damaged), 'x');
+    own.start();
+    await until(async () => lines.length > 0 && (await unapplied()) === 1);
+    expect(lines).toEqual([expect.stringContaining('the wallet of an account is damaged')]);
+    vi.spyOn(hydrator, 'loadWallet').mockRejectedValue(new Error('Postgres is away'));
+    await store.command('del', store.walletName(other));
+    await ledger.credit(other, 500);
+    await until(() => lines.length > 1);
+    await own.stop();
+    expect(lines.slice(1)).toEqual(['credits cannot be applied to their wallets now']);
   });
 });
 

@@ -49,7 +49,8 @@
     4 NOT_CLOSED: the hash of holds or the stream is damaged; nothing was changed, and it may be sent again
 
   `tokens` is in units of 1/60000 of a request, so that a refill of `limit` requests a minute is exactly `limit` units a
-  millisecond: integers only. A rejected call changes nothing but this: codes 5, 8 and 9 have taken its token.
+  millisecond: integers only. A rejected call changes nothing but its bucket: codes 5, 8 and 9 have taken its
+  token, and a bucket of a later time than now is refilled from now on.
 
   Damaged data (a key of another type, a number that HINCRBY refuses, one beyond 2^53) concern one operation, never the batch.
   In each operation the commands that may refuse come first. They raise, and `answer_damaged` answers for that operation; or they
@@ -57,12 +58,12 @@
   operation is done. What Postgres or time restores (limit, status, tokens, leases, a bucket of another type) is dropped here and
   made anew. A damaged wallet is left as it is: to mend it, an operator deletes it.
 
-  A hold's text: 'v1', amount, free (0|1), admitted at (ms), instance, then the tail; tab separated. Holds of before versions lack
+  A hold's text: 'v1', amount, free (0|1), admitted at (ms), instance, then the tail; tab separated. Holds of earlier versions lack
   'v1' and begin with the amount. A tombstone's: 'x', '', ms, instance. The event: a field 'e1' of usage_id, hold, settlement.
   A hash without fields is deleted. So that `open` need not be made anew for every other call of a shard that has few, a renewal
   leaves a tombstone of no call in it, which the sweep takes away once nobody renews it.
 ]]
-local call, try, format, byte = redis.call, redis.pcall, string.format, string.byte
+local call, try, format, byte, match = redis.call, redis.pcall, string.format, string.byte, string.match
 local KEYS, ARGV = KEYS, ARGV
 -- Codes stand here as the header lists them, and letters by their bytes: a constant that functions share costs each batch 0.2 µs,
 -- and a function that refers to many up to 1. 60000 is one request; 9007199254740991 the largest number that Lua and the gateway
@@ -73,7 +74,7 @@ local time = call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local now_text = format('%d', now)
 local since = '\t' .. now_text .. '\t' .. ARGV[1] .. '\t'
-local price, quota, free_field, debit
+local price, quota, quota_text, free_field, debit
 -- The limit that was checked last, as text and as a number: most keys have the same.
 local limit_text, limit_number
 local reply, r = {}, 0
@@ -97,7 +98,7 @@ end
 local function key_bucket(bucket)
   local state = try('HMGET', bucket, 'limit', 'status', 'tokens', 'ts')
   local limit = state[1]
-  if not limit or state[2] ~= 'active' or (limit ~= limit_text and (#limit > 9 or not string.find(limit, '^[1-9]%d*$'))) then
+  if not limit or state[2] ~= 'active' or (limit ~= limit_text and (#limit > 9 or not match(limit, '^[1-9]%d*$'))) then
     rare = rare or rare_operations()
     return rare.barred(bucket, state)
   end
@@ -106,8 +107,14 @@ local function key_bucket(bucket)
   return code, tokens, limit
 end
 
+-- Whether a balance of no more digits than the price is an integer, and lower.
+local function is_lower(found, price)
+  return (tonumber(found) or 0) < tonumber(price) and format('%d', tonumber(found) or 0) == found
+end
+
 -- HINCRBY is the first to write: it refuses a balance that is no integer. Where it has no balance to change, that is compared
--- with the number that it says.
+-- with the number that it says. A balance that is lower than the price is refused before any write, as most of them have no more
+-- digits than the price; the others (a negative one) are found by the result, and put back.
 local function admit()
   local code, tokens, limit = key_bucket(KEYS[k])
   local balance, free = '0', '0'
@@ -116,12 +123,19 @@ local function admit()
     if free_field then
       local funds = call('HMGET', wallet, 'balance', free_field)
       found, used = funds[1], funds[2]
-      if (tonumber(used) or 0) < quota then free = '1' end
+      if (tonumber(used) or 0) < quota then
+        free = '1'
+      elseif used ~= quota_text and format('%d', tonumber(used)) ~= used then
+        -- 'nan', '1e99' or '0x7': its buyer would be charged.
+        error('free calls used: not an integer', 0)
+      end
     else
       found = call('HGET', wallet, 'balance')
     end
     if not found then
       code = '4' -- wallet not loaded
+    elseif price ~= '0' and free == '0' and #found <= #price and is_lower(found, price) then
+      code, balance, opened = '5', found, 1 -- insufficient balance
     elseif price ~= '0' and free == '0' then
       left = call('HINCRBY', wallet, 'balance', debit)
       if left >= 0 and left <= 9007199254740991 then
@@ -160,15 +174,16 @@ end
 local function settle(open, usage, id, settlement)
   local hold = call('HGET', open, id)
   if not hold then return nil end
-  local first, second, third = byte(hold, 1, 3)
-  -- 'v1' and a tab, or a digit.
-  if first == 118 and second == 49 and third == 9 or first and first >= 48 and first <= 57 then
-    call('XADD', usage, '*', 'e1', id .. '\t' .. hold .. '\t' .. settlement)
-    call('HDEL', open, id)
-    return '1'
+  -- Where its time begins: the amount has 16 digits at most. What `read_hold` looks at besides would cost 0.4 µs here.
+  local time_at = match(hold, '^v1\t%d+\t[01]\t()')
+  if not time_at or time_at > 23 then
+    if byte(hold) == 120 then return '0' end -- a tombstone
+    rare = rare or rare_operations()
+    if not rare.read_hold(hold) then return '3' end -- damaged, or of a newer version
   end
-  -- A tombstone, or what is not known here.
-  return first == 120 and '0' or '3'
+  call('XADD', usage, '*', 'e1', id .. '\t' .. hold .. '\t' .. settlement)
+  call('HDEL', open, id)
+  return '1'
 end
 
 local at, letters = 1, #ARGV > 1 and ARGV[#ARGV] or ''
@@ -186,7 +201,8 @@ local function carry_out()
       k = k + 2
       a = a + 2
     elseif letter == 80 then -- P
-      price, quota, free_field = ARGV[a], tonumber(ARGV[a + 1]), ARGV[a + 2]
+      price, quota_text, free_field = ARGV[a], ARGV[a + 1], ARGV[a + 2]
+      quota = tonumber(quota_text)
       if quota == 0 or price == '0' then free_field = nil end
       debit = '-' .. price
       a = a + 3
@@ -217,6 +233,8 @@ rare_operations = function()
         return '7', 0, limit -- account suspended
       elseif status == 'revoked' then
         return '2', 0, limit -- revoked
+      elseif find(status, '^[a-z_]+$') then
+        return '2', 0, limit -- a status of a newer version: certainly not 'active'
       else
         call('HDEL', bucket, 'status')
       end
@@ -251,15 +269,21 @@ rare_operations = function()
     return loaded == 1 and type(try('HINCRBY', wallet, field, back)) == 'number'
   end
 
+  -- @return amount, free (0|1), service; nil for what is damaged or of a newer version
+  function functions.read_hold(hold)
+    local start = string.sub(hold, 1, 3) == 'v1\t' and 4 or 1
+    local amount, free, service =
+      string.match(hold, '^(%d+)\t([01])\t%d+\t[^\t]*\t[^\t]*\t[^\t]*\t([^\t]*)\t', start)
+    if amount and #amount <= 16 then return amount, free, service end
+  end
+
   -- As `settle`, and what the hold took goes back before it ends.
   local function refund(open, usage, wallet, id, settlement)
     local hold = call('HGET', open, id)
     if not hold then return nil end
     if byte(hold) == 120 then return '0' end
-    local start = string.sub(hold, 1, 3) == 'v1\t' and 4 or 1
-    local amount, free, service =
-      string.match(hold, '^(%d+)\t([01])\t%d+\t[^\t]*\t[^\t]*\t[^\t]*\t([^\t]*)', start)
-    if not amount or #amount > 16 then return HOLD_LEFT end
+    local amount, free, service = functions.read_hold(hold)
+    if not amount then return HOLD_LEFT end
     call('XADD', usage, '*', 'e1', id .. '\t' .. hold .. '\t' .. settlement)
     local code = give_back(wallet, amount, free, service) and SETTLED or SETTLED_BESIDE_WALLET
     call('HDEL', open, id)
@@ -314,7 +338,9 @@ rare_operations = function()
 
   -- A hash of leases of another type has none: gateways that live write theirs within seconds.
   functions[byte('L')] = function()
-    if type(try('HSET', KEYS[k], ARGV[a], now_text)) ~= 'number' then
+    local done = try('HSET', KEYS[k], ARGV[a], now_text)
+    if type(done) ~= 'number' then
+      if not find(done.err, 'WRONGTYPE', 1, true) then error(done) end
       call('DEL', KEYS[k])
       call('HSET', KEYS[k], ARGV[a], now_text)
     end

@@ -83,9 +83,11 @@ export type Comparison = {
   readonly freeDrifts: readonly FreeDrift[];
   readonly storedHolds: readonly StoredHold[];
   readonly damagedFields: readonly string[];
+  readonly isIncomplete: boolean;
 };
 
-export function compare({ accountId, wallet, settled, holds, streamed, stored }: AccountState): Comparison {
+export function compare(state: AccountState): Comparison {
+  const { accountId, wallet, settled, holds, streamed, stored, isIncomplete } = state;
   const waiting = streamed.filter(({ usageId }) => !stored.has(usageId));
   const live = holds.filter(({ usageId }) => !stored.has(usageId));
   const settledMicros = settled.balanceMicros - settled.missingCreditsMicros;
@@ -105,6 +107,7 @@ export function compare({ accountId, wallet, settled, holds, streamed, stored }:
     driftMicros: wallet.balanceMicros - expectedMicros,
     freeDrifts: freeDrifts(wallet.freeUsed, freeExpected),
     damagedFields: wallet.damagedFields,
+    isIncomplete,
     storedHolds: holds.flatMap((hold) => {
       const call = stored.get(hold.usageId);
       return call === undefined ? [] : [{ ...hold, stored: call }];

@@ -12,7 +12,6 @@ export type RecentCall = {
 export type Evidence = {
   readonly wallet: Wallet;
   readonly settled: Settled;
-  readonly isIncomplete: boolean;
   readonly redisStartedAtMs: number;
   /** When a comparison first found that the account does not agree; null: this is the first. */
   readonly driftingSinceMs: number | null;
@@ -39,10 +38,9 @@ export const START_UNCERTAIN_MS = 1_000;
  * @returns the reason for the record, or what is not proven
  */
 export function explain(comparison: Comparison, evidence: Evidence): { reason: string } | { unproven: string } {
-  const { wallet, settled, isIncomplete, driftingSinceMs, agreedSinceStart, redisStartedAtMs, calls } = evidence;
-  const damage = damageOf(comparison);
-  if (damage !== null) return { unproven: damage };
-  if (isIncomplete) return { unproven: 'its shard has holds or events that this version cannot read' };
+  const { wallet, settled, driftingSinceMs, agreedSinceStart, redisStartedAtMs, calls } = evidence;
+  const obstacle = obstacleOf(comparison);
+  if (obstacle !== null) return { unproven: obstacle };
   if (wallet.creditSeq > settled.creditSeq) return { unproven: 'the wallet has a credit that Postgres does not know' };
   if (driftingSinceMs !== null && driftingSinceMs < redisStartedAtMs - START_UNCERTAIN_MS) {
     return { unproven: 'it was so before Redis started' };
@@ -63,9 +61,10 @@ export function explain(comparison: Comparison, evidence: Evidence): { reason: s
   return { reason: `Redis came back older than Postgres: ${parts.filter((part) => part !== '').join('; ')}` };
 }
 
-/** What is damaged, for the report; null: nothing. */
-export function damageOf({ damagedFields }: Comparison): string | null {
-  return damagedFields.length === 0 ? null : `damaged in Redis: ${damagedFields.join(', ')}`.slice(0, MAX_REASON);
+/** What keeps the account from being judged until somebody has removed it, for the report; null: nothing. */
+export function obstacleOf({ damagedFields, isIncomplete }: Comparison): string | null {
+  if (damagedFields.length > 0) return `damaged in Redis: ${damagedFields.join(', ')}`.slice(0, MAX_REASON);
+  return isIncomplete ? 'its shard has holds or events that this version cannot read' : null;
 }
 
 /**

@@ -2,7 +2,7 @@ import { isUuid } from '../../platform/ids.ts';
 import { isWrongType } from '../../platform/redis.ts';
 import { readRedisRun, readRedisTime } from '../redis-run.ts';
 import { agrees, type Comparison, compare } from './identity.ts';
-import { damageOf } from './provable.ts';
+import { obstacleOf } from './provable.ts';
 import { saveReport, selectBegunRepairs, selectReports } from './reconcile-sql.ts';
 import { Repairer } from './repairer.ts';
 import { type Drift, hadAgreed, newDrift, newReport, notCompared, ReportSums, type ShardReport } from './report.ts';
@@ -174,9 +174,9 @@ export class Reconciler {
     const driftingSinceMs = before?.driftingSince[accountId] ?? null;
     const agreedSinceStart = before?.redisRunId === redisRunId && hadAgreed(before, accountId);
     const since = driftingSinceMs ?? nowMs;
-    // Not learnt: an operator will mend it while this Redis process runs.
-    const damage = damageOf(found);
-    if (damage !== null) return newDrift(found, since, damage);
+    // Neither learnt nor undecided: an operator will mend it while this Redis process runs, and the sweep need not wait for that.
+    const obstacle = obstacleOf(found);
+    if (obstacle !== null) return newDrift(found, since, obstacle);
     const { unproven } = this.#learnt;
     const known = unproven.get(accountId);
     if (known !== undefined) return newDrift(found, since, known);
@@ -190,7 +190,7 @@ export class Reconciler {
     const left = await this.#repairer.repair({ view, shard, accountId, madeBy, begun, ...evidence });
     if (left === null) return null;
     if (left.isFinal) unproven.set(accountId, left.unproven);
-    else scene.undecided++;
+    else if (obstacleOf(left.comparison) === null) scene.undecided++;
     return newDrift(left.comparison, since, left.unproven);
   }
 

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { freeField } from '../../platform/redis-keys.ts';
 import { repairWalletScript } from '../scripts.ts';
 import { type AccountState, agrees, type Comparison, compare, type Wallet } from './identity.ts';
-import { explain, type RecentCall } from './provable.ts';
+import { explain, obstacleOf, type RecentCall } from './provable.ts';
 import { beginRepair, endRepair, selectCallsBefore, unmarkCredits } from './reconcile-sql.ts';
 import type { Reading, ReconcileStores, ShardView } from './shard-view.ts';
 
@@ -95,7 +95,7 @@ export class Repairer {
     const comparison = compare(state);
     if (agrees(comparison)) return null;
     const verdict = explain(comparison, { ...state, ...request, calls });
-    if ('unproven' in verdict) return { comparison, ...verdict, isFinal: true };
+    if ('unproven' in verdict) return { comparison, ...verdict, isFinal: obstacleOf(comparison) === null };
     await this.#carryOut(request, { comparison, validUntilMs, ...verdict }, ticket);
     // The next look says whether it is right now.
     return 'again';

@@ -13,7 +13,9 @@ export type Drift = {
   readonly streamedMicros: number;
   readonly heldMicros: number;
   readonly expectedMicros: number;
+  /** 0 where the wallet's numbers are damaged: nobody knows it. */
   readonly driftMicros: number;
+  readonly damagedFields: readonly string[];
   readonly freeDrifts: readonly FreeDrift[];
   /** Holds of calls that are in Postgres. */
   readonly storedHolds: number;
@@ -32,7 +34,7 @@ export type ShardReport = {
   readonly compared: boolean;
   /** Of the Redis process that was compared; '' before the first comparison. */
   readonly redisRunId: string;
-  /** Loaded wallets; one that is not loaded cannot drift. The sums are of these. */
+  /** Loaded wallets; one that is not loaded cannot drift. The sums are of these, without those whose numbers are damaged. */
   readonly wallets: number;
   readonly walletMicros: number;
   readonly settledMicros: number;
@@ -42,11 +44,15 @@ export type ShardReport = {
   /** Without their signs: what is too much in one wallet does not make up for what another lacks. */
   readonly absoluteDriftMicros: number;
   readonly driftingAccounts: number;
-  /** The largest first, at most `MAX_LISTED`. */
+  /** Those of damaged wallets first, then the largest; at most `MAX_LISTED`. */
   readonly drifts: readonly Drift[];
   /** All of them with the time of `sinceMs`. */
   readonly driftingSince: Readonly<Record<string, number>>;
 };
+
+/** What such a wallet seems to lack is the sum of all its credits, or its whole balance. */
+const isUnknown = ({ damagedFields }: Comparison): boolean =>
+  damagedFields.includes('balance') || damagedFields.includes('credit_seq');
 
 /** Adds up comparisons. */
 export class ReportSums {
@@ -58,6 +64,7 @@ export class ReportSums {
 
   add(comparison: Comparison): void {
     this.wallets++;
+    if (isUnknown(comparison)) return;
     this.walletMicros += comparison.walletMicros;
     this.settledMicros += comparison.settledMicros;
     this.streamedMicros += comparison.streamedMicros;
@@ -70,7 +77,10 @@ export function newReport(
   sums: ReportSums,
   drifts: readonly Drift[],
 ): ShardReport {
-  const sorted = drifts.toSorted((a, b) => Math.abs(b.driftMicros) - Math.abs(a.driftMicros));
+  const isDamaged = ({ damagedFields }: Drift): number => (damagedFields.length > 0 ? 1 : 0);
+  const sorted = drifts.toSorted(
+    (a, b) => isDamaged(b) - isDamaged(a) || Math.abs(b.driftMicros) - Math.abs(a.driftMicros),
+  );
   return {
     shard,
     checkedAtMs,
@@ -97,6 +107,7 @@ export function hadAgreed({ driftingSince, driftingAccounts }: ShardReport, acco
 }
 
 export function newDrift(comparison: Comparison, sinceMs: number, unproven: string): Drift {
-  const { storedHolds, damagedFields: _, ...rest } = comparison;
-  return { ...rest, storedHolds: storedHolds.length, sinceMs, unproven };
+  const { storedHolds, isIncomplete: _, ...rest } = comparison;
+  const driftMicros = isUnknown(comparison) ? 0 : comparison.driftMicros;
+  return { ...rest, driftMicros, storedHolds: storedHolds.length, sinceMs, unproven };
 }

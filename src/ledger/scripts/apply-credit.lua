@@ -5,14 +5,18 @@
   ARGV   [1] number of the credit within its account, [2] amount (micro-USD)
   Reply  {outcome, number of the last credit in the wallet}. Outcomes (mirrored in ledger/wallet-state.ts):
            0 APPLIED now or before   1 GAP: an earlier credit is missing   2 NOT_LOADED
-           3 DAMAGED: the wallet's balance or number is none, and was left alone
+           3 DAMAGED: the wallet's balance or number is not an integer, and was left alone
 
   The balance moves first: should it refuse, nothing is done.
   Not loaded is not 'nothing to do': somebody may be loading what Postgres said before the credit was committed.
 ]]
 local MAX = 9007199254740991
-local found = redis.pcall('HGET', KEYS[1], 'credit_seq')
-if not found then return { 2, 0 } end
+local wallet = redis.pcall('HMGET', KEYS[1], 'balance', 'credit_seq')
+if wallet.err then return string.find(wallet.err, 'WRONGTYPE', 1, true) and { 3, 0 } or wallet end
+-- Without a balance it is not loaded, whatever else somebody left there: a credit must not make a wallet of its own amount.
+if not wallet[1] then return { 2, 0 } end
+local found = wallet[2]
+if not found then return { 3, 0 } end
 local last, seq = tonumber(found), tonumber(ARGV[1])
 if not last or last > MAX or string.format('%d', last) ~= found then return { 3, 0 } end
 if last >= seq then return { 0, last } end

@@ -19,8 +19,8 @@ local open = call('HGETALL', KEYS[1])
 for i = 1, #open, 2 do
   local hold = open[i + 1]
   local start = string.sub(hold, 1, 3) == 'v1\t' and 4 or 1
-  local account = string.match(hold, '^%d+\t[01]\t%d+\t[^\t]*\t([^\t]*)\t[^\t]*\t[^\t]*\t', start)
-  if not account then
+  local amount, account = string.match(hold, '^(%d+)\t[01]\t%d+\t[^\t]*\t([^\t]*)\t[^\t]*\t[^\t]*\t', start)
+  if not amount or #amount > 16 then
     -- A tombstone has no account and holds nothing.
     if string.sub(hold, 1, 2) ~= 'x\t' then unread = unread + 1 end
   elseif asked[account] then

@@ -14,7 +14,7 @@ if not number or number > MAX or number < -MAX or string.format('%d', number) ~=
 local held = 0
 for _, hold in ipairs(redis.call('HVALS', KEYS[2])) do
   local start = string.sub(hold, 1, 3) == 'v1\t' and 4 or 1
-  local amount, account = string.match(hold, '^(%d+)\t%d\t%d+\t[^\t]*\t([^\t]*)', start)
-  if account == ARGV[1] then held = held + tonumber(amount) end
+  local amount, account = string.match(hold, '^(%d+)\t[01]\t%d+\t[^\t]*\t([^\t]*)\t[^\t]*\t[^\t]*\t', start)
+  if account == ARGV[1] and #amount <= 16 then held = held + tonumber(amount) end
 end
 return { number, held }

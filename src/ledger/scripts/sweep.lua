@@ -53,7 +53,7 @@ end
 local function sweep(id, hold, wallet)
   local start = string.sub(hold, 1, 3) == 'v1\t' and 4 or 1
   local amount, free, instance, service =
-    string.match(hold, '^(%d+)\t([01])\t%d+\t([^\t]*)\t[^\t]*\t[^\t]*\t([^\t]*)', start)
+    string.match(hold, '^(%d+)\t([01])\t%d+\t([^\t]*)\t[^\t]*\t[^\t]*\t([^\t]*)\t', start)
   if not amount or #amount > 16 or not has_run_out(instance) then return end
   call('XADD', usage, '*', 'e1', id .. '\t' .. hold .. '\t' .. settlement)
   if not give_back(wallet, amount, free, service) then reply[#reply + 1] = id end

@@ -5,7 +5,9 @@ import { CreditWallets, WalletDamaged, Wallets } from '../../../src/ledger/walle
 import { freeField } from '../../../src/platform/redis-keys.ts';
 import { admit, request, type Scene } from '../../admission/calls.ts';
 import { QUIET } from '../../admission/redis.ts';
+import { until } from '../../support/wait.ts';
 import type { Ledger } from '../support.ts';
+import { comeBackOlder, keepState } from './older-redis.ts';
 import { ComparedLedger } from './scene.ts';
 
 let compared: ComparedLedger;
@@ -63,6 +65,14 @@ describe('a damaged wallet', () => {
       expect(found.get((drifting as Scene).accountId)?.driftMicros).toBe(7);
       expect(Array.from(found.values()).every(({ driftMicros }) => Number.isSafeInteger(driftMicros))).toBe(true);
     }
+    // What nobody knows is in no sum, and first in the list.
+    const reports = await compared.run();
+    expect(reports.reduce((sum, report) => sum + report.absoluteDriftMicros, 0)).toBe(7);
+    expect(reports.reduce((sum, report) => sum + report.settledMicros, 0)).toBe(3 * 10_000);
+    for (const report of reports) {
+      const isDamaged = report.drifts.map(({ damagedFields }) => damagedFields.length > 0);
+      expect(isDamaged).toEqual(isDamaged.toSorted((a, b) => Number(b) - Number(a)));
+    }
     await compared.storeAll();
     for (const scene of damaged) await reload(scene);
     expect((await compared.drifts()).map(({ accountId }) => accountId)).toEqual([(drifting as Scene).accountId]);
@@ -76,7 +86,7 @@ describe('a damaged wallet', () => {
     await set(victim, 'balance', 'abc');
     await letDie();
     expect(await sweeper().sweepOnce()).toBe(2);
-    expect(lines).toEqual([expect.stringContaining('damaged wallet')]);
+    expect(lines).toEqual([expect.stringContaining('the wallet of an account is damaged')]);
     expect(await ledger.store.balance(other.accountId)).toBe(10_000);
     expect(await ledger.backlog()).toBe(2);
     expect((await ledger.store.hash(walletOf(victim))).balance).toBe('abc');
@@ -132,19 +142,48 @@ describe('what is not known here', () => {
     for (const call of [old, present]) await admit(ledger.store, call);
     const text = (await ledger.store.open(scene.accountId))[old.usageId] as string;
     await ledger.store.command('hset', openOf(scene), old.usageId, text.slice(3));
-    await ledger.store.command('hset', openOf(scene), 'newer', 'v2\t1\t0\t1\tgateway-1', 'garbage', 'x');
+    const long = text.replace(/^v1\t1000\t/, `v1\t${'1'.repeat(17)}\t`);
+    await ledger.store.command('hset', openOf(scene), 'newer', 'v2\t1\t0\t1\tgateway-1', 'garbage', 'x', 'long', long);
     await letDie();
     const own = sweeper();
     expect(await own.sweepOnce()).toBe(2);
     expect(await own.sweepOnce()).toBe(0);
-    expect(own.leftAlone).toBe(2);
+    expect(own.leftAlone).toBe(3);
     expect(lines).toHaveLength(1);
-    expect(Object.keys(await ledger.store.open(scene.accountId)).sort()).toEqual(['garbage', 'newer']);
+    expect(Object.keys(await ledger.store.open(scene.accountId)).sort()).toEqual(['garbage', 'long', 'newer']);
+    const wallets = new Wallets({ ...ledger.store, hydrator: compared.hydrator });
+    expect(await wallets.read(scene.accountId)).toMatchObject({ heldMicros: 0 });
     expect(await ledger.store.balance(scene.accountId)).toBe(10_000);
     await compared.storeAll();
     expect(await ledger.sql`SELECT FROM rejected_events`).toHaveLength(0);
     expect(await compared.drifts()).toEqual([]);
   });
+
+  it.each(['a hold', 'an event'])(
+    '(%s) keeps a Redis that came back older from being repaired only until it is gone',
+    async (what) => {
+      const scene = await compared.newScene(10_000);
+      const usage = ledger.store.keys.usage[ledger.store.keys.shardOf(scene.accountId)] as string;
+      if (what === 'a hold') await ledger.store.command('hset', openOf(scene), 'newer', 'v2\t1');
+      else await ledger.store.command('xadd', usage, '*', 'e2', 'what only a newer version reads');
+      await keepState(ledger);
+      await compared.call(scene, 1_000);
+      const writer = ledger.startWriter();
+      await until(() => writer.stats().storedCalls === 1);
+      await writer.stop();
+      await comeBackOlder(ledger);
+      const reconciler = ledger.reconciler();
+      const { reports, undecided } = await reconciler.run('test');
+      expect(reports.flatMap(({ drifts }) => drifts)).toMatchObject([
+        { accountId: scene.accountId, driftMicros: 1_000, unproven: expect.stringContaining('cannot read') },
+      ]);
+      expect(undecided).toBe(0);
+      await ledger.store.command('del', openOf(scene), usage);
+      const next = await reconciler.run('test');
+      expect(next.reports.flatMap(({ drifts }) => drifts)).toEqual([]);
+      expect(await compared.balances(scene)).toEqual([9_000, 9_000]);
+    },
+  );
 
   it('a lease that is no time, or of the future, counts as none: its gateway is given one', async () => {
     const scene = await compared.newScene(10_000);

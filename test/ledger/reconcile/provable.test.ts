@@ -22,12 +22,12 @@ const comparison = (given: Partial<Comparison>): Comparison => ({
   freeDrifts: [],
   storedHolds: [],
   damagedFields: [],
+  isIncomplete: false,
   ...given,
 });
 const evidence = (given: Partial<Evidence> = {}): Evidence => ({
   wallet: { balanceMicros: 0, creditSeq: 4, freeUsed: new Map(), repairId: 0, damagedFields: [] },
   settled: { balanceMicros: 0, missingCreditsMicros: 0, lostCreditsMicros: 0, creditSeq: 5, freeUsed: new Map() },
-  isIncomplete: false,
   redisStartedAtMs: START,
   driftingSinceMs: null,
   agreedSinceStart: false,
@@ -65,7 +65,7 @@ describe('a wallet that is too high', () => {
   });
 
   it('is not explained in a shard with holds or events that cannot be read', () => {
-    expect(isProven({ driftMicros: 5 }, { isIncomplete: true })).toBe(false);
+    expect(isProven({ driftMicros: 5, isIncomplete: true })).toBe(false);
   });
 
   it('is not explained when a field of the wallet is damaged', () => {

@@ -13,9 +13,10 @@ const MAX_REMEMBERED = 1_000;
 
 const MESSAGES: Record<Damage, string> = {
   wallet:
-    'the wallet of an account is damaged in redis: its calls are refused until an operator has deleted the key, see README',
+    'the wallet of an account is damaged in redis: calls that need the damaged value are refused until an operator repairs it, see README',
   hold: 'an open hold is damaged in redis or of a newer version: it was left alone',
-  shard: 'the holds or the stream of a shard are damaged in redis: its calls cannot be settled',
+  shard:
+    'the holds or the stream of a shard are damaged in redis: its calls cannot be settled, and new ones are refused',
 };
 
 /** Counts damaged data, with a line for each thing that is. */
@@ -37,9 +38,14 @@ export class DamageLog {
     return this.#counts;
   }
 
+  /** It may be logged again, should it be damaged once more. */
+  shardWorks(shard: number): void {
+    this.#loggedAt.delete(`shard ${shard}`);
+  }
+
   found(what: Damage, accountId: string, usageId: string, shard: number): void {
     this.#counts.set(what, (this.#counts.get(what) as number) + 1);
-    const name = `${what} ${what === 'wallet' ? accountId : what === 'hold' ? usageId : shard}`;
+    const name = what === 'shard' ? `shard ${shard}` : `${what} ${what === 'wallet' ? accountId : usageId}`;
     const now = performance.now();
     if (now - (this.#loggedAt.get(name) ?? Number.NEGATIVE_INFINITY) < SILENT_MS) return;
     this.#loggedAt.delete(name);
