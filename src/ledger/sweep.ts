@@ -116,7 +116,10 @@ export class Sweeper {
     for (let first = 0; first < this.#options.keys.shards; first += SHARDS_AT_ONCE) {
       const last = Math.min(first + SHARDS_AT_ONCE, this.#options.keys.shards);
       const shards = Array.from({ length: last - first }, (_, i) => first + i);
-      const results = await Promise.allSettled(shards.map((shard) => this.#sweepShard(shard, trust)));
+      // Before the leases are read: one that is renewed meanwhile is the younger for it.
+      const nowMs = await readRedisTime(this.#options.redis);
+      this.#steadiness.answered(nowMs);
+      const results = await Promise.allSettled(shards.map((shard) => this.#sweepShard(shard, nowMs, trust)));
       for (const [i, result] of results.entries()) {
         if (result.status === 'fulfilled') {
           swept += result.value.swept;
@@ -144,12 +147,10 @@ export class Sweeper {
     this.#leftAlone = holds;
   }
 
-  async #sweepShard(shard: number, trust: Trust): Promise<{ swept: number; leftAlone: number }> {
+  async #sweepShard(shard: number, nowMs: number, trust: Trust): Promise<{ swept: number; leftAlone: number }> {
     const { redis, keys } = this.#options;
     const open = keys.open[shard] as string;
     const leases = await this.#readLeases(shard);
-    const nowMs = await readRedisTime(this.#options.redis);
-    this.#steadiness.answered(nowMs);
     if (!trust.in(shard)) return { swept: 0, leftAlone: 0 };
     const holders = new Set<string>();
     let swept = 0;

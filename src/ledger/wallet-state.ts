@@ -4,7 +4,7 @@ import type { RedisClient } from '../platform/redis.ts';
 import type { RedisKeys } from '../platform/redis-keys.ts';
 import { DamageLog } from './damage-log.ts';
 import { overWithin } from './deadline.ts';
-import { readRedisRun } from './redis-run.ts';
+import { type RedisRun, readRedisRun } from './redis-run.ts';
 import { applyCreditScript, putKeyScript, readWalletScript } from './scripts.ts';
 
 type Stores = { readonly redis: RedisClient; readonly keys: RedisKeys };
@@ -118,12 +118,19 @@ export class CreditWallets {
   #after = FIRST_ACCOUNT;
   /** Which Redis process the wallets were last seen in. */
   #redisRun = '';
+  /** Of the present connection to Redis; null: not asked yet. */
+  #runOfConnection: RedisRun | null = null;
+  #connections = 0;
   #failing = false;
   readonly #damage: DamageLog;
 
   constructor(options: CreditWalletsOptions) {
     this.#options = options;
     this.#damage = new DamageLog(options.log);
+    options.redis.onReady(() => {
+      this.#connections++;
+      this.#runOfConnection = null;
+    });
   }
 
   /**
@@ -173,8 +180,21 @@ export class CreditWallets {
     return looked;
   }
 
+  /**
+   * Which Redis process answers, and for how long it has run. Once its restart was looked into that is not asked again on the same
+   * connection, which cannot outlive its process.
+   */
+  async #currentRun(): Promise<RedisRun> {
+    const known = this.#runOfConnection;
+    if (known !== null && known.runId === this.#redisRun) return known;
+    const connection = this.#connections;
+    const run = await readRedisRun(this.#options.redis);
+    if (connection === this.#connections) this.#runOfConnection = run;
+    return run;
+  }
+
   async #tryMissing(): Promise<{ looked: number; failures: readonly unknown[] }> {
-    const { runId, uptimeSeconds } = await readRedisRun(this.#options.redis);
+    const { runId, uptimeSeconds } = await this.#currentRun();
     const failures: unknown[] = [];
     let looked = 0;
     if (runId !== this.#redisRun) {
