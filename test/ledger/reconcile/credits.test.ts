@@ -80,6 +80,7 @@ it('credits of the last minutes before a restart of Redis need no comparison, ho
       },
     },
     script: { value: store.redis.script.bind(store.redis) },
+    onReady: { value: store.redis.onReady.bind(store.redis) },
   });
   await new CreditWallets({ sql, redis, keys: store.keys, hydrator: compared.hydrator, log: QUIET }).applyMissing();
   expect(await compared.balances(scene)).toEqual([15_000, 15_000]);
