@@ -74,8 +74,8 @@ export function suspendedError(): ApiError {
 }
 
 /** Every 503 says when to ask again (API.md). Not for `upstream_busy`: there it is the service that cannot. */
-export function unavailableError(cause?: unknown, message?: string): ApiError {
-  return new ApiError('unavailable', message, { headers: { 'Retry-After': '1' }, cause });
+export function unavailableError(cause?: unknown, message?: string, retryAfterSeconds = 1): ApiError {
+  return new ApiError('unavailable', message, { headers: { 'Retry-After': String(retryAfterSeconds) }, cause });
 }
 
 /** The body of a request is longer than it may be. */

@@ -1,4 +1,4 @@
-import { ApiError } from '../errors.ts';
+import { ApiError, unavailableError } from '../errors.ts';
 import { microsToUsd, parseUsd } from '../platform/money.ts';
 import type { HeadFault } from './caller-io.ts';
 
@@ -27,12 +27,12 @@ export function checkMaxAmount(headers: readonly string[], priceMicros: number):
 }
 
 /** How long a caller should stay away from what an operator has to mend first. */
-const OPERATOR_SECONDS = '60';
+const OPERATOR_SECONDS = 60;
 
 export function damagedAccount(): ApiError {
   const message =
     "This account's balance cannot be read; the gateway's operator has to repair it. Nothing was charged.";
-  return new ApiError('unavailable', message, { headers: { 'Retry-After': OPERATOR_SECONDS } });
+  return unavailableError(undefined, message, OPERATOR_SECONDS);
 }
 
 export function insufficientBalance(priceMicros: number, balanceMicros: number): ApiError {

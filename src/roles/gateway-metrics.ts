@@ -81,11 +81,11 @@ export function gatewayMetrics(parts: {
     { name: 'tollgate_responses_open', help: 'Responses under way', type: 'gauge', read: () => server.open },
     {
       name: 'tollgate_usage_backlog_events',
-      help: 'Usage events waiting for Postgres',
+      help: 'Usage events waiting for Postgres, as of the last second or the last scrape',
       type: 'gauge',
-      read: async () => {
-        // A gateway that nobody calls does not look by itself.
-        await backlog.read();
+      read: () => {
+        // A gateway that nobody calls does not look by itself. Not awaited: a silent Redis must not hold up the page.
+        void backlog.read();
         return backlog.events;
       },
     },

@@ -74,8 +74,6 @@ it('calls are shed while the event loop is late, and cost nothing; pages and hea
   });
   const shedInAll = await market.metric('tollgate_calls_shed_total');
   expect(await market.metric('tollgate_calls_refused_total')).toBe(shedInAll);
-  for (let i = 0; i < 20; i++) expect((await call()).status).toBe(200);
-  expect(await market.metric('tollgate_calls_shed_total')).toBe(shedInAll);
 
   const records = await market.records(buyer);
   expect(new Set(records.map(({ usage_id }) => usage_id))).toEqual(passed);
