@@ -68,11 +68,14 @@ it('calls are shed while the event loop is late, and cost nothing; pages and hea
   stalled.end();
 
   // The share of calls shed is halved step by step: a few that pass do not show that it is none.
+  // On a busy machine the loop may be late again meanwhile: then it has to recover once more.
+  let shedInAll = 0;
   await until(async () => {
-    for (let i = 0; i < 40; i++) if ((await call()).status !== 200) return false;
-    return true;
+    const shedBefore = await market.metric('tollgate_calls_shed_total');
+    for (let i = 0; i < 60; i++) if ((await call()).status !== 200) return false;
+    shedInAll = await market.metric('tollgate_calls_shed_total');
+    return shedInAll === shedBefore;
   });
-  const shedInAll = await market.metric('tollgate_calls_shed_total');
   expect(await market.metric('tollgate_calls_refused_total')).toBe(shedInAll);
 
   const records = await market.records(buyer);
