@@ -3,6 +3,7 @@ import { PostgresSession, sqlState } from '../platform/postgres.ts';
 import type { RedisClient } from '../platform/redis.ts';
 import type { RedisKeys } from '../platform/redis-keys.ts';
 import { overWithin } from './deadline.ts';
+import { EventWait } from './event-wait.ts';
 import { type FlushResult, isRefusedData, storeEntries, storeNewCalls } from './flush.ts';
 import { lockShards } from './flush-locks.ts';
 import { WRITER_LOCK } from './locks.ts';
@@ -58,6 +59,8 @@ export type UsageWriterOptions = {
   /** Whose database that must be; without it nothing is compared. */
   readonly installation?: string;
   readonly redis: RedisClient;
+  /** Where `redis` is connected to: the writer opens a second connection there, to wait for events. */
+  readonly redisUrl: string;
   readonly keys: RedisKeys;
   /** The platform's share of a charge; 10 000 is all of it. */
   readonly feeBasisPoints: number;
@@ -93,7 +96,7 @@ export type WriterStats = {
  *   connect ──► read a batch ──► BEGIN, lock, still there?, store, COMMIT ──► delete ──┐
  *      ▲             ▲    ▲                    │        │                              │
  *      │             │    └── read ahead ◄─────┼────────┘                              │
- *      │             └─ none: wait a moment ◄──┼───────────────────────────────────────┘
+ *      │             └─ none: wait for some ◄──┼───────────────────────────────────────┘
  *      └─ wait 50 ms … 1 s ◄── any failure: events stay in the stream
  *
  * Killed between commit and deletion, it (or the next) reads the same events again. COPY fails for them, the batch is
@@ -107,6 +110,7 @@ export class UsageWriter {
   readonly #batchSize: number;
   readonly #clock: Clock;
   readonly #pace = new Pace(performance.now());
+  readonly #events: EventWait;
   #session: PostgresSession | null = null;
   #shards: number[] = [];
   #triedShardsAt = 0;
@@ -139,6 +143,7 @@ export class UsageWriter {
       onNewer: (shard, events) => this.#notices.newer(shard, events),
       onLook: (shard, isDamaged) => this.#notices.looked(shard, isDamaged),
     };
+    this.#events = new EventWait({ url: options.redisUrl, keys: options.keys, log: options.log });
     this.#batchSize = options.batchSize ?? 10_000;
     this.#clock = options.clock ?? systemClock;
   }
@@ -190,19 +195,34 @@ export class UsageWriter {
         this.#recovered();
         if (more) continue;
         emptied = last;
-        if (!this.#stopping) await this.#sleep(this.#pauseMs);
+        if (!this.#stopping) await this.#pause();
       } catch (error) {
         this.#failed(error);
         if (!this.#outOfTime) await this.#sleep(backoffMs(this.#failures));
       }
     }
     this.#session?.close();
+    this.#events.close();
     if (!emptied) this.#options.log.warn({ events: this.#backlog }, 'writer ends with events left for the next one');
   }
 
-  /** What was left out because somebody had locked it has waited already. */
-  get #pauseMs(): number {
-    return this.#passedOver.length > 0 ? SHORT_PAUSE_MS : this.#pace.pauseMs;
+  async #pause(): Promise<void> {
+    // What was left out because somebody had locked it has waited already.
+    if (this.#passedOver.length > 0) await this.#sleep(SHORT_PAUSE_MS);
+    else if (!this.#mayWaitForEvents || !(await this.#waitForEvent())) await this.#sleep(this.#pace.pauseMs);
+  }
+
+  /** Shards that it does not have may become free any moment, and events that come all the time are better taken together. */
+  get #mayWaitForEvents(): boolean {
+    return this.#pace.isQuiet && this.#shards.length === this.#options.keys.shards;
+  }
+
+  /** @returns whether it waited, until there was an event or somebody woke it */
+  #waitForEvent(): Promise<boolean> {
+    const woken = new Promise<boolean>((resolve) => {
+      this.#wake = () => resolve(true);
+    });
+    return Promise.race([woken, this.#events.next(this.#shards, this.#source.readOver)]);
   }
 
   /** One batch, if there is any. @returns whether there is more to do at once */

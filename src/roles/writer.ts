@@ -19,7 +19,7 @@ export type Writer = { stop(): Promise<void> };
 
 /** Starts what moves usage from Redis to Postgres and cleans up after the dead: writer, sweep, credits, reconciliation. */
 export async function startWriter(options: {
-  readonly config: Pick<Config, 'databaseUrl' | 'platformFeeBasisPoints' | 'instanceLeaseSeconds'>;
+  readonly config: Pick<Config, 'databaseUrl' | 'redisUrl' | 'platformFeeBasisPoints' | 'instanceLeaseSeconds'>;
   readonly stores: Pick<Stores, 'sql' | 'redis' | 'keys' | 'installation'>;
   readonly metrics: Metrics;
   readonly log: Log;
@@ -30,6 +30,7 @@ export async function startWriter(options: {
     databaseUrl: config.databaseUrl,
     installation,
     redis,
+    redisUrl: config.redisUrl,
     keys,
     feeBasisPoints: config.platformFeeBasisPoints,
     log,

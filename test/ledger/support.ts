@@ -51,6 +51,7 @@ export class Ledger {
     const writer = new UsageWriter({
       databaseUrl: this.databaseUrl,
       redis: this.store.redis,
+      redisUrl: this.store.server.url,
       keys: this.store.keys,
       feeBasisPoints: FEE_BASIS_POINTS,
       log: QUIET,

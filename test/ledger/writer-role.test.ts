@@ -21,7 +21,12 @@ async function start({ redis = ledger.store.redis, instanceLeaseSeconds = 15 } =
   const { databaseUrl, sql, store } = ledger;
   const [row] = await sql<{ id: string }[]>`SELECT id FROM installation`;
   const installation = row?.id as string;
-  const config = { databaseUrl, platformFeeBasisPoints: FEE_BASIS_POINTS, instanceLeaseSeconds };
+  const config = {
+    databaseUrl,
+    redisUrl: store.server.url,
+    platformFeeBasisPoints: FEE_BASIS_POINTS,
+    instanceLeaseSeconds,
+  };
   return startWriter({ config, stores: { sql, redis, keys: store.keys, installation }, metrics, log: QUIET });
 }
 
