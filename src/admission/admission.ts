@@ -4,10 +4,7 @@ import { SparseWarning } from '../observability/sparse-warning.ts';
 import { RedisNotSent } from '../platform/redis.ts';
 import type { RedisKeys } from '../platform/redis-keys.ts';
 import type { ScriptConnection } from '../platform/script-connection.ts';
-import { BatchCall } from './batch-call.ts';
-import { EncodedKeys } from './encoded-keys.ts';
-import { type HoldOwner, HoldOwners } from './hold-owners.ts';
-import { LeaseClock } from './lease-clock.ts';
+import { BatchCall } from './batch-encoder.ts';
 import {
   AdmitOperation,
   type AdmitRequest,
@@ -19,7 +16,10 @@ import {
   SettleOperation,
   TakeOperation,
   type TakeResult,
-} from './operations.ts';
+} from './commands.ts';
+import { EncodedKeys } from './encoded-keys.ts';
+import { type HoldOwner, HoldOwners } from './hold-owners.ts';
+import { LeaseClock } from './lease-clock.ts';
 import { RefusedSettlements } from './refused-settlements.ts';
 import { readReply } from './reply.ts';
 import { SettlementRetries } from './settlement-retries.ts';

@@ -1,6 +1,6 @@
 import type { Buyer } from '../keys/caller.ts';
 import type { RedisKeys } from '../platform/redis-keys.ts';
-import { bulk, bulkHead } from '../platform/script-call.ts';
+import { bulk, bulkHead } from '../platform/trip-encoder.ts';
 
 const KEY_ID_CHARS = 26;
 const ACCOUNT_ID_CHARS = 36;

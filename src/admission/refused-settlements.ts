@@ -1,4 +1,4 @@
-import type { Operation } from './operations.ts';
+import type { Operation } from './commands.ts';
 import { SettlementRetries } from './settlement-retries.ts';
 
 /** One operation finds out whether the shard works again: all of them need the same two keys. */

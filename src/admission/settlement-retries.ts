@@ -1,4 +1,4 @@
-import type { Operation } from './operations.ts';
+import type { Operation } from './commands.ts';
 
 /**
  * How long a settlement waits before it is sent again; doubled each time Redis still does not answer. Without callers nothing

@@ -39,7 +39,7 @@ export type KeyRecord = {
   readonly accountStatus: 'active' | 'suspended';
   /** null before the first call. In the record itself: to look it up took 0.3 µs a call. */
   buyer: Buyer | null;
-  /** Of the callers of this key that were refused together: the place promised last (proxy/refill-places.ts). */
+  /** Of the callers of this key that were refused together: the place promised last (gate/refill-places.ts). */
   lastPlace: number;
 };
 

@@ -4,7 +4,7 @@ import { connect as connectTls } from 'node:tls';
 import { foreignRedis, guardedClaim, INSTALLATION_KEY, isNews } from './installation.ts';
 import { RedisNotSent, type Script } from './redis.ts';
 import { ReplyFault, type ReplyKind, ReplyReader, type ReplySink } from './redis-replies.ts';
-import type { ScriptCall } from './script-call.ts';
+import type { ScriptCall } from './trip-encoder.ts';
 
 export type ScriptConnectionOptions = {
   /** `redis[s]://[[user]:password@]host[:port][/database]` */

@@ -1,16 +1,10 @@
 import { performance } from 'node:perf_hooks';
 import type { Admission } from '../admission/admission.ts';
 import type { RateState } from '../admission/codes.ts';
-import type { AdmitResult, Admitted, Admittee } from '../admission/operations.ts';
+import type { AdmitResult, Admitted, Admittee } from '../admission/commands.ts';
 import { assert } from '../assert.ts';
 import type { Listing } from '../catalog/listing.ts';
 import { ApiError, tooLargeError } from '../errors.ts';
-import type { Buyer, KeyRecord } from '../keys/caller.ts';
-import { encodeSettlement, type RefundReason } from '../ledger/usage-event.ts';
-import type { Log } from '../observability/log.ts';
-import { uuidv7 } from '../platform/ids.ts';
-import { formatUsd } from '../platform/money.ts';
-import type { ResponseHead, UpstreamCall, UpstreamClient, UpstreamError, UpstreamHandler } from '../upstream/index.ts';
 import {
   commonHeaderLines,
   errorHeaderLines,
@@ -19,11 +13,17 @@ import {
   unauthorizedError,
   unavailableError,
   unknownRate,
-} from './answer.ts';
-import type { CallerEvents, CallerStream, RequestHead } from './caller-io.ts';
-import type { Gate } from './gate.ts';
+} from '../gate/answer.ts';
+import type { CallerEvents, CallerStream, RequestHead } from '../gate/caller-io.ts';
+import type { Gate } from '../gate/gate.ts';
+import type { Buyer, KeyRecord } from '../keys/caller.ts';
+import { encodeSettlement, type RefundReason } from '../ledger/usage-event.ts';
+import type { Log } from '../observability/log.ts';
+import { uuidv7 } from '../platform/ids.ts';
+import { formatUsd } from '../platform/money.ts';
+import type { ResponseHead, UpstreamCall, UpstreamClient, UpstreamError, UpstreamHandler } from '../upstream/index.ts';
+import type { BodyHolder, HeldBytes } from './buffered-bytes.ts';
 import { requestHeaderLines, responseHeaderLines } from './header-rules.ts';
-import type { BodyHolder, HeldBytes } from './held-bytes.ts';
 import type { Offer, Offers } from './offers.ts';
 import type { Pseudonyms } from './pseudonyms.ts';
 import { checkMaxAmount, damagedAccount, faultError, insufficientBalance } from './refusals.ts';

@@ -1,8 +1,8 @@
-import type { Hydrator } from '../ledger/hydrate.ts';
 import type { Reconciler } from '../ledger/reconcile/reconciler.ts';
 import type { ShardReport } from '../ledger/reconcile/report.ts';
-import type { Sweeper } from '../ledger/sweep.ts';
-import type { UsageWriter } from '../ledger/writer.ts';
+import type { Sweeper } from '../ledger/sweep/sweeper.ts';
+import type { Hydrator } from '../ledger/wallets/hydrate.ts';
+import type { UsageWriter } from '../ledger/writing/writer.ts';
 import type { Source } from '../observability/metrics.ts';
 
 /** What a writer reports. In the role `all` it shares the page with a gateway: every name says whose it is. */

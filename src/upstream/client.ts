@@ -1,13 +1,13 @@
 import { AddressBook } from './address-book.ts';
 import { AddressPolicy } from './address-policy.ts';
 import { Call } from './call.ts';
-import { CoarseClock } from './clock.ts';
+import { CoarseClock } from './coarse-clock.ts';
 import type { Connection } from './connection.ts';
 import type { ConnectorTools } from './connector.ts';
+import type { Route } from './destination.ts';
+import { assertRequest } from './head-writer.ts';
 import { IdleList } from './idle-list.ts';
 import { Pool, type PoolLimits, type PoolOwner } from './pool.ts';
-import { assertRequest } from './request-head.ts';
-import type { Route } from './route.ts';
 import { TlsSessions } from './tls-sessions.ts';
 import type { UpstreamCall, UpstreamHandler, UpstreamOptions, UpstreamRequest, UpstreamStats } from './types.ts';
 

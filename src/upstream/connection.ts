@@ -2,12 +2,12 @@ import type { Socket } from 'node:net';
 import { assert } from '../assert.ts';
 import type { Call } from './call.ts';
 import { Connector, type ConnectorOwner, type ConnectorTools, READ_BUFFER } from './connector.ts';
-import type { Failure, UpstreamErrorCode } from './errors.ts';
+import { serialiseHead } from './head-writer.ts';
 import type { Idle } from './idle-list.ts';
 import type { Pool } from './pool.ts';
-import { serialiseHead } from './request-head.ts';
 import type { ParsedHead } from './response-head.ts';
 import { ResponseParser, type ResponseSink } from './response-parser.ts';
+import type { Failure, UpstreamErrorCode } from './upstream-error.ts';
 
 /** Kept back from an upstream's `Keep-Alive: timeout`: it may count from before our last byte arrived. */
 const KEEP_ALIVE_MARGIN_MS = 1000;

@@ -1,11 +1,11 @@
 import { connect as connectTcp, isIP, type Socket } from 'node:net';
 import { type ConnectionOptions, connect as connectTls } from 'node:tls';
 import type { AddressBook } from './address-book.ts';
-import type { CoarseClock } from './clock.ts';
+import type { CoarseClock } from './coarse-clock.ts';
 import type { Origin } from './endpoint.ts';
-import type { Failure } from './errors.ts';
 import type { TlsSessions } from './tls-sessions.ts';
 import type { ResolvedAddress } from './types.ts';
+import type { Failure } from './upstream-error.ts';
 
 export type ConnectorTools = {
   readonly addressBook: AddressBook;

@@ -1,5 +1,5 @@
-import type { UpstreamError } from './errors.ts';
-import type { Route } from './route.ts';
+import type { Route } from './destination.ts';
+import type { UpstreamError } from './upstream-error.ts';
 
 /** One request, ready to be written: nothing in it is checked again except `path`. */
 export type UpstreamRequest = {

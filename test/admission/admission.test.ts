@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { Admission, type StateLoader } from '../../src/admission/admission.ts';
+import type { AdmitRequest, AdmitResult, TakeResult } from '../../src/admission/commands.ts';
 import type { HoldOwner } from '../../src/admission/hold-owners.ts';
-import type { AdmitRequest, AdmitResult, TakeResult } from '../../src/admission/operations.ts';
-import { Sweeper } from '../../src/ledger/sweep.ts';
+import { Sweeper } from '../../src/ledger/sweep/sweeper.ts';
 import { CANCELLED } from '../../src/ledger/usage-event.ts';
 import type { ScriptConnection } from '../../src/platform/script-connection.ts';
 import { comeBackOlder, keepState } from '../ledger/reconcile/older-redis.ts';

@@ -1,5 +1,4 @@
 import { CallTerms } from '../../src/admission/call-terms.ts';
-import { EncodedKeys } from '../../src/admission/encoded-keys.ts';
 import {
   AdmitOperation,
   type AdmitRequest,
@@ -8,7 +7,8 @@ import {
   SettleOperation,
   TakeOperation,
   type TakeResult,
-} from '../../src/admission/operations.ts';
+} from '../../src/admission/commands.ts';
+import { EncodedKeys } from '../../src/admission/encoded-keys.ts';
 import { encodeSettlement } from '../../src/ledger/usage-event.ts';
 import { uuidv7 } from '../../src/platform/ids.ts';
 import { RedisKeys } from '../../src/platform/redis-keys.ts';

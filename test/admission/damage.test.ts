@@ -1,13 +1,13 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { Admission } from '../../src/admission/admission.ts';
+import type { AdmitRequest, AdmitResult } from '../../src/admission/commands.ts';
 import type { HoldOwner } from '../../src/admission/hold-owners.ts';
-import type { AdmitRequest, AdmitResult } from '../../src/admission/operations.ts';
 import { DamageLog } from '../../src/ledger/damage-log.ts';
 import { CANCELLED } from '../../src/ledger/usage-event.ts';
 import { uuidv7 } from '../../src/platform/ids.ts';
 import { freeField } from '../../src/platform/redis-keys.ts';
-import type { ScriptCall } from '../../src/platform/script-call.ts';
 import type { ScriptConnection, ScriptRun } from '../../src/platform/script-connection.ts';
+import type { ScriptCall } from '../../src/platform/trip-encoder.ts';
 import { until } from '../support/wait.ts';
 import { admit, admittee, COMPLETED, openScene, REFUNDED, request, type Scene } from './calls.ts';
 import { Store } from './redis.ts';

@@ -9,9 +9,9 @@ import {
   SettleOperation,
   TakeOperation,
   type TakeResult,
-} from '../../src/admission/operations.ts';
+} from '../../src/admission/commands.ts';
 import { applyCreditScript, hydrateWalletScript } from '../../src/ledger/scripts.ts';
-import type { Sweeper } from '../../src/ledger/sweep.ts';
+import type { Sweeper } from '../../src/ledger/sweep/sweeper.ts';
 import { CANCELLED } from '../../src/ledger/usage-event.ts';
 import { freeField } from '../../src/platform/redis-keys.ts';
 import { admittee, COMPLETED, encodedKeys, REFUNDED } from './calls.ts';

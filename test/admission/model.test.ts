@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { Sweeper } from '../../src/ledger/sweep.ts';
+import { Sweeper } from '../../src/ledger/sweep/sweeper.ts';
 import { LEASE_MS } from './model.ts';
 import { Run } from './model-run.ts';
 import { damageStep, quota, step } from './model-steps.ts';

@@ -1,7 +1,7 @@
-import { BatchCall } from '../../src/admission/batch-call.ts';
+import { BatchCall } from '../../src/admission/batch-encoder.ts';
+import type { Operation, OperationHost } from '../../src/admission/commands.ts';
 import { EncodedKeys } from '../../src/admission/encoded-keys.ts';
 import type { HoldOwner } from '../../src/admission/hold-owners.ts';
-import type { Operation, OperationHost } from '../../src/admission/operations.ts';
 import { readReply } from '../../src/admission/reply.ts';
 import { batchScript } from '../../src/admission/scripts.ts';
 import { RedisClient } from '../../src/platform/redis.ts';

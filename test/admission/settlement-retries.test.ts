@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
-import { CancelOperation, type Operation } from '../../src/admission/operations.ts';
+import { CancelOperation, type Operation } from '../../src/admission/commands.ts';
 import { SettlementRetries } from '../../src/admission/settlement-retries.ts';
 
 beforeEach(() => {

@@ -2,8 +2,8 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import * as ledgerScripts from '../../src/ledger/scripts.ts';
 import { ForeignRedis, INSTALLATION_KEY } from '../../src/platform/installation.ts';
 import { defineScript, isRedisUnavailable, RedisClient } from '../../src/platform/redis.ts';
-import { ScriptCall } from '../../src/platform/script-call.ts';
 import { ScriptConnection } from '../../src/platform/script-connection.ts';
+import { ScriptCall } from '../../src/platform/trip-encoder.ts';
 import { startTestRedis, type TestRedis } from '../support/stores.ts';
 import { until } from '../support/wait.ts';
 
