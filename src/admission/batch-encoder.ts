@@ -1,13 +1,13 @@
-import { ScriptCall } from '../platform/trip-encoder.ts';
+import { TripEncoder } from '../platform/trip-encoder.ts';
 import type { CallTerms } from './call-terms.ts';
 
 /**
- * One run of batch.lua as its operations write it, for any number of runs one after the other. An argument costs Redis 0.2 µs
- * (parsed, copied into Lua, freed), so what can be said once a batch is: the letters of all operations are one argument, and
+ * The commands of one trip, in the form in which batch.lua takes them. One object serves any number of trips, one after the other. An argument costs Redis 0.2 µs
+ * (parsed, copied into Lua, freed), so what can be said once a batch is: the letters of all commands are one argument, and
  * the terms of a listing are there once for all its calls that stand together.
  */
-export class BatchCall {
-  readonly #script = new ScriptCall();
+export class BatchEncoder {
+  readonly #script = new TripEncoder();
   #letters = '';
   #terms: CallTerms | null = null;
   #replies = 0;
@@ -21,8 +21,8 @@ export class BatchCall {
     this.#replies = 0;
   }
 
-  /** @param keys @param args  encoded, see `ScriptCall` @param replies numbers in its part of the reply */
-  operation(letter: string, keys: string, keyCount: number, args: string, argCount: number, replies: number): void {
+  /** @param keys @param args  encoded, see `TripEncoder` @param replies numbers in its part of the reply */
+  command(letter: string, keys: string, keyCount: number, args: string, argCount: number, replies: number): void {
     this.#letters += letter;
     this.#replies += replies;
     this.#script.keys(keys, keyCount);
@@ -43,7 +43,7 @@ export class BatchCall {
   }
 
   /** The whole call, to be sent before the next one begins. */
-  end(): ScriptCall {
+  end(): TripEncoder {
     this.#script.arg(this.#letters);
     return this.#script;
   }

@@ -1,8 +1,8 @@
-import type { Buyer } from '../keys/caller.ts';
 import type { Damage } from '../ledger/damage-log.ts';
 import type { RedisKeys } from '../platform/redis-keys.ts';
 import { bulk, bulkHead } from '../platform/trip-encoder.ts';
-import type { BatchCall } from './batch-encoder.ts';
+import type { BatchEncoder } from './batch-encoder.ts';
+import type { Buyer } from './buyer.ts';
 import type { CallTerms } from './call-terms.ts';
 import type { RateState } from './codes.ts';
 import {
@@ -62,38 +62,38 @@ export type TakeResult =
   | { readonly outcome: 'taken' | 'rate_limited' | Barred; readonly rate: RateState }
   | { readonly outcome: 'unavailable' };
 
-/** What an operation needs of the batcher once a reply says 'not loaded', or none came. */
-export interface OperationHost {
+/** What a command needs of the batcher once a reply says 'not loaded', or none came. */
+export interface CommandHost {
   readonly keys: RedisKeys;
   readonly encodedKeys: EncodedKeys;
   /** A call is admitted. @returns the owner of its hold */
   admitted(): HoldOwner;
-  /** Loads the state of a key (and of a wallet), then enqueues the operation again. */
-  reloadAndRetry(operation: TakeOperation | AdmitOperation, what: 'key' | 'wallet'): void;
+  /** Loads the state of a key (and of a wallet), then enqueues the command again. */
+  reloadAndRetry(command: TakeCommand | AdmitCommand, what: 'key' | 'wallet'): void;
   /** Makes sure an admission whose reply was lost is undone. */
-  cancel(operation: AdmitOperation): void;
+  cancel(command: AdmitCommand): void;
   /** Sends a settlement again: it counts once, however often it arrives. */
-  retrySettlement(operation: SettleOperation | CancelOperation): void;
+  retrySettlement(command: SettleCommand | CancelCommand): void;
   /** The same where Redis has refused it: somebody has to mend its shard first. */
-  retryRefused(operation: SettleOperation | CancelOperation, accountId: string): void;
+  retryRefused(command: SettleCommand | CancelCommand, accountId: string): void;
   /** One that was refused is through. */
   mended(accountId: string): void;
-  /** An operation met data that no version of this program has written, or none that is known here. */
+  /** A command met data that no version of this program has written, or none that is known here. */
   foundDamage(what: Damage, accountId: string, usageId: string): void;
   /** A settlement found no hold: somebody else settled the call, or Redis lost it. */
   settledElsewhere(): void;
 }
 
-/** One operation of batch.lua: writes its letter, KEYS and ARGV, reads its part of the reply. */
-export interface Operation {
-  encode(batch: BatchCall, host: OperationHost): void;
-  /** Reads this operation's part of the reply. @returns the index after it */
-  onReply(reply: readonly number[], at: number, host: OperationHost): number;
+/** One command of batch.lua: writes its letter, KEYS and ARGV, reads its part of the reply. */
+export interface Command {
+  encode(batch: BatchEncoder, host: CommandHost): void;
+  /** Reads this command's part of the reply. @returns the index after it */
+  onReply(reply: readonly number[], at: number, host: CommandHost): number;
   /** No reply. `sent` false: certainly not carried out. */
-  onLost(sent: boolean, host: OperationHost): void;
+  onLost(sent: boolean, host: CommandHost): void;
 }
 
-/** How often an operation is retried after loading what was missing; more means something unloads as fast as we load. */
+/** How often a command is retried after loading what was missing; more means something unloads as fast as we load. */
 const MAX_LOADS = 3;
 const UNAVAILABLE = { outcome: 'unavailable' } as const;
 
@@ -104,35 +104,31 @@ function refusalOf(code: number): 'rate_limited' | Barred {
   return code === ACCOUNT_SUSPENDED ? 'suspended' : 'revoked';
 }
 
-export class TakeOperation implements Operation {
-  /** An API key with its account, or an address with its limit. */
+export class TakeCommand implements Command {
   readonly keyId: string | null;
-  readonly accountId: string;
+  /** Whose bucket: the account of the key, or without a key the address. */
+  readonly subject: string;
+  /** Requests a minute of the address; 0 with a key, whose limit Redis has. */
   readonly addressLimit: number;
   readonly done: (result: TakeResult) => void;
   loads = 0;
 
-  constructor(
-    keyId: string | null,
-    accountOrAddress: string,
-    addressLimit: number,
-    done: (result: TakeResult) => void,
-  ) {
+  constructor(keyId: string | null, subject: string, addressLimit: number, done: (result: TakeResult) => void) {
     this.keyId = keyId;
-    this.accountId = accountOrAddress;
+    this.subject = subject;
     this.addressLimit = addressLimit;
     this.done = done;
   }
 
-  encode(batch: BatchCall, { keys: names }: OperationHost): void {
+  encode(batch: BatchEncoder, { keys: names }: CommandHost): void {
     if (this.keyId === null) {
-      batch.operation('T', bulk(names.ip(this.accountId)), 1, bulk(String(this.addressLimit)), 1, 3);
+      batch.command('T', bulk(names.ip(this.subject)), 1, bulk(String(this.addressLimit)), 1, 3);
     } else {
-      batch.operation('T', bulk(names.key(names.shardOf(this.accountId), this.keyId)), 1, OF_KEY, 1, 3);
+      batch.command('T', bulk(names.key(names.shardOf(this.subject), this.keyId)), 1, OF_KEY, 1, 3);
     }
   }
 
-  onReply(reply: readonly number[], at: number, host: OperationHost): number {
+  onReply(reply: readonly number[], at: number, host: CommandHost): number {
     const code = reply[at] as number;
     if (code === KEY_NOT_LOADED) {
       if (++this.loads > MAX_LOADS) this.done(UNAVAILABLE);
@@ -149,32 +145,32 @@ export class TakeOperation implements Operation {
   }
 }
 
-/** Who asked for an admission. */
-export interface Admittee {
+/** Is told how an admission was decided: the call that asked for it. */
+export interface AdmissionListener {
   onAdmission(result: AdmitResult): void;
 }
 
-export class AdmitOperation implements Operation {
+export class AdmitCommand implements Command {
   readonly request: AdmitRequest;
-  readonly #admittee: Admittee;
+  readonly #listener: AdmissionListener;
   loads = 0;
 
-  constructor(request: AdmitRequest, admittee: Admittee) {
+  constructor(request: AdmitRequest, listener: AdmissionListener) {
     this.request = request;
-    this.#admittee = admittee;
+    this.#listener = listener;
   }
 
   done(result: AdmitResult): void {
-    this.#admittee.onAdmission(result);
+    this.#listener.onAdmission(result);
   }
 
-  encode(batch: BatchCall): void {
+  encode(batch: BatchEncoder): void {
     const { usageId, buyer, terms, method, path } = this.request;
     const { keyId, accountId } = buyer;
     const tabs = 4;
     const tail = accountId.length + keyId.length + terms.hold.length + method.length + path.length + tabs;
     batch.terms(terms);
-    batch.operation(
+    batch.command(
       'A',
       buyer.admitKeys,
       3,
@@ -184,7 +180,7 @@ export class AdmitOperation implements Operation {
     );
   }
 
-  onReply(reply: readonly number[], at: number, host: OperationHost): number {
+  onReply(reply: readonly number[], at: number, host: CommandHost): number {
     const code = reply[at] as number;
     const balanceMicros = reply[at + 3] as number;
     if (code === OK) {
@@ -198,7 +194,7 @@ export class AdmitOperation implements Operation {
     return at + 5;
   }
 
-  #reject(code: number, limit: number, tokens: number, balanceMicros: number, host: OperationHost): void {
+  #reject(code: number, limit: number, tokens: number, balanceMicros: number, host: CommandHost): void {
     if (code === KEY_NOT_LOADED || code === WALLET_NOT_LOADED) {
       if (++this.loads > MAX_LOADS) this.done(UNAVAILABLE);
       else host.reloadAndRetry(this, code === KEY_NOT_LOADED ? 'key' : 'wallet');
@@ -219,7 +215,7 @@ export class AdmitOperation implements Operation {
     else this.done({ outcome: refusalOf(code), rate });
   }
 
-  onLost(sent: boolean, host: OperationHost): void {
+  onLost(sent: boolean, host: CommandHost): void {
     if (sent) host.cancel(this);
     this.done(UNAVAILABLE);
   }
@@ -228,24 +224,24 @@ export class AdmitOperation implements Operation {
 /** Handles every settlement reply except a plain first-time success. */
 function closedAtLast(
   code: number,
-  operation: SettleOperation | CancelOperation,
+  command: SettleCommand | CancelCommand,
   accountId: string,
-  host: OperationHost,
+  host: CommandHost,
 ): void {
-  const { usageId } = operation;
+  const { usageId } = command;
   if (code === NOT_CLOSED) {
     host.foundDamage('shard', accountId, usageId);
-    host.retryRefused(operation, accountId);
-    operation.wasRefused = true;
+    host.retryRefused(command, accountId);
+    command.wasRefused = true;
     return;
   }
   if (code === HOLD_LEFT) host.foundDamage('hold', accountId, usageId);
   else if (code === SETTLED_BESIDE_WALLET) host.foundDamage('wallet', accountId, usageId);
-  operation.done();
-  if (operation.wasRefused) host.mended(accountId);
+  command.done();
+  if (command.wasRefused) host.mended(accountId);
 }
 
-export class SettleOperation implements Operation {
+export class SettleCommand implements Command {
   readonly usageId: string;
   readonly buyer: Buyer;
   readonly refund: boolean;
@@ -263,13 +259,13 @@ export class SettleOperation implements Operation {
     this.done = done;
   }
 
-  encode(batch: BatchCall, { encodedKeys }: OperationHost): void {
+  encode(batch: BatchEncoder, { encodedKeys }: CommandHost): void {
     const args = bulk(this.usageId) + bulk(this.settlement);
-    if (this.refund) batch.operation('R', encodedKeys.refund(this.buyer.accountId), 3, args, 2, 1);
-    else batch.operation('S', this.buyer.settleKeys, 2, args, 2, 1);
+    if (this.refund) batch.command('R', encodedKeys.refund(this.buyer.accountId), 3, args, 2, 1);
+    else batch.command('S', this.buyer.settleKeys, 2, args, 2, 1);
   }
 
-  onReply(reply: readonly number[], at: number, host: OperationHost): number {
+  onReply(reply: readonly number[], at: number, host: CommandHost): number {
     const code = reply[at] as number;
     if (code === NO_HOLD && !this.#isRetry) host.settledElsewhere();
     if (code < SETTLED_BESIDE_WALLET && !this.wasRefused) this.done();
@@ -277,13 +273,13 @@ export class SettleOperation implements Operation {
     return at + 1;
   }
 
-  onLost(sent: boolean, host: OperationHost): void {
+  onLost(sent: boolean, host: CommandHost): void {
     this.#isRetry ||= sent;
     host.retrySettlement(this);
   }
 }
 
-export class CancelOperation implements Operation {
+export class CancelCommand implements Command {
   readonly usageId: string;
   readonly accountId: string;
   readonly settlement: string;
@@ -297,24 +293,24 @@ export class CancelOperation implements Operation {
     this.done = done;
   }
 
-  encode(batch: BatchCall, { encodedKeys }: OperationHost): void {
-    batch.operation('C', encodedKeys.refund(this.accountId), 3, bulk(this.usageId) + bulk(this.settlement), 2, 1);
+  encode(batch: BatchEncoder, { encodedKeys }: CommandHost): void {
+    batch.command('C', encodedKeys.refund(this.accountId), 3, bulk(this.usageId) + bulk(this.settlement), 2, 1);
   }
 
-  onReply(reply: readonly number[], at: number, host: OperationHost): number {
+  onReply(reply: readonly number[], at: number, host: CommandHost): number {
     const code = reply[at] as number;
     if (code < SETTLED_BESIDE_WALLET && !this.wasRefused) this.done();
     else closedAtLast(code, this, this.accountId, host);
     return at + 1;
   }
 
-  onLost(_sent: boolean, host: OperationHost): void {
+  onLost(_sent: boolean, host: CommandHost): void {
     host.retrySettlement(this);
   }
 }
 
 /** Renews the lease of an instance in one shard. */
-export class LeaseOperation implements Operation {
+export class LeaseCommand implements Command {
   readonly shard: number;
   readonly instance: string;
 
@@ -323,9 +319,9 @@ export class LeaseOperation implements Operation {
     this.instance = instance;
   }
 
-  encode(batch: BatchCall, { keys: names }: OperationHost): void {
+  encode(batch: BatchEncoder, { keys: names }: CommandHost): void {
     const [lease, open] = [names.lease[this.shard] as string, names.open[this.shard] as string];
-    batch.operation('L', bulk(lease) + bulk(open), 2, bulk(this.instance), 1, 0);
+    batch.command('L', bulk(lease) + bulk(open), 2, bulk(this.instance), 1, 0);
   }
 
   onReply(_reply: readonly number[], at: number): number {

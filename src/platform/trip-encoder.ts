@@ -8,9 +8,9 @@
  *
  * One object serves any number of runs, one after the other; `begin` drops what a run that broke off has left.
  */
-export class ScriptCall {
-  readonly #keys = new Encoder();
-  readonly #args = new Encoder();
+export class TripEncoder {
+  readonly #keys = new ArgumentBuffer();
+  readonly #args = new ArgumentBuffer();
 
   begin(): void {
     this.#keys.clear();
@@ -56,7 +56,7 @@ export const bulkHead = (length: number): string => `$${length}\r\n`;
 const INITIAL_BYTES = 16_384;
 
 /** Memory that is kept from run to run. */
-class Encoder {
+class ArgumentBuffer {
   count = 0;
   length = 0;
   #bytes = Buffer.allocUnsafeSlow(INITIAL_BYTES);

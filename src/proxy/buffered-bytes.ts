@@ -1,43 +1,43 @@
-/** A call whose response has begun, and which holds request body that its service has not taken yet. */
-export interface BodyHolder {
-  readonly heldBytes: number;
-  /** Ends it as if the caller had overrun its own bound, and lets go of what it holds. */
+/** A call whose response has begun, with request body buffered that its service has not taken yet. */
+export interface BufferingCall {
+  readonly bufferedBytes: number;
+  /** Ends the call as if the caller had overrun its own bound, and drops what is buffered. */
   overflow(): void;
 }
 
 /**
- * Request body that services have not taken yet, over all calls that cannot be made to wait. A body cannot be paused once its
- * response has begun (see http/caller-stream.ts), and a call may then hold all it may send: this bounds what all of them
- * hold together. At the bound the call that holds most ends: others who fill it do not end one that holds little. Before
- * its response a call is paused, and holds what was read at once.
+ * Bounds the request body that all calls together buffer for services that do not take it, once their response has begun: from
+ * then on the caller's body cannot be paused (see http/caller-stream.ts), and a single call may send all it is allowed to. At the
+ * bound, the call that buffers most ends, so that callers who fill the bound do not end a call that buffers little. Before its
+ * response a call is paused instead, and buffers only what had been read already.
  */
-export class HeldBytes {
+export class BufferedBytes {
   readonly #max: number;
-  readonly #holders = new Set<BodyHolder>();
-  #held = 0;
+  readonly #calls = new Set<BufferingCall>();
+  #total = 0;
 
   constructor(max: number) {
     this.#max = max;
   }
 
   get full(): boolean {
-    return this.#held > this.#max;
+    return this.#total > this.#max;
   }
 
-  /** @param before  what it held up to now */
-  changed(holder: BodyHolder, before: number): void {
-    const { heldBytes } = holder;
-    this.#held += heldBytes - before;
-    if (heldBytes === 0) this.#holders.delete(holder);
-    else if (before === 0) this.#holders.add(holder);
+  /** @param before  bytes that the call buffered until now */
+  changed(call: BufferingCall, before: number): void {
+    const { bufferedBytes } = call;
+    this.#total += bufferedBytes - before;
+    if (bufferedBytes === 0) this.#calls.delete(call);
+    else if (before === 0) this.#calls.add(call);
   }
 
   /** Ends calls until the bound is kept. */
   makeRoom(): void {
     while (this.full) {
-      const [first] = this.#holders;
-      let largest = first as BodyHolder;
-      for (const holder of this.#holders) if (holder.heldBytes > largest.heldBytes) largest = holder;
+      const [first] = this.#calls;
+      let largest = first as BufferingCall;
+      for (const call of this.#calls) if (call.bufferedBytes > largest.bufferedBytes) largest = call;
       largest.overflow();
     }
   }

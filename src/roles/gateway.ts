@@ -20,14 +20,16 @@ import { StateRestorer } from '../keys/state-restorer.ts';
 import { Suspension } from '../keys/suspension.ts';
 import { Reconciler } from '../ledger/reconcile/reconciler.ts';
 import { CANCELLED } from '../ledger/usage-event.ts';
+import { CreditWallets } from '../ledger/wallets/credit-wallets.ts';
 import { Hydrator } from '../ledger/wallets/hydrate.ts';
-import { CreditWallets, KeyStates, Wallets } from '../ledger/wallets/wallet-state.ts';
+import { KeyStates } from '../ledger/wallets/key-states.ts';
+import { Wallets } from '../ledger/wallets/wallets.ts';
 import type { Log } from '../observability/log.ts';
 import type { Metrics } from '../observability/metrics.ts';
 import { systemClock } from '../platform/clock.ts';
 import { ScriptConnection } from '../platform/script-connection.ts';
 import { Breakers } from '../proxy/breakers.ts';
-import { HeldBytes } from '../proxy/buffered-bytes.ts';
+import { BufferedBytes } from '../proxy/buffered-bytes.ts';
 import { Exchange, type ExchangeCounters } from '../proxy/exchange.ts';
 import { LoadShedder } from '../proxy/load-shedder.ts';
 import { Offers } from '../proxy/offers.ts';
@@ -58,7 +60,7 @@ const UPSTREAM = {
 };
 const IDLE_CALLER_SECONDS = 60;
 /** Request body held for services that do not read it, over all calls. */
-const MAX_HELD_BYTES = 67_108_864;
+const MAX_BUFFERED_BYTES = 67_108_864;
 const FLUSH_SETTLEMENTS_MS = 5_000;
 
 export type Gateway = {
@@ -149,7 +151,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     upstream,
     pseudonyms: new Pseudonyms(await pseudonymSecret(stores)),
     maxRequestBodyBytes: config.maxRequestBodyBytes,
-    heldBytes: new HeldBytes(MAX_HELD_BYTES),
+    bufferedBytes: new BufferedBytes(MAX_BUFFERED_BYTES),
     idleBodyTimeoutMs: config.idleBodySeconds * 1000,
     backlogFull: () => backlog.full,
     counters,

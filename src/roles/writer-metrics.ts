@@ -45,10 +45,10 @@ export function writerMetrics(parts: {
       read: () => writer.stats().backlog ?? 0,
     },
     {
-      name: 'tollgate_writer_held_shards',
+      name: 'tollgate_writer_owned_shards',
       help: 'Shards whose streams this writer stores',
       type: 'gauge',
-      read: () => writer.stats().heldShards,
+      read: () => writer.stats().ownedShards,
     },
     {
       name: 'tollgate_writer_working',

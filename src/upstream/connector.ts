@@ -35,7 +35,7 @@ export const READ_BUFFER = Buffer.allocUnsafeSlow(56 * 1024);
 
 /**
  * Makes one connection: resolves the name, then tries its addresses in order, each with a fair share of the time that is left.
- * A TCP failure goes on to the next address; a TLS failure does not, because it is the host that failed, not the route.
+ * A TCP failure goes on to the next address; a TLS failure does not, because it is the host that failed, not the route to it.
  */
 export class Connector {
   readonly #origin: Origin;

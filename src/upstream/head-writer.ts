@@ -6,8 +6,8 @@ const PATH = /^\/[\x21-\x7e\x80-\xff]*$/;
 
 /** The request's head as it goes on the wire. Host and framing are ours (RFC 9112, section 6.1: never both framings). */
 export function serialiseHead(request: UpstreamRequest): string {
-  const { method, path, route, headerLines } = request;
-  return `${method} ${path} HTTP/1.1\r\nhost: ${route.origin.hostHeader}\r\n${headerLines}${framingLine(request)}\r\n`;
+  const { method, path, destination, headerLines } = request;
+  return `${method} ${path} HTTP/1.1\r\nhost: ${destination.origin.hostHeader}\r\n${headerLines}${framingLine(request)}\r\n`;
 }
 
 /** @throws AssertionError: the caller has broken the contract of `UpstreamRequest`. */

@@ -1,6 +1,6 @@
 export { AddressPolicy } from './address-policy.ts';
 export { UpstreamClient } from './client.ts';
-export { Route } from './destination.ts';
+export { Destination } from './destination.ts';
 export { type Endpoint, type Origin, parseEndpoint } from './endpoint.ts';
 export { isForbiddenLiteral } from './listed-address.ts';
 export type {

@@ -1,11 +1,12 @@
 import { describe, expect, it } from 'vitest';
-import type { AdmitResult, Admittee } from '../../src/admission/commands.ts';
+import type { Buyer } from '../../src/admission/buyer.ts';
+import type { AdmissionListener, AdmitResult } from '../../src/admission/commands.ts';
 import type { Listing } from '../../src/catalog/listing.ts';
 import type { CallerEvents, CallerStream, RequestHead } from '../../src/gate/caller-io.ts';
 import { PROXY_PREFIX } from '../../src/gate/caller-io.ts';
-import type { Buyer, KeyRecord } from '../../src/keys/caller.ts';
+import type { KeyRecord } from '../../src/keys/caller.ts';
 import { Breakers } from '../../src/proxy/breakers.ts';
-import { HeldBytes } from '../../src/proxy/buffered-bytes.ts';
+import { BufferedBytes } from '../../src/proxy/buffered-bytes.ts';
 import { Exchange, type ExchangeOptions } from '../../src/proxy/exchange.ts';
 import type { UpstreamHandler } from '../../src/upstream/index.ts';
 import { NO_OWNER } from '../admission/redis.ts';
@@ -32,7 +33,7 @@ const admitted: AdmitResult = {
 };
 
 /** A call to a service that takes nothing of the request body, at the point where bodies arrive. */
-function startCall(heldBytes: HeldBytes) {
+function startCall(bufferedBytes: BufferedBytes) {
   const seen = { settled: [] as [refund: boolean, settlement: string][], aborted: false, destroyed: false };
   let events: CallerEvents | undefined;
   let handler: UpstreamHandler | undefined;
@@ -59,10 +60,10 @@ function startCall(heldBytes: HeldBytes) {
   const options = {
     gate: { identify: () => key, heard: () => {} },
     catalog: { get: () => listing, ready: () => true },
-    offers: { of: () => ({ route: {}, basePath: '', terms: {}, breaker: new Breakers().of('', '') }) },
+    offers: { of: () => ({ destination: {}, basePath: '', terms: {}, breaker: new Breakers().of('', '') }) },
     admission: {
       buyer: () => buyer,
-      admit: (_request: unknown, admittee: Admittee) => admittee.onAdmission(admitted),
+      admit: (_request: unknown, listener: AdmissionListener) => listener.onAdmission(admitted),
       settle: (_id: string, _buyer: Buyer, refund: boolean, text: string) => seen.settled.push([refund, text]),
     },
     upstream: {
@@ -83,7 +84,7 @@ function startCall(heldBytes: HeldBytes) {
     },
     pseudonyms: { of: () => 'pseudonym' },
     maxRequestBodyBytes: 1000,
-    heldBytes,
+    bufferedBytes,
     idleBodyTimeoutMs: 1000,
     backlogFull: () => false,
     counters: { admitted: 0, open: 0, completed: 0, refunded: new Map(), refused: new Map() },
@@ -100,7 +101,7 @@ function startCall(heldBytes: HeldBytes) {
 
 describe('request body that services do not take', () => {
   it('ends the call that holds most once all together hold too much and its service has answered, charged', () => {
-    const held = new HeldBytes(100);
+    const held = new BufferedBytes(100);
     const first = startCall(held);
     first.answer();
     first.events.onCallerBody(new Uint8Array(90), false);
@@ -120,7 +121,7 @@ describe('request body that services do not take', () => {
   });
 
   it('does not count a call that can still be paused, nor ends it, until its response begins', () => {
-    const held = new HeldBytes(100);
+    const held = new BufferedBytes(100);
     const paused = startCall(held);
     paused.events.onCallerBody(new Uint8Array(200), false);
     expect(held.full).toBe(false);
@@ -135,7 +136,7 @@ describe('request body that services do not take', () => {
   });
 
   it('counts only until the service takes it', () => {
-    const held = new HeldBytes(100);
+    const held = new BufferedBytes(100);
     const { events, handler, answer } = startCall(held);
     answer();
     events.onCallerBody(new Uint8Array(100), false);

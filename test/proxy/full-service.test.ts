@@ -23,7 +23,7 @@ it('a call to a service whose connections and line are full is refused before mo
       take: (_who: unknown, done: (passage: Passage) => void) => done({ rate, refusal: null }),
     },
     catalog: { get: () => listing, ready: () => true },
-    offers: { of: () => ({ route: { isFull: true }, breaker: new Breakers().of('', '') }) },
+    offers: { of: () => ({ destination: { isFull: true }, breaker: new Breakers().of('', '') }) },
     // Whatever else is asked of it throws.
     admission: {},
     upstream: {},

@@ -95,7 +95,7 @@ it('reports what it stores, rejects, sweeps and loads', async () => {
   await until(async () => (await metric('tollgate_writer_loaded_wallets_total')) === 1);
   await until(async () => (await metric('tollgate_writer_backlog_events')) === 0);
   expect(await metric('tollgate_writer_flushes_total')).toBeGreaterThan(0);
-  expect(await metric('tollgate_writer_held_shards')).toBe(ledger.store.keys.shards);
+  expect(await metric('tollgate_writer_owned_shards')).toBe(ledger.store.keys.shards);
   expect(await metric('tollgate_writer_working')).toBe(1);
   expect(await metric('tollgate_writer_swept_holds_total')).toBe(0);
   await until(async () => (await metric('tollgate_reconciliation_last_run_timestamp_seconds')) > 0);

@@ -5,16 +5,16 @@ export type CoalescerOptions<Value> = {
   /** Nobody waits longer than this from asking, whatever is before them. */
   readonly timeoutMs: number;
   /**
-   * Loads a batch; never run twice at the same time. `settle` tells of a key before the batch is over; keys it was not
+   * Loads a batch; never run twice at the same time. `finish` tells of a key before the batch is over; keys it was not
    * called for end as the batch does.
    */
-  readonly load: (batch: ReadonlyMap<string, Value>, settle: (key: string, error?: unknown) => void) => Promise<void>;
+  readonly load: (batch: ReadonlyMap<string, Value>, finish: (key: string, error?: unknown) => void) => Promise<void>;
   /** Whether a failure says that the store is away, so that trying the others would only make them wait as well. */
   readonly isAway: (error: unknown) => boolean;
 };
 
-type Entry<Value> = { readonly value: Value; readonly done: Promise<void>; settled: boolean; settle: Settle };
-type Settle = (error?: unknown) => void;
+type Entry<Value> = { readonly value: Value; readonly done: Promise<void>; isFinished: boolean; finish: Finish };
+type Finish = (error?: unknown) => void;
 
 /** An error that `isPostgresUnavailable` knows: the caller is told to come again. */
 const notNow = (message: string): Error => Object.assign(new Error(message), { code: 'ETIMEDOUT' });
@@ -52,23 +52,23 @@ export class Coalescer<Value> {
 
   #newEntry(key: string, value: Value): Entry<Value> {
     const { timeoutMs } = this.#options;
-    let settle: Settle = () => {};
+    let finish: Finish = () => {};
     const done = new Promise<void>((resolve, reject) => {
-      settle = (error) => (error === undefined ? resolve() : reject(error));
+      finish = (error) => (error === undefined ? resolve() : reject(error));
     });
     const timer = setTimeout(() => {
       if (this.#waiting.get(key) === entry) this.#waiting.delete(key);
-      entry.settle(notNow(`not loaded within ${timeoutMs} ms`));
+      entry.finish(notNow(`not loaded within ${timeoutMs} ms`));
     }, timeoutMs);
     const entry: Entry<Value> = {
       value,
       done,
-      settled: false,
-      settle: (error) => {
-        if (entry.settled) return;
-        entry.settled = true;
+      isFinished: false,
+      finish: (error) => {
+        if (entry.isFinished) return;
+        entry.isFinished = true;
         clearTimeout(timer);
-        settle(error);
+        finish(error);
       },
     };
     return entry;
@@ -89,13 +89,13 @@ export class Coalescer<Value> {
 
   async #loadBatch(batch: ReadonlyMap<string, Entry<Value>>): Promise<void> {
     // Those whose deadline passed meanwhile cost nothing more: that bounds the halving.
-    const asked = Array.from(batch).filter(([, entry]) => !entry.settled);
+    const asked = Array.from(batch).filter(([, entry]) => !entry.isFinished);
     if (asked.length === 0) return;
     try {
       await this.#options.load(new Map(asked.map(([key, { value }]) => [key, value])), (key, error) =>
-        batch.get(key)?.settle(error),
+        batch.get(key)?.finish(error),
       );
-      for (const [, entry] of asked) entry.settle();
+      for (const [, entry] of asked) entry.finish();
     } catch (thrown) {
       await this.#loadingFailed(asked, thrown ?? new Error('loading failed'));
     }
@@ -103,13 +103,13 @@ export class Coalescer<Value> {
 
   async #loadingFailed(asked: readonly [string, Entry<Value>][], error: unknown): Promise<void> {
     if (this.#options.isAway(error)) {
-      for (const [, entry] of asked) entry.settle(error);
-      for (const entry of this.#waiting.values()) entry.settle(error);
+      for (const [, entry] of asked) entry.finish(error);
+      for (const entry of this.#waiting.values()) entry.finish(error);
       this.#waiting.clear();
       return;
     }
     if (asked.length === 1) {
-      for (const [, entry] of asked) entry.settle(error);
+      for (const [, entry] of asked) entry.finish(error);
       return;
     }
     const half = asked.length >> 1;

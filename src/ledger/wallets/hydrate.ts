@@ -42,7 +42,7 @@ export type HydratorOptions = {
 };
 
 /** Tells of one key or wallet before its batch is over. */
-type Settle = (key: string, error?: unknown) => void;
+type Finish = (key: string, error?: unknown) => void;
 type WalletRow = { id: string; creditSeq: number; balance: number; free: Record<string, number> | null };
 type KeyRow = { keyId: string; limit: number; status: 'active' | 'suspended' | 'revoked' };
 
@@ -58,9 +58,9 @@ export class Hydrator {
   readonly #options: HydratorOptions;
   readonly #wallets = new Coalescer<string>({
     ...BOUNDS,
-    load: (batch, settle) => this.#loadWallets(Array.from(batch.keys()), settle),
+    load: (batch, finish) => this.#loadWallets(Array.from(batch.keys()), finish),
   });
-  readonly #states = new Coalescer<string>({ ...BOUNDS, load: (batch, settle) => this.#loadKeys(batch, settle) });
+  readonly #states = new Coalescer<string>({ ...BOUNDS, load: (batch, finish) => this.#loadKeys(batch, finish) });
   #session: PostgresSession | null = null;
   #loaded = 0;
 
@@ -88,7 +88,7 @@ export class Hydrator {
     this.#session?.close();
   }
 
-  async #loadKeys(accountOfKey: ReadonlyMap<string, string>, settle: Settle): Promise<void> {
+  async #loadKeys(accountOfKey: ReadonlyMap<string, string>, finish: Finish): Promise<void> {
     const { sql } = this.#options;
     const ids = Array.from(accountOfKey.keys());
     const query = sql<KeyRow[]>`
@@ -97,7 +97,7 @@ export class Hydrator {
       FROM api_keys k JOIN accounts a ON a.id = k.account_id
       WHERE k.key_id = ANY(${ids}::text[])`;
     const rows = new Map((await withDeadline(query, () => {})).map((row) => [row.keyId, row]));
-    await eachAlone(accountOfKey, settle, async ([keyId, accountId]) => {
+    await eachAlone(accountOfKey, finish, async ([keyId, accountId]) => {
       await this.#putKey(rows.get(keyId) ?? { keyId, limit: NO_LIMIT, status: 'revoked' }, accountId);
     });
   }
@@ -110,7 +110,7 @@ export class Hydrator {
   }
 
   /** First the shards that nobody has locked, then the others: one that stays locked keeps only its own accounts waiting. */
-  async #loadWallets(accountIds: readonly string[], settle: Settle): Promise<void> {
+  async #loadWallets(accountIds: readonly string[], finish: Finish): Promise<void> {
     const byShard = new Map<number, string[]>();
     for (const id of accountIds) {
       const shard = this.#options.keys.shardOf(id);
@@ -122,16 +122,16 @@ export class Hydrator {
       let waitFor: number | null = null;
       while (byShard.size > 0) {
         try {
-          const loaded = await this.#loadUnlocked(session, byShard, waitFor, settle);
+          const loaded = await this.#loadUnlocked(session, byShard, waitFor, finish);
           for (const shard of loaded) {
-            for (const id of byShard.get(shard) ?? []) settle(id);
+            for (const id of byShard.get(shard) ?? []) finish(id);
             byShard.delete(shard);
           }
         } catch (error) {
           if (sqlState(error) !== LOCK_NOT_AVAILABLE) throw error;
           const late = performance.now() - startedAt >= LOCK_WAIT_MS;
           for (const shard of late ? Array.from(byShard.keys()) : [waitFor as number]) {
-            for (const id of byShard.get(shard) ?? []) settle(id, error);
+            for (const id of byShard.get(shard) ?? []) finish(id, error);
             byShard.delete(shard);
           }
         }
@@ -151,7 +151,7 @@ export class Hydrator {
     session: PostgresSession,
     byShard: ReadonlyMap<number, readonly string[]>,
     waitFor: number | null,
-    settle: Settle,
+    finish: Finish,
   ): Promise<number[]> {
     return session.transaction(async () => {
       // Shared: no flush of these shards is between its reading and its commit now, nor begins until ours.
@@ -169,7 +169,7 @@ export class Hydrator {
       // Before the commit, that is under the lock.
       await eachAlone(
         rows.map((row) => [row.id, row] as const),
-        settle,
+        finish,
         ([, row]) => this.#fill(row),
       );
       return shards;
@@ -206,7 +206,7 @@ FROM unnest($1::uuid[]) AS asked (id)`;
 /** Does `work` for each; a failure is that item's alone, unless Redis is away. */
 async function eachAlone<Item extends readonly [key: string, ...rest: unknown[]]>(
   items: Iterable<Item>,
-  settle: Settle,
+  finish: Finish,
   work: (item: Item) => Promise<void>,
 ): Promise<void> {
   const away: unknown[] = [];
@@ -214,7 +214,7 @@ async function eachAlone<Item extends readonly [key: string, ...rest: unknown[]]
     Array.from(items, (item) =>
       work(item).catch((error: unknown) => {
         if (isRedisUnavailable(error)) away.push(error);
-        else settle(item[0], error);
+        else finish(item[0], error);
       }),
     ),
   );

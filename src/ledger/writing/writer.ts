@@ -84,7 +84,7 @@ export type WriterStats = {
   readonly flushes: number;
   /** Entries in the streams of its shards when it last looked; null before that. */
   readonly backlog: number | null;
-  readonly heldShards: number;
+  readonly ownedShards: number;
   /** False while Postgres or Redis keeps it from working. */
   readonly working: boolean;
 };
@@ -180,7 +180,7 @@ export class UsageWriter {
       newerEvents: this.#notices.newerEvents,
       flushes: this.#flushes,
       backlog: this.#backlog,
-      heldShards: this.#session?.open ? this.#shards.length : 0,
+      ownedShards: this.#session?.open ? this.#shards.length : 0,
       working: this.#failures === 0,
     };
   }

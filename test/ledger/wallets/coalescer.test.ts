@@ -13,9 +13,9 @@ function coalescer(options: Partial<CoalescerOptions<number>>) {
   const made = new Coalescer<number>({
     ...bounds,
     ...options,
-    load: (batch, settle) => {
+    load: (batch, finish) => {
       batches.push(Array.from(batch.keys()));
-      return load(batch, settle);
+      return load(batch, finish);
     },
   });
   return { batches, askAll: (keys: string) => Promise.allSettled(Array.from(keys, (key) => made.ask(key, 1))) };

@@ -58,7 +58,7 @@ describe('a shard whose flush lock is taken', () => {
     const lock = session();
     await lock.query('SELECT pg_advisory_lock($1::int, 0)', [FLUSH_LOCK]);
     const writer = ledger.startWriter();
-    await until(() => writer.stats().heldShards > 0);
+    await until(() => writer.stats().ownedShards > 0);
     await ledger.append(ofShard(0));
     const stopped = writer.stop();
     await until(async () => (await ledger.sql`SELECT 1 FROM pg_locks WHERE NOT granted`).length > 0);

@@ -103,7 +103,7 @@ it('killed, it leaves its shards to a writer that waited for them', async () => 
   await ledger.drained();
   const second = ledger.startWriter();
   const events = someEvents(10);
-  await until(() => second.stats().working && second.stats().heldShards === 0);
+  await until(() => second.stats().working && second.stats().ownedShards === 0);
   await kill(first);
   await ledger.append(...events);
   await ledger.drained(5_000);

@@ -89,7 +89,7 @@ describe('while Postgres is away', () => {
 
 it('while Redis is away the writer waits, and goes on when it is back', async () => {
   const writer = ledger.startWriter({ log });
-  await until(() => writer.stats().heldShards > 0);
+  await until(() => writer.stats().ownedShards > 0);
   await ledger.store.server.stop();
   await until(() => !writer.stats().working);
   await ledger.store.server.restart();

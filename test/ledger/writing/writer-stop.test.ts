@@ -45,7 +45,7 @@ describe('a writer that is told to stop', () => {
       return redis.command(name, args);
     };
     const writer = ledger.startWriter({ redis: sometimesSlow });
-    await until(() => writer.stats().heldShards > 0);
+    await until(() => writer.stats().ownedShards > 0);
     slow = true;
     await until(() => !writer.stats().working);
     await ledger.append(newEvent());

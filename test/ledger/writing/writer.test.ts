@@ -65,7 +65,7 @@ it('whatever events come, however often, the books say what the model says', asy
 describe('the writer', () => {
   it('has a finished call in Postgres well within a second', async () => {
     const writer = ledger.startWriter();
-    await until(() => writer.stats().heldShards > 0);
+    await until(() => writer.stats().ownedShards > 0);
     for (let i = 0; i < 3; i++) {
       const event = newEvent();
       const startedAt = performance.now();
@@ -90,7 +90,7 @@ describe('the writer', () => {
   it('stores what is there before it stops', async () => {
     const events = Array.from({ length: 500 }, () => newEvent());
     const writer = ledger.startWriter({ batchSize: 50 });
-    await until(() => writer.stats().heldShards > 0);
+    await until(() => writer.stats().ownedShards > 0);
     await ledger.append(...events);
     await writer.stop();
     expect(await ledger.backlog()).toBe(0);
@@ -185,13 +185,13 @@ describe('two writers', () => {
 
   it('follow each other: the second has the shards within seconds of the first losing its connection', async () => {
     const first = ledger.startWriter();
-    await until(() => first.stats().heldShards === ledger.store.keys.shards);
+    await until(() => first.stats().ownedShards === ledger.store.keys.shards);
     const second = ledger.startWriter();
     await ledger.append(newEvent());
     await ledger.drained();
-    expect([first.stats().storedCalls, second.stats().heldShards]).toEqual([1, 0]);
+    expect([first.stats().storedCalls, second.stats().ownedShards]).toEqual([1, 0]);
     await first.stop();
-    await until(() => second.stats().heldShards === ledger.store.keys.shards, 3_000);
+    await until(() => second.stats().ownedShards === ledger.store.keys.shards, 3_000);
     await ledger.append(newEvent());
     await ledger.drained();
     await until(() => second.stats().storedCalls === 1);

@@ -1,82 +1,9 @@
-import { unavailableError } from '../../errors.ts';
 import type { Sql } from '../../platform/postgres.ts';
-import type { RedisClient } from '../../platform/redis.ts';
-import type { RedisKeys } from '../../platform/redis-keys.ts';
 import { DamageLog } from '../damage-log.ts';
 import { overWithin } from '../deadline.ts';
 import { type RedisRun, readRedisRun } from '../redis-run.ts';
-import { applyCreditScript, putKeyScript, readWalletScript } from '../scripts.ts';
-
-type Stores = { readonly redis: RedisClient; readonly keys: RedisKeys };
-type WalletLoader = { loadWallet(accountId: string): Promise<void> };
-
-/** Where the admission script finds the limit and status of a key: they count from the very next call. */
-export class KeyStates {
-  readonly #stores: Stores;
-
-  constructor(stores: Stores) {
-    this.#stores = stores;
-  }
-
-  /** Sets both at once. Rejects when Redis cannot be reached. */
-  async put(
-    keyId: string,
-    accountId: string,
-    state: { limit: number; status: 'active' | 'suspended' | 'revoked' },
-  ): Promise<void> {
-    const { redis, keys } = this.#stores;
-    const name = keys.key(keys.shardOf(accountId), keyId);
-    await redis.script(putKeyScript, 1, [name, String(state.limit), state.status]);
-  }
-}
-
-/** How often a wallet is loaded for one reading or credit; more means that Redis loses it as fast as we load. */
-const MAX_LOADS = 3;
-
-/** What Redis has of an account's money is not to be understood: an operator has to look at it. */
-export class WalletDamaged extends Error {
-  readonly accountId: string;
-
-  constructor(accountId: string) {
-    super(`the wallet of ${accountId} is damaged in redis`);
-    this.accountId = accountId;
-  }
-}
-
-/** Live wallets, calls in flight included. */
-export class Wallets {
-  readonly #stores: Stores;
-  readonly #loader: WalletLoader;
-
-  constructor(options: Stores & { readonly hydrator: WalletLoader }) {
-    this.#stores = options;
-    this.#loader = options.hydrator;
-  }
-
-  /**
-   * @returns micro-USD: what can be spent, and what open holds have taken
-   * @throws ApiError `unavailable` when Redis is away, or Postgres while the wallet has to be loaded
-   */
-  async read(accountId: string): Promise<{ balanceMicros: number; heldMicros: number }> {
-    const { redis, keys } = this.#stores;
-    const shard = keys.shardOf(accountId);
-    const args = [keys.wallet(shard, accountId), keys.open[shard] as string, accountId];
-    try {
-      for (let loads = 0; loads <= MAX_LOADS; loads++) {
-        if (loads > 0) await this.#loader.loadWallet(accountId);
-        const [balanceMicros, heldMicros] = (await redis.script(readWalletScript, 2, args)) as [
-          number | 'damaged',
-          number,
-        ];
-        if (balanceMicros === 'damaged') throw new WalletDamaged(accountId);
-        if (balanceMicros !== undefined) return { balanceMicros, heldMicros };
-      }
-    } catch (cause) {
-      throw unavailableError(cause);
-    }
-    throw unavailableError();
-  }
-}
+import { applyCreditScript } from '../scripts.ts';
+import { MAX_LOADS, WalletDamaged, type WalletLoader, type WalletStores } from './wallets.ts';
 
 /** Outcomes of apply-credit.lua. */
 const APPLIED = 0;
@@ -102,7 +29,7 @@ const PARALLEL = 50;
 
 export type CreditToApply = { readonly accountId: string; readonly seq: number; readonly amountMicros: number };
 
-export type CreditWalletsOptions = Stores & {
+export type CreditWalletsOptions = WalletStores & {
   readonly sql: Sql;
   readonly hydrator: WalletLoader;
   readonly log: { warn(fields: object, message: string): void; info(fields: object, message: string): void };
@@ -200,7 +127,7 @@ export class CreditWallets {
     if (runId !== this.#redisRun) {
       const youngest = await this.#selectDoubtful(uptimeSeconds);
       failures.push(
-        ...(await this.#settleAll(youngest, ({ accountId, seq, amountMicros }) =>
+        ...(await this.#tryAll(youngest, ({ accountId, seq, amountMicros }) =>
           this.#applyInOrder(accountId, seq, amountMicros),
         )),
       );
@@ -208,7 +135,7 @@ export class CreditWallets {
       if (failures.length === 0 && !this.#stopping) this.#redisRun = runId;
     }
     const missing = await this.#selectMissing();
-    failures.push(...(await this.#settleAll(missing, (credit) => this.apply(credit))));
+    failures.push(...(await this.#tryAll(missing, (credit) => this.apply(credit))));
     looked += missing.length;
     return { looked, failures };
   }
@@ -235,7 +162,7 @@ export class CreditWallets {
   }
 
   /** Runs `work` for all credits, a bounded number at a time, until it is told to stop. @returns the failures */
-  async #settleAll(credits: readonly CreditToApply[], work: (credit: CreditToApply) => Promise<unknown>) {
+  async #tryAll(credits: readonly CreditToApply[], work: (credit: CreditToApply) => Promise<unknown>) {
     const failures: unknown[] = [];
     for (let from = 0; from < credits.length && !this.#stopping; from += PARALLEL) {
       const results = await Promise.allSettled(credits.slice(from, from + PARALLEL).map(work));

@@ -1,6 +1,8 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { CreditWallets } from '../../../src/ledger/wallets/credit-wallets.ts';
 import { Hydrator } from '../../../src/ledger/wallets/hydrate.ts';
-import { CreditWallets, KeyStates, Wallets } from '../../../src/ledger/wallets/wallet-state.ts';
+import { KeyStates } from '../../../src/ledger/wallets/key-states.ts';
+import { Wallets } from '../../../src/ledger/wallets/wallets.ts';
 import { RedisClient } from '../../../src/platform/redis.ts';
 import { admit, INSTANCE, openScene, request, settle, take } from '../../admission/calls.ts';
 import { QUIET } from '../../admission/redis.ts';
