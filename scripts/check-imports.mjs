@@ -40,7 +40,7 @@ const layers = {
     mayImport: ['admission', 'keys', 'platform'],
     because: 'the gate decides who passes, not what they came for',
   },
-  admission: { mayImport: ['ledger', 'keys', 'platform', 'observability'], because: 'admission knows no HTTP' },
+  admission: { mayImport: ['ledger', 'platform', 'observability'], because: 'admission knows no HTTP' },
   upstream: { mayImport: [], because: 'the upstream client knows no money and no Redis' },
   ledger: { mayImport: ['accounts', 'platform'], because: domainRule() },
   keys: { mayImport: ['catalog', 'platform', 'observability'], because: domainRule() },
