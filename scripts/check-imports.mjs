@@ -46,7 +46,7 @@ const layers = {
   keys: { mayImport: ['catalog', 'platform', 'observability'], because: domainRule() },
   accounts: { mayImport: ['keys', 'platform'], because: domainRule() },
   catalog: { mayImport: ['platform'], because: domainRule() },
-  supervisor: { mayImport: ['observability'], because: 'the supervisor knows processes, not what they do' },
+  supervisor: { mayImport: ['platform', 'observability'], because: 'the supervisor knows processes, not what they do' },
   platform: { mayImport: [], because: 'the platform is below everything that uses it' },
   observability: { mayImport: [], because: 'log and metrics are at the bottom' },
   config: { mayImport: [], because: 'configuration depends on nothing' },

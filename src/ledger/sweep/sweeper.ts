@@ -1,7 +1,7 @@
 import { isWrongType, type RedisClient } from '../../platform/redis.ts';
 import type { RedisKeys } from '../../platform/redis-keys.ts';
+import { overWithin } from '../../platform/timing.ts';
 import { type Damage, DamageLog } from '../damage-log.ts';
-import { overWithin } from '../deadline.ts';
 import { readRedisRun, readRedisTime } from '../redis-run.ts';
 import { sweepScript } from '../scripts.ts';
 import { ABANDONED } from '../usage-event.ts';

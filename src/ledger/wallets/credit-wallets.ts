@@ -1,6 +1,6 @@
 import type { Sql } from '../../platform/postgres.ts';
+import { overWithin } from '../../platform/timing.ts';
 import { DamageLog } from '../damage-log.ts';
-import { overWithin } from '../deadline.ts';
 import { type RedisRun, readRedisRun } from '../redis-run.ts';
 import { applyCreditScript } from '../scripts.ts';
 import { MAX_LOADS, WalletDamaged, type WalletLoader, type WalletStores } from './wallets.ts';

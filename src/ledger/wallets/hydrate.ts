@@ -1,6 +1,7 @@
 import { isPostgresUnavailable, PostgresSession, type Sql, sqlState } from '../../platform/postgres.ts';
 import { isRedisUnavailable, type RedisClient } from '../../platform/redis.ts';
 import { freeField, type RedisKeys } from '../../platform/redis-keys.ts';
+import { within } from '../../platform/timing.ts';
 import { FLUSH_LOCK } from '../locks.ts';
 import { hydrateWalletScript, loadKeyScript } from '../scripts.ts';
 import { Coalescer } from './coalescer.ts';
@@ -222,18 +223,10 @@ async function eachAlone<Item extends readonly [key: string, ...rest: unknown[]]
 }
 
 /** The result of `work`, or a rejection after `TIMEOUT_MS`, when `abort` is called as well. */
-async function withDeadline<T>(work: PromiseLike<T>, abort: () => void): Promise<T> {
-  let timer: NodeJS.Timeout | undefined;
-  const deadline = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => {
-      abort();
-      // As `isPostgresUnavailable` knows it.
-      reject(Object.assign(new Error(`no answer within ${TIMEOUT_MS} ms`), { code: 'ETIMEDOUT' }));
-    }, TIMEOUT_MS);
+function withDeadline<T>(work: PromiseLike<T>, abort: () => void): Promise<T> {
+  return within(work, TIMEOUT_MS, () => {
+    abort();
+    // As `isPostgresUnavailable` knows it.
+    return Object.assign(new Error(`no answer within ${TIMEOUT_MS} ms`), { code: 'ETIMEDOUT' });
   });
-  try {
-    return await Promise.race([work, deadline]);
-  } finally {
-    clearTimeout(timer);
-  }
 }

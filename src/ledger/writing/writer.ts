@@ -2,7 +2,7 @@ import { type Clock, systemClock } from '../../platform/clock.ts';
 import { PostgresSession, sqlState } from '../../platform/postgres.ts';
 import type { RedisClient } from '../../platform/redis.ts';
 import type { RedisKeys } from '../../platform/redis-keys.ts';
-import { overWithin } from '../deadline.ts';
+import { overWithin, Sleeper } from '../../platform/timing.ts';
 import { WRITER_LOCK } from '../locks.ts';
 import { EventWait } from './event-wait.ts';
 import { type FlushResult, isRefusedData, storeEntries, storeNewCalls } from './flush.ts';
@@ -118,7 +118,7 @@ export class UsageWriter {
   #stopping = false;
   /** The time for stopping is over. */
   #outOfTime = false;
-  #wake: () => void = () => {};
+  readonly #sleeper = new Sleeper();
   #running: Promise<void> | null = null;
   #failures = 0;
   #reported = '';
@@ -162,11 +162,11 @@ export class UsageWriter {
     this.#ahead = null;
     // Nobody may have the shards of a writer that has just ended.
     this.#triedShardsAt = Number.NEGATIVE_INFINITY;
-    this.#wake();
+    this.#sleeper.wake();
     const timer = setTimeout(() => {
       this.#outOfTime = true;
       this.#session?.close();
-      this.#wake();
+      this.#sleeper.wake();
     }, timeoutMs);
     // A Redis that is slow, command by command, must not make it longer.
     await overWithin(this.#running ?? Promise.resolve(), timeoutMs + GRACE_MS);
@@ -198,7 +198,7 @@ export class UsageWriter {
         if (!this.#stopping) await this.#pause();
       } catch (error) {
         this.#failed(error);
-        if (!this.#outOfTime) await this.#sleep(backoffMs(this.#failures));
+        if (!this.#outOfTime) await this.#sleeper.sleep(backoffMs(this.#failures));
       }
     }
     this.#session?.close();
@@ -208,8 +208,8 @@ export class UsageWriter {
 
   async #pause(): Promise<void> {
     // What was left out because somebody had locked it has waited already.
-    if (this.#passedOver.length > 0) await this.#sleep(SHORT_PAUSE_MS);
-    else if (!this.#mayWaitForEvents || !(await this.#waitForEvent())) await this.#sleep(this.#pace.pauseMs);
+    if (this.#passedOver.length > 0) await this.#sleeper.sleep(SHORT_PAUSE_MS);
+    else if (!this.#mayWaitForEvents || !(await this.#waitForEvent())) await this.#sleeper.sleep(this.#pace.pauseMs);
   }
 
   /** Shards that it does not have may become free any moment, and events that come all the time are better taken together. */
@@ -219,10 +219,7 @@ export class UsageWriter {
 
   /** @returns whether it waited, until there was an event or somebody woke it */
   #waitForEvent(): Promise<boolean> {
-    const woken = new Promise<boolean>((resolve) => {
-      this.#wake = () => resolve(true);
-    });
-    return Promise.race([woken, this.#events.next(this.#shards, this.#source.readOver)]);
+    return Promise.race([this.#sleeper.woken(), this.#events.next(this.#shards, this.#source.readOver)]);
   }
 
   /** One batch, if there is any. @returns whether there is more to do at once */
@@ -402,15 +399,5 @@ export class UsageWriter {
     if (this.#failures > 0) this.#options.log.info({ failures: this.#failures }, 'writer works again');
     this.#failures = 0;
     this.#reported = '';
-  }
-
-  #sleep(ms: number): Promise<void> {
-    return new Promise((resolve) => {
-      const timer = setTimeout(resolve, ms);
-      this.#wake = () => {
-        clearTimeout(timer);
-        resolve();
-      };
-    });
   }
 }
