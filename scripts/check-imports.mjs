@@ -49,7 +49,7 @@ const layers = {
   supervisor: { mayImport: ['platform', 'observability'], because: 'the supervisor knows processes, not what they do' },
   platform: { mayImport: [], because: 'the platform is below everything that uses it' },
   observability: { mayImport: [], because: 'log and metrics are at the bottom' },
-  config: { mayImport: [], because: 'configuration depends on nothing' },
+  config: { mayImport: ['platform'], because: 'configuration depends on nothing that is configured' },
 };
 
 function domainRule() {
