@@ -1,5 +1,5 @@
 import { expect } from 'vitest';
-import { PLATFORM_ACCOUNT_ID } from '../../src/accounts/platform-account.ts';
+import { PLATFORM_ACCOUNT_ID } from '../../src/ledger/posting.ts';
 import { Reconciler } from '../../src/ledger/reconcile/reconciler.ts';
 import { chargedMicros, encodeSettlement, feeMicros, type UsageEvent } from '../../src/ledger/usage-event.ts';
 import { dayName } from '../../src/ledger/writing/flush-sql.ts';

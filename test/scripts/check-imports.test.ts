@@ -43,7 +43,7 @@ describe('import directions', () => {
       'domain imports proxy',
       'ledger/writing/writer.ts',
       "import { x } from '../../proxy/exchange.ts';",
-      /ledger may import accounts/,
+      /ledger may import platform/,
     ],
     ['upstream imports Redis', 'upstream/client.ts', "import { x } from '../platform/redis.ts';", /knows no money/],
     [

@@ -1,5 +1,5 @@
-import { PLATFORM_ACCOUNT_ID } from '../../accounts/platform-account.ts';
 import { timeOfId } from '../../platform/ids.ts';
+import { MOVE_BALANCES_SQL, PLATFORM_ACCOUNT_ID } from '../posting.ts';
 import { chargedMicros, feeMicros, type UsageEvent } from '../usage-event.ts';
 
 /**
@@ -40,10 +40,7 @@ WITH input AS (
   INSERT INTO entries (journal_id, account_id, ledger, amount)
   SELECT (SELECT id FROM next_journal), account_id, ledger, amount FROM sides WHERE amount <> 0
   RETURNING account_id, ledger, amount
-), moved AS (
-  INSERT INTO balances AS b (account_id, ledger, balance)
-  SELECT account_id, ledger, amount FROM posted ORDER BY account_id, ledger
-  ON CONFLICT (account_id, ledger) DO UPDATE SET balance = b.balance + excluded.balance
+), moved AS (${MOVE_BALANCES_SQL}
 ), free AS (
   INSERT INTO free_usage AS f (account_id, service_id, used)
   SELECT account_id, service_id, count(*) FROM inserted WHERE free_tier AND outcome = 'completed'
