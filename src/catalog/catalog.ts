@@ -207,11 +207,11 @@ export class Catalog {
     const { signal } = this.#stopping;
     return new Promise<T>((resolve, reject) => {
       // Not AbortSignal.any: Node 20 keeps every combined signal as long as the oldest of its sources lives.
-      const stop = (): void => settle(() => reject(new Error('the catalog was stopped')));
+      const stop = (): void => finish(() => reject(new Error('the catalog was stopped')));
       const timer = setTimeout(() => {
-        settle(() => reject(new Error(`no answer from Postgres within ${this.#readTimeoutMs} ms`)));
+        finish(() => reject(new Error(`no answer from Postgres within ${this.#readTimeoutMs} ms`)));
       }, this.#readTimeoutMs);
-      const settle = (how: () => void): void => {
+      const finish = (how: () => void): void => {
         clearTimeout(timer);
         signal.removeEventListener('abort', stop);
         how();
@@ -219,8 +219,8 @@ export class Catalog {
       signal.addEventListener('abort', stop);
       if (signal.aborted) stop();
       work.then(
-        (value) => settle(() => resolve(value)),
-        (error) => settle(() => reject(error)),
+        (value) => finish(() => resolve(value)),
+        (error) => finish(() => reject(error)),
       );
     });
   }

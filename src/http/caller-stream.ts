@@ -1,5 +1,5 @@
 import { assert } from '../assert.ts';
-import type { CallerEvents, CallerStream, RequestHead } from '../proxy/caller-io.ts';
+import type { CallerEvents, CallerStream, RequestHead } from '../gate/caller-io.ts';
 import { addressOf } from './address.ts';
 import { type BodyOwner, CallerBody } from './caller-body.ts';
 import { KeptBack } from './kept-back.ts';

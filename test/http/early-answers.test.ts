@@ -2,8 +2,8 @@
 
 import { connect, type Socket } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { CallerStream } from '../../src/gate/caller-io.ts';
 import type { HttpServer } from '../../src/http/server.ts';
-import type { CallerStream } from '../../src/proxy/caller-io.ts';
 import { until } from '../support/wait.ts';
 import { newServer, noEvents } from './test-server.ts';
 
