@@ -1,14 +1,13 @@
+import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import postgres from 'postgres';
 
 /** The only importer of postgres.js; everybody else imports `postgres.ts`. */
 
-/** postgres.js's tagged-template client, as far as `openPostgres` has it: queries, `unsafe`, `begin`, `reserve`, `listen`, `end`. */
-export type Sql = postgres.Sql<{ bigint: number }>;
-/** The same inside a transaction: queries and `unsafe`. */
-export type Tx = postgres.TransactionSql<{ bigint: number }>;
-/** A reserved connection: session-level locks live and die with it. */
-export type ReservedSql = postgres.ReservedSql<{ bigint: number }>;
+export type Client = postgres.Sql;
+export type Row = postgres.Row;
+/** The rows of a result, with `count` and `command` of their statement. */
+export type Rows<T extends readonly object[]> = postgres.RowList<T>;
 
 export type PostgresOptions = {
   readonly url: string;
@@ -23,6 +22,7 @@ export type PostgresOptions = {
 };
 
 export const DEFAULT_STATEMENT_TIMEOUT_MS = 15_000;
+const CONNECT_TIMEOUT_MS = 5_000;
 
 export type ClientHooks = {
   /** The connection ended, or could not be made. */
@@ -30,35 +30,44 @@ export type ClientHooks = {
   readonly onNotify?: (payload: string) => void;
 };
 
-const CONNECT_TIMEOUT_MS = 5_000;
+/** What Postgres sends as something else than text. postgres.js itself asks the server for the types of arrays (below). */
+const TYPES = {
+  bigint: { to: 20, from: [20], serialize: String, parse: parseBigint },
+  texts: arrayOf(String, 1009, 1015, 2951), // text, varchar, uuid
+  times: arrayOf((text) => new Date(text), 1182, 1185), // date, timestamptz
+  booleans: arrayOf((text) => text === 't', 1000),
+  numbers: arrayOf(Number, 1005, 1007), // smallint, int
+  bigints: arrayOf(parseBigint, 1016),
+};
 
 /**
- * A client of one connection, made with its first query. After `onClose` it must not be used again: see
+ * A client of one connection, which is made with the first query. After `onClose` the client must not be used again: see
  * `PostgresSession`.
  *
- * @returns the client, and what drops its connection without ceremony
+ * @returns the client, and a function that drops its connection without a goodbye
  */
 export function openClient(
   options: Omit<PostgresOptions, 'maxConnections'>,
   hooks: ClientHooks,
-): { readonly sql: Sql; readonly drop: () => void } {
+): { readonly client: Client; readonly drop: () => void } {
   let socket: Socket | null = null;
   const settings = {
     max: 1,
     max_lifetime: null,
     idle_timeout: 0,
     connect_timeout: CONNECT_TIMEOUT_MS / 1000,
-    // Asking the server for its array types at every connect is a query of postgres.js's own, and its failure an
-    // unhandled rejection. The types we use are below.
+    // Otherwise postgres.js asks the server for its array types with a query of its own at every connect, and the failure
+    // of that query is an unhandled rejection.
     fetch_types: false,
+    types: TYPES,
     onnotice: () => {},
     onclose: hooks.onClose,
     onnotify: (_channel: string, payload: string) => hooks.onNotify?.(payload),
-    // Dialled here, because a server (or the proxy before it) that accepts and hangs up at once would make postgres.js
-    // try again without end, without a pause, and without a word to whoever waits.
-    socket: async ({ host, port, path }: Address) => {
+    // When a server (or the proxy before it) accepts a connection and hangs up at once, postgres.js by itself connects
+    // again without end and without a pause, and never tells whoever waits for the query.
+    socket: async (address: Address) => {
       if (socket !== null) throw connectionError('CONNECTION_CLOSED', 'postgres hung up before it was ready');
-      socket = await dial({ host, port, path });
+      socket = await dial(address);
       return socket;
     },
     connection: {
@@ -66,49 +75,32 @@ export function openClient(
       statement_timeout: options.statementTimeoutMs ?? DEFAULT_STATEMENT_TIMEOUT_MS,
       ...options.settings,
     },
-    types: {
-      bigint: { to: 20, from: [20], serialize: String, parse: parseBigint },
-      ...ARRAY_TYPES,
-    },
   };
-  // `onnotify` and `socket` are missing from its types.
-  const sql = postgres(options.url, settings as object) as unknown as Sql;
-  return { sql, drop: () => socket?.destroy() };
+  // A cast, because the types of postgres.js leave out its options `socket` and `onnotify`.
+  return { client: postgres(options.url, settings as object), drop: () => socket?.destroy() };
 }
 
 /** What postgres.js made of the URL: hosts with their ports, or the path of a Unix socket. */
 type Address = { readonly host: readonly string[]; readonly port: readonly number[]; readonly path: string | false };
 
-/** Connects to the first of the hosts that answers. */
+/** Connects to the first of the hosts that accepts a connection within its `CONNECT_TIMEOUT_MS`. */
 async function dial({ host, port, path }: Address): Promise<Socket> {
-  if (path) return dialOne({ path });
   let failure: unknown;
-  for (const [i, name] of host.entries()) {
+  for (const to of path ? [{ path }] : host.map((name, i) => ({ host: name, port: port[i] as number }))) {
+    const socket = connect({ ...to, noDelay: true });
+    const tooLate = connectionError('CONNECT_TIMEOUT', 'no connection to postgres in time');
+    const timer = setTimeout(() => socket.destroy(tooLate), CONNECT_TIMEOUT_MS);
     try {
-      const socket = await dialOne({ host: name, port: port[i] as number });
-      // Where postgres.js looks for the name to check a certificate against.
-      return Object.assign(socket, { host: name, port: port[i] });
+      await once(socket, 'connect');
+      // postgres.js takes the name that a certificate must have from `socket.host`.
+      return Object.assign(socket, to);
     } catch (error) {
       failure = error;
+    } finally {
+      clearTimeout(timer);
     }
   }
   throw failure;
-}
-
-function dialOne(address: { path: string } | { host: string; port: number }): Promise<Socket> {
-  return new Promise((resolve, reject) => {
-    const socket = connect({ ...address, noDelay: true });
-    const timer = setTimeout(() => {
-      socket.destroy(connectionError('CONNECT_TIMEOUT', 'no connection to postgres in time'));
-    }, CONNECT_TIMEOUT_MS);
-    socket.once('error', reject);
-    socket.once('connect', () => {
-      socket.off('error', reject);
-      resolve(socket);
-    });
-    socket.once('connect', () => clearTimeout(timer));
-    socket.once('close', () => clearTimeout(timer));
-  });
 }
 
 /** An error that `isPostgresUnavailable` knows. */
@@ -122,40 +114,21 @@ function parseBigint(text: string): number {
   return value;
 }
 
-/** OID of the array type → parser of its elements. */
-const ARRAYS: readonly (readonly [oid: number, parse: (text: string) => unknown])[] = [
-  [1009, (text) => text], // text
-  [1015, (text) => text], // varchar
-  [2951, (text) => text], // uuid
-  [1182, (text) => new Date(text)], // date
-  [1185, (text) => new Date(text)], // timestamptz
-  [1000, (text) => text === 't'], // boolean
-  [1005, Number], // smallint
-  [1007, Number], // int
-  [1016, parseBigint], // bigint
-];
-
-const ARRAY_TYPES = Object.fromEntries(
-  ARRAYS.map(([oid, parse]) => [
-    `array_${oid}`,
-    {
-      to: oid,
-      from: [oid],
-      serialize: arrayLiteral,
-      parse: (text: string) => parseArray(text).map((x) => x && parse(x)),
-    },
-  ]),
-) as Record<string, postgres.PostgresType>;
+/** The type of arrays with these OIDs, whose elements `parseElement` reads. */
+function arrayOf(parseElement: (text: string) => unknown, ...oids: [number, ...number[]]): postgres.PostgresType {
+  const parse = (text: string): unknown[] => parseArray(text).map((x) => x && parseElement(x));
+  return { to: oids[0], from: oids, serialize: arrayLiteral, parse };
+}
 
 /** A one-dimensional array as Postgres reads it. Text is passed through: it is such a literal already. */
 function arrayLiteral(value: unknown): string {
   if (!Array.isArray(value)) return String(value);
-  const element = (item: unknown): string => {
+  const elements = value.map((item) => {
     if (item === null) return 'null';
     const text = item instanceof Date ? item.toISOString() : String(item);
     return `"${text.replace(/["\\]/g, '\\$&')}"`;
-  };
-  return `{${value.map(element).join(',')}}`;
+  });
+  return `{${elements.join(',')}}`;
 }
 
 /** Elements of a one-dimensional array literal: quoted with backslash escapes, bare, or null. */

@@ -66,7 +66,8 @@ export class PostgresListener {
       try {
         if (this.#session?.open !== true) await this.#listen();
         failures = 0;
-        await this.#connectionEnds();
+        if (!this.#stopped && this.#session?.open) await this.#pause(PROBE_MS);
+        if (!this.#stopped && this.#session?.open) await this.#session.query('SELECT 1');
       } catch {
         // The pool's queries fail as well, and are somebody's: that is where an outage is reported.
         failures++;
@@ -74,13 +75,6 @@ export class PostgresListener {
       }
     }
     this.#session?.close();
-  }
-
-  async #connectionEnds(): Promise<void> {
-    while (!this.#stopped && this.#session?.open === true) {
-      await this.#pause(PROBE_MS);
-      if (!this.#stopped && this.#session.open) await this.#session.query('SELECT 1');
-    }
   }
 
   #pause(ms: number): Promise<void> {

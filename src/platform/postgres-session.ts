@@ -1,15 +1,18 @@
-import { Readable, type Writable } from 'node:stream';
+import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import {
+  type Client,
   type ClientHooks,
   connectionError,
   DEFAULT_STATEMENT_TIMEOUT_MS,
   FOREIGN_DATABASE,
   openClient,
   type PostgresOptions,
-  type Sql,
+  type Row,
+  type Rows,
   sqlState,
 } from './postgres-client.ts';
+import type { Value } from './postgres-query.ts';
 
 /** How much longer than the server we wait for the end of a statement. */
 const NETWORK_MS = 5_000;
@@ -26,13 +29,6 @@ const NO_INSTALLATION = /^(42P01|42703)$/;
 const DURABLE = `;SELECT set_config('synchronous_commit', 'on', true)
   WHERE current_setting('synchronous_commit') IN ('off', 'local')`;
 
-/** The part of a query of postgres.js 3.4.9 that its types leave out. */
-type CopyQuery = {
-  writable(): Promise<Writable>;
-  resolve(result: { count: number }): void;
-  reject(error: unknown): void;
-};
-
 /**
  * One connection with one life: once it is gone, everything on it fails, for good.
  *
@@ -43,15 +39,14 @@ type CopyQuery = {
  * written after the close, and no client is used for a second connection.
  */
 export class PostgresSession {
-  readonly #client: Sql;
+  readonly #client: Client;
   readonly #drop: () => void;
   readonly #timeoutMs: number;
   readonly #onClose: (() => void) | undefined;
   readonly #installation: string | undefined;
-  /** Whether the database is ours: asked once, before anything else. */
   #comparison: Promise<void> | null = null;
+  #isCompared = false;
   #open = true;
-  #foreign: Error | null = null;
 
   /** Connects with the first query. `timeoutMs` bounds every query as seen from here, a silent network included. */
   constructor(
@@ -62,82 +57,67 @@ export class PostgresSession {
     this.#timeoutMs = timeoutMs;
     this.#onClose = hooks.onClose;
     this.#installation = options.installation;
-    ({ sql: this.#client, drop: this.#drop } = openClient(options, { ...hooks, onClose: () => this.close() }));
+    ({ client: this.#client, drop: this.#drop } = openClient(options, { ...hooks, onClose: () => this.close() }));
   }
 
   get open(): boolean {
     return this.#open;
   }
 
-  /** What says that the database is another installation's, if it is. */
-  get foreign(): Error | null {
-    return this.#foreign;
-  }
-
-  /**
-   * Runs what `build` makes of the client.
-   *
-   * @throws PostgresError from the server (the session goes on, once it was compared), anything else when the session is lost
-   */
-  async run<T>(build: (client: Sql) => PromiseLike<T>): Promise<T> {
+  /** @throws PostgresError from the server (the session goes on, once it was compared), anything else when the session is lost */
+  async #run<T>(work: () => PromiseLike<T>): Promise<T> {
     if (!this.#open) throw connectionError('CONNECTION_CLOSED', 'the connection to postgres is gone');
     const timer = setTimeout(() => this.close(), this.#timeoutMs);
     try {
-      if (this.#installation !== undefined) {
-        this.#comparison ??= this.#compareOrClose(this.#installation);
-        await this.#comparison;
-      }
-      return await build(this.#client);
+      this.#comparison ??= this.#compare();
+      await this.#comparison;
+      return await work();
     } catch (error) {
-      if (sqlState(error) === undefined) this.close();
+      // What kept the database from being compared (a lock, a cancelled query) passes; this session would keep the failure.
+      if (!this.#isCompared || sqlState(error) === undefined) this.close();
       throw error;
     } finally {
       clearTimeout(timer);
     }
   }
 
-  /** What keeps it from being compared (a lock, a cancelled query) passes; this session would keep the failure for good. */
-  async #compareOrClose(installation: string): Promise<void> {
+  /** The name in the URL may lead to another database than it did: a restored one, another server, a stranger's. */
+  async #compare(): Promise<void> {
+    if (this.#installation !== undefined) {
+      const found = await this.#readInstallation();
+      if (found !== this.#installation) {
+        const message = `this Postgres database belongs to another installation: its id is ${found}, that of ours ${this.#installation}`;
+        throw connectionError(FOREIGN_DATABASE, message);
+      }
+    }
+    this.#isCompared = true;
+  }
+
+  async #readInstallation(): Promise<string> {
     try {
-      await this.#compare(installation);
+      const [row] = await this.#client.unsafe('SELECT id FROM installation');
+      return row?.id ?? 'none';
     } catch (error) {
-      this.close();
+      if (NO_INSTALLATION.test(sqlState(error) ?? '')) return 'none';
       throw error;
     }
   }
 
-  /** The name in the URL may lead to another database than it did: a restored one, another server, a stranger's. */
-  async #compare(installation: string): Promise<void> {
-    let found = 'none';
-    try {
-      const rows = (await this.#client.unsafe('SELECT id FROM installation')) as unknown as { id: string }[];
-      found = rows[0]?.id ?? found;
-    } catch (error) {
-      if (!NO_INSTALLATION.test(sqlState(error) ?? '')) throw error;
-    }
-    if (found === installation) return;
-    const message = `this Postgres database belongs to another installation: its id is ${found}, that of ours ${installation}`;
-    this.#foreign = connectionError(FOREIGN_DATABASE, message);
-    throw this.#foreign;
-  }
-
-  /** Runs one statement; with parameters it is prepared once. Array parameters may be given as array literals. */
-  async query<Row extends object>(text: string, parameters: readonly (string | number)[] = []): Promise<Row[]> {
+  /** Runs one statement, or several without parameters. With parameters it is prepared once. */
+  query<T extends object = Row>(text: string, parameters: readonly Value[] = []): Promise<Rows<T[]>> {
     const options = { prepare: parameters.length > 0 };
-    return (await this.run((client) => client.unsafe(text, parameters as string[], options))) as unknown as Row[];
+    return this.#run(() => this.#client.unsafe<T[]>(text, parameters as string[], options));
   }
 
   /** Runs `COPY … FROM STDIN` with these chunks of data. @returns the number of rows that were stored */
-  async copyIn(text: string, chunks: Iterable<Buffer>): Promise<number> {
-    return this.run(async (client) => {
-      const query = client.unsafe(text) as unknown as CopyQuery;
+  copyIn(text: string, chunks: Iterable<Buffer>): Promise<number> {
+    return this.#run(async () => {
+      const query = this.#client.unsafe(text);
       const stream = await query.writable();
-      // postgres.js says that the query is over by settling it a second time, which nobody can see; the stream would
-      // wait for ever after an error that the server finds behind the last row (a key that is there already).
-      const ended = new Promise<{ count: number }>((resolve, reject) => {
-        query.resolve = resolve;
-        query.reject = reject;
-      });
+      // postgres.js 3.4.9 says that the query is over by settling it a second time, which nobody can see; the stream would
+      // wait for ever after an error that the server finds behind the last row (a key that is there already). This is the
+      // only place that relies on how postgres.js works inside.
+      const ended = new Promise<{ count: number }>((resolve, reject) => Object.assign(query, { resolve, reject }));
       // A failure on either side ends the query, and is told there.
       pipeline(Readable.from(chunks), stream).catch(() => {});
       return (await ended).count;
@@ -145,13 +125,13 @@ export class PostgresSession {
   }
 
   /** Runs `work` between BEGIN and a COMMIT that is on the disk; ROLLBACK when it throws. @param mode such as 'READ ONLY' */
-  async transaction<T>(work: () => Promise<T>, mode = ''): Promise<T> {
+  async transaction<T>(work: () => PromiseLike<T>, mode = ''): Promise<T> {
     try {
       await this.query(`BEGIN ${mode}${DURABLE}`);
       const result = await work();
-      const committed = (await this.query('COMMIT')) as unknown as { command: string };
+      const { command } = await this.query('COMMIT');
       // What Postgres does with a transaction one of whose statements failed, even if `work` did not mind.
-      if (committed.command !== 'COMMIT') throw new Error('the transaction was rolled back: a statement in it failed');
+      if (command !== 'COMMIT') throw new Error('the transaction was rolled back: a statement in it failed');
       return result;
     } catch (error) {
       // A failed rollback closes the session, and the server rolls back.
