@@ -13,15 +13,14 @@ export type PostgresOptions = {
   readonly url: string;
   readonly maxConnections: number;
   readonly applicationName: string;
-  /** Server-side bound on any statement. */
-  readonly statementTimeoutMs?: number;
   /** More server settings of the session, e.g. `lock_timeout`. */
   readonly settings?: Readonly<Record<string, string | number>>;
   /** Whose database it must be (`installation.id`): asked before the first query. Without it nothing is asked. */
   readonly installation?: string;
 };
 
-export const DEFAULT_STATEMENT_TIMEOUT_MS = 15_000;
+/** The server ends a statement that takes longer. */
+export const STATEMENT_TIMEOUT_MS = 15_000;
 const CONNECT_TIMEOUT_MS = 5_000;
 
 export type ClientHooks = {
@@ -72,7 +71,7 @@ export function openClient(
     },
     connection: {
       application_name: options.applicationName,
-      statement_timeout: options.statementTimeoutMs ?? DEFAULT_STATEMENT_TIMEOUT_MS,
+      statement_timeout: STATEMENT_TIMEOUT_MS,
       ...options.settings,
     },
   };
@@ -148,26 +147,17 @@ export function sqlState(error: unknown): string | undefined {
 /** Of the error that says that the database is another installation's: as good as away. */
 export const FOREIGN_DATABASE = 'FOREIGN_DATABASE';
 
-const CONNECTION_CODES = new Set([
+const UNAVAILABLE = [
   FOREIGN_DATABASE,
-  'CONNECT_TIMEOUT',
-  'CONNECTION_CLOSED',
-  'CONNECTION_DESTROYED',
-  'CONNECTION_ENDED',
-  'CONNECTION_CONNECT_TIMEOUT',
-  'ECONNREFUSED',
-  'ECONNRESET',
-  'EPIPE',
-  'ETIMEDOUT',
-  'ENOTFOUND',
-  'EAI_AGAIN',
-]);
+  // Of postgres.js, of this folder, of sockets, of name resolution.
+  'CONNECT_TIMEOUT|CONNECTION_(CLOSED|DESTROYED|ENDED|CONNECT_TIMEOUT)',
+  'ECONNREFUSED|ECONNRESET|EPIPE|ETIMEDOUT|ENOTFOUND|EAI_AGAIN',
+  // Of the server: shutdown, crash, cannot connect now; connection exceptions; too many connections; a cancelled statement.
+  '57P0.|08...|53300|57014',
+];
+const UNAVAILABLE_CODE = new RegExp(`^(${UNAVAILABLE.join('|')})$`);
 
 /** Whether the error says 'Postgres is away' (shutting down and starting up included) rather than 'the statement is wrong'. */
 export function isPostgresUnavailable(error: unknown): boolean {
-  if (!(error instanceof Error)) return false;
-  const code = (error as Error & { code?: unknown }).code;
-  if (typeof code !== 'string') return false;
-  // 57P01–57P03: shutdown, crash, cannot connect now; 08xxx: connection exceptions; 53300: too many connections.
-  return CONNECTION_CODES.has(code) || /^(57P0|08|53300|57014)/.test(code);
+  return error instanceof Error && UNAVAILABLE_CODE.test(String((error as Error & { code?: unknown }).code));
 }

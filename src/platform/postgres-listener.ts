@@ -7,27 +7,24 @@ const MAX_BACKOFF_MS = 1_000;
 const PROBE_MS = 30_000;
 const TIMEOUT_MS = 10_000;
 
+export type Subscription = {
+  readonly channel: string;
+  readonly onMessage: (payload: string) => void;
+  /** Called each time the subscription is made: messages may have been missed before. */
+  readonly onListening?: () => void;
+};
+
 /** A subscription to one channel that is made again, for as long as it is wanted, whenever its connection ends. */
 export class PostgresListener {
   readonly #options: PostgresOptions;
-  readonly #channel: string;
-  readonly #onMessage: (payload: string) => void;
-  readonly #onListening: () => void;
+  readonly #subscription: Subscription;
   #session: PostgresSession | null = null;
   #stopped = false;
   #wake: () => void = () => {};
 
-  /** @param onListening each time the subscription is made: messages may have been missed before */
-  constructor(
-    options: PostgresOptions,
-    channel: string,
-    onMessage: (payload: string) => void,
-    onListening: () => void,
-  ) {
+  constructor(options: PostgresOptions, subscription: Subscription) {
     this.#options = options;
-    this.#channel = channel;
-    this.#onMessage = onMessage;
-    this.#onListening = onListening;
+    this.#subscription = subscription;
   }
 
   /** Resolves when it listens for the first time; rejects when the first attempt failed, and goes on trying. */
@@ -46,18 +43,17 @@ export class PostgresListener {
   }
 
   async #listen(): Promise<void> {
-    const session = new PostgresSession(this.#options, TIMEOUT_MS, {
-      onNotify: this.#onMessage,
-      onClose: () => this.#wake(),
-    });
+    const { channel, onMessage, onListening } = this.#subscription;
+    const hooks = { onNotify: onMessage, onClose: () => this.#wake() };
+    const session = new PostgresSession(this.#options, TIMEOUT_MS, hooks);
     this.#session = session;
     try {
-      await session.query(`LISTEN "${this.#channel.replaceAll('"', '""')}"`);
+      await session.query(`LISTEN "${channel.replaceAll('"', '""')}"`);
     } catch (error) {
       session.close();
       throw error;
     }
-    if (!this.#stopped) this.#onListening();
+    if (!this.#stopped) onListening?.();
   }
 
   async #keepListening(): Promise<void> {

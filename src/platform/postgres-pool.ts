@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { connectionError, FOREIGN_DATABASE, type PostgresOptions } from './postgres-client.ts';
-import { PostgresListener } from './postgres-listener.ts';
+import { PostgresListener, type Subscription } from './postgres-listener.ts';
 import { type Run, type Tx, templateTag } from './postgres-query.ts';
 import { PostgresSession } from './postgres-session.ts';
 
@@ -42,14 +42,12 @@ export class PostgresPool {
   readonly query: Run = (text, parameters) => this.#lend((session) => session.query(text, parameters));
 
   /** Runs `work` in a transaction on one connection. @param mode such as 'READ ONLY' */
-  begin<T>(work: (tx: Tx) => PromiseLike<T>, mode = ''): Promise<T> {
-    return this.#lend((session, tx) => session.transaction(() => work(tx), mode));
-  }
+  readonly begin = <T>(work: (tx: Tx) => PromiseLike<T>, mode = ''): Promise<T> =>
+    this.#lend((session, tx) => session.transaction(() => work(tx), mode));
 
   /** Lends one connection to `work`: locks of the session live and die with it. */
-  reserve<T>(work: (connection: Tx) => PromiseLike<T>): Promise<T> {
-    return this.#lend((_, connection) => work(connection));
-  }
+  readonly reserve = <T>(work: (connection: Tx) => PromiseLike<T>): Promise<T> =>
+    this.#lend((_, connection) => work(connection));
 
   async #lend<T>(work: (session: PostgresSession, connection: Tx) => PromiseLike<T>): Promise<T> {
     const session = await this.acquire();
@@ -116,26 +114,20 @@ export class PostgresPool {
     for (const end of this.#waiting) end(Promise.reject(error));
   }
 
-  /** Listens to a channel until `unlisten`, on a connection of its own. Rejects as `PostgresListener.start`. */
-  async listen(
-    channel: string,
-    onMessage: (payload: string) => void,
-    onListening: () => void = () => {},
-  ): Promise<{ unlisten: () => Promise<void> }> {
+  /** Listens to a channel, on a connection of its own, until the function it resolves to is called. See `PostgresListener.start`. */
+  readonly listen = async (subscription: Subscription): Promise<() => void> => {
     if (this.#ended) throw poolEnded();
-    const listener = new PostgresListener(this.#options, channel, onMessage, onListening);
+    const listener = new PostgresListener(this.#options, subscription);
     this.#listeners.add(listener);
     await listener.start();
-    return {
-      unlisten: async () => {
-        this.#listeners.delete(listener);
-        listener.stop();
-      },
+    return () => {
+      this.#listeners.delete(listener);
+      listener.stop();
     };
-  }
+  };
 
   /** Nothing new from now on; what is under way may finish within `timeout` seconds. */
-  async end({ timeout = END_SECONDS }: { readonly timeout?: number } = {}): Promise<void> {
+  readonly end = async ({ timeout = END_SECONDS }: { readonly timeout?: number } = {}): Promise<void> => {
     this.#ended = true;
     for (const listener of this.#listeners) listener.stop();
     for (const session of this.#idle.splice(0)) session.close();
@@ -146,5 +138,5 @@ export class PostgresPool {
     });
     await Promise.race([returned, sleep(timeout * 1000, undefined, { ref: false })]);
     for (const session of this.#lent) session.close();
-  }
+  };
 }

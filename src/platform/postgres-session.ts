@@ -4,12 +4,12 @@ import {
   type Client,
   type ClientHooks,
   connectionError,
-  DEFAULT_STATEMENT_TIMEOUT_MS,
   FOREIGN_DATABASE,
   openClient,
   type PostgresOptions,
   type Row,
   type Rows,
+  STATEMENT_TIMEOUT_MS,
   sqlState,
 } from './postgres-client.ts';
 import type { Value } from './postgres-query.ts';
@@ -51,7 +51,7 @@ export class PostgresSession {
   /** Connects with the first query. `timeoutMs` bounds every query as seen from here, a silent network included. */
   constructor(
     options: Omit<PostgresOptions, 'maxConnections'>,
-    timeoutMs: number = (options.statementTimeoutMs ?? DEFAULT_STATEMENT_TIMEOUT_MS) + NETWORK_MS,
+    timeoutMs: number = STATEMENT_TIMEOUT_MS + NETWORK_MS,
     hooks: Partial<ClientHooks> = {},
   ) {
     this.#timeoutMs = timeoutMs;

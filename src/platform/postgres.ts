@@ -17,13 +17,8 @@ export type Sql = Tx & Pick<PostgresPool, 'begin' | 'reserve' | 'listen' | 'end'
  * back succeeds.
  */
 export function openPostgres(options: PostgresOptions): Sql {
-  const pool = new PostgresPool(options);
-  return Object.assign(templateTag(pool.query), {
-    begin: pool.begin.bind(pool),
-    reserve: pool.reserve.bind(pool),
-    listen: pool.listen.bind(pool),
-    end: pool.end.bind(pool),
-  });
+  const { query, begin, reserve, listen, end } = new PostgresPool(options);
+  return Object.assign(templateTag(query), { begin, reserve, listen, end });
 }
 
 const DURABILITY: Readonly<Record<string, string>> = {
