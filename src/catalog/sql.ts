@@ -143,7 +143,7 @@ export async function selectListing(sql: Sql, id: string): Promise<Listing | nul
 
 /** The listings with these ids, in any status, of suspended accounts too. */
 export async function selectListings(sql: Sql, ids: readonly string[]): Promise<Listing[]> {
-  const rows = await sql<Row[]>`SELECT ${columns(sql)} FROM services WHERE id = ANY(${ids as string[]}::uuid[])`;
+  const rows = await sql<Row[]>`SELECT ${columns(sql)} FROM services WHERE id = ANY(${ids}::uuid[])`;
   return rows.map(toListing);
 }
 

@@ -1,10 +1,10 @@
-import type { PostgresOptions } from './postgres-client.ts';
-import { PostgresSession } from './postgres-session.ts';
+import { PostgresSession, type SessionOptions } from './postgres-session.ts';
 
 const MIN_BACKOFF_MS = 50;
 const MAX_BACKOFF_MS = 1_000;
-/** How often it asks whether the connection is alive: a LISTEN hears nothing of its own death on a silent network. */
+/** How often a query tests the connection. Whoever only listens does not notice that the network has gone silent. */
 const PROBE_MS = 30_000;
+/** Bounds that query, and the LISTEN. Then the connection is made again. */
 const TIMEOUT_MS = 10_000;
 
 export type Subscription = {
@@ -14,20 +14,20 @@ export type Subscription = {
   readonly onListening?: () => void;
 };
 
-/** A subscription to one channel that is made again, for as long as it is wanted, whenever its connection ends. */
+/** Listens to one channel until `stop`: whenever the connection ends, the listener makes a new one. */
 export class PostgresListener {
-  readonly #options: PostgresOptions;
+  readonly #options: SessionOptions;
   readonly #subscription: Subscription;
   #session: PostgresSession | null = null;
   #stopped = false;
   #wake: () => void = () => {};
 
-  constructor(options: PostgresOptions, subscription: Subscription) {
+  constructor(options: SessionOptions, subscription: Subscription) {
     this.#options = options;
     this.#subscription = subscription;
   }
 
-  /** Resolves when it listens for the first time; rejects when the first attempt failed, and goes on trying. */
+  /** Resolves when it listens. Rejects when the first attempt failed, but goes on trying until `stop`. */
   async start(): Promise<void> {
     try {
       await this.#listen();
@@ -65,7 +65,7 @@ export class PostgresListener {
         if (!this.#stopped && this.#session?.open) await this.#pause(PROBE_MS);
         if (!this.#stopped && this.#session?.open) await this.#session.query('SELECT 1');
       } catch {
-        // The pool's queries fail as well, and are somebody's: that is where an outage is reported.
+        // Not reported here: while Postgres is away, queries of the pool fail as well, and their users report it.
         failures++;
         await this.#pause(Math.min(MIN_BACKOFF_MS * 2 ** failures, MAX_BACKOFF_MS));
       }

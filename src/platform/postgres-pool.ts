@@ -1,16 +1,18 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { connectionError, FOREIGN_DATABASE, type PostgresOptions } from './postgres-client.ts';
+import { connectionError, FOREIGN_DATABASE } from './postgres-errors.ts';
 import { PostgresListener, type Subscription } from './postgres-listener.ts';
 import { type Run, type Tx, templateTag } from './postgres-query.ts';
-import { PostgresSession } from './postgres-session.ts';
+import { PostgresSession, type SessionOptions } from './postgres-session.ts';
 
-/** How long `end` waits for queries under way unless told otherwise. */
+export type PostgresOptions = SessionOptions & { readonly maxConnections: number };
+
+/** How long `end` waits for work under way, unless its caller says otherwise. Then the connections are closed. */
 const END_SECONDS = 5;
 
-/** So long a database that is another installation's is not dialled again: whoever asks meanwhile is told the same. */
+/** How long the pool makes no connection once the database proved to be another installation's. Users fail with that error. */
 const FOREIGN_MS = 1_000;
 
-/** Users that may wait for a connection, and for how long. Beyond either they fail as if Postgres were away: 503. */
+/** How many users may wait for a connection, and for how long. Beyond either bound a user fails as if Postgres were away: 503. */
 export type WaitBounds = { readonly maxWaiting: number; readonly maxWaitMs: number };
 const WAIT_BOUNDS: WaitBounds = { maxWaiting: 1_000, maxWaitMs: 5_000 };
 
@@ -18,15 +20,15 @@ const noneFree = (message: string): Error => connectionError('CONNECT_TIMEOUT', 
 const poolEnded = (): Error => connectionError('CONNECTION_ENDED', 'the postgres pool has ended');
 
 /**
- * Connections with one life each, lent to one user at a time: a query, a transaction or a reservation. One that ended is
- * replaced by a new one when somebody asks. Users beyond `maxConnections` wait in turn, within bounds.
+ * Lends each of its sessions to one user at a time: a query, a transaction or a reservation. A session that ended is replaced
+ * when the next user needs one. When all `maxConnections` are lent, users wait in turn, within bounds.
  */
 export class PostgresPool {
   readonly #options: PostgresOptions;
   readonly #idle: PostgresSession[] = [];
   readonly #lent = new Set<PostgresSession>();
   readonly #bounds: WaitBounds;
-  /** In turn: a set keeps the order, and one that gives up leaves it at no cost. */
+  /** First come, first served: a set keeps the order of insertion, and removes a user that gives up in constant time. */
   readonly #waiting = new Set<(session: Promise<PostgresSession>) => void>();
   readonly #listeners = new Set<PostgresListener>();
   #foreign: { readonly error: unknown; readonly untilMs: number } | null = null;
@@ -53,7 +55,7 @@ export class PostgresPool {
     const session = await this.acquire();
     let isOver = false;
     const run: Run = async (text, parameters) => {
-      // What a user forgot to wait for must not run among the queries of the next user.
+      // A query that a user did not await must not run among the queries of the next user.
       if (isOver) throw new Error('the transaction or reservation of this query is over');
       return session.query(text, parameters);
     };
@@ -71,7 +73,7 @@ export class PostgresPool {
   async acquire(): Promise<PostgresSession> {
     if (this.#ended) throw poolEnded();
     let session = this.#idle.pop();
-    // It may have ended while it was idle.
+    // A session may have ended while it was idle.
     while (session?.open === false) session = this.#idle.pop();
     if (session === undefined) {
       if (this.#lent.size >= this.#options.maxConnections) return this.#wait();
@@ -114,7 +116,7 @@ export class PostgresPool {
     for (const end of this.#waiting) end(Promise.reject(error));
   }
 
-  /** Listens to a channel, on a connection of its own, until the function it resolves to is called. See `PostgresListener.start`. */
+  /** Listens to a channel on a connection of its own. Resolves as `PostgresListener.start`, to a function that ends it. */
   readonly listen = async (subscription: Subscription): Promise<() => void> => {
     if (this.#ended) throw poolEnded();
     const listener = new PostgresListener(this.#options, subscription);
@@ -126,7 +128,7 @@ export class PostgresPool {
     };
   };
 
-  /** Nothing new from now on; what is under way may finish within `timeout` seconds. */
+  /** Refuses new work from now on. Work under way may finish within `timeout` seconds; then its connections are closed. */
   readonly end = async ({ timeout = END_SECONDS }: { readonly timeout?: number } = {}): Promise<void> => {
     this.#ended = true;
     for (const listener of this.#listeners) listener.stop();

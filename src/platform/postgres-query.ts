@@ -1,4 +1,8 @@
-import type { Row, Rows } from './postgres-client.ts';
+import type postgres from 'postgres';
+
+export type Row = postgres.Row;
+/** The rows of a result, with `count` and `command` of their statement. */
+export type Rows<T extends readonly object[]> = postgres.RowList<T>;
 
 type Element = string | number | boolean | Date | null;
 export type Value = Element | readonly Element[];

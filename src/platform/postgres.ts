@@ -1,8 +1,8 @@
-import type { PostgresOptions } from './postgres-client.ts';
-import { PostgresPool } from './postgres-pool.ts';
+import { type PostgresOptions, PostgresPool } from './postgres-pool.ts';
 import { type Tx, templateTag } from './postgres-query.ts';
 
-export { isPostgresUnavailable, type PostgresOptions, sqlState } from './postgres-client.ts';
+export { isPostgresUnavailable, sqlState } from './postgres-errors.ts';
+export type { PostgresOptions } from './postgres-pool.ts';
 export type { Tx } from './postgres-query.ts';
 export { PostgresSession } from './postgres-session.ts';
 
