@@ -1,4 +1,5 @@
 import { PostgresSession, type SessionOptions } from './postgres-session.ts';
+import { Sleeper } from './timing.ts';
 
 const MIN_BACKOFF_MS = 50;
 const MAX_BACKOFF_MS = 1_000;
@@ -20,7 +21,7 @@ export class PostgresListener {
   readonly #subscription: Subscription;
   #session: PostgresSession | null = null;
   #stopped = false;
-  #wake: () => void = () => {};
+  readonly #sleeper = new Sleeper();
 
   constructor(options: SessionOptions, subscription: Subscription) {
     this.#options = options;
@@ -39,12 +40,12 @@ export class PostgresListener {
   stop(): void {
     this.#stopped = true;
     this.#session?.close();
-    this.#wake();
+    this.#sleeper.wake();
   }
 
   async #listen(): Promise<void> {
     const { channel, onMessage, onListening } = this.#subscription;
-    const hooks = { onNotify: onMessage, onClose: () => this.#wake() };
+    const hooks = { onNotify: onMessage, onClose: () => this.#sleeper.wake() };
     const session = new PostgresSession(this.#options, TIMEOUT_MS, hooks);
     this.#session = session;
     try {
@@ -62,24 +63,14 @@ export class PostgresListener {
       try {
         if (this.#session?.open !== true) await this.#listen();
         failures = 0;
-        if (!this.#stopped && this.#session?.open) await this.#pause(PROBE_MS);
+        if (!this.#stopped && this.#session?.open) await this.#sleeper.sleep(PROBE_MS);
         if (!this.#stopped && this.#session?.open) await this.#session.query('SELECT 1');
       } catch {
         // Not reported here: while Postgres is away, queries of the pool fail as well, and their users report it.
         failures++;
-        await this.#pause(Math.min(MIN_BACKOFF_MS * 2 ** failures, MAX_BACKOFF_MS));
+        await this.#sleeper.sleep(Math.min(MIN_BACKOFF_MS * 2 ** failures, MAX_BACKOFF_MS));
       }
     }
     this.#session?.close();
-  }
-
-  #pause(ms: number): Promise<void> {
-    return new Promise((resolve) => {
-      const timer = setTimeout(resolve, ms);
-      this.#wake = () => {
-        clearTimeout(timer);
-        resolve();
-      };
-    });
   }
 }
