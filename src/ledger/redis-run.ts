@@ -1,6 +1,6 @@
 import type { RedisClient } from '../platform/redis.ts';
 
-/** Which Redis process answers. Another one may have come back with an older state. */
+/** Identifies the Redis process that answers. After a restart another process answers, perhaps with an older state. */
 export type RedisRun = { readonly runId: string; readonly uptimeSeconds: number };
 
 /** Rejects when Redis is away. */
@@ -10,7 +10,7 @@ export async function readRedisRun(redis: RedisClient): Promise<RedisRun> {
   return { runId: field('run_id'), uptimeSeconds: Number(field('uptime_in_seconds')) };
 }
 
-/** Redis's own clock in milliseconds: the one that scripts go by. */
+/** Redis's own clock in milliseconds. The scripts use the same clock. */
 export async function readRedisTime(redis: RedisClient): Promise<number> {
   const [seconds, micros] = (await redis.command('time', [])) as [string, string];
   return Number(seconds) * 1000 + Math.floor(Number(micros) / 1000);

@@ -64,7 +64,7 @@ describe('a Redis that comes back older than Postgres', () => {
       expect(repair).toMatchObject({
         made_by: 'writer',
         state: 'done',
-        reason: expect.stringContaining('came back older'),
+        reason: expect.stringContaining('came back with an older state'),
       });
     }
     const change = (of: Scene): unknown =>

@@ -137,8 +137,8 @@ describe('what is not provable', () => {
     const found = (await drifts()).map(({ accountId, driftMicros, unproven }) => [accountId, driftMicros, unproven]);
     expect(found.sort()).toEqual(
       [
-        [rich.accountId, 5, expect.stringContaining('no run of the last calls')],
-        [poor.accountId, -400, expect.stringContaining('no run of the last calls')],
+        [rich.accountId, 5, expect.stringContaining('do not add up')],
+        [poor.accountId, -400, expect.stringContaining('do not add up')],
       ].sort(),
     );
     expect([await ledger.store.balance(rich.accountId), await ledger.store.balance(poor.accountId)]).toEqual([
@@ -163,7 +163,7 @@ describe('what is not provable', () => {
       ON CONFLICT (shard) DO UPDATE SET report = excluded.report`;
     await keepState(ledger);
     await comeBackOlder(ledger);
-    expect(await drifts()).toMatchObject([{ driftMicros: 100, unproven: 'it was so before Redis started' }]);
+    expect(await drifts()).toMatchObject([{ driftMicros: 100, unproven: 'the drift began before Redis started' }]);
     expect(await repairs()).toEqual([]);
   });
 

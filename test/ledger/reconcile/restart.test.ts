@@ -79,7 +79,9 @@ describe('what was found before', () => {
     const scene = await restarted();
     expect(await compared.drifts()).toEqual([]);
     await compared.changeBalance(scene, 100);
-    expect(await compared.drifts()).toMatchObject([{ driftMicros: 100, unproven: 'it agreed after Redis started' }]);
+    expect(await compared.drifts()).toMatchObject([
+      { driftMicros: 100, unproven: 'the drift began after Redis started' },
+    ]);
     expect(await compared.repairs()).toEqual([]);
   });
 
@@ -102,7 +104,7 @@ describe('what was found before', () => {
     await comeBackOlder(ledger);
     await compared.changeBalance(scene, 50);
     expect(await compared.drifts()).toMatchObject([
-      { driftMicros: 100, sinceMs: known?.sinceMs, unproven: 'it was so before Redis started' },
+      { driftMicros: 100, sinceMs: known?.sinceMs, unproven: 'the drift began before Redis started' },
     ]);
     expect(await compared.repairs()).toEqual([]);
   });

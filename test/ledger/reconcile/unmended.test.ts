@@ -45,7 +45,9 @@ it('a wallet that two crashes of Redis left wrong stays so, is reported, and is 
   await comeBackOlder(ledger);
 
   for (let i = 0; i < 2; i++) {
-    expect(await compared.drifts()).toMatchObject([{ driftMicros: 700, unproven: 'it was so before Redis started' }]);
+    expect(await compared.drifts()).toMatchObject([
+      { driftMicros: 700, unproven: 'the drift began before Redis started' },
+    ]);
   }
   expect(await compared.balances(scene)).toEqual([10_000, 9_300]);
   const [name, args] = takeOutCommand(store.keys.shardOf(scene.accountId), scene.accountId, 700);

@@ -64,7 +64,7 @@ describe('a writer that is told to stop', () => {
       const writer = ledger.startWriter({ log });
       await ledger.append(ofShard(0), ofShard(1));
       await writer.stop(1_000);
-      const message = 'writer ends with events left for the next one';
+      const message = 'writer stops and leaves events for the next writer';
       expect(warnings).toContainEqual({ events: 1, message });
       expect([writer.stats().storedCalls, await ledger.backlog()]).toEqual([1, 1]);
     } finally {
