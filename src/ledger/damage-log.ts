@@ -13,7 +13,7 @@ const MAX_REMEMBERED = 1_000;
 
 const MESSAGES: Record<Damage, string> = {
   wallet:
-    'the wallet of an account is damaged in redis: calls that need the damaged value are refused until an operator repairs it, see README',
+    'the wallet of an account is damaged in redis: calls that need the damaged value are refused until an operator repairs it, see docs/operating.md',
   hold: 'an open hold in redis is damaged or of a newer version: it was left as it is',
   shard:
     "a shard's holds or stream are damaged in redis: its open calls cannot be settled, and its new calls are refused",

@@ -18,6 +18,7 @@ type Places = { readonly redisUrl: string; readonly databaseUrl: string };
 /**
  * Checks that Redis and the database belong to the same installation, before anything is changed in either. It cannot see
  * another process that claims the Redis at the same moment; the claim itself detects that (`platform/installation.ts`).
+ * Tested by test/integration/installations.test.ts.
  *
  * @throws ForeignRedis naming both stores
  */

@@ -10,7 +10,7 @@ const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok';
 const COMMAND_TIMEOUT_MS = 500;
 /** What an answer may take longer than the timeout it waits for. */
 const ANSWER_MS = 300;
-/** Callers' patience for Postgres (README, Limits): a key or wallet that has to be loaded, and a page. */
+/** Bounds for answers while Postgres is away (docs/operating.md, Limits): of a call whose key or wallet must be loaded, and of a page. */
 const LOAD_TIMEOUT_MS = 2_000;
 const PAGE_TIMEOUT_MS = 5_000;
 /** From the return of a store until everything is as before. */

@@ -1,3 +1,4 @@
+// The SQL of the reconciliation. Tested by test/ledger/reconcile/reconciler.test.ts, credits.test.ts and restart.test.ts.
 import { uuidv7 } from '../../platform/ids.ts';
 import type { Sql } from '../../platform/postgres.ts';
 import { type RecentCall, START_UNCERTAIN_MS } from './provable.ts';

@@ -36,7 +36,10 @@ type Plan = {
   readonly validUntilMs: number;
 };
 
-/** Repairs accounts where `explain` proves the repair right, and writes a row in `repairs` for each repair. */
+/**
+ * Repairs accounts where `explain` proves the repair right, and writes a row in `repairs` for each repair.
+ * Tested by test/ledger/reconcile/reconciler.test.ts, restart.test.ts and damaged.test.ts.
+ */
 export class Repairer {
   readonly #stores: ReconcileStores;
   #repaired = 0;

@@ -53,7 +53,7 @@ type KeyRow = { keyId: string; limit: number; status: 'active' | 'suspended' | '
  *
  * A wallet is absent only if its shard's Redis lost everything, or if it was never loaded: nothing removes single wallets. So
  * no open hold and no event in the stream belongs to an absent wallet, and its settled balance in Postgres is all there is to
- * know. (An operator who deletes a damaged wallet first has to wait until its holds and events are gone: README, Limits.)
+ * know. (An operator who deletes a damaged wallet first has to wait until its holds and events are gone: docs/operating.md.)
  */
 export class Hydrator {
   readonly #options: HydratorOptions;

@@ -1,4 +1,7 @@
-/** Writes rows for `COPY … FROM STDIN (FORMAT binary)`, and the header and trailer around them. */
+/**
+ * Writes rows for `COPY … FROM STDIN (FORMAT binary)`, and the header and trailer around them.
+ * Tested by test/ledger/writing/call-rows.test.ts and flush.test.ts.
+ */
 
 /** Postgres counts days and microseconds from 2000-01-01 UTC. */
 const POSTGRES_EPOCH_MS = 946_684_800_000;

@@ -15,7 +15,7 @@ const KEY_BYTES = 17;
 
 /**
  * Sums by account and ledger, of one page of calls. They are packed into a buffer because a page waits for its flush, and
- * 10 000 strings would survive the garbage collector's young generation.
+ * 10 000 strings would survive the garbage collector's young generation. Tested by test/ledger/writing/flush.test.ts.
  */
 export class PackedEntries {
   readonly #keys: Buffer;

@@ -8,7 +8,7 @@ import { chargedMicros, feeMicros, type UsageEvent } from '../usage-event.ts';
  * because everything below `inserted` reads only from `inserted`.
  *
  * Rows of `balances`, `free_usage` and `service_days` are locked in the order of their keys. Every transaction that moves
- * balances (credits, payouts) does the same, so no two can deadlock.
+ * balances (credits, payouts) does the same, so no two can deadlock. Tested by test/ledger/writing/flush.test.ts.
  */
 export const FLUSH_SQL = `
 WITH input AS (
