@@ -97,7 +97,7 @@ export async function checkLedger({ stores }: Stack): Promise<string[]> {
     WHERE charged <> paid`,
   );
   expectNone('events that could not be stored', await sql`SELECT shard, stream_id, error FROM rejected_events`);
-  // A repair proves that its drift was there before it.
+  // This run may repair a drift; the check of `repairs` below still finds that drift.
   const { reports } = await new Reconciler({ sql, redis, keys }).run('books');
   // A drift of money, of free calls, or holds of stored calls. A shard that was not compared proves nothing.
   expectNone(

@@ -66,7 +66,7 @@ class Flow {
   }
 
   get #isBuffered(): boolean {
-    return this.isStranded || this.#proxy.holds(this.#isReply) || this.#to.connecting;
+    return this.isStranded || this.#proxy.buffers(this.#isReply) || this.#to.connecting;
   }
 
   #pass(bytes: Buffer | null): void {
@@ -144,7 +144,7 @@ export class FaultProxy {
     await new Promise((resolve) => this.#server.close(resolve));
   }
 
-  holds(isReply: boolean): boolean {
+  buffers(isReply: boolean): boolean {
     if (this.#mode.kind !== 'buffer') return false;
     return this.#mode.what === 'both' || this.#mode.what === (isReply ? 'replies' : 'requests');
   }
