@@ -3,7 +3,7 @@ import type { RedisClient } from '../platform/redis.ts';
 /** Identifies the Redis process that answers. After a restart another process answers, perhaps with an older state. */
 export type RedisRun = { readonly runId: string; readonly uptimeSeconds: number };
 
-/** Rejects when Redis is away. */
+/** Asks Redis which process it is. Rejects when Redis is away. */
 export async function readRedisRun(redis: RedisClient): Promise<RedisRun> {
   const info = String(await redis.command('info', ['server']));
   const field = (name: string): string => new RegExp(`^${name}:(\\w+)`, 'm').exec(info)?.[1] ?? '';

@@ -50,7 +50,7 @@ export class Market extends MarketClient {
         const { status, text } = await this.#send('POST', '/api/v1/keys', { body });
         if (status !== 201) throw new Error(`POST /keys: ${status} ${text}`);
         const buyer: Buyer = { key: JSON.parse(text) as Key, creditedMicros: 0 };
-        // Changed in Postgres before the key is used: no gateway knows the old limit, and the admin's rate limit is left for credits.
+        // Changed in Postgres before any gateway knows the key. The API would use up the admin's rate limit, needed for credits.
         await this.stores.sql`UPDATE api_keys SET rate_limit = 300 WHERE key_id = ${buyer.key.key_id}`;
         await this.creditUntilDone(buyer, micros, `first ${buyer.key.key_id} ${i}`);
         return buyer;

@@ -9,7 +9,7 @@ import { authorization, bodyOf, type Key, Marketplace, startService, type TestSe
 import { RawCaller, requestText } from './raw-caller.ts';
 
 const BODY = patternBytes(9 * 1024 * 1024, 7);
-/** Maximum number of bytes that the kernel buffers for two connections (receive buffers grow to 32 MB), and a few of the gateway's. */
+/** Bytes that the kernel may buffer for two connections (receive buffers grow to 32 MB), and a few for the gateway. */
 const KERNEL_BYTES = 64 * 1024 * 1024;
 const GZIPPED = gzipSync(Buffer.from('the same bytes, '.repeat(1000)));
 const sha = (bytes: Uint8Array): string => createHash('sha256').update(bytes).digest('hex');

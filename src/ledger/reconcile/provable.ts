@@ -15,7 +15,7 @@ export type Evidence = {
   readonly redisStartedAtMs: number;
   /** When an earlier comparison first found that the account does not agree; null: none did. */
   readonly driftingSinceMs: number | null;
-  /** An earlier comparison with this Redis process found that the account agrees. */
+  /** Whether an earlier comparison with this Redis process found that the account agrees. */
   readonly agreedSinceStart: boolean;
   /** The account's stored calls from before Redis's start, youngest first. */
   readonly calls: readonly RecentCall[];
@@ -93,7 +93,7 @@ function isFreeDriftExplained(
   { storedHolds }: Comparison,
   calls: readonly RecentCall[],
 ): boolean {
-  // A free call that Postgres stored as refunded, and whose hold is back in Redis, is counted as used once too often.
+  // A free call that Postgres stored as refunded, and whose hold is back in Redis, is counted in Redis as used once too often.
   const givenBack = storedHolds.filter(
     (hold) => hold.serviceId === serviceId && hold.freeTier && !hold.stored.freeCall,
   );

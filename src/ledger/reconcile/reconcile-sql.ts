@@ -4,7 +4,7 @@ import type { Sql } from '../../platform/postgres.ts';
 import { type RecentCall, START_UNCERTAIN_MS } from './provable.ts';
 import type { ShardReport } from './report.ts';
 
-/** How far before Redis's start calls are looked for: more than any persistence setting of Redis loses. */
+/** How far before Redis's start to look for lost calls: further back than Redis loses data with any persistence setting. */
 const LOST_MS = 600_000;
 /** How far a gateway's clock, from which the ids are made, may differ from Redis's clock. */
 const CLOCK_SKEW_MS = 300_000;

@@ -25,7 +25,10 @@ export type Drift = {
   readonly unproven: string;
 };
 
-/** What one comparison of one shard found. Stored as JSON. Tested by test/ledger/reconcile/reconciler.test.ts and restart.test.ts. */
+/**
+ * What one comparison of one shard found. Stored as JSON.
+ * Tested by test/ledger/reconcile/reconciler.test.ts and restart.test.ts.
+ */
 export type ShardReport = {
   readonly shard: number;
   /** By Redis's clock, like the times of drifts. */

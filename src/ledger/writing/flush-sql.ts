@@ -58,7 +58,7 @@ WITH input AS (
 )
 SELECT count(*)::int AS inserted FROM inserted`;
 
-/** Stores an event that cannot be stored as a call. Repeating it changes nothing. (The client would encode a `json` parameter twice.) */
+/** Keeps an event that cannot be stored as a call. Repeatable. (The client would encode a parameter of type `json` twice.) */
 export const REJECT_SQL = `
 INSERT INTO rejected_events (shard, stream_id, fields, error) VALUES ($1::int, $2::text, $3::text::json, $4::text)
 ON CONFLICT DO NOTHING`;

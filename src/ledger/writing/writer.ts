@@ -208,7 +208,7 @@ export class UsageWriter {
   }
 
   async #pause(): Promise<void> {
-    // Shards that were locked have waited already, so pause only briefly.
+    // Events of locked shards have waited already, so pause only briefly.
     if (this.#passedOver.length > 0) await this.#sleeper.sleep(SHORT_PAUSE_MS);
     else if (!this.#mayWaitForEvents || !(await this.#waitForEvent())) await this.#sleeper.sleep(this.#pace.pauseMs);
   }

@@ -206,7 +206,7 @@ describe('missing credits', () => {
     let ticks = 0;
     stuck.start();
     await until(() => loads > 0);
-    // Three more rounds are due.
+    // Wait until three more rounds are due.
     const ticking = setInterval(() => ticks++, 1_000);
     await until(() => ticks === 3);
     clearInterval(ticking);

@@ -8,7 +8,7 @@ useFlush();
 
 const LARGEST = Number.MAX_SAFE_INTEGER;
 
-/** The columns of a call that must be equal whichever way it was stored. */
+/** The columns of a call. Their values must be equal whether COPY or INSERT stored the call. */
 async function storedBothWays(events: readonly UsageEvent[]): Promise<[unknown, unknown]> {
   const books: unknown[] = [];
   for (const store of [storeFast, storeWithCare]) {

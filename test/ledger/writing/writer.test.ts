@@ -203,7 +203,7 @@ it('a stored event is not read again while it is being deleted, nor left behind 
   const { redis } = ledger.store;
   const deleted = new Set<string>();
   const readAgain: string[] = [];
-  // The same Redis, but slow to delete.
+  // The same Redis through a client that delays deletions.
   const slow = Object.create(redis) as typeof redis;
   const deleteSlowly = async (ids: readonly unknown[]) => {
     for (const id of ids) deleted.add(String(id));
