@@ -1,7 +1,7 @@
 import { ApiError } from '../errors.ts';
+import { insertJournal, PLATFORM_ACCOUNT_ID, postEntries } from '../ledger/posting.ts';
 import { formatUsd, MAX_AMOUNT_MICROS } from '../platform/money.ts';
 import { type Sql, sqlState, type Tx } from '../platform/postgres.ts';
-import { PLATFORM_ACCOUNT_ID } from './platform-account.ts';
 
 /** Money that came in for an account. Stored once per reference, and never changed. */
 export type Credit = {
@@ -87,28 +87,16 @@ async function selectByReference(tx: Tx, reference: string): Promise<Credit | nu
 
 async function insertCredit(tx: Tx, credit: NewCredit, seq: number): Promise<Credit> {
   const { accountId, amountMicros, reference } = credit;
-  const journal = await tx<{ id: number }[]>`
-    INSERT INTO journal (kind, reference) VALUES ('credit', ${reference}) RETURNING id`;
-  const journalId = journal[0]?.id as number;
+  const journalId = await insertJournal(tx, 'credit', reference);
   // Before the balances: a reference that is taken must fail before it has locked what others wait for.
   const rows = await tx<{ createdAt: Date }[]>`
     INSERT INTO credits (account_id, seq, amount, reference, journal_id)
     VALUES (${accountId}, ${seq}, ${amountMicros}, ${reference}, ${journalId})
     RETURNING created_at AS "createdAt"`;
   await tx`UPDATE accounts SET credit_seq = ${seq} WHERE id = ${accountId}`;
-  await post(tx, journalId, accountId, amountMicros);
+  await postEntries(tx, journalId, [
+    { accountId, ledger: 'wallet', amountMicros },
+    { accountId: PLATFORM_ACCOUNT_ID, ledger: 'cash', amountMicros: -amountMicros },
+  ]);
   return { accountId, seq, amountMicros, reference, createdAt: rows[0]?.createdAt as Date };
-}
-
-/** Writes both entries and moves both balances. Rows are locked in the order everybody uses, so no two wait in a ring. */
-async function post(tx: Tx, journalId: number, accountId: string, amountMicros: number): Promise<void> {
-  await tx`
-    WITH posted AS (
-      INSERT INTO entries (journal_id, account_id, ledger, amount)
-      VALUES (${journalId}, ${accountId}, 'wallet', ${amountMicros}),
-             (${journalId}, ${PLATFORM_ACCOUNT_ID}, 'cash', -${amountMicros}::bigint)
-      RETURNING account_id, ledger, amount)
-    INSERT INTO balances AS b (account_id, ledger, balance)
-    SELECT account_id, ledger, amount FROM posted ORDER BY account_id, ledger
-    ON CONFLICT (account_id, ledger) DO UPDATE SET balance = b.balance + excluded.balance`;
 }

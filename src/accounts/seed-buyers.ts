@@ -1,7 +1,7 @@
 import { hashSecret, newKeyId, newSecret } from '../keys/credentials.ts';
+import { insertJournal, PLATFORM_ACCOUNT_ID, postEntries } from '../ledger/posting.ts';
 import { uuidv7 } from '../platform/ids.ts';
 import type { Sql, Tx } from '../platform/postgres.ts';
-import { PLATFORM_ACCOUNT_ID } from './platform-account.ts';
 
 /** A buyer's account with one key and one credit, made in bulk. */
 export type SeededBuyer = { readonly accountId: string; readonly keyId: string; readonly secret: string };
@@ -54,23 +54,14 @@ async function insertAccountsAndKeys(tx: Tx, buyers: readonly SeededBuyer[], bat
 
 async function creditAll(tx: Tx, buyers: readonly SeededBuyer[], batch: SeedBatch): Promise<void> {
   const accountIds = buyers.map(({ accountId }) => accountId);
-  const journal = await tx<{ id: number }[]>`
-    INSERT INTO journal (kind, reference) VALUES ('credit', ${batch.label}) RETURNING id`;
-  const journalId = journal[0]?.id as number;
+  const journalId = await insertJournal(tx, 'credit', batch.label);
   // Applied: no wallet of a new account is loaded, and loading one includes its credits.
   await tx`
     INSERT INTO credits (account_id, seq, amount, reference, journal_id, applied_at)
     SELECT id, ${lastCreditOf(batch.balanceMicros)}, ${batch.balanceMicros}, ${`${batch.label} `} || id, ${journalId}, now()
     FROM unnest(${accountIds}::uuid[]) AS new (id)`;
-  // Ordered like everybody who moves balances, so that no two wait for each other in a ring.
-  await tx`
-    WITH posted AS (
-      INSERT INTO entries (journal_id, account_id, ledger, amount)
-      SELECT ${journalId}::bigint, id, 'wallet', ${batch.balanceMicros}::bigint FROM unnest(${accountIds}::uuid[]) AS new (id)
-      UNION ALL
-      SELECT ${journalId}, ${PLATFORM_ACCOUNT_ID}::uuid, 'cash', ${-batch.balanceMicros * buyers.length}::bigint
-      RETURNING account_id, ledger, amount)
-    INSERT INTO balances AS b (account_id, ledger, balance)
-    SELECT account_id, ledger, amount FROM posted ORDER BY account_id, ledger
-    ON CONFLICT (account_id, ledger) DO UPDATE SET balance = b.balance + excluded.balance`;
+  await postEntries(tx, journalId, [
+    ...accountIds.map((accountId) => ({ accountId, ledger: 'wallet' as const, amountMicros: batch.balanceMicros })),
+    { accountId: PLATFORM_ACCOUNT_ID, ledger: 'cash', amountMicros: -batch.balanceMicros * buyers.length },
+  ]);
 }

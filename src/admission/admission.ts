@@ -1,36 +1,36 @@
-import type { Buyer } from '../keys/caller.ts';
 import { type Damage, DamageLog } from '../ledger/damage-log.ts';
 import { SparseWarning } from '../observability/sparse-warning.ts';
 import { RedisNotSent } from '../platform/redis.ts';
 import type { RedisKeys } from '../platform/redis-keys.ts';
 import type { ScriptConnection } from '../platform/script-connection.ts';
-import { BatchCall } from './batch-call.ts';
+import { BatchEncoder } from './batch-encoder.ts';
+import type { Buyer } from './buyer.ts';
+import {
+  type AdmissionListener,
+  AdmitCommand,
+  type AdmitRequest,
+  CancelCommand,
+  type Command,
+  type CommandHost,
+  LeaseCommand,
+  SettleCommand,
+  TakeCommand,
+  type TakeResult,
+} from './commands.ts';
 import { EncodedKeys } from './encoded-keys.ts';
 import { type HoldOwner, HoldOwners } from './hold-owners.ts';
 import { LeaseClock } from './lease-clock.ts';
-import {
-  AdmitOperation,
-  type AdmitRequest,
-  type Admittee,
-  CancelOperation,
-  LeaseOperation,
-  type Operation,
-  type OperationHost,
-  SettleOperation,
-  TakeOperation,
-  type TakeResult,
-} from './operations.ts';
 import { RefusedSettlements } from './refused-settlements.ts';
 import { readReply } from './reply.ts';
 import { SettlementRetries } from './settlement-retries.ts';
 import { TripHealth } from './trip-health.ts';
 
-/** Operations in one trip. Redis is single-threaded: a longer batch makes everybody else wait. */
+/** Commands in one trip. Redis is single-threaded: a longer batch makes everybody else wait. */
 const MAX_BATCH = 128;
-/** Trips under way. Beyond it operations gather for the next one: smaller batches would only cost Redis more. */
+/** Trips under way. Beyond it commands gather for the next one: smaller batches would only cost Redis more. */
 const MAX_TRIPS = 16;
 /**
- * Operations that gather, for at most the command timeout; beyond it a new call is refused. It must be more than a turn of the
+ * Commands that gather, for at most the command timeout; beyond it a new call is refused. It must be more than a turn of the
  * loop can bring, the end of one call and the begin of the next for each caller: who is refused within a turn calls again within
  * it, and nothing that gathered is sent before it ends. With 8 192, as many callers of a closed loop kept each other in turns of
  * a second, and four of five of their calls were refused (5 200 served a second, 15 300 with this).
@@ -80,14 +80,14 @@ export type AdmissionOptions = {
  *                  ▲                         │ lost
  *                  └── settlements again ◄───┴──► admissions: 'unavailable', and cancelled by id
  */
-export class Admission implements OperationHost {
+export class Admission implements CommandHost {
   readonly keys: RedisKeys;
   readonly encodedKeys: EncodedKeys;
-  readonly #batch = new BatchCall();
+  readonly #batch = new BatchEncoder();
   readonly #batches: ScriptConnection;
   readonly #loader: StateLoader;
   readonly #cancelSettlement: string;
-  #pending: Operation[] = [];
+  #pending: Command[] = [];
   #scheduled = false;
   /** What is pending could not be sent at its flush: the end of a trip sends it. */
   #isHeldUp = false;
@@ -97,11 +97,11 @@ export class Admission implements OperationHost {
   #trips = 0;
   /** Settlements and cancellations that have no reply yet; drain() waits for them. */
   #unsettled = 0;
-  /** Operations that wait for Postgres. */
+  /** Commands that wait for Postgres. */
   #loading = 0;
   #settledElsewhere = 0;
   readonly #owners: HoldOwners;
-  /** Of the trip whose outcome is being told to its operations. */
+  /** Of the trip whose outcome is being told to its commands. */
   #ownerOfTrip: HoldOwner;
   readonly #loadFailures: SparseWarning;
   readonly #health: TripHealth;
@@ -110,7 +110,7 @@ export class Admission implements OperationHost {
   readonly #damage: DamageLog;
   #leaseTimer: NodeJS.Timeout | null = null;
   readonly #lease = new LeaseClock(LEASE_RENEW_MS);
-  #whenSettled: (() => void)[] = [];
+  #whenDrained: (() => void)[] = [];
 
   constructor(options: AdmissionOptions) {
     this.keys = options.keys;
@@ -124,7 +124,7 @@ export class Admission implements OperationHost {
     this.#health = new TripHealth(options.log);
     const port = {
       connected: () => this.#batches.ready,
-      send: (operation: Operation) => this.#enqueue(operation),
+      send: (command: Command) => this.#enqueue(command),
     };
     this.#retries = new SettlementRetries({ ...port, suspect: () => this.#health.suspect, probe: MAX_BATCH });
     this.#refused = new RefusedSettlements(port);
@@ -157,22 +157,22 @@ export class Admission implements OperationHost {
   }
 
   /** Decides a call: key state, token, free slot or wallet, open hold; all or nothing. Charges at most once per usage id. */
-  admit(request: AdmitRequest, admittee: Admittee): void {
-    if (!this.#available() || (this.#refused.operations > 0 && this.#isRefused(request.buyer))) {
-      admittee.onAdmission({ outcome: 'unavailable' });
-    } else this.#enqueue(new AdmitOperation(request, admittee));
+  admit(request: AdmitRequest, listener: AdmissionListener): void {
+    if (!this.#available() || (this.#refused.commands > 0 && this.#isRefused(request.buyer))) {
+      listener.onAdmission({ outcome: 'unavailable' });
+    } else this.#enqueue(new AdmitCommand(request, listener));
   }
 
   /** Takes one token of a key's bucket: what every request that is not a call costs. */
   takeForKey(keyId: string, accountId: string, done: (result: TakeResult) => void): void {
     if (!this.#available()) done({ outcome: 'unavailable' });
-    else this.#enqueue(new TakeOperation(keyId, accountId, 0, done));
+    else this.#enqueue(new TakeCommand(keyId, accountId, 0, done));
   }
 
   /** Takes one token of an address's bucket. */
   takeForAddress(address: string, limitPerMinute: number, done: (result: TakeResult) => void): void {
     if (!this.#available()) done({ outcome: 'unavailable' });
-    else this.#enqueue(new TakeOperation(null, address, limitPerMinute, done));
+    else this.#enqueue(new TakeCommand(null, address, limitPerMinute, done));
   }
 
   /**
@@ -182,7 +182,7 @@ export class Admission implements OperationHost {
    */
   settle(usageId: string, buyer: Buyer, refund: boolean, settlement: string, owner: HoldOwner): void {
     this.#unsettled++;
-    this.#pending.push(new SettleOperation(usageId, buyer, refund, settlement, owner.ended));
+    this.#pending.push(new SettleCommand(usageId, buyer, refund, settlement, owner.ended));
     if (this.#scheduled) return;
     if (refund || this.#pending.length >= ENOUGH_SETTLEMENTS) this.#scheduleFlush();
     else if (this.#settleTimer === null) this.#watchSettlements();
@@ -215,7 +215,7 @@ export class Admission implements OperationHost {
       this.#scheduleFlush();
       await new Promise<void>((resolve) => {
         const timer = setTimeout(resolve, timeoutMs);
-        this.#whenSettled.push(() => {
+        this.#whenDrained.push(() => {
           clearTimeout(timer);
           resolve();
         });
@@ -227,29 +227,30 @@ export class Admission implements OperationHost {
     return this.#unsettled;
   }
 
-  reloadAndRetry(operation: TakeOperation | AdmitOperation, what: 'key' | 'wallet'): void {
-    const { keyId, accountId } = operation instanceof AdmitOperation ? operation.request.buyer : operation;
+  reloadAndRetry(command: TakeCommand | AdmitCommand, what: 'key' | 'wallet'): void {
+    const { keyId, accountId } =
+      command instanceof AdmitCommand ? command.request.buyer : { keyId: command.keyId, accountId: command.subject };
     const loaded =
       what === 'wallet' ? this.#loader.loadWallet(accountId) : this.#loader.loadKey(keyId as string, accountId);
     this.#loading++;
     loaded.then(
       () => {
         this.#loading--;
-        this.#enqueue(operation);
+        this.#enqueue(command);
       },
       (error: unknown) => {
         this.#loading--;
         this.#loadFailures.warn({ err: error, account_id: accountId }, `cannot load the ${what} into redis`);
-        operation.done({ outcome: 'unavailable' });
+        command.done({ outcome: 'unavailable' });
         this.#checkDrained();
       },
     );
   }
 
-  cancel(operation: AdmitOperation): void {
-    const { usageId, buyer } = operation.request;
+  cancel(command: AdmitCommand): void {
+    const { usageId, buyer } = command.request;
     this.#unsettled++;
-    this.retrySettlement(new CancelOperation(usageId, buyer.accountId, this.#cancelSettlement, this.admitted().ended));
+    this.retrySettlement(new CancelCommand(usageId, buyer.accountId, this.#cancelSettlement, this.admitted().ended));
   }
 
   admitted(): HoldOwner {
@@ -258,12 +259,12 @@ export class Admission implements OperationHost {
     return owner;
   }
 
-  retrySettlement(operation: SettleOperation | CancelOperation): void {
-    this.#retries.add(operation);
+  retrySettlement(command: SettleCommand | CancelCommand): void {
+    this.#retries.add(command);
   }
 
-  retryRefused(operation: SettleOperation | CancelOperation, accountId: string): void {
-    this.#refused.add(operation, this.keys.shardOf(accountId), !operation.wasRefused);
+  retryRefused(command: SettleCommand | CancelCommand, accountId: string): void {
+    this.#refused.add(command, this.keys.shardOf(accountId), !command.wasRefused);
   }
 
   mended(accountId: string): void {
@@ -276,7 +277,7 @@ export class Admission implements OperationHost {
     this.#damage.found(what, accountId, usageId, this.keys.shardOf(accountId));
   }
 
-  /** Operations that met damaged data, by what was damaged. */
+  /** Commands that met damaged data, by what was damaged. */
   get damage(): ReadonlyMap<Damage, number> {
     return this.#damage.counts;
   }
@@ -299,12 +300,12 @@ export class Admission implements OperationHost {
   }
 
   #checkDrained(): void {
-    if (this.#whenSettled.length === 0 || !this.#isIdle()) return;
-    for (const resolve of this.#whenSettled.splice(0)) resolve();
+    if (this.#whenDrained.length === 0 || !this.#isIdle()) return;
+    for (const resolve of this.#whenDrained.splice(0)) resolve();
   }
 
   #available(): boolean {
-    if (!this.#batches.ready || this.#unsettled - this.#refused.operations >= MAX_UNSETTLED) return false;
+    if (!this.#batches.ready || this.#unsettled - this.#refused.commands >= MAX_UNSETTLED) return false;
     return this.#health.suspect ? this.#trips === 0 : this.#pending.length < MAX_PENDING;
   }
 
@@ -313,8 +314,8 @@ export class Admission implements OperationHost {
     return this.#refused.isRefusing(this.keys.shardOf(accountId));
   }
 
-  #enqueue(operation: Operation): void {
-    this.#pending.push(operation);
+  #enqueue(command: Command): void {
+    this.#pending.push(command);
     this.#scheduleFlush();
   }
 
@@ -342,57 +343,57 @@ export class Admission implements OperationHost {
   };
 
   /** The rest waits for the end of a trip. */
-  #takePending(most: number): Operation[] {
+  #takePending(most: number): Command[] {
     const pending = this.#pending;
     this.#pending = pending.length > most ? pending.splice(most) : [];
     return pending;
   }
 
-  #renewals(): Operation[] {
+  #renewals(): Command[] {
     const shards = Array.from(this.keys.lease.keys());
-    return this.#owners.leased().flatMap((instance) => shards.map((shard) => new LeaseOperation(shard, instance)));
+    return this.#owners.leased().flatMap((instance) => shards.map((shard) => new LeaseCommand(shard, instance)));
   }
 
-  #send(operations: readonly Operation[]): void {
+  #send(commands: readonly Command[]): void {
     const batch = this.#batch;
     const owner = this.#owners.present;
     batch.begin(owner.instance);
-    for (const operation of operations) operation.encode(batch, this);
+    for (const command of commands) command.encode(batch, this);
     this.#trips++;
     const { replies } = batch;
     this.#batches.run(batch.end(), {
       onReply: (bytes, start, end) => {
         const numbers = readReply(bytes, start, end, replies);
-        if (numbers instanceof Error) this.#onLost(operations, owner, numbers);
-        else this.#onReply(operations, owner, numbers);
+        if (numbers instanceof Error) this.#onLost(commands, owner, numbers);
+        else this.#onReply(commands, owner, numbers);
       },
-      onLost: (error) => this.#onLost(operations, owner, error),
+      onLost: (error) => this.#onLost(commands, owner, error),
     });
   }
 
-  #onReply(operations: readonly Operation[], owner: HoldOwner, numbers: readonly number[]): void {
+  #onReply(commands: readonly Command[], owner: HoldOwner, numbers: readonly number[]): void {
     this.#trips--;
     const wasSuspect = this.#health.suspect;
     this.#health.replied();
     this.#ownerOfTrip = owner;
     let at = 0;
-    for (const operation of operations) at = operation.onReply(numbers, at, this);
+    for (const command of commands) at = command.onReply(numbers, at, this);
     if (wasSuspect) this.#retries.hurry();
     if (this.#isHeldUp) this.#scheduleFlush();
     this.#checkDrained();
   }
 
-  #onLost(operations: readonly Operation[], owner: HoldOwner, error: Error): void {
+  #onLost(commands: readonly Command[], owner: HoldOwner, error: Error): void {
     this.#trips--;
     this.#lease.expire();
     const sent = !(error instanceof RedisNotSent);
     if (sent) this.#health.lost(error);
     this.#ownerOfTrip = owner;
-    for (const operation of operations) operation.onLost(sent, this);
+    for (const command of commands) command.onLost(sent, this);
     // What gathered behind this trip has waited as long; it must not wait for another one.
-    for (const operation of this.#pending.splice(0)) operation.onLost(false, this);
+    for (const command of this.#pending.splice(0)) command.onLost(false, this);
     this.#checkDrained();
   }
 }
 
-const NONE: readonly Operation[] = [];
+const NONE: readonly Command[] = [];

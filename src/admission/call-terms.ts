@@ -1,5 +1,5 @@
 import { freeField } from '../platform/redis-keys.ts';
-import { bulk } from '../platform/script-call.ts';
+import { bulk } from '../platform/trip-encoder.ts';
 
 /** What a listing says about its calls, and how it travels: the same for all of them, so make it once a version of the listing. */
 export class CallTerms {

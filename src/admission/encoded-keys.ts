@@ -1,12 +1,12 @@
-import type { Buyer } from '../keys/caller.ts';
 import type { RedisKeys } from '../platform/redis-keys.ts';
-import { bulk, bulkHead } from '../platform/script-call.ts';
+import { bulk, bulkHead } from '../platform/trip-encoder.ts';
+import type { Buyer } from './buyer.ts';
 
 const KEY_ID_CHARS = 26;
 const ACCOUNT_ID_CHARS = 36;
 
 /**
- * The KEYS of operations as they travel. All key ids and all account ids have one length, so what stands around them in a
+ * The KEYS of commands as they travel. All key ids and all account ids have one length, so what stands around them in a
  * shard never changes; ids of any other length are encoded from the beginning.
  */
 export class EncodedKeys {

@@ -1,16 +1,16 @@
-import type { Operation } from './operations.ts';
+import type { Command } from './commands.ts';
 import { SettlementRetries } from './settlement-retries.ts';
 
-/** One operation finds out whether the shard works again: all of them need the same two keys. */
+/** One command finds out whether the shard works again: all of them need the same two keys. */
 const PROBE = 1;
 
 type Port = {
   /** Whether anything can be sent at all. */
   readonly connected: () => boolean;
-  readonly send: (operation: Operation) => void;
+  readonly send: (command: Command) => void;
 };
 
-type Shard = { isRefusing: boolean; operations: number; readonly retries: SettlementRetries };
+type Shard = { isRefusing: boolean; commands: number; readonly retries: SettlementRetries };
 
 /**
  * Settlements and cancellations that Redis refuses, because the hash of holds or the stream of their shard is damaged. One of
@@ -21,17 +21,17 @@ type Shard = { isRefusing: boolean; operations: number; readonly retries: Settle
  */
 export class RefusedSettlements {
   readonly #port: Port;
-  /** Those with operations that were refused and are not through. */
+  /** Those with commands that were refused and are not through. */
   readonly #shards = new Map<number, Shard>();
-  #operations = 0;
+  #commands = 0;
 
   constructor(port: Port) {
     this.#port = port;
   }
 
-  /** Operations that were refused and are not through, of all shards. */
-  get operations(): number {
-    return this.#operations;
+  /** Commands that were refused and are not through, of all shards. */
+  get commands(): number {
+    return this.#commands;
   }
 
   /** Whether the last settlement of the shard was refused. */
@@ -40,22 +40,22 @@ export class RefusedSettlements {
   }
 
   /** @param isFirst it was not refused before */
-  add(operation: Operation, shard: number, isFirst: boolean): void {
+  add(command: Command, shard: number, isFirst: boolean): void {
     const of = this.#shards.get(shard) ?? this.#newShard(shard);
     of.isRefusing = true;
     if (isFirst) {
-      of.operations++;
-      this.#operations++;
+      of.commands++;
+      this.#commands++;
     }
-    of.retries.add(operation);
+    of.retries.add(command);
   }
 
-  /** An operation that was refused is through: the others of its shard are sent now. */
+  /** A command that was refused is through: the others of its shard are sent now. */
   through(shard: number): void {
     const of = this.#shards.get(shard);
     if (of === undefined) return;
-    this.#operations--;
-    if (--of.operations === 0) this.#shards.delete(shard);
+    this.#commands--;
+    if (--of.commands === 0) this.#shards.delete(shard);
     of.isRefusing = false;
     of.retries.hurry();
   }
@@ -67,7 +67,7 @@ export class RefusedSettlements {
   #newShard(shard: number): Shard {
     const of: Shard = {
       isRefusing: true,
-      operations: 0,
+      commands: 0,
       retries: new SettlementRetries({ ...this.#port, suspect: () => of.isRefusing, probe: PROBE }),
     };
     this.#shards.set(shard, of);

@@ -1,4 +1,4 @@
-import type { Operation } from './operations.ts';
+import type { Command } from './commands.ts';
 
 /**
  * How long a settlement waits before it is sent again; doubled each time Redis still does not answer. Without callers nothing
@@ -13,7 +13,7 @@ export type RetryPort = {
   readonly suspect: () => boolean;
   /** Sent at a time to find out whether Redis answers, while it is not known to. */
   readonly probe: number;
-  readonly send: (operation: Operation) => void;
+  readonly send: (command: Command) => void;
 };
 
 /**
@@ -23,7 +23,7 @@ export type RetryPort = {
  */
 export class SettlementRetries {
   readonly #port: RetryPort;
-  #waiting: Operation[] = [];
+  #waiting: Command[] = [];
   #timer: NodeJS.Timeout | null = null;
   #delayMs = FIRST_MS;
 
@@ -31,8 +31,8 @@ export class SettlementRetries {
     this.#port = port;
   }
 
-  add(operation: Operation): void {
-    this.#waiting.push(operation);
+  add(command: Command): void {
+    this.#waiting.push(command);
     this.#timer ??= setTimeout(() => this.#round(), this.#delayMs);
   }
 
@@ -55,6 +55,6 @@ export class SettlementRetries {
     if (suspect() || !connected()) this.#delayMs = Math.min(this.#delayMs * 2, LONGEST_MS);
     const batch = !connected() ? [] : this.#waiting.splice(0, suspect() ? probe : this.#waiting.length);
     if (this.#waiting.length > 0) this.#timer = setTimeout(() => this.#round(), this.#delayMs);
-    for (const operation of batch) send(operation);
+    for (const command of batch) send(command);
   }
 }

@@ -1,5 +1,5 @@
 import { Ajv } from 'ajv';
-import { isCidr } from './cidr.ts';
+import { isCidr } from '../platform/addresses.ts';
 import { SETTINGS } from './settings.ts';
 import { MAX_WORKERS, parseWorkers } from './workers.ts';
 

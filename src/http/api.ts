@@ -1,10 +1,5 @@
 import { rateState, UNITS_PER_REQUEST } from '../admission/codes.ts';
 import { ApiError, tooLargeError } from '../errors.ts';
-import type { Caller, KeyRecord } from '../keys/caller.ts';
-import type { Log } from '../observability/log.ts';
-import { uuidv7 } from '../platform/ids.ts';
-import { isPostgresUnavailable } from '../platform/postgres.ts';
-import { isRedisUnavailable } from '../platform/redis.ts';
 import {
   commonHeaderLines,
   type RateState,
@@ -13,9 +8,14 @@ import {
   unauthorizedError,
   unavailableError,
   unknownRate,
-} from '../proxy/answer.ts';
-import type { CallerStream, RequestHead } from '../proxy/caller-io.ts';
-import type { Gate, Passage } from '../proxy/gate.ts';
+} from '../gate/answer.ts';
+import type { CallerStream, RequestHead } from '../gate/caller-io.ts';
+import type { Gate, Passage } from '../gate/gate.ts';
+import type { Caller, KeyRecord } from '../keys/caller.ts';
+import type { Log } from '../observability/log.ts';
+import { uuidv7 } from '../platform/ids.ts';
+import { isPostgresUnavailable } from '../platform/postgres.ts';
+import { isRedisUnavailable } from '../platform/redis.ts';
 import { readBody } from './body.ts';
 import { headerOf } from './request-head.ts';
 import type { ApiResponse, Method, Route } from './route.ts';

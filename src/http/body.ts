@@ -1,4 +1,4 @@
-import type { CallerEvents, CallerStream } from '../proxy/caller-io.ts';
+import type { CallerEvents, CallerStream } from '../gate/caller-io.ts';
 
 /**
  * Reads a whole request body.

@@ -1,4 +1,4 @@
-import type { CallerEvents } from '../proxy/caller-io.ts';
+import type { CallerEvents } from '../gate/caller-io.ts';
 import type { HttpResponse } from './uws.ts';
 
 /**

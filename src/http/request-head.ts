@@ -1,7 +1,7 @@
 import { ERRORS } from '../errors.ts';
+import type { HeadFault, RequestHead } from '../gate/caller-io.ts';
+import { PROXY_PREFIX } from '../gate/caller-io.ts';
 import { decidingCredentials } from '../keys/credentials.ts';
-import type { HeadFault, RequestHead } from '../proxy/caller-io.ts';
-import { PROXY_PREFIX } from '../proxy/target.ts';
 import type { HttpRequest } from './uws.ts';
 
 const METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE']);

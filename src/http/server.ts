@@ -1,5 +1,5 @@
+import type { CallerStream, RequestHead } from '../gate/caller-io.ts';
 import type { Log } from '../observability/log.ts';
-import type { CallerStream, RequestHead } from '../proxy/caller-io.ts';
 import { UwsCallerStream } from './caller-stream.ts';
 import { EXCLUSIVE_PORT, type ListenWithOptions, portTaken, SHARED_PORT } from './port.ts';
 import { copyRequestHead } from './request-head.ts';

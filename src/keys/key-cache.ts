@@ -1,5 +1,6 @@
 import { unavailableError } from '../errors.ts';
 import { isPostgresUnavailable } from '../platform/postgres.ts';
+import { within } from '../platform/timing.ts';
 import type { KeyRecord } from './caller.ts';
 
 /** Reads the records of these keys; a key that does not exist is missing from the answer. Errors are those of Postgres. */
@@ -178,11 +179,7 @@ export class KeyCache {
 
   /** A network that swallows packets gives no error for minutes: the wait is bounded here. */
   #inTime<T>(work: Promise<T>): Promise<T> {
-    let timer: NodeJS.Timeout | undefined;
-    const late = new Promise<never>((_resolve, reject) => {
-      timer = setTimeout(() => reject(unavailableError()), this.#loadTimeoutMs);
-    });
-    return Promise.race([work, late]).finally(() => clearTimeout(timer));
+    return within(work, this.#loadTimeoutMs, () => unavailableError());
   }
 
   #put(keyId: string, entry: Entry): void {

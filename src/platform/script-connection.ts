@@ -4,7 +4,7 @@ import { connect as connectTls } from 'node:tls';
 import { foreignRedis, guardedClaim, INSTALLATION_KEY, isNews } from './installation.ts';
 import { RedisNotSent, type Script } from './redis.ts';
 import { ReplyFault, type ReplyKind, ReplyReader, type ReplySink } from './redis-replies.ts';
-import type { ScriptCall } from './script-call.ts';
+import type { TripEncoder } from './trip-encoder.ts';
 
 export type ScriptConnectionOptions = {
   /** `redis[s]://[[user]:password@]host[:port][/database]` */
@@ -18,7 +18,7 @@ export type ScriptConnectionOptions = {
 };
 
 /** Who waits for a run. Exactly one of the two is called, once. */
-export interface ScriptRun {
+export interface TripListener {
   /** The script replied the text in `bytes[start, end)`, which is there until this returns. */
   onReply(bytes: Buffer, start: number, end: number): void;
   /** No reply, or an error. `RedisNotSent`: certainly not carried out. */
@@ -29,7 +29,7 @@ type Log = { warn(fields: object, message: string): void };
 
 /** A reply that is due. */
 type Pending = {
-  readonly run: ScriptRun;
+  readonly run: TripListener;
   /** To run once more should Redis not know the script; null: that was done. */
   wire: Buffer | null;
   readonly sentAt: number;
@@ -112,10 +112,10 @@ export class ScriptConnection implements ReplySink {
   }
 
   /** Runs the script. */
-  run(call: ScriptCall, run: ScriptRun): void {
-    const wire = call.take(this.#options.script.sha);
-    if (this.#isReady) this.#send(wire, run, wire);
-    else run.onLost(new RedisNotSent());
+  run(trip: TripEncoder, listener: TripListener): void {
+    const wire = trip.take(this.#options.script.sha);
+    if (this.#isReady) this.#send(wire, listener, wire);
+    else listener.onLost(new RedisNotSent());
   }
 
   /** Takes no more runs, waits for what is under way as long as a run may take, and drops the connection. */
@@ -158,7 +158,7 @@ export class ScriptConnection implements ReplySink {
     if (message.startsWith('READONLY')) this.#drop(new Error(message));
   }
 
-  #send(wire: Buffer, run: ScriptRun, again: Buffer | null): void {
+  #send(wire: Buffer, run: TripListener, again: Buffer | null): void {
     this.#pending.push({ run, wire: again, sentAt: performance.now(), isLost: false });
     this.#socket?.write(wire);
     if (this.#ticker === null) this.#watch();
@@ -175,7 +175,7 @@ export class ScriptConnection implements ReplySink {
   }
 
   /** Redis was flushed of its scripts. Nothing was carried out, so it may be sent again, once. */
-  #loadAndRepeat(run: ScriptRun, wire: Buffer): void {
+  #loadAndRepeat(run: TripListener, wire: Buffer): void {
     this.#command(['SCRIPT', 'LOAD', this.#options.script.source], nothing);
     this.#send(wire, run, null);
   }
@@ -223,7 +223,11 @@ export class ScriptConnection implements ReplySink {
     const { name, script, installation } = this.#options;
     const user = decodeURIComponent(username);
     if (password !== '') {
-      this.#command(['AUTH', ...(user === '' ? [] : [user]), decodeURIComponent(password)], nothing, isNotUnneeded);
+      this.#command(
+        ['AUTH', ...(user === '' ? [] : [user]), decodeURIComponent(password)],
+        nothing,
+        failsTheConnection,
+      );
     }
     if (pathname.length > 1) this.#command(['SELECT', pathname.slice(1)], nothing);
     // For whoever looks at the list of clients; an ACL may forbid it.
@@ -340,5 +344,5 @@ export class ScriptConnection implements ReplySink {
 const nothing = (): void => {};
 const always = (): boolean => true;
 const never = (): boolean => false;
-/** A password that Redis does not ask for does no harm. */
-const isNotUnneeded = (error: Error): boolean => !error.message.includes('without any password configured');
+/** Whether the reply to AUTH ends the connection. A password that Redis does not ask for does no harm. */
+const failsTheConnection = (error: Error): boolean => !error.message.includes('without any password configured');

@@ -1,16 +1,11 @@
 import { performance } from 'node:perf_hooks';
 import type { Admission } from '../admission/admission.ts';
+import type { Buyer } from '../admission/buyer.ts';
 import type { RateState } from '../admission/codes.ts';
-import type { AdmitResult, Admitted, Admittee } from '../admission/operations.ts';
+import type { AdmissionListener, AdmitResult, Admitted } from '../admission/commands.ts';
 import { assert } from '../assert.ts';
 import type { Listing } from '../catalog/listing.ts';
 import { ApiError, tooLargeError } from '../errors.ts';
-import type { Buyer, KeyRecord } from '../keys/caller.ts';
-import { encodeSettlement, type RefundReason } from '../ledger/usage-event.ts';
-import type { Log } from '../observability/log.ts';
-import { uuidv7 } from '../platform/ids.ts';
-import { formatUsd } from '../platform/money.ts';
-import type { ResponseHead, UpstreamCall, UpstreamClient, UpstreamError, UpstreamHandler } from '../upstream/index.ts';
 import {
   commonHeaderLines,
   errorHeaderLines,
@@ -19,11 +14,17 @@ import {
   unauthorizedError,
   unavailableError,
   unknownRate,
-} from './answer.ts';
-import type { CallerEvents, CallerStream, RequestHead } from './caller-io.ts';
-import type { Gate } from './gate.ts';
+} from '../gate/answer.ts';
+import type { CallerEvents, CallerStream, RequestHead } from '../gate/caller-io.ts';
+import type { Gate } from '../gate/gate.ts';
+import type { KeyRecord } from '../keys/caller.ts';
+import { encodeSettlement, type RefundReason } from '../ledger/usage-event.ts';
+import type { Log } from '../observability/log.ts';
+import { uuidv7 } from '../platform/ids.ts';
+import { formatUsd } from '../platform/money.ts';
+import type { ResponseHead, UpstreamCall, UpstreamClient, UpstreamError, UpstreamHandler } from '../upstream/index.ts';
+import type { BufferedBytes, BufferingCall } from './buffered-bytes.ts';
 import { requestHeaderLines, responseHeaderLines } from './header-rules.ts';
-import type { BodyHolder, HeldBytes } from './held-bytes.ts';
 import type { Offer, Offers } from './offers.ts';
 import type { Pseudonyms } from './pseudonyms.ts';
 import { checkMaxAmount, damagedAccount, faultError, insufficientBalance } from './refusals.ts';
@@ -38,7 +39,7 @@ export type ExchangeOptions = {
   readonly upstream: UpstreamClient;
   readonly pseudonyms: Pseudonyms;
   readonly maxRequestBodyBytes: number;
-  readonly heldBytes: HeldBytes;
+  readonly bufferedBytes: BufferedBytes;
   readonly idleBodyTimeoutMs: number;
   /** True while the usage stream is longer than its bound: no new calls then. */
   readonly backlogFull: () => boolean;
@@ -68,7 +69,7 @@ const MAX_RECORDED_PATH = 512;
  * From `admitted` on there is exactly one `#settle`, whatever happens: asserted there. Before it nothing was charged.
  * Every callback finds out in which state it is from `#admitted`, `#upstream` and `#isSettled`; none throws.
  */
-export class Exchange implements Admittee, UpstreamHandler, CallerEvents, BodyHolder {
+export class Exchange implements AdmissionListener, UpstreamHandler, CallerEvents, BufferingCall {
   readonly #options: ExchangeOptions;
   readonly #head: RequestHead;
   readonly #caller: CallerStream;
@@ -85,7 +86,7 @@ export class Exchange implements Admittee, UpstreamHandler, CallerEvents, BodyHo
   #responseStatus = 0;
   #requestBytes = 0;
   /** Of the request body, taken from the caller and not yet by the service. */
-  heldBytes = 0;
+  bufferedBytes = 0;
   #responseBytes = 0;
   #isSettled = false;
   /** The one call that finds out whether a silent service answers again. */
@@ -138,7 +139,7 @@ export class Exchange implements Admittee, UpstreamHandler, CallerEvents, BodyHo
     if (head.bodyLength > this.#options.maxRequestBodyBytes) throw tooLargeError(this.#options.maxRequestBodyBytes);
     if (this.#options.backlogFull()) throw unavailableError();
     // After admission it would cost a hold, a refund and a record each time.
-    if (this.#offer.route.isFull) throw busyServiceError();
+    if (this.#offer.destination.isFull) throw busyServiceError();
     // Last: a call that is refused for something else must not be the probe.
     const { breaker } = this.#offer;
     this.#breakerEra = breaker.era;
@@ -184,7 +185,7 @@ export class Exchange implements Admittee, UpstreamHandler, CallerEvents, BodyHo
     admission.admit(
       {
         usageId: this.#usageId,
-        buyer: key.buyer,
+        buyer: key.buyer as Buyer,
         terms: (this.#offer as Offer).terms,
         method: this.#head.method,
         path: (this.#target as Target).rest.slice(0, MAX_RECORDED_PATH),
@@ -228,11 +229,11 @@ export class Exchange implements Admittee, UpstreamHandler, CallerEvents, BodyHo
   #forward(): void {
     const { upstream, pseudonyms, idleBodyTimeoutMs } = this.#options;
     const listing = this.#listing as Listing;
-    const { route, basePath } = this.#offer as Offer;
+    const { destination, basePath } = this.#offer as Offer;
     const buyer = pseudonyms.of((this.#key as KeyRecord).buyer as Buyer, listing.providerId);
     this.#upstream = upstream.dispatch(
       {
-        route,
+        destination,
         method: this.#head.method,
         path: upstreamPath(basePath, (this.#target as Target).rest, this.#head.query),
         headerLines: requestHeaderLines(this.#head, this.#usageId, buyer),
@@ -256,9 +257,9 @@ export class Exchange implements Admittee, UpstreamHandler, CallerEvents, BodyHo
       return;
     }
     const hasRoom = chunk.length === 0 || upstream.write(chunk);
-    this.#hold(hasRoom ? -this.heldBytes : chunk.length);
+    this.#countBuffered(hasRoom ? -this.bufferedBytes : chunk.length);
     if (!hasRoom) {
-      this.#options.heldBytes.makeRoom();
+      this.#options.bufferedBytes.makeRoom();
       if (this.#isSettled) return;
     }
     // After the last piece there is nothing to pause, and resuming later would start the addon's 10 s idle timeout: a
@@ -268,7 +269,7 @@ export class Exchange implements Admittee, UpstreamHandler, CallerEvents, BodyHo
   }
 
   /**
-   * More request body than allowed, or the most of all when more is held than can be. Once the service has answered this is
+   * More request body than allowed, or the largest buffer of all when all buffers together are full. Once the service has answered this is
    * the caller leaving, and charged as such: a body left open could otherwise be overrun at the end of any stream to get it
    * for nothing.
    */
@@ -304,7 +305,7 @@ export class Exchange implements Admittee, UpstreamHandler, CallerEvents, BodyHo
     this.#pendingHead = head;
     this.#responseStatus = head.status;
     // From now on its body cannot be paused.
-    if (this.heldBytes > 0) this.#options.heldBytes.changed(this, 0);
+    if (this.bufferedBytes > 0) this.#options.bufferedBytes.changed(this, 0);
     (this.#offer as Offer).breaker.answered(this.#isProbe);
   }
 
@@ -336,7 +337,7 @@ export class Exchange implements Admittee, UpstreamHandler, CallerEvents, BodyHo
 
   /** Room for more of the request body. */
   onWritable(): void {
-    this.#hold(-this.heldBytes);
+    this.#countBuffered(-this.bufferedBytes);
     this.#caller.resumeBody();
   }
 
@@ -373,17 +374,17 @@ export class Exchange implements Admittee, UpstreamHandler, CallerEvents, BodyHo
     return this.#responseStatus >= 500 ? 'upstream_5xx' : null;
   }
 
-  #hold(bytes: number): void {
+  #countBuffered(bytes: number): void {
     if (bytes === 0) return;
-    const before = this.heldBytes;
-    this.heldBytes += bytes;
-    if (this.#responseStatus !== 0) this.#options.heldBytes.changed(this, before);
+    const before = this.bufferedBytes;
+    this.bufferedBytes += bytes;
+    if (this.#responseStatus !== 0) this.#options.bufferedBytes.changed(this, before);
   }
 
   #settle(refund: RefundReason | null, status: number): void {
     assert(this.#admitted !== null && !this.#isSettled, 'an admitted call is settled exactly once');
     this.#isSettled = true;
-    this.#hold(-this.heldBytes);
+    this.#countBuffered(-this.bufferedBytes);
     const { admission, counters } = this.#options;
     const { owner } = this.#admitted;
     counters.open--;

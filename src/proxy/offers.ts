@@ -1,6 +1,6 @@
 import { CallTerms } from '../admission/call-terms.ts';
 import type { Listing } from '../catalog/listing.ts';
-import { parseEndpoint, Route } from '../upstream/index.ts';
+import { Destination, parseEndpoint } from '../upstream/index.ts';
 import type { Breaker } from './breaker.ts';
 import type { Breakers } from './breakers.ts';
 
@@ -12,7 +12,7 @@ export type Offer = {
    * A listing's connections are its own, though others may point to the same host: whoever lists another provider's host
    * for nothing, and has it called where it hangs, must not take the connections of that provider's callers.
    */
-  readonly route: Route;
+  readonly destination: Destination;
   readonly terms: CallTerms;
   readonly breaker: Breaker;
 };
@@ -32,7 +32,7 @@ export class Offers {
       const { origin, basePath } = parseEndpoint(listing.endpoint);
       offer = {
         basePath,
-        route: new Route(origin, `${listing.id} ${origin.key}`),
+        destination: new Destination(origin, `${listing.id} ${origin.key}`),
         terms: new CallTerms(listing),
         breaker: this.#breakers.of(listing.id, listing.endpoint),
       };

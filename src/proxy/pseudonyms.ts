@@ -1,5 +1,5 @@
 import { createHmac } from 'node:crypto';
-import type { Buyer } from '../keys/caller.ts';
+import type { Buyer } from '../admission/buyer.ts';
 
 /** Pseudonyms kept at once; one costs about 3 µs to make again. */
 const MAX_CACHED = 100_000;

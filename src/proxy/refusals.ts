@@ -1,6 +1,6 @@
 import { ApiError, unavailableError } from '../errors.ts';
+import type { HeadFault } from '../gate/caller-io.ts';
 import { microsToUsd, parseUsd } from '../platform/money.ts';
-import type { HeadFault } from './caller-io.ts';
 
 /** What is wrong with the message itself, as the caller is told. */
 export function faultError({ code, message }: HeadFault): ApiError {

@@ -1,9 +1,9 @@
 import { ERRORS } from '../errors.ts';
+import { commonHeaderLines, errorHeaderLines, unavailableError, unknownRate } from '../gate/answer.ts';
+import type { CallerStream, RequestHead } from '../gate/caller-io.ts';
+import type { Gate } from '../gate/gate.ts';
 import { uuidv7 } from '../platform/ids.ts';
-import { commonHeaderLines, errorHeaderLines, unavailableError, unknownRate } from './answer.ts';
-import type { CallerStream, RequestHead } from './caller-io.ts';
 import type { ExchangeCounters } from './exchange.ts';
-import type { Gate } from './gate.ts';
 
 const ERROR = unavailableError();
 const LINES = `${errorHeaderLines(ERROR)}\r\nX-ACF-Amount: 0`;

@@ -1,6 +1,6 @@
 import { ApiError } from '../errors.ts';
+import { PROXY_PREFIX } from '../gate/caller-io.ts';
 
-export const PROXY_PREFIX = '/api/v1/proxy/';
 const ID_LENGTH = 36;
 
 /**

@@ -4,6 +4,9 @@ import { Backlog } from '../admission/backlog.ts';
 import { batchScript } from '../admission/scripts.ts';
 import { Catalog } from '../catalog/catalog.ts';
 import type { Config } from '../config/config.ts';
+import { PROXY_PREFIX } from '../gate/caller-io.ts';
+import { Gate } from '../gate/gate.ts';
+import { RefillPlaces } from '../gate/refill-places.ts';
 import { Api } from '../http/api.ts';
 import type { Route } from '../http/route.ts';
 import { HttpServer } from '../http/server.ts';
@@ -15,24 +18,23 @@ import { Keys } from '../keys/keys.ts';
 import { selectKeyRecords } from '../keys/keys-sql.ts';
 import { StateRestorer } from '../keys/state-restorer.ts';
 import { Suspension } from '../keys/suspension.ts';
-import { Hydrator } from '../ledger/hydrate.ts';
 import { Reconciler } from '../ledger/reconcile/reconciler.ts';
 import { CANCELLED } from '../ledger/usage-event.ts';
-import { CreditWallets, KeyStates, Wallets } from '../ledger/wallet-state.ts';
+import { CreditWallets } from '../ledger/wallets/credit-wallets.ts';
+import { Hydrator } from '../ledger/wallets/hydrate.ts';
+import { KeyStates } from '../ledger/wallets/key-states.ts';
+import { Wallets } from '../ledger/wallets/wallets.ts';
 import type { Log } from '../observability/log.ts';
 import type { Metrics } from '../observability/metrics.ts';
 import { systemClock } from '../platform/clock.ts';
 import { ScriptConnection } from '../platform/script-connection.ts';
 import { Breakers } from '../proxy/breakers.ts';
+import { BufferedBytes } from '../proxy/buffered-bytes.ts';
 import { Exchange, type ExchangeCounters } from '../proxy/exchange.ts';
-import { Gate } from '../proxy/gate.ts';
-import { HeldBytes } from '../proxy/held-bytes.ts';
 import { LoadShedder } from '../proxy/load-shedder.ts';
 import { Offers } from '../proxy/offers.ts';
 import { Pseudonyms } from '../proxy/pseudonyms.ts';
-import { RefillPlaces } from '../proxy/refill-places.ts';
 import { shedCall } from '../proxy/shed.ts';
-import { PROXY_PREFIX } from '../proxy/target.ts';
 import { accountsRoutes } from '../routes/accounts.ts';
 import { balanceRoutes } from '../routes/balance.ts';
 import { creditsRoutes } from '../routes/credits.ts';
@@ -58,7 +60,7 @@ const UPSTREAM = {
 };
 const IDLE_CALLER_SECONDS = 60;
 /** Request body held for services that do not read it, over all calls. */
-const MAX_HELD_BYTES = 67_108_864;
+const MAX_BUFFERED_BYTES = 67_108_864;
 const FLUSH_SETTLEMENTS_MS = 5_000;
 
 export type Gateway = {
@@ -149,7 +151,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     upstream,
     pseudonyms: new Pseudonyms(await pseudonymSecret(stores)),
     maxRequestBodyBytes: config.maxRequestBodyBytes,
-    heldBytes: new HeldBytes(MAX_HELD_BYTES),
+    bufferedBytes: new BufferedBytes(MAX_BUFFERED_BYTES),
     idleBodyTimeoutMs: config.idleBodySeconds * 1000,
     backlogFull: () => backlog.full,
     counters,
@@ -215,7 +217,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
       breakers.stop();
       shedder.stop();
       await catalog.stop();
-      await stopKeyFeed();
+      stopKeyFeed();
       await upstream.close();
       await batches.close();
       hydrator.close();

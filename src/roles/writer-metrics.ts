@@ -1,8 +1,8 @@
-import type { Hydrator } from '../ledger/hydrate.ts';
 import type { Reconciler } from '../ledger/reconcile/reconciler.ts';
 import type { ShardReport } from '../ledger/reconcile/report.ts';
-import type { Sweeper } from '../ledger/sweep.ts';
-import type { UsageWriter } from '../ledger/writer.ts';
+import type { Sweeper } from '../ledger/sweep/sweeper.ts';
+import type { Hydrator } from '../ledger/wallets/hydrate.ts';
+import type { UsageWriter } from '../ledger/writing/writer.ts';
 import type { Source } from '../observability/metrics.ts';
 
 /** What a writer reports. In the role `all` it shares the page with a gateway: every name says whose it is. */
@@ -45,10 +45,10 @@ export function writerMetrics(parts: {
       read: () => writer.stats().backlog ?? 0,
     },
     {
-      name: 'tollgate_writer_held_shards',
+      name: 'tollgate_writer_owned_shards',
       help: 'Shards whose streams this writer stores',
       type: 'gauge',
-      read: () => writer.stats().heldShards,
+      read: () => writer.stats().ownedShards,
     },
     {
       name: 'tollgate_writer_working',

@@ -1,10 +1,10 @@
 import type { Config } from '../config/config.ts';
-import { Hydrator } from '../ledger/hydrate.ts';
 import { ReconcileJob } from '../ledger/reconcile/job.ts';
 import { Reconciler } from '../ledger/reconcile/reconciler.ts';
-import { Sweeper } from '../ledger/sweep.ts';
-import { CreditWallets } from '../ledger/wallet-state.ts';
-import { UsageWriter } from '../ledger/writer.ts';
+import { Sweeper } from '../ledger/sweep/sweeper.ts';
+import { CreditWallets } from '../ledger/wallets/credit-wallets.ts';
+import { Hydrator } from '../ledger/wallets/hydrate.ts';
+import { UsageWriter } from '../ledger/writing/writer.ts';
 import type { Log } from '../observability/log.ts';
 import type { Metrics } from '../observability/metrics.ts';
 import type { Stores } from './stores.ts';
@@ -47,7 +47,7 @@ export async function startWriter(options: {
   });
   const reconciliation = new ReconcileJob({
     reconciler,
-    isActive: () => writer.stats().heldShards > 0,
+    isActive: () => writer.stats().ownedShards > 0,
     onRedisReady: (listener) => redis.onReady(listener),
     log,
   });

@@ -1,5 +1,6 @@
 import type { Log } from '../observability/log.ts';
 import type { MetricFamily } from '../observability/metrics.ts';
+import { Sleeper } from '../platform/timing.ts';
 import { Backoff } from './backoff.ts';
 import type { Child } from './child.ts';
 
@@ -32,7 +33,7 @@ export class Slot {
   #current: Child | null = null;
   #replacing = false;
   #stopping = false;
-  #wake: () => void = () => {};
+  readonly #sleeper = new Sleeper();
   /** How often it was started again after it had ended by itself. */
   restarts = 0;
 
@@ -72,7 +73,7 @@ export class Slot {
   /** Drains what runs, and starts nothing more. */
   async stop(): Promise<void> {
     this.#stopping = true;
-    this.#wake();
+    this.#sleeper.wake();
     await Promise.all(Array.from(this.#children, (child) => this.#end(child, false)));
   }
 
@@ -110,7 +111,7 @@ export class Slot {
     let lastedMs = livedMs;
     while (!this.#stopping) {
       const pauseMs = this.#backoff.next(lastedMs);
-      await this.#pause(pauseMs);
+      await this.#sleeper.sleep(pauseMs);
       if (this.#stopping) return;
       this.restarts++;
       try {
@@ -127,16 +128,6 @@ export class Slot {
     const { stopTimeoutMs } = this.#options;
     if (await child.stop(replaced, stopTimeoutMs)) return;
     this.#say('warn', { pid: child.pid, after_ms: stopTimeoutMs }, 'process did not end in time and was killed');
-  }
-
-  #pause(ms: number): Promise<void> {
-    return new Promise((resolve) => {
-      const timer = setTimeout(resolve, ms);
-      this.#wake = () => {
-        clearTimeout(timer);
-        resolve();
-      };
-    });
   }
 
   #say(level: 'info' | 'warn' | 'error', fields: object, message: string): void {

@@ -1,9 +1,9 @@
 import { TIMEOUT } from 'node:dns';
 import { isIP } from 'node:net';
 import type { AddressPolicy } from './address-policy.ts';
-import type { Failure } from './errors.ts';
 import { NameLookup } from './name-lookup.ts';
 import type { Lookup, ResolvedAddress } from './types.ts';
+import type { Failure } from './upstream-error.ts';
 
 export type Resolution =
   | { readonly ok: true; readonly addresses: readonly ResolvedAddress[] }

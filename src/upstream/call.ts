@@ -1,10 +1,10 @@
 import { assert } from '../assert.ts';
 import type { Connection } from './connection.ts';
-import { type Failure, surface, UpstreamError } from './errors.ts';
 import type { Pool } from './pool.ts';
 import { RequestBody } from './request-body.ts';
 import type { ParsedHead } from './response-head.ts';
 import type { UpstreamCall, UpstreamHandler, UpstreamRequest } from './types.ts';
+import { type Failure, surface, UpstreamError } from './upstream-error.ts';
 
 /**
  * One exchange, seen from the caller. It outlives the connection it is on when that one turns out to be stale.

@@ -1,13 +1,13 @@
 import { AddressBook } from './address-book.ts';
 import { AddressPolicy } from './address-policy.ts';
 import { Call } from './call.ts';
-import { CoarseClock } from './clock.ts';
+import { CoarseClock } from './coarse-clock.ts';
 import type { Connection } from './connection.ts';
 import type { ConnectorTools } from './connector.ts';
+import type { Destination } from './destination.ts';
+import { assertRequest } from './head-writer.ts';
 import { IdleList } from './idle-list.ts';
 import { Pool, type PoolLimits, type PoolOwner } from './pool.ts';
-import { assertRequest } from './request-head.ts';
-import type { Route } from './route.ts';
 import { TlsSessions } from './tls-sessions.ts';
 import type { UpstreamCall, UpstreamHandler, UpstreamOptions, UpstreamRequest, UpstreamStats } from './types.ts';
 
@@ -57,19 +57,19 @@ export class UpstreamClient implements PoolOwner {
    */
   dispatch(request: UpstreamRequest, handler: UpstreamHandler): UpstreamCall {
     assertRequest(request);
-    const pool = this.#poolOf(request.route);
+    const pool = this.#poolOf(request.destination);
     const call = new Call(request, handler, pool);
     if (this.isClosing) process.nextTick(failClosing, call);
     else pool.dispatch(call);
     return call;
   }
 
-  #poolOf(route: Route): Pool {
-    if (route.pool?.isOpen) return route.pool;
-    const pool = this.#pools.get(route.poolKey) ?? new Pool(route.poolKey, route.origin, this);
+  #poolOf(destination: Destination): Pool {
+    if (destination.pool?.isOpen) return destination.pool;
+    const pool = this.#pools.get(destination.poolKey) ?? new Pool(destination.poolKey, destination.origin, this);
     if (this.isClosing) return pool;
-    this.#pools.set(route.poolKey, pool);
-    route.pool = pool;
+    this.#pools.set(destination.poolKey, pool);
+    destination.pool = pool;
     return pool;
   }
 

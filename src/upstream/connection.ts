@@ -2,12 +2,12 @@ import type { Socket } from 'node:net';
 import { assert } from '../assert.ts';
 import type { Call } from './call.ts';
 import { Connector, type ConnectorOwner, type ConnectorTools, READ_BUFFER } from './connector.ts';
-import type { Failure, UpstreamErrorCode } from './errors.ts';
+import { serialiseHead } from './head-writer.ts';
 import type { Idle } from './idle-list.ts';
 import type { Pool } from './pool.ts';
-import { serialiseHead } from './request-head.ts';
 import type { ParsedHead } from './response-head.ts';
 import { ResponseParser, type ResponseSink } from './response-parser.ts';
+import type { Failure, UpstreamErrorCode } from './upstream-error.ts';
 
 /** Kept back from an upstream's `Keep-Alive: timeout`: it may count from before our last byte arrived. */
 const KEEP_ALIVE_MARGIN_MS = 1000;
@@ -44,9 +44,9 @@ export class Connection implements ConnectorOwner, ResponseSink, Idle<Connection
   /** What had left for the kernel at the last sweep: another number now means that the upload moves. */
   #sentBytes = 0;
   /** Read but not parsed, because the call was paused. At most a read or two. */
-  #held: Buffer | null = null;
+  #unread: Buffer | null = null;
   #isReadStopped = false;
-  /** The end of the input, when it came behind held bytes or a pause. */
+  /** The end of the input, when it came behind unread bytes or a pause. */
   #pendingEnd: Failure | null = null;
 
   constructor(pool: Pool, tools: ConnectorTools, maxHeadBytes: number) {
@@ -91,14 +91,14 @@ export class Connection implements ConnectorOwner, ResponseSink, Idle<Connection
   }
 
   pause(): void {
-    this.#parser.held = true;
+    this.#parser.paused = true;
     this.#isReadStopped = true;
     (this.#socket as Socket).pause();
   }
 
-  /** What was held back is delivered in the next tick: a caller of `resume` does not expect `onData` within it. */
+  /** What is unread is delivered in the next tick: a caller of `resume` does not expect `onData` within it. */
   resume(): void {
-    this.#parser.held = false;
+    this.#parser.paused = false;
     process.nextTick(this.#afterResume);
   }
 
@@ -144,7 +144,7 @@ export class Connection implements ConnectorOwner, ResponseSink, Idle<Connection
 
   onRead(length: number): void {
     if (this.state === 'active') {
-      if (this.#parser.held || this.#held !== null) this.#hold(READ_BUFFER, 0, length);
+      if (this.#parser.paused || this.#unread !== null) this.#keepUnread(READ_BUFFER, 0, length);
       else this.#feed(READ_BUFFER, 0, length);
     } else if (this.state === 'idle') {
       // Nobody asked: an answer to this would be taken for the next request's.
@@ -182,29 +182,29 @@ export class Connection implements ConnectorOwner, ResponseSink, Idle<Connection
     if (this.state !== 'active') return;
     if (parser.state === 'failed') {
       this.#fail('malformed_response', `malformed response: ${parser.malformed}`);
-    } else if (parser.held) {
-      if (used < end) this.#hold(bytes, used, end);
+    } else if (parser.paused) {
+      if (used < end) this.#keepUnread(bytes, used, end);
     } else if (parser.state === 'done') {
       this.#finish(used < end);
     }
   }
 
-  #hold(bytes: Buffer, start: number, end: number): void {
+  #keepUnread(bytes: Buffer, start: number, end: number): void {
     const rest = bytes.subarray(start, end);
-    this.#held = this.#held === null ? Buffer.from(rest) : Buffer.concat([this.#held, rest]);
+    this.#unread = this.#unread === null ? Buffer.from(rest) : Buffer.concat([this.#unread, rest]);
   }
 
   readonly #afterResume = (): void => {
-    if (this.state !== 'active' || this.#parser.held) return;
-    const held = this.#held;
-    if (held !== null) {
-      this.#held = null;
-      this.#feed(held, 0, held.length);
+    if (this.state !== 'active' || this.#parser.paused) return;
+    const unread = this.#unread;
+    if (unread !== null) {
+      this.#unread = null;
+      this.#feed(unread, 0, unread.length);
     } else if (this.#parser.state === 'done') {
       this.#finish(false);
     }
     // Either may have ended the exchange, begun another one, or paused again.
-    if (this.state !== 'active' || this.#parser.held) return;
+    if (this.state !== 'active' || this.#parser.paused) return;
     if (this.#pendingEnd !== null) this.#inputEnded(this.#pendingEnd);
     else this.#startReading();
   };
@@ -247,8 +247,8 @@ export class Connection implements ConnectorOwner, ResponseSink, Idle<Connection
     if (this.state === 'connecting') this.#connector.cancel();
     this.state = 'closed';
     // Makes `execute` return when a handler has ended the exchange from within it.
-    this.#parser.held = true;
-    this.#held = null;
+    this.#parser.paused = true;
+    this.#unread = null;
     this.#socket?.destroy();
   }
 
@@ -288,7 +288,7 @@ export class Connection implements ConnectorOwner, ResponseSink, Idle<Connection
     if (this.state === 'idle') this.close();
     if (this.state !== 'active' || this.#pendingEnd !== null) return;
     const isWaitingForResume =
-      this.#held !== null || (this.#parser.held && (failure === CUT || this.#parser.state === 'done'));
+      this.#unread !== null || (this.#parser.paused && (failure === CUT || this.#parser.state === 'done'));
     if (isWaitingForResume) this.#pendingEnd = failure;
     else this.#inputEnded(failure);
   }

@@ -1,11 +1,11 @@
 import { connect as connectTcp, isIP, type Socket } from 'node:net';
 import { type ConnectionOptions, connect as connectTls } from 'node:tls';
 import type { AddressBook } from './address-book.ts';
-import type { CoarseClock } from './clock.ts';
+import type { CoarseClock } from './coarse-clock.ts';
 import type { Origin } from './endpoint.ts';
-import type { Failure } from './errors.ts';
 import type { TlsSessions } from './tls-sessions.ts';
 import type { ResolvedAddress } from './types.ts';
+import type { Failure } from './upstream-error.ts';
 
 export type ConnectorTools = {
   readonly addressBook: AddressBook;
@@ -35,7 +35,7 @@ export const READ_BUFFER = Buffer.allocUnsafeSlow(56 * 1024);
 
 /**
  * Makes one connection: resolves the name, then tries its addresses in order, each with a fair share of the time that is left.
- * A TCP failure goes on to the next address; a TLS failure does not, because it is the host that failed, not the route.
+ * A TCP failure goes on to the next address; a TLS failure does not, because it is the host that failed, not the route to it.
  */
 export class Connector {
   readonly #origin: Origin;

@@ -1,5 +1,5 @@
 import { isIP } from 'node:net';
-import { EndpointError } from './errors.ts';
+import { EndpointError } from './upstream-error.ts';
 
 /** Where connections go. Origins with equal keys share a pool. */
 export type Origin = {

@@ -1,9 +1,8 @@
 export { AddressPolicy } from './address-policy.ts';
 export { UpstreamClient } from './client.ts';
+export { Destination } from './destination.ts';
 export { type Endpoint, type Origin, parseEndpoint } from './endpoint.ts';
-export { EndpointError, UpstreamError, type UpstreamErrorCode } from './errors.ts';
 export { isForbiddenLiteral } from './listed-address.ts';
-export { Route } from './route.ts';
 export type {
   Lookup,
   ResolvedAddress,
@@ -14,3 +13,4 @@ export type {
   UpstreamRequest,
   UpstreamStats,
 } from './types.ts';
+export { EndpointError, UpstreamError, type UpstreamErrorCode } from './upstream-error.ts';

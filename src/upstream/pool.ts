@@ -2,7 +2,7 @@ import type { Call } from './call.ts';
 import { Connection } from './connection.ts';
 import type { ConnectorTools } from './connector.ts';
 import type { Origin } from './endpoint.ts';
-import type { Failure } from './errors.ts';
+import type { Failure } from './upstream-error.ts';
 
 export type PoolLimits = {
   readonly maxConnections: number;

@@ -27,7 +27,7 @@ export class ResponseParser {
   /** Why `state` is 'failed'. */
   malformed = '';
   /** While set, `execute` returns at the next boundary, leaving the rest of its input unread. */
-  held = false;
+  paused = false;
   readonly #sink: ResponseSink;
   readonly #maxHeadBytes: number;
   readonly #chunked: ChunkedBody;
@@ -52,7 +52,7 @@ export class ResponseParser {
   begin(isHeadRequest: boolean): void {
     assert(this.state === 'idle' || this.state === 'done');
     this.state = 'head';
-    this.held = false;
+    this.paused = false;
     this.#isHeadRequest = isHeadRequest;
     this.#interimResponses = 0;
     this.#interimBytes = 0;
@@ -60,11 +60,11 @@ export class ResponseParser {
 
   /**
    * Reads `bytes[start, end)`, and may rearrange it.
-   * @returns the position behind the last octet used. Less than `end`: held, failed, or done with octets to spare.
+   * @returns the position behind the last octet used. Less than `end`: paused, failed, or done with octets to spare.
    */
   execute(bytes: Buffer, start: number, end: number): number {
     let at = start;
-    while (at < end && !this.held) {
+    while (at < end && !this.paused) {
       switch (this.state) {
         case 'head':
           at = this.#readHead(bytes, at, end);

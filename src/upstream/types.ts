@@ -1,9 +1,9 @@
-import type { UpstreamError } from './errors.ts';
-import type { Route } from './route.ts';
+import type { Destination } from './destination.ts';
+import type { UpstreamError } from './upstream-error.ts';
 
 /** One request, ready to be written: nothing in it is checked again except `path`. */
 export type UpstreamRequest = {
-  readonly route: Route;
+  readonly destination: Destination;
   /** GET, HEAD, POST, PUT, PATCH or DELETE. */
   readonly method: string;
   /** Path and query as they go on the wire, starting with '/'. */
@@ -76,7 +76,7 @@ export type Lookup = (hostname: string) => Promise<readonly ResolvedAddress[]>;
 export type UpstreamOptions = {
   /** Ranges that may be dialled although they are not public, for example '10.0.0.0/8'. */
   readonly allowCidrs: readonly string[];
-  /** Of one pool (see `Route`). So is the next. */
+  /** Of one pool (see `Destination`). So is the next. */
   readonly maxConnectionsPerOrigin: number;
   /** Calls that may wait for a connection to an origin; one more is 'busy'. */
   readonly maxWaitingPerOrigin: number;

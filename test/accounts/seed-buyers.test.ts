@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { PLATFORM_ACCOUNT_ID } from '../../src/accounts/platform-account.ts';
 import { seedBuyers } from '../../src/accounts/seed-buyers.ts';
 import { verifySecret } from '../../src/keys/credentials.ts';
 import { selectKeyRecords } from '../../src/keys/keys-sql.ts';
+import { PLATFORM_ACCOUNT_ID } from '../../src/ledger/posting.ts';
 import type { Sql } from '../../src/platform/postgres.ts';
 import { openTestDatabase } from './support.ts';
 

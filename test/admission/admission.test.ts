@@ -1,14 +1,14 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { Admission, type StateLoader } from '../../src/admission/admission.ts';
+import type { AdmitRequest, AdmitResult, TakeResult } from '../../src/admission/commands.ts';
 import type { HoldOwner } from '../../src/admission/hold-owners.ts';
-import type { AdmitRequest, AdmitResult, TakeResult } from '../../src/admission/operations.ts';
-import { Sweeper } from '../../src/ledger/sweep.ts';
+import { Sweeper } from '../../src/ledger/sweep/sweeper.ts';
 import { CANCELLED } from '../../src/ledger/usage-event.ts';
 import type { ScriptConnection } from '../../src/platform/script-connection.ts';
 import { comeBackOlder, keepState } from '../ledger/reconcile/older-redis.ts';
 import { TcpProxy } from '../support/tcp-proxy.ts';
 import { until } from '../support/wait.ts';
-import { admittee, COMPLETED, newScene, openScene, REFUNDED, request, type Scene } from './calls.ts';
+import { COMPLETED, listener, newScene, openScene, REFUNDED, request, type Scene } from './calls.ts';
 import { batchesOf, QUIET, Store } from './redis.ts';
 
 const COMMAND_TIMEOUT_MS = 300;
@@ -29,7 +29,7 @@ beforeEach(async () => {
   load = () => Promise.resolve();
   admission = newAdmission();
   admission.start();
-  // The script is there and the lease is taken: what is swallowed next is the operation of the test.
+  // The script is there and the lease is taken: what is swallowed next is the command of the test.
   await take(await openScene(store, 0));
 });
 afterEach(async () => {
@@ -62,7 +62,7 @@ function newAdmission(): Admission {
   });
 }
 
-const admit = (call: AdmitRequest) => new Promise<AdmitResult>((resolve) => admission.admit(call, admittee(resolve)));
+const admit = (call: AdmitRequest) => new Promise<AdmitResult>((resolve) => admission.admit(call, listener(resolve)));
 async function admitted(call: AdmitRequest): Promise<HoldOwner> {
   const result = await admit(call);
   if (result.outcome !== 'admitted') throw new Error(result.outcome);
@@ -100,7 +100,7 @@ describe('draining', () => {
       const settleAtOnce = (result: AdmitResult): void => {
         if (result.outcome === 'admitted') settle(call, result.owner, true);
       };
-      admission.admit(call, admittee(settleAtOnce));
+      admission.admit(call, listener(settleAtOnce));
       if (what === 'waits for Postgres') await until(() => loads.length > 0);
       let isDrained = false;
       const drained = admission.drain(5_000).finally(() => {
@@ -356,13 +356,13 @@ describe('what Redis does not know', () => {
       cancelSettlement: CANCELLED,
       log: QUIET,
     });
-    const result = await new Promise<AdmitResult>((resolve) => lossy.admit(request(scene, 1), admittee(resolve)));
+    const result = await new Promise<AdmitResult>((resolve) => lossy.admit(request(scene, 1), listener(resolve)));
     expect(result).toEqual({ outcome: 'unavailable' });
     await lossy.drain(0);
   });
 });
 
-it('a turn of more operations than fit one trip is carried out whole', async () => {
+it('a turn of more commands than fit one trip is carried out whole', async () => {
   const scene = await openScene(store, 1_000_000, 300);
   const results = await Promise.all(Array.from({ length: 290 }, () => admit(request(scene, 1_000))));
   expect(results.filter(({ outcome }) => outcome === 'admitted')).toHaveLength(290);
@@ -380,7 +380,7 @@ it('a gateway renews its lease in every shard with its first trip', async () => 
   }
 });
 
-describe('more operations than a turn can send', () => {
+describe('more commands than a turn can send', () => {
   it('gather: nobody of 16 000 callers with two of them each is refused, only what comes beyond 32 768', async () => {
     const many = new Admission({
       ...{ batches: store.batches, keys: store.keys, instance: 'gateway-2', cancelSettlement: CANCELLED, log: QUIET },
@@ -403,7 +403,7 @@ describe('more operations than a turn can send', () => {
   });
 });
 
-it('a turn of more operations than trips may be under way is carried out whole, and no more trips at once', async () => {
+it('a turn of more commands than trips may be under way is carried out whole, and no more trips at once', async () => {
   const run = batches.run.bind(batches);
   let [underWay, most] = [0, 0];
   batches.run = (call, { onReply, onLost }) => {

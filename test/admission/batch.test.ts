@@ -1,22 +1,22 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import {
-  AdmitOperation,
+  AdmitCommand,
   type AdmitRequest,
   type Admitted,
-  CancelOperation,
-  SettleOperation,
-  TakeOperation,
+  CancelCommand,
+  SettleCommand,
+  TakeCommand,
   type TakeResult,
-} from '../../src/admission/operations.ts';
+} from '../../src/admission/commands.ts';
 import { CANCELLED } from '../../src/ledger/usage-event.ts';
 import { uuidv7 } from '../../src/platform/ids.ts';
 import { freeField } from '../../src/platform/redis-keys.ts';
 import {
   admit,
   admitAll,
-  admittee,
   COMPLETED,
   INSTANCE,
+  listener,
   newScene,
   openScene,
   REFUNDED,
@@ -157,9 +157,9 @@ describe('a settlement', () => {
     let elsewhere = 0;
     const host = hostOf(store.keys, INSTANCE, { retrySettlement: () => {}, settledElsewhere: () => elsewhere++ });
     for (const sent of [false, true]) {
-      const operation = new SettleOperation('id', request(scene, 1).buyer, false, COMPLETED, () => {});
-      operation.onLost(sent, host);
-      operation.onReply([0], 0, host);
+      const command = new SettleCommand('id', request(scene, 1).buyer, false, COMPLETED, () => {});
+      command.onLost(sent, host);
+      command.onReply([0], 0, host);
     }
     expect(elsewhere).toBe(1);
   });
@@ -168,7 +168,7 @@ describe('a settlement', () => {
     const scene = await openScene(store, 5_000);
     const call = request(scene, 2_000);
     await admit(store, call);
-    const twice = [0, 1].map(() => new SettleOperation(call.usageId, call.buyer, false, COMPLETED, () => {}));
+    const twice = [0, 1].map(() => new SettleCommand(call.usageId, call.buyer, false, COMPLETED, () => {}));
     await store.run(twice, hostOf(store.keys, INSTANCE));
     expect(await store.events(scene.accountId)).toHaveLength(1);
     expect(await store.balance(scene.accountId)).toBe(3_000);
@@ -208,7 +208,7 @@ describe('a settlement', () => {
 
 describe('a cancellation', () => {
   const cancel = ({ usageId, buyer }: AdmitRequest) =>
-    store.run([new CancelOperation(usageId, buyer.accountId, CANCELLED, () => {})], hostOf(store.keys, INSTANCE));
+    store.run([new CancelCommand(usageId, buyer.accountId, CANCELLED, () => {})], hostOf(store.keys, INSTANCE));
 
   it('of an admitted call refunds it with one event', async () => {
     const scene = await openScene(store, 5_000);
@@ -304,7 +304,7 @@ describe('a token bucket', () => {
 
   it('of an address is made on demand and forgotten when it is full', async () => {
     const results: TakeResult[] = [];
-    const takes = Array.from({ length: 3 }, () => new TakeOperation(null, '192.0.2.7', 2, (r) => results.push(r)));
+    const takes = Array.from({ length: 3 }, () => new TakeCommand(null, '192.0.2.7', 2, (r) => results.push(r)));
     await store.run(takes, hostOf(store.keys, INSTANCE));
     expect(results.map(({ outcome }) => outcome)).toEqual(['taken', 'taken', 'rate_limited']);
     const ttl = (await store.command('pttl', store.keys.ip('192.0.2.7'))) as number;
@@ -320,9 +320,9 @@ describe('a token bucket', () => {
     const host = hostOf(store.keys, INSTANCE, { reloadAndRetry: (_, what) => (asked = what) });
     await store.run(
       [
-        new AdmitOperation(
+        new AdmitCommand(
           request(scene, 1),
-          admittee(() => {}),
+          listener(() => {}),
         ),
       ],
       host,

@@ -1,14 +1,14 @@
 import { CallTerms } from '../../src/admission/call-terms.ts';
-import { EncodedKeys } from '../../src/admission/encoded-keys.ts';
 import {
-  AdmitOperation,
+  type AdmissionListener,
+  AdmitCommand,
   type AdmitRequest,
   type AdmitResult,
-  type Admittee,
-  SettleOperation,
-  TakeOperation,
+  SettleCommand,
+  TakeCommand,
   type TakeResult,
-} from '../../src/admission/operations.ts';
+} from '../../src/admission/commands.ts';
+import { EncodedKeys } from '../../src/admission/encoded-keys.ts';
 import { encodeSettlement } from '../../src/ledger/usage-event.ts';
 import { uuidv7 } from '../../src/platform/ids.ts';
 import { RedisKeys } from '../../src/platform/redis-keys.ts';
@@ -53,7 +53,7 @@ export function request(scene: Scene, priceMicros: number, freeCalls = 0, usageI
 }
 
 /** A call's admission, by a function. */
-export const admittee = (done: (result: AdmitResult) => void): Admittee => ({ onAdmission: done });
+export const listener = (done: (result: AdmitResult) => void): AdmissionListener => ({ onAdmission: done });
 
 /** Admits calls in one script. */
 export async function admitAll(
@@ -62,16 +62,16 @@ export async function admitAll(
   instance = INSTANCE,
 ): Promise<AdmitResult[]> {
   const results: AdmitResult[] = [];
-  const operations = requests.map(
+  const commands = requests.map(
     (call, i) =>
-      new AdmitOperation(
+      new AdmitCommand(
         call,
-        admittee((result) => {
+        listener((result) => {
           results[i] = result;
         }),
       ),
   );
-  await store.run(operations, hostOf(store.keys, instance));
+  await store.run(commands, hostOf(store.keys, instance));
   return results;
 }
 
@@ -80,13 +80,13 @@ export async function admit(store: Store, call: AdmitRequest, instance = INSTANC
 }
 
 export async function settle(store: Store, call: AdmitRequest, refund: boolean): Promise<void> {
-  const operation = new SettleOperation(call.usageId, call.buyer, refund, refund ? REFUNDED : COMPLETED, () => {});
-  await store.run([operation], hostOf(store.keys, INSTANCE));
+  const command = new SettleCommand(call.usageId, call.buyer, refund, refund ? REFUNDED : COMPLETED, () => {});
+  await store.run([command], hostOf(store.keys, INSTANCE));
 }
 
 export async function take(store: Store, scene: Scene): Promise<TakeResult> {
   let result: TakeResult | undefined;
-  const operation = new TakeOperation(scene.keyId, scene.accountId, 0, (given) => (result = given));
-  await store.run([operation], hostOf(store.keys, INSTANCE));
+  const command = new TakeCommand(scene.keyId, scene.accountId, 0, (given) => (result = given));
+  await store.run([command], hostOf(store.keys, INSTANCE));
   return result as TakeResult;
 }

@@ -1,15 +1,15 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { Admission } from '../../src/admission/admission.ts';
+import type { AdmitRequest, AdmitResult } from '../../src/admission/commands.ts';
 import type { HoldOwner } from '../../src/admission/hold-owners.ts';
-import type { AdmitRequest, AdmitResult } from '../../src/admission/operations.ts';
 import { DamageLog } from '../../src/ledger/damage-log.ts';
 import { CANCELLED } from '../../src/ledger/usage-event.ts';
 import { uuidv7 } from '../../src/platform/ids.ts';
 import { freeField } from '../../src/platform/redis-keys.ts';
-import type { ScriptCall } from '../../src/platform/script-call.ts';
-import type { ScriptConnection, ScriptRun } from '../../src/platform/script-connection.ts';
+import type { ScriptConnection, TripListener } from '../../src/platform/script-connection.ts';
+import type { TripEncoder } from '../../src/platform/trip-encoder.ts';
 import { until } from '../support/wait.ts';
-import { admit, admittee, COMPLETED, openScene, REFUNDED, request, type Scene } from './calls.ts';
+import { admit, COMPLETED, listener, openScene, REFUNDED, request, type Scene } from './calls.ts';
 import { Store } from './redis.ts';
 
 let store: Store;
@@ -38,7 +38,7 @@ function newAdmission(batches: ScriptConnection = store.batches): Admission {
 }
 
 const ask = (call: AdmitRequest, of = admission): Promise<AdmitResult> =>
-  new Promise((resolve) => of.admit(call, admittee(resolve)));
+  new Promise((resolve) => of.admit(call, listener(resolve)));
 async function ownerOf(call: AdmitRequest): Promise<HoldOwner> {
   const result = await ask(call);
   if (result.outcome !== 'admitted') throw new Error(result.outcome);
@@ -310,7 +310,7 @@ describe('a shard that refuses a settlement', () => {
     await until(() => (admission.damage.get('shard') ?? 0) >= 2 * refused);
     await store.command('del', openKey(other));
     await until(() => admission.unsettled === refused);
-    // Each look at the damaged shard since was one operation.
+    // Each look at the damaged shard since was one command.
     expect(admission.damage.get('shard')).toBeLessThan(2 * refused + 20);
     await store.command('del', openKey(scene));
     await until(() => admission.unsettled === 0);
@@ -366,9 +366,9 @@ it('a reply that cannot be read is a lost one: the call is cancelled, and the pr
   const garbling = {
     ready: true,
     onReady: () => {},
-    run: (call: ScriptCall, { onReply, onLost }: ScriptRun) => {
+    run: (call: TripEncoder, { onReply, onLost }: TripListener) => {
       const garbled = Buffer.from('0 300 17940000 1.5 0');
-      const reply: ScriptRun['onReply'] = (...args) => {
+      const reply: TripListener['onReply'] = (...args) => {
         if (isGarbled) onReply(garbled, 0, garbled.length);
         else onReply(...args);
       };

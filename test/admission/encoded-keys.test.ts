@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { EncodedKeys } from '../../src/admission/encoded-keys.ts';
 import { RedisKeys } from '../../src/platform/redis-keys.ts';
-import { bulk } from '../../src/platform/script-call.ts';
+import { bulk } from '../../src/platform/trip-encoder.ts';
 
 const id = (chars: number) =>
   fc.string({ unit: fc.constantFrom(...'0123456789abcdef-_'), minLength: chars, maxLength: chars });

@@ -1,20 +1,20 @@
 import { expect } from 'vitest';
 import { CallTerms } from '../../src/admission/call-terms.ts';
 import {
-  AdmitOperation,
+  AdmitCommand,
   type AdmitResult,
-  CancelOperation,
-  LeaseOperation,
-  type Operation,
-  SettleOperation,
-  TakeOperation,
+  CancelCommand,
+  type Command,
+  LeaseCommand,
+  SettleCommand,
+  TakeCommand,
   type TakeResult,
-} from '../../src/admission/operations.ts';
+} from '../../src/admission/commands.ts';
 import { applyCreditScript, hydrateWalletScript } from '../../src/ledger/scripts.ts';
-import type { Sweeper } from '../../src/ledger/sweep.ts';
+import type { Sweeper } from '../../src/ledger/sweep/sweeper.ts';
 import { CANCELLED } from '../../src/ledger/usage-event.ts';
 import { freeField } from '../../src/platform/redis-keys.ts';
-import { admittee, COMPLETED, encodedKeys, REFUNDED } from './calls.ts';
+import { COMPLETED, encodedKeys, listener, REFUNDED } from './calls.ts';
 import { type Bucket, LEASE_MS, Model, type Moment, REQUEST } from './model.ts';
 import type { DamageStep, Part, Step } from './model-steps.ts';
 import { hostOf, SHARDS, type Store } from './redis.ts';
@@ -159,9 +159,9 @@ export class Run {
   async #batch(step: Step & { op: 'batch' }): Promise<void> {
     const instance = INSTANCES[step.instance] as string;
     const results: (AdmitResult | TakeResult | 'key' | 'wallet' | undefined)[] = [];
-    const parts = step.parts.map((part, i) => this.#operations(part, instance, (result) => (results[i] = result)));
+    const parts = step.parts.map((part, i) => this.#commands(part, instance, (result) => (results[i] = result)));
     const host = hostOf(this.#store.keys, instance, {
-      reloadAndRetry: (operation, what) => (results[parts.findIndex((of) => of.includes(operation))] = what),
+      reloadAndRetry: (command, what) => (results[parts.findIndex((of) => of.includes(command))] = what),
       foundDamage: (what, accountId) => {
         expect([what, this.#isVictim(accountId)]).toEqual(['wallet', true]);
         this.totals.damaged++;
@@ -180,17 +180,17 @@ export class Run {
     await this.#adoptBuckets(at, tokens);
   }
 
-  #operations(part: Part, instance: string, done: (result: AdmitResult | TakeResult) => void): Operation[] {
-    if (part.op === 'lease') return Array.from({ length: SHARDS }, (_, shard) => new LeaseOperation(shard, instance));
+  #commands(part: Part, instance: string, done: (result: AdmitResult | TakeResult) => void): Command[] {
+    if (part.op === 'lease') return Array.from({ length: SHARDS }, (_, shard) => new LeaseCommand(shard, instance));
     if (part.op === 'take') {
-      return [new TakeOperation(keyName(part.account, part.key), uuid('aaaa', part.account), 0, done)];
+      return [new TakeCommand(keyName(part.account, part.key), uuid('aaaa', part.account), 0, done)];
     }
     const usageId = uuid('bbbb', part.id);
     const accountId = uuid('aaaa', accountOf(part.id));
-    if (part.op === 'cancel') return [new CancelOperation(usageId, accountId, CANCELLED, () => {})];
+    if (part.op === 'cancel') return [new CancelCommand(usageId, accountId, CANCELLED, () => {})];
     if (part.op === 'settle') {
       const buyer = encodedKeys.buyer(keyName(accountOf(part.id), 0), accountId);
-      return [new SettleOperation(usageId, buyer, part.refund, part.refund ? REFUNDED : COMPLETED, () => {})];
+      return [new SettleCommand(usageId, buyer, part.refund, part.refund ? REFUNDED : COMPLETED, () => {})];
     }
     const call = {
       usageId,
@@ -199,7 +199,7 @@ export class Run {
       method: 'GET',
       path: `/by/${instance}`,
     };
-    return [new AdmitOperation(call, admittee(done))];
+    return [new AdmitCommand(call, listener(done))];
   }
 
   #expect(
@@ -241,7 +241,7 @@ export class Run {
     range.touched = true;
   }
 
-  /** What an operation of the damaged account was answered: nothing but what the answer says was done. */
+  /** What a command of the damaged account was answered: nothing but what the answer says was done. */
   #adopt(part: Part, instance: string, result: AdmitResult | TakeResult | string | undefined): void {
     if (typeof result !== 'object') {
       expect(['key', 'wallet']).toContain(result);

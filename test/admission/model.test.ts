@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { Sweeper } from '../../src/ledger/sweep.ts';
+import { Sweeper } from '../../src/ledger/sweep/sweeper.ts';
 import { LEASE_MS } from './model.ts';
 import { Run } from './model-run.ts';
 import { damageStep, quota, step } from './model-steps.ts';
@@ -43,7 +43,7 @@ it('whatever happens in whatever order, Redis does what the model says and no mo
   expect(swept).toBeGreaterThan(50);
 }, 120_000);
 
-it('whatever is damaged of one account, all others go on as the model says, and no operation is done by half', async () => {
+it('whatever is damaged of one account, all others go on as the model says, and no command is done by half', async () => {
   let damaged = 0;
   let unchanged = 0;
   const steps = fc.array(fc.oneof({ weight: 4, arbitrary: step }, { weight: 1, arbitrary: damageStep }), {

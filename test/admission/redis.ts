@@ -1,7 +1,7 @@
-import { BatchCall } from '../../src/admission/batch-call.ts';
+import { BatchEncoder } from '../../src/admission/batch-encoder.ts';
+import type { Command, CommandHost } from '../../src/admission/commands.ts';
 import { EncodedKeys } from '../../src/admission/encoded-keys.ts';
 import type { HoldOwner } from '../../src/admission/hold-owners.ts';
-import type { Operation, OperationHost } from '../../src/admission/operations.ts';
 import { readReply } from '../../src/admission/reply.ts';
 import { batchScript } from '../../src/admission/scripts.ts';
 import { RedisClient } from '../../src/platform/redis.ts';
@@ -105,11 +105,11 @@ export class Store {
     });
   }
 
-  /** Carries operations out in one run of the script, as one event-loop turn of a gateway. */
-  async run(operations: readonly Operation[], host: TestHost): Promise<void> {
-    const batch = new BatchCall();
+  /** Carries commands out in one run of the script, as one event-loop turn of a gateway. */
+  async run(commands: readonly Command[], host: TestHost): Promise<void> {
+    const batch = new BatchEncoder();
     batch.begin(host.instance);
-    for (const operation of operations) operation.encode(batch, host);
+    for (const command of commands) command.encode(batch, host);
     const { replies } = batch;
     const here = new Error();
     const reply = await new Promise<number[]>((resolve, reject) => {
@@ -123,18 +123,18 @@ export class Store {
       });
     });
     let at = 0;
-    for (const operation of operations) at = operation.onReply(reply, at, host);
-    if (at !== reply.length) throw new Error(`operations read ${at} of ${reply.length} numbers`);
+    for (const command of commands) at = command.onReply(reply, at, host);
+    if (at !== reply.length) throw new Error(`commands read ${at} of ${reply.length} numbers`);
   }
 }
 
-type TestHost = OperationHost & { readonly instance: string };
+type TestHost = CommandHost & { readonly instance: string };
 
 /** Of calls whose end nobody waits for. */
 export const NO_OWNER: HoldOwner = { instance: '', openCalls: 0, ended: () => {} };
 
-/** A host for operations that are expected to find everything loaded. */
-export function hostOf(keys: RedisKeys, instance: string, notes: Partial<OperationHost> = {}): TestHost {
+/** A host for commands that are expected to find everything loaded. */
+export function hostOf(keys: RedisKeys, instance: string, notes: Partial<CommandHost> = {}): TestHost {
   const unexpected = (what: string) => () => {
     throw new Error(`unexpected: ${what}`);
   };

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
-import { CancelOperation, type Operation } from '../../src/admission/operations.ts';
+import { CancelCommand, type Command } from '../../src/admission/commands.ts';
 import { SettlementRetries } from '../../src/admission/settlement-retries.ts';
 
 beforeEach(() => {
@@ -16,13 +16,13 @@ it('while Redis is too slow a settlement is sent less and less often, but within
     connected: () => true,
     suspect: () => true,
     probe: 128,
-    send: (operation: Operation) => {
+    send: (command: Command) => {
       sentAt.push(Date.now() - startedAt);
       // It has no reply either.
-      retries.add(operation as CancelOperation);
+      retries.add(command as CancelCommand);
     },
   });
-  retries.add(new CancelOperation('usage', 'account', 'settlement', () => {}));
+  retries.add(new CancelCommand('usage', 'account', 'settlement', () => {}));
   vi.advanceTimersByTime(6_000);
   retries.stop();
   expect(sentAt).toEqual([200, 600, 1_400, 2_400, 3_400, 4_400, 5_400]);

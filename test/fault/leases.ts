@@ -1,7 +1,7 @@
 // Time, made to pass for gateways that are dead or asleep: their leases are set back, and the sweep of src/ledger runs.
 // What it finds is then decided by the same script as ever. Leases of the living are left alone.
 
-import { Sweeper } from '../../src/ledger/sweep.ts';
+import { Sweeper } from '../../src/ledger/sweep/sweeper.ts';
 import { QUIET } from '../admission/redis.ts';
 import { LEASE_SECONDS, type Stack } from './stack.ts';
 

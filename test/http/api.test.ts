@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest';
+import type { CallerStream, RequestHead } from '../../src/gate/caller-io.ts';
+import type { Gate } from '../../src/gate/gate.ts';
 import { Api } from '../../src/http/api.ts';
 import type { Route } from '../../src/http/route.ts';
-import type { CallerStream, RequestHead } from '../../src/proxy/caller-io.ts';
-import type { Gate } from '../../src/proxy/gate.ts';
 import { QUIET } from '../admission/redis.ts';
 
 /** @returns how a page with this body leaves, and how many bytes it says it has */

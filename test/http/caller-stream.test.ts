@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import { connect, type Socket } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { CallerEvents, CallerStream, RequestHead } from '../../src/gate/caller-io.ts';
 import type { HttpServer } from '../../src/http/server.ts';
-import type { CallerEvents, CallerStream, RequestHead } from '../../src/proxy/caller-io.ts';
 import { until } from '../support/wait.ts';
 import { newServer, noEvents } from './test-server.ts';
 

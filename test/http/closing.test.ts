@@ -3,8 +3,8 @@
 import { createHash } from 'node:crypto';
 import { connect, type Socket } from 'node:net';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import type { CallerStream, RequestHead } from '../../src/gate/caller-io.ts';
 import type { HttpServer } from '../../src/http/server.ts';
-import type { CallerStream, RequestHead } from '../../src/proxy/caller-io.ts';
 import { until } from '../support/wait.ts';
 import { newServer, noEvents } from './test-server.ts';
 

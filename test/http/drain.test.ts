@@ -1,8 +1,8 @@
 import { connect, type Socket } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
 import { freePort } from '../../scripts/local/ports.mjs';
+import type { CallerStream } from '../../src/gate/caller-io.ts';
 import type { HttpServer } from '../../src/http/server.ts';
-import type { CallerStream } from '../../src/proxy/caller-io.ts';
 import { RawCaller, requestText } from '../integration/raw-caller.ts';
 import { until } from '../support/wait.ts';
 import { newServer, noEvents } from './test-server.ts';

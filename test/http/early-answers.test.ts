@@ -2,18 +2,25 @@
 
 import { connect, type Socket } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { CallerStream } from '../../src/gate/caller-io.ts';
 import type { HttpServer } from '../../src/http/server.ts';
-import type { CallerStream } from '../../src/proxy/caller-io.ts';
 import { until } from '../support/wait.ts';
 import { newServer, noEvents } from './test-server.ts';
 
 const MAX_BODY_BYTES = 32 * 1024 * 1024;
 const UPLOAD_BYTES = 8 * 1024 * 1024;
 
+type Answer = (stream: CallerStream) => void;
+
 let server: HttpServer;
-let answer: (stream: CallerStream) => void;
+let answer: Answer;
+/** Instead of `answer`, for tests that make several calls at once. */
+const answersByPath = new Map<string, Answer>();
 beforeAll(async () => {
-  server = newServer({ onCall: (_head, stream) => answer(stream), maxRequestBodyBytes: MAX_BODY_BYTES });
+  server = newServer({
+    onCall: (head, stream) => (answersByPath.get(head.path) ?? answer)(stream),
+    maxRequestBodyBytes: MAX_BODY_BYTES,
+  });
   await server.listen();
 });
 afterAll(() => server.close());
@@ -77,7 +84,7 @@ function dechunked(body: string): string {
 
 /** As soon as something of the request is there. */
 const early =
-  (give: (stream: CallerStream) => void): ((stream: CallerStream) => void) =>
+  (give: Answer): Answer =>
   (stream) => {
     let given = false;
     stream.attach({
@@ -91,7 +98,7 @@ const early =
 
 /** The same in pieces, as it is taken. */
 const streamed =
-  (body: string, contentLength: number): ((stream: CallerStream) => void) =>
+  (body: string, contentLength: number): Answer =>
   (stream) => {
     const bytes = Buffer.from(body);
     let at = 0;
@@ -142,6 +149,24 @@ describe('an answer that comes before the request is whole', () => {
   });
 });
 
+it('an answer in chunks arrives in order when the request becomes whole between its first two pieces', async () => {
+  answer = (stream) => {
+    stream.begin(200, '', true, -1, true);
+    stream.write(Buffer.from('abc'));
+    stream.attach({
+      ...noEvents,
+      onCallerBody: (_chunk, last) => {
+        if (!last) return;
+        stream.write(Buffer.from('defghij'));
+        stream.end();
+      },
+    });
+  };
+  const uploader = new Uploader('POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nhello', 0);
+  uploader.socket.once('data', () => uploader.socket.end());
+  expect(dechunked((await uploader.end()).body)).toBe('abcdefghij');
+});
+
 describe('an answer that comes before the request is whole, and the rest of it does not come', () => {
   /** @returns for how long the connection stayed, in milliseconds */
   const stayed = async (uploader: Uploader): Promise<number> => {
@@ -179,4 +204,70 @@ describe('an answer that comes before the request is whole, and the rest of it d
     // What the system and the caller's own socket hold comes on top.
     expect(uploader.sent).toBeLessThan(2 * MAX_BODY_BYTES);
   });
+});
+
+describe('an early answer to a caller that then sends the rest and stops', () => {
+  /** The addon closes idle connections after 10 s, give or take 4. */
+  const PATIENCE_MS = 30_000;
+  const SMALL = 'small';
+  const MEDIUM = 'm'.repeat(100_000);
+  const CASES: readonly (readonly [name: string, given: Answer, body: string])[] = [
+    ['/small', streamed(SMALL, SMALL.length), SMALL],
+    ['/large', streamed(LARGE, LARGE.length), LARGE],
+    ['/chunked-small', streamed(SMALL, -1), SMALL],
+    ['/chunked-medium', streamed(MEDIUM, -1), MEDIUM],
+  ];
+
+  /** @returns all that came until the gateway closed the connection, or null when it stayed open for too long */
+  function untilClosed(path: string, isTimeForRest: (received: string) => boolean): Promise<string | null> {
+    const socket = connect(server.port, '127.0.0.1');
+    const pieces: Buffer[] = [];
+    let sent = false;
+    socket.on('error', () => {});
+    socket.on('data', (piece) => {
+      pieces.push(piece);
+      if (sent || !isTimeForRest(Buffer.concat(pieces).toString('latin1'))) return;
+      sent = true;
+      socket.write(Buffer.alloc(UPLOAD_BYTES - PIECE.length));
+    });
+    socket.write(LENGTH.replace('/', path));
+    socket.write(PIECE);
+    return new Promise((resolve) => {
+      const patience = setTimeout(() => {
+        resolve(null);
+        socket.destroy();
+      }, PATIENCE_MS);
+      socket.on('close', () => {
+        clearTimeout(patience);
+        resolve(Buffer.concat(pieces).toString('latin1'));
+      });
+    });
+  }
+
+  // All at once: those in chunks take as long as the addon's patience.
+  it.each([
+    ['once it has the head', (): boolean => true],
+    [
+      'once it has the whole answer',
+      (all: string, body: string): boolean => all.includes(body) && /(\r\n0\r\n\r\n|[^\n])$/.test(all),
+    ],
+  ])(
+    'arrives whole, and its connection is closed: %s',
+    async (_name, isTimeForRest) => {
+      for (const [path, given] of CASES) answersByPath.set(path, given);
+      const received = await Promise.all(
+        CASES.map(([path, , body]) => untilClosed(path, (all) => isTimeForRest(all, body))),
+      );
+      for (const [i, [path, , body]] of CASES.entries()) {
+        const all = received[i];
+        expect(all, `${path} stayed open`).not.toBeNull();
+        const split = (all as string).indexOf('\r\n\r\n') + 4;
+        const rest = (all as string).slice(split);
+        expect((path.startsWith('/chunked') ? dechunked(rest) : rest) === body, `${path} is whole`).toBe(true);
+        expect((all as string).slice(0, split)).toMatch(/\r\nconnection: close\r\n/i);
+      }
+      expect(server.open).toBe(0);
+    },
+    PATIENCE_MS + 10_000,
+  );
 });

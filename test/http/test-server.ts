@@ -1,6 +1,6 @@
+import type { CallerEvents } from '../../src/gate/caller-io.ts';
 import { HttpServer, type ServerOptions } from '../../src/http/server.ts';
 import { loadUws } from '../../src/http/uws.ts';
-import type { CallerEvents } from '../../src/proxy/caller-io.ts';
 import { QUIET } from '../admission/redis.ts';
 
 export const noEvents: CallerEvents = { onCallerBody() {}, onCallerGone() {}, onCallerWritable() {} };

@@ -1,7 +1,7 @@
 import { connect } from 'node:net';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import type { CallerStream } from '../../src/gate/caller-io.ts';
 import type { HttpServer } from '../../src/http/server.ts';
-import type { CallerStream } from '../../src/proxy/caller-io.ts';
 import { RawCaller } from '../integration/raw-caller.ts';
 import { until } from '../support/wait.ts';
 import { newServer, noEvents } from './test-server.ts';

@@ -1,9 +1,9 @@
 import { expect } from 'vitest';
-import { PLATFORM_ACCOUNT_ID } from '../../src/accounts/platform-account.ts';
-import { dayName } from '../../src/ledger/flush-sql.ts';
+import { PLATFORM_ACCOUNT_ID } from '../../src/ledger/posting.ts';
 import { Reconciler } from '../../src/ledger/reconcile/reconciler.ts';
 import { chargedMicros, encodeSettlement, feeMicros, type UsageEvent } from '../../src/ledger/usage-event.ts';
-import { UsageWriter, type UsageWriterOptions } from '../../src/ledger/writer.ts';
+import { dayName } from '../../src/ledger/writing/flush-sql.ts';
+import { UsageWriter, type UsageWriterOptions } from '../../src/ledger/writing/writer.ts';
 import { uuidv7 } from '../../src/platform/ids.ts';
 import type { Sql } from '../../src/platform/postgres.ts';
 import { openTestDatabase } from '../accounts/support.ts';

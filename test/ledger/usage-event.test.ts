@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { shares } from '../../src/ledger/stream.ts';
 import { chargedMicros, decodeUsageEvent, feeMicros, type UsageEvent } from '../../src/ledger/usage-event.ts';
+import { shares } from '../../src/ledger/writing/stream.ts';
 import { MAX_AMOUNT_MICROS } from '../../src/platform/money.ts';
 import { holdOf, newEvent, tailOf } from './support.ts';
 

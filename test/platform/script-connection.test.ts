@@ -2,8 +2,8 @@ import { connect, createServer } from 'node:net';
 import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { defineScript, RedisNotSent } from '../../src/platform/redis.ts';
-import { ScriptCall } from '../../src/platform/script-call.ts';
 import { ScriptConnection } from '../../src/platform/script-connection.ts';
+import { TripEncoder } from '../../src/platform/trip-encoder.ts';
 import { startTestRedis, type TestRedis } from '../support/stores.ts';
 import { TcpProxy } from '../support/tcp-proxy.ts';
 import { until } from '../support/wait.ts';
@@ -44,14 +44,14 @@ afterEach(async () => {
   await server.stop();
 });
 
-const callOf = (keys: readonly string[], args: readonly string[]): ScriptCall => {
-  const call = new ScriptCall();
+const callOf = (keys: readonly string[], args: readonly string[]): TripEncoder => {
+  const call = new TripEncoder();
   for (const key of keys) call.key(key);
   for (const arg of args) call.arg(arg);
   return call;
 };
 
-function run(call: ScriptCall): Promise<string> {
+function run(call: TripEncoder): Promise<string> {
   return new Promise((resolve, reject) => {
     connection.run(call, {
       onReply: (bytes, start, end) => resolve(bytes.toString('latin1', start, end)),

@@ -1,11 +1,11 @@
 import { expect, it } from 'vitest';
 import type { Listing } from '../../src/catalog/listing.ts';
+import type { CallerStream, RequestHead } from '../../src/gate/caller-io.ts';
+import { PROXY_PREFIX } from '../../src/gate/caller-io.ts';
+import type { Passage } from '../../src/gate/gate.ts';
 import type { KeyRecord } from '../../src/keys/caller.ts';
 import { Breakers } from '../../src/proxy/breakers.ts';
-import type { CallerStream, RequestHead } from '../../src/proxy/caller-io.ts';
 import { Exchange, type ExchangeOptions } from '../../src/proxy/exchange.ts';
-import type { Passage } from '../../src/proxy/gate.ts';
-import { PROXY_PREFIX } from '../../src/proxy/target.ts';
 
 const ID = '01890a5d-ac96-774b-bcce-b302099a8057';
 const rate = { limit: 60, tokens: 59 * 60_000, remaining: 59, resetSeconds: 1, retryAfterSeconds: 0 };
@@ -23,7 +23,7 @@ it('a call to a service whose connections and line are full is refused before mo
       take: (_who: unknown, done: (passage: Passage) => void) => done({ rate, refusal: null }),
     },
     catalog: { get: () => listing, ready: () => true },
-    offers: { of: () => ({ route: { isFull: true }, breaker: new Breakers().of('', '') }) },
+    offers: { of: () => ({ destination: { isFull: true }, breaker: new Breakers().of('', '') }) },
     // Whatever else is asked of it throws.
     admission: {},
     upstream: {},

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { Buyer } from '../../src/keys/caller.ts';
+import type { Buyer } from '../../src/admission/buyer.ts';
 import { Pseudonyms } from '../../src/proxy/pseudonyms.ts';
 
 const buyer = (accountId: string): Buyer => ({

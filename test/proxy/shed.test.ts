@@ -1,12 +1,12 @@
 import { expect, it } from 'vitest';
 import type { Admission } from '../../src/admission/admission.ts';
+import type { CallerStream, RequestHead } from '../../src/gate/caller-io.ts';
+import { Gate } from '../../src/gate/gate.ts';
+import { RefillPlaces } from '../../src/gate/refill-places.ts';
 import { Authenticator } from '../../src/keys/authenticator.ts';
 import type { KeyRecord } from '../../src/keys/caller.ts';
 import { digestOf, newKeyId, newSecret } from '../../src/keys/credentials.ts';
 import { KeyCache } from '../../src/keys/key-cache.ts';
-import type { CallerStream, RequestHead } from '../../src/proxy/caller-io.ts';
-import { Gate } from '../../src/proxy/gate.ts';
-import { RefillPlaces } from '../../src/proxy/refill-places.ts';
 import { shedCall } from '../../src/proxy/shed.ts';
 
 const ANONYMOUS_LIMIT = 60;

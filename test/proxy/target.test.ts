@@ -1,7 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { ApiError } from '../../src/errors.ts';
-import { PROXY_PREFIX, parseTarget, upstreamPath } from '../../src/proxy/target.ts';
+import { PROXY_PREFIX } from '../../src/gate/caller-io.ts';
+import { parseTarget, upstreamPath } from '../../src/proxy/target.ts';
 
 const ID = '01890a5d-ac96-774b-bcce-b302099a8057';
 const codeOf = (path: string): string => {

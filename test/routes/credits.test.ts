@@ -1,11 +1,11 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { CreditApplier } from '../../src/accounts/credits.ts';
-import { PLATFORM_ACCOUNT_ID } from '../../src/accounts/platform-account.ts';
 import type { Route } from '../../src/http/route.ts';
 import type { KeyRecord } from '../../src/keys/caller.ts';
 import { newKeyId } from '../../src/keys/credentials.ts';
 import { selectKey } from '../../src/keys/keys-sql.ts';
+import { PLATFORM_ACCOUNT_ID } from '../../src/ledger/posting.ts';
 import { uuidv7 } from '../../src/platform/ids.ts';
 import type { Sql } from '../../src/platform/postgres.ts';
 import { creditsRoutes } from '../../src/routes/credits.ts';

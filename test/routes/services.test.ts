@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { Catalog } from '../../src/catalog/catalog.ts';
+import { PROXY_PREFIX } from '../../src/gate/caller-io.ts';
 import { uuidv7 } from '../../src/platform/ids.ts';
-import { PROXY_PREFIX, parseTarget } from '../../src/proxy/target.ts';
+import { parseTarget } from '../../src/proxy/target.ts';
 import { servicesRoutes } from '../../src/routes/services.ts';
 import { addKeyTo } from '../accounts/support.ts';
 import { ask, bodyOf, refusalOf } from '../catalog/support.ts';

@@ -1,9 +1,9 @@
 import { once } from 'node:events';
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
 import {
+  Destination,
   parseEndpoint,
   type ResponseHead,
-  Route,
   UpstreamClient,
   type UpstreamError,
   type UpstreamHandler,
@@ -134,7 +134,7 @@ export class Exchange implements UpstreamHandler {
   constructor(client: UpstreamClient, url: string, options: RequestOptions = {}) {
     this.call = client.dispatch(
       {
-        route: new Route(parseEndpoint(url).origin),
+        destination: new Destination(parseEndpoint(url).origin),
         method: 'GET',
         path: '/',
         headerLines: '',

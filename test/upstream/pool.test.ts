@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { parseEndpoint, Route, type UpstreamClient } from '../../src/upstream/index.ts';
+import { Destination, parseEndpoint, type UpstreamClient } from '../../src/upstream/index.ts';
 import { Exchange, eventually, newClient, OK, type RawServer, type RequestOptions, rawServer } from './helpers.ts';
 
 let server: RawServer;
@@ -31,16 +31,16 @@ async function answer(index: number): Promise<void> {
 
 test('connections to an origin are bounded; calls beyond it wait in order, and one more than may wait is busy', async () => {
   client = newClient({ maxConnectionsPerOrigin: 2, maxWaitingPerOrigin: 2 });
-  const route = new Route(parseEndpoint(server.url).origin);
-  expect(route.isFull).toBe(false);
-  const exchanges = await start(5, 2, { route });
+  const destination = new Destination(parseEndpoint(server.url).origin);
+  expect(destination.isFull).toBe(false);
+  const exchanges = await start(5, 2, { destination });
   expect(client.stats()).toMatchObject({ open: 2, active: 2, waiting: 2 });
-  expect(route.isFull).toBe(true);
+  expect(destination.isFull).toBe(true);
   expect(await exchanges[4]?.outcome()).toBe('busy');
   expect(exchanges[4]?.error).toMatchObject({ requestStarted: false, headReceived: false });
   await answer(0);
   await exchanges[0]?.outcome();
-  expect(route.isFull).toBe(false);
+  expect(destination.isFull).toBe(false);
   await answer(0);
   expect(await exchanges[2]?.outcome()).toBe(200);
   expect(exchanges[3]?.events).toEqual([]);
@@ -121,15 +121,15 @@ test('origins without a connection are forgotten, idle connections over all orig
   expect(server.peers[2]?.isGone).toBe(false);
 });
 
-test('without a line, a route is full while all its connections are taken, and no longer', async () => {
+test('without a line, a destination is full while all its connections are taken, and no longer', async () => {
   client = newClient({ maxConnectionsPerOrigin: 1, maxWaitingPerOrigin: 0 });
-  const route = new Route(parseEndpoint(server.url).origin);
-  const [exchange] = await start(1, 1, { route });
-  expect(route.isFull).toBe(true);
+  const destination = new Destination(parseEndpoint(server.url).origin);
+  const [exchange] = await start(1, 1, { destination });
+  expect(destination.isFull).toBe(true);
   await answer(0);
   expect(await exchange?.outcome()).toBe(200);
   expect(client.stats().idle).toBe(1);
-  expect(route.isFull).toBe(false);
+  expect(destination.isFull).toBe(false);
 });
 
 test('all connections that one origin may have stay open when a burst is over', async () => {
@@ -203,11 +203,15 @@ test.each([
   await eventually(() => client.stats().origins === 0);
 });
 
-test('routes with one key share their connections, also when they were made anew; others to the same origin do not', async () => {
+test('destinations with one key share their connections, also when they were made anew; others to the same origin do not', async () => {
   client = newClient({ maxConnectionsPerOrigin: 1, maxWaitingPerOrigin: 0 });
   const { origin } = parseEndpoint(server.url);
-  const [listed, listedAgain, other] = [new Route(origin, 'a'), new Route(origin, 'a'), new Route(origin, 'b')];
-  const call = (route: Route) => new Exchange(client, server.url, { route });
+  const [listed, listedAgain, other] = [
+    new Destination(origin, 'a'),
+    new Destination(origin, 'a'),
+    new Destination(origin, 'b'),
+  ];
+  const call = (destination: Destination) => new Exchange(client, server.url, { destination });
   const first = call(listed);
   await (await server.peer(0)).until((received) => received.includes('\r\n\r\n'));
   expect(await call(listedAgain).outcome()).toBe('busy');

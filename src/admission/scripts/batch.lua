@@ -5,10 +5,10 @@
   renew. New calls are stopped before (admission/backlog.ts).
   The script is the only place where a call's money moves between a wallet and a hold.
 
-  KEYS   consumed from left to right by the operations, as each states.
-  ARGV   [1] instance: who is written into the holds. Then what each operation states. The last: a letter for each operation,
+  KEYS   consumed from left to right by the commands, as each states.
+  ARGV   [1] instance: who is written into the holds. Then what each command states. The last: a letter for each command,
          in one text. A run with the first alone has none: it says whether this Redis carries out scripts.
-  Reply  numbers in decimal, separated by spaces, as one text: each operation appends what it states, in order. An array costs
+  Reply  numbers in decimal, separated by spaces, as one text: each command appends what it states, in order. An array costs
          the server one reply a number, and the client one decision about its type.
 
   'P'  terms of the calls admitted after it, up to the next 'P'
@@ -52,10 +52,10 @@
   millisecond: integers only. A rejected call changes nothing but its bucket: codes 5, 8 and 9 have taken its
   token, and a bucket of a later time than now is refilled from now on.
 
-  Damaged data (a key of another type, a number that HINCRBY refuses, one beyond 2^53) concern one operation, never the batch.
-  In each operation the commands that may refuse come first. They raise, and `answer_damaged` answers for that operation; or they
-  are tried, and what was done before is undone. The batch goes on behind it. So nothing is counted on (k, a, r) before an
-  operation is done. What Postgres or time restores (limit, status, tokens, leases, a bucket of another type) is dropped here and
+  Damaged data (a key of another type, a number that HINCRBY refuses, one beyond 2^53) concern one command, never the batch.
+  In each command the Redis calls that may refuse come first. They raise, and `answer_damaged` answers for that command; or they
+  are tried, and what was done before is undone. The batch goes on behind it. So nothing is counted on (k, a, r) before a
+  command is done. What Postgres or time restores (limit, status, tokens, leases, a bucket of another type) is dropped here and
   made anew. A damaged wallet is left as it is: to mend it, an operator deletes it.
 
   A hold's text: 'v1', amount, free (0|1), admitted at (ms), instance, then the tail; tab separated. Holds of earlier versions lack
@@ -79,7 +79,7 @@ local price, quota, quota_text, free_field, debit
 local limit_text, limit_number
 local reply, r = {}, 0
 local k, a = 1, 2
-local rare, rare_operations
+local rare, rare_commands
 
 -- Code and tokens of a bucket now. A clock that went back refills nothing and takes nothing away; but from now on the bucket is
 -- refilled by it. A bucket that lacks one of its numbers is full, and so is one of 'nan' or below zero: ours never are.
@@ -99,7 +99,7 @@ local function key_bucket(bucket)
   local state = try('HMGET', bucket, 'limit', 'status', 'tokens', 'ts')
   local limit = state[1]
   if not limit or state[2] ~= 'active' or (limit ~= limit_text and (#limit > 9 or not match(limit, '^[1-9]%d*$'))) then
-    rare = rare or rare_operations()
+    rare = rare or rare_commands()
     return rare.barred(bucket, state)
   end
   if limit ~= limit_text then limit_text, limit_number = limit, tonumber(limit) end
@@ -152,7 +152,7 @@ local function admit()
       end
     end
     if opened ~= 1 and found then
-      rare = rare or rare_operations()
+      rare = rare or rare_commands()
       code, balance = rare.undo(wallet, left, free, used, opened)
     end
   end
@@ -178,7 +178,7 @@ local function settle(open, usage, id, settlement)
   local time_at = match(hold, '^v1\t%d+\t[01]\t()')
   if not time_at or time_at > 23 then
     if byte(hold) == 120 then return '0' end -- a tombstone
-    rare = rare or rare_operations()
+    rare = rare or rare_commands()
     if not rare.read_hold(hold) then return '3' end -- damaged, or of a newer version
   end
   call('XADD', usage, '*', 'e1', id .. '\t' .. hold .. '\t' .. settlement)
@@ -207,14 +207,14 @@ local function carry_out()
       debit = '-' .. price
       a = a + 3
     else
-      rare = rare or rare_operations()
+      rare = rare or rare_commands()
       rare[letter]()
     end
   end
 end
 
 -- What most batches have none of.
-rare_operations = function()
+rare_commands = function()
   local find = string.find
   local KEY_NOT_LOADED = '3'
   local SETTLED, SETTLED_BESIDE_WALLET, HOLD_LEFT, NOT_CLOSED = '1', '2', '3', '4'
@@ -359,7 +359,7 @@ rare_operations = function()
     return false
   end
 
-  -- Answers for the operation at which a command raised `fault`, if that is for damaged data. An admission's was of its wallet:
+  -- Answers for the command in which a Redis call raised `fault`, if that is for damaged data. An admission's was of its wallet:
   -- it takes its token, so that its caller is held to its limit.
   function functions.answer_damaged(fault)
     local letter = string.char(byte(letters, at))
@@ -381,10 +381,10 @@ rare_operations = function()
   return functions
 end
 
--- One pcall for all operations: 0.1 µs a batch, and one more for each that meets damaged data.
+-- One pcall for all commands: 0.1 µs a batch, and one more for each that meets damaged data.
 local is_done, fault = pcall(carry_out)
 while not is_done do
-  rare = rare or rare_operations()
+  rare = rare or rare_commands()
   rare.answer_damaged(fault)
   is_done, fault = pcall(carry_out)
 end

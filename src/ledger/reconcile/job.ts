@@ -1,4 +1,4 @@
-import { overWithin } from '../deadline.ts';
+import { overWithin } from '../../platform/timing.ts';
 import type { Reconciler } from './reconciler.ts';
 
 const TICK_MS = 500;

@@ -1,5 +1,6 @@
 import { isUuid } from '../../platform/ids.ts';
 import { isWrongType } from '../../platform/redis.ts';
+import { Sleeper } from '../../platform/timing.ts';
 import { readRedisRun, readRedisTime } from '../redis-run.ts';
 import { agrees, type Comparison, compare } from './identity.ts';
 import { obstacleOf } from './provable.ts';
@@ -57,7 +58,7 @@ export class Reconciler {
   #running: Promise<RunResult> | null = null;
   #last: RunResult | null = null;
   #stopping = false;
-  #wake: () => void = () => {};
+  readonly #sleeper = new Sleeper();
 
   constructor(stores: ReconcileStores, maxRepairs = MAX_REPAIRS) {
     this.#stores = stores;
@@ -95,7 +96,7 @@ export class Reconciler {
   /** Ends the run under way before its next step; it rejects. */
   stop(): void {
     this.#stopping = true;
-    this.#wake();
+    this.#sleeper.wake();
   }
 
   async #runOnce(by: string, isGentle: boolean): Promise<RunResult> {
@@ -218,13 +219,7 @@ export class Reconciler {
   /** Ends early when the end has come. */
   #pauseAfter(workedMs: number): Promise<void> {
     const pauseMs = Math.min(workedMs * (1 / GENTLE_SHARE - 1), LONGEST_PAUSE_MS);
-    return new Promise((resolve) => {
-      const timer = setTimeout(resolve, pauseMs);
-      this.#wake = () => {
-        clearTimeout(timer);
-        resolve();
-      };
-    });
+    return this.#sleeper.sleep(pauseMs);
   }
 
   #checkStopping(): void {

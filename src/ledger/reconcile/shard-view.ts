@@ -2,12 +2,12 @@ import { isUuid } from '../../platform/ids.ts';
 import type { Sql, Tx } from '../../platform/postgres.ts';
 import type { RedisClient } from '../../platform/redis.ts';
 import { freeField, type RedisKeys } from '../../platform/redis-keys.ts';
-import { dayName } from '../flush-sql.ts';
 import { FLUSH_LOCK } from '../locks.ts';
 import { readRedisRun } from '../redis-run.ts';
 import { compareWalletsScript } from '../scripts.ts';
-import { readEntries, type StreamEntry } from '../stream.ts';
 import { chargedMicros, HOLD_V1 } from '../usage-event.ts';
+import { dayName } from '../writing/flush-sql.ts';
+import { readEntries, type StreamEntry } from '../writing/stream.ts';
 import type { AccountState, Hold, Settled, StoredCall, StreamedCall, Wallet } from './identity.ts';
 
 export type ReconcileStores = { readonly sql: Sql; readonly redis: RedisClient; readonly keys: RedisKeys };

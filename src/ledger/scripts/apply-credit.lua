@@ -3,7 +3,7 @@
 
   KEYS   [1] wallet
   ARGV   [1] number of the credit within its account, [2] amount (micro-USD)
-  Reply  {outcome, number of the last credit in the wallet}. Outcomes (mirrored in ledger/wallet-state.ts):
+  Reply  {outcome, number of the last credit in the wallet}. Outcomes (mirrored in ledger/wallets/credit-wallets.ts):
            0 APPLIED now or before   1 GAP: an earlier credit is missing   2 NOT_LOADED
            3 DAMAGED: the wallet's balance or number is not an integer, and was left alone
 

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
-import { CreditWallets } from '../../../src/ledger/wallet-state.ts';
+import { CreditWallets } from '../../../src/ledger/wallets/credit-wallets.ts';
 import { QUIET } from '../../admission/redis.ts';
 import { comeBackOlder, keepState } from './older-redis.ts';
 import { ComparedLedger } from './scene.ts';

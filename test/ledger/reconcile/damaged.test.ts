@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { repairWalletScript } from '../../../src/ledger/scripts.ts';
-import { Sweeper } from '../../../src/ledger/sweep.ts';
-import { CreditWallets, WalletDamaged, Wallets } from '../../../src/ledger/wallet-state.ts';
+import { Sweeper } from '../../../src/ledger/sweep/sweeper.ts';
+import { CreditWallets } from '../../../src/ledger/wallets/credit-wallets.ts';
+import { WalletDamaged, Wallets } from '../../../src/ledger/wallets/wallets.ts';
 import { freeField } from '../../../src/platform/redis-keys.ts';
 import { admit, request, type Scene } from '../../admission/calls.ts';
 import { QUIET } from '../../admission/redis.ts';

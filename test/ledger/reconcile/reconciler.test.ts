@@ -2,7 +2,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { FLUSH_LOCK } from '../../../src/ledger/locks.ts';
 import { selectReports } from '../../../src/ledger/reconcile/reconcile-sql.ts';
 import { Reconciler, type RunResult } from '../../../src/ledger/reconcile/reconciler.ts';
-import { Sweeper } from '../../../src/ledger/sweep.ts';
+import { Sweeper } from '../../../src/ledger/sweep/sweeper.ts';
 import { PostgresSession } from '../../../src/platform/postgres.ts';
 import { admit, request, type Scene, settle } from '../../admission/calls.ts';
 import { QUIET } from '../../admission/redis.ts';

@@ -3,7 +3,7 @@ import { FLUSH_LOCK } from '../../../src/ledger/locks.ts';
 import { Reconciler } from '../../../src/ledger/reconcile/reconciler.ts';
 import { readRedisRun } from '../../../src/ledger/redis-run.ts';
 import { repairWalletScript } from '../../../src/ledger/scripts.ts';
-import { Sweeper } from '../../../src/ledger/sweep.ts';
+import { Sweeper } from '../../../src/ledger/sweep/sweeper.ts';
 import { PostgresSession } from '../../../src/platform/postgres.ts';
 import type { RedisClient, Script } from '../../../src/platform/redis.ts';
 import { admit, INSTANCE, request, type Scene, settle } from '../../admission/calls.ts';

@@ -1,7 +1,7 @@
 import { expect } from 'vitest';
-import { Hydrator } from '../../../src/ledger/hydrate.ts';
 import { selectRepairs } from '../../../src/ledger/reconcile/reconcile-sql.ts';
 import type { Drift, ShardReport } from '../../../src/ledger/reconcile/report.ts';
+import { Hydrator } from '../../../src/ledger/wallets/hydrate.ts';
 import { addKeyTo } from '../../accounts/support.ts';
 import { admit, request, type Scene, settle } from '../../admission/calls.ts';
 import { QUIET } from '../../admission/redis.ts';

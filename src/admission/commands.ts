@@ -1,0 +1,332 @@
+import type { Damage } from '../ledger/damage-log.ts';
+import type { RedisKeys } from '../platform/redis-keys.ts';
+import { bulk, bulkHead } from '../platform/trip-encoder.ts';
+import type { BatchEncoder } from './batch-encoder.ts';
+import type { Buyer } from './buyer.ts';
+import type { CallTerms } from './call-terms.ts';
+import type { RateState } from './codes.ts';
+import {
+  ACCOUNT_SUSPENDED,
+  DUPLICATE,
+  HOLD_LEFT,
+  INSUFFICIENT_BALANCE,
+  KEY_NOT_LOADED,
+  NO_HOLD,
+  NOT_CLOSED,
+  OK,
+  RATE_LIMITED,
+  rateState,
+  SETTLED_BESIDE_WALLET,
+  SHARD_DAMAGED,
+  WALLET_DAMAGED,
+  WALLET_NOT_LOADED,
+} from './codes.ts';
+import type { EncodedKeys } from './encoded-keys.ts';
+import type { HoldOwner } from './hold-owners.ts';
+
+/** A call that asks to be admitted. */
+export type AdmitRequest = {
+  readonly usageId: string;
+  readonly buyer: Buyer;
+  readonly terms: CallTerms;
+  readonly method: string;
+  /** Recorded in the usage event; printable ASCII, no tab. */
+  readonly path: string;
+};
+
+export type Admitted = {
+  readonly outcome: 'admitted';
+  readonly rate: RateState;
+  readonly amountMicros: number;
+  readonly freeTier: boolean;
+  /** After this call. */
+  readonly balanceMicros: number;
+  /** Wants to know when the call has ended: `Admission.settle`. */
+  readonly owner: HoldOwner;
+};
+
+/** The key itself, or its whole account, may not call any more. */
+type Barred = 'revoked' | 'suspended';
+
+export type Rejected =
+  | { readonly outcome: 'rate_limited' | Barred; readonly rate: RateState }
+  | { readonly outcome: 'insufficient_balance'; readonly rate: RateState; readonly balanceMicros: number }
+  /** What Redis has of the account's money is not to be understood. An operator has to look; other accounts are not concerned. */
+  | { readonly outcome: 'damaged'; readonly rate: RateState }
+  /** Redis did not answer, or the state could not be loaded. Nothing is charged, or it is cancelled by id. */
+  | { readonly outcome: 'unavailable' };
+
+export type AdmitResult = Admitted | Rejected;
+
+export type TakeResult =
+  | { readonly outcome: 'taken' | 'rate_limited' | Barred; readonly rate: RateState }
+  | { readonly outcome: 'unavailable' };
+
+/** What a command needs of the batcher once a reply says 'not loaded', or none came. */
+export interface CommandHost {
+  readonly keys: RedisKeys;
+  readonly encodedKeys: EncodedKeys;
+  /** A call is admitted. @returns the owner of its hold */
+  admitted(): HoldOwner;
+  /** Loads the state of a key (and of a wallet), then enqueues the command again. */
+  reloadAndRetry(command: TakeCommand | AdmitCommand, what: 'key' | 'wallet'): void;
+  /** Makes sure an admission whose reply was lost is undone. */
+  cancel(command: AdmitCommand): void;
+  /** Sends a settlement again: it counts once, however often it arrives. */
+  retrySettlement(command: SettleCommand | CancelCommand): void;
+  /** The same where Redis has refused it: somebody has to mend its shard first. */
+  retryRefused(command: SettleCommand | CancelCommand, accountId: string): void;
+  /** One that was refused is through. */
+  mended(accountId: string): void;
+  /** A command met data that no version of this program has written, or none that is known here. */
+  foundDamage(what: Damage, accountId: string, usageId: string): void;
+  /** A settlement found no hold: somebody else settled the call, or Redis lost it. */
+  settledElsewhere(): void;
+}
+
+/** One command of batch.lua: writes its letter, KEYS and ARGV, reads its part of the reply. */
+export interface Command {
+  encode(batch: BatchEncoder, host: CommandHost): void;
+  /** Reads this command's part of the reply. @returns the index after it */
+  onReply(reply: readonly number[], at: number, host: CommandHost): number;
+  /** No reply. `sent` false: certainly not carried out. */
+  onLost(sent: boolean, host: CommandHost): void;
+}
+
+/** How often a command is retried after loading what was missing; more means something unloads as fast as we load. */
+const MAX_LOADS = 3;
+const UNAVAILABLE = { outcome: 'unavailable' } as const;
+
+const OF_KEY = bulk('0');
+
+function refusalOf(code: number): 'rate_limited' | Barred {
+  if (code === RATE_LIMITED) return 'rate_limited';
+  return code === ACCOUNT_SUSPENDED ? 'suspended' : 'revoked';
+}
+
+export class TakeCommand implements Command {
+  readonly keyId: string | null;
+  /** Whose bucket: the account of the key, or without a key the address. */
+  readonly subject: string;
+  /** Requests a minute of the address; 0 with a key, whose limit Redis has. */
+  readonly addressLimit: number;
+  readonly done: (result: TakeResult) => void;
+  loads = 0;
+
+  constructor(keyId: string | null, subject: string, addressLimit: number, done: (result: TakeResult) => void) {
+    this.keyId = keyId;
+    this.subject = subject;
+    this.addressLimit = addressLimit;
+    this.done = done;
+  }
+
+  encode(batch: BatchEncoder, { keys: names }: CommandHost): void {
+    if (this.keyId === null) {
+      batch.command('T', bulk(names.ip(this.subject)), 1, bulk(String(this.addressLimit)), 1, 3);
+    } else {
+      batch.command('T', bulk(names.key(names.shardOf(this.subject), this.keyId)), 1, OF_KEY, 1, 3);
+    }
+  }
+
+  onReply(reply: readonly number[], at: number, host: CommandHost): number {
+    const code = reply[at] as number;
+    if (code === KEY_NOT_LOADED) {
+      if (++this.loads > MAX_LOADS) this.done(UNAVAILABLE);
+      else host.reloadAndRetry(this, 'key');
+    } else {
+      const rate = rateState(reply[at + 1] as number, reply[at + 2] as number);
+      this.done({ outcome: code === OK ? 'taken' : refusalOf(code), rate });
+    }
+    return at + 3;
+  }
+
+  onLost(): void {
+    this.done(UNAVAILABLE);
+  }
+}
+
+/** Is told how an admission was decided: the call that asked for it. */
+export interface AdmissionListener {
+  onAdmission(result: AdmitResult): void;
+}
+
+export class AdmitCommand implements Command {
+  readonly request: AdmitRequest;
+  readonly #listener: AdmissionListener;
+  loads = 0;
+
+  constructor(request: AdmitRequest, listener: AdmissionListener) {
+    this.request = request;
+    this.#listener = listener;
+  }
+
+  done(result: AdmitResult): void {
+    this.#listener.onAdmission(result);
+  }
+
+  encode(batch: BatchEncoder): void {
+    const { usageId, buyer, terms, method, path } = this.request;
+    const { keyId, accountId } = buyer;
+    const tabs = 4;
+    const tail = accountId.length + keyId.length + terms.hold.length + method.length + path.length + tabs;
+    batch.terms(terms);
+    batch.command(
+      'A',
+      buyer.admitKeys,
+      3,
+      `${bulk(usageId)}${bulkHead(tail)}${accountId}\t${keyId}\t${terms.hold}\t${method}\t${path}\r\n`,
+      2,
+      5,
+    );
+  }
+
+  onReply(reply: readonly number[], at: number, host: CommandHost): number {
+    const code = reply[at] as number;
+    const balanceMicros = reply[at + 3] as number;
+    if (code === OK) {
+      const freeTier = reply[at + 4] === 1;
+      const rate = rateState(reply[at + 1] as number, reply[at + 2] as number);
+      const amountMicros = freeTier ? 0 : this.request.terms.priceMicros;
+      this.done({ outcome: 'admitted', rate, amountMicros, freeTier, balanceMicros, owner: host.admitted() });
+    } else {
+      this.#reject(code, reply[at + 1] as number, reply[at + 2] as number, balanceMicros, host);
+    }
+    return at + 5;
+  }
+
+  #reject(code: number, limit: number, tokens: number, balanceMicros: number, host: CommandHost): void {
+    if (code === KEY_NOT_LOADED || code === WALLET_NOT_LOADED) {
+      if (++this.loads > MAX_LOADS) this.done(UNAVAILABLE);
+      else host.reloadAndRetry(this, code === KEY_NOT_LOADED ? 'key' : 'wallet');
+      return;
+    }
+    if (code === DUPLICATE) {
+      this.done(UNAVAILABLE);
+      return;
+    }
+    const rate = rateState(limit, tokens);
+    if (code === WALLET_DAMAGED || code === SHARD_DAMAGED) {
+      const { buyer, usageId } = this.request;
+      host.foundDamage(code === WALLET_DAMAGED ? 'wallet' : 'shard', buyer.accountId, usageId);
+      this.done(code === WALLET_DAMAGED ? { outcome: 'damaged', rate } : UNAVAILABLE);
+      return;
+    }
+    if (code === INSUFFICIENT_BALANCE) this.done({ outcome: 'insufficient_balance', rate, balanceMicros });
+    else this.done({ outcome: refusalOf(code), rate });
+  }
+
+  onLost(sent: boolean, host: CommandHost): void {
+    if (sent) host.cancel(this);
+    this.done(UNAVAILABLE);
+  }
+}
+
+/** Handles every settlement reply except a plain first-time success. */
+function closedAtLast(
+  code: number,
+  command: SettleCommand | CancelCommand,
+  accountId: string,
+  host: CommandHost,
+): void {
+  const { usageId } = command;
+  if (code === NOT_CLOSED) {
+    host.foundDamage('shard', accountId, usageId);
+    host.retryRefused(command, accountId);
+    command.wasRefused = true;
+    return;
+  }
+  if (code === HOLD_LEFT) host.foundDamage('hold', accountId, usageId);
+  else if (code === SETTLED_BESIDE_WALLET) host.foundDamage('wallet', accountId, usageId);
+  command.done();
+  if (command.wasRefused) host.mended(accountId);
+}
+
+export class SettleCommand implements Command {
+  readonly usageId: string;
+  readonly buyer: Buyer;
+  readonly refund: boolean;
+  readonly settlement: string;
+  readonly done: () => void;
+  wasRefused = false;
+  /** Sent before without a reply: then a hold that is gone is probably the work of that first time. */
+  #isRetry = false;
+
+  constructor(usageId: string, buyer: Buyer, refund: boolean, settlement: string, done: () => void) {
+    this.usageId = usageId;
+    this.buyer = buyer;
+    this.refund = refund;
+    this.settlement = settlement;
+    this.done = done;
+  }
+
+  encode(batch: BatchEncoder, { encodedKeys }: CommandHost): void {
+    const args = bulk(this.usageId) + bulk(this.settlement);
+    if (this.refund) batch.command('R', encodedKeys.refund(this.buyer.accountId), 3, args, 2, 1);
+    else batch.command('S', this.buyer.settleKeys, 2, args, 2, 1);
+  }
+
+  onReply(reply: readonly number[], at: number, host: CommandHost): number {
+    const code = reply[at] as number;
+    if (code === NO_HOLD && !this.#isRetry) host.settledElsewhere();
+    if (code < SETTLED_BESIDE_WALLET && !this.wasRefused) this.done();
+    else closedAtLast(code, this, this.buyer.accountId, host);
+    return at + 1;
+  }
+
+  onLost(sent: boolean, host: CommandHost): void {
+    this.#isRetry ||= sent;
+    host.retrySettlement(this);
+  }
+}
+
+export class CancelCommand implements Command {
+  readonly usageId: string;
+  readonly accountId: string;
+  readonly settlement: string;
+  readonly done: () => void;
+  wasRefused = false;
+
+  constructor(usageId: string, accountId: string, settlement: string, done: () => void) {
+    this.usageId = usageId;
+    this.accountId = accountId;
+    this.settlement = settlement;
+    this.done = done;
+  }
+
+  encode(batch: BatchEncoder, { encodedKeys }: CommandHost): void {
+    batch.command('C', encodedKeys.refund(this.accountId), 3, bulk(this.usageId) + bulk(this.settlement), 2, 1);
+  }
+
+  onReply(reply: readonly number[], at: number, host: CommandHost): number {
+    const code = reply[at] as number;
+    if (code < SETTLED_BESIDE_WALLET && !this.wasRefused) this.done();
+    else closedAtLast(code, this, this.accountId, host);
+    return at + 1;
+  }
+
+  onLost(_sent: boolean, host: CommandHost): void {
+    host.retrySettlement(this);
+  }
+}
+
+/** Renews the lease of an instance in one shard. */
+export class LeaseCommand implements Command {
+  readonly shard: number;
+  readonly instance: string;
+
+  constructor(shard: number, instance: string) {
+    this.shard = shard;
+    this.instance = instance;
+  }
+
+  encode(batch: BatchEncoder, { keys: names }: CommandHost): void {
+    const [lease, open] = [names.lease[this.shard] as string, names.open[this.shard] as string];
+    batch.command('L', bulk(lease) + bulk(open), 2, bulk(this.instance), 1, 0);
+  }
+
+  onReply(_reply: readonly number[], at: number): number {
+    return at;
+  }
+
+  onLost(): void {}
+}

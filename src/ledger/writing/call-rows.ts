@@ -1,0 +1,68 @@
+import { timeOfId } from '../../platform/ids.ts';
+import { chargedMicros, feeMicros, type UsageEvent } from '../usage-event.ts';
+import { CHUNK_BYTES, Chunk, HEADER, TRAILER } from './binary-copy.ts';
+
+/** What `callRows` makes rows for: columns in its order, of exactly the types it writes. */
+export const COPY_CALLS_SQL = `
+COPY calls (day, usage_id, account_id, key_id, provider_id, service_id, method, path, outcome, status, amount, fee,
+            free_tier, latency_us, request_bytes, response_bytes, created_at, journal_id)
+FROM STDIN (FORMAT binary)`;
+const COLUMNS = 18;
+
+/** All of a row but its texts: 18 lengths and fixed-size values. */
+const FIXED_ROW_BYTES = 256;
+
+/**
+ * Calls as rows for `COPY … (FORMAT binary)`. COPY took Postgres 8.4 µs an event, INSERT from arrays 11.1 (17 text arrays
+ * to parse, one WAL record a row); COPY in text form 11.5, and twice the CPU here.
+ */
+export class CallRows {
+  readonly #chunks: Chunk[] = [];
+
+  constructor(events: readonly UsageEvent[], feeBasisPoints: number) {
+    let chunk: Chunk | null = null;
+    for (const event of events) {
+      const most = FIXED_ROW_BYTES + 3 * (event.keyId.length + event.method.length + event.path.length);
+      if (chunk === null || chunk.free < most) {
+        chunk = new Chunk(Math.max(CHUNK_BYTES, most));
+        this.#chunks.push(chunk);
+      }
+      writeRow(chunk, event, feeBasisPoints);
+    }
+  }
+
+  /** The rows, which get the number of their journal row only now: they are made before there is one. */
+  chunks(journalId: number): Buffer[] {
+    return this.#chunks.map((chunk) => chunk.finish(journalId));
+  }
+}
+
+/** The data of one COPY. Postgres stores the first chunks while the last are sent. */
+export function* copyData(pages: readonly { readonly rows: CallRows }[], journalId: number): Generator<Buffer> {
+  yield HEADER;
+  for (const { rows } of pages) yield* rows.chunks(journalId);
+  yield TRAILER;
+}
+
+function writeRow(chunk: Chunk, event: UsageEvent, feeBasisPoints: number): void {
+  const amount = chargedMicros(event);
+  chunk.int16(COLUMNS);
+  chunk.date(timeOfId(event.usageId));
+  chunk.uuid(event.usageId);
+  chunk.uuid(event.accountId);
+  chunk.text(event.keyId);
+  chunk.uuid(event.providerId);
+  chunk.uuid(event.serviceId);
+  chunk.text(event.method);
+  chunk.text(event.path);
+  chunk.text(event.outcome);
+  chunk.smallint(event.status);
+  chunk.bigint(amount);
+  chunk.bigint(feeMicros(amount, feeBasisPoints));
+  chunk.boolean(event.freeTier);
+  chunk.bigint(event.latencyUs);
+  chunk.bigint(event.requestBytes);
+  chunk.bigint(event.responseBytes);
+  chunk.timestamp(event.admittedAtMs);
+  chunk.endWithJournalId();
+}

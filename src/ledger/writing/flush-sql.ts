@@ -1,0 +1,121 @@
+import { timeOfId } from '../../platform/ids.ts';
+import { MOVE_BALANCES_SQL, PLATFORM_ACCOUNT_ID } from '../posting.ts';
+import { chargedMicros, feeMicros, type UsageEvent } from '../usage-event.ts';
+
+/**
+ * For a batch in which something is there already, or cannot be stored: one statement stores calls, then what follows from the calls that were really inserted. A call that is there
+ * already has no second effect, because everything below `inserted` reads only from it.
+ *
+ * Rows of `balances`, `free_usage` and `service_days` are locked in the order of their keys: so does everybody who moves
+ * balances (credits, payouts), and no two wait for each other in a ring.
+ */
+export const FLUSH_SQL = `
+WITH input AS (
+  SELECT * FROM unnest(
+    $1::uuid[], $2::date[], $3::uuid[], $4::text[], $5::uuid[], $6::uuid[], $7::text[], $8::text[], $9::smallint[],
+    $10::bigint[], $11::bigint[], $12::boolean[], $13::text[], $14::bigint[], $15::bigint[], $16::bigint[], $17::bigint[]
+  ) AS t (usage_id, day, account_id, key_id, provider_id, service_id, method, path, status,
+          amount, fee, free_tier, outcome, latency_us, request_bytes, response_bytes, admitted_ms)
+), next_journal AS MATERIALIZED (
+  SELECT nextval(pg_get_serial_sequence('journal', 'id')) AS id
+), inserted AS (
+  INSERT INTO calls (day, usage_id, account_id, key_id, provider_id, service_id, method, path, status, amount, fee,
+                     free_tier, outcome, latency_us, request_bytes, response_bytes, created_at, journal_id)
+  SELECT day, usage_id, account_id, key_id, provider_id, service_id, method, path, status, amount, fee,
+         free_tier, outcome, latency_us, request_bytes, response_bytes, to_timestamp(admitted_ms / 1000.0::float8),
+         (SELECT id FROM next_journal)
+  FROM input
+  ON CONFLICT DO NOTHING
+  RETURNING day, account_id, provider_id, service_id, amount, fee, free_tier, outcome
+), journal_row AS (
+  INSERT INTO journal (id, kind) OVERRIDING SYSTEM VALUE
+  SELECT id, 'usage' FROM next_journal WHERE EXISTS (SELECT FROM inserted)
+), sides AS (
+  SELECT account_id, 'wallet' AS ledger, -sum(amount)::bigint AS amount FROM inserted GROUP BY account_id
+  UNION ALL
+  SELECT provider_id, 'earnings', sum(amount - fee)::bigint FROM inserted GROUP BY provider_id
+  UNION ALL
+  SELECT '${PLATFORM_ACCOUNT_ID}'::uuid, 'fees', sum(fee)::bigint FROM inserted
+), posted AS (
+  INSERT INTO entries (journal_id, account_id, ledger, amount)
+  SELECT (SELECT id FROM next_journal), account_id, ledger, amount FROM sides WHERE amount <> 0
+  RETURNING account_id, ledger, amount
+), moved AS (${MOVE_BALANCES_SQL}
+), free AS (
+  INSERT INTO free_usage AS f (account_id, service_id, used)
+  SELECT account_id, service_id, count(*) FROM inserted WHERE free_tier AND outcome = 'completed'
+  GROUP BY account_id, service_id ORDER BY account_id, service_id
+  ON CONFLICT (account_id, service_id) DO UPDATE SET used = f.used + excluded.used
+), days AS (
+  INSERT INTO service_days AS d (service_id, day, provider_id, calls, free_calls, earned, fees)
+  SELECT service_id, day, (min(provider_id::text))::uuid, count(*), count(*) FILTER (WHERE free_tier), sum(amount), sum(fee)
+  FROM inserted WHERE outcome = 'completed'
+  GROUP BY service_id, day ORDER BY service_id, day
+  ON CONFLICT (service_id, day) DO UPDATE SET
+    calls = d.calls + excluded.calls, free_calls = d.free_calls + excluded.free_calls,
+    earned = d.earned + excluded.earned, fees = d.fees + excluded.fees
+)
+SELECT count(*)::int AS inserted FROM inserted`;
+
+/** Keeps an event that cannot be stored; doing it again changes nothing. (As json, the client would encode it twice.) */
+export const REJECT_SQL = `
+INSERT INTO rejected_events (shard, stream_id, fields, error) VALUES ($1::int, $2::text, $3::text::json, $4::text)
+ON CONFLICT DO NOTHING`;
+
+const DAY_MS = 86_400_000;
+const dayNames = new Map<number, string>();
+
+/** UTC day of an id as `YYYY-MM-DD`. A batch is of one or two days, so the names are kept: 0.7 µs a call saved. */
+export function dayName(usageId: string): string {
+  const day = Math.floor(timeOfId(usageId) / DAY_MS);
+  let name = dayNames.get(day);
+  if (name === undefined) {
+    // Years beyond 9999 print as '+010889-…', which Postgres takes without the sign.
+    name = new Date(day * DAY_MS).toISOString().replace(/^\+0*/, '').split('T')[0] as string;
+    if (dayNames.size >= 64) dayNames.clear();
+    dayNames.set(day, name);
+  }
+  return name;
+}
+
+const NEEDS_ESCAPE = /["\\]/;
+const ESCAPED = /["\\]/g;
+
+/** An element of a Postgres array literal. Quoted always: bare `null` or an empty text would mean something else. */
+function quoted(text: string): string {
+  return NEEDS_ESCAPE.test(text) ? `"${text.replace(ESCAPED, '\\$&')}"` : `"${text}"`;
+}
+
+/**
+ * The parameters of `FLUSH_SQL`: one array literal a column, written here because the client's own array encoder calls
+ * two functions for every element.
+ */
+export function flushParameters(events: readonly UsageEvent[], feeBasisPoints: number): string[] {
+  const columns: string[] = Array.from({ length: 17 }, () => '{');
+  let comma = '';
+  const add = (column: number, text: string | number): void => {
+    columns[column] += comma + text;
+  };
+  for (const event of events) {
+    const amount = chargedMicros(event);
+    add(0, event.usageId);
+    add(1, dayName(event.usageId));
+    add(2, event.accountId);
+    add(3, quoted(event.keyId));
+    add(4, event.providerId);
+    add(5, event.serviceId);
+    add(6, quoted(event.method));
+    add(7, quoted(event.path));
+    add(8, event.status);
+    add(9, amount);
+    add(10, feeMicros(amount, feeBasisPoints));
+    add(11, event.freeTier ? 't' : 'f');
+    add(12, event.outcome);
+    add(13, event.latencyUs);
+    add(14, event.requestBytes);
+    add(15, event.responseBytes);
+    add(16, event.admittedAtMs);
+    comma = ',';
+  }
+  return columns.map((column) => `${column}}`);
+}

@@ -1,0 +1,403 @@
+import { type Clock, systemClock } from '../../platform/clock.ts';
+import { PostgresSession, sqlState } from '../../platform/postgres.ts';
+import type { RedisClient } from '../../platform/redis.ts';
+import type { RedisKeys } from '../../platform/redis-keys.ts';
+import { overWithin, Sleeper } from '../../platform/timing.ts';
+import { WRITER_LOCK } from '../locks.ts';
+import { EventWait } from './event-wait.ts';
+import { type FlushResult, isRefusedData, storeEntries, storeNewCalls } from './flush.ts';
+import { lockShards } from './flush-locks.ts';
+import { backoffMs, Pace, SHORT_PAUSE_MS } from './pace.ts';
+import { makePartitions } from './partitions.ts';
+import { ReadOver } from './read-over.ts';
+import {
+  type Batch,
+  deleteBatch,
+  isAnyWaiting,
+  isExact,
+  isStillThere,
+  ofShards,
+  readAgain,
+  readBatch,
+  type StreamSource,
+} from './stream.ts';
+import { StreamNotices } from './stream-notices.ts';
+
+/** How often it tries for the shards that another writer holds. */
+const TAKEOVER_MS = 1_000;
+const PARTITIONS_MS = 3_600_000;
+const PARTITIONS_RETRY_MS = 60_000;
+const QUERY_TIMEOUT_MS = 20_000;
+/** How often the writer queues for a shard that was passed over: with `LOCK_WAIT_MS` it costs the others a quarter at most. */
+const LOCK_WAIT_EVERY_MS = 1_000;
+/** What a writer that is out of time may take to notice and to say so. */
+const GRACE_MS = 500;
+const LOCK_NOT_AVAILABLE = '55P03';
+
+/** Settings of the writer's session. */
+const SESSION_SETTINGS = {
+  lock_timeout: 5_000,
+  // A plan made while `entries` is small is kept for as long as the session lasts: it must not read all of it.
+  enable_seqscan: 'off',
+  // A writer that was stopped in the middle of a flush must not keep wallets from being loaded.
+  idle_in_transaction_session_timeout: 5_000,
+  // The locks of a writer whose machine vanished are free after about 11 s.
+  tcp_keepalives_idle: 5,
+  tcp_keepalives_interval: 2,
+  tcp_keepalives_count: 3,
+};
+
+export type WriterLog = {
+  info(fields: object, message: string): void;
+  warn(fields: object, message: string): void;
+  error(fields: object, message: string): void;
+};
+
+export type UsageWriterOptions = {
+  /** The writer opens one connection of its own: its session locks say which shards are its. Not through PgBouncer. */
+  readonly databaseUrl: string;
+  /** Whose database that must be; without it nothing is compared. */
+  readonly installation?: string;
+  readonly redis: RedisClient;
+  /** Where `redis` is connected to: the writer opens a second connection there, to wait for events. */
+  readonly redisUrl: string;
+  readonly keys: RedisKeys;
+  /** The platform's share of a charge; 10 000 is all of it. */
+  readonly feeBasisPoints: number;
+  readonly log: WriterLog;
+  /**
+   * Most events in one transaction, which holds the flush locks of its shards. Postgres' CPU per event by size, with 2 000
+   * accounts: 2 000 19.6 µs, 10 000 8.7, 20 000 7.7.
+   */
+  readonly batchSize?: number;
+  readonly clock?: Clock;
+  /** Runs between the commit and the deletion from the stream: where a test kills the process. */
+  readonly afterCommit?: () => Promise<void> | void;
+};
+
+export type WriterStats = {
+  /** Calls stored since the start; one that was there already is not counted again. */
+  readonly storedCalls: number;
+  readonly rejectedEvents: number;
+  /** Events of a newer version that its last look at the streams left there. */
+  readonly newerEvents: number;
+  readonly flushes: number;
+  /** Entries in the streams of its shards when it last looked; null before that. */
+  readonly backlog: number | null;
+  readonly ownedShards: number;
+  /** False while Postgres or Redis keeps it from working. */
+  readonly working: boolean;
+};
+
+/**
+ * Carries usage events from the streams into Postgres: each once in effect, in batches, and out of the stream only
+ * after the commit.
+ *
+ *   connect ──► read a batch ──► BEGIN, lock, still there?, store, COMMIT ──► delete ──┐
+ *      ▲             ▲    ▲                    │        │                              │
+ *      │             │    └── read ahead ◄─────┼────────┘                              │
+ *      │             └─ none: wait for some ◄──┼───────────────────────────────────────┘
+ *      └─ wait 50 ms … 1 s ◄── any failure: events stay in the stream
+ *
+ * Killed between commit and deletion, it (or the next) reads the same events again. COPY fails for them, the batch is
+ * stored with care (`storeEntries`), and those that are in Postgres change nothing. A second writer waits for the shards of
+ * the first, and has them within a second of its end.
+ */
+export class UsageWriter {
+  readonly #options: UsageWriterOptions;
+  readonly #source: StreamSource;
+  readonly #notices: StreamNotices;
+  readonly #batchSize: number;
+  readonly #clock: Clock;
+  readonly #pace = new Pace(performance.now());
+  readonly #events: EventWait;
+  #session: PostgresSession | null = null;
+  #shards: number[] = [];
+  #triedShardsAt = 0;
+  #madePartitionsAt = 0;
+  #stopping = false;
+  /** The time for stopping is over. */
+  #outOfTime = false;
+  readonly #sleeper = new Sleeper();
+  #running: Promise<void> | null = null;
+  #failures = 0;
+  #reported = '';
+  #ahead: Promise<Batch> | null = null;
+  #deletion: Promise<void> = Promise.resolve();
+  /** The next batch is stored with care: Postgres refused something in the last one, or had it already. */
+  #careful = false;
+  /** Left out of the last flush, because somebody had locked them. */
+  #passedOver: readonly number[] = [];
+  #waitedForLockAt = Number.NEGATIVE_INFINITY;
+  #storedCalls = 0;
+  #rejectedEvents = 0;
+  #flushes = 0;
+  #backlog: number | null = null;
+
+  constructor(options: UsageWriterOptions) {
+    this.#options = options;
+    this.#notices = new StreamNotices(options.log);
+    this.#source = {
+      ...options,
+      readOver: new ReadOver(),
+      onNewer: (shard, events) => this.#notices.newer(shard, events),
+      onLook: (shard, isDamaged) => this.#notices.looked(shard, isDamaged),
+    };
+    this.#events = new EventWait({ url: options.redisUrl, keys: options.keys, log: options.log });
+    this.#batchSize = options.batchSize ?? 10_000;
+    this.#clock = options.clock ?? systemClock;
+  }
+
+  start(): void {
+    this.#running ??= this.#run();
+  }
+
+  /**
+   * Stores all that is in the streams now, then ends the session. Whatever fails is tried again until `timeoutMs` are over;
+   * what is left then, it leaves to the next writer, and says so.
+   */
+  async stop(timeoutMs = 5_000): Promise<void> {
+    this.#stopping = true;
+    // Read before now, so not the last look at the streams: events that came since are behind it.
+    this.#ahead = null;
+    // Nobody may have the shards of a writer that has just ended.
+    this.#triedShardsAt = Number.NEGATIVE_INFINITY;
+    this.#sleeper.wake();
+    const timer = setTimeout(() => {
+      this.#outOfTime = true;
+      this.#session?.close();
+      this.#sleeper.wake();
+    }, timeoutMs);
+    // A Redis that is slow, command by command, must not make it longer.
+    await overWithin(this.#running ?? Promise.resolve(), timeoutMs + GRACE_MS);
+    clearTimeout(timer);
+  }
+
+  stats(): WriterStats {
+    return {
+      storedCalls: this.#storedCalls,
+      rejectedEvents: this.#rejectedEvents,
+      newerEvents: this.#notices.newerEvents,
+      flushes: this.#flushes,
+      backlog: this.#backlog,
+      ownedShards: this.#session?.open ? this.#shards.length : 0,
+      working: this.#failures === 0,
+    };
+  }
+
+  async #run(): Promise<void> {
+    let emptied = false;
+    while (!emptied && !this.#outOfTime) {
+      // Its last look at the streams begins after it was told to stop.
+      const last = this.#stopping;
+      try {
+        const more = await this.#cycle();
+        this.#recovered();
+        if (more) continue;
+        emptied = last;
+        if (!this.#stopping) await this.#pause();
+      } catch (error) {
+        this.#failed(error);
+        if (!this.#outOfTime) await this.#sleeper.sleep(backoffMs(this.#failures));
+      }
+    }
+    this.#session?.close();
+    this.#events.close();
+    if (!emptied) this.#options.log.warn({ events: this.#backlog }, 'writer ends with events left for the next one');
+  }
+
+  async #pause(): Promise<void> {
+    // What was left out because somebody had locked it has waited already.
+    if (this.#passedOver.length > 0) await this.#sleeper.sleep(SHORT_PAUSE_MS);
+    else if (!this.#mayWaitForEvents || !(await this.#waitForEvent())) await this.#sleeper.sleep(this.#pace.pauseMs);
+  }
+
+  /** Shards that it does not have may become free any moment, and events that come all the time are better taken together. */
+  get #mayWaitForEvents(): boolean {
+    return this.#pace.isQuiet && this.#shards.length === this.#options.keys.shards;
+  }
+
+  /** @returns whether it waited, until there was an event or somebody woke it */
+  #waitForEvent(): Promise<boolean> {
+    return Promise.race([this.#sleeper.woken(), this.#events.next(this.#shards, this.#source.readOver)]);
+  }
+
+  /** One batch, if there is any. @returns whether there is more to do at once */
+  async #cycle(): Promise<boolean> {
+    const session = await this.#ready();
+    const ahead = this.#ahead;
+    this.#ahead = null;
+    // What is still being deleted would be read again.
+    if (ahead === null) await this.#deletion;
+    if (this.#pace.isQuiet && !(await isAnyWaiting(this.#source, this.#shards))) {
+      this.#pace.found(0, performance.now());
+      this.#backlog = 0;
+      return false;
+    }
+    const batch = (await ahead) ?? (await readBatch(this.#source, this.#shards, this.#batchSize, null));
+    this.#pace.found(batch.size, performance.now());
+    this.#backlog = batch.size + batch.behind;
+    if (batch.size === 0) {
+      await this.#deletion;
+      return false;
+    }
+    const stored = await this.#flush(session, batch);
+    if (stored === 'nothing') return true;
+    // All of it is locked. Before its end the writer queues for it, and may not rest.
+    if (stored === 'locked') return this.#stopping;
+    await this.#options.afterCommit?.();
+    const previous = this.#deletion;
+    const deletion = deleteBatch(this.#options, stored);
+    // While there is more to do, it is awaited a batch later. What could not be deleted is read again.
+    deletion.catch(() => {});
+    this.#deletion = deletion;
+    await previous;
+    this.#backlog = stored.behind;
+    const leftOut = batch.size - stored.size;
+    const more = stored.behind > (this.#stopping ? 0 : leftOut);
+    if (!more) await deletion;
+    return more;
+  }
+
+  /**
+   * One transaction.
+   *
+   * @returns the part of the batch that is stored now: all but the shards that somebody has locked
+   */
+  async #flush(session: PostgresSession, batch: Batch): Promise<Batch | 'locked' | 'nothing'> {
+    const { log } = this.#options;
+    const careful = this.#careful || !isExact(batch.pages);
+    const waitFor = this.#lockToWaitFor(batch);
+    try {
+      const stored = await session.transaction(async () => {
+        const part = ofShards(batch, await lockShards(session, batch.shards, waitFor));
+        this.#passedOver = batch.shards.filter((shard) => !part.shards.includes(shard));
+        if (part.size === 0) return 'locked';
+        // It was read before the lock. If Redis lost it since, wallets may have been loaded without it, or it may be another
+        // installation's Redis by now.
+        if (!(await isStillThere(this.#options, part))) return 'lost';
+        if (careful) return { part, result: await this.#storeCarefully(session, part) };
+        const storing = storeNewCalls(session, part.pages);
+        if (part.behind > 0) this.#readAhead(part);
+        return { part, result: await storing };
+      });
+      if (stored === 'locked') return 'locked';
+      this.#careful = false;
+      if (stored === 'lost') {
+        this.#ahead = null;
+        log.warn({ events: batch.size }, 'redis lost usage events that were about to be stored');
+        return 'nothing';
+      }
+      this.#flushes++;
+      this.#storedCalls += stored.result.inserted;
+      this.#rejectedEvents += stored.result.rejected.length;
+      this.#reportRejected(stored.result);
+      return stored.part;
+    } catch (error) {
+      this.#ahead = null;
+      if (waitFor !== null && sqlState(error) === LOCK_NOT_AVAILABLE) return 'nothing';
+      if (careful || !isRefusedData(error)) throw error;
+      this.#careful = true;
+      return 'nothing';
+    }
+  }
+
+  async #storeCarefully(session: PostgresSession, part: Batch): Promise<FlushResult> {
+    const entries = await readAgain(this.#options, part);
+    if (entries.length !== part.size) throw new Error(`${part.size - entries.length} usage events left their streams`);
+    return storeEntries(session, entries, this.#options.feeBasisPoints);
+  }
+
+  /** A shard whose lock this flush waits for, if one is due. */
+  #lockToWaitFor(batch: Batch): number | null {
+    const now = performance.now();
+    const shard = this.#passedOver.find((passed) => batch.shards.includes(passed));
+    if (shard === undefined || (!this.#stopping && now - this.#waitedForLockAt < LOCK_WAIT_EVERY_MS)) return null;
+    this.#waitedForLockAt = now;
+    // Should it be in vain, the next one has its turn before this one.
+    this.#passedOver = [...this.#passedOver.filter((passed) => passed !== shard), shard];
+    return shard;
+  }
+
+  #reportRejected({ rejected, unkept }: FlushResult): void {
+    const { log } = this.#options;
+    for (const entry of rejected) {
+      const line = { shard: entry.shard, stream_id: entry.id, reason: entry.error };
+      if (!unkept.includes(entry)) log.error(line, 'usage event put aside in rejected_events');
+      else log.error({ ...line, fields: entry.fields }, 'usage event refused by rejected_events: it is kept only here');
+    }
+  }
+
+  /** Reads and prepares the next batch (8 µs an event here) while Postgres stores this one (11 µs an event there). */
+  #readAhead(batch: Batch): void {
+    this.#ahead = this.#deletion.then(() => readBatch(this.#source, this.#shards, this.#batchSize, batch));
+    // Its failure is seen by the next cycle, or by nobody when this flush fails as well.
+    this.#ahead.catch(() => {});
+  }
+
+  /** An open session that holds the shards nobody else has, with partitions made. */
+  async #ready(): Promise<PostgresSession> {
+    const session = this.#session?.open ? this.#session : this.#connect();
+    const now = performance.now();
+    if (this.#shards.length < this.#options.keys.shards && now - this.#triedShardsAt >= TAKEOVER_MS) {
+      await this.#takeShards(session);
+      this.#triedShardsAt = now;
+    }
+    if (now - this.#madePartitionsAt >= PARTITIONS_MS) {
+      this.#madePartitionsAt = now;
+      await this.#makePartitions(session);
+    }
+    return session;
+  }
+
+  /** A partition that cannot be made now (a long query is reading `calls`) delays no call: there is a default one. */
+  async #makePartitions(session: PostgresSession): Promise<void> {
+    try {
+      await makePartitions(session, this.#clock(), this.#options.log);
+    } catch (error) {
+      if (!session.open) throw error;
+      this.#options.log.warn({ err: error }, 'cannot make partitions of calls now, trying again in a minute');
+      this.#madePartitionsAt += PARTITIONS_RETRY_MS - PARTITIONS_MS;
+    }
+  }
+
+  #connect(): PostgresSession {
+    this.#shards = [];
+    this.#triedShardsAt = Number.NEGATIVE_INFINITY;
+    this.#madePartitionsAt = Number.NEGATIVE_INFINITY;
+    const { databaseUrl, installation } = this.#options;
+    const options = { url: databaseUrl, applicationName: 'tollgate-writer', settings: SESSION_SETTINGS };
+    this.#session = new PostgresSession({ ...options, ...(installation && { installation }) }, QUERY_TIMEOUT_MS);
+    return this.#session;
+  }
+
+  async #takeShards(session: PostgresSession): Promise<void> {
+    const all = Array.from({ length: this.#options.keys.shards }, (_, shard) => shard);
+    const missing = all.filter((shard) => !this.#shards.includes(shard));
+    const rows = await session.query<{ shard: number; taken: boolean }>(
+      'SELECT shard, pg_try_advisory_lock($1::int, shard) AS taken FROM unnest($2::int[]) AS shard',
+      [WRITER_LOCK, `{${missing.join(',')}}`],
+    );
+    const taken = rows.filter((row) => row.taken).map((row) => row.shard);
+    if (taken.length === 0) return;
+    this.#shards = [...this.#shards, ...taken].sort((a, b) => a - b);
+    this.#options.log.info({ shards: this.#shards }, 'writer holds shards');
+  }
+
+  /** One line when the state changes; an outage of an hour does not fill the disk. */
+  #failed(error: unknown): void {
+    this.#failures++;
+    this.#ahead = null;
+    this.#deletion = Promise.resolve();
+    const reason = error instanceof Error ? error.message : String(error);
+    if (reason === this.#reported) return;
+    this.#reported = reason;
+    this.#options.log.warn({ err: error }, 'writer cannot work, events wait in the stream');
+  }
+
+  #recovered(): void {
+    if (this.#failures > 0) this.#options.log.info({ failures: this.#failures }, 'writer works again');
+    this.#failures = 0;
+    this.#reported = '';
+  }
+}

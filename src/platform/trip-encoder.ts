@@ -1,0 +1,85 @@
+/**
+ * KEYS and ARGV of script runs, written straight into the form they travel in. A Redis client would copy them into an array, look at
+ * the type of each and measure it as UTF-8: 2.9 µs for the sixteen arguments of a call. Joined to one text they took 2.2 µs;
+ * written piece by piece, with what never changes encoded beforehand, 0.7 µs (16 calls a batch).
+ *
+ * What is written must be ASCII: lengths are counted in characters and sent as latin1, so that a character beyond it would
+ * arrive as another one, but could never shift where the next argument begins.
+ *
+ * One object serves any number of runs, one after the other; `begin` drops what a run that broke off has left.
+ */
+export class TripEncoder {
+  readonly #keys = new ArgumentBuffer();
+  readonly #args = new ArgumentBuffer();
+
+  begin(): void {
+    this.#keys.clear();
+    this.#args.clear();
+  }
+
+  key(name: string): void {
+    this.keys(bulk(name), 1);
+  }
+
+  arg(text: string): void {
+    this.args(bulk(text), 1);
+  }
+
+  /** @param encoded  `count` keys, each as `bulk` makes it */
+  keys(encoded: string, count: number): void {
+    this.#keys.write(encoded, count);
+  }
+
+  args(encoded: string, count: number): void {
+    this.#args.write(encoded, count);
+  }
+
+  /** The whole `EVALSHA` command (RESP: an array of bulk strings), and an empty call for the next run. */
+  take(sha: string): Buffer {
+    const keys = this.#keys;
+    const args = this.#args;
+    const head = `*${3 + keys.count + args.count}\r\n${bulk('evalsha')}${bulk(sha)}${bulk(String(keys.count))}`;
+    const wire = Buffer.allocUnsafe(head.length + keys.length + args.length);
+    wire.write(head, 'latin1');
+    keys.moveTo(wire, head.length);
+    args.moveTo(wire, wire.length - args.length);
+    return wire;
+  }
+}
+
+/** A bulk string: `$<length>\r\n<text>\r\n`. */
+export const bulk = (text: string): string => `${bulkHead(text.length)}${text}\r\n`;
+
+/** What goes before a text of that many characters. */
+export const bulkHead = (length: number): string => `$${length}\r\n`;
+
+const INITIAL_BYTES = 16_384;
+
+/** Memory that is kept from run to run. */
+class ArgumentBuffer {
+  count = 0;
+  length = 0;
+  #bytes = Buffer.allocUnsafeSlow(INITIAL_BYTES);
+
+  write(encoded: string, count: number): void {
+    if (this.length + encoded.length > this.#bytes.length) this.#grow(encoded.length);
+    this.length += this.#bytes.write(encoded, this.length, 'latin1');
+    this.count += count;
+  }
+
+  moveTo(target: Buffer, at: number): void {
+    this.#bytes.copy(target, at, 0, this.length);
+    this.clear();
+  }
+
+  clear(): void {
+    this.length = 0;
+    this.count = 0;
+  }
+
+  #grow(needed: number): void {
+    const larger = Buffer.allocUnsafeSlow(2 * (this.#bytes.length + needed));
+    this.#bytes.copy(larger, 0, 0, this.length);
+    this.#bytes = larger;
+  }
+}

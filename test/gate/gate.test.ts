@@ -1,0 +1,88 @@
+import { describe, expect, it } from 'vitest';
+import type { Admission } from '../../src/admission/admission.ts';
+import type { TakeResult } from '../../src/admission/commands.ts';
+import { ExhaustedAddresses } from '../../src/gate/exhausted-addresses.ts';
+import { Gate } from '../../src/gate/gate.ts';
+import { RefillPlaces } from '../../src/gate/refill-places.ts';
+import { Authenticator } from '../../src/keys/authenticator.ts';
+import type { KeyRecord } from '../../src/keys/caller.ts';
+import { newKeyId, newSecret } from '../../src/keys/credentials.ts';
+import { KeyCache } from '../../src/keys/key-cache.ts';
+
+const limited: TakeResult = {
+  outcome: 'rate_limited',
+  rate: { limit: 60, tokens: 0, remaining: 0, resetSeconds: 60, retryAfterSeconds: 30 },
+};
+
+describe('an address over its limit', () => {
+  it('has few made-up keys looked up, and a valid one at once; another address has all', async () => {
+    let lookUps = 0;
+    const cache = new KeyCache({
+      fetchKeys: async () => {
+        lookUps++;
+        return [];
+      },
+    });
+    const admission = {
+      takeForAddress: (_address: string, _limit: number, done: (result: TakeResult) => void) => done(limited),
+    } as unknown as Admission;
+    const gate = new Gate({
+      authenticator: new Authenticator(cache, Date.now),
+      admission,
+      anonymousRateLimit: 60,
+      places: new RefillPlaces(Date.now),
+      onContradiction: () => {},
+    });
+    const madeUp = (): string => `Bearer ${newKeyId()}:${newSecret()}`;
+    const caller = { address: '192.0.2.1' };
+
+    expect(await gate.identify(madeUp(), caller)).toBeNull();
+    expect(lookUps).toBe(1);
+    gate.take(caller.address, () => {});
+    expect(await gate.identify(madeUp(), caller)).toBeNull();
+    expect(lookUps).toBe(2);
+    for (let i = 0; i < 1_000; i++) expect(await gate.identify(madeUp(), caller)).toBeNull();
+    // 50 a second; the loop may see a few seconds.
+    expect(lookUps).toBeLessThan(500);
+    const before = lookUps;
+    for (let i = 0; i < 100; i++) expect(await gate.identify(madeUp(), { address: '192.0.2.2' })).toBeNull();
+    expect(lookUps).toBe(before + 100);
+  });
+});
+
+it('what Redis says of a key and its record does not is noticed; what both say is not', () => {
+  const noticed: string[] = [];
+  const gate = new Gate({
+    authenticator: new Authenticator(new KeyCache({ fetchKeys: async () => [] }), Date.now),
+    admission: {} as Admission,
+    anonymousRateLimit: 60,
+    places: new RefillPlaces(Date.now),
+    onContradiction: (keyId) => noticed.push(keyId),
+  });
+  const key = (accountStatus: 'active' | 'suspended') =>
+    ({ keyId: accountStatus, rateLimit: 60, accountStatus }) as KeyRecord;
+  const said = (outcome: 'taken' | 'rate_limited' | 'revoked' | 'suspended', limit = 60): TakeResult => ({
+    outcome,
+    rate: { ...limited.rate, limit },
+  });
+  for (const result of [said('taken'), said('rate_limited'), { outcome: 'unavailable' } as const])
+    gate.heard(key('active'), result);
+  gate.heard(key('suspended'), said('suspended'));
+  expect(noticed).toEqual([]);
+  for (const result of [said('taken', 61), said('revoked'), said('suspended')]) gate.heard(key('active'), result);
+  gate.heard(key('suspended'), said('taken'));
+  expect(noticed).toEqual(['active', 'active', 'active', 'suspended']);
+});
+
+describe('the memory of addresses over their limit', () => {
+  it('ends when a request would pass again, and is bounded', () => {
+    const exhausted = new ExhaustedAddresses();
+    exhausted.add('past', 0);
+    exhausted.add('first', 30);
+    expect(exhausted.has('past')).toBe(false);
+    expect(exhausted.has('first')).toBe(true);
+    for (let i = 0; i < 10_000; i++) exhausted.add(`address ${i}`, 30);
+    expect(exhausted.has('first')).toBe(false);
+    expect(exhausted.has('address 9999')).toBe(true);
+  });
+});

@@ -1,0 +1,325 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { readRedisRun } from '../../../src/ledger/redis-run.ts';
+import { sweepScript } from '../../../src/ledger/scripts.ts';
+import { Steadiness } from '../../../src/ledger/sweep/steadiness.ts';
+import { Sweeper } from '../../../src/ledger/sweep/sweeper.ts';
+import { ABANDONED } from '../../../src/ledger/usage-event.ts';
+import { RedisClient } from '../../../src/platform/redis.ts';
+import { freeField } from '../../../src/platform/redis-keys.ts';
+import { admit, admitAll, openScene, request, type Scene, settle } from '../../admission/calls.ts';
+import { QUIET, Store } from '../../admission/redis.ts';
+import { TcpProxy } from '../../support/tcp-proxy.ts';
+import { until } from '../../support/wait.ts';
+
+const LEASE_SECONDS = 15;
+
+let store: Store;
+let sweeper: Sweeper;
+beforeAll(async () => {
+  store = await Store.open();
+});
+afterAll(() => store.close());
+beforeEach(async () => {
+  await store.command('flushall');
+  sweeper = new Sweeper({
+    redis: store.redis,
+    keys: store.keys,
+    leaseSeconds: LEASE_SECONDS,
+    isReconciled: () => true,
+    log: QUIET,
+  });
+});
+
+const leaseOf = (scene: Scene): string => store.keys.lease[store.keys.shardOf(scene.accountId)] as string;
+
+/** Sets when an instance was last seen, in seconds from now. */
+async function seen(scene: Scene, instance: string, secondsAgo: number): Promise<void> {
+  await store.command('hset', leaseOf(scene), instance, (await store.now()) - secondsAgo * 1000);
+}
+
+describe('the sweep', () => {
+  it('refunds the holds of a dead gateway, free slots too, with one event each', async () => {
+    const scene = await openScene(store, 5_000);
+    const calls = [request(scene, 1_000, 1), request(scene, 1_000, 1), request(scene, 2_000)];
+    await admitAll(store, calls, 'dead');
+    expect(await store.balance(scene.accountId)).toBe(2_000);
+    await seen(scene, 'dead', LEASE_SECONDS + 1);
+    expect(await sweeper.sweepOnce()).toBe(3);
+    expect(await store.hash(store.walletName(scene.accountId))).toEqual({
+      balance: '5000',
+      credit_seq: '1',
+      [freeField(scene.serviceId)]: '0',
+    });
+    expect(await store.open(scene.accountId)).toEqual({});
+    const events = await store.events(scene.accountId);
+    expect(events.map(({ usageId }) => usageId).sort()).toEqual(calls.map(({ usageId }) => usageId).sort());
+    expect(new Set(events.map(({ settlement }) => settlement))).toEqual(new Set([ABANDONED]));
+  });
+
+  it('leaves the holds of the living alone', async () => {
+    const scene = await openScene(store, 5_000);
+    await admit(store, request(scene, 1_000), 'alive');
+    await admit(store, request(scene, 2_000), 'dead');
+    await seen(scene, 'alive', LEASE_SECONDS - 2);
+    await seen(scene, 'dead', LEASE_SECONDS + 1);
+    expect(await sweeper.sweepOnce()).toBe(1);
+    expect(await store.balance(scene.accountId)).toBe(4_000);
+    expect(Object.values(await store.open(scene.accountId))).toEqual([expect.stringContaining('alive')]);
+  });
+
+  it('gives an instance without a lease the time of one before it takes it for dead', async () => {
+    const scene = await openScene(store, 5_000);
+    await admit(store, request(scene, 1_000), 'unknown');
+    expect(await sweeper.sweepOnce()).toBe(0);
+    const lease = Number((await store.hash(leaseOf(scene))).unknown);
+    expect(Math.abs(lease - (await store.now()))).toBeLessThan(5_000);
+    await seen(scene, 'unknown', LEASE_SECONDS + 1);
+    expect(await sweeper.sweepOnce()).toBe(1);
+    expect(await store.balance(scene.accountId)).toBe(5_000);
+  });
+
+  it('of a call that its gateway settles at the same time has one effect between them', async () => {
+    const scene = await openScene(store, 100_000);
+    const calls = Array.from({ length: 60 }, () => request(scene, 1_000));
+    await admitAll(store, calls, 'slow');
+    await seen(scene, 'slow', LEASE_SECONDS + 1);
+    await Promise.all([sweeper.sweepOnce(), sweeper.sweepOnce(), ...calls.map((call) => settle(store, call, false))]);
+    const events = await store.events(scene.accountId);
+    expect(events.map(({ usageId }) => usageId).sort()).toEqual(calls.map(({ usageId }) => usageId).sort());
+    const swept = events.filter(({ settlement }) => settlement === ABANDONED).length;
+    expect(await store.balance(scene.accountId)).toBe(100_000 - (60 - swept) * 1_000);
+  });
+
+  it('before a late settlement leaves it nothing to do', async () => {
+    const scene = await openScene(store, 5_000);
+    const call = request(scene, 2_000);
+    await admit(store, call, 'asleep');
+    await seen(scene, 'asleep', LEASE_SECONDS + 1);
+    await sweeper.sweepOnce();
+    await settle(store, call, false);
+    await settle(store, call, true);
+    expect(await store.balance(scene.accountId)).toBe(5_000);
+    expect(await store.events(scene.accountId)).toHaveLength(1);
+  });
+
+  it('keeps young tombstones and removes old ones', async () => {
+    const scene = await openScene(store, 5_000);
+    const open = store.keys.open[store.keys.shardOf(scene.accountId)] as string;
+    const now = await store.now();
+    await store.command('hset', open, 'young', `x\t\t${now - 30_000}\tgone`, 'old', `x\t\t${now - 61_000}\tgone`);
+    expect(await sweeper.sweepOnce()).toBe(0);
+    expect(Object.keys(await store.hash(open))).toEqual(['young']);
+    expect(await store.events(scene.accountId)).toEqual([]);
+  });
+
+  it('goes through thousands of holds in bounded groups', async () => {
+    const scene = await openScene(store, 10_000_000);
+    for (let i = 0; i < 20; i++) {
+      const calls = Array.from({ length: 100 }, () => request(scene, 1_000));
+      await store.loadKey(scene.keyId, scene.accountId, 300);
+      await store.command('hdel', store.keys.key(store.keys.shardOf(scene.accountId), scene.keyId), 'tokens', 'ts');
+      await admitAll(store, calls, 'dead');
+    }
+    await seen(scene, 'dead', LEASE_SECONDS + 1);
+    expect(await sweeper.sweepOnce()).toBe(2_000);
+    expect(await store.balance(scene.accountId)).toBe(10_000_000);
+  });
+
+  it('forgets the leases of instances long dead, unless they still hold something', async () => {
+    const scene = await openScene(store, 5_000);
+    await admit(store, request(scene, 1_000), 'holder');
+    await seen(scene, 'long dead', LEASE_SECONDS * 10 + 1);
+    await seen(scene, 'dead', LEASE_SECONDS * 9);
+    await seen(scene, 'holder', LEASE_SECONDS * 11);
+    await sweeper.sweepOnce();
+    expect(Object.keys(await store.hash(leaseOf(scene))).sort()).toEqual(['dead', 'holder']);
+  });
+});
+
+describe('a started sweeper', () => {
+  const BOUND_SECONDS = 2;
+  let proxy: TcpProxy;
+  let redis: RedisClient;
+  let own: Sweeper;
+  let lines: string[];
+  beforeEach(async () => {
+    proxy = await TcpProxy.open(store.server.port);
+    redis = new RedisClient({ url: proxy.through(store.server.url), name: 'sweeper', commandTimeoutMs: 2_000 }, QUIET);
+    await redis.connect();
+    lines = [];
+    const log = { info: () => {}, warn: (_: object, message: string) => void lines.push(message) };
+    own = new Sweeper({
+      redis,
+      keys: store.keys,
+      leaseSeconds: BOUND_SECONDS,
+      intervalMs: 20,
+      isReconciled: () => true,
+      log,
+    });
+  });
+  afterEach(async () => {
+    await own.stop();
+    redis.destroy();
+    await proxy.close();
+  });
+
+  /** Rounds begun by any sweeper since Redis started. */
+  async function rounds(): Promise<number> {
+    const stats = String(await store.command('info', 'commandstats'));
+    return Number(/^cmdstat_time:calls=(\d+)/m.exec(stats)?.[1] ?? 0);
+  }
+
+  /** @param shard of its account; any by default */
+  async function holdOfDead(shard?: number): Promise<Scene> {
+    let scene = await openScene(store, 5_000);
+    while (shard !== undefined && store.keys.shardOf(scene.accountId) !== shard) scene = await openScene(store, 5_000);
+    await admit(store, request(scene, 1_000), 'dead');
+    await seen(scene, 'dead', BOUND_SECONDS + 1);
+    return scene;
+  }
+
+  it('takes nobody for dead before living gateways had a lease long time to renew, after Redis was away', async () => {
+    const dead = await holdOfDead();
+    own.start();
+    await until(async () => (await store.balance(dead.accountId)) === 5_000);
+
+    proxy.refuse();
+    await until(() => lines.length > 0);
+    const scene = await openScene(store, 5_000);
+    await admit(store, request(scene, 1_000), 'living');
+    const deadToo = await holdOfDead();
+    await seen(scene, 'living', BOUND_SECONDS + 1);
+    const before = await rounds();
+    proxy.set('pass');
+    // It has looked several times while the leases were as the outage left them.
+    await until(async () => (await rounds()) > before + 5);
+    expect(await store.balance(scene.accountId)).toBe(4_000);
+    const backAt = performance.now();
+    await until(async () => {
+      await seen(scene, 'living', 0);
+      return (await store.balance(deadToo.accountId)) === 5_000;
+    });
+    expect(performance.now() - backAt).toBeLessThan((BOUND_SECONDS + 3) * 1_000);
+    expect(await store.balance(scene.accountId)).toBe(4_000);
+    expect(Object.values(await store.open(scene.accountId)).join()).toContain('living');
+  });
+
+  it('takes nobody for dead before Redis itself runs for as long as a lease', async () => {
+    own.start();
+    await store.server.restart();
+    await until(() => store.redis.ready);
+    const dead = await holdOfDead();
+    await until(async () => (await store.balance(dead.accountId)) === 5_000);
+    const info = String(await store.command('info', 'server'));
+    expect(Number(/^uptime_in_seconds:(\d+)/m.exec(info)?.[1])).toBeGreaterThanOrEqual(BOUND_SECONDS);
+  });
+
+  it('sweeps by itself, says so once when Redis is away, and sweeps again when it is back', async () => {
+    const dead = await holdOfDead();
+    own.start();
+    await until(async () => (await store.balance(dead.accountId)) === 5_000);
+    await store.server.stop();
+    await until(() => lines.length > 0);
+    await store.server.restart();
+    await until(() => store.redis.ready);
+    const another = await holdOfDead();
+    await until(async () => (await store.balance(another.accountId)) === 5_000);
+    expect(lines).toEqual(['cannot sweep now']);
+    // Counted once the round is over.
+    await until(() => own.swept === 2);
+  });
+
+  it('goes on at its pace beside a damaged shard, says so once for each time it breaks, and sweeps it once it is mended', async () => {
+    const lost = vi.spyOn(Steadiness.prototype, 'lost');
+    const broken = store.keys.open[0] as string;
+    const isSwept = async ({ accountId }: Scene) => (await store.balance(accountId)) === 5_000;
+    own.start();
+    for (let times = 1; times <= 2; times++) {
+      await store.command('set', broken, 'x');
+      for (let i = 0; i < 3; i++) {
+        const scene = await holdOfDead(1);
+        await until(() => isSwept(scene));
+      }
+      await until(() => (own.damage.get('shard') ?? 0) >= 10 * times);
+      expect(lines).toHaveLength(times);
+      await store.command('del', broken);
+      const mended = await holdOfDead(0);
+      await until(() => isSwept(mended));
+    }
+    expect(lost).not.toHaveBeenCalled();
+    lost.mockRestore();
+  });
+
+  it('says once that a wallet is damaged, however many of its holds are swept', async () => {
+    const scene = await openScene(store, 5_000);
+    await admitAll(
+      store,
+      [1, 2, 3].map((price) => request(scene, price)),
+      'dead',
+    );
+    await store.command('hset', store.walletName(scene.accountId), 'balance', '1.5');
+    await seen(scene, 'dead', BOUND_SECONDS + 1);
+    own.start();
+    await until(() => own.swept === 3);
+    expect(own.damage.get('wallet')).toBe(3);
+    expect(lines).toEqual([expect.stringContaining('wallet')]);
+  });
+});
+
+describe('leases say who is alive', () => {
+  const report = (nowMs: number, runId = 'a', uptimeSeconds = 100) => ({ nowMs, runId, uptimeSeconds });
+  function steadyFor(seconds: number): Steadiness {
+    const steadiness = new Steadiness(LEASE_SECONDS);
+    for (let s = 0; s <= seconds; s += 5) steadiness.reported(report(s * 1000));
+    return steadiness;
+  }
+
+  it('after Redis answered for one lease, and not before', () => {
+    expect([0, 5, 10, 15, 20].map((seconds) => steadyFor(seconds).lasting)).toEqual([false, false, false, true, true]);
+  });
+
+  it.each<[string, (steadiness: Steadiness) => void]>([
+    ['a failed round', (steadiness) => steadiness.lost()],
+    ['a restart between two rounds', (steadiness) => steadiness.reported(report(31_000, 'b', 1))],
+    ['a failover to a replica between two rounds', (steadiness) => steadiness.reported(report(31_000, 'b', 9_999))],
+    ['a machine that slept between two rounds', (steadiness) => steadiness.reported(report(30_000 + 13_000))],
+    ['a machine that slept within a round', (steadiness) => steadiness.answered(30_000 + 3_600_000)],
+    ['a clock that was put back', (steadiness) => steadiness.reported(report(20_000))],
+  ])('no longer after %s', (_, happens) => {
+    const steadiness = steadyFor(30);
+    happens(steadiness);
+    expect(steadiness.lasting).toBe(false);
+  });
+
+  it('not while Redis runs for less than a lease, whatever answers it gave', () => {
+    const steadiness = steadyFor(30);
+    steadiness.reported(report(31_000, 'a', LEASE_SECONDS - 1));
+    expect(steadiness.lasting).toBe(false);
+  });
+});
+
+it('a lease is judged as of the look of the sweeper: what slept between it and the script is not dead', async () => {
+  const scene = await openScene(store, 5_000);
+  const call = request(scene, 1_000);
+  await admit(store, call, 'asleep');
+  const now = await store.now();
+  await seen(scene, 'asleep', LEASE_SECONDS + 60);
+  const shard = store.keys.shardOf(scene.accountId);
+  const names = [store.keys.open[shard], store.keys.lease[shard], store.keys.usage[shard]] as string[];
+  names.push(store.walletName(scene.accountId));
+  const { runId } = await readRedisRun(store.redis);
+  const sweepAsOf = (ms: number, redisRunId = runId) =>
+    store.redis.script(sweepScript, 4, [
+      ...names,
+      String(LEASE_SECONDS * 1000),
+      '60000',
+      ABANDONED,
+      String(ms),
+      redisRunId,
+      call.usageId,
+    ]);
+  expect(await sweepAsOf(now - 61_000)).toEqual([0]);
+  // Nor is it in a Redis that restarted since.
+  expect(await sweepAsOf(now, 'f'.repeat(40))).toEqual([0]);
+  expect(await sweepAsOf(now)).toEqual([1]);
+});

@@ -1,0 +1,88 @@
+import { describe, expect, it } from 'vitest';
+import { Coalescer, type CoalescerOptions } from '../../../src/ledger/wallets/coalescer.ts';
+import { isPostgresUnavailable } from '../../../src/platform/postgres.ts';
+import { until } from '../../support/wait.ts';
+
+const AWAY = new Error('away');
+
+/** Its load is the test's; batches are remembered. */
+function coalescer(options: Partial<CoalescerOptions<number>>) {
+  const batches: string[][] = [];
+  const load = options.load ?? (async () => {});
+  const bounds = { maxBatch: 4, maxWaiting: 100, timeoutMs: 5_000, isAway: (error: unknown) => error === AWAY };
+  const made = new Coalescer<number>({
+    ...bounds,
+    ...options,
+    load: (batch, finish) => {
+      batches.push(Array.from(batch.keys()));
+      return load(batch, finish);
+    },
+  });
+  return { batches, askAll: (keys: string) => Promise.allSettled(Array.from(keys, (key) => made.ask(key, 1))) };
+}
+
+const rejected = (results: readonly PromiseSettledResult<void>[]) =>
+  results.map((result) => (result.status === 'rejected' ? result.reason : null));
+
+describe('who waits for a load', () => {
+  it('waits no longer than the deadline from asking, however many batches are before it', async () => {
+    const never = new Promise<void>(() => {});
+    const { batches, askAll } = coalescer({ maxBatch: 1, timeoutMs: 200, load: () => never });
+    const startedAt = performance.now();
+    const results = await askAll('abcdefghij');
+    expect(performance.now() - startedAt).toBeLessThan(1_000);
+    expect(rejected(results).every(isPostgresUnavailable)).toBe(true);
+    expect(batches).toEqual([['a']]);
+  });
+
+  it('is rejected with the batch before it when that says the store is away', async () => {
+    const { batches, askAll } = coalescer({ load: () => Promise.reject(AWAY) });
+    expect(rejected(await askAll('abcdefghij'))).toEqual(Array(10).fill(AWAY));
+    expect(batches).toEqual([['a', 'b', 'c', 'd']]);
+    // And who asks later gets a try of its own.
+    await askAll('x');
+    expect(batches[1]).toEqual(['x']);
+  });
+
+  it('is rejected at once beyond the bound of the queue', async () => {
+    let release = () => {};
+    const gate = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    const { batches, askAll } = coalescer({ maxBatch: 2, maxWaiting: 3, load: () => gate });
+    const first = askAll('ab');
+    await until(() => batches.length === 1);
+    const [waiting, beyond] = [askAll('cde'), await askAll('f')];
+    expect(rejected(beyond).every(isPostgresUnavailable)).toBe(true);
+    release();
+    expect(rejected([...(await first), ...(await waiting)])).toEqual(Array(5).fill(null));
+  });
+});
+
+describe('a batch that fails', () => {
+  it('for two of its keys rejects those two, and loads the others', async () => {
+    const load = async (batch: ReadonlyMap<string, number>) => {
+      for (const key of 'cf') if (batch.has(key)) throw new Error(key);
+    };
+    const { askAll } = coalescer({ maxBatch: 8, load });
+    const results = rejected(await askAll('abcdefgh'));
+    expect(results.map((error) => error?.message)).toEqual([
+      ...[undefined, undefined, 'c', undefined, undefined, 'f', undefined, undefined],
+    ]);
+  });
+
+  it('is not tried again for those whose deadline has passed', async () => {
+    let fail = () => {};
+    const load = () =>
+      new Promise<void>((_, reject) => {
+        fail = () => reject(new Error('slow'));
+      });
+    const { batches, askAll } = coalescer({ timeoutMs: 50, load });
+    await askAll('abcd');
+    fail();
+    const next = askAll('x');
+    await until(() => batches.length === 2);
+    expect(batches[1]).toEqual(['x']);
+    await next;
+  });
+});

@@ -1,0 +1,245 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { CreditWallets } from '../../../src/ledger/wallets/credit-wallets.ts';
+import { Hydrator } from '../../../src/ledger/wallets/hydrate.ts';
+import { KeyStates } from '../../../src/ledger/wallets/key-states.ts';
+import { Wallets } from '../../../src/ledger/wallets/wallets.ts';
+import { RedisClient } from '../../../src/platform/redis.ts';
+import { admit, INSTANCE, openScene, request, settle, take } from '../../admission/calls.ts';
+import { QUIET } from '../../admission/redis.ts';
+import { until } from '../../support/wait.ts';
+import { Ledger } from '../support.ts';
+
+let ledger: Ledger;
+let hydrator: Hydrator;
+let credits: CreditWallets;
+let wallets: Wallets;
+beforeAll(async () => {
+  ledger = await Ledger.open();
+});
+afterAll(() => ledger.close());
+beforeEach(async () => {
+  await ledger.clear();
+  const { sql, store, databaseUrl } = ledger;
+  const parts = { sql, redis: store.redis, keys: store.keys, log: QUIET };
+  hydrator = new Hydrator({ databaseUrl, ...parts });
+  credits = new CreditWallets({ ...parts, hydrator });
+  wallets = new Wallets({ ...parts, hydrator });
+});
+afterEach(async () => {
+  await credits.stop();
+  hydrator.close();
+});
+
+const unapplied = async (): Promise<number> => {
+  const [row] = await ledger.sql<{ n: number }[]>`SELECT count(*)::int AS n FROM credits WHERE applied_at IS NULL`;
+  return row?.n as number;
+};
+
+describe('a key state', () => {
+  it('counts from the very next call', async () => {
+    const { store } = ledger;
+    const scene = await openScene(store, 5_000, 60);
+    const states = new KeyStates({ redis: store.redis, keys: store.keys });
+    await states.put(scene.keyId, scene.accountId, { limit: 7, status: 'active' });
+    expect(await take(store, scene)).toMatchObject({ outcome: 'taken', rate: { limit: 7 } });
+    await states.put(scene.keyId, scene.accountId, { limit: 7, status: 'revoked' });
+    expect((await take(store, scene)).outcome).toBe('revoked');
+  });
+});
+
+describe('a credit', () => {
+  it('is added once, however often it is applied', async () => {
+    const accountId = await ledger.account(1_000);
+    await hydrator.loadWallet(accountId);
+    const seq = await ledger.credit(accountId, 500);
+    for (let i = 0; i < 3; i++) await credits.apply({ accountId, seq, amountMicros: 500 });
+    expect(await ledger.store.balance(accountId)).toBe(1_500);
+    expect(await unapplied()).toBe(0);
+  });
+
+  it('brings along the ones before it that never arrived', async () => {
+    const accountId = await ledger.account(1_000);
+    await hydrator.loadWallet(accountId);
+    await ledger.credit(accountId, 10);
+    await ledger.credit(accountId, 20);
+    const seq = await ledger.credit(accountId, 40);
+    await credits.apply({ accountId, seq, amountMicros: 40 });
+    expect(await ledger.store.balance(accountId)).toBe(1_070);
+    expect(await unapplied()).toBe(0);
+  });
+
+  it('is not lost to a load that read Postgres before it was stored', async () => {
+    const accountId = await ledger.account(1_000);
+    // The load has read 1 000 with credit 1, and is on its way to Redis…
+    const slow = hydrator.loadWallet(accountId);
+    const seq = await ledger.credit(accountId, 500);
+    // … while the credit finds no wallet.
+    await Promise.all([credits.apply({ accountId, seq, amountMicros: 500 }), slow]);
+    expect(await ledger.store.balance(accountId)).toBe(1_500);
+  });
+
+  it('of an account without a wallet loads it, with the credit in it', async () => {
+    const accountId = await ledger.account(1_000);
+    await credits.apply({ accountId, seq: 1, amountMicros: 1_000 });
+    expect(await ledger.store.hash(ledger.store.walletName(accountId))).toEqual({ balance: '1000', credit_seq: '1' });
+  });
+
+  it('that did not reach Redis is applied by the writer within seconds, in order', async () => {
+    const accounts = await Promise.all([1, 2, 3].map(() => ledger.account(1_000)));
+    for (const id of accounts) await hydrator.loadWallet(id);
+    for (const id of accounts) for (const amount of [1, 20, 300]) await ledger.credit(id, amount);
+    credits.start();
+    await until(async () => (await unapplied()) === 0);
+    for (const id of accounts) expect(await ledger.store.balance(id)).toBe(1_321);
+  });
+
+  it('that a restarted Redis lost is applied again, although it was marked', async () => {
+    const accountId = await ledger.account(1_000);
+    await hydrator.loadWallet(accountId);
+    const seq = await ledger.credit(accountId, 500);
+    await credits.apply({ accountId, seq, amountMicros: 500 });
+    await credits.applyMissing();
+    expect(await unapplied()).toBe(0);
+    // What an fsync window loses: the wallet as it was before the credit.
+    await ledger.store.server.restart();
+    await until(() => ledger.store.redis.ready);
+    await ledger.store.loadWallet(accountId, 1_000);
+    await credits.applyMissing();
+    expect(await ledger.store.hash(ledger.store.walletName(accountId))).toEqual({ balance: '1500', credit_seq: '2' });
+  });
+
+  it('while Redis is away rejects and stays unapplied; the job says so once and makes up for it', async () => {
+    const lines: string[] = [];
+    const log = { info: () => {}, warn: (_: object, line: string) => void lines.push(line) };
+    const { sql, store } = ledger;
+    const own = new CreditWallets({ sql, redis: store.redis, keys: store.keys, hydrator, log });
+    const accountId = await ledger.account(1_000);
+    await store.server.stop();
+    await until(() => !store.redis.ready);
+    await expect(own.apply({ accountId, seq: 1, amountMicros: 1_000 })).rejects.toThrow('not connected');
+    expect(await unapplied()).toBe(1);
+    own.start();
+    await until(() => lines.length > 0);
+    await store.server.restart();
+    await until(async () => (await unapplied()) === 0);
+    await own.stop();
+    expect(lines).toEqual(['credits cannot be applied to their wallets now']);
+    expect(await store.balance(accountId)).toBe(1_000);
+  });
+});
+
+describe('a credit of a damaged wallet', () => {
+  it('is tried once in a run, and the wallet is not loaded for it', async () => {
+    const accountId = await ledger.account(1_000);
+    await hydrator.loadWallet(accountId);
+    for (const amount of [500, 20]) await ledger.credit(accountId, amount);
+    await ledger.store.command('hset', ledger.store.walletName(accountId), 'balance', '1.5');
+    const load = vi.spyOn(hydrator, 'loadWallet');
+    await expect(credits.apply({ accountId, seq: 3, amountMicros: 20 })).rejects.toThrow('is damaged in redis');
+    expect(load).not.toHaveBeenCalled();
+    expect(await ledger.store.hash(ledger.store.walletName(accountId))).toMatchObject({
+      balance: '1.5',
+      credit_seq: '1',
+    });
+  });
+
+  it('whose balance an operator has deleted is loaded with all of the money, not made of the credit alone', async () => {
+    const accountId = await ledger.account(1_000);
+    await hydrator.loadWallet(accountId);
+    await ledger.store.command('hdel', ledger.store.walletName(accountId), 'balance');
+    const seq = await ledger.credit(accountId, 500);
+    await credits.apply({ accountId, seq, amountMicros: 500 });
+    expect(await ledger.store.balance(accountId)).toBe(1_500);
+  });
+
+  it('is said once by the job, which goes on to tell of what keeps others from theirs', async () => {
+    const lines: string[] = [];
+    const log = { info: () => {}, warn: (_: object, line: string) => void lines.push(line) };
+    const { sql, store } = ledger;
+    const own = new CreditWallets({ sql, redis: store.redis, keys: store.keys, hydrator, log });
+    const [damaged, other] = [await ledger.account(1_000), await ledger.account(1_000)];
+    await store.command('set', store.walletName(damaged), 'x');
+    own.start();
+    await until(async () => lines.length > 0 && (await unapplied()) === 1);
+    expect(lines).toEqual([expect.stringContaining('the wallet of an account is damaged')]);
+    vi.spyOn(hydrator, 'loadWallet').mockRejectedValue(new Error('Postgres is away'));
+    await store.command('del', store.walletName(other));
+    await ledger.credit(other, 500);
+    await until(() => lines.length > 1);
+    await own.stop();
+    expect(lines.slice(1)).toEqual(['credits cannot be applied to their wallets now']);
+  });
+});
+
+describe('credits made up for', () => {
+  it('reach every account but the one whose wallet cannot take them', async () => {
+    const accounts = await Promise.all(Array.from({ length: 5 }, () => ledger.account(1_000)));
+    // The first in the order in which they are looked at.
+    const bad = accounts.sort()[0] as string;
+    await ledger.store.command('set', ledger.store.walletName(bad), 'no wallet');
+    await expect(credits.applyMissing()).rejects.toThrow('is damaged in redis');
+    expect(await unapplied()).toBe(1);
+    for (const id of accounts.slice(1)) expect(await ledger.store.balance(id)).toBe(1_000);
+  });
+
+  it('reach everybody although more accounts than fit in one run cannot take them', async () => {
+    const bad = Array.from({ length: 500 }, (_, i) => `00000000-0000-7000-8000-${String(i).padStart(12, '0')}`);
+    await ledger.sql`INSERT INTO accounts (id, owner_id, credit_seq) SELECT id, 'buyer', 1 FROM unnest(${bad}::uuid[]) AS id`;
+    const [journal] = await ledger.sql`INSERT INTO journal (kind) VALUES ('credit') RETURNING id`;
+    await ledger.sql`
+      INSERT INTO credits (account_id, seq, amount, reference, journal_id)
+      SELECT id, 1, 5, id::text, ${journal?.id} FROM unnest(${bad}::uuid[]) AS id`;
+    await Promise.all(bad.map((id) => ledger.store.command('set', ledger.store.walletName(id), 'no wallet')));
+    const good = await ledger.account(1_000);
+    await credits.applyMissing().catch(() => {});
+    await credits.applyMissing().catch(() => {});
+    expect(await ledger.store.balance(good)).toBe(1_000);
+    expect(await unapplied()).toBe(500);
+  });
+
+  it('run once at a time, and stopping waits no longer than its bound', async () => {
+    let loads = 0;
+    const never = { loadWallet: () => new Promise<void>(() => void loads++) };
+    const { sql, store } = ledger;
+    const stuck = new CreditWallets({ sql, redis: store.redis, keys: store.keys, hydrator: never, log: QUIET });
+    await ledger.account(1_000);
+    let ticks = 0;
+    stuck.start();
+    await until(() => loads > 0);
+    // Three more rounds are due.
+    const ticking = setInterval(() => ticks++, 1_000);
+    await until(() => ticks === 3);
+    clearInterval(ticking);
+    const startedAt = performance.now();
+    await stuck.stop(200);
+    expect(performance.now() - startedAt).toBeLessThan(1_000);
+    expect(loads).toBe(1);
+  });
+});
+
+describe('reading a wallet', () => {
+  it('tells what can be spent and what open calls hold', async () => {
+    const scene = await openScene(ledger.store, 5_000);
+    const other = await openScene(ledger.store, 9_000);
+    const [first, second] = [request(scene, 1_000), request(scene, 700)];
+    await admit(ledger.store, first, INSTANCE);
+    await admit(ledger.store, second, INSTANCE);
+    await admit(ledger.store, request(other, 9_000), INSTANCE);
+    expect(await wallets.read(scene.accountId)).toEqual({ balanceMicros: 3_300, heldMicros: 1_700 });
+    await settle(ledger.store, first, false);
+    await settle(ledger.store, second, true);
+    expect(await wallets.read(scene.accountId)).toEqual({ balanceMicros: 4_000, heldMicros: 0 });
+  });
+
+  it('loads it first when it has to', async () => {
+    const accountId = await ledger.account(1_234);
+    expect(await wallets.read(accountId)).toEqual({ balanceMicros: 1_234, heldMicros: 0 });
+  });
+
+  it('is unavailable while Redis is away', async () => {
+    const redis = new RedisClient({ url: 'redis://127.0.0.1:1', name: 'test', commandTimeoutMs: 100 }, QUIET);
+    const away = new Wallets({ redis, keys: ledger.store.keys, hydrator });
+    await expect(away.read(await ledger.account(1))).rejects.toMatchObject({ code: 'unavailable', status: 503 });
+    redis.destroy();
+  });
+});

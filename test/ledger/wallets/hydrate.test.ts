@@ -1,0 +1,251 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { FLUSH_LOCK } from '../../../src/ledger/locks.ts';
+import { Hydrator } from '../../../src/ledger/wallets/hydrate.ts';
+import { uuidv7 } from '../../../src/platform/ids.ts';
+import { isPostgresUnavailable, openPostgres, PostgresSession } from '../../../src/platform/postgres.ts';
+import { freeField } from '../../../src/platform/redis-keys.ts';
+import { QUIET } from '../../admission/redis.ts';
+import { TcpProxy } from '../../support/tcp-proxy.ts';
+import { until } from '../../support/wait.ts';
+import { Ledger, newEvent } from '../support.ts';
+
+let ledger: Ledger;
+let hydrator: Hydrator;
+beforeAll(async () => {
+  ledger = await Ledger.open();
+});
+afterAll(() => ledger.close());
+beforeEach(async () => {
+  await ledger.clear();
+  hydrator = newHydrator();
+});
+afterEach(() => hydrator.close());
+
+function newHydrator(databaseUrl = ledger.databaseUrl, sql = ledger.sql): Hydrator {
+  return new Hydrator({ databaseUrl, sql, redis: ledger.store.redis, keys: ledger.store.keys, log: QUIET });
+}
+
+const wallet = (accountId: string) => ledger.store.hash(ledger.store.walletName(accountId));
+const keyState = (keyId: string, accountId: string) =>
+  ledger.store.hash(ledger.store.keys.key(ledger.store.keys.shardOf(accountId), keyId));
+
+describe('loading a wallet', () => {
+  it('brings the balance, the number of its last credit, and the free calls used', async () => {
+    const accountId = await ledger.account(5_000);
+    await ledger.credit(accountId, 700);
+    const serviceId = uuidv7();
+    await ledger.sql`INSERT INTO free_usage VALUES (${accountId}, ${serviceId}, 3)`;
+    await hydrator.loadWallet(accountId);
+    expect(await wallet(accountId)).toEqual({ balance: '5700', credit_seq: '2', [freeField(serviceId)]: '3' });
+  });
+
+  it('of an account without money or history makes an empty one: absent means not loaded', async () => {
+    const accountId = uuidv7();
+    await hydrator.loadWallet(accountId);
+    expect(await wallet(accountId)).toEqual({ balance: '0', credit_seq: '0' });
+  });
+
+  it('leaves one that is there alone', async () => {
+    const accountId = await ledger.account(5_000);
+    await ledger.store.loadWallet(accountId, 123);
+    await hydrator.loadWallet(accountId);
+    expect(await wallet(accountId)).toMatchObject({ balance: '123' });
+    expect(hydrator.loadedWallets).toBe(0);
+  });
+
+  it('goes for thousands at once in a few transactions', async () => {
+    const accounts = Array.from({ length: 1_200 }, () => uuidv7());
+    await ledger.sql`
+      INSERT INTO balances SELECT id, 'wallet', 77 FROM unnest(${accounts}::uuid[]) AS id`;
+    // Each is asked for twice, as two calls of the same account would.
+    await Promise.all([...accounts, ...accounts].map((id) => hydrator.loadWallet(id)));
+    expect(hydrator.loadedWallets).toBe(1_200);
+    for (const id of accounts.slice(0, 20)) expect(await wallet(id)).toMatchObject({ balance: '77' });
+  });
+
+  it('waits for a flush of its shard, and so sees what it committed', async () => {
+    const accountId = await ledger.account(5_000);
+    const shard = ledger.store.keys.shardOf(accountId);
+    const flush = new PostgresSession({ url: ledger.databaseUrl, applicationName: 'test' });
+    await flush.query('BEGIN');
+    await flush.query('SELECT pg_advisory_xact_lock($1::int, $2::int)', [FLUSH_LOCK, shard]);
+    await flush.query('UPDATE balances SET balance = 4000 WHERE account_id = $1::uuid', [accountId]);
+    const loading = hydrator.loadWallet(accountId);
+    await until(async () => (await ledger.advisoryLocks({ granted: false })).length > 0);
+    expect(await wallet(accountId)).toEqual({});
+    await flush.query('COMMIT');
+    await loading;
+    expect(await wallet(accountId)).toMatchObject({ balance: '4000' });
+    flush.close();
+  });
+
+  it('keeps the flush out until Redis has the wallet', async () => {
+    // A flush that begins while the wallet is on its way must find it there: it is what the events are compared with.
+    const accountId = await ledger.account(5_000);
+    ledger.store.server.pause();
+    const loading = hydrator.loadWallet(accountId);
+    await until(async () => {
+      const held = await ledger.advisoryLocks({ granted: true });
+      return held.some(({ classid, mode }) => classid === FLUSH_LOCK && mode === 'ShareLock');
+    });
+    const shard = ledger.store.keys.shardOf(accountId);
+    const [tried] = await ledger.sql`SELECT pg_try_advisory_xact_lock(${FLUSH_LOCK}::int, ${shard}::int) AS free`;
+    expect(tried?.free).toBe(false);
+    ledger.store.server.resume();
+    await loading;
+    const [after] = await ledger.sql`SELECT pg_try_advisory_xact_lock(${FLUSH_LOCK}::int, ${shard}::int) AS free`;
+    expect(after?.free).toBe(true);
+  });
+
+  it('rejects in bounded time while somebody holds the lock, and works afterwards', async () => {
+    const accountId = await ledger.account(5_000);
+    const stuck = new PostgresSession({ url: ledger.databaseUrl, applicationName: 'test' });
+    const shard = ledger.store.keys.shardOf(accountId);
+    await stuck.query('SELECT pg_advisory_lock($1::int, $2::int)', [FLUSH_LOCK, shard]);
+    const startedAt = performance.now();
+    await expect(hydrator.loadWallet(accountId)).rejects.toThrow('lock timeout');
+    expect(performance.now() - startedAt).toBeLessThan(2_500);
+    stuck.close();
+    await until(() =>
+      hydrator.loadWallet(accountId).then(
+        () => true,
+        () => false,
+      ),
+    );
+    expect(await wallet(accountId)).toMatchObject({ balance: '5000' });
+  });
+});
+
+describe('a wallet that cannot be loaded', () => {
+  it.each<[string, (id: string) => Promise<unknown>, RegExp]>([
+    [
+      'for its balance',
+      (id) => ledger.sql`UPDATE balances SET balance = 9007199254740993 WHERE account_id = ${id}`,
+      /safe/,
+    ],
+    [
+      'for what Redis has in its place',
+      (id) => ledger.store.command('set', ledger.store.walletName(id), 'x'),
+      /WRONGTYPE/,
+    ],
+  ])('%s is rejected alone: the others of its batch are loaded', async (_, spoil, message) => {
+    const accounts = await Promise.all(Array.from({ length: 40 }, () => ledger.account(5_000)));
+    const bad = accounts[17] as string;
+    await spoil(bad);
+    const results = await Promise.allSettled(accounts.map((id) => hydrator.loadWallet(id)));
+    expect(results.map(({ status }) => status === 'rejected')).toEqual(accounts.map((id) => id === bad));
+    expect(String((results[17] as PromiseRejectedResult).reason)).toMatch(message);
+    for (const id of accounts) if (id !== bad) expect(await wallet(id)).toMatchObject({ balance: '5000' });
+  });
+
+  it('because its shard stays locked keeps no other waiting', async () => {
+    const accounts = await Promise.all(Array.from({ length: 20 }, () => ledger.account(5_000)));
+    const isLocked = (id: string) => ledger.store.keys.shardOf(id) === 0;
+    const stuck = new PostgresSession({ url: ledger.databaseUrl, applicationName: 'test' });
+    await stuck.query('SELECT pg_advisory_lock($1::int, 0)', [FLUSH_LOCK]);
+    try {
+      const loads = accounts.map((id) => hydrator.loadWallet(id));
+      const settled = Promise.allSettled(loads);
+      let over = false;
+      void settled.then(() => (over = true));
+      // The others are there while the locked ones wait.
+      await Promise.all(loads.filter((_, i) => !isLocked(accounts[i] as string)));
+      expect(over).toBe(false);
+      expect((await settled).map(({ status }) => status === 'rejected')).toEqual(accounts.map(isLocked));
+    } finally {
+      stuck.close();
+    }
+  });
+});
+
+describe('loading a key', () => {
+  async function addKey(accountId: string, status = 'active'): Promise<string> {
+    const keyId = `acf_${uuidv7().replaceAll('-', '').slice(10)}`;
+    await ledger.sql`
+      INSERT INTO api_keys (key_id, account_id, role, secret_hash, rate_limit, status)
+      VALUES (${keyId}, ${accountId}, 'buyer', ${'0'.repeat(64)}, 120, ${status})`;
+    return keyId;
+  }
+
+  it('brings its limit and status', async () => {
+    const accountId = await ledger.account(1);
+    const [active, revoked] = [await addKey(accountId), await addKey(accountId, 'revoked')];
+    await Promise.all([hydrator.loadKey(active, accountId), hydrator.loadKey(revoked, accountId)]);
+    expect(await keyState(active, accountId)).toEqual({ limit: '120', status: 'active' });
+    expect(await keyState(revoked, accountId)).toEqual({ limit: '120', status: 'revoked' });
+  });
+
+  it('of a suspended account is suspended, unless it is revoked; one that nobody knows is revoked', async () => {
+    const accountId = await ledger.account(1);
+    const [keyId, revoked] = [await addKey(accountId), await addKey(accountId, 'revoked')];
+    await ledger.sql`UPDATE accounts SET status = 'suspended' WHERE id = ${accountId}`;
+    await Promise.all([keyId, revoked, 'acf_nobody'].map((id) => hydrator.loadKey(id, accountId)));
+    expect(await keyState(keyId, accountId)).toMatchObject({ status: 'suspended' });
+    expect(await keyState(revoked, accountId)).toMatchObject({ status: 'revoked' });
+    expect(await keyState('acf_nobody', accountId)).toMatchObject({ status: 'revoked' });
+  });
+
+  it('does not undo a change that reached Redis first', async () => {
+    const accountId = await ledger.account(1);
+    const keyId = await addKey(accountId);
+    await ledger.store.loadKey(keyId, accountId, 5, 'revoked');
+    await hydrator.loadKey(keyId, accountId);
+    expect(await keyState(keyId, accountId)).toEqual({ limit: '5', status: 'revoked' });
+  });
+});
+
+describe('while Postgres is away', () => {
+  it.each(['refuses', 'is silent'])(
+    'and %s: loading rejects in bounded time, and works when it is back',
+    async (how) => {
+      const proxy = await TcpProxy.open(Number(new URL(ledger.databaseUrl).port));
+      const url = proxy.through(ledger.databaseUrl);
+      const sql = openPostgres({ url, maxConnections: 2, applicationName: 'test' });
+      const away = newHydrator(url, sql);
+      const accountId = await ledger.account(5_000);
+      try {
+        await away.loadWallet(uuidv7());
+        if (how === 'refuses') proxy.refuse();
+        else proxy.set('swallow requests');
+        const startedAt = performance.now();
+        await expect(away.loadWallet(accountId)).rejects.toThrow();
+        await expect(away.loadKey('acf_x', accountId)).rejects.toThrow();
+        expect(performance.now() - startedAt).toBeLessThan(5_000);
+        proxy.cut();
+        proxy.set('pass');
+        await until(() =>
+          away.loadWallet(accountId).then(
+            () => true,
+            (error: unknown) => {
+              if (!isPostgresUnavailable(error)) throw error;
+              return false;
+            },
+          ),
+        );
+        expect(await wallet(accountId)).toMatchObject({ balance: '5000' });
+      } finally {
+        away.close();
+        await sql.end({ timeout: 1 });
+        await proxy.close();
+      }
+    },
+  );
+});
+
+it('wallets loaded while the writer stores calls of the same accounts are right at any moment', async () => {
+  const accounts = await Promise.all(Array.from({ length: 4 }, () => ledger.account(1_000_000)));
+  const writer = ledger.startWriter({ batchSize: 10 });
+  for (let round = 0; round < 10; round++) {
+    const events = Array.from({ length: 40 }, (_, i) => newEvent({ accountId: accounts[i % 4] as string }));
+    await ledger.append(...events);
+    await until(() => writer.stats().storedCalls > round * 40);
+    // Redis loses everything: what the writer has read and not stored yet must be in the wallet or in Postgres, not both.
+    await ledger.store.command('flushall');
+    await Promise.all(accounts.map((id) => hydrator.loadWallet(id)));
+    await until(async () => {
+      const held = await ledger.advisoryLocks({ granted: true });
+      return !held.some(({ classid }) => classid === FLUSH_LOCK);
+    });
+    for (const id of accounts) expect(Number((await wallet(id)).balance)).toBe(await ledger.balance(id));
+  }
+});

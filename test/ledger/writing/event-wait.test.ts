@@ -1,0 +1,80 @@
+import { expect, it } from 'vitest';
+import { until } from '../../support/wait.ts';
+import { newEvent } from '../support.ts';
+import { ledger, useLedger } from '../use-ledger.ts';
+
+useLedger();
+
+/** The client of a writer that waits for events, as Redis lists it. */
+async function waitingClient(): Promise<string | undefined> {
+  const list = String(await ledger.store.command('client', 'list'));
+  return list.split('\n').find((line) => /name=tollgate-writer-wait .*flags=b .*cmd=xread/.test(line));
+}
+
+const isWaiting = () => until(async () => (await waitingClient()) !== undefined);
+
+async function readsSoFar(): Promise<number> {
+  const stats = String(await ledger.store.command('info', 'commandstats'));
+  return Number(/cmdstat_xread:calls=(\d+)/.exec(stats)?.[1]);
+}
+
+it('an idle writer asks for nothing until there is an event, and stores that', async () => {
+  const writer = ledger.startWriter();
+  await isWaiting();
+  const reads = await readsSoFar();
+  const first = await waitingClient();
+  // Three looks of a writer that asks every half second. The command under way is counted when it ends.
+  await until(async () => Number(/ idle=(\d+)/.exec((await waitingClient()) ?? '')?.[1]) >= 2);
+  expect(await readsSoFar()).toBe(reads);
+  expect(/ id=(\d+)/.exec(` ${await waitingClient()}`)?.[1]).toBe(/ id=(\d+)/.exec(` ${first}`)?.[1]);
+  await ledger.append(newEvent());
+  await until(() => writer.stats().storedCalls === 1, 1_000);
+  await ledger.drained();
+});
+
+it('goes on storing when the connection it waits on is cut, and waits on a new one', async () => {
+  const writer = ledger.startWriter();
+  await isWaiting();
+  const cut = / id=(\d+)/.exec(` ${await waitingClient()}`)?.[1] as string;
+  await ledger.store.command('client', 'kill', 'id', cut);
+  await ledger.append(newEvent());
+  await until(() => writer.stats().storedCalls === 1, 2_000);
+  await isWaiting();
+  expect(writer.stats().working).toBe(true);
+});
+
+it('waits for what is behind the events of a newer version', async () => {
+  const writer = ledger.startWriter();
+  await isWaiting();
+  const { accountId } = newEvent();
+  await ledger.store.command(
+    'xadd',
+    ledger.store.keys.usage[ledger.store.keys.shardOf(accountId)] as string,
+    '*',
+    'e2',
+    'x',
+  );
+  await until(() => writer.stats().newerEvents === 1, 1_000);
+  await isWaiting();
+  await ledger.append(newEvent({ accountId }));
+  await until(() => writer.stats().storedCalls === 1, 1_000);
+});
+
+it('stores the events of the other streams when one is damaged and it cannot wait', async () => {
+  const { keys } = ledger.store;
+  const writer = ledger.startWriter();
+  await isWaiting();
+  const event = newEvent();
+  await ledger.store.command('set', keys.usage[(keys.shardOf(event.accountId) + 1) % keys.shards] as string, 'text');
+  await ledger.append(event);
+  await until(() => writer.stats().storedCalls === 1, 2_000);
+});
+
+it('stops at once while it waits', async () => {
+  const writer = ledger.startWriter();
+  await isWaiting();
+  await ledger.append(newEvent());
+  await writer.stop(1_000);
+  expect(await ledger.backlog()).toBe(0);
+  await until(async () => (await waitingClient()) === undefined);
+});

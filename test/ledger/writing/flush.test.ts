@@ -1,0 +1,119 @@
+import fc from 'fast-check';
+import { expect, it } from 'vitest';
+import { feeMicros, type Outcome, type UsageEvent } from '../../../src/ledger/usage-event.ts';
+import { isExact } from '../../../src/ledger/writing/stream.ts';
+import { uuidv7 } from '../../../src/platform/ids.ts';
+import { FEE_BASIS_POINTS, newEvent } from '../support.ts';
+import { ledger, readAll, session, storeFast, storeWithCare, useFlush } from './flush-support.ts';
+
+useFlush();
+
+const ROLLED_BACK = new Error('rolled back');
+const TABLES = ['calls', 'journal', 'entries', 'balances', 'free_usage', 'service_days', 'rejected_events'];
+
+/** What every table holds after `store`, which leaves no trace: rows without their journal row's number and times. */
+async function tablesAfter(store: () => Promise<unknown>): Promise<Record<string, string[]>> {
+  const tables: Record<string, string[]> = {};
+  const work = session.transaction(async () => {
+    await store();
+    for (const table of TABLES) {
+      const row = `to_jsonb(t) - 'journal_id' ${table === 'journal' ? "- 'id' - 'created_at'" : ''}`;
+      const rows = await session.query<{ row: string }>(`SELECT (${row})::text AS row FROM ${table} t ORDER BY 1`);
+      tables[table] = rows.map(({ row }) => row);
+    }
+    throw ROLLED_BACK;
+  });
+  await expect(work).rejects.toBe(ROLLED_BACK);
+  return tables;
+}
+
+async function bothWays(events: readonly UsageEvent[]) {
+  await ledger.append(...events);
+  const batch = await readAll();
+  const fast = await tablesAfter(() => storeFast(batch));
+  const careful = await tablesAfter(() => storeWithCare(batch));
+  return { fast, careful, batch };
+}
+
+const accounts = Array.from({ length: 6 }, () => uuidv7());
+const services = Array.from({ length: 3 }, () => uuidv7());
+const outcomes: Outcome[] = ['completed', 'completed', 'abandoned', 'refunded:caller_gone'];
+
+const anyEvent = fc
+  .record({
+    buyer: fc.nat(5),
+    // Accounts may sell to each other, and to themselves.
+    provider: fc.nat(5),
+    service: fc.nat(2),
+    heldMicros: fc.oneof(fc.constantFrom(0, 1, 39, 40), fc.nat(1_000_000_000)),
+    freeTier: fc.boolean(),
+    outcome: fc.constantFrom(...outcomes),
+  })
+  .map(({ buyer, provider, service, freeTier, heldMicros, outcome }) =>
+    newEvent({
+      accountId: accounts[buyer] as string,
+      providerId: accounts[provider] as string,
+      serviceId: services[service] as string,
+      heldMicros: freeTier ? 0 : heldMicros,
+      freeTier,
+      outcome,
+    }),
+  );
+
+it('new calls leave the same tables whether they are stored fast or with care, on balances that exist or not', async () => {
+  const property = fc.asyncProperty(
+    fc.array(anyEvent, { maxLength: 40 }),
+    fc.array(anyEvent, { minLength: 1, maxLength: 40 }),
+    async (before, events) => {
+      await ledger.clear();
+      await ledger.append(...before);
+      const writer = ledger.startWriter();
+      await ledger.drained();
+      await writer.stop();
+      const { fast, careful } = await bothWays(events);
+      expect(fast.journal).toHaveLength(before.length > 0 ? 2 : 1);
+      expect(fast).toEqual(careful);
+    },
+  );
+  await fc.assert(property, { numRuns: 25 });
+}, 120_000);
+
+it('an account whose calls fill several pages of a batch has one entry', async () => {
+  const [accountId, providerId, serviceId] = [uuidv7(), uuidv7(), uuidv7()];
+  const events = Array.from({ length: 2_500 }, () => newEvent({ accountId, providerId, serviceId, heldMicros: 40 }));
+  const { fast, careful, batch } = await bothWays(events);
+  expect(batch.pages).toHaveLength(3);
+  expect(fast.entries).toHaveLength(3);
+  expect(fast.entries?.filter((row) => row.includes(accountId))).toEqual([expect.stringContaining('-100000')]);
+  expect(fast).toEqual(careful);
+});
+
+it('more entries than fit in a chunk of the copy are all there', async () => {
+  const events = Array.from({ length: 3_000 }, () => newEvent());
+  const { fast, careful } = await bothWays(events);
+  expect(fast.entries).toHaveLength(6_001);
+  expect(fast).toEqual(careful);
+});
+
+it('calls that cost nothing have a journal row and no entries', async () => {
+  const { fast, careful } = await bothWays([newEvent({ heldMicros: 0 }), newEvent({ outcome: 'abandoned' })]);
+  expect(fast).toMatchObject({ entries: [], balances: [], journal: [expect.stringContaining('usage')] });
+  expect(fast).toEqual(careful);
+});
+
+it('sums beyond the exact range of numbers, of pages that are each within it, are exact', async () => {
+  const providerId = uuidv7();
+  const heldMicros = Number.MAX_SAFE_INTEGER;
+  // Of different shards, so each is a page.
+  const buyers = new Map(Array.from({ length: 200 }, uuidv7).map((id) => [ledger.store.keys.shardOf(id), id]));
+  const two = Array.from(buyers.values()).slice(0, 2);
+  await ledger.append(...two.map((accountId) => newEvent({ accountId, providerId, heldMicros })));
+  const { pages } = await readAll();
+  expect(pages.map((page) => isExact([page]))).toEqual([true, true]);
+  expect(isExact(pages)).toBe(false);
+  ledger.startWriter();
+  await ledger.drained();
+  const rows = await ledger.sql`SELECT balance::text FROM balances WHERE account_id = ${providerId}`;
+  const earned = BigInt(heldMicros) - BigInt(feeMicros(heldMicros, FEE_BASIS_POINTS));
+  expect(rows).toEqual([{ balance: String(2n * earned) }]);
+});

@@ -1,0 +1,56 @@
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { Reconciler } from '../../../src/ledger/reconcile/reconciler.ts';
+import { Hydrator } from '../../../src/ledger/wallets/hydrate.ts';
+import { uuidv7 } from '../../../src/platform/ids.ts';
+import { openPostgres, PostgresSession } from '../../../src/platform/postgres.ts';
+import { QUIET } from '../../admission/redis.ts';
+import { until } from '../../support/wait.ts';
+import { Ledger, newEvent } from '../support.ts';
+
+let ledger: Ledger;
+beforeAll(async () => {
+  ledger = await Ledger.open();
+});
+afterAll(() => ledger.close());
+
+/** Postgres prefers a plan without parameters from the sixth time on, and keeps it while its connection lives. */
+const TIMES = 8;
+const TABLES = ['accounts', 'balances', 'credits', 'entries', 'free_usage'];
+
+it('no plan that is kept reads a whole table, though it was made while the tables were small', async () => {
+  const { redis, keys } = ledger.store;
+  const serviceId = uuidv7();
+  const setUp = new PostgresSession({ url: ledger.databaseUrl, applicationName: 'test' });
+  await setUp.query('SET enable_seqscan = off');
+  const rounds = Array.from({ length: TIMES }, () => Array.from({ length: 5 }, () => uuidv7()));
+  for (const id of rounds.flat()) {
+    await setUp.query('INSERT INTO accounts (id, owner_id) VALUES ($1, $2)', [id, 'buyer']);
+    await setUp.query('INSERT INTO balances VALUES ($1, $2, 1000000)', [id, 'wallet']);
+    await setUp.query('INSERT INTO free_usage VALUES ($1, $2, 1)', [id, serviceId]);
+  }
+  // Statistics by which reading all of a table is cheapest.
+  await setUp.query(`ANALYZE ${TABLES.join(', ')}`);
+  setUp.close();
+
+  const sql = openPostgres({ url: ledger.databaseUrl, maxConnections: 1, applicationName: 'test' });
+  const hydrator = new Hydrator({ databaseUrl: ledger.databaseUrl, sql, redis, keys, log: QUIET });
+  const reconciler = new Reconciler({ sql, redis, keys });
+  const writer = ledger.startWriter();
+  for (const accountIds of rounds) {
+    for (const id of accountIds) await hydrator.loadWallet(id);
+    await ledger.append(...accountIds.map((accountId) => newEvent({ accountId, serviceId })));
+    await ledger.drained();
+    await reconciler.run('test');
+  }
+  // A connection that ends has reported what it read.
+  await writer.stop();
+  hydrator.close();
+  await sql.end();
+
+  type Row = { table: string; looked: boolean; rows: number };
+  const read = () => ledger.sql<Row[]>`
+    SELECT relname AS table, idx_scan > 0 AS looked, seq_tup_read AS rows
+    FROM pg_stat_user_tables WHERE relname = ANY(${TABLES}::text[]) ORDER BY 1`;
+  await until(async () => (await read()).every(({ looked }) => looked));
+  expect(await read()).toEqual(TABLES.map((table) => ({ table, looked: true, rows: 0 })));
+});

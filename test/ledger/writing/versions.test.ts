@@ -1,0 +1,150 @@
+import { setTimeout } from 'node:timers/promises';
+import { describe, expect, it } from 'vitest';
+import type { UsageEvent } from '../../../src/ledger/usage-event.ts';
+import { QUIET } from '../../admission/redis.ts';
+import { until } from '../../support/wait.ts';
+import { expectedBooks, holdOf, newEventOf, tailOf } from '../support.ts';
+import { ledger, useLedger } from '../use-ledger.ts';
+
+useLedger();
+
+const errors: { shard?: number; events?: number }[] = [];
+const log = { ...QUIET, error: (fields: object) => void errors.push(fields) };
+const newer = async (): Promise<string> => {
+  const stream = ledger.store.keys.usage[0] as string;
+  return (await ledger.store.command('xadd', stream, '*', 'e2', 'something that only it can read')) as string;
+};
+const idsLeft = async (): Promise<string[]> => {
+  const entries = await ledger.store.command('xrange', ledger.store.keys.usage[0] as string, '-', '+');
+  return (entries as [string][]).map(([id]) => id);
+};
+
+describe('usage events', () => {
+  it('of the version without a number are stored as those of this one', async () => {
+    const [old, present] = [newEventOf(0, ledger.store), newEventOf(0, ledger.store)];
+    await ledger.appendOld(old);
+    await ledger.append(present);
+    // A hold of before, settled by this version.
+    const between = newEventOf(1, ledger.store);
+    await ledger.appendRaw(between.accountId, between.usageId, holdOf(between), tailOf(between), 'e1');
+    ledger.startWriter();
+    await ledger.drained();
+    expect(await ledger.readBooks()).toEqual(expectedBooks([old, present, between]));
+    expect(await ledger.sql`SELECT FROM rejected_events`).toHaveLength(0);
+  });
+
+  it.each([
+    ['as new ones', false],
+    ['with care, as one of them was stored before', true],
+  ])(
+    'of a newer version stay in the stream and are reported once; all others are stored, %s',
+    async (_, isStoredBefore) => {
+      errors.length = 0;
+      const events = Array.from({ length: 4 }, () => newEventOf(0, ledger.store));
+      if (isStoredBefore) {
+        await ledger.append(events[2] as UsageEvent);
+        ledger.startWriter();
+        await ledger.drained();
+        await ledger.stopWriters();
+      }
+      const left: string[] = [];
+      for (const event of events) {
+        left.push(await newer());
+        await ledger.append(event);
+      }
+      const writer = ledger.startWriter({ log });
+      await until(async () => (await idsLeft()).length === left.length);
+      await until(() => writer.stats().newerEvents === left.length);
+      // And it goes on, and ends.
+      const next = newEventOf(0, ledger.store);
+      await ledger.append(next);
+      await until(async () => (await idsLeft()).length === left.length);
+      await ledger.stopWriters();
+      expect(await idsLeft()).toEqual(left);
+      expect(await ledger.readBooks()).toEqual(expectedBooks([...events, next]));
+      expect(await ledger.sql`SELECT FROM rejected_events`).toHaveLength(0);
+      expect(errors).toEqual([expect.objectContaining({ shard: 0 })]);
+    },
+  );
+
+  it('of a newer version, a thousand of them before all others, keep these from nothing', async () => {
+    for (let i = 0; i < 1_100; i++) await newer();
+    const event = newEventOf(0, ledger.store);
+    await ledger.append(event);
+    const writer = ledger.startWriter({ log, batchSize: 100 });
+    await until(async () => (await idsLeft()).length === 1_100);
+    expect(await ledger.readBooks()).toEqual(expectedBooks([event]));
+    await until(() => writer.stats().newerEvents === 1_100);
+  });
+});
+
+async function commands(name: string): Promise<number> {
+  const stats = String(await ledger.store.command('info', 'commandstats'));
+  return Number(new RegExp(`^cmdstat_${name}:calls=(\\d+)`, 'm').exec(stats)?.[1] ?? 0);
+}
+
+it('beside a newer event the writer waits for company under steady load, as it does without one', async () => {
+  await newer();
+  const writer = ledger.startWriter({ log });
+  await until(() => writer.stats().newerEvents === 1);
+  const endsAt = performance.now() + 3_000;
+  let appended = 0;
+  while (performance.now() < endsAt) {
+    await ledger.append(newEventOf(0, ledger.store));
+    appended++;
+    // Some 300 a second: the next comes before a flush is over.
+    await setTimeout(3);
+  }
+  expect(appended).toBeGreaterThan(200);
+  // Ten of a second apart at most, until the load counts as steady, and two a second from then on.
+  expect(writer.stats().flushes).toBeLessThan(20);
+  await until(async () => (await idsLeft()).length === 1);
+  expect(writer.stats().storedCalls).toBe(appended);
+});
+
+it('newer events that were read over once are not read with each look, and what comes behind them is stored', async () => {
+  for (let i = 0; i < 1_500; i++) await newer();
+  const writer = ledger.startWriter({ log });
+  await until(() => writer.stats().newerEvents === 1_500);
+  const looks = async () => (await commands('xread')) + (await commands('xlen'));
+  await until(async () => (await commands('xread')) > 0);
+  await ledger.store.command('config', 'resetstat');
+  // An idle writer waits five seconds at a time.
+  await until(async () => (await looks()) >= 2);
+  expect(await commands('xrange')).toBe(0);
+  const event = newEventOf(0, ledger.store);
+  await ledger.append(event);
+  await until(async () => (await ledger.readBooks()).calls.length === 1);
+  await until(async () => (await idsLeft()).length === 1_500);
+  expect(writer.stats().backlog).toBe(0);
+});
+
+it('more newer events than one look reads over do not keep those behind them', async () => {
+  const add = Array.from({ length: 1_000 }, () => "redis.call('XADD', KEYS[1], '*', 'e2', 'x')").join('\n');
+  for (let i = 0; i < 22; i++) await ledger.store.command('eval', add, 1, ledger.store.keys.usage[0] as string);
+  const event = newEventOf(0, ledger.store);
+  await ledger.append(event);
+  const writer = ledger.startWriter({ log });
+  await until(async () => (await ledger.readBooks()).calls.length === 1);
+  await until(() => writer.stats().newerEvents === 22_000);
+});
+
+it('a stream that is of another type keeps no other shard waiting, and is said once', async () => {
+  errors.length = 0;
+  await ledger.store.command('set', ledger.store.keys.usage[0] as string, 'x');
+  const event = newEventOf(1, ledger.store);
+  await ledger.append(event);
+  const writer = ledger.startWriter({ log });
+  await until(async () => (await ledger.readBooks()).calls.length === 1);
+  await until(async () => (await ledger.store.command('xlen', ledger.store.keys.usage[1] as string)) === 0);
+  expect(writer.stats().working).toBe(true);
+  expect(errors).toHaveLength(1);
+  // Broken once more after it was mended, it is said once more.
+  await ledger.store.command('del', ledger.store.keys.usage[0] as string);
+  const another = newEventOf(0, ledger.store);
+  await ledger.append(another);
+  await until(async () => (await ledger.readBooks()).calls.length === 2);
+  await until(async () => (await ledger.store.command('xlen', ledger.store.keys.usage[0] as string)) === 0);
+  await ledger.store.command('set', ledger.store.keys.usage[0] as string, 'x');
+  await until(() => errors.length === 2);
+});

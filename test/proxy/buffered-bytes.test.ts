@@ -1,0 +1,151 @@
+import { describe, expect, it } from 'vitest';
+import type { Buyer } from '../../src/admission/buyer.ts';
+import type { AdmissionListener, AdmitResult } from '../../src/admission/commands.ts';
+import type { Listing } from '../../src/catalog/listing.ts';
+import type { CallerEvents, CallerStream, RequestHead } from '../../src/gate/caller-io.ts';
+import { PROXY_PREFIX } from '../../src/gate/caller-io.ts';
+import type { KeyRecord } from '../../src/keys/caller.ts';
+import { Breakers } from '../../src/proxy/breakers.ts';
+import { BufferedBytes } from '../../src/proxy/buffered-bytes.ts';
+import { Exchange, type ExchangeOptions } from '../../src/proxy/exchange.ts';
+import type { UpstreamHandler } from '../../src/upstream/index.ts';
+import { NO_OWNER } from '../admission/redis.ts';
+
+const ID = '01890a5d-ac96-774b-bcce-b302099a8057';
+const head: RequestHead = {
+  method: 'POST',
+  path: `${PROXY_PREFIX}${ID}/`,
+  query: undefined,
+  headers: [],
+  isAscii: true,
+  authorization: undefined,
+  bodyLength: 1000,
+  fault: null,
+};
+const rate = { limit: 60, tokens: 59 * 60_000, remaining: 59, resetSeconds: 1, retryAfterSeconds: 0 };
+const admitted: AdmitResult = {
+  outcome: 'admitted',
+  rate,
+  amountMicros: 5,
+  freeTier: false,
+  balanceMicros: 10,
+  owner: NO_OWNER,
+};
+
+/** A call to a service that takes nothing of the request body, at the point where bodies arrive. */
+function startCall(bufferedBytes: BufferedBytes) {
+  const seen = { settled: [] as [refund: boolean, settlement: string][], aborted: false, destroyed: false };
+  let events: CallerEvents | undefined;
+  let handler: UpstreamHandler | undefined;
+  const caller: CallerStream = {
+    aborted: false,
+    wasCut: false,
+    address: '192.0.2.1',
+    attach: (given) => {
+      events = given;
+    },
+    pauseBody() {},
+    resumeBody() {},
+    respond() {},
+    begin() {},
+    write: () => true,
+    end() {},
+    abort: () => {
+      seen.aborted = true;
+    },
+  };
+  const buyer = { keyId: 'key', accountId: 'account' } as Buyer;
+  const key = { accountId: 'account', keyId: 'key', role: 'buyer', accountStatus: 'active', buyer: null } as KeyRecord;
+  const listing = { id: ID, providerId: 'provider', status: 'active', priceMicros: 5, timeoutSeconds: 1 } as Listing;
+  const options = {
+    gate: { identify: () => key, heard: () => {} },
+    catalog: { get: () => listing, ready: () => true },
+    offers: { of: () => ({ destination: {}, basePath: '', terms: {}, breaker: new Breakers().of('', '') }) },
+    admission: {
+      buyer: () => buyer,
+      admit: (_request: unknown, listener: AdmissionListener) => listener.onAdmission(admitted),
+      settle: (_id: string, _buyer: Buyer, refund: boolean, text: string) => seen.settled.push([refund, text]),
+    },
+    upstream: {
+      dispatch: (_request: unknown, given: UpstreamHandler) => {
+        handler = given;
+        return {
+          write: () => false,
+          end() {},
+          pause() {},
+          resume() {},
+          destroy: () => {
+            seen.destroyed = true;
+          },
+          requestStarted: true,
+          requestSent: false,
+        };
+      },
+    },
+    pseudonyms: { of: () => 'pseudonym' },
+    maxRequestBodyBytes: 1000,
+    bufferedBytes,
+    idleBodyTimeoutMs: 1000,
+    backlogFull: () => false,
+    counters: { admitted: 0, open: 0, completed: 0, refunded: new Map(), refused: new Map() },
+    log: { debug() {}, info() {}, warn() {}, error() {}, fatal() {} },
+  } as unknown as ExchangeOptions;
+  new Exchange(options, head, caller).start();
+  if (events === undefined || handler === undefined) throw new Error('the call was not forwarded');
+  const answer = (): void => {
+    handler?.onHead({ status: 200, headers: [], isAscii: true, contentLength: -1, hasBody: true });
+    handler?.onData(Buffer.from('x'));
+  };
+  return { events, handler, answer, seen };
+}
+
+describe('request body that services do not take', () => {
+  it('ends the call that holds most once all together hold too much and its service has answered, charged', () => {
+    const held = new BufferedBytes(100);
+    const first = startCall(held);
+    first.answer();
+    first.events.onCallerBody(new Uint8Array(90), false);
+    expect(first.seen.aborted).toBe(false);
+    const second = startCall(held);
+    second.answer();
+    second.events.onCallerBody(new Uint8Array(20), false);
+    expect(first.seen).toMatchObject({ aborted: true, destroyed: true });
+    expect(first.seen.settled).toEqual([[false, expect.stringMatching(/^completed\t200\t/)]]);
+    // What the first held is free again, and the second has done nothing wrong.
+    expect(held.full).toBe(false);
+    second.events.onCallerBody(new Uint8Array(80), false);
+    expect(second.seen).toEqual({ settled: [], aborted: false, destroyed: false });
+    second.events.onCallerBody(new Uint8Array(1), false);
+    expect(second.seen).toMatchObject({ aborted: true, destroyed: true });
+    expect(held.full).toBe(false);
+  });
+
+  it('does not count a call that can still be paused, nor ends it, until its response begins', () => {
+    const held = new BufferedBytes(100);
+    const paused = startCall(held);
+    paused.events.onCallerBody(new Uint8Array(200), false);
+    expect(held.full).toBe(false);
+    const streaming = startCall(held);
+    streaming.answer();
+    streaming.events.onCallerBody(new Uint8Array(1), false);
+    expect([paused.seen.aborted, streaming.seen.aborted]).toEqual([false, false]);
+    paused.answer();
+    streaming.events.onCallerBody(new Uint8Array(1), false);
+    expect([paused.seen.aborted, streaming.seen.aborted]).toEqual([true, false]);
+    expect(held.full).toBe(false);
+  });
+
+  it('counts only until the service takes it', () => {
+    const held = new BufferedBytes(100);
+    const { events, handler, answer } = startCall(held);
+    answer();
+    events.onCallerBody(new Uint8Array(100), false);
+    expect(held.full).toBe(false);
+    const other = startCall(held);
+    other.events.onCallerBody(new Uint8Array(1), false);
+    other.answer();
+    expect(held.full).toBe(true);
+    handler.onWritable();
+    expect(held.full).toBe(false);
+  });
+});

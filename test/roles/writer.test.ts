@@ -1,0 +1,129 @@
+import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
+import { Metrics } from '../../src/observability/metrics.ts';
+import { PostgresSession } from '../../src/platform/postgres.ts';
+import { startWriter, type Writer } from '../../src/roles/writer.ts';
+import { QUIET } from '../admission/redis.ts';
+import { expectedBooks, FEE_BASIS_POINTS, holdOf, Ledger, newEvent } from '../ledger/support.ts';
+import { until } from '../support/wait.ts';
+
+let ledger: Ledger;
+let metrics: Metrics;
+beforeAll(async () => {
+  ledger = await Ledger.open();
+});
+afterAll(() => ledger.close());
+beforeEach(async () => {
+  await ledger.clear();
+  metrics = new Metrics();
+});
+
+async function start({ redis = ledger.store.redis, instanceLeaseSeconds = 15 } = {}): Promise<Writer> {
+  const { databaseUrl, sql, store } = ledger;
+  const [row] = await sql<{ id: string }[]>`SELECT id FROM installation`;
+  const installation = row?.id as string;
+  const config = {
+    databaseUrl,
+    redisUrl: store.server.url,
+    platformFeeBasisPoints: FEE_BASIS_POINTS,
+    instanceLeaseSeconds,
+  };
+  return startWriter({ config, stores: { sql, redis, keys: store.keys, installation }, metrics, log: QUIET });
+}
+
+async function metric(name: string): Promise<number> {
+  return Number(new RegExp(`^${name} (\\S+)$`, 'm').exec(await metrics.render())?.[1]);
+}
+
+it('stops within its bound, with everything stored, while a credit is stuck', async () => {
+  const writer = await start();
+  const lock = new PostgresSession({ url: ledger.databaseUrl, applicationName: 'test' });
+  await lock.query('BEGIN');
+  await lock.query('LOCK TABLE credits IN ACCESS EXCLUSIVE MODE');
+  try {
+    await until(async () => (await ledger.sql`SELECT 1 FROM pg_locks WHERE NOT granted`).length > 0);
+    const events = Array.from({ length: 50 }, () => newEvent());
+    await ledger.append(...events);
+    const startedAt = performance.now();
+    await writer.stop();
+    expect(performance.now() - startedAt).toBeLessThan(7_000);
+    expect(await ledger.readBooks()).toEqual(expectedBooks(events));
+    expect(await ledger.backlog()).toBe(0);
+  } finally {
+    lock.close();
+  }
+});
+
+it('stops with everything stored that a sweep under way settles', async () => {
+  const { redis, keys } = ledger.store;
+  const event = newEvent();
+  const shard = keys.shardOf(event.accountId);
+  await ledger.store.command('hset', keys.lease[shard] as string, 'gateway-1', (await ledger.store.now()) - 60_000);
+  await ledger.store.command('hset', keys.open[shard] as string, event.usageId, holdOf(event));
+  let stopped: Promise<void> | null = null;
+  let [sweeping, looks] = [false, 0];
+  // The same Redis; it answers the sweep only after the writer, told to stop, has looked at the streams again.
+  const command: typeof redis.command = async (name, args) => {
+    if (name === 'hscan' && args[0] === keys.open[shard]) {
+      sweeping = true;
+      await until(() => looks > 2 * keys.shards);
+    }
+    if (name === 'xlen' && stopped !== null) looks++;
+    return redis.command(name, args);
+  };
+  const slow = new Proxy(redis, {
+    get: (target, name) => {
+      if (name === 'command') return command;
+      const value: unknown = Reflect.get(target, name, target);
+      return typeof value === 'function' ? value.bind(target) : value;
+    },
+  });
+  const writer = await start({ redis: slow, instanceLeaseSeconds: 1 });
+  await until(() => sweeping);
+  stopped = writer.stop();
+  await stopped;
+  expect(await ledger.backlog()).toBe(0);
+  expect((await ledger.readBooks()).calls).toMatchObject([{ usage_id: event.usageId, outcome: 'abandoned' }]);
+});
+
+it('reports what it stores, rejects, sweeps and loads', async () => {
+  const writer = await start();
+  await ledger.append(newEvent(), newEvent());
+  await ledger.appendRaw(newEvent().accountId, 'not-a-uuid', '', '');
+  await ledger.account(1_000);
+  await until(async () => (await metric('tollgate_writer_rejected_events_total')) === 1);
+  await until(async () => (await metric('tollgate_writer_stored_calls_total')) === 2);
+  await until(async () => (await metric('tollgate_writer_loaded_wallets_total')) === 1);
+  await until(async () => (await metric('tollgate_writer_backlog_events')) === 0);
+  expect(await metric('tollgate_writer_flushes_total')).toBeGreaterThan(0);
+  expect(await metric('tollgate_writer_owned_shards')).toBe(ledger.store.keys.shards);
+  expect(await metric('tollgate_writer_working')).toBe(1);
+  expect(await metric('tollgate_writer_swept_holds_total')).toBe(0);
+  await until(async () => (await metric('tollgate_reconciliation_last_run_timestamp_seconds')) > 0);
+  for (const name of ['drift_micros', 'drift_accounts', 'shards_not_compared', 'repairs_total']) {
+    expect(await metric(`tollgate_reconciliation_${name}`)).toBe(0);
+  }
+  await ledger.store.server.stop();
+  await until(async () => (await metric('tollgate_writer_working')) === 0);
+  await ledger.store.server.restart();
+  await until(async () => (await metric('tollgate_writer_working')) === 1);
+  await writer.stop();
+});
+
+it('shows by how much wallets are wrong, and of how many accounts, in its metrics', async () => {
+  const { redis, keys } = ledger.store;
+  for (const [balance, wrong] of [
+    [1_000, 1_250],
+    [1_000, 600],
+    [1_000, 1_000],
+  ] as const) {
+    const id = await ledger.account(balance);
+    await ledger.sql`UPDATE credits SET applied_at = now() WHERE account_id = ${id}`;
+    const wallet = keys.wallet(keys.shardOf(id), id);
+    await redis.command('hset', [wallet, 'balance', String(wrong), 'credit_seq', '1']);
+  }
+  const writer = await start();
+  await until(async () => (await metric('tollgate_reconciliation_last_run_timestamp_seconds')) > 0);
+  expect(await metric('tollgate_reconciliation_drift_accounts')).toBe(2);
+  expect(await metric('tollgate_reconciliation_drift_micros')).toBe(250 + 400);
+  await writer.stop();
+});
