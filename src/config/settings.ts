@@ -1,15 +1,17 @@
 import { DRAIN_SECONDS } from '../shared.mjs';
 
 /**
- * Every setting there is: environment variable → JSON Schema, with its unit in the name and its reason in the
- * description. The README's table is checked against this list by a test. Less is more: a constant that nobody needs to
- * change lives beside the code that uses it.
+ * All settings: the JSON Schema of each environment variable. Names carry their unit. A test compares the table in the
+ * documentation with these defaults and descriptions. A constant that no operator needs to change is not here, but beside the
+ * code that uses it.
+ *
+ * Tested by test/config/config.test.ts.
  */
 export const SETTINGS = {
   DATABASE_URL: { type: 'string', pattern: '^postgres(ql)?://', description: 'Postgres, the truth' },
   REDIS_URL: {
     type: 'string',
-    // No query: what is not understood must not be ignored.
+    // A URL with a query is refused, because its options would be ignored.
     pattern: '^rediss?://[^?#]+$',
     description: 'Redis, with `maxmemory-policy noeviction`: `redis[s]://[[user]:password@]host[:port][/database]`',
   },

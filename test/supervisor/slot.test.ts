@@ -94,7 +94,7 @@ describe('a slot', () => {
     await until(() => test.pids.length === 1);
     await test.slot.stop();
     await failed;
-    await expect(test.slot.start()).rejects.toThrow('not wanted any more');
+    await expect(test.slot.start()).rejects.toThrow('the slot is stopping');
   });
 
   it('stopped during a pause, it does not start again', async () => {
