@@ -18,7 +18,7 @@ export const ERRORS = {
   conflict: { status: 409, message: 'The request conflicts with the current state.' },
   price_exceeds_maximum: { status: 412, message: 'The price of this service is above X-ACF-Max-Amount.' },
   payload_too_large: { status: 413, message: 'The request body is too large.' },
-  upgrade_not_supported: { status: 426, message: 'Calls are made in HTTP/1.1: no upgrade to WebSocket or HTTP/2.' },
+  upgrade_not_supported: { status: 426, message: 'Calls use HTTP/1.1. An upgrade to WebSocket or HTTP/2 is not supported.' },
   rate_limited: { status: 429, message: 'Too many requests.' },
   internal: { status: 500, message: 'Something went wrong on our side.' },
   upstream_error: { status: 502, message: 'The service could not be reached, or its response broke off.' },
@@ -74,8 +74,7 @@ export function suspendedError(): ApiError {
 }
 
 /**
- * Every 503 says when to retry (docs/api.md). `upstream_busy` is a 503 of its own, made in src/proxy: there the service is at
- * fault.
+ * Every 503 says when to retry (docs/api.md). `upstream_busy` is a 503 of its own, made in src/proxy: there the service is at fault.
  */
 export function unavailableError(cause?: unknown, message?: string, retryAfterSeconds = 1): ApiError {
   return new ApiError('unavailable', message, { headers: { 'Retry-After': String(retryAfterSeconds) }, cause });

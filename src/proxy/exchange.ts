@@ -250,7 +250,7 @@ export class Exchange implements AdmissionListener, UpstreamHandler, CallerEvent
     this.#caller.attach(this);
   }
 
-  // The caller's side.
+  // Callbacks of the caller's connection.
 
   onCallerBody(chunk: Uint8Array, last: boolean): void {
     const upstream = this.#upstream as UpstreamCall;
@@ -303,7 +303,7 @@ export class Exchange implements AdmissionListener, UpstreamHandler, CallerEvent
     this.#upstream?.resume();
   }
 
-  // The service's side.
+  // Callbacks of the upstream client.
 
   onHead(head: ResponseHead): void {
     this.#pendingHead = head;

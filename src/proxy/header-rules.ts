@@ -19,8 +19,7 @@ const HOP_BY_HOP = [
 const OURS_TO_SAY = ['host', 'expect', 'via'];
 /**
  * Headers that usually carry credentials. A client library sends a key that it finds in its environment without being told to. The
- * caller's key for another company would then go to whoever listed this service. (The prefix `proxy-` covers
- * `proxy-authorization`.)
+ * caller's key for another company would then go to whoever listed this service. (The prefix `proxy-` covers `proxy-authorization`.)
  */
 const CREDENTIALS = ['authorization', 'cookie', 'x-api-key', 'api-key', 'x-goog-api-key', 'x-auth-token'];
 /** Headers in which proxies in front of the gateway name the caller (RFC 7239 and custom). The service only learns a pseudonym. */
@@ -82,7 +81,7 @@ const LONGEST = 63;
 class Blocked {
   readonly #suspects: (string[] | undefined)[] = new Array(32 * (LONGEST + 1)).fill(undefined);
 
-  /** @param names and prefixes in lower case, shorter than LONGEST */
+  /** @param names like the prefixes, in lower case and shorter than LONGEST */
   constructor(names: readonly string[], prefixes: readonly string[]) {
     for (const name of names) this.#suspect(name, name.length);
     for (const prefix of prefixes) {
@@ -129,7 +128,7 @@ const notToCaller = new Blocked(
   ['x-acf-', 'x-ratelimit-', 'ratelimit', 'proxy-'],
 );
 
-/** The fields that `Connection` names, or null. */
+/** The names of the headers that `Connection` lists, in lower case; null when there is none. */
 function connectionOptions(headers: readonly string[], lowerCased: boolean): Set<string> | null {
   let named: Set<string> | null = null;
   for (let i = 0; i < headers.length; i += 2) {

@@ -1,8 +1,8 @@
 /** How often the delay of the event loop is measured: by one timer for the process, at no cost per call. */
 const SAMPLE_MS = 50;
 /**
- * A sample with a longer delay counts as late. A call takes about four turns of the event loop, and Redis's replies must be read
- * within their timeout.
+ * A sample with a longer delay counts as late. A call takes about four turns of the event loop, each of which can be this late, and
+ * the gateway must read Redis's replies within their timeout (500 ms by default).
  */
 const MAX_DELAY_MS = 100;
 /**
@@ -25,9 +25,9 @@ const LEAST_SHARE = 0.02;
 const REST_AFTER_SAMPLES = 20;
 
 export type LoadShedderOptions = {
-  /** Milliseconds of a clock that never goes back. */
+  /** The time in milliseconds, from a clock that never goes back. */
   readonly now?: () => number;
-  /** 0 to 1. */
+  /** A random number, at least 0 and less than 1. */
   readonly random?: () => number;
 };
 

@@ -7,7 +7,7 @@ const ID_LENGTH = 36;
 /**
  * Matches a path segment that some server would read as `.` or `..`: one that decodes percent-encoding, takes `\` or an encoded
  * separator for `/`, cuts off path parameters at `;` (Tomcat), ends a segment at an encoded NUL (C strings), or trims white space
- * and control characters. With it, a caller could leave the endpoint's path and reach another part of the host.
+ * and control characters. A caller could use it to leave the endpoint's path and reach another part of the host.
  */
 const DOT_SEGMENT = /(?:^|[/\\]|%2f|%5c)(?:\.|%2e){1,2}(?=$|[/\\;]|%(?:2f|5c|3b|[01][0-9a-f]|20|7f))/i;
 

@@ -66,8 +66,7 @@ export async function openStores(config: Config, options: Options): Promise<Stor
 }
 
 /**
- * Checks that the stores belong together, then migrates the database, on a connection that does not check the installation's id
- * yet.
+ * Checks that the stores belong together, then migrates the database, on a connection that does not check the installation's id yet.
  *
  * @returns the installation's id
  */

@@ -61,8 +61,7 @@ export async function startWriter(options: {
   reconciliation.start();
   return {
     stop: async () => {
-      // All at the same time: the last flush must not wait for a credit that is stuck, or for a comparison that still locks
-      // shards.
+      // All at the same time: the last flush must not wait for a credit that is stuck, or for a comparison that still locks shards.
       await Promise.all([
         sweeper.stop(SWEEP_STOP_MS).then(() => writer.stop(STOP_MS - SWEEP_STOP_MS)),
         credits.stop(STOP_MS),

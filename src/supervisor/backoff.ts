@@ -6,8 +6,7 @@ const MAX_PAUSE_MS = 10_000;
 const STEADY_MS = 30_000;
 
 /**
- * How long to wait before a process that ended is started again: the first time not at all, then 500 ms, and twice as long each
- * time.
+ * How long to wait before a process that ended is started again: the first time not at all, then 500 ms, and twice as long each time.
  */
 export class Backoff {
   #failures = 0;

@@ -78,8 +78,7 @@ function isPublic(address: string): boolean {
 
 function contains(list: BlockList, address: string): boolean {
   const family = isIP(address);
-  // isIP accepts 'fe80::1%eth0', but BlockList throws on it. An address with a zone is local by definition, so no list contains
-  // it.
+  // isIP accepts 'fe80::1%eth0', but BlockList throws on it. An address with a zone is local by definition, so no list contains it.
   if (family === 0 || address.includes('%')) return false;
   return list.check(address, family === 4 ? 'ipv4' : 'ipv6');
 }

@@ -118,7 +118,7 @@ export class Connection implements ConnectorOwner, ResponseSink, Idle<Connection
     this.#pool.closed(this);
   }
 
-  /** Called at every sweep. */
+  /** Called at every sweep: checks the timeouts of this connection. */
   sweep(): void {
     if (this.state === 'connecting') this.#connector.sweep();
     else if (this.state === 'active') this.#sweepActive();
@@ -167,8 +167,7 @@ export class Connection implements ConnectorOwner, ResponseSink, Idle<Connection
     }
     this.#progressTicks = this.#tools.clock.ticks;
     const isRefused = head.status >= 400 && !head.keepAlive && call.body !== null && !call.body.complete;
-    // RFC 9112, section 9.6: after an error response that closes the connection, the upstream does not want the rest of the
-    // request.
+    // RFC 9112, section 9.6: after an error response that closes the connection, the upstream does not want the rest of the request.
     if (isRefused) call.body?.discard();
     call.deliverHead(head);
     if (isRefused && call.state === 'active' && call.body?.takeWritable()) call.deliverWritable();

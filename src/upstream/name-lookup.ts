@@ -14,8 +14,7 @@ const MAX_LOOKUP_MS = 3_000;
  */
 const TRIES = 5;
 /**
- * The bounds that glibc has on `nameserver`, `search` and `ndots`. Further search domains are ignored, a larger `ndots` is
- * lowered.
+ * The bounds that glibc has on `nameserver`, `search` and `ndots`. Further search domains are ignored, a larger `ndots` is lowered.
  */
 const MAX_NAMESERVERS = 3;
 const MAX_SEARCH_DOMAINS = 6;
@@ -35,8 +34,7 @@ export type NameLookupOptions = {
  *
  * It goes on to the next of these candidates only when a nameserver has answered that the present one does not exist or has no
  * address. If the nameserver fails or is silent, the look-up fails, because the name may well exist. Going on, as glibc does
- * after a SERVFAIL, could find the wildcard record of a search domain: a service whose nameserver is away would become another
- * host.
+ * after a SERVFAIL, could find the wildcard record of a search domain: a service whose nameserver is away would become another host.
  *
  * It does not use getaddrinfo, which occupies a thread of libuv's pool for as long as the nameservers of a name take, 10 s and
  * more, and libuv runs only two of these at a time. Three listings with a silent nameserver kept every other service's name

@@ -6,7 +6,7 @@ import { assert } from '../assert.ts';
  * whole pieces.
  */
 const MAX_PIECE_BYTES = 56 * 1024;
-/** Room for a chunk's hex size and two CRLF. */
+/** Room for the framing of one chunk: its size in hex and two CRLF. */
 const FRAME_BYTES = 16;
 /** A piece up to this size gets a buffer of its own, which is cheaper than using the scratch buffer. */
 const MAX_SMALL_BYTES = 16 * 1024;

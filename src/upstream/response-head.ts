@@ -9,7 +9,7 @@ export interface ParsedHead extends ResponseHead {
   readonly keepAlive: boolean;
   /** N of `Keep-Alive: timeout=N`; -1 when there is none. */
   readonly keepAliveSeconds: number;
-  /** Bytes of the head on the wire, the empty line included. */
+  /** Length of the head on the wire in bytes, including the empty line. */
   readonly length: number;
 }
 

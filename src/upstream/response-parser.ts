@@ -28,7 +28,7 @@ const FIRST_LOOK_BYTES = 1536;
  */
 export class ResponseParser {
   state: ParserState = 'idle';
-  /** Why `state` is 'failed'. */
+  /** When `state` is 'failed': why. */
   malformed = '';
   /** While this is set, `execute` returns at the next boundary, and leaves the rest of its input unread. */
   paused = false;
@@ -64,8 +64,7 @@ export class ResponseParser {
 
   /**
    * Reads `bytes[start, end)`, and may rearrange these octets.
-   * @returns the position behind the last octet used. If it is less than `end`, the parser was paused, failed, or is done and
-   * octets
+   * @returns the position behind the last octet used. If it is less than `end`, the parser was paused, failed, or is done and octets
    *   are left over.
    */
   execute(bytes: Buffer, start: number, end: number): number {
@@ -180,7 +179,7 @@ export class ResponseParser {
     if (head instanceof Malformed) return this.#fail(head.reason, at);
     const next = at + head.length;
     if (head.status < 200) {
-      if (head.status === 101) return this.#fail('switches protocols unasked', next);
+      if (head.status === 101) return this.#fail('switches protocols without being asked', next);
       if (++this.#interimResponses > MAX_INTERIM_RESPONSES) return this.#fail('too many interim responses', next);
       this.#interimBytes += head.length;
       return next;

@@ -58,7 +58,7 @@ export interface UpstreamCall {
    * @returns false when the next part should wait for `onWritable`; this part has been taken all the same
    */
   write(chunk: Uint8Array): boolean;
-  /** The request body is complete. */
+  /** Says that the request body is complete. */
   end(): void;
   /** Stops `onData` and `onEnd` until `resume`. The socket is not read meanwhile, so the upstream has to wait. */
   pause(): void;
@@ -88,8 +88,7 @@ export type UpstreamOptions = {
   /** Idle connections are closed after this, or one second before the upstream's own `Keep-Alive: timeout`, if that is sooner. */
   readonly keepAliveMs: number;
   /**
-   * Bound on a response head together with the interim responses before it, and on the trailers. Beyond it, a response is
-   * malformed.
+   * Bound on a response head together with the interim responses before it, and on the trailers. Beyond it, a response is malformed.
    */
   readonly maxHeadBytes: number;
   /**
