@@ -1,4 +1,4 @@
-/** Tables by octet, 1 if the octet belongs to the class: TOKEN of RFC 9110 section 5.6.2, FIELD_TEXT of section 5.5 (field values). */
+/** 1 for each octet that a token may contain (RFC 9110 section 5.6.2), and below for each that a field value may (section 5.5). */
 export const TOKEN = new Uint8Array(256);
 export const FIELD_TEXT = new Uint8Array(256);
 
