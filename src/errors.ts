@@ -18,7 +18,7 @@ export const ERRORS = {
   conflict: { status: 409, message: 'The request conflicts with the current state.' },
   price_exceeds_maximum: { status: 412, message: 'The price of this service is above X-ACF-Max-Amount.' },
   payload_too_large: { status: 413, message: 'The request body is too large.' },
-  upgrade_not_supported: { status: 426, message: 'Calls use HTTP/1.1. An upgrade to WebSocket or HTTP/2 is not supported.' },
+  upgrade_not_supported: { status: 426, message: 'Calls use HTTP/1.1. Upgrades to WebSocket or HTTP/2 are refused.' },
   rate_limited: { status: 429, message: 'Too many requests.' },
   internal: { status: 500, message: 'Something went wrong on our side.' },
   upstream_error: { status: 502, message: 'The service could not be reached, or its response broke off.' },

@@ -38,6 +38,8 @@ export interface ResponseHead {
  * The callbacks of a call, in this order: `onHead`, any number of `onData`, then `onEnd`. `onError` can come at any point instead.
  * Nothing follows `onEnd` or `onError`. There is no callback from within `dispatch` or after `destroy`. While the call is paused,
  * only `onError` and `onWritable` can come.
+ *
+ * Tested by test/upstream/client.test.ts and backpressure.test.ts.
  */
 export interface UpstreamHandler {
   /** The final response head. Interim (1xx) responses are not reported. */

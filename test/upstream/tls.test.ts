@@ -131,8 +131,8 @@ test('a session is not resumed for another name', async () => {
 test('when the first address does not answer, the second still gets its share of the time', async () => {
   const { port } = await serve({ ...identities.good });
   const { createServer: createTcpServer } = await import('node:net');
-  const held: { destroy(): void }[] = [];
-  const silent = createTcpServer((socket) => held.push(socket)) as unknown as Server;
+  const sockets: { destroy(): void }[] = [];
+  const silent = createTcpServer((socket) => sockets.push(socket)) as unknown as Server;
   servers.push(silent);
   silent.listen(port, '127.0.0.2');
   await once(silent, 'listening');
@@ -142,7 +142,7 @@ test('when the first address does not answer, the second still gets its share of
   ];
   const exchange = new Exchange(client({ lookup, connectTimeoutMs: 400 }), `https://good.example:${port}`);
   expect(await exchange.outcome()).toBe(200);
-  for (const socket of held) socket.destroy();
+  for (const socket of sockets) socket.destroy();
 });
 
 test('bodies of several MB pass both ways over TLS with pauses, unharmed', async () => {
