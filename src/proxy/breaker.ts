@@ -1,7 +1,7 @@
 /** The clock of a breaker, in ticks. `Breakers` advances it; a test can advance its own. */
 export type Ticks = { readonly now: number };
 
-/** Length of one tick. */
+/** Length of one tick of a breaker's clock. */
 export const TICK_MS = 500;
 /** Calls are counted per half window of 10 s. A breaker judges the present half and the one before: the last 10 to 20 s. */
 const HALF_WINDOW_TICKS = 20;

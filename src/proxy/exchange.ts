@@ -41,7 +41,7 @@ export type ExchangeOptions = {
   readonly maxRequestBodyBytes: number;
   readonly bufferedBytes: BufferedBytes;
   readonly idleBodyTimeoutMs: number;
-  /** True while the usage stream is longer than its bound. Every new call is refused then. */
+  /** True while too many usage events wait in Redis, or its memory is nearly full. Every new call is refused then. */
   readonly backlogFull: () => boolean;
   readonly counters: ExchangeCounters;
   readonly log: Log;

@@ -105,7 +105,7 @@ export class Call implements UpstreamCall {
     this.body?.detach();
   }
 
-  /** The request will be sent again: what was sent on the dead connection has not reached the upstream. */
+  /** The request will be sent again: what was sent on the dead connection no longer counts as sent. */
   unsent(): void {
     this.#sent = false;
   }
