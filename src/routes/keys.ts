@@ -202,8 +202,9 @@ async function manageableKey(keys: Keys, request: ApiRequest<unknown>): Promise<
   if (key === null || (key.accountId !== by.accountId && by.role !== 'admin')) {
     throw new ApiError('not_found', 'There is no such key.');
   }
-  if (!roleCovers(by.role, key.role))
+  if (!roleCovers(by.role, key.role)) {
     throw new ApiError('forbidden', `Your key cannot change a key with the role ${key.role}.`);
+  }
   return key;
 }
 

@@ -167,8 +167,9 @@ async function listMine({ sql }: ServicesRoutesDeps, request: ApiRequest<undefin
   if (mine !== true) {
     throw new ApiError('invalid_request', 'mine: must be true. To find services use GET /api/v1/discover.');
   }
-  if (cursor !== undefined && !isUuid(cursor))
+  if (cursor !== undefined && !isUuid(cursor)) {
     throw new ApiError('invalid_request', 'cursor: not issued by this list.');
+  }
   const language = chooseLanguage(lang, request.header('accept-language'));
   // One listing more than asked for tells whether there is another page.
   const found = await selectListingsOf(sql, keyOf(request.caller).accountId, cursor ?? null, limit + 1);
@@ -227,7 +228,7 @@ async function remove({ catalog, sql }: ServicesRoutesDeps, request: ApiRequest)
   return show(before, request, { status: 200 });
 }
 
-/** The error for a change that matched no listing. A removed listing never comes back, so nobody finds it, not even an admin. */
+/** The error for a change that matched no listing. A removed listing never comes back: not even an admin can change it. */
 async function refusal(sql: Sql, id: string): Promise<ApiError> {
   const listing = await selectListing(sql, id);
   if (listing === null || listing.status === 'removed') return notFound();

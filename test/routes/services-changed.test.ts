@@ -21,7 +21,7 @@ import {
 useServices();
 
 describe('PATCH /services/{id}', () => {
-  it('changes what it names and nothing else', async () => {
+  it('changes the fields in its body and nothing else', async () => {
     const id = await create({ free_calls: 5 });
     const before = bodyOf(await call(`GET /services/${id}`, { by: provider }));
     const changes = fc.record(
@@ -94,7 +94,7 @@ describe('PATCH /services/{id}', () => {
     expect(error.message).toMatch(message);
   });
 
-  it('of a removed or unknown service is 404, for everybody', async () => {
+  it('answers 404 to everybody for a removed or unknown service', async () => {
     const id = await create();
     await call(`DELETE /services/${id}`, { by: provider });
     for (const by of [provider, stranger, admin]) {
@@ -107,7 +107,7 @@ describe('PATCH /services/{id}', () => {
 });
 
 describe('DELETE /services/{id}', () => {
-  it('removes for good, keeps the row, and says the same when repeated', async () => {
+  it('removes the listing for good, keeps its row, and gives the same answer when repeated', async () => {
     const id = await create();
     await until(() => elsewhere.get(id));
     const first = await call(`DELETE /services/${id}`, { by: provider });
@@ -124,7 +124,7 @@ describe('DELETE /services/{id}', () => {
     expect((await refused(`DELETE /services/${id}`, { by: stranger })).code).toBe('forbidden');
     expect(catalog.get(id)?.status).toBe('active');
     expect((await call(`DELETE /services/${id}`, { by: admin })).status).toBe(200);
-    // Gone, and to a stranger it never was.
+    // To a stranger, a removed listing looks like one that never existed.
     expect((await refused(`DELETE /services/${id}`, { by: stranger })).code).toBe('service_not_found');
     expect((await refused(`DELETE /services/${uuidv7()}`, { by: provider })).code).toBe('service_not_found');
   });

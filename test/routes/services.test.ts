@@ -44,7 +44,7 @@ describe('GET /services/{id}', () => {
     }
   });
 
-  it('labels in the language of lang, or else of Accept-Language', async () => {
+  it('writes labels in the language of lang, or else of Accept-Language', async () => {
     const id = await create();
     const response = await call(`GET /services/${id}?lang=ko`, { headers: { 'accept-language': 'fr' } });
     expect(response.headers).toEqual({ 'Content-Language': 'ko', Vary: 'Accept-Language' });
@@ -71,13 +71,16 @@ describe('GET /services/{id}', () => {
     }
   });
 
-  it.each([uuidv7(), 'no-id', "'; DROP TABLE services; --".replaceAll(' ', '%20')])('of %s is 404', async (id) => {
-    for (const asked of [{}, { by: provider }]) {
-      expect((await refused(`GET /services/${id}`, asked)).code).toBe('service_not_found');
-    }
-  });
+  it.each([uuidv7(), 'no-id', "'; DROP TABLE services; --".replaceAll(' ', '%20')])(
+    'answers 404 for %s',
+    async (id) => {
+      for (const asked of [{}, { by: provider }]) {
+        expect((await refused(`GET /services/${id}`, asked)).code).toBe('service_not_found');
+      }
+    },
+  );
 
-  it('of an id in capitals is 404 in the catalog as it is in a proxy path', async () => {
+  it('answers 404 for an id in capitals, as a proxy path does', async () => {
     const id = (await create()).toUpperCase();
     for (const asked of [{}, { by: provider }]) {
       expect((await refused(`GET /services/${id}`, asked)).code).toBe('service_not_found');
@@ -94,7 +97,7 @@ describe('GET /services/{id}', () => {
 
 describe('GET /services?mine=true', () => {
   const list = async (query: string, by = provider) => bodyOf(await call(`GET /services${query}`, { by }));
-  // Ids made in one millisecond are in no order.
+  // Ids that are made in the same millisecond are in no order.
   const createLater = async () => {
     const nowMs = Date.now();
     await until(() => Date.now() > nowMs);
@@ -102,7 +105,7 @@ describe('GET /services?mine=true', () => {
   };
   const idsOf = (page: { services: { id: string }[] }) => page.services.map(({ id }) => id);
 
-  it('shows the own listings, newest first, paused ones too, removed ones and those of others not', async () => {
+  it("shows the account's own listings, newest first: active and paused ones, but no removed ones", async () => {
     const [first, second, third] = [await createLater(), await createLater(), await createLater()];
     await create({}, stranger);
     await call(`PATCH /services/${first}`, { by: provider, body: { status: 'paused' } });
@@ -113,7 +116,7 @@ describe('GET /services?mine=true', () => {
     expect(page).not.toHaveProperty('next_cursor');
   });
 
-  it('pages through all of them once', async () => {
+  it('shows each listing on exactly one page', async () => {
     const ids: string[] = [];
     for (let n = 0; n < 5; n++) ids.unshift(await createLater());
     const pages: string[][] = [];
