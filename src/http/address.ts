@@ -2,8 +2,8 @@ import { networkOf } from '../platform/addresses.ts';
 import type { HttpResponse } from './uws.ts';
 
 /**
- * The caller's address for rate limits (the /64 of an IPv6 address): the peer's or, behind trusted proxies, the address that
- * the outermost of them saw.
+ * The caller's address for rate limits, shortened to the /64 if it is IPv6: the peer of the connection or, behind trusted proxies,
+ * the peer that the outermost of them wrote into `X-Forwarded-For`.
  */
 export function addressOf(response: HttpResponse, headers: readonly string[], trustedProxyHops: number): string {
   if (trustedProxyHops > 0) {

@@ -1,7 +1,7 @@
 import { EXCLUSIVE_PORT, type ListenWithOptions, portTaken } from './port.ts';
 import type { LoadedUws } from './uws.ts';
 
-/** The page that answers a scrape. */
+/** The page of metrics that Prometheus reads. */
 export type MetricsPage = { readonly contentType: string; render(): Promise<string> };
 
 /** Serves `GET /metrics` on a port of its own, which must not be reachable from outside. @returns a function that closes it */

@@ -6,7 +6,7 @@ export type { HttpRequest, HttpResponse, TemplatedApp, us_listen_socket } from '
 /** Maximum request head; the addon refuses a longer one. The addon reads this from the environment only once, when it loads. */
 const MAX_REQUEST_HEAD_BYTES = 16_384;
 
-/** The first major version of Node that the current release has a binary for. */
+/** The first major version of Node for which the current release of the addon has a binary. */
 const FIRST_NODE_OF_CURRENT = 22;
 
 export type LoadedUws = { readonly uws: typeof Uws; readonly variant: 'current' | 'legacy'; readonly reason?: string };

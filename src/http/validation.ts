@@ -58,7 +58,8 @@ export function validBody(validate: ValidateFunction | null, bytes: Buffer): unk
  * Looks for a lone surrogate. JSON can spell one ("\\ud800"), but UTF-8 cannot encode it: Postgres would refuse the text, or
  * store a different text than the caller sent.
  *
- * @returns the name of the top-level field that contains one, 'body' if no such field has a usable name, or null if none does
+ * @returns the name of the top-level field that contains one; 'body' if it is in such a name, or if the body is not an object;
+ *   null if there is none
  */
 function illFormedField(body: unknown): string | null {
   // No recursion: the caller chooses how deep a body is, and could overflow the stack.

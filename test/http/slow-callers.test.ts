@@ -9,7 +9,7 @@ const DRIP_MS = 500;
 
 let server: HttpServer;
 let port: number;
-/** Paths whose call was told that its caller has gone. */
+/** The paths of the calls whose `onCallerGone` was invoked. */
 const gone: string[] = [];
 beforeAll(async () => {
   server = newServer({

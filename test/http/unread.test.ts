@@ -10,7 +10,7 @@ let server: HttpServer;
 let port: number;
 let onCall: (stream: CallerStream) => void;
 let answered = 0;
-/** Bytes of all responses so far, at most. */
+/** An upper bound on the bytes of all responses so far. */
 let answeredBytes = 0;
 
 beforeAll(async () => {
