@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { uuidv7 } from '../../src/platform/ids.ts';
 import { bodyOf } from '../catalog/support.ts';
-import { admin, BODY, buyer, call, catalog, create, post, provider, refused, useServices } from './use-services.ts';
+import { admin, BODY, buyer, catalog, create, post, provider, refused, request, useServices } from './use-services.ts';
 
 useServices();
 
@@ -152,7 +152,7 @@ describe('POST /services', () => {
 
   it('counts an emoji as one character, and stores every text unchanged', async () => {
     const texts = { name: '😀'.repeat(100), description: `${'字'.repeat(1_998)}\n😀` };
-    const { body: whole } = await call(`GET /services/${await create(texts)}`);
+    const { body: whole } = await request(`GET /services/${await create(texts)}`);
     expect(whole).toMatchObject(texts);
   });
 });

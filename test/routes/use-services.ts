@@ -57,8 +57,8 @@ export function useServices(): void {
   });
 }
 
-export const call = (line: string, asked: Asked = {}) => ask(routes, line, asked);
-export const post = (body: object, by: KeyRecord = provider) => call('POST /services', { by, body });
-export const refused = (line: string, asked: Asked = {}) => refusalOf(call(line, asked));
+export const request = (line: string, asked: Asked = {}) => ask(routes, line, asked);
+export const post = (body: object, by: KeyRecord = provider) => request('POST /services', { by, body });
+export const refused = (line: string, asked: Asked = {}) => refusalOf(request(line, asked));
 export const create = async (fields: object = {}, by = provider): Promise<string> =>
   bodyOf(await post({ ...BODY, ...fields }, by)).id;
