@@ -1,4 +1,8 @@
-/** The HTTP edge as the gate and the proxy see it. src/http implements these types. */
+/**
+ * The HTTP edge as the gate and the proxy see it. src/http implements these types.
+ *
+ * Tested by test/http/caller-stream.test.ts.
+ */
 
 /** The path of every call begins with this; `{service_id}` and the service's own path follow. */
 export const PROXY_PREFIX = '/api/v1/proxy/';

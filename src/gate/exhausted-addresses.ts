@@ -8,7 +8,7 @@ type Exhausted = {
   lastPlace: number;
 };
 
-/** Maximum look-ups per second for all these addresses together. Beyond it, a key that is not in memory counts as invalid. */
+/** Maximum look-ups per second for all remembered addresses. Beyond it, a key that is not in memory counts as invalid. */
 const LOOK_UPS_PER_SECOND = 50;
 
 /**

@@ -199,7 +199,7 @@ export class HttpServer implements StreamOwner {
     this.#finishedBefore = this.#finishedNow;
     this.#finishedNow = false;
     const maxIdleTicks = Math.ceil((this.#options.idleCallerSeconds * 1000) / TICK_MS);
-    // Backwards: the stream that takes the place of one that ends here has had its tick already.
+    // Backwards: when a stream ends here, the last one takes its place, and that one has had its tick already.
     for (let i = this.#open.length - 1; i >= 0; i--) this.#open[i]?.tick(maxIdleTicks);
   }
 }

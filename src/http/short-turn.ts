@@ -1,6 +1,6 @@
 /** A turn of the event loop below this counts as short. */
 const SHORT_MS = 0.3;
-/** Maximum wait for a short turn; after that the listen socket is closed all the same. */
+/** Maximum wait for a short turn; after that the listen socket is closed without one. */
 const MAX_WAIT_MS = 250;
 
 /**

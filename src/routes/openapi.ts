@@ -135,7 +135,7 @@ function proxyOperation(method: string): Json {
   };
 }
 
-/** Either of the two headers is enough. */
+/** The caller may send its key in either of two headers: Authorization or X-Api-Key. */
 const WITH_KEY: Json[] = [{ key: [] }, { apiKey: [] }];
 
 /** In OpenAPI, the empty requirement `{}` makes the key optional. */

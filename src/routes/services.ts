@@ -245,7 +245,7 @@ function mayManage(caller: Caller, listing: Listing): boolean {
   return caller.kind === 'key' && (caller.key.role === 'admin' || caller.key.accountId === listing.providerId);
 }
 
-/** The id in the path. As in a proxy path, only a lower-case UUID names a service; other text might be an error to Postgres. */
+/** The id in the path. As in a proxy path, only a lower-case UUID names a service; Postgres might refuse other text. */
 function idOf({ params }: ApiRequest): string {
   const id = params.id ?? '';
   if (!isUuid(id)) throw notFound();

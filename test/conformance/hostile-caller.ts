@@ -13,8 +13,9 @@ export const BASE_PATH = '/base';
 const CASES_PER_KEY = 30;
 
 /**
- * How a case is sent: its `rest` at once with its request; or only after the request was answered, because a gateway that ends a
- * connection on which two requests arrive at once does not show what else it accepts; or all of it split at random places.
+ * How a case is sent. 'at once': its `rest` together with its request. 'after the answer': its `rest` only when the request has
+ * been answered, because a gateway that ends a connection on which two requests arrive at once does not show what else it accepts.
+ * 'split': all of it in pieces, cut at random places.
  */
 export type Manner = 'at once' | 'after the answer' | 'split';
 
@@ -68,7 +69,7 @@ export class HostileCaller {
       let response = await this.#answer(caller, allowed, isHead);
       if (manner === 'after the answer' && one.rest !== undefined && !caller.gone) {
         await this.#say(caller, [this.#expanded(one.rest, id)]);
-        // The gateway had not seen a whole request before: this is the answer to the first one.
+        // The gateway was still waiting for the end of the request: this is its answer to that request.
         if (response === 'silence') response = await this.#answer(caller, allowed, isHead);
         else await this.#answer(caller, allowed);
       }
