@@ -217,7 +217,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
       breakers.stop();
       shedder.stop();
       await catalog.stop();
-      await stopKeyFeed();
+      stopKeyFeed();
       await upstream.close();
       await batches.close();
       hydrator.close();

@@ -73,11 +73,11 @@ describe('the configuration', () => {
   });
 });
 
-describe('the README', () => {
-  const readme = readFileSync(new URL('../../README.md', import.meta.url), 'utf8');
+describe('the page for operators', () => {
+  const page = readFileSync(new URL('../../docs/operating.md', import.meta.url), 'utf8');
 
   it.each(Object.entries(SETTINGS))('has %s with its default and description', (name, setting) => {
-    const row = readme.split('\n').find((line) => line.startsWith(`| \`${name}\` |`));
+    const row = page.split('\n').find((line) => line.startsWith(`| \`${name}\` |`));
     expect(row).toContain(setting.description);
     if ('default' in setting && setting.default !== '') expect(row).toContain(`\`${setting.default}\``);
   });

@@ -10,10 +10,17 @@ import { newServer, noEvents } from './test-server.ts';
 const MAX_BODY_BYTES = 32 * 1024 * 1024;
 const UPLOAD_BYTES = 8 * 1024 * 1024;
 
+type Answer = (stream: CallerStream) => void;
+
 let server: HttpServer;
-let answer: (stream: CallerStream) => void;
+let answer: Answer;
+/** Used instead of `answer` by tests that make several calls at once. */
+const answersByPath = new Map<string, Answer>();
 beforeAll(async () => {
-  server = newServer({ onCall: (_head, stream) => answer(stream), maxRequestBodyBytes: MAX_BODY_BYTES });
+  server = newServer({
+    onCall: (head, stream) => (answersByPath.get(head.path) ?? answer)(stream),
+    maxRequestBodyBytes: MAX_BODY_BYTES,
+  });
   await server.listen();
 });
 afterAll(() => server.close());
@@ -77,7 +84,7 @@ function dechunked(body: string): string {
 
 /** Responds as soon as the first bytes of the request body arrive. */
 const early =
-  (give: (stream: CallerStream) => void): ((stream: CallerStream) => void) =>
+  (give: Answer): Answer =>
   (stream) => {
     let given = false;
     stream.attach({
@@ -91,7 +98,7 @@ const early =
 
 /** The same, but writes the response in pieces as the caller takes them. */
 const streamed =
-  (body: string, contentLength: number): ((stream: CallerStream) => void) =>
+  (body: string, contentLength: number): Answer =>
   (stream) => {
     const bytes = Buffer.from(body);
     let at = 0;
@@ -142,6 +149,24 @@ describe('a response that is sent before its request is complete', () => {
   });
 });
 
+it('a chunked response arrives in order if the last bytes of its request arrive between its first two pieces', async () => {
+  answer = (stream) => {
+    stream.begin(200, '', true, -1, true);
+    stream.write(Buffer.from('abc'));
+    stream.attach({
+      ...noEvents,
+      onCallerBody: (_chunk, last) => {
+        if (!last) return;
+        stream.write(Buffer.from('defghij'));
+        stream.end();
+      },
+    });
+  };
+  const uploader = new Uploader('POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nhello', 0);
+  uploader.socket.once('data', () => uploader.socket.end());
+  expect(dechunked((await uploader.end()).body)).toBe('abcdefghij');
+});
+
 describe('a response to a request that is never completed', () => {
   /** @returns how long the connection stayed open, in milliseconds */
   const stayed = async (uploader: Uploader): Promise<number> => {
@@ -179,4 +204,70 @@ describe('a response to a request that is never completed', () => {
     // The bytes that the system and the caller's own socket buffer come on top.
     expect(uploader.sent).toBeLessThan(2 * MAX_BODY_BYTES);
   });
+});
+
+describe('a response sent before its request is complete, to a caller that then sends the rest and stops', () => {
+  /** Every connection must be closed by then. The addon closes idle connections after 10 s, give or take 4. */
+  const PATIENCE_MS = 30_000;
+  const SMALL = 'small';
+  const MEDIUM = 'm'.repeat(100_000);
+  const CASES: readonly (readonly [name: string, given: Answer, body: string])[] = [
+    ['/small', streamed(SMALL, SMALL.length), SMALL],
+    ['/large', streamed(LARGE, LARGE.length), LARGE],
+    ['/chunked-small', streamed(SMALL, -1), SMALL],
+    ['/chunked-medium', streamed(MEDIUM, -1), MEDIUM],
+  ];
+
+  /** @returns all bytes that arrived until the gateway closed the connection, or null if it stayed open too long */
+  function untilClosed(path: string, isTimeForRest: (received: string) => boolean): Promise<string | null> {
+    const socket = connect(server.port, '127.0.0.1');
+    const pieces: Buffer[] = [];
+    let sent = false;
+    socket.on('error', () => {});
+    socket.on('data', (piece) => {
+      pieces.push(piece);
+      if (sent || !isTimeForRest(Buffer.concat(pieces).toString('latin1'))) return;
+      sent = true;
+      socket.write(Buffer.alloc(UPLOAD_BYTES - PIECE.length));
+    });
+    socket.write(LENGTH.replace('/', path));
+    socket.write(PIECE);
+    return new Promise((resolve) => {
+      const patience = setTimeout(() => {
+        resolve(null);
+        socket.destroy();
+      }, PATIENCE_MS);
+      socket.on('close', () => {
+        clearTimeout(patience);
+        resolve(Buffer.concat(pieces).toString('latin1'));
+      });
+    });
+  }
+
+  // All at once, because the chunked responses take as long as the addon's timeout.
+  it.each([
+    ['the rest is sent after the head', (): boolean => true],
+    [
+      'the rest is sent after the whole response',
+      (all: string, body: string): boolean => all.includes(body) && /(\r\n0\r\n\r\n|[^\n])$/.test(all),
+    ],
+  ])(
+    'arrives whole, and its connection is closed: %s',
+    async (_name, isTimeForRest) => {
+      for (const [path, given] of CASES) answersByPath.set(path, given);
+      const received = await Promise.all(
+        CASES.map(([path, , body]) => untilClosed(path, (all) => isTimeForRest(all, body))),
+      );
+      for (const [i, [path, , body]] of CASES.entries()) {
+        const all = received[i];
+        expect(all, `${path} stayed open`).not.toBeNull();
+        const split = (all as string).indexOf('\r\n\r\n') + 4;
+        const rest = (all as string).slice(split);
+        expect((path.startsWith('/chunked') ? dechunked(rest) : rest) === body, `${path} is whole`).toBe(true);
+        expect((all as string).slice(0, split)).toMatch(/\r\nconnection: close\r\n/i);
+      }
+      expect(server.open).toBe(0);
+    },
+    PATIENCE_MS + 10_000,
+  );
 });

@@ -20,7 +20,7 @@ const LISTENERS = `datname = current_database() AND query ILIKE 'listen%'`;
 describe('a gateway', () => {
   let sql: Sql;
   let close: () => Promise<void>;
-  let stop: () => Promise<void>;
+  let stop: () => void;
   let cache: KeyCache;
   let elsewhere: Keys;
 
