@@ -404,9 +404,9 @@ describe('more commands than a turn can send', () => {
 });
 
 it('a turn of more commands than trips may be under way is carried out whole, and no more trips at once', async () => {
-  const run = batches.run.bind(batches);
+  const send = batches.send.bind(batches);
   let [underWay, most] = [0, 0];
-  batches.run = (call, { onReply, onLost }) => {
+  batches.send = (trip, { onReply, onLost }) => {
     most = Math.max(most, ++underWay);
     const counted = <Args extends unknown[]>(then: (...args: Args) => void) => {
       return (...args: Args): void => {
@@ -414,7 +414,7 @@ it('a turn of more commands than trips may be under way is carried out whole, an
         then(...args);
       };
     };
-    run(call, { onReply: counted(onReply), onLost: counted(onLost) });
+    send(trip, { onReply: counted(onReply), onLost: counted(onLost) });
   };
   const scenes = await Promise.all(Array.from({ length: 20 }, () => openScene(store, 1_000_000, 300)));
   const calls = scenes.flatMap((scene) => Array.from({ length: 250 }, () => request(scene, 1_000)));

@@ -366,13 +366,13 @@ it('a reply that cannot be read is a lost one: the call is cancelled, and the pr
   const garbling = {
     ready: true,
     onReady: () => {},
-    run: (call: TripEncoder, { onReply, onLost }: TripListener) => {
+    send: (trip: TripEncoder, { onReply, onLost }: TripListener) => {
       const garbled = Buffer.from('0 300 17940000 1.5 0');
       const reply: TripListener['onReply'] = (...args) => {
         if (isGarbled) onReply(garbled, 0, garbled.length);
         else onReply(...args);
       };
-      store.batches.run(call, { onReply: reply, onLost });
+      store.batches.send(trip, { onReply: reply, onLost });
     },
   } as unknown as ScriptConnection;
   const own = newAdmission(garbling);

@@ -111,7 +111,7 @@ export class Store {
     for (const command of commands) command.encode(batch, host);
     const { replies } = batch;
     const reply = await new Promise<number[]>((resolve, reject) => {
-      this.batches.run(batch.end(), {
+      this.batches.send(batch.end(), {
         onReply: (bytes, start, end) => {
           const numbers = readReply(bytes, start, end, replies);
           if (numbers instanceof Error) reject(numbers);

@@ -154,7 +154,7 @@ describe('a connection for batches', () => {
     new Promise((resolve, reject) => {
       const call = new TripEncoder();
       call.key('runs');
-      connection.run(call, {
+      connection.send(call, {
         onReply: (bytes, start, end) => resolve(bytes.toString('latin1', start, end)),
         onLost: reject,
       });

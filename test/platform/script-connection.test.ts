@@ -53,7 +53,7 @@ const callOf = (keys: readonly string[], args: readonly string[]): TripEncoder =
 
 function run(call: TripEncoder): Promise<string> {
   return new Promise((resolve, reject) => {
-    connection.run(call, {
+    connection.send(call, {
       onReply: (bytes, start, end) => resolve(bytes.toString('latin1', start, end)),
       onLost: reject,
     });
@@ -225,7 +225,7 @@ describe('a connection', () => {
     connection = connectTo(`redis://127.0.0.1:${(fake.address() as { port: number }).port}`);
     await connection.connect();
     const lost: string[] = [];
-    connection.run(callOf([], ['a']), {
+    connection.send(callOf([], ['a']), {
       onReply: () => lost.push('reply'),
       onLost: (error) => lost.push(error.message),
     });
@@ -289,7 +289,7 @@ it('has no timer while nothing is under way', async () => {
     vi.advanceTimersByTime(TIMEOUT_MS);
     expect(vi.getTimerCount()).toBe(0);
     const replied = new Promise<void>((resolve, reject) => {
-      other.run(callOf([], ['x']), { onReply: () => resolve(), onLost: reject });
+      other.send(callOf([], ['x']), { onReply: () => resolve(), onLost: reject });
     });
     expect(vi.getTimerCount()).toBe(1);
     await replied;
