@@ -90,7 +90,7 @@ async function nothingHappened(scene: Scene, balance: number): Promise<void> {
 
 describe('draining', () => {
   it.each(['is on its way', 'waits for Postgres'])(
-    'waits for an admission that %s: its caller may be gone',
+    'waits for an admission that %s, because its caller may be gone and its call must still be settled',
     async (what) => {
       const scene = what === 'waits for Postgres' ? newScene() : await openScene(store, 5_000);
       const call = request(scene, 2_000);
@@ -119,7 +119,7 @@ describe('draining', () => {
 });
 
 describe('when the reply to an admission is lost', () => {
-  it('because Redis hangs: 503 within the command timeout, and in the end nothing is charged', async () => {
+  it('because Redis hangs, the caller gets 503 within the command timeout, and in the end nothing is charged', async () => {
     const scene = await openScene(store, 5_000);
     const call = request(scene, 2_000);
     store.server.pause();
@@ -135,7 +135,7 @@ describe('when the reply to an admission is lost', () => {
     expect(await store.balance(scene.accountId)).toBe(5_000);
   });
 
-  it('on its way back: the charge is carried out, and cancelled by its id', async () => {
+  it('on its way back, Redis has made the charge, and it is cancelled by its id', async () => {
     const scene = await openScene(store, 5_000);
     const call = request(scene, 2_000);
     proxy.set('swallow replies');
@@ -148,7 +148,7 @@ describe('when the reply to an admission is lost', () => {
     expect((await store.events(scene.accountId)).map(({ usageId }) => usageId)).toEqual([call.usageId]);
   });
 
-  it('on its way there: a tombstone keeps it out, and goes after a minute', async () => {
+  it('because the command was late, a tombstone keeps the late admission out, and is removed after a minute', async () => {
     const scene = await openScene(store, 5_000);
     const call = request(scene, 2_000);
     proxy.set('swallow requests');
@@ -171,7 +171,7 @@ describe('when the reply to an admission is lost', () => {
     expect(await store.events(scene.accountId)).toEqual([]);
   });
 
-  it('with the connection: the cancellation waits until Redis is back', async () => {
+  it('because the connection broke, the cancellation waits until Redis is back', async () => {
     const scene = await openScene(store, 5_000);
     const call = request(scene, 2_000);
     proxy.set('swallow replies');
@@ -197,7 +197,7 @@ async function trips(): Promise<number> {
 }
 
 describe('a settlement', () => {
-  it('shares a trip with the next admission while calls are few, and goes by itself where none comes', async () => {
+  it('shares a trip with the next admission while calls are few, and is sent by itself when none follows', async () => {
     const scene = await openScene(store, 5_000);
     const before = await trips();
     const calls = 20;
@@ -229,7 +229,7 @@ describe('a settlement', () => {
     expect((await store.events(scene.accountId)).map(({ settlement }) => settlement)).toEqual([COMPLETED, REFUNDED]);
   });
 
-  it('of a call that ended while Redis was away goes with the first trip after it is back', async () => {
+  it('of a call that ended while Redis was away is sent with the first trip once Redis is back', async () => {
     const scene = await openScene(store, 5_000);
     const call = request(scene, 2_000);
     const owner = await admitted(call);
@@ -278,7 +278,7 @@ describe('a Redis that comes back older than what the gateway was told', () => {
     await until(() => batches.ready);
   }
 
-  it('does not hold the money of a call that has ended for longer than the calls that go on', async () => {
+  it('keeps the hold of an ended call no longer than the other calls of that connection are open', async () => {
     const scene = await openScene(store, 10_000);
     const [ended, streaming, later] = [request(scene, 700), request(scene, 40), request(scene, 2)];
     const [endedOwner, streamingOwner] = [await admitted(ended), await admitted(streaming)];
@@ -300,7 +300,7 @@ describe('a Redis that comes back older than what the gateway was told', () => {
     expect(Object.keys(await store.open(scene.accountId))).toEqual([later.usageId]);
   });
 
-  it('nor of one whose cancellation it has forgotten, after one restart or two', async () => {
+  it('does not keep the hold of a call whose cancellation it has forgotten either, after one restart or two', async () => {
     const scene = await openScene(store, 10_000);
     const [cancelled, ended] = [request(scene, 700), request(scene, 40)];
     proxy.set('swallow replies');
@@ -323,8 +323,8 @@ describe('a Redis that comes back older than what the gateway was told', () => {
   });
 });
 
-describe('what Redis does not know', () => {
-  it('is loaded, key then wallet, and the call passes', async () => {
+describe('state that Redis does not have', () => {
+  it('is loaded, first the key, then the wallet, and the call is admitted', async () => {
     const scene = newScene();
     expect(await admit(request(scene, 2_000))).toMatchObject({ outcome: 'admitted', balanceMicros: 3_000 });
     expect(loads).toEqual([`key ${scene.keyId}`, `wallet ${scene.accountId}`]);
@@ -338,7 +338,7 @@ describe('what Redis does not know', () => {
     expect(await admit(request(scene, 2_000))).toMatchObject({ outcome: 'admitted', balanceMicros: 3_000 });
   });
 
-  it('and Postgres cannot say: 503, and the call is not admitted later', async () => {
+  it('makes the call unavailable when Postgres is away too, and the call is not admitted later', async () => {
     load = () => Promise.reject(new Error('postgres is away'));
     const scene = newScene();
     expect(await admit(request(scene, 2_000))).toEqual({ outcome: 'unavailable' });
@@ -346,7 +346,7 @@ describe('what Redis does not know', () => {
     expect(await store.open(scene.accountId)).toEqual({});
   });
 
-  it('and does not know after loading either: 503 after a few tries, not for ever', async () => {
+  it('makes the call unavailable after a few attempts when loading does not help', async () => {
     const scene = newScene();
     const lossy = new Admission({
       batches,
@@ -362,7 +362,7 @@ describe('what Redis does not know', () => {
   });
 });
 
-it('a turn of more commands than fit one trip is carried out whole', async () => {
+it('all commands of a turn are carried out when they do not fit into one trip', async () => {
   const scene = await openScene(store, 1_000_000, 300);
   const results = await Promise.all(Array.from({ length: 290 }, () => admit(request(scene, 1_000))));
   expect(results.filter(({ outcome }) => outcome === 'admitted')).toHaveLength(290);
@@ -381,7 +381,7 @@ it('a gateway renews its lease in every shard with its first trip', async () => 
 });
 
 describe('more commands than a turn can send', () => {
-  it('gather: nobody of 16 000 callers with two of them each is refused, only what comes beyond 32 768', async () => {
+  it('wait for a trip: none of 16 000 callers with two commands each is refused, only calls beyond 32 768 commands are', async () => {
     const many = new Admission({
       ...{ batches: store.batches, keys: store.keys, instance: 'gateway-2', cancelSettlement: CANCELLED, log: QUIET },
       loader: { loadKey: () => Promise.resolve(), loadWallet: () => Promise.resolve() },
@@ -403,7 +403,7 @@ describe('more commands than a turn can send', () => {
   });
 });
 
-it('a turn of more commands than trips may be under way is carried out whole, and no more trips at once', async () => {
+it('all commands of a turn are carried out when they need more trips than may be under way, and no more are', async () => {
   const send = batches.send.bind(batches);
   let [underWay, most] = [0, 0];
   batches.send = (trip, { onReply, onLost }) => {

@@ -61,7 +61,7 @@ describe('a gateway', () => {
     }
   });
 
-  it('catches up on what it missed while its connection was broken', async () => {
+  it('catches up on the changes it missed while its connection was broken', async () => {
     const { keyId } = await addAccount(sql);
     await cache.load(keyId);
     // Changed behind the back of the channel: only the reconnection can tell.
@@ -75,7 +75,7 @@ describe('a gateway', () => {
     await vi.waitFor(async () => expect((await cache.load(keyId))?.rateLimit).toBe(12));
   });
 
-  it('re-reads what it uses from time to time, should a connection be dead without saying so', async () => {
+  it('re-reads the keys in use from time to time, in case its connection is dead without an error', async () => {
     await stop();
     stop = await keepKeyCacheFresh(sql, cache, { revalidateMs: 30 });
     const { keyId } = await addAccount(sql);
@@ -85,7 +85,7 @@ describe('a gateway', () => {
   });
 });
 
-it('Postgres stopped and started: known keys never notice, unknown ones are unavailable, then all is as before', async () => {
+it('while Postgres is stopped, known keys work and unknown ones are unavailable; afterwards all is as before', async () => {
   const store = await startTestPostgres();
   const sql = openPostgres({ url: store.url, maxConnections: 4, applicationName: 'test' });
   try {

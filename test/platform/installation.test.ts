@@ -46,7 +46,7 @@ async function loseTo(installation: string): Promise<void> {
 }
 
 describe('a client that has claimed its Redis', () => {
-  it('is the first that came, and the others are told who it is', async () => {
+  it('is the first one to claim it, and later ones are told the owner', async () => {
     await client.claim(OURS);
     await client.claim(OURS);
     const other = clientOf();
@@ -59,7 +59,7 @@ describe('a client that has claimed its Redis', () => {
     other.destroy();
   });
 
-  it.each(Object.entries(ledgerScripts))('runs no %s in one that is not its own any more', async (_, script) => {
+  it.each(Object.entries(ledgerScripts))('does not run %s in a Redis that is no longer its own', async (_, script) => {
     await client.claim(OURS);
     await loseTo(THEIRS);
     // More than any of them reads: what counts is that none of it is read.
@@ -69,7 +69,7 @@ describe('a client that has claimed its Redis', () => {
     expect(await operator.command('keys', ['*'])).toEqual([INSTALLATION_KEY]);
   });
 
-  it('gives scripts their keys and arguments as they are, with a shebang or without, after a flush of the scripts too', async () => {
+  it('passes keys and arguments to scripts unchanged, with or without a shebang, even after a flush of the scripts', async () => {
     await client.claim(OURS);
     for (const source of [ECHO, `#!lua flags=allow-oom\n${ECHO}`]) {
       const script = defineScript('echo', source);
@@ -80,7 +80,7 @@ describe('a client that has claimed its Redis', () => {
     }
   });
 
-  it('is not ready while it is another one’s, says so once, and is back when it is free again', async () => {
+  it('is not ready while Redis belongs to another installation, logs that once, and recovers when Redis is free again', async () => {
     await client.claim(OURS);
     const told: Error[] = [];
     client.onForeign((error) => told.push(error));
@@ -104,8 +104,8 @@ describe('a client that has claimed its Redis', () => {
   });
 });
 
-describe('a client that comes back', () => {
-  it('and finds another one there tells those who were connected all the time', async () => {
+describe('a client that reconnects', () => {
+  it("and finds another installation's data tells its listeners", async () => {
     await client.claim(OURS);
     const told: Error[] = [];
     client.onForeign((error) => told.push(error));
@@ -126,7 +126,7 @@ describe('a client that comes back', () => {
     await expect(client.command('set', ['a', 'b'])).rejects.toThrow('NOREPLICAS');
   });
 
-  it('and cannot be told whose the data are tries four times a second, not twenty', async () => {
+  it('and cannot find out whose the data are tries four times a second, not twenty', async () => {
     await client.claim(OURS);
     await operator.command('flushall', []);
     await operator.command('config', ['set', 'min-replicas-to-write', '1']);
@@ -160,7 +160,7 @@ describe('a connection for batches', () => {
       });
     });
 
-  it('is refused by a Redis that another installation has, and claims one that nobody has', async () => {
+  it('refuses a Redis of another installation, and claims one that has no owner', async () => {
     const first = connectionOf(THEIRS);
     await first.connect();
     expect(await owner()).toBe(THEIRS);
@@ -169,7 +169,7 @@ describe('a connection for batches', () => {
     await first.close();
   });
 
-  it('made anew compares again, and carries out nothing until it is ours', async () => {
+  it('compares again after a reconnection, and carries out nothing until Redis is ours', async () => {
     const connection = connectionOf(OURS);
     await connection.connect();
     await loseTo(THEIRS);

@@ -46,7 +46,7 @@ describe('replies of Redis', () => {
   });
 
   it.each(['HTTP/1.1 400 Bad Request\r\n', '*1\r\n$1\r\na\r\n', '$1x\r\n', '$99999999\r\n', '+a\rb\r\n'])(
-    'and %j is none',
+    'do not include %j',
     (wire) => {
       expect(() => read([wire])).toThrow(/^redis sent/);
     },

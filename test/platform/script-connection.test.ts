@@ -78,7 +78,7 @@ async function ask(...args: string[]): Promise<string> {
   return answer.slice('+OK\r\n'.length, -'+OK\r\n'.length);
 }
 
-describe('an encoded call', () => {
+describe('an encoded trip', () => {
   it('arrives as it was written, whatever ASCII it holds', async () => {
     const ascii = fc.string({
       unit: fc.integer({ min: 0, max: 0x7f }).map((code) => String.fromCharCode(code)),
@@ -92,13 +92,13 @@ describe('an encoded call', () => {
     );
   });
 
-  it('and many at once are answered each with its own reply', async () => {
+  it('gets its own reply when many are under way at once', async () => {
     const calls = Array.from({ length: 200 }, (_, i) => [`call ${i}`, 'x'.repeat(i * 20)]);
     const replies = await Promise.all(calls.map((args) => run(callOf([], args))));
     expect(replies).toEqual(calls.map((args) => echo([], args)));
   });
 
-  it('begun anew has nothing of a run that broke off', async () => {
+  it('contains nothing of an earlier trip that was never sent', async () => {
     const call = callOf(['left'], ['over']);
     call.begin();
     call.arg('new');
@@ -112,7 +112,7 @@ describe('an encoded call', () => {
     expect(await run(callOf(['k'], ['caf\u00e9 \u20ac\r\n$3', 'after']))).toMatch(/5:after\|$/);
   });
 
-  it('is run after Redis forgot the script, once', async () => {
+  it('is carried out once when Redis had forgotten the script', async () => {
     await ask('SCRIPT', 'FLUSH');
     await ask('DEL', 'runs');
     expect(await Promise.all([run(callOf([], ['a'])), run(callOf([], ['b']))])).toEqual([
@@ -124,7 +124,7 @@ describe('an encoded call', () => {
 });
 
 describe('a connection', () => {
-  it('is refused with the reason at the first try', async () => {
+  it('rejects with the reason when the first attempt fails', async () => {
     const wrong = connectTo(server.url.replace(/:[^:@]*@/, ':wrong@'));
     await expect(wrong.connect()).rejects.toThrow(/WRONGPASS/);
     await expect(connectTo('redis://127.0.0.1:1').connect()).rejects.toThrow(/ECONNREFUSED/);
@@ -138,7 +138,7 @@ describe('a connection', () => {
     await other.close();
   });
 
-  it('that breaks loses what is under way, says so once, and comes back by itself', async () => {
+  it('that breaks loses the trips under way, logs that once, and is restored by itself', async () => {
     proxy.set('swallow replies');
     const lost = [run(callOf([], ['a'])), run(callOf([], ['b']))].map((pending) =>
       pending.catch((error: unknown) => error),
@@ -161,7 +161,7 @@ describe('a connection', () => {
     expect(await run(callOf([], ['d']))).toBe(echo([], ['d']));
   });
 
-  it("that is silent loses what is under way in time, and a reply that comes later is nobody else's", async () => {
+  it('that is silent loses the trips under way after the timeout, and a late reply goes to no other trip', async () => {
     server.pause();
     const startedAt = performance.now();
     await expect(run(callOf([], ['late']))).rejects.toThrow('Command timed out');
@@ -171,7 +171,7 @@ describe('a connection', () => {
     expect(await next).toBe(echo([], ['next']));
   });
 
-  it('that stays silent is given up for a new one', async () => {
+  it('that stays silent is replaced by a new one', async () => {
     proxy.set('swallow replies');
     const lost = run(callOf([], ['a'])).catch((error: unknown) => error);
     await until(() => !connection.ready);
@@ -180,7 +180,7 @@ describe('a connection', () => {
     await until(() => connection.ready);
   });
 
-  it('gives a reply that lies in the socket its turn before it calls it late', async () => {
+  it('reads the replies that lie in the socket before it counts a trip as late', async () => {
     // Not through the proxy, which would need turns of its own.
     await connection.close();
     connection = connectTo(server.url);
@@ -193,7 +193,7 @@ describe('a connection', () => {
     expect(await pending).toBe(echo([], ['a']));
   });
 
-  it('does not use a replica, and is back when it is a primary again', async () => {
+  it('does not use a replica, and is ready when the server is a primary again', async () => {
     await ask('REPLICAOF', '127.0.0.1', '1');
     await expect(run(callOf([], ['a']))).rejects.toThrow(/READONLY/);
     await until(() => warnings.length === 1);
@@ -203,7 +203,7 @@ describe('a connection', () => {
     expect(await run(callOf([], ['b']))).toBe(echo([], ['b']));
   });
 
-  it('that falls silent after it forgot the script loses a run once', async () => {
+  it('loses a trip only once when Redis falls silent after it forgot the script', async () => {
     // A Redis that can be stopped between two replies.
     const fake = createServer((socket) => {
       socket.on('error', () => {});
@@ -237,7 +237,7 @@ describe('a connection', () => {
     await new Promise((resolve) => fake.close(resolve));
   });
 
-  it('may be opened with a password that is not asked for, and by a user who may not name it', async () => {
+  it('opens with a password that Redis does not ask for, and as a user who may not name connections', async () => {
     const open = await startTestRedis();
     const unneeded = connectTo(open.url.replace('redis://', 'redis://:unneeded@'));
     await unneeded.connect();
@@ -252,7 +252,7 @@ describe('a connection', () => {
     await Promise.all([nameless.close(), nameless.close()]);
   });
 
-  it('that is closed waits for what is under way, and no longer than a run may take', async () => {
+  it('that is closed waits for trips under way, for at most the timeout of a trip', async () => {
     const pending = run(callOf([], ['a']));
     await connection.close();
     expect(await pending).toBe(echo([], ['a']));
@@ -267,7 +267,7 @@ describe('a connection', () => {
     expect(warnings).toEqual([]);
   });
 
-  it('of something that is not Redis is dropped', async () => {
+  it('to a server that is not Redis is dropped', async () => {
     await connection.close();
     const web = createServer((socket) => {
       socket.on('error', () => {});
