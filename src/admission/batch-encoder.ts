@@ -13,7 +13,7 @@ export class BatchEncoder {
   #terms: CallTerms | null = null;
   #replies = 0;
 
-  /** Starts a batch; drops what an earlier one left that was never sent. @param instance written into the holds of this batch */
+  /** Begins a batch; drops an earlier one that was never sent. @param instance the owner written into the holds of this batch */
   begin(instance: string): void {
     this.#script.begin();
     this.#script.arg(instance);

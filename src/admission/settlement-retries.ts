@@ -10,7 +10,7 @@ const LONGEST_MS = 1_000;
 export type RetryPort = {
   /** Whether Redis is connected, so that anything can be sent at all. */
   readonly connected: () => boolean;
-  /** Whether it is unknown if Redis answers, because the last trip had no reply (or the shard refused the last settlement). */
+  /** True while sending may be in vain: the last trip had no reply, or the shard refused the last settlement. */
   readonly suspect: () => boolean;
   /** How many commands are sent at once while `suspect` is true, to find out. */
   readonly probe: number;

@@ -29,7 +29,7 @@ beforeEach(async () => {
   load = () => Promise.resolve();
   admission = newAdmission();
   admission.start();
-  // The script is there and the lease is taken: what is swallowed next is the command of the test.
+  // Redis has the script and the lease by now, so the next command that the proxy swallows is that of the test.
   await take(await openScene(store, 0));
 });
 afterEach(async () => {
@@ -73,7 +73,7 @@ const settle = ({ usageId, buyer }: AdmitRequest, owner: HoldOwner, refund: bool
 const take = ({ keyId, accountId }: Scene) =>
   new Promise<TakeResult>((resolve) => admission.takeForKey(keyId, accountId, resolve));
 
-/** The network is well again. What it swallowed cannot come back, so the connection breaks, as TCP would. */
+/** Repairs the network. The swallowed bytes cannot come back, so the connection breaks, as it would with TCP. */
 function restore(): void {
   proxy.cut();
   proxy.set('pass');
@@ -96,7 +96,7 @@ describe('draining', () => {
       const call = request(scene, 2_000);
       let loaded = (): void => {};
       load = () => new Promise((resolve) => (loaded = resolve));
-      // As an exchange does whose caller was cut off.
+      // An exchange whose caller was cut off does the same.
       const settleAtOnce = (result: AdmitResult): void => {
         if (result.outcome === 'admitted') settle(call, result.owner, true);
       };
@@ -128,7 +128,7 @@ describe('when the reply to an admission is lost', () => {
     expect(performance.now() - startedAt).toBeLessThan(COMMAND_TIMEOUT_MS + 700);
     expect(result.outcome).toBe('unavailable');
     store.server.resume();
-    // The hung admission is carried out now, or finds the tombstone: either way its cancellation wins.
+    // Redis carries out the admission now, or it finds the tombstone: either way the cancellation wins.
     expect(await admission.drain(5_000)).toBe(0);
     const holds = await store.open(scene.accountId);
     expect(holds[call.usageId] ?? 'x').toMatch(/^x/);
@@ -179,7 +179,7 @@ describe('when the reply to an admission is lost', () => {
     await until(async () => (await store.balance(scene.accountId)) === 3_000);
     proxy.refuse();
     expect((await result).outcome).toBe('unavailable');
-    // Known to be away: refused at once, without waiting for a timeout.
+    // Redis is known to be away: the call is refused at once, without waiting for a timeout.
     const startedAt = performance.now();
     expect((await admit(request(scene, 1))).outcome).toBe('unavailable');
     expect((await take(scene)).outcome).toBe('unavailable');
@@ -190,7 +190,7 @@ describe('when the reply to an admission is lost', () => {
   });
 });
 
-/** Scripts that Redis has run. */
+/** Number of scripts that Redis has run. */
 async function trips(): Promise<number> {
   const stats = String(await store.redis.command('info', ['commandstats']));
   return Number(/^cmdstat_evalsha:calls=(\d+)/m.exec(stats)?.[1] ?? 0);
@@ -205,12 +205,12 @@ describe('a settlement', () => {
       const call = request(scene, 100);
       const owner = await admitted(call);
       settle(call, owner, false);
-      // A turn of the loop later, as a caller's next request comes at the earliest.
+      // Waits one turn of the loop: a caller's next request cannot come earlier.
       await new Promise(setImmediate);
     }
     await until(() => admission.unsettled === 0);
     expect(await store.events(scene.accountId)).toHaveLength(calls);
-    // One for each call and one for the last settlement; the rest is for a test machine that was slow.
+    // One trip per call and one for the last settlement; the rest allows for a slow test machine.
     expect((await trips()) - before).toBeLessThan(calls * 1.5);
   });
 
@@ -233,11 +233,11 @@ describe('a settlement', () => {
     const scene = await openScene(store, 5_000);
     const call = request(scene, 2_000);
     const owner = await admitted(call);
-    // No trip is under way as the connection breaks: none is lost, so none that is answered says 'Redis is back'.
+    // No trip is under way when the connection breaks. So none is lost, and no answer to one can show that Redis is back.
     proxy.refuse();
     await until(() => !batches.ready);
     settle(call, owner, false);
-    // Long enough for the pauses between its own attempts to have grown.
+    // Long enough that the pauses between the retries of the settlement have grown.
     await until(() => proxy.refused >= 9);
     proxy.set('pass');
     await until(() => batches.ready);
@@ -289,7 +289,7 @@ describe('a Redis that comes back older than what the gateway was told', () => {
     await admitted(later);
     expect(await store.balance(scene.accountId)).toBe(10_000 - 742);
 
-    // A call of before goes on: nobody can tell its hold from the other.
+    // Another call of the former connection goes on: its hold looks just like the one that came back.
     expect(await renewed(scene)).toEqual(['gateway-1', 'gateway-1.2']);
     expect(await sweep()).toBe(0);
     settle(streaming, streamingOwner, false);
@@ -374,7 +374,7 @@ it('a gateway renews its lease in every shard with its first trip', async () => 
   const scene = await openScene(store, 5_000);
   await take(scene);
   for (const lease of store.keys.lease) expect(Object.keys(await store.hash(lease))).toEqual(['gateway-1']);
-  // With a tombstone of no call, which keeps the hash of open holds from being made anew for each call.
+  // The renewal leaves a tombstone of no call, so that the hash of open holds is not made anew for each call.
   for (const open of store.keys.open) {
     expect(await store.hash(open)).toEqual({ kept: expect.stringMatching(/^x\t\t\d{13}\tgateway-1$/) });
   }
@@ -387,7 +387,7 @@ describe('more commands than a turn can send', () => {
       loader: { loadKey: () => Promise.resolve(), loadWallet: () => Promise.resolve() },
     });
     const outcomes = new Map<string, number>();
-    // All in this turn of the loop, of which nothing is sent before it ends.
+    // All of this happens in one turn of the loop, and nothing is sent before the turn ends.
     for (let i = 0; i < 32_768 + 10; i++) {
       many.takeForAddress('192.0.2.1', 60, ({ outcome }) => outcomes.set(outcome, (outcomes.get(outcome) ?? 0) + 1));
     }
@@ -418,7 +418,7 @@ it('all commands of a turn are carried out when they need more trips than may be
   };
   const scenes = await Promise.all(Array.from({ length: 20 }, () => openScene(store, 1_000_000, 300)));
   const calls = scenes.flatMap((scene) => Array.from({ length: 250 }, () => request(scene, 1_000)));
-  // Its lease is due with the first of them.
+  // The new gateway renews its lease in the first of these trips.
   await admission.drain(0);
   admission = newAdmission();
   const results = await Promise.all(calls.map(admit));

@@ -44,7 +44,7 @@ async function ownerOf(call: AdmitRequest): Promise<HoldOwner> {
   if (result.outcome !== 'admitted') throw new Error(result.outcome);
   return result.owner;
 }
-/** Ends a call: that of the owner is a call of another account, which stays open. */
+/** Settles a call. The owner of its hold comes from a call of another account, which stays open. */
 async function settle(call: AdmitRequest, refund: boolean): Promise<void> {
   end(call, refund, await ownerOf(request(await openScene(store, 0), 0)));
 }
@@ -145,7 +145,7 @@ describe('a balance below the price', () => {
       expect(await store.hash(wallet)).toEqual({ balance, credit_seq: '1' });
       const written =
         /cmdstat_hincrby:calls=(\d+)/.exec(String(await store.command('info', 'commandstats')))?.[1] ?? '0';
-      // A negative one of many digits is taken from and put back.
+      // From a negative balance of many digits the price is taken, and then put back.
       expect(Number(written)).toBe(balance.length > 4 ? 2 : 0);
     },
   );
@@ -310,7 +310,7 @@ describe('a shard that refuses a settlement', () => {
     await until(() => (admission.damage.get('shard') ?? 0) >= 2 * refused);
     await store.command('del', openKey(other));
     await until(() => admission.unsettled === refused);
-    // Each look at the damaged shard since was one command.
+    // Since then, each attempt at the damaged shard was one command.
     expect(admission.damage.get('shard')).toBeLessThan(2 * refused + 20);
     await store.command('del', openKey(scene));
     await until(() => admission.unsettled === 0);

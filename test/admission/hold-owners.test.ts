@@ -31,7 +31,7 @@ it('a connection that breaks again and again makes a bounded number of owners', 
     return owner;
   });
   expect(owners.leased()).toHaveLength(33);
-  // All of them are still alive, those that could not be told apart too.
+  // The leases of all owners are still renewed, including the one that was kept over several connections.
   expect(new Set(owners.leased())).toEqual(new Set(all.map(({ instance }) => instance)));
   for (const owner of all) owner.ended();
   owners.reconnected();

@@ -38,7 +38,7 @@ it('in any sequence of steps, Redis does what the model says, and no money is ma
     }),
     { numRuns: 120 },
   );
-  // The sequences really reach what they are about.
+  // Makes sure that the sequences reach the cases they are meant to test.
   expect(admitted).toBeGreaterThan(500);
   expect(swept).toBeGreaterThan(50);
 }, 120_000);

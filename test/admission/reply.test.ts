@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { readReply } from '../../src/admission/reply.ts';
 
-/** With something before and behind it, as in the buffer it is read from. */
+/** Reads a reply with other bytes before and after it, as in the read buffer. */
 const read = (text: string, count: number): number[] | Error =>
   readReply(Buffer.from(`9 ${text} 9`), 2, 2 + text.length, count);
 

@@ -18,7 +18,7 @@ it('while Redis is too slow, a settlement is sent less and less often, but at mo
     probe: 128,
     send: (command: Command) => {
       sentAt.push(Date.now() - startedAt);
-      // It has no reply either.
+      // This attempt gets no reply either.
       retries.add(command as CancelCommand);
     },
   });

@@ -41,7 +41,7 @@ async function startedCatalog(sql: Sql, options: { rereadMs?: number; log?: Capt
   return catalog;
 }
 
-/** A database that is listened to in vain. */
+/** A database from which no message ever comes. */
 function withoutMessages(sql: Sql): Sql {
   const listen = async (_channel: string, _onMessage: unknown, onListening: () => void) => {
     onListening();
@@ -175,7 +175,7 @@ describe('the catalog', () => {
     for (const round of [1, 2]) {
       expect(await suspension.set(seller, 'suspended')).toMatchObject({ status: 'suspended' });
       await until(() => [hearing, deaf].every((catalog) => [active, paused].every(({ id }) => !catalog.get(id))));
-      // What an admin changes meanwhile does not bring it back.
+      // A change of the listing by an admin meanwhile does not bring it back.
       const patched = await updateListing(sql, active.id, { priceMicros: round }, 'any');
       for (const catalog of [hearing, deaf]) catalog.apply(patched as Listing);
       if (round === 1) await removeListing(sql, removed.id, 'any');
@@ -233,7 +233,7 @@ describe('the catalog', () => {
       let suspending: Promise<unknown> = Promise.resolve();
       let added = listed;
       await sql.begin(async (other) => {
-        // Keeps the suspension from its end until the new listing has been read.
+        // Delays the end of the suspension until the new listing has been read.
         await other`SELECT FROM services WHERE id = ${listed.id} FOR UPDATE`;
         await sql.begin(async (tx) => {
           added = await sold(tx as unknown as Sql);
@@ -264,7 +264,7 @@ describe('the catalog', () => {
         const [before, times] = [await selectFingerprint(sql), published];
         expect(await suspension.set(seller, status)).toMatchObject({ accountId: seller, ownerId: 'owner', status });
         expect(await selectFingerprint(sql)).toBe(before);
-        // Both of its keys.
+        // One write for each of the account's two keys.
         expect(published).toBe(times + 2);
       }
     });

@@ -23,7 +23,7 @@ const record: KeyRecord = {
   buyer: null,
   lastPlace: 0,
 };
-/** Another gateway has rotated the key, and the message has not come. */
+/** Another gateway rotates the key, and its message has not arrived yet. */
 const rotated = { ...record, secretDigest: digestOf(after), previousSecretDigest: record.secretDigest };
 
 let inPostgres: KeyRecord | 'away';
@@ -48,7 +48,7 @@ beforeEach(async () => {
 it('a secret that is newer than the cached record of its key is accepted', async () => {
   inPostgres = { ...rotated, previousExpiresAtMs: 1_000 };
   expect(await authenticator.identify(header(after), always)).toMatchObject({ keyId });
-  // From now on both are known.
+  // From now on the cache has both secrets.
   for (const secret of [after, before]) expect(authenticator.identify(header(secret), always)).toMatchObject({ keyId });
   expect(reads).toBe(1);
 });

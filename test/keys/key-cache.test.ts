@@ -5,7 +5,7 @@ import type { KeyRecord } from '../../src/keys/caller.ts';
 import { KeyCache, type KeyCacheOptions } from '../../src/keys/key-cache.ts';
 import { applyKeyChange } from '../../src/keys/key-feed.ts';
 
-/** A stand-in for Postgres whose answers the test releases by hand, each as of the moment it was asked. */
+/** A stand-in for Postgres. The test releases its answers by hand; each has the data as of when the query was made. */
 class Source {
   readonly rows = new Map<string, KeyRecord>();
   readonly queries: string[][] = [];
@@ -261,7 +261,7 @@ describe('with Postgres away', () => {
     const slow = [cache.load('a'), cache.load('b')];
     await expect(cache.load('c')).rejects.toMatchObject(refused);
     for (const load of slow) await expect(load).rejects.toMatchObject(refused);
-    // The two queries still burden Postgres: no third before one of them ended.
+    // Postgres is still busy with the two queries: there must be no third before one of them has ended.
     await expect(cache.load('c')).rejects.toMatchObject(refused);
     source.release();
     await vi.waitFor(async () => expect(await cache.load('c')).toBeNull());

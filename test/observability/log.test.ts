@@ -7,7 +7,7 @@ import { describe, expect, it } from 'vitest';
 import { describeError } from '../../src/observability/log.ts';
 import { buildSources } from '../support/build.ts';
 
-/** Runs code with a `log` whose lines nothing takes, as on a full disk; EIO of a terminal that is gone is handled alike. */
+/** Runs code with a `log` that writes to a full disk. The code handles the EIO of a closed terminal in the same way. */
 function withFullDisk(code: string) {
   const log = pathToFileURL(path.join(buildSources(), 'observability', 'log.js'));
   const program = `

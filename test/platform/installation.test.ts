@@ -12,7 +12,7 @@ const THEIRS = '22222222-2222-4222-8222-222222222222';
 const ECHO = "return table.concat(KEYS, ',') .. '|' .. table.concat(ARGV, ',')";
 
 let server: TestRedis;
-/** An operator's, who claims nothing. */
+/** The client of an operator: it claims nothing. */
 let operator: RedisClient;
 let client: RedisClient;
 let warnings: { readonly message: string; readonly err?: unknown }[];
@@ -35,7 +35,7 @@ afterEach(async () => {
 });
 
 const owner = (): Promise<unknown> => operator.command('get', [INSTALLATION_KEY]);
-/** Everything is gone, and another installation was quicker. */
+/** Redis is flushed, and another installation claims it first. */
 async function loseTo(installation: string): Promise<void> {
   await operator.command('eval', [
     `redis.call('FLUSHALL') redis.call('SET', KEYS[1], ARGV[1])`,
@@ -62,7 +62,7 @@ describe('a client that has claimed its Redis', () => {
   it.each(Object.entries(ledgerScripts))('does not run %s in a Redis that is no longer its own', async (_, script) => {
     await client.claim(OURS);
     await loseTo(THEIRS);
-    // More than any of them reads: what counts is that none of it is read.
+    // More keys and arguments than any script reads: the test shows that the guard stops them all.
     const error = await client.script(script, 4, Array(12).fill('1')).catch((failure: unknown) => failure);
     expect(error).toBeInstanceOf(ForeignRedis);
     expect(isRedisUnavailable(error)).toBe(true);
@@ -87,7 +87,7 @@ describe('a client that has claimed its Redis', () => {
     let readied = 0;
     client.onReady(() => readied++);
     await loseTo(THEIRS);
-    // Nobody asks for anything: it looks by itself.
+    // Nobody sends a command: the client checks by itself.
     await until(() => !client.ready, 8_000);
     await expect(client.command('ping', [])).rejects.toThrow('redis is not connected');
     const tries = async (): Promise<number> =>
@@ -95,7 +95,7 @@ describe('a client that has claimed its Redis', () => {
     const before = await tries();
     await until(async () => (await tries()) >= before + 4);
     expect(client.ready).toBe(false);
-    // Each time: what was connected in between has to look again.
+    // Told at each attempt, because other connections may have been made in between and must compare again.
     expect(told.length).toBeGreaterThan(1);
     expect(warnings).toMatchObject([{ message: 'redis connection lost or refused', err: expect.any(ForeignRedis) }]);
     await operator.command('flushall', []);
@@ -133,7 +133,7 @@ describe('a client that reconnects', () => {
     const connections = async (): Promise<number> =>
       Number(/total_connections_received:(\d+)/.exec(String(await operator.command('info', ['stats'])))?.[1]);
     await operator.command('client', ['kill', 'type', 'normal', 'skipme', 'yes']);
-    // 50, 100, 150, 200, 250, 250 … ms apart; without the pause growing it would be 50 each.
+    // The attempts are 50, 100, 150, 200, 250, 250 … ms apart; if the pause did not grow, 50 ms each.
     const [startedAt, before] = [performance.now(), await connections()];
     await until(async () => (await connections()) >= before + 8);
     expect(performance.now() - startedAt).toBeGreaterThan(1_000);

@@ -8,7 +8,7 @@ import { startTestRedis, type TestRedis } from '../support/stores.ts';
 import { TcpProxy } from '../support/tcp-proxy.ts';
 import { until } from '../support/wait.ts';
 
-/** Replies what it was given, joined so that it can be taken apart again; writes, so that a replica refuses it. */
+/** Replies its keys and arguments, joined so that they can be split again. Writes a key, so that a replica refuses it. */
 const ECHO = defineScript(
   'echo',
   `redis.call('INCR', 'runs')
@@ -103,7 +103,7 @@ describe('an encoded trip', () => {
     call.begin();
     call.arg('new');
     expect(await run(call)).toBe(echo([], ['new']));
-    // Longer than the memory it starts with.
+    // Longer than the memory that the encoder starts with.
     call.arg('x'.repeat(100_000));
     expect(await run(call)).toBe(echo([], ['x'.repeat(100_000)]));
   });
@@ -181,13 +181,13 @@ describe('a connection', () => {
   });
 
   it('reads the replies that lie in the socket before it counts a trip as late', async () => {
-    // Not through the proxy, which would need turns of its own.
+    // Not through the proxy, which would itself need turns of the event loop.
     await connection.close();
     connection = connectTo(server.url);
     await connection.connect();
     const pending = run(callOf([], ['a']));
     await new Promise((resolve) => setImmediate(resolve));
-    // A long turn: the reply came long ago, and nobody has read it.
+    // Blocks the event loop: the reply has arrived long ago, but nobody has read it.
     const end = performance.now() + 4 * TIMEOUT_MS;
     while (performance.now() < end);
     expect(await pending).toBe(echo([], ['a']));
@@ -204,7 +204,7 @@ describe('a connection', () => {
   });
 
   it('loses a trip only once when Redis falls silent after it forgot the script', async () => {
-    // A Redis that can be stopped between two replies.
+    // Stands in for a Redis that stops between two replies.
     const fake = createServer((socket) => {
       socket.on('error', () => {});
       let isOpen = false;
@@ -230,7 +230,7 @@ describe('a connection', () => {
       onLost: (error) => lost.push(error.message),
     });
     await until(() => lost.length > 0);
-    // Everything that was pending has been told by the time it is there again.
+    // By the time the connection is ready again, all pending trips have been told that they are lost.
     await until(() => connection.ready);
     expect(lost).toHaveLength(1);
     await connection.close();
