@@ -152,9 +152,9 @@ describe('a connection for batches', () => {
     );
   const run = (connection: ScriptConnection): Promise<string> =>
     new Promise((resolve, reject) => {
-      const call = new TripEncoder();
-      call.key('runs');
-      connection.send(call, {
+      const trip = new TripEncoder();
+      trip.key('runs');
+      connection.send(trip, {
         onReply: (bytes, start, end) => resolve(bytes.toString('latin1', start, end)),
         onLost: reject,
       });

@@ -44,16 +44,16 @@ afterEach(async () => {
   await server.stop();
 });
 
-const callOf = (keys: readonly string[], args: readonly string[]): TripEncoder => {
-  const call = new TripEncoder();
-  for (const key of keys) call.key(key);
-  for (const arg of args) call.arg(arg);
-  return call;
+const tripOf = (keys: readonly string[], args: readonly string[]): TripEncoder => {
+  const trip = new TripEncoder();
+  for (const key of keys) trip.key(key);
+  for (const arg of args) trip.arg(arg);
+  return trip;
 };
 
-function run(call: TripEncoder): Promise<string> {
+function send(trip: TripEncoder): Promise<string> {
   return new Promise((resolve, reject) => {
-    connection.send(call, {
+    connection.send(trip, {
       onReply: (bytes, start, end) => resolve(bytes.toString('latin1', start, end)),
       onLost: reject,
     });
@@ -86,36 +86,36 @@ describe('an encoded trip', () => {
     });
     await fc.assert(
       fc.asyncProperty(fc.array(ascii, { maxLength: 5 }), fc.array(ascii, { maxLength: 20 }), async (keys, args) => {
-        expect(await run(callOf(keys, args))).toBe(echo(keys, args));
+        expect(await send(tripOf(keys, args))).toBe(echo(keys, args));
       }),
       { numRuns: 200 },
     );
   });
 
   it('gets its own reply when many are under way at once', async () => {
-    const calls = Array.from({ length: 200 }, (_, i) => [`call ${i}`, 'x'.repeat(i * 20)]);
-    const replies = await Promise.all(calls.map((args) => run(callOf([], args))));
-    expect(replies).toEqual(calls.map((args) => echo([], args)));
+    const trips = Array.from({ length: 200 }, (_, i) => [`trip ${i}`, 'x'.repeat(i * 20)]);
+    const replies = await Promise.all(trips.map((args) => send(tripOf([], args))));
+    expect(replies).toEqual(trips.map((args) => echo([], args)));
   });
 
   it('contains nothing of an earlier trip that was never sent', async () => {
-    const call = callOf(['left'], ['over']);
-    call.begin();
-    call.arg('new');
-    expect(await run(call)).toBe(echo([], ['new']));
+    const trip = tripOf(['left'], ['over']);
+    trip.begin();
+    trip.arg('new');
+    expect(await send(trip)).toBe(echo([], ['new']));
     // Longer than the memory that the encoder starts with.
-    call.arg('x'.repeat(100_000));
-    expect(await run(call)).toBe(echo([], ['x'.repeat(100_000)]));
+    trip.arg('x'.repeat(100_000));
+    expect(await send(trip)).toBe(echo([], ['x'.repeat(100_000)]));
   });
 
   it('with characters beyond ASCII still ends where it should', async () => {
-    expect(await run(callOf(['k'], ['caf\u00e9 \u20ac\r\n$3', 'after']))).toMatch(/5:after\|$/);
+    expect(await send(tripOf(['k'], ['caf\u00e9 \u20ac\r\n$3', 'after']))).toMatch(/5:after\|$/);
   });
 
   it('is carried out once when Redis had forgotten the script', async () => {
     await ask('SCRIPT', 'FLUSH');
     await ask('DEL', 'runs');
-    expect(await Promise.all([run(callOf([], ['a'])), run(callOf([], ['b']))])).toEqual([
+    expect(await Promise.all([send(tripOf([], ['a'])), send(tripOf([], ['b']))])).toEqual([
       echo([], ['a']),
       echo([], ['b']),
     ]);
@@ -140,7 +140,7 @@ describe('a connection', () => {
 
   it('that breaks loses the trips under way, logs that once, and is restored by itself', async () => {
     proxy.set('swallow replies');
-    const lost = [run(callOf([], ['a'])), run(callOf([], ['b']))].map((pending) =>
+    const lost = [send(tripOf([], ['a'])), send(tripOf([], ['b']))].map((pending) =>
       pending.catch((error: unknown) => error),
     );
     await until(() => proxy.swallowed > 0);
@@ -149,7 +149,7 @@ describe('a connection', () => {
       expect(error).toBeInstanceOf(Error);
       expect(error).not.toBeInstanceOf(RedisNotSent);
     }
-    await expect(run(callOf([], ['c']))).rejects.toBeInstanceOf(RedisNotSent);
+    await expect(send(tripOf([], ['c']))).rejects.toBeInstanceOf(RedisNotSent);
     await until(() => proxy.refused > 2);
     expect(warnings).toEqual(['redis connection lost or refused']);
     let times = 0;
@@ -158,22 +158,22 @@ describe('a connection', () => {
     await until(() => connection.ready);
     expect(times).toBe(1);
     expect(warnings).toEqual(['redis connection lost or refused', 'redis connection is back']);
-    expect(await run(callOf([], ['d']))).toBe(echo([], ['d']));
+    expect(await send(tripOf([], ['d']))).toBe(echo([], ['d']));
   });
 
   it('that is silent loses the trips under way after the timeout, and a late reply goes to no other trip', async () => {
     server.pause();
     const startedAt = performance.now();
-    await expect(run(callOf([], ['late']))).rejects.toThrow('Command timed out');
+    await expect(send(tripOf([], ['late']))).rejects.toThrow('Command timed out');
     expect(performance.now() - startedAt).toBeGreaterThanOrEqual(TIMEOUT_MS);
-    const next = run(callOf([], ['next']));
+    const next = send(tripOf([], ['next']));
     server.resume();
     expect(await next).toBe(echo([], ['next']));
   });
 
   it('that stays silent is replaced by a new one', async () => {
     proxy.set('swallow replies');
-    const lost = run(callOf([], ['a'])).catch((error: unknown) => error);
+    const lost = send(tripOf([], ['a'])).catch((error: unknown) => error);
     await until(() => !connection.ready);
     expect(await lost).toBeInstanceOf(Error);
     proxy.set('pass');
@@ -185,7 +185,7 @@ describe('a connection', () => {
     await connection.close();
     connection = connectTo(server.url);
     await connection.connect();
-    const pending = run(callOf([], ['a']));
+    const pending = send(tripOf([], ['a']));
     await new Promise((resolve) => setImmediate(resolve));
     // Blocks the event loop: the reply has arrived long ago, but nobody has read it.
     const end = performance.now() + 4 * TIMEOUT_MS;
@@ -195,12 +195,12 @@ describe('a connection', () => {
 
   it('does not use a replica, and is ready when the server is a primary again', async () => {
     await ask('REPLICAOF', '127.0.0.1', '1');
-    await expect(run(callOf([], ['a']))).rejects.toThrow(/READONLY/);
+    await expect(send(tripOf([], ['a']))).rejects.toThrow(/READONLY/);
     await until(() => warnings.length === 1);
     expect(connection.ready).toBe(false);
     await ask('REPLICAOF', 'NO', 'ONE');
     await until(() => connection.ready);
-    expect(await run(callOf([], ['b']))).toBe(echo([], ['b']));
+    expect(await send(tripOf([], ['b']))).toBe(echo([], ['b']));
   });
 
   it('loses a trip only once when Redis falls silent after it forgot the script', async () => {
@@ -225,7 +225,7 @@ describe('a connection', () => {
     connection = connectTo(`redis://127.0.0.1:${(fake.address() as { port: number }).port}`);
     await connection.connect();
     const lost: string[] = [];
-    connection.send(callOf([], ['a']), {
+    connection.send(tripOf([], ['a']), {
       onReply: () => lost.push('reply'),
       onLost: (error) => lost.push(error.message),
     });
@@ -253,14 +253,14 @@ describe('a connection', () => {
   });
 
   it('that is closed waits for trips under way, for at most the timeout of a trip', async () => {
-    const pending = run(callOf([], ['a']));
+    const pending = send(tripOf([], ['a']));
     await connection.close();
     expect(await pending).toBe(echo([], ['a']));
-    await expect(run(callOf([], ['b']))).rejects.toBeInstanceOf(RedisNotSent);
+    await expect(send(tripOf([], ['b']))).rejects.toBeInstanceOf(RedisNotSent);
     connection = connectTo(server.url);
     await connection.connect();
     server.pause();
-    const lost = run(callOf([], ['c'])).catch((error: Error) => error.message);
+    const lost = send(tripOf([], ['c'])).catch((error: Error) => error.message);
     await connection.close();
     expect(await lost).toBe('Command timed out');
     server.resume();
@@ -289,7 +289,7 @@ it('has no timer while nothing is under way', async () => {
     vi.advanceTimersByTime(TIMEOUT_MS);
     expect(vi.getTimerCount()).toBe(0);
     const replied = new Promise<void>((resolve, reject) => {
-      other.send(callOf([], ['x']), { onReply: () => resolve(), onLost: reject });
+      other.send(tripOf([], ['x']), { onReply: () => resolve(), onLost: reject });
     });
     expect(vi.getTimerCount()).toBe(1);
     await replied;
