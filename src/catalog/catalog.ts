@@ -54,7 +54,7 @@ export class Catalog {
   /** Of the tables, taken just before the last full reading. While it is the same, nothing has changed since. */
   #fingerprint: string | null = null;
   #timer: NodeJS.Timeout | undefined;
-  #unlisten: () => Promise<void> = async () => {};
+  #unlisten: () => void = () => {};
   #attempted: () => void = () => {};
   #lastLogMs = Number.NEGATIVE_INFINITY;
   #failing = false;
@@ -105,7 +105,7 @@ export class Catalog {
     try {
       await this.#bounded(this.#listen());
     } catch (error) {
-      // `listen` itself keeps trying. Once it succeeds, it calls its third argument, which reads everything.
+      // The listener keeps trying. Once it succeeds, it calls `onListening`, which reads everything.
       this.#report(error);
     }
     if (!this.#loaded && this.#loop === null) this.#readEverything();
@@ -118,17 +118,15 @@ export class Catalog {
     clearInterval(this.#timer);
     this.#attempted();
     await this.#loop;
-    // When the connection is gone there is no subscription to end, so this does not wait long for it.
-    await Promise.race([this.#unlisten().catch(() => {}), pause(1_000, undefined, { ref: false })]);
+    this.#unlisten();
   }
 
   async #listen(): Promise<void> {
-    const { unlisten } = await this.#sql.listen(
-      CHANNEL,
-      (id) => this.#read(id),
-      () => this.#readEverything(),
-    );
-    this.#unlisten = unlisten;
+    this.#unlisten = await this.#sql.listen({
+      channel: CHANNEL,
+      onMessage: (id) => this.#read(id),
+      onListening: () => this.#readEverything(),
+    });
   }
 
   #read(id: string): void {

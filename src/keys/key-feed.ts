@@ -9,11 +9,11 @@ export function applyKeyChange(cache: KeyCache, payload: string): void {
 }
 
 /**
- * Keeps the cache up to date with Postgres. A message removes a changed key. Each time `sql` has made a new LISTEN connection
- * (it reconnects by itself), all records are marked stale, because messages may have been missed. A timer does the same
- * every `revalidateMs`, in case a connection is dead without an error.
+ * Keeps the cache up to date with Postgres. A message removes a changed key. Each time `PostgresListener` has made a new LISTEN
+ * connection, all records are marked stale, because messages may have been missed. A timer does the same every `revalidateMs`, in
+ * case a connection is dead without an error.
  *
- * Resolves once it listens, or when Postgres is away; `sql` then begins to listen as soon as Postgres is back.
+ * Resolves once it listens, or when Postgres is away; the listener then begins to listen as soon as Postgres is back.
  *
  * @returns a function that stops it
  */
@@ -21,23 +21,21 @@ export async function keepKeyCacheFresh(
   sql: Sql,
   cache: KeyCache,
   { revalidateMs = 300_000 }: { readonly revalidateMs?: number } = {},
-): Promise<() => Promise<void>> {
-  let unlisten = async (): Promise<void> => {};
+): Promise<() => void> {
+  let unlisten = (): void => {};
   try {
-    const listening = await sql.listen(
-      KEY_CHANGES,
-      (payload) => applyKeyChange(cache, payload),
-      () => cache.markAllStale(),
-    );
-    unlisten = listening.unlisten;
+    unlisten = await sql.listen({
+      channel: KEY_CHANGES,
+      onMessage: (payload) => applyKeyChange(cache, payload),
+      onListening: () => cache.markAllStale(),
+    });
   } catch (error) {
     if (!isPostgresUnavailable(error)) throw error;
   }
   const timer = setInterval(() => cache.markAllStale(), revalidateMs);
   timer.unref();
-  return async () => {
+  return () => {
     clearInterval(timer);
-    // When the connection is gone, there is no subscription left to end.
-    await unlisten().catch(() => {});
+    unlisten();
   };
 }

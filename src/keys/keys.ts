@@ -76,7 +76,7 @@ export class Keys {
 
   /** Opens a new account with `ownerId` as its label, and creates its first key. */
   createAccountWithKey(ownerId: string, role: Role): Promise<CreatedKey> {
-    return this.#sql.begin((tx) => openAccount(tx, ownerId, role)) as Promise<CreatedKey>;
+    return this.#sql.begin((tx) => openAccount(tx, ownerId, role));
   }
 
   /** Opens an account with an admin key. Null when there is, or ever was, an admin key. */
@@ -84,7 +84,7 @@ export class Keys {
     return this.#sql.begin(async (tx) => {
       const { adminExists } = await lockFirstAdmin(tx);
       return adminExists ? null : openAccount(tx, ownerId, 'admin');
-    }) as Promise<CreatedKey | null>;
+    });
   }
 
   /**
@@ -100,7 +100,7 @@ export class Keys {
         throw new ApiError('conflict', `This account has ${MAX_ACTIVE_KEYS_PER_ACCOUNT} keys: revoke one first.`);
       }
       return giveKey(tx, accountId, account.ownerId, role);
-    }) as Promise<CreatedKey | null>;
+    });
   }
 
   /** Keys of an account, newest first, including revoked ones. `after` is the last key id of the previous page, or null. */
