@@ -58,12 +58,12 @@ describe('usage queries read only the partitions they need', () => {
     expect(await daysRead((sql) => selectUsageByService(sql, filter(query)))).toEqual(days);
   });
 
-  it('after a cursor: no day that is later', async () => {
+  it('after a cursor: no day later than the cursor', async () => {
     const cursor = uuidv7(Date.parse('2026-01-14T12:00:00Z'));
     expect(await daysRead((sql) => selectCalls(sql, filter({}), cursor, 10))).toEqual(['2026-01-13', '2026-01-14']);
   });
 
-  it('for one call: its day', async () => {
+  it('for one call: only its day', async () => {
     const id = uuidv7(Date.parse('2026-01-14T12:00:00Z'));
     expect(await daysRead((sql) => selectCall(sql, id))).toEqual(['2026-01-14']);
   });

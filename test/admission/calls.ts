@@ -52,7 +52,7 @@ export function request(scene: Scene, priceMicros: number, freeCalls = 0, usageI
   return { usageId, buyer: encodedKeys.buyer(keyId, accountId), terms, method: 'GET', path: '/x' };
 }
 
-/** A call's admission, by a function. */
+/** An admission listener that calls a function. */
 export const listener = (done: (result: AdmitResult) => void): AdmissionListener => ({ onAdmission: done });
 
 /** Admits calls in one script. */

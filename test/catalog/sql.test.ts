@@ -17,7 +17,7 @@ afterAll(() => close());
 const add = () => insertListing(sql, { ...LISTING_FIELDS, providerId });
 
 describe('the version of a row', () => {
-  it('grows with every change, those within one transaction too', async () => {
+  it('grows with every change, even within one transaction', async () => {
     const { id, updatedAtMicros } = await add();
     const versions = await sql.begin(async (tx) => {
       const change = (priceMicros: number) => updateListing(tx as unknown as Sql, id, { priceMicros }, 'any');
