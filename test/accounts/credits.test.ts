@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { storeCredit } from '../../src/accounts/credits.ts';
 import { uuidv7 } from '../../src/platform/ids.ts';
 import { MAX_AMOUNT_MICROS } from '../../src/platform/money.ts';
-import { openTestDatabase } from './support.ts';
+import { openTestDatabase } from '../support/accounts.ts';
 
 let database: Awaited<ReturnType<typeof openTestDatabase>>;
 beforeAll(async () => {

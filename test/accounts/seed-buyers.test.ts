@@ -1,18 +1,11 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { seedBuyers } from '../../src/accounts/seed-buyers.ts';
 import { verifySecret } from '../../src/keys/credentials.ts';
 import { selectKeyRecords } from '../../src/keys/keys-sql.ts';
 import { PLATFORM_ACCOUNT_ID } from '../../src/ledger/posting.ts';
-import type { Sql } from '../../src/platform/postgres.ts';
-import { openTestDatabase } from './support.ts';
+import { sql, useDatabase } from '../support/use-database.ts';
 
-let sql: Sql;
-let close: () => Promise<void>;
-
-beforeAll(async () => {
-  ({ sql, close } = await openTestDatabase());
-});
-afterAll(() => close());
+useDatabase();
 
 const batch = { buyers: 50, balanceMicros: 2_500_000, rateLimit: 300, label: 'seed one', firstNumber: 1 };
 

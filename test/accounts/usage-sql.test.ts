@@ -4,7 +4,7 @@ import { parseTimeRange } from '../../src/accounts/time-range.ts';
 import { selectCall, selectCalls, selectUsageByService } from '../../src/accounts/usage-sql.ts';
 import { uuidv7 } from '../../src/platform/ids.ts';
 import type { Sql } from '../../src/platform/postgres.ts';
-import { openTestDatabase } from './support.ts';
+import { openTestDatabase } from '../support/accounts.ts';
 
 let url: string;
 let close: () => Promise<void>;

@@ -6,10 +6,10 @@ import { Sweeper } from '../../src/ledger/sweep/sweeper.ts';
 import { CANCELLED } from '../../src/ledger/usage-event.ts';
 import type { ScriptConnection } from '../../src/platform/script-connection.ts';
 import { comeBackOlder, keepState } from '../ledger/reconcile/older-redis.ts';
+import { batchesOf, QUIET, Store } from '../support/store.ts';
 import { TcpProxy } from '../support/tcp-proxy.ts';
 import { until } from '../support/wait.ts';
 import { COMPLETED, listener, newScene, openScene, REFUNDED, request, type Scene } from './calls.ts';
-import { batchesOf, QUIET, Store } from './redis.ts';
 
 const COMMAND_TIMEOUT_MS = 300;
 

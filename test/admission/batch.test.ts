@@ -11,6 +11,7 @@ import {
 import { CANCELLED } from '../../src/ledger/usage-event.ts';
 import { uuidv7 } from '../../src/platform/ids.ts';
 import { freeField } from '../../src/platform/redis-keys.ts';
+import { hostOf, Store } from '../support/store.ts';
 import {
   admit,
   admitAll,
@@ -24,7 +25,6 @@ import {
   settle,
   take,
 } from './calls.ts';
-import { hostOf, Store } from './redis.ts';
 
 let store: Store;
 beforeAll(async () => {

@@ -12,7 +12,7 @@ import { EncodedKeys } from '../../src/admission/encoded-keys.ts';
 import { encodeSettlement } from '../../src/ledger/usage-event.ts';
 import { uuidv7 } from '../../src/platform/ids.ts';
 import { RedisKeys } from '../../src/platform/redis-keys.ts';
-import { hostOf, SHARDS, type Store } from './redis.ts';
+import { hostOf, SHARDS, type Store } from '../support/store.ts';
 
 export const encodedKeys = new EncodedKeys(new RedisKeys(SHARDS));
 export const INSTANCE = 'gateway-1';

@@ -8,9 +8,9 @@ import { uuidv7 } from '../../src/platform/ids.ts';
 import { freeField } from '../../src/platform/redis-keys.ts';
 import type { ScriptConnection, TripListener } from '../../src/platform/script-connection.ts';
 import type { TripEncoder } from '../../src/platform/trip-encoder.ts';
+import { Store } from '../support/store.ts';
 import { until } from '../support/wait.ts';
 import { admit, COMPLETED, listener, openScene, REFUNDED, request, type Scene } from './calls.ts';
-import { Store } from './redis.ts';
 
 let store: Store;
 let admission: Admission;

@@ -14,10 +14,10 @@ import { applyCreditScript, hydrateWalletScript } from '../../src/ledger/scripts
 import type { Sweeper } from '../../src/ledger/sweep/sweeper.ts';
 import { CANCELLED } from '../../src/ledger/usage-event.ts';
 import { freeField } from '../../src/platform/redis-keys.ts';
+import { hostOf, SHARDS, type Store } from '../support/store.ts';
 import { COMPLETED, encodedKeys, listener, REFUNDED } from './calls.ts';
 import { type Bucket, LEASE_MS, Model, type Moment, REQUEST } from './model.ts';
 import type { DamageStep, Part, Step } from './model-steps.ts';
-import { hostOf, SHARDS, type Store } from './redis.ts';
 
 type Range = { least: number; most: number; touched?: boolean };
 /** By bucket: how many tokens it may have at this point of the script. */

@@ -1,10 +1,10 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { Sweeper } from '../../src/ledger/sweep/sweeper.ts';
+import { QUIET, Store } from '../support/store.ts';
 import { LEASE_MS } from './model.ts';
 import { Run } from './model-run.ts';
 import { damageStep, quota, step } from './model-steps.ts';
-import { QUIET, Store } from './redis.ts';
 
 let store: Store;
 let sweeper: Sweeper;

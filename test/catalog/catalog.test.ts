@@ -12,10 +12,10 @@ import { Suspension } from '../../src/keys/suspension.ts';
 import { uuidv7 } from '../../src/platform/ids.ts';
 import { migrate, readMigrations } from '../../src/platform/migrate.ts';
 import { openPostgres, type Sql } from '../../src/platform/postgres.ts';
-import { addAccount, addKeyTo, openTestDatabase } from '../accounts/support.ts';
+import { addAccount, addKeyTo, openTestDatabase } from '../support/accounts.ts';
+import { LISTING_FIELDS } from '../support/listings.ts';
 import { startTestPostgres } from '../support/stores.ts';
 import { until } from '../support/wait.ts';
-import { LISTING_FIELDS } from './support.ts';
 
 class CapturedLog {
   readonly lines: { level: string; message: string }[] = [];

@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import { type DiscoverQuery, Discovery } from '../../src/catalog/discovery.ts';
 import { LANGUAGES } from '../../src/catalog/languages.ts';
 import { Snapshot } from '../../src/catalog/snapshot.ts';
-import { makeListing } from './support.ts';
+import { makeListing } from '../support/listings.ts';
 
 let snapshot: Snapshot;
 let readings: number;

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { LANGUAGES } from '../../src/catalog/languages.ts';
 import { DiscoverWriter, fullItem, shorten } from '../../src/catalog/present.ts';
-import { makeListing } from './support.ts';
+import { makeListing } from '../support/listings.ts';
 
 describe('a shortened description', () => {
   it('is whole up to 200 characters; a longer one ends after 200 with an ellipsis', () => {

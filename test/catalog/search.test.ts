@@ -12,7 +12,7 @@ import {
   wordsOf,
 } from '../../src/catalog/search.ts';
 import { Snapshot } from '../../src/catalog/snapshot.ts';
-import { makeListing } from './support.ts';
+import { makeListing } from '../support/listings.ts';
 
 function searchOver(listings: readonly Listing[]): { search: Search; snapshot: Snapshot } {
   const snapshot = new Snapshot();

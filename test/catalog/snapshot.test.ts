@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { Listing, ListingStatus } from '../../src/catalog/listing.ts';
 import { Snapshot } from '../../src/catalog/snapshot.ts';
-import { makeListing } from './support.ts';
+import { makeListing } from '../support/listings.ts';
 
 const versionOf = (id: string, version: number, status: ListingStatus): Listing =>
   makeListing({ id, status, updatedAtMicros: version, name: `v${version}` });

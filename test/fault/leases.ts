@@ -2,7 +2,7 @@
 // script then decides about the holds. Leases of living gateways are left alone.
 
 import { Sweeper } from '../../src/ledger/sweep/sweeper.ts';
-import { QUIET } from '../admission/redis.ts';
+import { QUIET } from '../support/store.ts';
 import { LEASE_SECONDS, type Stack } from './stack.ts';
 
 export async function sweepDead(stack: Stack): Promise<void> {

@@ -11,8 +11,8 @@ import { decodeUsageEvent } from '../../src/ledger/usage-event.ts';
 import type { Sql } from '../../src/platform/postgres.ts';
 import { RedisClient } from '../../src/platform/redis.ts';
 import type { RedisKeys } from '../../src/platform/redis-keys.ts';
-import { QUIET } from '../admission/redis.ts';
 import { authorization, type Key, Marketplace, startService, type TestService } from '../integration/marketplace.ts';
+import { QUIET } from '../support/store.ts';
 import { scratchDir, scratchRunDir } from '../support/stores.ts';
 import { Random } from './random.ts';
 

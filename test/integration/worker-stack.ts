@@ -9,7 +9,7 @@ import { type OwnedProcess, signalProcess, spawnOwned } from '../../scripts/loca
 import { loadConfig } from '../../src/config/config.ts';
 import { readMigrations } from '../../src/platform/migrate.ts';
 import { openStores } from '../../src/roles/stores.ts';
-import { QUIET } from '../admission/redis.ts';
+import { QUIET } from '../support/store.ts';
 import { createDatabase, scratchDir, scratchRunDir, startTestRedis } from '../support/stores.ts';
 import { until } from '../support/wait.ts';
 import { found, MarketClient, type MarketParts } from './market-client.ts';

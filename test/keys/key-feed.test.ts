@@ -5,7 +5,7 @@ import { Keys } from '../../src/keys/keys.ts';
 import { selectKeyRecords } from '../../src/keys/keys-sql.ts';
 import { migrate, readMigrations } from '../../src/platform/migrate.ts';
 import { openPostgres, type Sql } from '../../src/platform/postgres.ts';
-import { addAccount, addKeyTo, openTestDatabase } from '../accounts/support.ts';
+import { addAccount, addKeyTo, openTestDatabase } from '../support/accounts.ts';
 import { startTestPostgres } from '../support/stores.ts';
 
 /** The cache of one gateway, fed by Postgres, and the `Keys` of another gateway that changes keys. */

@@ -6,8 +6,8 @@ import { dayName } from '../../src/ledger/writing/flush-sql.ts';
 import { UsageWriter, type UsageWriterOptions } from '../../src/ledger/writing/writer.ts';
 import { uuidv7 } from '../../src/platform/ids.ts';
 import type { Sql } from '../../src/platform/postgres.ts';
-import { openTestDatabase } from '../accounts/support.ts';
-import { QUIET, Store } from '../admission/redis.ts';
+import { openTestDatabase } from '../support/accounts.ts';
+import { QUIET, Store } from '../support/store.ts';
 import { until } from '../support/wait.ts';
 
 export const FEE_BASIS_POINTS = 250;

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
 import { CreditWallets } from '../../../src/ledger/wallets/credit-wallets.ts';
-import { QUIET } from '../../admission/redis.ts';
+import { QUIET } from '../../support/store.ts';
 import { comeBackOlder, keepState } from './older-redis.ts';
 import { ComparedLedger } from './scene.ts';
 

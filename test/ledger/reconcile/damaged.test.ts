@@ -5,7 +5,7 @@ import { CreditWallets } from '../../../src/ledger/wallets/credit-wallets.ts';
 import { WalletDamaged, Wallets } from '../../../src/ledger/wallets/wallets.ts';
 import { freeField } from '../../../src/platform/redis-keys.ts';
 import { admit, request, type Scene } from '../../admission/calls.ts';
-import { QUIET } from '../../admission/redis.ts';
+import { QUIET } from '../../support/store.ts';
 import { until } from '../../support/wait.ts';
 import type { Ledger } from '../support.ts';
 import { comeBackOlder, keepState } from './older-redis.ts';

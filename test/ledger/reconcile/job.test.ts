@@ -1,7 +1,7 @@
 import { afterEach, expect, it } from 'vitest';
 import { ReconcileJob } from '../../../src/ledger/reconcile/job.ts';
 import type { Reconciler } from '../../../src/ledger/reconcile/reconciler.ts';
-import { QUIET } from '../../admission/redis.ts';
+import { QUIET } from '../../support/store.ts';
 import { until } from '../../support/wait.ts';
 
 const jobs: ReconcileJob[] = [];

@@ -1,6 +1,6 @@
 // Makes Redis come back with the state it had at an earlier moment, like a Redis that lost its last writes.
 
-import type { Store } from '../../admission/redis.ts';
+import type { Store } from '../../support/store.ts';
 import { until } from '../../support/wait.ts';
 
 type With = { readonly store: Store };

@@ -5,7 +5,7 @@ import { Reconciler, type RunResult } from '../../../src/ledger/reconcile/reconc
 import { Sweeper } from '../../../src/ledger/sweep/sweeper.ts';
 import { PostgresSession } from '../../../src/platform/postgres.ts';
 import { admit, request, type Scene, settle } from '../../admission/calls.ts';
-import { QUIET } from '../../admission/redis.ts';
+import { QUIET } from '../../support/store.ts';
 import { until } from '../../support/wait.ts';
 import { type Ledger, newEvent } from '../support.ts';
 import { comeBackOlder, keepState } from './older-redis.ts';

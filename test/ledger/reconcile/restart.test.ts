@@ -7,7 +7,7 @@ import { Sweeper } from '../../../src/ledger/sweep/sweeper.ts';
 import { PostgresSession } from '../../../src/platform/postgres.ts';
 import type { RedisClient, Script } from '../../../src/platform/redis.ts';
 import { admit, INSTANCE, request, type Scene, settle } from '../../admission/calls.ts';
-import { QUIET } from '../../admission/redis.ts';
+import { QUIET } from '../../support/store.ts';
 import { until } from '../../support/wait.ts';
 import { comeBackOlder, keepState } from './older-redis.ts';
 import { ComparedLedger } from './scene.ts';

@@ -2,9 +2,9 @@ import { expect } from 'vitest';
 import { selectRepairs } from '../../../src/ledger/reconcile/reconcile-sql.ts';
 import type { Drift, ShardReport } from '../../../src/ledger/reconcile/report.ts';
 import { Hydrator } from '../../../src/ledger/wallets/hydrate.ts';
-import { addKeyTo } from '../../accounts/support.ts';
 import { admit, request, type Scene, settle } from '../../admission/calls.ts';
-import { QUIET } from '../../admission/redis.ts';
+import { addKeyTo } from '../../support/accounts.ts';
+import { QUIET } from '../../support/store.ts';
 import { Ledger, newEvent } from '../support.ts';
 
 /** A ledger whose wallets are loaded as gateways load them. Each comparison uses a new reconciler. */

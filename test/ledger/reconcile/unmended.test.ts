@@ -5,7 +5,7 @@ import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
 import { Reconciler } from '../../../src/ledger/reconcile/reconciler.ts';
 import { CreditWallets } from '../../../src/ledger/wallets/credit-wallets.ts';
-import { QUIET } from '../../admission/redis.ts';
+import { QUIET } from '../../support/store.ts';
 import { until } from '../../support/wait.ts';
 import { comeBackOlder, keepState } from './older-redis.ts';
 import { ComparedLedger } from './scene.ts';

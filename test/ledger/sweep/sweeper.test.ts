@@ -7,7 +7,7 @@ import { ABANDONED } from '../../../src/ledger/usage-event.ts';
 import { RedisClient } from '../../../src/platform/redis.ts';
 import { freeField } from '../../../src/platform/redis-keys.ts';
 import { admit, admitAll, openScene, request, type Scene, settle } from '../../admission/calls.ts';
-import { QUIET, Store } from '../../admission/redis.ts';
+import { QUIET, Store } from '../../support/store.ts';
 import { TcpProxy } from '../../support/tcp-proxy.ts';
 import { until } from '../../support/wait.ts';
 

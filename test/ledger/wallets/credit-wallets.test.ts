@@ -5,7 +5,7 @@ import { KeyStates } from '../../../src/ledger/wallets/key-states.ts';
 import { Wallets } from '../../../src/ledger/wallets/wallets.ts';
 import { RedisClient } from '../../../src/platform/redis.ts';
 import { admit, INSTANCE, openScene, request, settle, take } from '../../admission/calls.ts';
-import { QUIET } from '../../admission/redis.ts';
+import { QUIET } from '../../support/store.ts';
 import { until } from '../../support/wait.ts';
 import { Ledger } from '../support.ts';
 

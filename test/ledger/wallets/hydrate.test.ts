@@ -4,7 +4,7 @@ import { Hydrator } from '../../../src/ledger/wallets/hydrate.ts';
 import { uuidv7 } from '../../../src/platform/ids.ts';
 import { isPostgresUnavailable, openPostgres, PostgresSession } from '../../../src/platform/postgres.ts';
 import { freeField } from '../../../src/platform/redis-keys.ts';
-import { QUIET } from '../../admission/redis.ts';
+import { QUIET } from '../../support/store.ts';
 import { TcpProxy } from '../../support/tcp-proxy.ts';
 import { until } from '../../support/wait.ts';
 import { Ledger, newEvent } from '../support.ts';

@@ -3,7 +3,7 @@ import { Reconciler } from '../../../src/ledger/reconcile/reconciler.ts';
 import { Hydrator } from '../../../src/ledger/wallets/hydrate.ts';
 import { uuidv7 } from '../../../src/platform/ids.ts';
 import { openPostgres, PostgresSession } from '../../../src/platform/postgres.ts';
-import { QUIET } from '../../admission/redis.ts';
+import { QUIET } from '../../support/store.ts';
 import { until } from '../../support/wait.ts';
 import { Ledger, newEvent } from '../support.ts';
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { uuidv7 } from '../../../src/platform/ids.ts';
-import { QUIET } from '../../admission/redis.ts';
+import { QUIET } from '../../support/store.ts';
 import { until } from '../../support/wait.ts';
 import { expectedBooks, holdOf, newEvent, tailOf } from '../support.ts';
 import { ledger, useLedger } from '../use-ledger.ts';

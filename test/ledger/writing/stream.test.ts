@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { ReadOver } from '../../../src/ledger/writing/read-over.ts';
 import { type Batch, deleteBatch, readBatch, type StreamSource } from '../../../src/ledger/writing/stream.ts';
-import { Store } from '../../admission/redis.ts';
+import { Store } from '../../support/store.ts';
 
 let store: Store;
 let source: StreamSource;

@@ -1,7 +1,7 @@
 import { setTimeout } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import type { UsageEvent } from '../../../src/ledger/usage-event.ts';
-import { QUIET } from '../../admission/redis.ts';
+import { QUIET } from '../../support/store.ts';
 import { until } from '../../support/wait.ts';
 import { expectedBooks, holdOf, newEventOf, tailOf } from '../support.ts';
 import { ledger, useLedger } from '../use-ledger.ts';

@@ -2,8 +2,8 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import path from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
 import { uuidv7 } from '../../../src/platform/ids.ts';
-import { SHARDS } from '../../admission/redis.ts';
 import { buildSources } from '../../support/build.ts';
+import { SHARDS } from '../../support/store.ts';
 import { until } from '../../support/wait.ts';
 import { expectedBooks, FEE_BASIS_POINTS, Ledger, newEvent } from '../support.ts';
 

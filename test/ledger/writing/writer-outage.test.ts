@@ -5,7 +5,7 @@ import { CANCELLED } from '../../../src/ledger/usage-event.ts';
 import { Hydrator } from '../../../src/ledger/wallets/hydrate.ts';
 import { uuidv7 } from '../../../src/platform/ids.ts';
 import { COMPLETED, REFUNDED, request, type Scene } from '../../admission/calls.ts';
-import { QUIET } from '../../admission/redis.ts';
+import { QUIET } from '../../support/store.ts';
 import { TcpProxy } from '../../support/tcp-proxy.ts';
 import { until } from '../../support/wait.ts';
 import { expectedBooks, Ledger, newEvent } from '../support.ts';

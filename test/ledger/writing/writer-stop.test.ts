@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { FLUSH_LOCK } from '../../../src/ledger/locks.ts';
 import type { UsageEvent } from '../../../src/ledger/usage-event.ts';
 import { PostgresSession } from '../../../src/platform/postgres.ts';
-import { QUIET } from '../../admission/redis.ts';
+import { QUIET } from '../../support/store.ts';
 import { until } from '../../support/wait.ts';
 import { newEvent, newEventOf } from '../support.ts';
 import { ledger, useLedger } from '../use-ledger.ts';

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { deleteEntriesScript, deleteStoredScript } from '../../../src/ledger/scripts.ts';
 import type { Outcome, UsageEvent } from '../../../src/ledger/usage-event.ts';
 import { uuidv7 } from '../../../src/platform/ids.ts';
-import { QUIET } from '../../admission/redis.ts';
+import { QUIET } from '../../support/store.ts';
 import { until } from '../../support/wait.ts';
 import { expectedBooks, holdOf, newEvent, tailOf } from '../support.ts';
 import { ledger, useLedger } from '../use-ledger.ts';

@@ -7,8 +7,8 @@ import { batchScript } from '../../src/admission/scripts.ts';
 import { RedisClient } from '../../src/platform/redis.ts';
 import { RedisKeys } from '../../src/platform/redis-keys.ts';
 import { ScriptConnection } from '../../src/platform/script-connection.ts';
-import { calledFrom, withCallerStack } from '../support/caller-stack.ts';
-import { startTestRedis, type TestRedis } from '../support/stores.ts';
+import { calledFrom, withCallerStack } from './caller-stack.ts';
+import { startTestRedis, type TestRedis } from './stores.ts';
 
 export const SHARDS = 2;
 export const QUIET = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {}, fatal: () => {} };

@@ -5,7 +5,7 @@ import { digestOfHash, hashSecret, newKeyId, newSecret } from '../../src/keys/cr
 import { dayOfId, timeOfId, uuidv7 } from '../../src/platform/ids.ts';
 import { migrate, readMigrations } from '../../src/platform/migrate.ts';
 import { openPostgres, type Sql } from '../../src/platform/postgres.ts';
-import { createDatabase } from '../support/stores.ts';
+import { createDatabase } from './stores.ts';
 
 /** A new, migrated database with its own pool. */
 export async function openTestDatabase(): Promise<{ sql: Sql; url: string; close: () => Promise<void> }> {
