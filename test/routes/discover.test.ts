@@ -3,16 +3,14 @@ import { Catalog } from '../../src/catalog/catalog.ts';
 import type { ListingFields } from '../../src/catalog/listing.ts';
 import { insertListing, updateListing } from '../../src/catalog/sql.ts';
 import type { Route } from '../../src/http/route.ts';
-import type { Sql } from '../../src/platform/postgres.ts';
 import { discoverRoutes } from '../../src/routes/discover.ts';
-import { addAccount, openTestDatabase } from '../accounts/support.ts';
-import { ask, bodyOf, LISTING_FIELDS, refusalOf } from '../catalog/support.ts';
+import { addAccount } from '../support/accounts.ts';
+import { ask, bodyOf, LISTING_FIELDS, refusalOf } from '../support/listings.ts';
+import { sql, useDatabase } from '../support/use-database.ts';
 import { until } from '../support/wait.ts';
 
 const log = { warn: () => {}, error: () => {} };
 
-let sql: Sql;
-let close: () => Promise<void>;
 let catalog: Catalog;
 let routes: Route[];
 let providerId: string;
@@ -23,8 +21,8 @@ const SERVICES: Partial<ListingFields>[] = [
   { name: 'Echo', description: 'é'.repeat(201), priceMicros: 0, category: 'tools' },
 ];
 
+useDatabase();
 beforeAll(async () => {
-  ({ sql, close } = await openTestDatabase());
   providerId = (await addAccount(sql, 'provider')).accountId;
   for (const [age, fields] of SERVICES.entries()) {
     const { id } = await insertListing(sql, { ...LISTING_FIELDS, ...fields, providerId });
@@ -38,7 +36,6 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await catalog.stop();
-  await close();
 });
 
 const discover = (query = '', headers: Record<string, string> = {}) =>
@@ -47,7 +44,7 @@ const namesIn = async (query: string): Promise<string[]> =>
   bodyOf(await discover(query)).services.map(({ name }: { name: string }) => name);
 
 describe('GET /discover', () => {
-  it('needs no key, and shows all active services as the contract says', async () => {
+  it('needs no key, and shows all active services with the fields that docs/api.md lists', async () => {
     const response = await discover('?sort=name');
     expect(response.status).toBe(200);
     expect(response.headers).toMatchObject({
@@ -92,7 +89,7 @@ describe('GET /discover', () => {
     ['?min_quality=50.5', []],
     ['?sort=price', ['Echo', 'Weather', 'Archive']],
     ['?sort=newest', ['Echo', 'Archive', 'Weather']],
-  ])('%s', async (query, names) => {
+  ])('%s finds %j', async (query, names) => {
     const found = await namesIn(query);
     expect(query.includes('sort=') ? found : found.sort()).toEqual(names);
   });
@@ -140,7 +137,7 @@ describe('GET /discover', () => {
     expect((await refusalOf(discover(`?sort=price&limit=1&cursor=${next_cursor}`))).code).toBe('invalid_request');
   });
 
-  it('labels in the language of lang, or else of Accept-Language; the data are the same', async () => {
+  it('writes labels in the language of lang, or else of Accept-Language, and changes nothing else', async () => {
     const english = bodyOf(await discover('?sort=price'));
     for (const [query, header, language, label] of [
       ['?sort=price&lang=zh-Hant', 'de', 'zh-TW', '每次呼叫 $0.002'],
@@ -156,7 +153,7 @@ describe('GET /discover', () => {
     }
   });
 
-  it('answers 304 to whoever has the current answer, and only to them', async () => {
+  it('answers 304 to a caller that has the current answer, and to no other', async () => {
     const { headers } = await discover('?limit=2');
     const etag = headers?.ETag as string;
     expect(etag).toMatch(/^"[^"]+"$/);

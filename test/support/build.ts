@@ -17,7 +17,7 @@ export function buildSources(): string {
   // Type errors are the type check's to report.
   const tsc = path.join(project, 'node_modules', '.bin', 'tsc');
   const result = spawnSync(tsc, ['-p', 'tsconfig.build.json', '--outDir', out], { cwd: project, encoding: 'utf8' });
-  if (!existsSync(path.join(out, 'ledger', 'writer.js')))
+  if (!existsSync(path.join(out, 'ledger', 'writing', 'writer.js')))
     throw new Error(`tsc failed: ${result.stdout}${result.stderr}`);
   cpSync(path.join(project, 'src'), out, {
     recursive: true,
