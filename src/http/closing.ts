@@ -63,7 +63,7 @@ export function sendClosingHead(response: HttpResponse, status: number, headerLi
  * addon's timeout closes it, 10 s after the end. The last bytes of the request would clear that timeout, so the gateway does not
  * read them.
  *
- * @param secondHandle  of a response that closes its connection; null also if there is none (HttpServer says when)
+ * @param secondHandle  null if the response keeps its connection open, or the server has no second handle (see HttpServer)
  * @param awaitsBody  whether some of the request has not arrived yet
  */
 export function endChunks(response: HttpResponse, secondHandle: HttpResponse | null, awaitsBody: boolean): void {
