@@ -59,9 +59,7 @@ const ENOUGH_SETTLEMENTS = 32;
  */
 const MAX_UNSETTLED = MAX_PENDING;
 
-/** Loads the state of a key or a wallet from Postgres into Redis. The promises reject when Postgres is unavailable. */
-
-/** Fills Redis from Postgres when the script says 'not loaded'. Rejects when Postgres is away. */
+/** Loads a key's state or a wallet from Postgres into Redis when the script says 'not loaded'. Rejects when Postgres is away. */
 export interface StateLoader {
   loadKey(keyId: string, accountId: string): Promise<void>;
   loadWallet(accountId: string): Promise<void>;

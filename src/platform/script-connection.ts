@@ -231,7 +231,6 @@ export class ScriptConnection implements ReplySink {
       );
     }
     if (pathname.length > 1) this.#command(['SELECT', pathname.slice(1)], nothing);
-    // For whoever looks at the list of clients; an ACL may forbid it.
     // The name helps an operator who lists the clients. An ACL may forbid the command, so its failure does not matter.
     this.#command(['CLIENT', 'SETNAME', name], nothing, never);
     // Comparing once per connection is enough here: batch.lua only charges wallets and keys that were loaded, they are loaded by

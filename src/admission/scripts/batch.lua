@@ -3,7 +3,8 @@
   batch.lua: every admission and settlement of one event-loop turn of one gateway, in one trip.
   The script may exceed maxmemory (allow-oom): a full Redis must not keep calls from being settled, nor leases from being renewed,
   without which the sweep would take the holds of live gateways. New calls are stopped earlier (admission/backlog.ts).
-  This script is the only place where a call's money moves between a wallet and a hold.
+  Only this script takes a call's money from a wallet into a hold. sweep.lua ends the holds of gateways that died, and gives their
+  money back; this script ends all others. (repair-wallet.lua drops holds that an older Redis brought back.)
 
   KEYS   consumed from left to right: each command below takes the keys it lists.
   ARGV   [1] instance: the owner's id that is written into the holds. Then the arguments of each command. Last, one text with a
