@@ -102,7 +102,8 @@ export const SETTINGS = {
     minimum: 10,
     maximum: 20_000,
     default: 500,
-    description: 'how long Redis may take to answer a batch; then its calls get 503 and are cancelled by id',
+    description:
+      'how long Redis may take to answer a command of any process; a call not admitted by then gets 503 and is cancelled by id',
   },
   REDIS_SHARDS: {
     type: 'integer',
