@@ -79,7 +79,8 @@ const libraries = [
   {
     names: ['node:tls'],
     owners: ['upstream', 'platform'],
-    because: 'upstream dials services by the address that it has checked, platform dials only the stores of the operator',
+    because:
+      'upstream dials services by the address that it has checked, platform dials only the stores of the operator',
   },
   {
     names: ['node:net'],

@@ -59,7 +59,7 @@ function listenForStop(onAgain) {
 /** @param {Settings} settings */
 async function prepare(settings) {
   // 711: other users may pass through, so that the user who runs Postgres reaches its folder. Each file with a secret in it is
-// closed to them.
+  // closed to them.
   mkdirSync(settings.dataDir, { recursive: true, mode: 0o711 });
   const { runDir, stack } = filesOf(settings.dataDir);
   const unlock = await takeLock(runDir, (pid) => {
@@ -102,7 +102,9 @@ async function startAll(stack, settings, throwIfStopped) {
   else say(`\nTollgate serves ${stack.baseUrl}`);
   throwIfStopped();
   stack.announce(databaseUrl, redisUrl);
-  say(`\nLogs: ${stack.logFile('*')}\nCtrl-C waits for calls under way, then stops everything. The data stay for the next start.`);
+  say(
+    `\nLogs: ${stack.logFile('*')}\nCtrl-C waits for calls under way, then stops everything. The data stay for the next start.`,
+  );
   return gateway;
 }
 

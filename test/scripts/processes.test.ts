@@ -61,7 +61,7 @@ describe('process records', () => {
     const child = script('broken', "console.error('no such luck'); process.exit(3)");
     const logFile = path.join(dir, 'broken.log');
     const waiting = waitUntilReady(child, () => false, { timeoutMs: 10_000, logFile });
-    await expect(waiting).rejects.toThrow(/broken ended at its start \(exit code 3\)[\s\S]*no such luck/);
+    await expect(waiting).rejects.toThrow(/broken ended before it was ready \(exit code 3\)[\s\S]*no such luck/);
   });
 
   it('a child that never gets ready is an error in bounded time', async () => {
