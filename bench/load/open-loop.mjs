@@ -20,6 +20,7 @@ const napMs = 0.05;
 // Calls that find every connection busy wait in line. The line is as long as the calls of 2 s; calls beyond it are not sent at
 // all, and count as errors.
 const maxWaitingMs = 2_000;
+// How long the connections may take to open, and the calls under way to end. A call that takes longer is an error.
 const drainMs = 5_000;
 
 const body = 'x'.repeat(job.bodyBytes);
