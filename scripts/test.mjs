@@ -1,6 +1,9 @@
 // @ts-check
-// `npm test`: sets itself up, runs the guard rails and the tests, leaves nothing running, and ends with one line of
-// counts. Arguments go to vitest: npm test -- test/upstream
+// `npm test`: sets itself up, runs the guard rails and the tests, leaves nothing running, and ends with one line of counts.
+//
+//   npm test                       types, lint, import directions, and all tests
+//   npm test -- test/upstream      only these tests; arguments go to vitest
+//   npm run test:unit              only the tests that start no servers
 
 import { spawnSync } from 'node:child_process';
 import path from 'node:path';
@@ -10,6 +13,7 @@ import { signalProcess, spawnOwned } from './local/processes.mjs';
 import { ensureRedisServer } from './local/redis-install.mjs';
 import { createScratch } from './local/scratch.mjs';
 import { countTests, summaryLine } from './local/test-counts.mjs';
+import { planTests } from './local/test-plan.mjs';
 
 /** @typedef {import('./local/test-counts.mjs').Counts} Counts */
 
@@ -23,9 +27,12 @@ const guardRails = [
 /** @param {string} line */
 const say = (line) => console.log(line);
 
+/** @type {Readonly<Counts>} */
+const noCounts = { passed: 0, failed: 0, skipped: 0 };
+
 /** @returns {Counts} */
 function runGuardRails() {
-  const counts = { passed: 0, failed: 0, skipped: 0 };
+  const counts = { ...noCounts };
   for (const { name, command, args } of guardRails) {
     const startedAt = performance.now();
     const result = spawnSync(command, args, { cwd: projectDir, encoding: 'utf8' });
@@ -65,12 +72,13 @@ let interruptedBy = null;
 async function main() {
   checkNodeVersion();
   ensureDependencies(say);
-  ensureRedisServer(say);
-  const rails = runGuardRails();
+  const plan = planTests(process.argv.slice(2));
+  if (plan.stores) ensureRedisServer(say);
+  const rails = plan.checks ? runGuardRails() : noCounts;
   const scratch = createScratch();
   let tests;
   try {
-    tests = await runTests(scratch, process.argv.slice(2));
+    tests = await runTests(scratch, plan.vitest);
   } finally {
     await scratch.release();
   }

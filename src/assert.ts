@@ -1,8 +1,8 @@
 import { AssertionError } from 'node:assert';
 
 /**
- * What always holds, checked. Node's own `assert` takes its arguments as a list, which costs an array a time; a call passes a
- * dozen of these.
+ * Checks an invariant. It replaces Node's `assert`, which has rest parameters and so makes an array each time: a call runs through
+ * a dozen asserts.
  *
  * @throws AssertionError
  */

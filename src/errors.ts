@@ -1,6 +1,6 @@
 /**
- * The table of error codes (API.md). One row per code: the status it always has and the message used when the place
- * that raises it has nothing better to say. Clients switch on the code, so a code never changes its status.
+ * The error codes of the API (docs/api.md, 'Errors'). Each has its status, and the message that is used when the code that throws
+ * the error gives none. Clients decide by the code, so the status of a code never changes.
  */
 export const ERRORS = {
   invalid_request: { status: 400, message: 'The request is invalid.' },
@@ -18,10 +18,10 @@ export const ERRORS = {
   conflict: { status: 409, message: 'The request conflicts with the current state.' },
   price_exceeds_maximum: { status: 412, message: 'The price of this service is above X-ACF-Max-Amount.' },
   payload_too_large: { status: 413, message: 'The request body is too large.' },
-  upgrade_not_supported: { status: 426, message: 'Calls are made in HTTP/1.1: no upgrade to WebSocket or HTTP/2.' },
+  upgrade_not_supported: { status: 426, message: 'Calls use HTTP/1.1. Upgrades to WebSocket or HTTP/2 are refused.' },
   rate_limited: { status: 429, message: 'Too many requests.' },
   internal: { status: 500, message: 'Something went wrong on our side.' },
-  upstream_error: { status: 502, message: 'The service could not be reached or broke off.' },
+  upstream_error: { status: 502, message: 'The service could not be reached, or its response broke off.' },
   unavailable: { status: 503, message: 'The gateway cannot serve this request right now. Please retry.' },
   upstream_busy: { status: 503, message: 'The service has too many calls in flight. Please retry.' },
   upstream_timeout: { status: 504, message: 'The service did not answer in time.' },
@@ -30,14 +30,14 @@ export const ERRORS = {
 export type ErrorCode = keyof typeof ERRORS;
 
 export type ErrorExtras = {
-  /** Members added to the error body, e.g. `required` and `balance` of a 402. */
+  /** Fields added to the error body; for example `required` and `balance` of a 402. */
   readonly fields?: Readonly<Record<string, unknown>>;
-  /** Response headers that belong to the error, e.g. `Allow` or `Retry-After`. */
+  /** Response headers that belong to the error; for example `Allow` or `Retry-After`. */
   readonly headers?: Readonly<Record<string, string>>;
   readonly cause?: unknown;
 };
 
-/** An error meant for the caller. Anything else that is thrown becomes `internal` and is logged. */
+/** An error that the caller gets to see. Any other error that is thrown becomes `internal`, and is logged. */
 export class ApiError extends Error {
   readonly code: ErrorCode;
   readonly status: number;
@@ -45,7 +45,7 @@ export class ApiError extends Error {
   readonly headers: Readonly<Record<string, string>>;
 
   constructor(code: ErrorCode, message: string = ERRORS[code].message, extras: ErrorExtras = {}) {
-    // Where it was thrown is told by its code; collecting the stack made a refused call a quarter dearer.
+    // No stack is collected: the code tells where the error comes from, and a stack made a refused call cost a quarter more.
     const { stackTraceLimit } = Error;
     Error.stackTraceLimit = 0;
     super(message, extras.cause === undefined ? undefined : { cause: extras.cause });
@@ -57,28 +57,30 @@ export class ApiError extends Error {
     this.headers = extras.headers ?? {};
   }
 
-  /** The body every error has (API.md, 'Every response'). */
+  /** The body of every error response (docs/api.md, 'Every response'). */
   body(): Record<string, unknown> {
     return { error: this.code, message: this.message, status: this.status, ...this.fields };
   }
 }
 
-/** A 401 says which scheme it wants (RFC 9110 §11.6.1). */
+/** A 401 has to name the authentication scheme (RFC 9110 §11.6.1). */
 export function unauthorizedError(): ApiError {
   return new ApiError('unauthorized', undefined, { headers: { 'WWW-Authenticate': 'Bearer' } });
 }
 
-/** The key is good, but its account may do nothing until an admin resumes it. */
+/** The key is valid, but its account is suspended until an admin resumes it. */
 export function suspendedError(): ApiError {
   return new ApiError('forbidden', 'This account is suspended.');
 }
 
-/** Every 503 says when to ask again (API.md). Not for `upstream_busy`: there it is the service that cannot. */
+/**
+ * Every 503 says when to retry (docs/api.md). `upstream_busy` is a 503 of its own, made in src/proxy: there the service is at fault.
+ */
 export function unavailableError(cause?: unknown, message?: string, retryAfterSeconds = 1): ApiError {
   return new ApiError('unavailable', message, { headers: { 'Retry-After': String(retryAfterSeconds) }, cause });
 }
 
-/** The body of a request is longer than it may be. */
+/** The request body is longer than `maxBytes`. */
 export function tooLargeError(maxBytes: number): ApiError {
   return new ApiError('payload_too_large', `The request body may have at most ${maxBytes} bytes.`);
 }

@@ -14,10 +14,14 @@ import { type StopReason, SupervisorLink } from './supervisor/link.ts';
 import { SUPERVISED } from './supervisor/messages.ts';
 import { StartFailure } from './supervisor/supervisor.ts';
 
-/** Connections to Postgres: account pages need few, calls none. */
+/** Connections to Postgres per process. Account pages need few, calls none; a query that finds none free waits. */
 const POSTGRES_CONNECTIONS = 10;
 const STOP_SIGNALS = ['SIGINT', 'SIGTERM'] as const;
 
+/**
+ * The program: `main.js [role]`. Tested by test/integration/default-start.test.ts, single-process.test.ts and
+ * workers-lifecycle.test.ts.
+ */
 async function main(): Promise<void> {
   const [, entry, argument, supervised, worker] = process.argv;
   const role = parseRole(argument);
@@ -29,7 +33,7 @@ async function main(): Promise<void> {
   } else if (isSupervised(role, config)) {
     await supervise(role, config, entry as string);
   } else {
-    // There is nothing to replace: a terminal that has gone ends what was started from it.
+    // SIGHUP also ends this process: it has no children to replace, and a closed terminal must end what was started in it.
     const stopped = untilSignal([...STOP_SIGNALS, 'SIGHUP'], () => process.exit(1)).then((): StopReason => 'asked');
     await run({ role, config, log: createLog(config.logLevel, { role }), link: null, worker: 1 }, stopped);
   }
@@ -37,8 +41,8 @@ async function main(): Promise<void> {
 }
 
 /**
- * Gateway and writer are processes of their own. On one event loop, each flush to Postgres holds up the calls: at 1 000
- * calls/s an audit saw a p99 of 19 to 42 ms instead of 4 to 6.
+ * Whether the role runs as several processes under a supervisor. Gateway and writer are separate processes, because on one event
+ * loop each flush to Postgres delays the calls: at 1 000 calls/s, the p99 was 19 to 42 ms instead of 4 to 6.
  */
 function isSupervised(role: ProcessRole, { workers, oneProcess }: Config): role is 'all' | 'gateway' {
   return (role === 'all' && !oneProcess) || (role === 'gateway' && workers > 1);
@@ -48,17 +52,18 @@ type Job = {
   readonly role: ProcessRole;
   readonly config: Config;
   readonly log: Log;
-  /** null without a supervisor. */
+  /** The link to the supervisor; null without one. */
   readonly link: SupervisorLink | null;
-  /** The number of a gateway among those on its port, from 1. */
+  /** This gateway's number among those on its port, from 1. */
   readonly worker: number;
 };
 
-/** Works until it is told to stop, and stops. */
+/** Starts the job's role, waits until `told` resolves, then drains and stops. */
 async function run(job: Job, told: Promise<StopReason>): Promise<void> {
   const { log } = job;
   exitOnProgrammerError(log);
-  // Before anything is started: Node as process 1 of a container ignores signals nobody listens for.
+  // A process that is told to stop during its start ends at once. `told` listens for signals from the beginning, because as
+  // process 1 of a container, Node ignores signals for which it has no listener.
   let isReady = false;
   const stopping = told.then((reason) => {
     if (!isReady) process.exit(0);
@@ -72,7 +77,7 @@ async function run(job: Job, told: Promise<StopReason>): Promise<void> {
   log.info({}, 'stopped');
 }
 
-/** @returns what undoes it, in reverse order */
+/** Starts everything that the role needs. @returns a function that stops all of it, in reverse order */
 async function start({ role, config, log, link, worker }: Job): Promise<(reason: StopReason) => Promise<void>> {
   const migrations = readMigrations(fileURLToPath(new URL('./migrations', import.meta.url)));
   const stores = await openStores(config, { name: role, maxConnections: POSTGRES_CONNECTIONS, migrations, log });
@@ -83,34 +88,34 @@ async function start({ role, config, log, link, worker }: Job): Promise<(reason:
   const uws = loadUws(process.env);
   log.info({ variant: uws.variant, reason: uws.reason }, 'uWebSockets.js loaded');
   const metrics = new Metrics();
-  // Before any call is taken: a port that somebody has ends this process here. Of several processes the supervisor answers
-  // the scrapes.
+  // Opened before any call is taken: if the metrics port is in use, this process ends here. Under a supervisor, only the
+  // supervisor serves metrics.
   const closeMetrics = link === null ? await serveMetrics(uws, config.host, config.metricsPort, metrics) : () => {};
   const writer = role === 'gateway' ? null : await startWriter({ config, stores, metrics, log });
   const sharesPort = link !== null;
   const gateway =
     role === 'writer' ? null : await startGateway({ config, stores, uws, sharesPort, worker, metrics, log });
   link?.ready(metrics);
-  // The instance is how its leases and holds are named in Redis, and `pid` how the system calls it.
+  // `instance` names this gateway's leases and holds in Redis, `pid` names the process in the system.
   const names = { pid: process.pid, ...(gateway === null ? {} : { port: gateway.port, instance: gateway.instance }) };
   log.info({ ...names, ...(link === null ? { metrics_port: config.metricsPort } : {}) }, 'ready');
   return async (reason) => {
     if (gateway !== null) log.info(await gateway.stop({ handOver: reason === 'replaced' }), 'gateway drained');
-    // The writer last: what the gateway settled on its way out is in Postgres before the process ends.
+    // The writer stops last, to store in Postgres what the gateway settled while it stopped.
     await writer?.stop();
     closeMetrics();
     await stores.close();
   };
 }
 
-/** Several processes on one port, until a signal. */
+/** Runs the role as several processes until a signal comes, then stops them. */
 async function supervise(role: 'all' | 'gateway', config: Config, entry: string): Promise<void> {
-  // Each process would get a free port of its own, and another one after every restart.
-  if (config.port === 0) throw new ConfigError(['PORT must be a fixed one, unless ONE_PROCESS is on']);
+  // With port 0, each process would get a free port of its own, and another one after each restart.
+  if (config.port === 0) throw new ConfigError(['PORT must not be 0, unless ONE_PROCESS is on']);
   const log = createLog(config.logLevel, { role: 'supervisor' });
   exitOnProgrammerError(log);
   const supervisor = createSupervisor({ role, entry, config, uws: loadUws(process.env), log });
-  // In a terminal it says that the terminal was closed, and what was started there has to end.
+  // In a terminal, SIGHUP means that the terminal was closed, so everything that was started in it has to end.
   const stopsAtHangup = process.stdin.isTTY || process.stdout.isTTY;
   const signalled = untilSignal(stopsAtHangup ? [...STOP_SIGNALS, 'SIGHUP'] : STOP_SIGNALS, () => {
     supervisor.kill();
@@ -124,10 +129,13 @@ async function supervise(role: 'all' | 'gateway', config: Config, entry: string)
   log.info({}, 'stopped');
 }
 
-/** A shell and the kernel both report a terminal that was closed, npm and the terminal a Ctrl-C: two within a moment are one. */
+/**
+ * Signals within this time of the first one count as the same signal. When a terminal is closed, both the shell and the kernel
+ * send SIGHUP; for a Ctrl-C, both npm and the terminal send SIGINT.
+ */
 const SAME_SIGNAL_MS = 500;
 
-/** @param onAgain called at a second signal of any of these, which has to end the process at once */
+/** Resolves at the first of these signals. @param onAgain called at a second one; it has to end the process at once */
 function untilSignal(signals: readonly NodeJS.Signals[], onAgain: () => void): Promise<void> {
   return new Promise((resolve) => {
     let askedAt = Number.POSITIVE_INFINITY;
@@ -141,7 +149,10 @@ function untilSignal(signals: readonly NodeJS.Signals[], onAgain: () => void): P
   });
 }
 
-/** State after an exception nobody expected cannot be trusted with money: end, and let the sweep refund what is open. */
+/**
+ * Ends the process at an exception that nobody caught: its state cannot be trusted with money any more. The sweep refunds its open
+ * calls.
+ */
 function exitOnProgrammerError(log: Log): void {
   for (const event of ['uncaughtException', 'unhandledRejection'] as const) {
     process.on(event, (error: unknown) => {
@@ -152,7 +163,7 @@ function exitOnProgrammerError(log: Log): void {
 }
 
 main().catch((error: unknown) => {
-  // What an operator can mend by the message alone needs no stack.
+  // An error that an operator can fix is printed without its stack.
   if (error instanceof ConfigError || error instanceof ForeignRedis || error instanceof StartFailure)
     process.stderr.write(`tollgate: ${error.message}\n`);
   else process.stderr.write(`tollgate: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`);

@@ -13,16 +13,17 @@ import { formatUsd, MAX_AMOUNT_MICROS, parseUsd } from './platform/money.ts';
 import { openStores, type Stores } from './roles/stores.ts';
 
 /**
- * For operators: funded buyer keys straight in the stores, thousands a second, for load tests and demonstrations.
- * `npm run seed` finds the local stack and runs this; with DATABASE_URL and REDIS_URL set it runs against those.
+ * For operators: makes buyer keys with money, for load tests and demonstrations. It writes straight into the stores, thousands of
+ * keys a second. `npm run seed` finds the local stack and runs this program; with DATABASE_URL and REDIS_URL set, it uses those.
+ * What it writes to Postgres is tested by test/accounts/seed-buyers.test.ts; no test runs the program itself.
  */
 const USAGE = `npm run seed -- --buyers N --out FILE [--balance USD] [--rate-limit N]
-  --buyers      how many accounts, each with one buyer key: 1 to 1000000
-  --out         file for one line of JSON each: {"key_id", "secret", "account_id"}; only you can read it
-  --balance     USD credited to each (10)
-  --rate-limit  requests a minute of each key: 1 to ${MAX_RATE_LIMIT} (${DEFAULT_RATE_LIMIT})`;
+  --buyers      number of accounts, each with one buyer key: 1 to 1000000
+  --out         file to write, one line of JSON per key: {"key_id", "secret", "account_id"}; only you can read it
+  --balance     USD credited to each account (default 10)
+  --rate-limit  requests per minute of each key: 1 to ${MAX_RATE_LIMIT} (default ${DEFAULT_RATE_LIMIT})`;
 
-/** Bounds a transaction, an unnest and a burst of Redis commands. */
+/** Buyers per step: bounds a transaction, its unnest, and a burst of Redis commands. */
 const BATCH_BUYERS = 1_000;
 const MAX_BUYERS = 1_000_000;
 const DEFAULT_BALANCE = '10';
@@ -36,7 +37,7 @@ type Options = {
 
 class UsageError extends Error {}
 
-/** All faults at once. @throws UsageError */
+/** @throws UsageError with all faults of the arguments */
 function parseOptions(args: readonly string[]): Options {
   const { values } = parseArgs({
     args: [...args],
@@ -55,7 +56,7 @@ function parseOptions(args: readonly string[]): Options {
   if (balanceMicros === null) faults.push('--balance must be USD with at most 6 decimals, e.g. 2.5');
   if (rateLimit === null) faults.push(`--rate-limit must be a whole number from 1 to ${MAX_RATE_LIMIT}`);
   if (values.out === undefined || values.out === '') faults.push('--out must name a file');
-  // The platform's cash entry against a batch is one amount, and every amount is bounded.
+  // The journal has one cash entry for all credits of a step, and every amount is bounded.
   if ((balanceMicros ?? 0) * BATCH_BUYERS > MAX_AMOUNT_MICROS) {
     faults.push(`--balance must be at most ${formatUsd(MAX_AMOUNT_MICROS / BATCH_BUYERS)}`);
   }
@@ -70,7 +71,7 @@ function parseCount(text: string | undefined, max: number): number | null {
   return count >= 1 && count <= max ? count : null;
 }
 
-/** Postgres, then Redis, then the file: whoever can read a key in the file can use it. */
+/** Writes to Postgres, then to Redis, then to the file: a key that is in the file can be used at once. */
 async function seed(stores: Stores, options: Options, out: FileHandle): Promise<void> {
   const label = `seed ${randomUUID()}`;
   for (let made = 0; made < options.buyers; made += BATCH_BUYERS) {
@@ -82,7 +83,7 @@ async function seed(stores: Stores, options: Options, out: FileHandle): Promise<
   }
 }
 
-/** A wallet that is not loaded is loaded with its first call; a load test shall not begin with that. */
+/** Loads the wallets into Redis. Otherwise the first call of each account would, and a load test would begin with that. */
 async function loadWallets(
   { redis, keys }: Stores,
   buyers: readonly SeededBuyer[],
@@ -109,7 +110,7 @@ async function main(): Promise<void> {
   try {
     const out = await open(options.outFile, 'w', 0o600);
     try {
-      // A file that was there before keeps its mode when it is opened.
+      // `open` does not change the mode of a file that exists already.
       await out.chmod(0o600);
       await seed(stores, options, out);
     } finally {
@@ -121,16 +122,16 @@ async function main(): Promise<void> {
   const seconds = ((performance.now() - startedAt) / 1000).toFixed(1);
   const { buyers, balanceMicros, rateLimit, outFile } = options;
   process.stdout.write(
-    `${buyers} buyers with $${formatUsd(balanceMicros)} each, ${rateLimit} requests a minute: ${outFile} (${seconds} s)\n`,
+    `${buyers} buyers with $${formatUsd(balanceMicros)} each, ${rateLimit} requests per minute: ${outFile} (${seconds} s)\n`,
   );
 }
 
-/** What `parseArgs` throws about an option it does not know says enough; so do ours. */
+/** Faults of the command line: the message alone says enough, both ours and that of `parseArgs` about an unknown option. */
 const isUsageFault = (error: unknown): boolean =>
   error instanceof UsageError ||
   (error instanceof TypeError && 'code' in error && /PARSE_ARGS/.test(String(error.code)));
 
-/** What an operator can mend by the message alone needs no stack. */
+/** An error that an operator can fix is printed without its stack. */
 const isPlainFault = (error: Error): boolean => error instanceof ConfigError || 'syscall' in error;
 
 main().catch((error: unknown) => {

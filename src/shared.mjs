@@ -1,9 +1,9 @@
 // @ts-check
-// Numbers that the program and the scripts around it both need. Plain JavaScript without imports: `npm start` reads it in
-// a bare clone, before anything is installed or built.
+// Numbers that both the program and its scripts need. This is plain JavaScript without imports, because `npm start` reads it in a
+// fresh clone, before anything is installed or built.
 
-/** The first major version of Redis that is good enough. Valkey began as Redis 7.2 and calls itself that in INFO. */
+/** The lowest major version of Redis that is accepted. Valkey passes too: in INFO it says that it is Redis 7.2. */
 export const MINIMUM_REDIS_MAJOR = 7;
 
-/** Default of DRAIN_SECONDS. */
+/** Default of the setting DRAIN_SECONDS. */
 export const DRAIN_SECONDS = 20;

@@ -3,15 +3,15 @@ import { describe, expect, it } from 'vitest';
 import { unauthorizedError, unavailableError } from '../src/errors.ts';
 import { keyOf } from '../src/keys/caller.ts';
 
-describe('an error that owes the caller a header', () => {
-  it('has it: how to authenticate, or when to ask again', () => {
+describe('an error that must have a header', () => {
+  it('says in it how to authenticate, or when to retry', () => {
     const cause = new Error('away');
     expect(unauthorizedError()).toMatchObject({ status: 401, headers: { 'WWW-Authenticate': 'Bearer' } });
     expect(unavailableError(cause)).toMatchObject({ status: 503, headers: { 'Retry-After': '1' }, cause });
     expect(unavailableError(cause, 'Once more.').message).toBe('Once more.');
   });
 
-  it('is made in one place only', () => {
+  it('is created in one place only', () => {
     const folder = new URL('../src/', import.meta.url);
     const files = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.ts'));
     const makers = files.filter((name) =>
@@ -20,7 +20,7 @@ describe('an error that owes the caller a header', () => {
     expect(makers).toEqual(['errors.ts']);
   });
 
-  it('a route that asks for a key tells a caller without one how to authenticate', () => {
+  it('has it also when a route needs a key and the caller sends none', () => {
     const refusal = { code: 'unauthorized', headers: { 'WWW-Authenticate': 'Bearer' } };
     expect(() => keyOf({ kind: 'ip' })).toThrow(expect.objectContaining(refusal));
   });

@@ -4,11 +4,11 @@
 
 import autocannon from 'autocannon';
 import { readAuthorizations, readJob, statusCounter, writeResult } from './drive.mjs';
-import { Histogram } from './histogram.mjs';
+import { newHistogram, recordMicros, summaryOf } from './histogram.mjs';
 
 const job = readJob();
 const authorizations = readAuthorizations(job);
-const latency = new Histogram();
+const latency = newHistogram();
 const statuses = statusCounter(job);
 let bytes = 0;
 let nextClient = 0;
@@ -38,16 +38,16 @@ const instance = autocannon(
     const { timeouts, errors: lost, duration } = result;
     const { unexpected, tolerated } = statuses.counts;
     writeResult({
-      ...{ seconds: duration, calls: latency.total, bytes, tolerated },
+      ...{ seconds: duration, calls: latency.count, bytes, tolerated },
       errors: { connect: 0, socket: lost - timeouts, timeout: timeouts, status: unexpected },
-      latency: latency.summary(),
+      latency: summaryOf(latency),
     });
   },
 );
 
 // autocannon's own histogram has a resolution of one millisecond, which is too coarse for calls over loopback.
 instance.on('response', (_client, status, responseBytes, milliseconds) => {
-  latency.record(milliseconds * 1000);
+  recordMicros(latency, milliseconds * 1000);
   bytes += responseBytes;
   statuses.count(status);
 });

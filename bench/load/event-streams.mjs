@@ -5,12 +5,12 @@
 import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { readAuthorizations, readJob, statusCounter, writeResult } from './drive.mjs';
-import { Histogram } from './histogram.mjs';
+import { newHistogram, recordMicros, summaryOf } from './histogram.mjs';
 
 const job = readJob();
 const authorizations = readAuthorizations(job);
 const statuses = statusCounter(job);
-let delay = new Histogram();
+let delay = newHistogram();
 let bytes = 0;
 let speaking = 0;
 let ended = 0;
@@ -37,7 +37,7 @@ function openStream(authorization) {
     }
     let seen = 0;
     for (const match of text.matchAll(event)) {
-      delay.record(nowMicros() - Number(match[1]));
+      recordMicros(delay, nowMicros() - Number(match[1]));
       seen = match.index + match[0].length;
     }
     // The network may cut an event in two, so keep the end of what came. An event has fewer than 64 characters.
@@ -66,14 +66,14 @@ for (let opened = 0; opened < job.connections; opened += 1) {
 const deadline = performance.now() + allSpeakTimeoutMs;
 while (speaking < job.connections && performance.now() < deadline) await sleep(20);
 // What was seen while streams were opened is not what this is about.
-delay = new Histogram();
+delay = newHistogram();
 bytes = 0;
 const startedAt = performance.now();
 await sleep(job.seconds * 1000);
 const { unexpected, tolerated } = statuses.counts;
 writeResult({
-  ...{ seconds: (performance.now() - startedAt) / 1000, calls: delay.total, bytes, tolerated },
+  ...{ seconds: (performance.now() - startedAt) / 1000, calls: delay.count, bytes, tolerated },
   errors: { connect: job.connections - speaking, socket: ended, timeout: 0, status: unexpected },
-  latency: delay.summary(),
+  latency: summaryOf(delay),
 });
 process.exit(0);

@@ -7,7 +7,7 @@
 
 import { connect } from 'node:net';
 import { readAuthorizations, readJob, statusCounter, writeResult } from './drive.mjs';
-import { Histogram } from './histogram.mjs';
+import { newHistogram, recordMicros, summaryOf } from './histogram.mjs';
 import { ResponseReader } from './response-reader.mjs';
 
 const job = readJob();
@@ -33,8 +33,8 @@ const requests = readAuthorizations(job).map((authorization) =>
   ),
 );
 
-const latency = new Histogram();
-const lateness = new Histogram();
+const latency = newHistogram();
+const lateness = newHistogram();
 const statuses = statusCounter(job);
 let lost = 0;
 let bytes = 0;
@@ -104,7 +104,7 @@ class Connection {
   /** @param {number} status */
   #onResponse(status) {
     this.#isBusy = false;
-    latency.record((performance.now() - this.#dueAt) * 1000);
+    recordMicros(latency, (performance.now() - this.#dueAt) * 1000);
     statuses.count(status);
     this.#release();
   }
@@ -151,7 +151,7 @@ function run() {
     const now = performance.now();
     if (now >= endsAt) return void drain(now - startedAt);
     while (dueAt <= now) {
-      lateness.record((now - dueAt) * 1000);
+      recordMicros(lateness, (now - dueAt) * 1000);
       begin(dueAt);
       dueAt += gapMs();
     }
@@ -163,7 +163,7 @@ function run() {
 
 /** Waits for the calls under way: without them the slowest calls of all would not be counted. @param {number} elapsedMs */
 async function drain(elapsedMs) {
-  const inTime = { calls: latency.total, tolerated: statuses.counts.tolerated };
+  const inTime = { calls: latency.count, tolerated: statuses.counts.tolerated };
   const deadline = performance.now() + drainMs;
   while (idle.length < connections.size && performance.now() < deadline) await new Promise((go) => setTimeout(go, 5));
   ended = true;
@@ -173,11 +173,11 @@ async function drain(elapsedMs) {
   for (const connection of connections) connection.destroy();
   const { unexpected, tolerated } = statuses.counts;
   writeResult({
-    ...{ seconds: elapsedMs / 1000, calls: latency.total, bytes, tolerated },
+    ...{ seconds: elapsedMs / 1000, calls: latency.count, bytes, tolerated },
     // A call that could not even be begun got no answer in time either.
     errors: { connect: 0, socket: lost, timeout: unanswered + unsent, status: unexpected },
-    latency: latency.summary(),
-    openLoop: { unsent, latenessP99Micros: lateness.percentile(0.99), inTime },
+    latency: summaryOf(latency),
+    openLoop: { unsent, latenessP99Micros: lateness.percentile(99), inTime },
   });
 }
 

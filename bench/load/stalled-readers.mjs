@@ -6,7 +6,7 @@
 import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { readAuthorizations, readJob, statusCounter, writeResult } from './drive.mjs';
-import { Histogram } from './histogram.mjs';
+import { newHistogram, summaryOf } from './histogram.mjs';
 
 const job = readJob();
 const authorizations = readAuthorizations(job);
@@ -40,6 +40,6 @@ const { unexpected, tolerated } = statuses.counts;
 writeResult({
   ...{ seconds: job.seconds, calls: answered, bytes: 0, tolerated },
   errors: { connect: job.connections - answered, socket: ended, timeout: 0, status: unexpected },
-  latency: new Histogram().summary(),
+  latency: summaryOf(newHistogram()),
 });
 process.exit(0);

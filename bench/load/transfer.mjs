@@ -4,7 +4,7 @@
 
 import { connect } from 'node:net';
 import { readAuthorizations, readJob, statusCounter, writeResult } from './drive.mjs';
-import { Histogram } from './histogram.mjs';
+import { newHistogram, recordMicros, summaryOf } from './histogram.mjs';
 
 const job = readJob();
 const { transferBytes, transfersPerConnection } = job;
@@ -14,7 +14,7 @@ const readBufferBytes = 1024 * 1024;
 const writeChunk = Buffer.alloc(256 * 1024, 'x');
 const maxHeadBytes = 64 * 1024;
 
-const latency = new Histogram();
+const latency = newHistogram();
 const statuses = statusCounter(job);
 let bytes = 0;
 let lost = 0;
@@ -105,7 +105,7 @@ class Transfer {
   }
 
   #end() {
-    latency.record((performance.now() - this.#startedAt) * 1000);
+    recordMicros(latency, (performance.now() - this.#startedAt) * 1000);
     this.#left -= 1;
     if (this.#left > 0) this.#begin();
     else this.#socket.destroy();
@@ -120,7 +120,7 @@ const transfers = Array.from(
 await Promise.all(transfers.map(({ finished }) => finished));
 const { unexpected, tolerated } = statuses.counts;
 writeResult({
-  ...{ seconds: (performance.now() - startedAt) / 1000, calls: latency.total, bytes, tolerated },
+  ...{ seconds: (performance.now() - startedAt) / 1000, calls: latency.count, bytes, tolerated },
   errors: { connect: 0, socket: lost, timeout: 0, status: unexpected },
-  latency: latency.summary(),
+  latency: summaryOf(latency),
 });

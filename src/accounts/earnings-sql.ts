@@ -26,12 +26,15 @@ export type Earnings = {
  * `payable = earned − fees − paid out` holds to the micro-dollar.
  */
 export async function selectEarnings(sql: Sql, providerId: string, range: TimeRange): Promise<Earnings> {
-  return sql.begin('ISOLATION LEVEL REPEATABLE READ READ ONLY', async (tx) => ({
-    byService: await selectByService(tx, providerId, range),
-    byDay: await selectByDay(tx, providerId, range),
-    paidOutMicros: await selectPaidOut(tx, providerId, range),
-    payableMicros: await selectPayable(tx, providerId),
-  }));
+  return sql.begin(
+    async (tx) => ({
+      byService: await selectByService(tx, providerId, range),
+      byDay: await selectByDay(tx, providerId, range),
+      paidOutMicros: await selectPaidOut(tx, providerId, range),
+      payableMicros: await selectPayable(tx, providerId),
+    }),
+    'ISOLATION LEVEL REPEATABLE READ READ ONLY',
+  );
 }
 
 function daysOf(tx: Tx, providerId: string, { fromMs, toMs }: TimeRange) {

@@ -125,10 +125,13 @@ export async function selectUsage(
   before: string | null,
   limit: number,
 ): Promise<{ byService: ServiceUsage[]; calls: CallRecord[] }> {
-  return sql.begin('ISOLATION LEVEL REPEATABLE READ READ ONLY', async (tx) => ({
-    byService: await selectUsageByService(tx, filter),
-    calls: await selectCalls(tx, filter, before, limit),
-  }));
+  return sql.begin(
+    async (tx) => ({
+      byService: await selectUsageByService(tx, filter),
+      calls: await selectCalls(tx, filter, before, limit),
+    }),
+    'ISOLATION LEVEL REPEATABLE READ READ ONLY',
+  );
 }
 
 /** One call by its id, which also says in which partition to look. */

@@ -54,7 +54,7 @@ export class Catalog {
   /** Of the table, just before the last full reading: as long as it has not changed, nothing else has. */
   #fingerprint: string | null = null;
   #timer: NodeJS.Timeout | undefined;
-  #unlisten: () => Promise<void> = async () => {};
+  #unlisten: () => void = () => {};
   #attempted: () => void = () => {};
   #lastLogMs = Number.NEGATIVE_INFINITY;
   #failing = false;
@@ -105,7 +105,7 @@ export class Catalog {
     try {
       await this.#bounded(this.#listen());
     } catch (error) {
-      // postgres.js keeps trying by itself, and says so by the third argument of `listen`.
+      // The listener goes on trying, and calls `onListening` when it has succeeded.
       this.#report(error);
     }
     if (!this.#loaded && this.#loop === null) this.#readEverything();
@@ -118,17 +118,15 @@ export class Catalog {
     clearInterval(this.#timer);
     this.#attempted();
     await this.#loop;
-    // Nothing to undo when the connection is gone, and not worth waiting for then.
-    await Promise.race([this.#unlisten().catch(() => {}), pause(1_000, undefined, { ref: false })]);
+    this.#unlisten();
   }
 
   async #listen(): Promise<void> {
-    const { unlisten } = await this.#sql.listen(
-      CHANNEL,
-      (id) => this.#read(id),
-      () => this.#readEverything(),
-    );
-    this.#unlisten = unlisten;
+    this.#unlisten = await this.#sql.listen({
+      channel: CHANNEL,
+      onMessage: (id) => this.#read(id),
+      onListening: () => this.#readEverything(),
+    });
   }
 
   #read(id: string): void {

@@ -71,17 +71,6 @@ export async function insertListing(
   return (await readAgain(sql, added)) as Listing;
 }
 
-const COLUMN_OF: Readonly<Record<keyof ListingPatch, string>> = {
-  name: 'name',
-  description: 'description',
-  endpoint: 'endpoint',
-  priceMicros: 'price',
-  freeCalls: 'free_calls',
-  category: 'category',
-  timeoutSeconds: 'timeout_seconds',
-  status: 'status',
-};
-
 /** Whose listing may be changed: that of one account, or anybody's (an admin's right). */
 export type Scope = { readonly providerId: string } | 'any';
 
@@ -97,13 +86,21 @@ const nextVersion = (sql: Sql | Tx) => sql`greatest(clock_timestamp(), updated_a
  * @returns the listing as it is now, or null when there is none in scope
  */
 export async function updateListing(sql: Sql, id: string, patch: ListingPatch, scope: Scope): Promise<Listing | null> {
-  const values: Record<string, string | number> = {};
-  for (const [field, value] of Object.entries(patch)) {
-    if (value !== undefined) values[COLUMN_OF[field as keyof ListingPatch]] = value;
-  }
+  const { name, description, endpoint, priceMicros, freeCalls, category, timeoutSeconds, status, ...rest } = patch;
+  // A new field of a listing does not compile before it is stored here.
+  rest satisfies Record<string, never>;
   const changed = await sql<{ id: string }[]>`
     WITH changed AS (
-      UPDATE services SET ${sql(values)}, updated_at = ${nextVersion(sql)}
+      UPDATE services SET
+        name = coalesce(${name ?? null}, name),
+        description = coalesce(${description ?? null}, description),
+        endpoint = coalesce(${endpoint ?? null}, endpoint),
+        price = coalesce(${priceMicros ?? null}, price),
+        free_calls = coalesce(${freeCalls ?? null}, free_calls),
+        category = coalesce(${category ?? null}, category),
+        timeout_seconds = coalesce(${timeoutSeconds ?? null}, timeout_seconds),
+        status = coalesce(${status ?? null}, status),
+        updated_at = ${nextVersion(sql)}
       WHERE id = ${id} AND status <> 'removed' ${inScope(sql, scope)}
       RETURNING id)
     SELECT id, pg_notify(${CHANNEL}, id::text) FROM changed`;
@@ -146,7 +143,7 @@ export async function selectListing(sql: Sql, id: string): Promise<Listing | nul
 
 /** The listings with these ids, in any status, of suspended accounts too. */
 export async function selectListings(sql: Sql, ids: readonly string[]): Promise<Listing[]> {
-  const rows = await sql<Row[]>`SELECT ${columns(sql)} FROM services WHERE id = ANY(${ids as string[]}::uuid[])`;
+  const rows = await sql<Row[]>`SELECT ${columns(sql)} FROM services WHERE id = ANY(${ids}::uuid[])`;
   return rows.map(toListing);
 }
 

@@ -5,7 +5,7 @@ import { MAX_WORKERS, parseWorkers } from './workers.ts';
 
 export const ROLES = ['all', 'gateway', 'writer', 'migrate'] as const;
 
-/** What is to run: `all` is gateway and writer. */
+/** What this process runs; `all` means gateway and writer. */
 export type ProcessRole = (typeof ROLES)[number];
 
 export type Config = {
@@ -13,9 +13,9 @@ export type Config = {
   readonly redisUrl: string;
   readonly host: string;
   readonly port: number;
-  /** Gateway processes on that port. */
+  /** How many gateway processes share the port. */
   readonly workers: number;
-  /** Gateway and writer run on one event loop, without a supervisor. */
+  /** Whether gateway and writer run on one event loop, without a supervisor. */
   readonly oneProcess: boolean;
   readonly metricsPort: number;
   readonly logLevel: string;
@@ -32,11 +32,13 @@ export type Config = {
   readonly instanceLeaseSeconds: number;
   readonly maxBacklogEvents: number;
   readonly drainSeconds: number;
-  /** Set by `npm start`, not by operators: `/readyz` is 503 until this file is there. */
+  /** Set by `npm start`, not by operators: `/readyz` answers 503 until this file exists. */
   readonly readyFile: string | null;
 };
 
-/** All that is wrong with the environment, one line each: an operator should not fix one fault per restart. */
+/**
+ * Everything that is wrong with the environment, one line per fault, so that an operator can fix all faults before the next start.
+ */
 export class ConfigError extends Error {
   readonly faults: readonly string[];
 
@@ -53,7 +55,7 @@ const validate = new Ajv({ allErrors: true, coerceTypes: true, useDefaults: true
   required: ['DATABASE_URL', 'REDIS_URL'],
 });
 
-/** Environment → validated, frozen configuration. An empty variable counts as unset. Throws `ConfigError`. */
+/** Turns the environment into a validated, frozen configuration. An empty variable counts as unset. Throws `ConfigError`. */
 export function loadConfig(env: Readonly<Record<string, string | undefined>>): Config {
   const values: Record<string, unknown> = {};
   for (const name of Object.keys(SETTINGS)) if (env[name]) values[name] = env[name];
@@ -61,7 +63,7 @@ export function loadConfig(env: Readonly<Record<string, string | undefined>>): C
     ? []
     : (validate.errors ?? []).map((fault) => {
         const missing = (fault.params as { missingProperty?: string }).missingProperty;
-        // The value itself is not repeated: it may be a password.
+        // The message leaves out the value, because it may be a password.
         return missing === undefined ? `${fault.instancePath.slice(1)} ${fault.message}` : `${missing} is not set`;
       });
   const text = (name: keyof typeof SETTINGS): string => values[name] as string;
@@ -72,11 +74,12 @@ export function loadConfig(env: Readonly<Record<string, string | undefined>>): C
     .filter((range) => range !== '');
   for (const range of upstreamAllowCidrs) {
     if (!isCidr(range))
-      faults.push(`UPSTREAM_ALLOW_CIDRS has ${JSON.stringify(range)}, which is no range such as 10.0.0.0/8`);
+      faults.push(`UPSTREAM_ALLOW_CIDRS has ${JSON.stringify(range)}, which is not a range such as 10.0.0.0/8`);
   }
   const workers = parseWorkers(text('WORKERS'));
   if (workers === null) faults.push(`WORKERS must be auto or a number from 1 to ${MAX_WORKERS}`);
-  else if (workers > 1 && number('PORT') === 0) faults.push('PORT must be a fixed one for several WORKERS to share it');
+  else if (workers > 1 && number('PORT') === 0)
+    faults.push('PORT must not be 0 when there are several WORKERS to share it');
   const oneProcess = text('ONE_PROCESS') === 'on';
   if (oneProcess && workers !== null && workers > 1) faults.push('ONE_PROCESS=on contradicts WORKERS above 1');
   if (faults.length > 0 || workers === null) throw new ConfigError(faults);
@@ -106,10 +109,10 @@ export function loadConfig(env: Readonly<Record<string, string | undefined>>): C
   });
 }
 
-/** `main.js [role]` → the role. Throws on anything else. */
+/** The role that the argument of `main.js` names; `all` without one. Throws `ConfigError` when it names none. */
 export function parseRole(argument: string | undefined): ProcessRole {
   if (argument === undefined) return 'all';
   const role = ROLES.find((known) => known === argument);
-  if (role === undefined) throw new ConfigError([`the role must be one of ${ROLES.join(', ')}: ${argument}`]);
+  if (role === undefined) throw new ConfigError([`the role must be one of ${ROLES.join(', ')}, but it is ${argument}`]);
   return role;
 }

@@ -1,24 +1,27 @@
 import { DRAIN_SECONDS } from '../shared.mjs';
 
 /**
- * Every setting there is: environment variable → JSON Schema, with its unit in the name and its reason in the
- * description. The README's table is checked against this list by a test. Less is more: a constant that nobody needs to
- * change lives beside the code that uses it.
+ * All settings: the JSON Schema of each environment variable. Names carry their unit. A test compares the table in
+ * docs/operating.md with these defaults and descriptions. A constant that no operator needs to change is not here, but beside the
+ * code that uses it.
+ *
+ * Tested by test/config/config.test.ts.
  */
 export const SETTINGS = {
-  DATABASE_URL: { type: 'string', pattern: '^postgres(ql)?://', description: 'Postgres, the truth' },
+  DATABASE_URL: { type: 'string', pattern: '^postgres(ql)?://', description: 'URL of Postgres, the system of record' },
   REDIS_URL: {
     type: 'string',
-    // No query: what is not understood must not be ignored.
+    // A URL with a query is refused, because its options would be ignored.
     pattern: '^rediss?://[^?#]+$',
-    description: 'Redis, with `maxmemory-policy noeviction`: `redis[s]://[[user]:password@]host[:port][/database]`',
+    description:
+      'URL of Redis, which must have `maxmemory-policy noeviction`: `redis[s]://[[user]:password@]host[:port][/database]`',
   },
-  HOST: { type: 'string', default: '0.0.0.0', description: 'address the public port listens on' },
+  HOST: { type: 'string', default: '0.0.0.0', description: 'address on which the public port listens' },
   PORT: { type: 'integer', minimum: 0, maximum: 65_535, default: 8080, description: 'public port' },
   WORKERS: {
     type: 'string',
     default: '1',
-    description: 'gateway processes that share the port; `auto`: one for each CPU',
+    description: 'number of gateway processes that share the port; `auto` means one per CPU',
   },
   ONE_PROCESS: {
     type: 'string',
@@ -38,52 +41,54 @@ export const SETTINGS = {
     type: 'string',
     enum: ['debug', 'info', 'warn', 'error', 'fatal', 'silent'],
     default: 'info',
-    description: 'least level that is logged',
+    description: 'minimum level logged',
   },
   ADMIN_BOOTSTRAP_TOKEN: {
     type: 'string',
     minLength: 16,
-    description: 'when set, `POST /keys` with `role: admin` needs it in `X-Admin-Bootstrap`',
+    description: 'if set, `POST /keys` with `role: admin` must send it in `X-Admin-Bootstrap`',
   },
   UPSTREAM_ALLOW_CIDRS: {
     type: 'string',
     default: '',
-    description: 'comma-separated ranges beyond the public internet where services may live',
+    description: 'comma-separated address ranges, beyond the public internet, in which services may live',
   },
   UPSTREAM_MAX_CONNECTIONS: {
     type: 'integer',
     minimum: 1,
     maximum: 100_000,
     default: 512,
-    description: 'connections of a worker for one listing; more calls wait up to a second, then get `upstream_busy`',
+    description:
+      'maximum connections of a worker for one listing; further calls wait up to a second, then get `upstream_busy`',
   },
   MAX_REQUEST_BODY_BYTES: {
     type: 'integer',
     minimum: 0,
     maximum: 1_073_741_824,
     default: 10_485_760,
-    description: 'largest request body of a call',
+    description: 'maximum size of the request body of a call',
   },
   IDLE_BODY_SECONDS: {
     type: 'integer',
     minimum: 1,
     maximum: 86_400,
     default: 300,
-    description: 'longest silence of a service within a response body',
+    description:
+      'maximum silence of a service within a response body; then the response is cut off and the call refunded',
   },
   ANONYMOUS_RATE_LIMIT: {
     type: 'integer',
     minimum: 1,
     maximum: 1_000_000,
     default: 60,
-    description: 'requests per minute of an address without a key',
+    description: 'requests per minute that one address may make without a key',
   },
   TRUSTED_PROXY_HOPS: {
     type: 'integer',
     minimum: 0,
     maximum: 10,
     default: 0,
-    description: 'proxies in front whose `X-Forwarded-For` is believed',
+    description: 'number of proxies in front of the gateway whose `X-Forwarded-For` is trusted',
   },
   PLATFORM_FEE_BASIS_POINTS: {
     type: 'integer',
@@ -97,21 +102,21 @@ export const SETTINGS = {
     minimum: 10,
     maximum: 20_000,
     default: 500,
-    description: 'a batch without a reply for this long: 503, and the call is cancelled by id',
+    description: 'how long Redis may take to answer a batch; then its calls get 503 and are cancelled by id',
   },
   REDIS_SHARDS: {
     type: 'integer',
     minimum: 1,
     maximum: 1024,
     default: 16,
-    description: 'shard tags; fixed for the life of an installation',
+    description: 'number of shards of the data in Redis; fixed for the life of an installation',
   },
   INSTANCE_LEASE_SECONDS: {
     type: 'integer',
     minimum: 5,
     maximum: 3600,
     default: 15,
-    description: 'a gateway silent for this long is dead: its open calls are refunded',
+    description: 'a gateway that is silent for this long counts as dead, and its open calls are refunded',
   },
   MAX_BACKLOG_EVENTS: {
     type: 'integer',
@@ -119,13 +124,13 @@ export const SETTINGS = {
     maximum: 1_000_000_000,
     default: 5_000_000,
     description:
-      'usage events waiting for Postgres; beyond it no new calls (of Redis each takes about 260 bytes, and more with long paths)',
+      'maximum usage events waiting for Postgres; beyond it new calls are refused (each event takes about 260 bytes in Redis, more with a long path)',
   },
   DRAIN_SECONDS: {
     type: 'integer',
     minimum: 0,
     maximum: 3600,
     default: DRAIN_SECONDS,
-    description: 'how long calls under way may take to finish after SIGTERM',
+    description: 'how long calls under way may take to finish after SIGTERM; then they are cut off and refunded',
   },
 } as const satisfies Record<string, { type: string; description: string } & Record<string, unknown>>;

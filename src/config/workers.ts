@@ -1,8 +1,9 @@
 import { availableParallelism } from 'node:os';
 
+/** More workers than this are refused; `auto` stops at this number. */
 export const MAX_WORKERS = 64;
 
-/** `auto` or a number → how many gateway processes; null when it is neither. */
+/** How many gateway processes WORKERS asks for: `auto` is one per CPU. Null when the text is neither `auto` nor a valid number. */
 export function parseWorkers(text: string): number | null {
   if (text === 'auto') return Math.min(availableParallelism(), MAX_WORKERS);
   const workers = Number(text);

@@ -4,7 +4,7 @@ import { ApiError } from '../errors.ts';
 export { suspendedError, unauthorizedError, unavailableError } from '../errors.ts';
 export type { RateState };
 
-/** Header lines every response has (API.md, 'Every response'), each with its CRLF in front. */
+/** The header lines of every response (docs/api.md, 'Every response'), each preceded by CRLF. */
 export function commonHeaderLines(rate: RateState, requestId: string): string {
   return (
     `\r\nX-RateLimit-Limit: ${rate.limit}\r\nX-RateLimit-Remaining: ${rate.remaining}` +
@@ -12,12 +12,12 @@ export function commonHeaderLines(rate: RateState, requestId: string): string {
   );
 }
 
-/** What is said about the rate limit while Redis cannot be asked: nothing passes now, try again in a second. */
+/** The rate limit as reported while Redis does not answer: no request passes now; the caller may retry in a second. */
 export function unknownRate(limit: number): RateState {
   return { limit, tokens: 0, remaining: 0, resetSeconds: 1, retryAfterSeconds: 1 };
 }
 
-/** @param seconds until this caller should come again: see RefillPlaces */
+/** @param seconds  how long this caller should wait before its next request; see RefillPlaces */
 export function rateLimitedError(seconds: number): ApiError {
   return new ApiError(
     'rate_limited',
@@ -28,7 +28,7 @@ export function rateLimitedError(seconds: number): ApiError {
   );
 }
 
-/** Serialised header lines and body of an error. */
+/** The serialised header lines and the body of an error response. */
 export function renderError(error: ApiError, rate: RateState, requestId: string): { lines: string; body: string } {
   return { lines: commonHeaderLines(rate, requestId) + errorHeaderLines(error), body: JSON.stringify(error.body()) };
 }

@@ -1,25 +1,29 @@
-/** What the gate and the proxy need of the HTTP edge, which implements it (src/http). */
+/**
+ * The HTTP edge as the gate and the proxy see it. src/http implements these types.
+ *
+ * Tested by test/http/caller-stream.test.ts.
+ */
 
-/** What the path of a call begins with; `{service_id}` and the service's own path follow. */
+/** The path of every call begins with this; `{service_id}` and the service's own path follow. */
 export const PROXY_PREFIX = '/api/v1/proxy/';
 
 /** A request head, copied from the socket in one pass and checked for framing tricks. */
 export type RequestHead = {
-  /** As sent; only known methods get this far without a fault. */
+  /** As sent. Any method but the six that the gateway knows comes with a fault. */
   readonly method: string;
   /** Raw path, byte for byte, without the query. */
   readonly path: string;
-  /** Raw query without the '?'; undefined when there was no '?'. */
+  /** Raw query without the '?'; undefined if there was no '?'. */
   readonly query: string | undefined;
   /** Flat [name, value, …]; names in lower case. */
   readonly headers: readonly string[];
-  /** No header value has characters beyond ASCII. */
+  /** Whether all header values are plain ASCII. */
   readonly isAscii: boolean;
-  /** What says who the caller is, in the form of that header: it may have come as `X-Api-Key`. */
+  /** The credentials that decide who the caller is, in the form of this header even if they came in `X-Api-Key`. */
   readonly authorization: string | undefined;
-  /** Declared length of the body; 0 when there is none, -1 when chunked. */
+  /** Declared length of the body in bytes; 0 if there is none, -1 if the body is chunked. */
   readonly bodyLength: number;
-  /** What is wrong with the message itself; nothing of it may be acted upon. */
+  /** What is wrong with the message itself, or null. A request with a fault must be refused. */
   readonly fault: HeadFault | null;
 };
 
@@ -28,42 +32,46 @@ export type HeadFault = {
   readonly message: string;
 };
 
-/** Events of the caller's side of an exchange. */
+/** The events that a caller's connection reports during one exchange. */
 export interface CallerEvents {
-  /** A piece of the request body. The bytes are gone when this returns. */
+  /** A piece of the request body has arrived. Its bytes are valid only until this returns. */
   onCallerBody(chunk: Uint8Array, last: boolean): void;
-  /** The caller went away before the response was complete. Nothing may be written any more. */
+  /** The caller left before the response was complete. Nothing may be written after this. */
   onCallerGone(): void;
-  /** After `write` returned false: room again. */
+  /** There is room again after `write` returned false. */
   onCallerWritable(): void;
 }
 
 /** The caller's connection for one exchange: the request body comes from it, the response goes to it. */
 export interface CallerStream {
   readonly aborted: boolean;
-  /** The gateway shuts down and cuts its callers off: they have not left. */
+  /** The gateway is shutting down and cuts the connection itself: the caller has not left. */
   readonly wasCut: boolean;
-  /** The address rate limits count by; null: the caller left before anybody asked for it. */
+  /** The caller's address for rate limits; null if the caller left before this was first read. */
   readonly address: string | null;
-  /** Starts the events. Body that arrived before is not lost: it is asked for only now. */
+  /** Starts the events. Bytes of the body that arrived earlier are delivered now. */
   attach(events: CallerEvents): void;
   pauseBody(): void;
   resumeBody(): void;
-  /** The whole response at once; its header lines are ASCII. */
+  /** Sends the whole response at once. `headerLines` must be ASCII. */
   respond(status: number, headerLines: string, body: string | Uint8Array): void;
   /**
-   * The head of a streamed response, sent with the first bytes of the body, or its end.
+   * Begins a streamed response. Its head is sent with the first bytes of the body, or with the end.
    *
-   * @param headerLines  serialised `\r\nname: value`, one after the other, latin1, without framing headers
-   * @param isAscii  nothing in them is beyond ASCII
-   * @param contentLength  bytes that will follow, or -1 when unknown
-   * @param hasBody  false for HEAD, 204 and 304: then `contentLength` is only what is declared
+   * @param headerLines  header lines serialised as `\r\nname: value`, in latin1, without framing headers
+   * @param isAscii  whether the header lines are plain ASCII
+   * @param contentLength  bytes that will follow, or -1 if unknown
+   * @param hasBody  false for HEAD, 204 and 304: `contentLength` is then declared, but no bytes follow
    */
   begin(status: number, headerLines: string, isAscii: boolean, contentLength: number, hasBody: boolean): void;
-  /** A piece of the response body; may be overwritten once this returns. False: pause until onCallerWritable. */
+  /**
+   * Sends a piece of the response body. The chunk may be overwritten once this returns.
+   *
+   * @returns false if nothing more may be written until onCallerWritable
+   */
   write(chunk: Uint8Array): boolean;
-  /** The clean end of the response. */
+  /** Ends the response cleanly. */
   end(): void;
-  /** Cuts the connection, so that the caller sees an incomplete response for what it is. */
+  /** Cuts the connection, so that the caller can tell that the response is incomplete. */
   abort(): void;
 }

@@ -1,29 +1,32 @@
-/** Addresses remembered at once; when more are over their limit together, the oldest are forgotten. */
+/** Maximum addresses remembered. Beyond it the address refused longest ago is forgotten, and its keys are looked up again. */
 const MAX_ADDRESSES = 10_000;
 
 type Exhausted = {
-  /** When one request would pass, ms of `performance.now`. */
+  /** When one request from this address would pass again, in ms of `performance.now()`. */
   until: number;
-  /** The place promised last to its callers (refill-places.ts). */
+  /** The last place promised to a caller at this address (refill-places.ts). */
   lastPlace: number;
 };
 
-/** Look-ups a second that all of them together may cause. */
+/** Maximum look-ups per second for all remembered addresses. Beyond it, a key that is not in memory counts as invalid. */
 const LOOK_UPS_PER_SECOND = 50;
 
 /**
- * Addresses that are over their rate limit, until one request of theirs would pass again. A made-up key costs its sender
- * nothing and us a look-up in Postgres; from these addresses only so many are looked up. Not none: a valid key that this
- * gateway has not seen yet counts by itself, wherever it comes from.
+ * Remembers the addresses that are over their rate limit, each until one request from it would pass again. A made-up key costs
+ * its sender nothing but the gateway a look-up in Postgres, so keys from these addresses are looked up at a bounded rate. The
+ * rate is not zero: a valid key that this gateway has not seen yet has a bucket of its own, whatever address it comes from.
  */
 export class ExhaustedAddresses {
   readonly #known = new Map<string, Exhausted>();
   #second = 0;
   #lookUps = 0;
 
-  /** @returns what is kept of the address */
+  /**
+   * @param seconds  until one request from the address would pass
+   * @returns the address's entry
+   */
   add(address: string, seconds: number): Exhausted {
-    // Stays when the address may ask again: its callers were promised later places.
+    // An entry whose time is over is used again: its callers may have been promised places that are still to come.
     const exhausted = this.#known.get(address) ?? { until: 0, lastPlace: 0 };
     exhausted.until = performance.now() + seconds * 1000;
     this.#known.delete(address);
@@ -35,7 +38,7 @@ export class ExhaustedAddresses {
     return exhausted;
   }
 
-  /** Whether an unknown key from this address may be looked up now; if so, it counts. */
+  /** Whether a key that is not in memory may be looked up for this address now. A look-up for an exhausted address is counted. */
   mayLookUp(address: string): boolean {
     if (!this.has(address)) return true;
     const second = Math.floor(performance.now() / 1000);

@@ -11,17 +11,17 @@ import type { RefillPlaces } from './refill-places.ts';
 export type GateOptions = {
   readonly authenticator: Authenticator;
   readonly admission: Admission;
-  /** Requests per minute of an address without a key. */
+  /** Requests per minute that an address may make without a key. */
   readonly anonymousRateLimit: number;
   readonly places: RefillPlaces;
-  /** Redis says something else of a key than its record does. */
+  /** Invoked when Redis and a key's record disagree about its rate limit or status. */
   readonly onContradiction: (keyId: string) => void;
 };
 
-/** How a request fared at its rate limit: `refusal` is null when it may pass. */
+/** The outcome of asking for a token; `refusal` is null if the request may pass. */
 export type Passage = { readonly rate: RateState; readonly refusal: ApiError | null };
 
-/** Who asks, and may they ask now: what every request goes through, called service or not. */
+/** Identifies the caller of every request, proxied or not, and decides whether its rate limit lets the request pass. */
 export class Gate {
   readonly #options: GateOptions;
   readonly #exhausted = new ExhaustedAddresses();
@@ -30,7 +30,11 @@ export class Gate {
     this.#options = options;
   }
 
-  /** @param caller  whose address is asked for only when the key is unknown here */
+  /**
+   * Finds the key's record, or null if there is no valid key.
+   *
+   * @param caller  its address is read only if the key cannot be verified from memory
+   */
   identify(
     authorization: string | undefined,
     caller: { readonly address: string | null },
@@ -41,13 +45,13 @@ export class Gate {
     });
   }
 
-  /** The key when it is at hand; null when there is none, it is not valid, or Postgres would have to be asked. */
+  /** The key's record if it is in memory; null if there is no key, the key is invalid, or only Postgres could tell. */
   identifyKnown(authorization: string | undefined): KeyRecord | null {
     const who = this.#options.authenticator.identify(authorization, askNobody);
     return who instanceof Promise ? null : who;
   }
 
-  /** Takes one token of the bucket of a key, or of an address: that of a caller without a valid key. */
+  /** Takes one token from the bucket of a key or, for a caller without a valid key, of its address. */
   take(who: KeyRecord | string, done: (passage: Passage) => void): void {
     const { admission, anonymousRateLimit } = this.#options;
     if (typeof who === 'string') {
@@ -60,13 +64,13 @@ export class Gate {
     });
   }
 
-  /** The answer to a request that found the bucket empty. */
+  /** The error for a request that found the bucket empty. */
   rateLimited(who: KeyRecord | string, rate: RateState): ApiError {
     const bucket = typeof who === 'string' ? this.#exhausted.add(who, rate.retryAfterSeconds) : who;
     return rateLimitedError(this.#options.places.next(bucket, rate));
   }
 
-  /** What Redis said of a key that was found valid: it may have come back older than its last change. */
+  /** Compares what Redis says about a valid key with the key's record: Redis may have come back older than the last change. */
   heard(key: KeyRecord, result: AdmitResult | TakeResult): void {
     if (result.outcome === 'unavailable') return;
     const isSuspended = key.accountStatus === 'suspended';

@@ -1,7 +1,10 @@
 import { networkOf } from '../platform/addresses.ts';
 import type { HttpResponse } from './uws.ts';
 
-/** The address rate limits count by: the peer's, or the one the outermost trusted proxy saw. */
+/**
+ * The caller's address for rate limits, shortened to the /64 if it is IPv6: the peer of the connection or, behind trusted proxies,
+ * the peer that the outermost of them wrote into `X-Forwarded-For`.
+ */
 export function addressOf(response: HttpResponse, headers: readonly string[], trustedProxyHops: number): string {
   if (trustedProxyHops > 0) {
     const forwarded = forwardedFor(headers);
@@ -12,7 +15,10 @@ export function addressOf(response: HttpResponse, headers: readonly string[], tr
   return networkOf(peer) ?? peer;
 }
 
-/** All addresses in order. Several lines are one list (RFC 9110 §5.3): a proxy may add a line rather than a value. */
+/**
+ * All addresses in `X-Forwarded-For`, in order. Several header lines form one list (RFC 9110 §5.3), because a proxy may add a
+ * line instead of a value.
+ */
 function forwardedFor(headers: readonly string[]): string[] {
   const addresses: string[] = [];
   for (let i = 0; i < headers.length; i += 2) {

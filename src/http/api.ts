@@ -22,15 +22,15 @@ import type { ApiResponse, Method, Route } from './route.ts';
 import { Router } from './router.ts';
 import { compileValidators, type Validators, validBody, validQuery } from './validation.ts';
 
-/** JSON bodies of the API itself; the largest legal one is a listing with its description. */
+/** Maximum body of a request to the API's own routes; a longer one gets 413. The largest legal body is a listing's. */
 const MAX_JSON_BODY_BYTES = 65_536;
-/** Longer answers (long lists, exports) go out as the reader takes them. */
+/** A response of this size or more (long lists, exports) is sent in chunks as its reader takes them, a shorter one whole. */
 const MIN_STREAMED_BODY = 65_536;
 const STREAMED_CHUNK = 65_536;
-/** Longest time a page may take. */
+/** Maximum time a route's handler may take; after that the caller gets 503. */
 const ANSWER_MS = 5_000;
 
-/** Everything that is not a proxied call: identify → rate limit → route → permission → validation → handler → JSON. */
+/** Answers every request but a proxied call: identify → rate limit → route → permission → validation → handler → JSON. */
 export class Api {
   readonly #gate: Gate;
   readonly #log: Log;
@@ -58,13 +58,13 @@ export class Api {
       } else {
         key = await this.#gate.identify(head.authorization, stream);
         const who = key ?? stream.address;
-        // The caller left: nobody is there to be counted, or answered.
+        // The caller has left: there is no address to count the request by, and nobody to answer.
         if (who === null) return;
         const passage = await this.#take(who);
         rate = passage.rate;
         if (passage.refusal !== null) throw passage.refusal;
       }
-      // A method that no path has is answered below, where it is known what this path has.
+      // A method that the gateway does not know is refused below, where the methods of this path are known for `Allow`.
       if (head.fault !== null && head.fault.code !== 'method_not_allowed') {
         throw new ApiError(head.fault.code, head.fault.message);
       }
@@ -124,8 +124,8 @@ export class Api {
 }
 
 /**
- * A store that is silent, or reached over a network that is, gives no error for long: the caller gets its answer before.
- * What the handler began may still be done, as with any 503.
+ * Rejects with 503 when a handler takes longer than ANSWER_MS: while a store or the network to it is silent, no error may come
+ * for minutes. What the handler has begun may still be completed, as after any 503.
  */
 async function answeredInTime(handled: Promise<ApiResponse>): Promise<ApiResponse> {
   let timer: NodeJS.Timeout | undefined;
@@ -160,7 +160,10 @@ function send(stream: CallerStream, method: string, response: ApiResponse, rate:
   else sendStreamed(stream, response.status, lines, Buffer.from(body));
 }
 
-/** Like a proxied body: a slow reader has the same patience to count on, and costs no copy of its own. */
+/**
+ * Sends a long body in chunks, as a proxied body is sent. A slow reader gets the same idle timeout, and at most one chunk is
+ * copied for it, not the whole body.
+ */
 function sendStreamed(stream: CallerStream, status: number, lines: string, body: Buffer): void {
   let at = 0;
   const pump = (): void => {

@@ -3,8 +3,8 @@ import type { CallerEvents, CallerStream } from '../gate/caller-io.ts';
 /**
  * Reads a whole request body.
  *
- * @returns the bytes, or null when there are more than `maxBytes`. Never settles when the caller goes away: nobody is
- *   left to answer.
+ * @returns the bytes, or null if there are more than `maxBytes`. Never resolves if the caller leaves, because nobody is left
+ *   to answer.
  */
 export function readBody(stream: CallerStream, maxBytes: number): Promise<Buffer | null> {
   return new Promise((resolve) => {

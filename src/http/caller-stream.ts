@@ -3,7 +3,6 @@ import type { CallerEvents, CallerStream, RequestHead } from '../gate/caller-io.
 import { addressOf } from './address.ts';
 import { type BodyOwner, CallerBody } from './caller-body.ts';
 import { KeptBack } from './kept-back.ts';
-import { headerOf } from './request-head.ts';
 import { statusLine } from './status.ts';
 import type { StreamOwner } from './stream-owner.ts';
 import { closesByChance, isChecked } from './unread.ts';
@@ -28,6 +27,10 @@ const MAX_CORKED_WRITE = 15_900;
  * A response that has to end its connection says so in its head, and stays open until all of it is with the system: the addon
  * must not take it for finished, or it would serve what comes next on that connection. One of unknown length cannot stay open
  * behind its last chunk, which only the addon's end() writes: its connection is closed in the very turn of that.
+ *
+ * A response that begins before its request is whole ends its connection too. The addon clears the connection's idle timeout
+ * with the last bytes of the request. If those came after the response, when the handle is gone, nothing would set the timeout
+ * again: callers could collect open connections at one call each.
  */
 export class UwsCallerStream implements CallerStream, BodyOwner {
   /** For the owner's list. */
@@ -112,8 +115,7 @@ export class UwsCallerStream implements CallerStream, BodyOwner {
     if (this.#finished) return;
     assert(!this.#headPending && this.#status === 0, 'respond() after begin()');
     this.resumeBody();
-    // Body that still arrives after the answer is not worth reading: the connection ends with the response.
-    const closes = this.#mustClose() || this.#awaitsBody();
+    const closes = this.#mustClose();
     const { length } = body;
     if (status === 204 || status === 304) {
       // RFC 9110 §8.6: no length, or that of the representation, which is not known here.
@@ -213,12 +215,7 @@ export class UwsCallerStream implements CallerStream, BodyOwner {
   }
 
   #mustClose(): boolean {
-    return this.#closeAfter || this.#owner.draining || this.#isClosedByAddon();
-  }
-
-  /** The addon closes by itself where the caller asked for it, and does not wait for the request. */
-  #isClosedByAddon(): boolean {
-    return this.#awaitsBody() && headerOf(this.#head.headers, 'connection')?.toLowerCase() === 'close';
+    return this.#closeAfter || this.#owner.draining || this.#awaitsBody();
   }
 
   /** The response is sent, but for what `then` sends and the end of the connection. */
@@ -277,7 +274,9 @@ export class UwsCallerStream implements CallerStream, BodyOwner {
   }
 
   #writeChunked(chunk: Uint8Array): boolean {
-    if (this.#connection === null) return this.#writePieces(chunk);
+    // Once decided it stays: bytes may be kept back already when the request becomes whole before the head has left.
+    if (this.#headPending) this.#closes ||= this.#mustClose();
+    if (!this.#closes) return this.#writePieces(chunk);
     const rest = this.#keep('chunks').exchange(chunk);
     return rest.length > 0 ? this.#writePieces(rest) : !this.#stalled;
   }
@@ -322,7 +321,7 @@ export class UwsCallerStream implements CallerStream, BodyOwner {
       const piece = chunk.length <= MAX_CORKED_WRITE ? chunk : chunk.subarray(from, from + MAX_CORKED_WRITE);
       let ok = false;
       this.#response.cork(() => {
-        this.#writePendingHead(this.#mustClose());
+        this.#writePendingHead(this.#closes);
         ok = this.#response.write(piece);
       });
       // The piece was taken; the rest waits for onWritable.
@@ -395,6 +394,9 @@ export class UwsCallerStream implements CallerStream, BodyOwner {
   /** Streamed so far. Asking the addon to close here would write a header into the body. */
   #endChunks(): void {
     if (this.#finished) return;
+    // Without a second handle only the addon's timeout closes the connection, 10 s after end(). The last bytes of the request
+    // would clear that timeout, so the gateway does not read them.
+    if (this.#connection === null && this.#awaitsBody()) this.#response.pause();
     this.#response.cork(() => this.#response.end());
     // Before the addon reads from it again: it serves what comes behind an end.
     this.#connection?.close();

@@ -1,10 +1,10 @@
 import { EXCLUSIVE_PORT, type ListenWithOptions, portTaken } from './port.ts';
 import type { LoadedUws } from './uws.ts';
 
-/** What a scrape is answered with. */
+/** The page of metrics that Prometheus reads. */
 export type MetricsPage = { readonly contentType: string; render(): Promise<string> };
 
-/** Serves `GET /metrics` on a port of its own, which stays inside. @returns a function that closes it */
+/** Serves `GET /metrics` on a port of its own, which must not be reachable from outside. @returns a function that closes it */
 export function serveMetrics(loaded: LoadedUws, host: string, port: number, page: MetricsPage): Promise<() => void> {
   const app = loaded.uws.App();
   app.get('/metrics', (response) => {

@@ -1,11 +1,14 @@
 import type { LoadedUws, us_listen_socket } from './uws.ts';
 
-/** What `listen` shares a port by; without it the port is for this socket alone. */
+/** Option of `listen`: other processes may listen on the same port. */
 export const SHARED_PORT = 0;
-/** LIBUS_LISTEN_EXCLUSIVE_PORT: two gateways started by mistake on one port would split the calls between them. */
+/**
+ * Option of `listen` (LIBUS_LISTEN_EXCLUSIVE_PORT): no other process may listen on the same port. Otherwise two gateways that
+ * were started on one port by mistake would split its connections between them.
+ */
 export const EXCLUSIVE_PORT = 1;
 
-/** A uWebSockets.js app whose `listen` takes options, which its types leave out. */
+/** A uWebSockets.js app with the `listen` that takes options, which the addon's own types leave out. */
 export type ListenWithOptions = {
   listen(host: string, port: number, options: number, callback: (socket: us_listen_socket | false) => void): void;
 };
@@ -13,7 +16,7 @@ export type ListenWithOptions = {
 export const portTaken = (host: string, port: number, setting = ''): Error =>
   new Error(`cannot listen on ${host}:${port}${setting}: the port is taken`);
 
-/** Rejects when anybody listens there, whether they would share the port or not. */
+/** Rejects when any process listens on the port, even if that process would share it. */
 export function refuseTakenPort({ uws }: LoadedUws, host: string, port: number): Promise<void> {
   return new Promise((resolve, reject) => {
     (uws.App() as unknown as ListenWithOptions).listen(host, port, EXCLUSIVE_PORT, (socket) => {

@@ -6,30 +6,30 @@ import type { HttpRequest } from './uws.ts';
 
 const METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE']);
 const LENGTH = /^\d{1,15}$/;
-/** Visible ASCII but '#': what a request target may consist of (RFC 9112 §3.2.1, RFC 3986). */
+/** A request target consists of visible ASCII without '#' (RFC 9112 §3.2.1, RFC 3986). */
 const TARGET = /^[\x21\x22\x24-\x7e]*$/;
-/** What nearly every value consists of: one look at it, and nothing more. */
+/** Nearly every field value matches this and needs no second check. */
 const PLAIN_VALUE = /^[\t\x20-\x7e]*$/;
-/** Control characters but tab, and what the addon puts where bytes are not UTF-8. */
-// biome-ignore lint/suspicious/noControlCharactersInRegex: that is what must not be in a field value (RFC 9110 §5.5)
+/** Control characters except tab, and U+FFFD, which the addon writes in place of bytes that are not UTF-8. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: a field value must not contain these (RFC 9110 §5.5)
 const BAD_VALUE = /[\x00-\x08\x0a-\x1f\x7f\ufffd]/;
 const NAME = /^[!#$%&'*+\-.^_`|~0-9a-z]+$/;
 
-/** One of the two protocols that clients ask for, anywhere in the list; perhaps with a version, as in `h2c/1` (RFC 9110 §7.8). */
+/** Finds the two protocols that clients ask for anywhere in the list, also with a version, as in `h2c/1` (RFC 9110 §7.8). */
 const UPGRADE = /(?:^|,)[\t ]*(?:websocket|h2c)[\t ]*(?:[,/]|$)/i;
 /**
- * A call that asks for another protocol is refused. Served as plain HTTP it would be charged, and a WebSocket client can use no
- * answer but 101. This holds whatever `Connection` says: a proxy in front may have rewritten it. As with every fault the
- * connection ends: the next bytes on it may belong to the other protocol.
+ * A call that asks for another protocol is refused: if the gateway served it as plain HTTP, the call would be charged, and a
+ * WebSocket client has no use for any answer but 101. The value of `Connection` does not matter, because a proxy in front may
+ * have rewritten it. Like every fault, this one ends the connection: its next bytes may belong to the other protocol.
  */
 const NO_UPGRADE: HeadFault = { code: 'upgrade_not_supported', message: ERRORS.upgrade_not_supported.message };
-/** Without the flag `u`: with it, or lower-cased, the Kelvin sign (U+212A) is a k. */
+/** No flag `u`, and no toLowerCase() before: either would take the Kelvin sign (U+212A) for a k. */
 const CHUNKED = /^chunked$/i;
-/** RFC 9110 §7.2: an address in brackets (RFC 3986 §3.2.2, RFC 6874) or a name that is not empty, and a port or none. */
+/** RFC 9110 §7.2: an address in brackets (RFC 3986 §3.2.2, RFC 6874) or a non-empty name, with or without a port. */
 const HOST =
   /^(?:\[(?:[\da-f]*:[\da-f:.]+(?:%25[\w\-.~%]+)?|v[\da-f]+\.[\w\-.~!$&'()*+,;=:]+)\]|(?:[\w\-.~!$&'()*+,;=]|%[\da-f]{2})+)(?::(\d{0,5}))?$/i;
 const MAX_PORT = 65_535;
-/** The last one that was good: most callers name the same host, and this is cheaper to compare with (0.02 µs) than to match. */
+/** The last valid Host value. Most callers name the same host, and comparing with it (0.02 µs) is cheaper than matching HOST. */
 let goodHost = '';
 
 const BAD_HEADER = 'a header has characters that are not allowed.';
@@ -38,9 +38,11 @@ const framing = (message: string): HeadFault => ({ code: 'unsupported_framing', 
 const invalid = (message: string): HeadFault => ({ code: 'invalid_request', message });
 
 /**
- * Copies a request head: `HttpRequest` is valid only until the handler returns. uWebSockets.js parses leniently, so every
- * header is looked at here, once, and what two parsers could read differently is a fault: two lengths, a length beside
- * a transfer coding, a coding other than chunked (RFC 9112 §6.1, §6.3).
+ * Copies a request head, because `HttpRequest` is valid only until the handler returns. uWebSockets.js parses leniently, so
+ * this pass checks every header once. Anything that two parsers could read differently is a fault: two lengths, a length
+ * beside a transfer coding, a coding other than chunked (RFC 9112 §6.1, §6.3).
+ *
+ * Tested by test/conformance/callers.test.ts and test/integration/upgrade.test.ts.
  */
 export function copyRequestHead(request: HttpRequest): RequestHead {
   const headers: string[] = [];
@@ -58,7 +60,7 @@ export function copyRequestHead(request: HttpRequest): RequestHead {
       isAscii = false;
       if (BAD_VALUE.test(value)) fault ??= invalid(BAD_HEADER);
     }
-    // Lengths first: a comparison of numbers rules out nearly every name.
+    // By length first: comparing one number rules out nearly every name.
     switch (name.length) {
       case 4:
         if (name !== 'host') break;
@@ -99,7 +101,7 @@ export function copyRequestHead(request: HttpRequest): RequestHead {
     fault ??= invalid('the request target has characters that must be percent-encoded.');
   }
   fault ??= framingFault(contentLength, transferEncoding);
-  // Pages may go on in HTTP/1.1, as RFC 9110 §7.8 lets a server do.
+  // The API's own routes ignore the wish for an upgrade and answer in HTTP/1.1, as RFC 9110 §7.8 allows.
   if (asksToUpgrade && path.startsWith(PROXY_PREFIX)) fault ??= NO_UPGRADE;
   if (fault === null && !METHODS.has(method)) {
     fault = { code: 'method_not_allowed', message: `${method.slice(0, 20)} is not supported.` };
@@ -121,8 +123,8 @@ function framingFault(length: string | undefined, coding: string | undefined): H
   if (length !== undefined && coding !== undefined) {
     return framing('content-length and transfer-encoding exclude each other.');
   }
-  if (length !== undefined && !LENGTH.test(length)) return framing('content-length: digits only.');
-  if (coding !== undefined && !CHUNKED.test(coding)) return framing('transfer-encoding: only chunked.');
+  if (length !== undefined && !LENGTH.test(length)) return framing('content-length: must be 1 to 15 digits.');
+  if (coding !== undefined && !CHUNKED.test(coding)) return framing('transfer-encoding: only chunked is supported.');
   return null;
 }
 
@@ -133,7 +135,7 @@ function isHost(value: string): boolean {
   return true;
 }
 
-/** The value of a header by lower-case name, or undefined. */
+/** @returns the first value of a header, by its name in lower case, or undefined */
 export function headerOf(headers: readonly string[], name: string): string | undefined {
   for (let i = 0; i < headers.length; i += 2) if (headers[i] === name) return headers[i + 1];
   return undefined;

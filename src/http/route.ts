@@ -2,17 +2,17 @@ import type { Caller, Role } from '../keys/caller.ts';
 
 export type Method = 'GET' | 'HEAD' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 
-/** A JSON Schema (draft-07), checked by ajv at start; the same object goes into the OpenAPI document. */
+/** A JSON Schema (draft-07). ajv compiles it at start, and the OpenAPI document contains the same object. */
 export type JsonSchema = Readonly<Record<string, unknown>>;
 
-/** What a route handler gets: a request that is already authenticated, rate limited and validated. */
+/** The request as a route's handler gets it: already authenticated, rate limited and validated. */
 export type ApiRequest<Body = unknown, Query = unknown> = {
   readonly method: Method;
   /** Path parameters by name, percent-decoded. */
   readonly params: Readonly<Record<string, string>>;
   /** Query parameters after validation and coercion by the route's `query` schema. */
   readonly query: Query;
-  /** The JSON body after validation by the route's `body` schema; undefined where there is none. */
+  /** The JSON body after validation by the route's `body` schema; undefined if the route has no such schema. */
   readonly body: Body;
   /** A request header by lower-case name, or undefined. */
   readonly header: (name: string) => string | undefined;
@@ -22,14 +22,15 @@ export type ApiRequest<Body = unknown, Query = unknown> = {
 
 export type ApiResponse = {
   readonly status: number;
-  /** Sent as JSON, unless it is a string: then as it is, with the `Content-Type` among the headers. */
+  /** A string is sent as it is, and `headers` must state its `Content-Type`. Any other value is sent as JSON. */
   readonly body?: unknown;
   readonly headers?: Readonly<Record<string, string>>;
 };
 
 /**
- * Who may call a route. 'anyone': no key needed (a valid one still counts by key). 'optional': no key needed, but one that
- * is sent must be valid. A list: a valid key with one of these roles (admin is implied everywhere).
+ * Who may use a route. 'anyone': no key is needed; a request with a valid key still counts against that key's rate limit.
+ * 'optional': no key is needed, but a key that is sent must be valid. A list: a valid key with one of these roles is needed;
+ * an admin key passes every list.
  */
 export type Access = 'anyone' | 'optional' | readonly Role[];
 
@@ -39,7 +40,7 @@ export type Route = {
   readonly path: string;
   readonly summary: string;
   readonly access: Access;
-  /** Takes no token: health checks must answer whatever else is broken. */
+  /** Requests take no token from a bucket, because health checks must answer whatever else is broken. */
   readonly unmetered?: true;
   readonly query?: JsonSchema;
   readonly body?: JsonSchema;

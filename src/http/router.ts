@@ -7,7 +7,7 @@ export type Match =
 
 type Entry = { readonly segments: readonly string[]; readonly routes: Route[] };
 
-/** Finds the route of an API request. A few dozen patterns, none of them hot: a list is enough. */
+/** Finds the route of an API request. There are a few dozen patterns, and none is on the hot path, so a list is enough. */
 export class Router {
   readonly #entries: Entry[] = [];
 
@@ -18,12 +18,12 @@ export class Router {
       if (entry === undefined) this.#entries.push({ segments, routes: [route] });
       else entry.routes.push(route);
     }
-    // `/keys/me` before `/keys/:key_id`: fewer parameters is more specific.
+    // A pattern with fewer parameters is more specific: `/keys/me` is tried before `/keys/:key_id`.
     const parameters = (entry: Entry): number => entry.segments.filter((segment) => segment.startsWith(':')).length;
     this.#entries.sort((a, b) => parameters(a) - parameters(b));
   }
 
-  /** HEAD is answered by GET's route. */
+  /** The route of GET also answers HEAD. */
   match(method: string, path: string): Match {
     const segments = path.split('/');
     const wanted = method === 'HEAD' ? 'GET' : method;
@@ -53,7 +53,7 @@ function matchSegments(pattern: readonly string[], segments: readonly string[]):
     try {
       params[expected.slice(1)] = decodeURIComponent(actual);
     } catch {
-      // Not percent-encoding: no resource of ours has such a name.
+      // Invalid percent-encoding: none of our resources has such a name.
       return null;
     }
   }

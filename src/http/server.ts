@@ -7,11 +7,14 @@ import { shortTurn } from './short-turn.ts';
 import type { StreamOwner } from './stream-owner.ts';
 import type { HttpRequest, HttpResponse, LoadedUws, TemplatedApp, us_listen_socket } from './uws.ts';
 
-/** Resolution of idle detection; the addon would cut an idle caller after 10 s, give or take 4. */
+/**
+ * How often the server looks for idle callers. Must stay below 6 s: the addon would cut an idle caller itself after 10 s, give or
+ * take 4, and each of these looks puts that off.
+ */
 const TICK_MS = 4_000;
 /**
- * How long a drain waits for connections once every response is over. The addon may hold the last 16 KiB of a response that
- * it has taken for finished, does not say so, and forgets them when it closes.
+ * Maximum time a drain waits for connections to close once every response has ended. The addon may still buffer the last
+ * 16 KiB of a response that counts as ended; it does not report them, and drops them when the server closes.
  */
 const TAIL_MS = 1_000;
 
@@ -19,13 +22,13 @@ export type ServerOptions = {
   readonly uws: LoadedUws;
   readonly host: string;
   readonly port: number;
-  /** Whether other processes serve the same port: the system spreads connections over all that listen. */
+  /** Whether other processes listen on the same port; the operating system spreads new connections over all of them. */
   readonly sharesPort?: boolean;
-  /** Proxies in front whose `X-Forwarded-For` is believed; 0: none. */
+  /** How many proxies in front of the gateway are trusted to write `X-Forwarded-For`; 0 if none. */
   readonly trustedProxyHops: number;
-  /** A caller that neither takes the response nor sends its request for this long is cut. */
+  /** A caller that neither reads its response nor sends its request for this long is cut off. */
   readonly idleCallerSeconds: number;
-  /** Bytes of a request that are still read once its response is sent. */
+  /** Maximum bytes of a request that are read and dropped after its response; beyond it the connection is closed. */
   readonly maxRequestBodyBytes: number;
   readonly isCall: (head: RequestHead) => boolean;
   readonly onCall: (head: RequestHead, stream: CallerStream) => void;
@@ -33,16 +36,20 @@ export type ServerOptions = {
   readonly log: Log;
 };
 
-/** The public HTTP edge. */
+/**
+ * The public HTTP edge: accepts connections, and hands each request to the proxy or to the API.
+ *
+ * Tested by test/http/drain.test.ts and test/http/slow-callers.test.ts.
+ */
 export class HttpServer implements StreamOwner {
   readonly #options: ServerOptions;
   readonly #app: TemplatedApp;
-  /** In any order: each knows its place, so that leaving is a swap with the last. A Set took 0.3 µs a call. */
+  /** In no order. Each stream knows its index, so the last one can take the place of one that ends. A Set took 0.3 µs per call. */
   readonly #open: UwsCallerStream[] = [];
   #connections = 0;
-  /** On its way from the first route to the last, which the addon calls at once. */
+  /** A request that the first route passes on to the last one, which the addon invokes immediately. */
   #passedOn: { readonly head: RequestHead; readonly connection: HttpResponse } | null = null;
-  /** Of this tick and the one before: idle for that long, a gateway has no tail left to send. */
+  /** Whether a response ended since the last tick, and between the two ticks before that. If neither, no tail is left to send. */
   #finishedNow = false;
   #finishedBefore = false;
   #awaitsConnections = false;
@@ -91,13 +98,13 @@ export class HttpServer implements StreamOwner {
   }
 
   /**
-   * Stops accepting, and waits for what is under way up to the deadline, and a little for what was under way just before.
-   * From now on every answer closes its connection.
+   * Stops accepting connections, and waits until all open responses have ended, and up to TAIL_MS longer for the last bytes of
+   * those that ended in the past few seconds; never beyond the deadline. From now on every response closes its connection.
    *
-   * @param options.handOver others serve this port, which is shared: also waits until all connections have gone, so that
-   *     no caller's next request meets one that is just being closed. Callers that go on calling leave with their next
-   *     answer; the addon closes idle connections after about 10 s.
-   * @returns calls that are cut by closing now
+   * @param options.handOver  other processes serve this port too: also waits until all connections have closed, so that no
+   *     caller sends its next request on a connection that is just being closed. A busy caller's connection closes with its
+   *     next response; the addon closes idle connections after about 10 s.
+   * @returns how many open requests close() would cut now
    */
   async drain(deadlineMs: number, { handOver = false }: { readonly handOver?: boolean } = {}): Promise<number> {
     if (handOver) await shortTurn();
@@ -108,7 +115,7 @@ export class HttpServer implements StreamOwner {
     const deadline = performance.now() + deadlineMs;
     await this.#drained(deadline);
     if (!handOver && (this.#finishedNow || this.#finishedBefore)) {
-      // Callers leave with their last answer, which tells them to. Idle ones do not, and are not waited for any longer.
+      // A caller closes its connection after a response that says so. Idle connections stay, and TAIL_MS bounds this wait.
       this.#awaitsConnections = true;
       await this.#drained(Math.min(performance.now() + TAIL_MS, deadline));
       this.#awaitsConnections = false;
@@ -139,7 +146,7 @@ export class HttpServer implements StreamOwner {
     this.#checkDrained();
   };
 
-  /** @param deadline  as `performance.now()` counts */
+  /** @param deadline  on the clock of `performance.now()` */
   #drained(deadline: number): Promise<void> {
     if (this.#isDrained()) return Promise.resolve();
     return new Promise((resolve) => {
@@ -161,8 +168,8 @@ export class HttpServer implements StreamOwner {
   }
 
   /**
-   * Each route that sees a request gets a handle of its own, so a chunked one, and every one during a drain, goes on to the last
-   * route: with a handle that outlives the response its connection can be closed.
+   * The addon gives each route that sees a request a handle of its own. Chunked requests, and all requests during a drain, are
+   * therefore passed on to the last route: the first route's handle outlives the response, and can close its connection.
    */
   readonly #onFirstRoute = (response: HttpResponse, request: HttpRequest): void => {
     const head = copyRequestHead(request);
@@ -178,7 +185,7 @@ export class HttpServer implements StreamOwner {
     this.#onRequest(response, passedOn?.head ?? copyRequestHead(request), passedOn?.connection ?? null);
   };
 
-  /** @param connection  a second handle, when there is one */
+  /** @param connection  a second handle of the same request, or null */
   #onRequest(response: HttpResponse, head: RequestHead, connection: HttpResponse | null): void {
     const { isCall, onCall, onRequest } = this.#options;
     const stream = new UwsCallerStream(response, head, this, connection);
@@ -192,7 +199,7 @@ export class HttpServer implements StreamOwner {
     this.#finishedBefore = this.#finishedNow;
     this.#finishedNow = false;
     const maxIdleTicks = Math.ceil((this.#options.idleCallerSeconds * 1000) / TICK_MS);
-    // From the end: what takes the place of one that leaves was looked at before.
+    // Backwards: when a stream ends here, the last one takes its place, and that one has had its tick already.
     for (let i = this.#open.length - 1; i >= 0; i--) this.#open[i]?.tick(maxIdleTicks);
   }
 }

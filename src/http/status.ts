@@ -2,7 +2,7 @@ import { STATUS_CODES } from 'node:http';
 
 const lines = new Map<number, string>();
 
-/** `200` → `200 OK`; an unknown code gets no reason phrase, which RFC 9112 §4 allows. */
+/** `200` → `200 OK`; an unknown status gets an empty reason phrase, which RFC 9112 §4 allows. */
 export function statusLine(status: number): string {
   let line = lines.get(status);
   if (line === undefined) {

@@ -1,15 +1,15 @@
 import type { UwsCallerStream } from './caller-stream.ts';
 
-/** What the server is told about every response. */
+/** The server, as each of its streams sees it. */
 export interface StreamOwner {
-  /** Draining: responses should say `Connection: close`. */
+  /** The server is draining: responses must say `Connection: close`. */
   readonly draining: boolean;
-  /** Every connection is being cut. */
+  /** The server is closing: it cuts every connection. */
   readonly closing: boolean;
-  /** Proxies in front whose `X-Forwarded-For` is believed. */
+  /** How many proxies in front of the gateway are trusted to write `X-Forwarded-For`. */
   readonly trustedProxyHops: number;
-  /** Bytes of a request that are still read once its response is sent. */
+  /** Maximum bytes of a request that are read and dropped after its response. */
   readonly maxRequestBodyBytes: number;
-  /** The exchange is over for the server: answered to the last byte, cut, or left by the caller. */
+  /** Tells the server that the stream has ended: the response was sent to the last byte or cut, or the caller left. */
   onFinished(stream: UwsCallerStream): void;
 }

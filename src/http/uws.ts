@@ -3,23 +3,24 @@ import type * as Uws from 'uws-current';
 
 export type { HttpRequest, HttpResponse, TemplatedApp, us_listen_socket } from 'uws-current';
 
-/** Bytes of request head the edge accepts. The addon reads this from the environment when it loads, and never again. */
+/** Maximum request head; the addon refuses a longer one. The addon reads this from the environment only once, when it loads. */
 const MAX_REQUEST_HEAD_BYTES = 16_384;
 
+/** The first major version of Node for which the current release of the addon has a binary. */
 const FIRST_NODE_OF_CURRENT = 22;
 
 export type LoadedUws = { readonly uws: typeof Uws; readonly variant: 'current' | 'legacy'; readonly reason?: string };
 
 /**
- * Loads uWebSockets.js: the current release where its binary loads (Node 22+, glibc ≥ 2.38), the older one elsewhere.
- * Only what both have is used. This folder is the only importer.
+ * Loads uWebSockets.js: the current release where its binary loads (Node 22+, glibc ≥ 2.38), an older release elsewhere.
+ * The gateway uses only what both releases offer. No other folder imports the addon.
  *
- * @param env  the process's environment, which the addon reads
+ * @param env  the environment of the process, from which the addon reads its settings
  */
 export function loadUws(env: Record<string, string | undefined>): LoadedUws {
   env.UWS_HTTP_MAX_HEADERS_SIZE = String(MAX_REQUEST_HEAD_BYTES);
   const require = createRequire(import.meta.url);
-  // The current release has no binary for older Node, and its loader would take the older release's from beside it.
+  // The current release has no binary for older Node, and its loader would load the older release's binary, which lies beside it.
   if (Number.parseInt(process.versions.node, 10) < FIRST_NODE_OF_CURRENT) {
     const reason = `Node ${process.versions.node} is older than ${FIRST_NODE_OF_CURRENT}`;
     return { uws: require('uws-legacy') as typeof Uws, variant: 'legacy', reason };

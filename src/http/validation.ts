@@ -6,7 +6,7 @@ import type { JsonSchema, Route } from './route.ts';
 export type Validators = { readonly query: ValidateFunction | null; readonly body: ValidateFunction | null };
 
 const bodies = new Ajv({ allErrors: false, useDefaults: true });
-/** Query values are text: '5' is good for an integer. */
+/** Coerces types, because query values are text: '5' is accepted as an integer. */
 const queries = new Ajv({ allErrors: false, useDefaults: true, coerceTypes: true });
 
 const NO_QUERY: JsonSchema = { type: 'object', additionalProperties: false, properties: {} };
@@ -18,7 +18,7 @@ export function compileValidators(route: Route): Validators {
   };
 }
 
-/** ajv coerces with JavaScript's `Number`, which also takes '0x2', '1e3' and ' 50'. */
+/** Checked before ajv, which coerces with JavaScript's `Number` and would also accept '0x2', '1e3' and ' 50'. */
 const PLAIN_NUMBER = /^-?\d+(?:\.\d+)?$/;
 
 /** Query text → validated object. Throws `invalid_request` naming the parameter. */
@@ -43,7 +43,7 @@ export function validBody(validate: ValidateFunction | null, bytes: Buffer): unk
   if (validate === null) return undefined;
   let value: unknown;
   try {
-    // No body at all is an empty object: what it lacks is named below.
+    // An absent body counts as an empty object, so that the check below names the missing fields.
     value = bytes.length === 0 ? {} : JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes));
   } catch {
     throw new ApiError('invalid_json');
@@ -55,11 +55,14 @@ export function validBody(validate: ValidateFunction | null, bytes: Buffer): unk
 }
 
 /**
- * The name of a field with a lone surrogate somewhere in it, 'body' when it has no name, or null. JSON can spell one
- * ("\\ud800"), UTF-8 cannot: Postgres would refuse the text, or store another than the caller sent.
+ * Looks for a lone surrogate. JSON can spell one ("\\ud800"), but UTF-8 cannot encode it: Postgres would refuse the text, or
+ * store a different text than the caller sent.
+ *
+ * @returns the name of the top-level field that contains one; 'body' if it is in such a name, or if the body is not an object;
+ *   null if there is none
  */
 function illFormedField(body: unknown): string | null {
-  // No recursion: the depth of a body is the caller's choice.
+  // No recursion: the caller chooses how deep a body is, and could overflow the stack.
   const left: [field: string, value: unknown][] = [['body', body]];
   for (let next = left.pop(); next !== undefined; next = left.pop()) {
     const [field, value] = next;
@@ -79,7 +82,7 @@ function check(validate: ValidateFunction | null, value: unknown): void {
   throw new ApiError('invalid_request', fault === undefined ? undefined : describe(fault));
 }
 
-/** 'price: must be >= 0.' The name of the field comes first: people look for it. */
+/** Example: 'price: must be >= 0.' The name of the field comes first, because people look for it. */
 function describe(fault: ErrorObject): string {
   const path = fault.instancePath.slice(1).replaceAll('/', '.');
   const named =

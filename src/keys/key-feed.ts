@@ -10,7 +10,7 @@ export function applyKeyChange(cache: KeyCache, payload: string): void {
 
 /**
  * Keeps the cache in step with Postgres: forgets keys as they change, and marks everything stale whenever messages may
- * have been missed, that is each time the LISTEN connection is made anew (postgres.js reconnects by itself). The
+ * have been missed, that is each time the LISTEN connection is made anew (`PostgresListener`). The
  * periodic round covers a connection that is dead without saying so.
  *
  * Resolves when it listens, or when Postgres turned out to be away: then it begins to listen as soon as it is back.
@@ -21,23 +21,21 @@ export async function keepKeyCacheFresh(
   sql: Sql,
   cache: KeyCache,
   { revalidateMs = 300_000 }: { readonly revalidateMs?: number } = {},
-): Promise<() => Promise<void>> {
-  let unlisten = async (): Promise<void> => {};
+): Promise<() => void> {
+  let unlisten = (): void => {};
   try {
-    const listening = await sql.listen(
-      KEY_CHANGES,
-      (payload) => applyKeyChange(cache, payload),
-      () => cache.markAllStale(),
-    );
-    unlisten = listening.unlisten;
+    unlisten = await sql.listen({
+      channel: KEY_CHANGES,
+      onMessage: (payload) => applyKeyChange(cache, payload),
+      onListening: () => cache.markAllStale(),
+    });
   } catch (error) {
     if (!isPostgresUnavailable(error)) throw error;
   }
   const timer = setInterval(() => cache.markAllStale(), revalidateMs);
   timer.unref();
-  return async () => {
+  return () => {
     clearInterval(timer);
-    // Nothing to undo when the connection is gone.
-    await unlisten().catch(() => {});
+    unlisten();
   };
 }

@@ -44,7 +44,7 @@ export async function selectKeyRecords(sql: Sql, keyIds: readonly string[]): Pro
            k.previous_expires_at AS "previousExpiresAt", k.rate_limit AS "rateLimit", k.status,
            a.status AS "accountStatus"
     FROM api_keys k JOIN accounts a ON a.id = k.account_id
-    WHERE k.key_id = ANY(${keyIds as string[]}::text[])`;
+    WHERE k.key_id = ANY(${keyIds}::text[])`;
   // Field by field: a spread row keeps the client's dictionary of columns, and reading it cost 1.6 µs a call.
   return rows.map((row) => ({
     keyId: row.keyId,

@@ -74,7 +74,7 @@ export class Keys {
 
   /** Opens a new account, with `ownerId` as its label, and gives it a key. */
   createAccountWithKey(ownerId: string, role: Role): Promise<CreatedKey> {
-    return this.#sql.begin((tx) => openAccount(tx, ownerId, role)) as Promise<CreatedKey>;
+    return this.#sql.begin((tx) => openAccount(tx, ownerId, role));
   }
 
   /** Opens an account with an admin key if there has never been an admin key; null when there has. */
@@ -82,7 +82,7 @@ export class Keys {
     return this.#sql.begin(async (tx) => {
       const { adminExists } = await lockFirstAdmin(tx);
       return adminExists ? null : openAccount(tx, ownerId, 'admin');
-    }) as Promise<CreatedKey | null>;
+    });
   }
 
   /**
@@ -98,7 +98,7 @@ export class Keys {
         throw new ApiError('conflict', `This account has ${MAX_ACTIVE_KEYS_PER_ACCOUNT} keys: revoke one first.`);
       }
       return giveKey(tx, accountId, account.ownerId, role);
-    }) as Promise<CreatedKey | null>;
+    });
   }
 
   /** Keys of an account, newest first, revoked ones included; `after`: the last key id of the page before, or null. */

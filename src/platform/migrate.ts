@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Sql } from './postgres.ts';
+import type { Sql, Tx } from './postgres.ts';
 
 /** Any constant: every Tollgate process that migrates takes this advisory lock first. */
 const MIGRATION_LOCK = 7_014_655_001;
@@ -30,37 +30,40 @@ export function readMigrations(folder: string): Migration[] {
  *
  * @returns the versions that were applied now
  */
-export async function migrate(sql: Sql, migrations: readonly Migration[]): Promise<number[]> {
-  const connection = await sql.reserve();
-  try {
+export function migrate(sql: Sql, migrations: readonly Migration[]): Promise<number[]> {
+  return sql.reserve(async (connection) => {
     await connection`SELECT pg_advisory_lock(${MIGRATION_LOCK})`;
-    await connection`
-      CREATE TABLE IF NOT EXISTS schema_migrations (
-        version int PRIMARY KEY, name text NOT NULL, applied_at timestamptz NOT NULL DEFAULT now())`;
-    const rows = await connection<{ version: number }[]>`SELECT max(version) AS version FROM schema_migrations`;
-    const current = rows[0]?.version ?? 0;
-    if (current > migrations.length) {
-      throw new Error(
-        `the database has schema version ${current}, this build knows ${migrations.length}: run a newer build`,
-      );
+    try {
+      return await applyMissing(connection, migrations);
+    } finally {
+      // Unlocking fails only when the connection is gone, and then the lock went with it.
+      await connection`SELECT pg_advisory_unlock(${MIGRATION_LOCK})`.catch(() => {});
     }
-    const applied: number[] = [];
-    for (const migration of migrations.slice(current)) {
-      await connection.unsafe('BEGIN');
-      try {
-        await connection.unsafe(migration.sql);
-        await connection`INSERT INTO schema_migrations (version, name) VALUES (${migration.version}, ${migration.name})`;
-        await connection.unsafe('COMMIT');
-      } catch (error) {
-        await connection.unsafe('ROLLBACK');
-        throw new Error(`migration ${migration.name} failed`, { cause: error });
-      }
-      applied.push(migration.version);
-    }
-    return applied;
-  } finally {
-    // Unlocking fails only when the connection is gone, and then the lock went with it.
-    await connection`SELECT pg_advisory_unlock(${MIGRATION_LOCK})`.catch(() => {});
-    connection.release();
+  });
+}
+
+async function applyMissing(connection: Tx, migrations: readonly Migration[]): Promise<number[]> {
+  await connection`
+    CREATE TABLE IF NOT EXISTS schema_migrations (
+      version int PRIMARY KEY, name text NOT NULL, applied_at timestamptz NOT NULL DEFAULT now())`;
+  const rows = await connection<{ version: number }[]>`SELECT max(version) AS version FROM schema_migrations`;
+  const current = rows[0]?.version ?? 0;
+  if (current > migrations.length) {
+    throw new Error(
+      `the database has schema version ${current}, this build knows ${migrations.length}: run a newer build`,
+    );
   }
+  const missing = migrations.slice(current);
+  for (const migration of missing) {
+    await connection`BEGIN`;
+    try {
+      await connection.unsafe(migration.sql);
+      await connection`INSERT INTO schema_migrations (version, name) VALUES (${migration.version}, ${migration.name})`;
+      await connection`COMMIT`;
+    } catch (error) {
+      await connection`ROLLBACK`;
+      throw new Error(`migration ${migration.name} failed`, { cause: error });
+    }
+  }
+  return missing.map(({ version }) => version);
 }

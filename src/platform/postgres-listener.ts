@@ -1,36 +1,34 @@
-import type { PostgresOptions } from './postgres-client.ts';
-import { PostgresSession } from './postgres-session.ts';
+import { PostgresSession, type SessionOptions } from './postgres-session.ts';
+import { Sleeper } from './timing.ts';
 
 const MIN_BACKOFF_MS = 50;
 const MAX_BACKOFF_MS = 1_000;
-/** How often it asks whether the connection is alive: a LISTEN hears nothing of its own death on a silent network. */
+/** How often a query tests the connection. Whoever only listens does not notice that the network has gone silent. */
 const PROBE_MS = 30_000;
+/** Bounds that query, and the LISTEN. Then the connection is made again. */
 const TIMEOUT_MS = 10_000;
 
-/** A subscription to one channel that is made again, for as long as it is wanted, whenever its connection ends. */
+export type Subscription = {
+  readonly channel: string;
+  readonly onMessage: (payload: string) => void;
+  /** Called each time the subscription is made: messages may have been missed before. */
+  readonly onListening?: () => void;
+};
+
+/** Listens to one channel until `stop`: whenever the connection ends, the listener makes a new one. */
 export class PostgresListener {
-  readonly #options: PostgresOptions;
-  readonly #channel: string;
-  readonly #onMessage: (payload: string) => void;
-  readonly #onListening: () => void;
+  readonly #options: SessionOptions;
+  readonly #subscription: Subscription;
   #session: PostgresSession | null = null;
   #stopped = false;
-  #wake: () => void = () => {};
+  readonly #sleeper = new Sleeper();
 
-  /** @param onListening each time the subscription is made: messages may have been missed before */
-  constructor(
-    options: PostgresOptions,
-    channel: string,
-    onMessage: (payload: string) => void,
-    onListening: () => void,
-  ) {
+  constructor(options: SessionOptions, subscription: Subscription) {
     this.#options = options;
-    this.#channel = channel;
-    this.#onMessage = onMessage;
-    this.#onListening = onListening;
+    this.#subscription = subscription;
   }
 
-  /** Resolves when it listens for the first time; rejects when the first attempt failed, and goes on trying. */
+  /** Resolves when it listens. Rejects when the first attempt failed, but goes on trying until `stop`. */
   async start(): Promise<void> {
     try {
       await this.#listen();
@@ -42,22 +40,21 @@ export class PostgresListener {
   stop(): void {
     this.#stopped = true;
     this.#session?.close();
-    this.#wake();
+    this.#sleeper.wake();
   }
 
   async #listen(): Promise<void> {
-    const session = new PostgresSession(this.#options, TIMEOUT_MS, {
-      onNotify: this.#onMessage,
-      onClose: () => this.#wake(),
-    });
+    const { channel, onMessage, onListening } = this.#subscription;
+    const hooks = { onNotify: onMessage, onClose: () => this.#sleeper.wake() };
+    const session = new PostgresSession(this.#options, TIMEOUT_MS, hooks);
     this.#session = session;
     try {
-      await session.query(`LISTEN "${this.#channel.replaceAll('"', '""')}"`);
+      await session.query(`LISTEN "${channel.replaceAll('"', '""')}"`);
     } catch (error) {
       session.close();
       throw error;
     }
-    if (!this.#stopped) this.#onListening();
+    if (!this.#stopped) onListening?.();
   }
 
   async #keepListening(): Promise<void> {
@@ -66,30 +63,14 @@ export class PostgresListener {
       try {
         if (this.#session?.open !== true) await this.#listen();
         failures = 0;
-        await this.#connectionEnds();
+        if (!this.#stopped && this.#session?.open) await this.#sleeper.sleep(PROBE_MS);
+        if (!this.#stopped && this.#session?.open) await this.#session.query('SELECT 1');
       } catch {
-        // The pool's queries fail as well, and are somebody's: that is where an outage is reported.
+        // Not reported here: while Postgres is away, queries of the pool fail as well, and their users report it.
         failures++;
-        await this.#pause(Math.min(MIN_BACKOFF_MS * 2 ** failures, MAX_BACKOFF_MS));
+        await this.#sleeper.sleep(Math.min(MIN_BACKOFF_MS * 2 ** failures, MAX_BACKOFF_MS));
       }
     }
     this.#session?.close();
-  }
-
-  async #connectionEnds(): Promise<void> {
-    while (!this.#stopped && this.#session?.open === true) {
-      await this.#pause(PROBE_MS);
-      if (!this.#stopped && this.#session.open) await this.#session.query('SELECT 1');
-    }
-  }
-
-  #pause(ms: number): Promise<void> {
-    return new Promise((resolve) => {
-      const timer = setTimeout(resolve, ms);
-      this.#wake = () => {
-        clearTimeout(timer);
-        resolve();
-      };
-    });
   }
 }

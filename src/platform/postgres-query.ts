@@ -1,69 +1,72 @@
-import type { Sql } from './postgres-client.ts';
+import type postgres from 'postgres';
 
-/** Carries a query out: `build` makes it for the connection it runs on. */
-export type Runner = <T>(build: (client: Sql) => PromiseLike<T>) => Promise<T>;
+export type Row = postgres.Row;
+/** The rows of a result, with `count` and `command` of their statement. */
+export type Rows<T extends readonly object[]> = postgres.RowList<T>;
 
-/**
- * A query, or a part of one, that is bound to a connection only when somebody waits for it. Written into another query's
- * template it becomes part of that.
- */
-export class LazyQuery implements PromiseLike<unknown> {
-  readonly #runner: Runner;
-  readonly #build: (client: Sql) => PromiseLike<unknown>;
-  #running: Promise<unknown> | null = null;
+type Element = string | number | boolean | Date | null;
+export type Value = Element | readonly Element[];
+/** What may stand between the texts of a template: a value, or more of the query itself. */
+type Part = Value | Query<unknown> | readonly Query<unknown>[];
 
-  constructor(runner: Runner, build: (client: Sql) => PromiseLike<unknown>) {
-    this.#runner = runner;
-    this.#build = build;
+/** Runs text with `$1` parameters. Text without parameters may hold several statements. */
+export type Run = <T extends object = Row>(text: string, parameters?: readonly Value[]) => Promise<Rows<T[]>>;
+
+/** A template tag whose queries run on one connection, or on any of a pool. */
+export type Tx = {
+  <T extends readonly object[] = Row[]>(
+    texts: TemplateStringsArray,
+    ...parts: readonly Part[]
+  ): Query<Rows<T[number][]>>;
+  readonly unsafe: Run;
+};
+
+/** @param run carries the queries out */
+export function templateTag(run: Run): Tx {
+  const tag = <T extends readonly object[]>(texts: TemplateStringsArray, ...parts: readonly Part[]) =>
+    new Query(run<T[number]>, texts, parts);
+  return Object.assign(tag, { unsafe: run });
+}
+
+/** A query, or a part of one. It runs when somebody awaits it; in another query's template it becomes part of that. */
+export class Query<Result> implements Promise<Result> {
+  readonly [Symbol.toStringTag] = 'Query';
+  readonly #run: (text: string, parameters: Value[]) => Promise<Result>;
+  readonly #texts: readonly string[];
+  readonly #parts: readonly Part[];
+  #result: Promise<Result> | null = null;
+
+  constructor(
+    run: (text: string, parameters: Value[]) => Promise<Result>,
+    texts: readonly string[],
+    parts: readonly Part[],
+  ) {
+    this.#run = run;
+    this.#texts = texts;
+    this.#parts = parts;
   }
 
-  /** The same query as the client's own object. */
-  on(client: Sql): PromiseLike<unknown> {
-    return this.#build(client);
+  /** @returns its text, with `$1` in place of values, which are added to `parameters` */
+  write(parameters: Value[]): string {
+    const write = (part: Part): string => {
+      if (part instanceof Query) return part.write(parameters);
+      if (isListOfQueries(part)) return part.map(write).join(' ');
+      return `$${parameters.push(part)}`;
+    };
+    return String.raw({ raw: this.#texts }, ...this.#parts.map(write));
+  }
+
+  #start(): Promise<Result> {
+    const parameters: Value[] = [];
+    this.#result ??= this.#run(this.write(parameters), parameters);
+    return this.#result;
   }
 
   // biome-ignore lint/suspicious/noThenProperty: it is awaited in place of the client's own query
-  then<A = unknown, B = never>(
-    onDone?: ((value: unknown) => A | PromiseLike<A>) | null,
-    onFailed?: ((reason: unknown) => B | PromiseLike<B>) | null,
-  ): Promise<A | B> {
-    this.#running ??= this.#runner(this.#build);
-    return this.#running.then(onDone, onFailed);
-  }
-
-  catch<B>(onFailed: (reason: unknown) => B): Promise<unknown> {
-    return this.then((value) => value, onFailed);
-  }
-
-  finally(onEnd: () => void): Promise<unknown> {
-    return this.then((value) => value).finally(onEnd);
-  }
+  then: Promise<Result>['then'] = (...handlers) => this.#start().then(...handlers);
+  catch: Promise<Result>['catch'] = (onFailed) => this.#start().catch(onFailed);
+  finally: Promise<Result>['finally'] = (onEnd) => this.#start().finally(onEnd);
 }
 
-/** A value of a template as the client takes it. */
-function bind(value: unknown, client: Sql): unknown {
-  if (value instanceof LazyQuery) return value.on(client);
-  if (Array.isArray(value) && value[0] instanceof LazyQuery) return value.map((item) => bind(item, client));
-  return value;
-}
-
-type Call = (...args: unknown[]) => PromiseLike<unknown>;
-
-/**
- * A function like postgres.js's: a template tag that makes queries, or a helper for names and lists of columns.
- *
- * @param helpers a client that is never connected: helpers are the same for all
- */
-export function tag(runner: Runner, helpers: Sql): (first: unknown, ...rest: unknown[]) => unknown {
-  return (first, ...rest) => {
-    if (!Array.isArray(first) || !('raw' in first)) return (helpers as unknown as Call)(first, ...rest);
-    return new LazyQuery(runner, (client) =>
-      (client as unknown as Call)(first, ...rest.map((value) => bind(value, client))),
-    );
-  };
-}
-
-/** Like postgres.js's `unsafe`: text with `$1` parameters, or several statements without. */
-export function unsafe(runner: Runner): (text: string, parameters?: unknown[], options?: object) => LazyQuery {
-  return (text, ...rest) => new LazyQuery(runner, (client) => (client.unsafe as unknown as Call)(text, ...rest));
-}
+const isListOfQueries = (part: Part): part is readonly Query<unknown>[] =>
+  Array.isArray(part) && part[0] instanceof Query;

@@ -1,26 +1,24 @@
-import type { PostgresOptions, Sql } from './postgres-client.ts';
-import { asSql, PostgresPool } from './postgres-pool.ts';
+import { type PostgresOptions, PostgresPool } from './postgres-pool.ts';
+import { type Tx, templateTag } from './postgres-query.ts';
 
-export {
-  isPostgresUnavailable,
-  type PostgresOptions,
-  type ReservedSql,
-  type Sql,
-  sqlState,
-  type Tx,
-} from './postgres-client.ts';
+export { isPostgresUnavailable, sqlState } from './postgres-errors.ts';
+export type { PostgresOptions } from './postgres-pool.ts';
+export type { Tx } from './postgres-query.ts';
 export { PostgresSession } from './postgres-session.ts';
 
+/** A pool as a template tag: `sql\`SELECT …\`` runs on any of its connections. */
+export type Sql = Tx & Pick<PostgresPool, 'begin' | 'reserve' | 'listen' | 'end'>;
+
 /**
- * Opens a pool with the interface of postgres.js: queries, helpers, `unsafe`, `begin`, `reserve`, `listen`, `end`. BIGINT
- * columns arrive as numbers: every amount and count we store is below 2^53, and a value that is not throws rather than
- * rounds. Dates arrive as `Date`.
+ * Opens a pool. BIGINT columns arrive as numbers: every amount and count we store is below 2^53, and a value that is not
+ * throws rather than rounds. Dates arrive as `Date`.
  *
  * Connections are made when they are needed; while Postgres is away queries fail at once, and the first one after it is
  * back succeeds.
  */
 export function openPostgres(options: PostgresOptions): Sql {
-  return asSql(new PostgresPool(options), options);
+  const { query, begin, reserve, listen, end } = new PostgresPool(options);
+  return Object.assign(templateTag(query), { begin, reserve, listen, end });
 }
 
 const DURABILITY: Readonly<Record<string, string>> = {

@@ -1,40 +1,46 @@
-/** Time of a breaker: `Breakers` counts it, tests may too. */
+/** The clock of a breaker, in ticks. `Breakers` advances it; a test can advance its own. */
 export type Ticks = { readonly now: number };
 
+/** Length of one tick of a breaker's clock. */
 export const TICK_MS = 500;
-/** Calls are counted in two halves of this length, the present one and the one before: the last 10 to 20 s. */
+/** Calls are counted per half window of 10 s. A breaker judges the present half and the one before: the last 10 to 20 s. */
 const HALF_WINDOW_TICKS = 20;
-/** Fewer calls than this prove nothing: one caller's bad luck is not a dead service. */
+/** With fewer calls than this in the window, a breaker does not open: one caller's bad luck is not a dead service. */
 const MIN_CALLS = 10;
-/** Of the calls in the window. */
+/** A breaker opens when this share of the calls in its window has failed. */
 const OPEN_AT_SHARE = 0.5;
+/** 1 s from opening to the first probe. Each further pause is twice as long as the one before it. */
 const FIRST_PAUSE_TICKS = 2;
+/** 30 s: pauses do not get longer than this. */
 const MAX_PAUSE_TICKS = 60;
 
 /**
- * Keeps calls from a service that does not answer: each would hold a connection, a caller and the caller's money until its
- * timeout, only to be refunded.
+ * Refuses calls to a service that does not answer. Each such call would occupy a connection, the caller and the caller's money
+ * until its timeout, only to be refunded.
  *
- *   closed ──10 calls, half of them failed──► open ──pause over: one call is let through, the probe──► open, twice the pause
+ *   closed ──10 calls, half of them failed──► open ──pause over: one call, the probe, is let through──► open, twice the pause
  *      ▲                                                                                                │
  *      └──────────────────────────────────────────── the probe is answered ────────────────────────────┘
  *
- * A probe needs no end: should nothing be heard of it (its caller left, it is still waiting), the next one goes after the
- * next pause. So there is one probe a pause, and no state that a lost callback could leave behind.
+ * The breaker does not wait for the end of a probe. If it never hears of that probe again (the caller left, or the service is
+ * still silent), it lets another call through after the next pause. So there is one probe per pause, and a lost callback leaves
+ * nothing behind.
  *
- * Calls that are under way when it closes were sent while the service was silent: their failures say nothing new, and come
- * for as long as the longest timeout. Each call keeps the `era` it was let through in.
+ * Calls that are still under way when the breaker closes were sent while the service was silent. Their failures say nothing new,
+ * and keep arriving for as long as the longest timeout. So each call remembers the `era` in which it was let through, and the
+ * breaker ignores failures from earlier eras.
  *
- * A call has failed when no response head came: not reached, reset, malformed, timed out. Any head is an answer, a 5xx too: it
- * costs no waiting, it is refunded, it may say when to come back, and which requests get one is up to the caller: a buyer
- * who knows an input that breaks a service could otherwise close it for all others.
+ * A call has failed when no response head came: the service was not reached, reset the connection, timed out, or sent something
+ * malformed. Any valid head counts as an answer, a 5xx included. A 5xx keeps nobody waiting, is refunded, and may say when to come
+ * back. Besides, the caller decides which request gets a 5xx: a buyer who knows an input that breaks a service could otherwise
+ * have the service refused to everybody else.
  *
- * A call costs a closed breaker two comparisons and an addition.
+ * While the breaker is closed, it costs a call two comparisons and an addition.
  */
 export class Breaker {
   readonly #ticks: Ticks;
   isClosed = true;
-  /** Times it has closed. */
+  /** How often the breaker has closed. */
   era = 0;
   #half = 0;
   #calls = 0;
@@ -43,14 +49,14 @@ export class Breaker {
   #failuresBefore = 0;
   #pauseTicks = FIRST_PAUSE_TICKS;
   #probeAt = 0;
-  /** When a call was last refused or let through as a probe. */
+  /** When the breaker opened, or last refused a call or let one through as a probe. */
   #askedAt = 0;
 
   constructor(ticks: Ticks) {
     this.#ticks = ticks;
   }
 
-  /** Of an open breaker: whether this call is the probe. If not, it has to be refused. */
+  /** For each new call while the breaker is open. @returns whether this call is the probe; if not, it has to be refused */
   takeProbe(): boolean {
     const { now } = this.#ticks;
     this.#askedAt = now;
@@ -60,26 +66,26 @@ export class Breaker {
     return true;
   }
 
-  /** The probe was not sent after all (no money for it, for instance): the next call is one. */
+  /** The call chosen as the probe was not sent after all (its account has no money, for instance): the next call is the probe. */
   returnProbe(): void {
     if (this.isClosed) return;
     this.#pauseTicks = Math.max(this.#pauseTicks / 2, FIRST_PAUSE_TICKS);
     this.#probeAt = this.#ticks.now;
   }
 
-  /** Of an open breaker: until the next probe. At least 1. */
+  /** Seconds until an open breaker lets the next probe through; at least 1. */
   get retryAfterSeconds(): number {
     return Math.max(1, Math.ceil(((this.#probeAt - this.#ticks.now) * TICK_MS) / 1000));
   }
 
-  /** A response head came. Only a probe's closes: others were sent before the breaker opened. */
+  /** A response head came. Only the probe's head closes the breaker: all other calls were sent before it opened. */
   answered(isProbe: boolean): void {
     this.#turn();
     this.#calls++;
     if (isProbe && !this.isClosed) this.#close();
   }
 
-  /** No response head came. @param era when the call was let through. @returns whether this opened the breaker */
+  /** No response head came. @param era the `era` in which the call was let through. @returns whether this opened the breaker */
   failed(era: number): boolean {
     if (era !== this.era) return false;
     this.#turn();
@@ -95,7 +101,7 @@ export class Breaker {
     return true;
   }
 
-  /** Open, and somebody wanted through within the longest pause: a service that nobody calls is nobody's trouble. */
+  /** Open, and somebody called the service within the last 30 s. A dead service that nobody calls needs nobody's attention. */
   get isInTheWay(): boolean {
     return !this.isClosed && this.#ticks.now - this.#askedAt <= MAX_PAUSE_TICKS;
   }

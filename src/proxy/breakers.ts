@@ -1,13 +1,13 @@
 import { Breaker, TICK_MS } from './breaker.ts';
 
-/** Services remembered at once; beyond it the one seen first is forgotten, and begins anew with a closed breaker. */
+/** Breakers kept at once. Beyond this, the oldest is forgotten, and its service starts again with a closed breaker. */
 const MAX_SERVICES = 10_000;
 
 /**
- * The breakers of all services, in this process's memory: what this process sees of a service is what it acts upon.
+ * The breakers of all services, in this process's memory. Each process acts on what it has seen of a service itself.
  *
- * One for each service, not for each origin: services of several providers may share an origin, and a listing that points at
- * another provider's host must not be able to close it for that provider's callers.
+ * There is one breaker per service, not per origin. Services of several providers can share an origin, and a provider who lists
+ * another provider's host must not be able to have calls to that other provider refused.
  */
 export class Breakers {
   readonly #byService = new Map<string, { readonly endpoint: string; readonly breaker: Breaker }>();
@@ -29,12 +29,12 @@ export class Breakers {
     this.#timer = null;
   }
 
-  /** One step of time: a process that was blocked meanwhile takes it for one step, and judges nobody for it. */
+  /** Advances the clock by one tick. If the process was blocked, that time counts as one tick, and no service is blamed for it. */
   tick(): void {
     this.#ticks.now++;
   }
 
-  /** Kept over other changes of a listing; a service that moved begins anew. */
+  /** A service keeps its breaker when its listing changes, unless its endpoint does: then it gets a new one. */
   of(serviceId: string, endpoint: string): Breaker {
     const known = this.#byService.get(serviceId);
     if (known?.endpoint === endpoint) return known.breaker;
@@ -48,7 +48,7 @@ export class Breakers {
     return breaker;
   }
 
-  /** Services whose calls are being refused. */
+  /** How many services have their calls refused now. */
   get open(): number {
     let open = 0;
     for (const { breaker } of this.#byService.values()) if (breaker.isInTheWay) open++;

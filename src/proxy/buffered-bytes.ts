@@ -1,15 +1,15 @@
-/** A call whose response has begun, with request body buffered that its service has not taken yet. */
+/** A call whose response has begun, while the gateway buffers request body that the service has not taken yet. */
 export interface BufferingCall {
   readonly bufferedBytes: number;
-  /** Ends the call as if the caller had overrun its own bound, and drops what is buffered. */
+  /** Ends the call as if its request body had exceeded the bound on one body, and drops the buffered bytes. */
   overflow(): void;
 }
 
 /**
- * Bounds the request body that all calls together buffer for services that do not take it, once their response has begun: from
- * then on the caller's body cannot be paused (see http/caller-stream.ts), and a single call may send all it is allowed to. At the
- * bound, the call that buffers most ends, so that callers who fill the bound do not end a call that buffers little. Before its
- * response a call is paused instead, and buffers only what had been read already.
+ * Bounds the request body that all calls together buffer for services that do not take it, counting calls whose response has
+ * begun. From then on the gateway cannot pause the caller's body (see http/caller-stream.ts), so one call can buffer as much as a
+ * request body may have. At the bound, the call that buffers most is ended: callers who fill the bound on purpose do not end a
+ * call that buffers little. Before its response, a call is paused instead, and buffers only what had been read already.
  */
 export class BufferedBytes {
   readonly #max: number;
@@ -24,7 +24,7 @@ export class BufferedBytes {
     return this.#total > this.#max;
   }
 
-  /** @param before  bytes that the call buffered until now */
+  /** @param before  how many bytes the call had buffered before this change */
   changed(call: BufferingCall, before: number): void {
     const { bufferedBytes } = call;
     this.#total += bufferedBytes - before;
@@ -32,7 +32,7 @@ export class BufferedBytes {
     else if (before === 0) this.#calls.add(call);
   }
 
-  /** Ends calls until the bound is kept. */
+  /** Ends the call that buffers most, again and again until the total is within the bound. */
   makeRoom(): void {
     while (this.full) {
       const [first] = this.#calls;

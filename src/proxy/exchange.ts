@@ -41,13 +41,13 @@ export type ExchangeOptions = {
   readonly maxRequestBodyBytes: number;
   readonly bufferedBytes: BufferedBytes;
   readonly idleBodyTimeoutMs: number;
-  /** True while the usage stream is longer than its bound: no new calls then. */
+  /** True while too many usage events wait in Redis, or its memory is nearly full. Every new call is refused then. */
   readonly backlogFull: () => boolean;
   readonly counters: ExchangeCounters;
   readonly log: Log;
 };
 
-/** Plain numbers on the hot path; rendered when somebody scrapes. */
+/** Plain numbers, because every call increments them. They become text only when somebody reads `/metrics`. */
 export type ExchangeCounters = {
   admitted: number;
   open: number;
@@ -56,18 +56,21 @@ export type ExchangeCounters = {
   refused: Map<string, number>;
 };
 
-/** Paths are recorded without their query (queries carry secrets) and no longer than this. */
+/** Characters of a call's path that its usage event records; the rest is cut off. The query is left out: it can carry secrets. */
 const MAX_RECORDED_PATH = 512;
 
 /**
- * One call's life.
+ * The life of one call, from request head to settlement.
  *
  *   identify ──► admit ──► forward ──► respond ──► settled
  *      │           │          │           │
  *      └───────────┴──► refused          caller left, service failed ──► settled (refunded or charged)
  *
- * From `admitted` on there is exactly one `#settle`, whatever happens: asserted there. Before it nothing was charged.
- * Every callback finds out in which state it is from `#admitted`, `#upstream` and `#isSettled`; none throws.
+ * An admitted call is settled exactly once, whatever happens; `#settle` asserts it. A call that is not admitted costs nothing.
+ * Every callback tells the state of the call from `#admitted`, `#upstream` and `#isSettled`; none throws.
+ *
+ * Tested by test/proxy/exchange.test.ts and buffered-bytes.test.ts, and above all by test/integration/proxying.test.ts,
+ * service-failures.test.ts and caller-gone.test.ts.
  */
 export class Exchange implements AdmissionListener, UpstreamHandler, CallerEvents, BufferingCall {
   readonly #options: ExchangeOptions;
@@ -81,15 +84,15 @@ export class Exchange implements AdmissionListener, UpstreamHandler, CallerEvent
   #offer: Offer | null = null;
   #admitted: Admitted | null = null;
   #upstream: UpstreamCall | null = null;
-  /** The service's head, until its first body byte or its end: until then a failure can still be told properly. */
+  /** The service's head, kept back until its body begins or ends: a failure before that can still become an error response. */
   #pendingHead: ResponseHead | null = null;
   #responseStatus = 0;
   #requestBytes = 0;
-  /** Of the request body, taken from the caller and not yet by the service. */
+  /** Bytes of the request body that the caller has sent and the service has not taken yet. */
   bufferedBytes = 0;
   #responseBytes = 0;
   #isSettled = false;
-  /** The one call that finds out whether a silent service answers again. */
+  /** This call is the breaker's probe: it finds out whether a silent service answers again. */
   #isProbe = false;
   #breakerEra = 0;
 
@@ -111,7 +114,8 @@ export class Exchange implements AdmissionListener, UpstreamHandler, CallerEvent
 
   #identified(key: KeyRecord | null): void {
     this.#key = key;
-    // Left, or cut off by a gateway that stops, while the key was looked up: admitted now, it might find nobody to settle it.
+    // While the key was looked up, the caller left, or a gateway that stops cut it off. If the call were admitted now, this
+    // process might end before it could settle it.
     if (key !== null && this.#caller.aborted) return;
     try {
       this.#check();
@@ -122,7 +126,7 @@ export class Exchange implements AdmissionListener, UpstreamHandler, CallerEvent
     this.#admit();
   }
 
-  /** Everything that can be said about the call without Redis. Throws the `ApiError` the caller gets. */
+  /** Every reason to refuse the call that can be checked without Redis. Throws the `ApiError` that the caller gets. */
   #check(): void {
     const head = this.#head;
     if (head.fault !== null) throw faultError(head.fault);
@@ -138,9 +142,9 @@ export class Exchange implements AdmissionListener, UpstreamHandler, CallerEvent
     checkMaxAmount(head.headers, listing.priceMicros);
     if (head.bodyLength > this.#options.maxRequestBodyBytes) throw tooLargeError(this.#options.maxRequestBodyBytes);
     if (this.#options.backlogFull()) throw unavailableError();
-    // After admission it would cost a hold, a refund and a record each time.
+    // Checked before admission: refusing a call after that would cost a hold, a refund and a record.
     if (this.#offer.destination.isFull) throw busyServiceError();
-    // Last: a call that is refused for something else must not be the probe.
+    // The breaker comes last: a call that is refused for another reason must not be the probe.
     const { breaker } = this.#offer;
     this.#breakerEra = breaker.era;
     if (!breaker.isClosed) {
@@ -149,10 +153,10 @@ export class Exchange implements AdmissionListener, UpstreamHandler, CallerEvent
     }
   }
 
-  /** Answers without a call. The request still counts against the caller's rate limit. */
+  /** Answers a request that is not admitted. It still takes a token from the caller's rate limit. */
   #refuse(error: unknown): void {
     const who = this.#key ?? this.#caller.address;
-    // The caller left: nobody is there to be counted, or answered.
+    // The caller left: there is nobody to count the request against, or to answer.
     if (who === null) return;
     this.#options.gate.take(who, ({ rate, refusal }) => {
       if (refusal !== null) this.#answer(refusal, rate);
@@ -161,7 +165,7 @@ export class Exchange implements AdmissionListener, UpstreamHandler, CallerEvent
     });
   }
 
-  /** Something broke on our side before admission. */
+  /** Something broke inside the gateway before admission. */
   #failed(error: unknown, rate: RateState = unknownRate(this.#options.gate.limitOf(this.#key))): void {
     if (error instanceof ApiError) {
       this.#answer(error, rate);
@@ -246,7 +250,7 @@ export class Exchange implements AdmissionListener, UpstreamHandler, CallerEvent
     this.#caller.attach(this);
   }
 
-  // The caller's side.
+  // Callbacks of the caller's connection.
 
   onCallerBody(chunk: Uint8Array, last: boolean): void {
     const upstream = this.#upstream as UpstreamCall;
@@ -262,16 +266,16 @@ export class Exchange implements AdmissionListener, UpstreamHandler, CallerEvent
       this.#options.bufferedBytes.makeRoom();
       if (this.#isSettled) return;
     }
-    // After the last piece there is nothing to pause, and resuming later would start the addon's 10 s idle timeout: a
-    // service that thinks for longer would have its caller cut off.
+    // After the last piece there is nothing left to pause. Pausing all the same would mean resuming later, which starts the
+    // 10 s idle timeout of uWebSockets.js: it would cut off the caller of a service that takes longer to answer.
     if (last) upstream.end();
     else if (!hasRoom) this.#caller.pauseBody();
   }
 
   /**
-   * More request body than allowed, or the largest buffer of all when all buffers together are full. Once the service has answered this is
-   * the caller leaving, and charged as such: a body left open could otherwise be overrun at the end of any stream to get it
-   * for nothing.
+   * The request body is larger than allowed, or all buffers together are full and this call's is the largest. Once the service
+   * has answered, the call is charged, as if the caller had left. Otherwise a caller could leave its request body open and
+   * exceed the bound at the end of any response, to get that response for nothing.
    */
   overflow(): void {
     this.#upstream?.destroy();
@@ -283,14 +287,14 @@ export class Exchange implements AdmissionListener, UpstreamHandler, CallerEvent
     this.#caller.abort();
   }
 
-  /** The failure table: before the request was forwarded whole, refunded; later the service did the work. */
+  /** As the failure table in docs/design.md says: once the whole request was forwarded, the service did the work and is paid. */
   onCallerGone(): void {
     if (this.#isSettled) return;
     const upstream = this.#upstream as UpstreamCall;
     const answered = this.#responseStatus !== 0;
     const served = answered || upstream.requestSent;
     upstream.destroy();
-    // A gateway that runs out of time to drain refunds, as the sweep would if it were killed.
+    // A gateway whose time to drain is up refunds the call, as the sweep would if the gateway were killed.
     const refund = this.#caller.wasCut ? 'unavailable' : served ? this.#refundOfStatus() : 'caller_gone';
     this.#settle(refund, answered ? this.#responseStatus : 499);
   }
@@ -299,12 +303,12 @@ export class Exchange implements AdmissionListener, UpstreamHandler, CallerEvent
     this.#upstream?.resume();
   }
 
-  // The service's side.
+  // Callbacks of the upstream client.
 
   onHead(head: ResponseHead): void {
     this.#pendingHead = head;
     this.#responseStatus = head.status;
-    // From now on its body cannot be paused.
+    // From now on the caller's request body cannot be paused, so what it buffers counts.
     if (this.bufferedBytes > 0) this.#options.bufferedBytes.changed(this, 0);
     (this.#offer as Offer).breaker.answered(this.#isProbe);
   }
@@ -327,7 +331,7 @@ export class Exchange implements AdmissionListener, UpstreamHandler, CallerEvent
       'service failed',
     );
     if (this.#responseStatus === 0 && isSilence(error) && this.#offer?.breaker.failed(this.#breakerEra)) {
-      this.#options.log.warn({ service_id: this.#listing?.id }, 'service does not answer: its calls are refused');
+      this.#options.log.warn({ service_id: this.#listing?.id }, 'service does not answer: refusing calls to it');
     }
     this.#fail(
       upstreamApiError(error),
@@ -335,7 +339,7 @@ export class Exchange implements AdmissionListener, UpstreamHandler, CallerEvent
     );
   }
 
-  /** Room for more of the request body. */
+  /** The service takes more of the request body again. */
   onWritable(): void {
     this.#countBuffered(-this.bufferedBytes);
     this.#caller.resumeBody();
@@ -347,7 +351,7 @@ export class Exchange implements AdmissionListener, UpstreamHandler, CallerEvent
     this.#caller.begin(head.status, lines, head.isAscii, head.contentLength, head.hasBody);
   }
 
-  /** Ends a call that went wrong: an error when nothing was sent yet, a visible cut otherwise. Refunded either way. */
+  /** Ends a failed call and refunds it. The caller gets an error response, or a visible cut if its response had begun. */
   #fail(error: ApiError, reason: RefundReason): void {
     const begun = this.#responseStatus !== 0 && this.#pendingHead === null;
     this.#settle(reason, begun ? this.#responseStatus : error.status);

@@ -1,8 +1,8 @@
 import { CREDENTIALS_CHARS, hasCredentials } from '../keys/credentials.ts';
 
 /**
- * Which headers pass (API.md, 'Proxy'). Hop-by-hop fields (RFC 9110 §7.6.1) and those that `Connection` names end here in
- * both directions; framing is always our own.
+ * Which headers pass from the caller to the service and back (docs/api.md, 'Proxy'). In both directions, hop-by-hop fields (RFC
+ * 9110 §7.6.1) and the fields that `Connection` names stop here, and the gateway writes its own framing headers.
  */
 
 const HOP_BY_HOP = [
@@ -15,14 +15,14 @@ const HOP_BY_HOP = [
   'upgrade',
   'content-length',
 ];
-/** `host` is the service's own. */
+/** The gateway writes `host` (the service's own) and `via` itself, and has answered `expect` already. */
 const OURS_TO_SAY = ['host', 'expect', 'via'];
 /**
- * What carries credentials by custom. A client library sends what it finds in its environment, without being told to: the
- * key of a provider that the caller pays elsewhere, to whoever listed this service. (`proxy-authorization` goes with its prefix.)
+ * Headers that usually carry credentials. A client library sends a key that it finds in its environment without being told to. The
+ * caller's key for another company would then go to whoever listed this service. (The prefix `proxy-` covers `proxy-authorization`.)
  */
 const CREDENTIALS = ['authorization', 'cookie', 'x-api-key', 'api-key', 'x-goog-api-key', 'x-auth-token'];
-/** Who the caller is, as proxies before us say it (RFC 7239 and habit): the service knows a pseudonym only. */
+/** Headers in which proxies in front of the gateway name the caller (RFC 7239 and custom). The service only learns a pseudonym. */
 const CALLER_ADDRESS = [
   'forwarded',
   'from',
@@ -50,7 +50,9 @@ const CALLER_ADDRESS = [
   'cf-pseudo-ipv4',
   'wl-proxy-client-ip',
 ];
-/** What a client applies to the whole origin, and so to every other service behind it. */
+/**
+ * Response headers that a client applies to the whole origin, which here is the gateway's: one service would affect all others.
+ */
 const ORIGIN_WIDE = [
   'set-cookie',
   'set-cookie2',
@@ -60,25 +62,26 @@ const ORIGIN_WIDE = [
   'service-worker-allowed',
   'public-key-pins',
 ];
-/** Written by the edge. */
+/** Response headers that the HTTP edge writes itself. */
 const OURS_TO_CALLER = ['date', 'x-request-id'];
 
 const VIA = '1.1 tollgate';
 
-/** Longer names have nothing but a prefix to be known by, and are looked up as if they had this length. */
+/** A longer name can only be blocked by a prefix. It is looked up as if it had this length. */
 const LONGEST = 63;
 
 /**
- * Names that do not pass: these, and all that begin with one of the prefixes. Any case; an underscore counts as a dash, because
- * CGI and its heirs (RFC 3875 §4.1.18) read `x_acf_buyer` and `x-acf-buyer` as the same HTTP_X_ACF_BUYER.
+ * Header names that do not pass: the given names, and all that begin with one of the prefixes. Case does not matter, and an
+ * underscore counts as a dash, because CGI and its heirs (RFC 3875 §4.1.18) read `x_acf_buyer` and `x-acf-buyer` as the same
+ * HTTP_X_ACF_BUYER.
  *
- * By first letter and length there is nothing to compare most names with, and one or two for the rest. A `Set` has to hash each
- * name first (0.1 µs each in the middle of a call), and to be asked in lower case.
+ * The blocked names are indexed by first letter and length. Most headers then have no candidate to be compared with, the rest one
+ * or two. A `Set` would have to hash each name first (0.1 µs each in the middle of a call), and would need it in lower case.
  */
 class Blocked {
   readonly #suspects: (string[] | undefined)[] = new Array(32 * (LONGEST + 1)).fill(undefined);
 
-  /** @param names and prefixes in lower case, shorter than LONGEST */
+  /** @param names like the prefixes, in lower case and shorter than LONGEST */
   constructor(names: readonly string[], prefixes: readonly string[]) {
     for (const name of names) this.#suspect(name, name.length);
     for (const prefix of prefixes) {
@@ -89,7 +92,7 @@ class Blocked {
   has(name: string): boolean {
     const suspects = this.#suspects[place(name, Math.min(name.length, LONGEST))];
     if (suspects === undefined) return false;
-    // Of the names those of this length only: to begin with one is to be it.
+    // A suspect that is a whole name has the same length as `name` here, so beginning with it means being equal to it.
     for (const suspect of suspects) if (beginsWith(name, suspect)) return true;
     return false;
   }
@@ -100,12 +103,12 @@ class Blocked {
   }
 }
 
-/** The five low bits of a letter are the same in both cases. */
+/** The index of a name in `#suspects`. The five low bits of a letter are the same in upper and lower case. */
 function place(name: string, length: number): number {
   return (name.charCodeAt(0) & 31) * (LONGEST + 1) + length;
 }
 
-/** Character code of a header's name → the one it is compared as. */
+/** Maps a character code in a header name to the one it is compared as: lower case, and a dash for an underscore. */
 const FOLDED = new Uint8Array(128);
 for (let code = 0; code < 128; code++) {
   FOLDED[code] = String.fromCharCode(code).toLowerCase().replace('_', '-').charCodeAt(0);
@@ -125,7 +128,7 @@ const notToCaller = new Blocked(
   ['x-acf-', 'x-ratelimit-', 'ratelimit', 'proxy-'],
 );
 
-/** The fields that `Connection` names, or null. */
+/** The names of the headers that `Connection` lists, in lower case; null when there is none. */
 function connectionOptions(headers: readonly string[], lowerCased: boolean): Set<string> | null {
   let named: Set<string> | null = null;
   for (let i = 0; i < headers.length; i += 2) {
@@ -137,13 +140,16 @@ function connectionOptions(headers: readonly string[], lowerCased: boolean): Set
   return named;
 }
 
-/** A key of ours passes in no header, whatever its name. Of what a typical SDK sends no other value is long enough to be searched. */
+/**
+ * A key of this gateway passes in no header, whatever the header's name. The length check spares the search: of the values that a
+ * typical SDK sends, only the key is long enough.
+ */
 function carriesKey(value: string): boolean {
   return value.length >= CREDENTIALS_CHARS && hasCredentials(value);
 }
 
 /**
- * Header lines for the service, as latin1 text: the caller's without what must not pass, and ours.
+ * Header lines for the service, as latin1 text: the caller's headers except those that must not pass, then the gateway's own.
  *
  * @param head  flat [name, value, …] with names in lower case and values free of control characters
  */
@@ -166,13 +172,13 @@ export function requestHeaderLines(
     lines += `${name}: ${value}\r\n`;
   }
   lines += `via: ${via}\r\nx-acf-usage-id: ${usageId}\r\nx-acf-buyer: ${buyer}\r\n`;
-  // The edge decodes header values as UTF-8; on the wire they are bytes again.
+  // The HTTP edge decoded the values as UTF-8. This turns each value back into the bytes that the caller sent.
   return isAscii ? lines : Buffer.from(lines, 'utf8').toString('latin1');
 }
 
 /**
- * Header lines for the caller, each with its CRLF in front: the service's without what must not pass. Values are latin1 and
- * validated by the parser.
+ * Header lines for the caller, each with a CRLF in front: the service's headers except those that must not pass. Values are
+ * latin1, and the parser has validated them.
  */
 export function responseHeaderLines(headers: readonly string[]): string {
   const named = connectionOptions(headers, false);

@@ -1,38 +1,46 @@
-/** How often the lateness of the event loop is looked at: one timer for the process, nothing per call. */
+/** How often the delay of the event loop is measured: by one timer for the process, at no cost per call. */
 const SAMPLE_MS = 50;
-/** A turn this long is too long: a call takes about four of them, and Redis's replies must be read within their timeout. */
+/**
+ * A sample with a longer delay counts as late. A call takes about four turns of the event loop, each of which can be this late, and
+ * the gateway must read Redis's replies within their timeout (500 ms by default).
+ */
 const MAX_DELAY_MS = 100;
-/** Late in every sample for this long. A burst of new connections or a pause of the garbage collector is over sooner. */
+/**
+ * Shedding starts when every sample has been late for this long. A burst of new connections or a pause of the garbage collector is
+ * over sooner.
+ */
 const STANDING_MS = 500;
+/** What each further late sample adds to the share of new calls that is shed. */
 const SHARE_STEP = 0.0625;
 /**
- * Most of the new calls that are shed: one for three that are taken. Saying no costs about a third of a call's CPU, so a process
- * that may shed without a bound does little else once its callers ask again at once. This way nine tenths of it are left for
- * calls, on a fast machine and on a slow one; what is not shed stands in line, and the line is as long as there are connections.
- * Callers that heed Retry-After leave the line for a second each.
+ * Maximum share of new calls that are shed: one for every three that are taken. Refusing a call costs about a third of the CPU of
+ * taking it, so without this bound a process whose callers retry at once would do little but refuse. With the bound, nine tenths
+ * of the process are left for calls, on a fast machine and on a slow one. Calls that are not shed wait in line, and the line is at
+ * most as long as there are connections. Callers that heed Retry-After leave the line for a second each.
  */
 const MAX_SHARE = 0.25;
+/** A smaller share than this is set to 0. */
 const LEAST_SHARE = 0.02;
-/** Without a request for so many samples (a second), it rests until the next one: an idle process has nothing to be late for. */
+/** After this many samples without a request (1 s), the timer stops until the next request: an idle process delays nobody. */
 const REST_AFTER_SAMPLES = 20;
 
 export type LoadShedderOptions = {
-  /** Milliseconds of a clock that never goes back. */
+  /** The time in milliseconds, from a clock that never goes back. */
   readonly now?: () => number;
-  /** 0 to 1. */
+  /** A random number, at least 0 and less than 1. */
   readonly random?: () => number;
 };
 
 /**
- * Decides which calls a busy process does not take at all.
+ * Decides which calls an overloaded process refuses at once.
  *
- * What tells is how late a timer fires: that is how long everything waits that is ready. As in CoDel it is the delay that
- * *stands* which counts, the least one of the last 500 ms: a queue that empties in between is no harm.
+ * It measures how late a timer fires, because all other work that is ready waits just as long. As in CoDel, the *standing* delay
+ * counts, which is the smallest one of the last 500 ms: a queue that empties now and then does no harm.
  *
- *   late in every sample for 500 ms ──► each further late sample: a sixteenth more of the new calls is shed, up to a quarter
- *   a sample that is not late ──► half as many
+ *   every sample late for 500 ms ──► with each further late sample, another sixteenth of the new calls is shed, up to a quarter
+ *   a sample that is not late ──► the share is halved
  *
- * Chance picks them: of callers that call in step, always shedding every other call would shed always the same.
+ * Calls are picked at random. If several callers took turns and every other call were shed, it would always be the same callers'.
  */
 export class LoadShedder {
   readonly #now: () => number;
@@ -43,9 +51,9 @@ export class LoadShedder {
   readonly #delays: LongestDelay;
   #sampledAt = 0;
   #lateSince: number | null = null;
-  /** Of the new calls, 0 to MAX_SHARE; 0 nearly always. */
+  /** Share of new calls to shed, 0 to MAX_SHARE; nearly always 0. */
   share = 0;
-  /** Calls shed since the start. */
+  /** How many calls were shed since the process started. */
   shed = 0;
 
   constructor({ now = () => performance.now(), random = Math.random }: LoadShedderOptions = {}) {
@@ -77,18 +85,18 @@ export class LoadShedder {
     this.#timer = null;
   }
 
-  /** Largest delay of a sample in the last minute or two, in milliseconds. */
+  /** Largest delay of a sample in the last one to two minutes, in milliseconds. */
   get longestDelayMs(): number {
     return this.#delays.longestUntil(this.#now());
   }
 
-  /** A request came that cannot be shed: it may delay others all the same. */
+  /** A request came that is never shed, because it is no call. It can delay calls all the same, so measuring goes on. */
   requested(): void {
     this.#samplesWithoutRequest = 0;
     if (this.#timer === null && this.#isStarted) this.#wake();
   }
 
-  /** Whether this new call is to be refused; if so, it counts. */
+  /** Whether this new call is to be refused. If so, `shed` counts it. */
   sheds(): boolean {
     this.requested();
     if (this.share === 0 || this.#random() >= this.share) return false;
@@ -96,7 +104,7 @@ export class LoadShedder {
     return true;
   }
 
-  /** What the timer does: it was due SAMPLE_MS after the sample before. */
+  /** Called by the timer, which was due SAMPLE_MS after the previous sample. */
   sample(): void {
     const now = this.#now();
     const elapsedMs = now - this.#sampledAt;
@@ -113,9 +121,12 @@ export class LoadShedder {
   }
 }
 
+/** Length of one of the two windows over which the largest delay is kept. */
 const WINDOW_MS = 60_000;
 
-/** The largest delay of the window under way and the one before it: whoever reads it takes nothing from other readers. */
+/**
+ * The largest delay in the present window and the one before it. Reading does not reset it, so all scrapers see the same value.
+ */
 class LongestDelay {
   #beganAt: number;
   #present = 0;

@@ -4,20 +4,20 @@ import { Destination, parseEndpoint } from '../upstream/index.ts';
 import type { Breaker } from './breaker.ts';
 import type { Breakers } from './breakers.ts';
 
-/** A listing as calls need it. */
+/** What a call needs to know of a listing, worked out once. */
 export type Offer = {
-  /** Of the endpoint, before what the caller adds. */
+  /** The path of the endpoint; the path of the call is appended to it. */
   readonly basePath: string;
   /**
-   * A listing's connections are its own, though others may point to the same host: whoever lists another provider's host
-   * for nothing, and has it called where it hangs, must not take the connections of that provider's callers.
+   * Each listing has connections of its own, even when several point to the same host. Otherwise an attacker could list another
+   * provider's host at no price, call it where it hangs, and use up the connections of that provider's callers.
    */
   readonly destination: Destination;
   readonly terms: CallTerms;
   readonly breaker: Breaker;
 };
 
-/** Made once per version of a listing: one that changes is a new object. */
+/** Makes one offer per version of a listing: a listing that changes is a new object in the catalog. */
 export class Offers {
   readonly #made = new WeakMap<Listing, Offer>();
   readonly #breakers: Breakers;

@@ -1,16 +1,16 @@
 import { createHmac } from 'node:crypto';
 import type { Buyer } from '../admission/buyer.ts';
 
-/** Pseudonyms kept at once; one costs about 3 µs to make again. */
+/** Pseudonyms kept at once. At the bound all are dropped and made again when needed, at about 3 µs each. */
 const MAX_CACHED = 100_000;
 
 /**
- * What a provider sees of a buyer: the same on every call, different for every provider, so that providers can recognise
- * their customers but cannot put their knowledge together. Keyed by a secret of the installation.
+ * The name under which a provider knows a buyer. It is the same on every call and different for every provider: providers can
+ * recognise their customers, but cannot compare notes about them. A secret of the installation keys the hash.
  */
 export class Pseudonyms {
   readonly #secret: string;
-  /** By provider, then by buyer: joining the two ids to one key would cost a new string and its hash on every call. */
+  /** By provider, then by buyer. A single map would need both ids joined: a new string to build and hash on every call. */
   #cache = new Map<string, Map<string, string>>();
   #size = 0;
 
@@ -18,7 +18,7 @@ export class Pseudonyms {
     this.#secret = secret;
   }
 
-  /** Remembered in the buyer for the provider it called last. */
+  /** The buyer object remembers the pseudonym for the provider it called last, so that most calls need no look-up. */
   of(buyer: Buyer, providerId: string): string {
     if (buyer.providerId !== providerId) {
       buyer.pseudonym = this.#of(buyer.accountId, providerId);
@@ -34,7 +34,7 @@ export class Pseudonyms {
     const pseudonym = createHmac('sha256', this.#secret)
       .update(`${accountId}:${providerId}`)
       .digest()
-      // A part of a longer text would keep all of it.
+      // Converts only 16 bytes: a slice of the whole hex text would keep all of that text in memory.
       .toString('hex', 0, 16);
     this.#keep(accountId, providerId, pseudonym);
     return pseudonym;

@@ -2,23 +2,24 @@ import { ApiError, unavailableError } from '../errors.ts';
 import type { HeadFault } from '../gate/caller-io.ts';
 import { microsToUsd, parseUsd } from '../platform/money.ts';
 
-/** What is wrong with the message itself, as the caller is told. */
+/** The error that tells the caller what is wrong with its HTTP message. */
 export function faultError({ code, message }: HeadFault): ApiError {
   return new ApiError(code, message, { headers: FAULT_HEADERS[code] ?? {} });
 }
 
-/** Headers that HTTP asks for: RFC 9110 §15.5.6, and §15.5.22 with §7.8. */
+/** Headers that HTTP requires in these responses: RFC 9110 §15.5.6 for 405, §15.5.22 with §7.8 for 426. */
 const FAULT_HEADERS: { readonly [code in HeadFault['code']]?: Readonly<Record<string, string>> } = {
   method_not_allowed: { Allow: 'GET, HEAD, POST, PUT, PATCH, DELETE' },
   upgrade_not_supported: { Upgrade: 'HTTP/1.1', Connection: 'Upgrade' },
 };
 
-/** `X-ACF-Max-Amount: <usd>`: the caller's own bound on the price. Throws when it is exceeded, or no amount. */
+/** `X-ACF-Max-Amount: <usd>` is the caller's own bound on the price. Throws when the price is above it, or it is not an amount. */
 export function checkMaxAmount(headers: readonly string[], priceMicros: number): void {
   for (let i = 0; i < headers.length; i += 2) {
     if (headers[i] !== 'x-acf-max-amount') continue;
     const bound = parseUsd(headers[i + 1] as string);
-    if (bound === null) throw new ApiError('invalid_request', 'X-ACF-Max-Amount: USD with at most 6 decimals.');
+    if (bound === null)
+      throw new ApiError('invalid_request', 'X-ACF-Max-Amount must be an amount in USD with at most 6 decimals.');
     if (priceMicros > bound) {
       const price = microsToUsd(priceMicros);
       throw new ApiError('price_exceeds_maximum', undefined, { fields: { price } });
@@ -26,7 +27,7 @@ export function checkMaxAmount(headers: readonly string[], priceMicros: number):
   }
 }
 
-/** How long a caller should stay away from what an operator has to mend first. */
+/** Retry-After of an error that only an operator can fix: asking sooner is pointless. */
 const OPERATOR_SECONDS = 60;
 
 export function damagedAccount(): ApiError {

@@ -10,8 +10,9 @@ const LINES = `${errorHeaderLines(ERROR)}\r\nX-ACF-Amount: 0`;
 const BODY = JSON.stringify(ERROR.body());
 
 /**
- * Answers a call that is shed: at once, by what is in memory. Nothing is admitted, charged or counted against a limit, and
- * neither Redis nor Postgres is asked. What differs between two such answers is put together here; the rest was before.
+ * Answers a call that is shed, at once and from memory: Redis and Postgres are not asked, and the call is neither admitted nor
+ * charged nor counted against a rate limit. Only what differs between two such answers is put together per call; the rest is
+ * the constants above.
  */
 export function shedCall(gate: Gate, counters: ExchangeCounters, head: RequestHead, caller: CallerStream): void {
   const rate = unknownRate(gate.limitOf(gate.identifyKnown(head.authorization)));

@@ -1,18 +1,19 @@
 import { ApiError } from '../errors.ts';
 import { PROXY_PREFIX } from '../gate/caller-io.ts';
 
+/** Length of a service id, a UUID. */
 const ID_LENGTH = 36;
 
 /**
- * A path segment that is `.` or `..` for any server that decodes percent-encoding, takes `\` or an encoded separator for `/`,
- * or cuts path parameters at `;` (Tomcat), the segment at an encoded NUL (C strings) or white space and controls off its end.
- * Nobody climbs out of the endpoint's path.
+ * Matches a path segment that some server would read as `.` or `..`: one that decodes percent-encoding, takes `\` or an encoded
+ * separator for `/`, cuts off path parameters at `;` (Tomcat), ends a segment at an encoded NUL (C strings), or trims white space
+ * and control characters. A caller could use it to leave the endpoint's path and reach another part of the host.
  */
 const DOT_SEGMENT = /(?:^|[/\\]|%2f|%5c)(?:\.|%2e){1,2}(?=$|[/\\;]|%(?:2f|5c|3b|[01][0-9a-f]|20|7f))/i;
 
 export type Target = {
   readonly serviceId: string;
-  /** What follows the service id, byte for byte: '' or '/…'. */
+  /** The part of the path that follows the service id, byte for byte: '' or '/…'. */
   readonly rest: string;
 };
 
@@ -26,12 +27,12 @@ export function parseTarget(path: string): Target {
   return { serviceId, rest };
 }
 
-/** Most paths have neither: two searches for a character instead of an expression with eight branches at every position. */
+/** Most paths have neither. Two searches for a character are cheaper than an expression with eight branches at every position. */
 function mayHaveDots(rest: string): boolean {
   return rest.includes('.') || rest.includes('%');
 }
 
-/** What goes on the wire to the service: its endpoint's path, the rest and the query, byte for byte. */
+/** The request target for the service: the endpoint's path, then the rest of the caller's path and the query, byte for byte. */
 export function upstreamPath(basePath: string, rest: string, query: string | undefined): string {
   const path = basePath + rest || '/';
   return query === undefined ? path : `${path}?${query}`;

@@ -2,7 +2,7 @@ import { ApiError } from '../errors.ts';
 import type { RefundReason } from '../ledger/usage-event.ts';
 import type { UpstreamError } from '../upstream/index.ts';
 
-/** Why a call whose service failed is refunded, as its record says. */
+/** The refund reason that is recorded for a call whose service failed. */
 export function refundOf(error: UpstreamError): RefundReason {
   switch (error.code) {
     case 'busy':
@@ -18,14 +18,14 @@ export function refundOf(error: UpstreamError): RefundReason {
 }
 
 /**
- * Whether a failure says that the service does not answer. 'busy' is our own bound, and a nameserver that is silent may be
- * ours as well: it must not close all services.
+ * Whether a failure means that the service does not answer, and so counts for its breaker. 'busy' is a bound of the gateway. A
+ * nameserver that is silent may be the gateway's own, and that must not open the breakers of all services.
  */
 export function isSilence({ code }: UpstreamError): boolean {
   return code !== 'busy' && code !== 'dns_timeout';
 }
 
-/** What the caller is told. Addresses and certificates of the service are the provider's business and stay in the log. */
+/** The error for the caller. Addresses and certificates of the service are the provider's business, and appear in the log only. */
 export function upstreamApiError(error: UpstreamError): ApiError {
   switch (refundOf(error)) {
     case 'upstream_busy':
@@ -37,12 +37,12 @@ export function upstreamApiError(error: UpstreamError): ApiError {
   }
 }
 
-/** The service has all the calls that it may have, and as many wait as may. */
+/** All connections that the service may have are taken, and its queue of waiting calls is full. */
 export function busyServiceError(): ApiError {
   return new ApiError('upstream_busy', undefined, { headers: { 'Retry-After': '1' } });
 }
 
-/** What callers of a service with an open breaker are told, before anything is charged. */
+/** The error for callers of a service whose breaker is open. Nothing has been charged for the call. */
 export function silentServiceError(retryAfterSeconds: number): ApiError {
   return new ApiError('upstream_busy', 'The service did not answer recent calls. Please retry later.', {
     headers: { 'Retry-After': String(retryAfterSeconds), 'X-ACF-Amount': '0' },

@@ -7,7 +7,11 @@ import type { ExchangeCounters } from '../proxy/exchange.ts';
 import type { LoadShedder } from '../proxy/load-shedder.ts';
 import type { UpstreamClient } from '../upstream/index.ts';
 
-/** What a gateway reports; every value is a number the code keeps anyway. */
+/**
+ * The metrics of a gateway. Each value is a number that the code keeps anyway.
+ *
+ * Tested by test/integration/overload.test.ts, redis-full.test.ts and workers.test.ts.
+ */
 export function gatewayMetrics(parts: {
   readonly counters: ExchangeCounters;
   readonly server: HttpServer;
@@ -35,20 +39,20 @@ export function gatewayMetrics(parts: {
     },
     {
       name: 'tollgate_calls_refused_total',
-      help: 'Calls answered with an error of the gateway',
+      help: 'Calls that the gateway answered with an error before admission',
       type: 'counter',
       label: 'error',
       read: () => counters.refused,
     },
     {
       name: 'tollgate_calls_shed_total',
-      help: 'Calls refused because the event loop was late; they are among the refused ones',
+      help: 'Calls refused because the event loop was late; tollgate_calls_refused_total counts them too',
       type: 'counter',
       read: () => shedder.shed,
     },
     {
       name: 'tollgate_event_loop_delay_max_seconds',
-      help: 'Longest delay of the event loop in the last minute or two, sampled every 50 ms while there are requests',
+      help: 'Longest delay of the event loop in the last one to two minutes, sampled every 50 ms while there are requests',
       type: 'gauge',
       read: () => shedder.longestDelayMs / 1000,
     },
@@ -61,19 +65,19 @@ export function gatewayMetrics(parts: {
     { name: 'tollgate_calls_open', help: 'Calls admitted and not settled', type: 'gauge', read: () => counters.open },
     {
       name: 'tollgate_settlements_unconfirmed',
-      help: 'Settlements that Redis has not confirmed',
+      help: 'Settlements that Redis has not confirmed yet',
       type: 'gauge',
       read: () => admission.unsettled,
     },
     {
       name: 'tollgate_settlements_without_hold_total',
-      help: 'Settlements that found their hold gone: swept, or lost with a Redis',
+      help: 'Settlements whose hold was gone: the sweep had refunded it, or Redis had lost its data',
       type: 'counter',
       read: () => admission.settlementsWithoutHold,
     },
     {
       name: 'tollgate_damaged_data_total',
-      help: 'Operations that met damaged data in Redis, by what is damaged: an operator has to look at it',
+      help: 'Commands that met damaged data in Redis, by what is damaged; an operator has to look at it',
       type: 'counter',
       label: 'what',
       read: () => admission.damage,
@@ -84,7 +88,8 @@ export function gatewayMetrics(parts: {
       help: 'Usage events waiting for Postgres, as of the last second or the last scrape',
       type: 'gauge',
       read: () => {
-        // A gateway that nobody calls does not look by itself. Not awaited: a silent Redis must not hold up the page.
+        // An idle gateway does not read the backlog by itself, so each scrape starts a read for the next one. It is not awaited:
+        // a silent Redis must not delay the page.
         void backlog.read();
         return backlog.events;
       },

@@ -50,7 +50,7 @@ import { AddressPolicy, UpstreamClient } from '../upstream/index.ts';
 import { gatewayMetrics } from './gateway-metrics.ts';
 import { newInstanceId, type Stores } from './stores.ts';
 
-/** Bounds nobody had a reason to change yet. */
+/** Bounds of the upstream client, see `UpstreamOptions`. They are not settings, because no operator has needed others yet. */
 const UPSTREAM = {
   maxWaitingPerOrigin: 1_024,
   maxWaitMs: 1_000,
@@ -58,20 +58,25 @@ const UPSTREAM = {
   keepAliveMs: 30_000,
   maxHeadBytes: 65_536,
 };
+/** A caller that neither takes its response nor sends its request for this long is cut off. */
 const IDLE_CALLER_SECONDS = 60;
-/** Request body held for services that do not read it, over all calls. */
+/**
+ * Request body that all answered calls together may buffer for services that do not read it. Beyond it, the largest buffer's call
+ * ends.
+ */
 const MAX_BUFFERED_BYTES = 67_108_864;
+/** After draining, settlements may take this long until Redis confirms them. The sweep refunds the calls of those it does not. */
 const FLUSH_SETTLEMENTS_MS = 5_000;
 
 export type Gateway = {
   readonly port: number;
-  /** Whose leases and holds are this process's in Redis; after a reconnection with a number behind it (`HoldOwners`). */
+  /** The name of this process's leases and holds in Redis; after a reconnection, a number is appended to it (`HoldOwners`). */
   readonly instance: string;
   /**
-   * Drains: no new calls, those under way finish, settlements are confirmed.
+   * Drains: takes no new calls, lets those under way finish, and waits until Redis has confirmed their settlements.
    *
-   * @param options.handOver another process serves the port: callers are sent there first, see `HttpServer.drain`
-   * @returns what was left undone
+   * @param options.handOver another process serves the port, and callers are first sent there; see `HttpServer.drain`
+   * @returns how many calls were cut off, and how many settlements Redis has not confirmed
    */
   stop(options?: { readonly handOver?: boolean }): Promise<{ callsCut: number; unsettled: number }>;
 };
@@ -80,15 +85,19 @@ export type GatewayOptions = {
   readonly config: Config;
   readonly stores: Stores;
   readonly uws: LoadedUws;
-  /** Other gateways listen on the same port. */
+  /** Whether other gateways listen on the same port. */
   readonly sharesPort?: boolean;
-  /** Its number among the workers, from 1. */
+  /** This gateway's number among the workers, from 1. */
   readonly worker?: number;
   readonly metrics: Metrics;
   readonly log: Log;
 };
 
-/** Builds and starts the gateway: everything between the caller's socket, Redis and the services. */
+/**
+ * Builds and starts the gateway: everything between the caller's socket, Redis and the services.
+ *
+ * Tested by test/integration/lifecycle.test.ts, and by every test that starts test/integration/marketplace.ts.
+ */
 export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   const { config, stores, log } = options;
   const { sql, redis, keys: redisKeys, installation } = stores;
@@ -105,7 +114,8 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     },
     log,
   );
-  // It was flushed and claimed while we were connected: batches have to notice as well.
+  // Another installation flushed and claimed this Redis while the gateway was connected. The connection for batches reconnects,
+  // and so finds out as well.
   redis.onForeign((error) => batches.reconnect(error));
   await batches.connect();
   const admission = new Admission({
@@ -210,14 +220,14 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     instance,
     stop: async ({ handOver = false } = {}) => {
       const callsCut = await server.drain(config.drainSeconds * 1000, { handOver });
-      // Calls that did not finish in time are cut here: each settles by the failure table.
+      // Calls that did not finish in time are cut off here. Each is settled as the failure table in docs/design.md says.
       server.close();
       const unsettled = await admission.drain(FLUSH_SETTLEMENTS_MS);
       backlog.stop();
       breakers.stop();
       shedder.stop();
       await catalog.stop();
-      await stopKeyFeed();
+      stopKeyFeed();
       await upstream.close();
       await batches.close();
       hydrator.close();

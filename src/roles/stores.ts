@@ -7,12 +7,12 @@ import { durabilityWarnings, openPostgres, type Sql } from '../platform/postgres
 import { checkRedisPolicy, RedisClient } from '../platform/redis.ts';
 import { RedisKeys } from '../platform/redis-keys.ts';
 
-/** What every role stands on. */
+/** The stores, which every role needs. */
 export type Stores = {
   readonly sql: Sql;
   readonly redis: RedisClient;
   readonly keys: RedisKeys;
-  /** Stands in both stores: what is connected anew is compared with it. */
+  /** The installation's id, which is in both stores. Each new connection compares its store's id with it. */
   readonly installation: string;
   close(): Promise<void>;
 };
@@ -25,8 +25,10 @@ type Options = {
 };
 
 /**
- * Connects, migrates, and sees to it that both stores are fit and of one installation. Throws the reason when the process must
- * not start.
+ * Connects to both stores, migrates the database, and checks that the stores are set up as the gateway needs them and belong to
+ * the same installation. Throws the reason when the process must not start.
+ *
+ * Tested by test/integration/installations.test.ts.
  */
 export async function openStores(config: Config, options: Options): Promise<Stores> {
   const { log, name } = options;
@@ -63,7 +65,11 @@ export async function openStores(config: Config, options: Options): Promise<Stor
   };
 }
 
-/** Migrates what is ours, on a connection that knows of no installation yet. @returns the installation's id */
+/**
+ * Checks that the stores belong together, then migrates the database, on a connection that does not check the installation's id yet.
+ *
+ * @returns the installation's id
+ */
 async function prepareDatabase(
   config: Config,
   { name, migrations, log }: Options,
@@ -83,14 +89,16 @@ async function prepareDatabase(
   }
 }
 
-/** Another number of shards would look for every wallet in the wrong place, so the first start fixes it. */
+/**
+ * The first start stores the number of shards. With another number, every wallet would be looked for in the wrong place: refused.
+ */
 async function keepShardCount(redis: RedisClient, shards: number): Promise<void> {
   await redis.command('set', [SHARDS_KEY, String(shards), 'NX']);
   const kept = await redis.command('get', [SHARDS_KEY]);
   if (kept !== String(shards)) {
-    throw new Error(`this Redis was set up with ${String(kept)} shards, REDIS_SHARDS says ${shards}`);
+    throw new Error(`this Redis was set up with ${String(kept)} shards, but REDIS_SHARDS is ${shards}`);
   }
 }
 
-/** New at each start: holds of the process before are not this one's. */
+/** A new id at each start, so that the holds of an earlier process are not taken for this one's. */
 export const newInstanceId = (): string => randomUUID();

@@ -9,25 +9,27 @@ import { SUPERVISED } from '../supervisor/messages.ts';
 import { Slot } from '../supervisor/slot.ts';
 import { Supervisor } from '../supervisor/supervisor.ts';
 
-/** Beyond the calls' own deadline: settlements and connections have theirs after it. */
+/** A process that stops has this long after its calls' deadline, for settlements and connections. Then it is killed. */
 const STOP_MARGIN_MS = 10_000;
 
 export type SupervisorRole = {
-  /** Resolves when everything serves; rejects when something cannot be started. Nothing is left running then. */
+  /** Resolves when all processes serve. Rejects when one cannot be started; then none is left running. */
   start(): Promise<void>;
-  /** Drains the workers, then stops the writer. Also in the middle of a start. */
+  /** Drains the workers, then stops the writer. May be called in the middle of a start. */
   stop(): Promise<void>;
-  /** Ends everything at once. */
+  /** Kills all processes at once. */
   kill(): void;
   /** Replaces all processes one by one. */
   roll(): Promise<void>;
 };
 
 /**
- * Several gateway processes on one port, and for the role `all` a process that writes. The supervisor itself takes no
- * calls and holds no connection to the stores.
+ * Sets up the supervisor of one or more gateway processes on one port and, for the role `all`, of a writer process. The supervisor
+ * itself takes no calls and has no connection to the stores.
  *
- * @param options.entry  the file that Node is to start
+ * Tested by test/integration/workers-lifecycle.test.ts and default-start.test.ts.
+ *
+ * @param options.entry  the file that each process runs
  */
 export function createSupervisor(options: {
   readonly role: Extract<ProcessRole, 'all' | 'gateway'>;
@@ -58,7 +60,7 @@ export function createSupervisor(options: {
   return {
     start: async () => {
       const page = { contentType: metrics.contentType, render: () => supervisor.renderMetrics() };
-      // First: it is not shared, so of two supervisors that start together one ends here.
+      // The metrics port comes first. It cannot be shared, so when two supervisors start together, one of them fails here.
       closeMetrics = await serveMetrics(uws, config.host, config.metricsPort, page);
       await refuseTakenPort(uws, config.host, config.port);
       try {

@@ -5,7 +5,11 @@ import type { Hydrator } from '../ledger/wallets/hydrate.ts';
 import type { UsageWriter } from '../ledger/writing/writer.ts';
 import type { Source } from '../observability/metrics.ts';
 
-/** What a writer reports. In the role `all` it shares the page with a gateway: every name says whose it is. */
+/**
+ * The metrics of a writer. In the role `all`, gateway and writer share a page, so each name says to whom the metric belongs.
+ *
+ * Tested by test/roles/writer.test.ts.
+ */
 export function writerMetrics(parts: {
   readonly writer: UsageWriter;
   readonly sweeper: Sweeper;
@@ -22,13 +26,13 @@ export function writerMetrics(parts: {
     },
     {
       name: 'tollgate_writer_rejected_events_total',
-      help: 'Usage events that could not be stored as calls: somebody must look at rejected_events',
+      help: 'Usage events that could not be stored as calls; an operator has to look at the table rejected_events',
       type: 'counter',
       read: () => writer.stats().rejectedEvents,
     },
     {
       name: 'tollgate_writer_newer_events',
-      help: 'Usage events of a newer version, left in the streams for a writer of that version',
+      help: 'Usage events of a newer version, which are left in the streams for a writer of that version',
       type: 'gauge',
       read: () => writer.stats().newerEvents,
     },
@@ -52,7 +56,7 @@ export function writerMetrics(parts: {
     },
     {
       name: 'tollgate_writer_working',
-      help: '0 while Postgres or Redis keeps the writer from working',
+      help: '1 while the writer works; 0 while Postgres or Redis keeps it from working',
       type: 'gauge',
       read: () => (writer.stats().working ? 1 : 0),
     },
@@ -70,7 +74,7 @@ export function writerMetrics(parts: {
     },
     {
       name: 'tollgate_writer_damaged_data_total',
-      help: 'Damaged data that the sweep met in Redis, by what is damaged: an operator has to look at it',
+      help: 'Damaged data that the sweep met in Redis, by what is damaged; an operator has to look at it',
       type: 'counter',
       label: 'what',
       read: () => sweeper.damage,
@@ -91,7 +95,7 @@ function reconciliationMetrics(reconciler: Reconciler): Source[] {
   return [
     {
       name: 'tollgate_reconciliation_drift_micros',
-      help: 'Micro-USD by which wallets in Redis differ from Postgres after the last comparison, without their signs',
+      help: 'Sum of the absolute differences in micro-USD between wallets in Redis and Postgres, after the last comparison',
       type: 'gauge',
       read: () => total((report) => report.absoluteDriftMicros),
     },
@@ -103,7 +107,7 @@ function reconciliationMetrics(reconciler: Reconciler): Source[] {
     },
     {
       name: 'tollgate_reconciliation_shards_not_compared',
-      help: 'Shards left out of the last comparison, because too many events wait for Postgres, or their keys are damaged',
+      help: 'Shards left out of the last comparison because too many events waited for Postgres, or keys were damaged',
       type: 'gauge',
       read: () => total((report) => (report.compared ? 0 : 1)),
     },
@@ -115,7 +119,7 @@ function reconciliationMetrics(reconciler: Reconciler): Source[] {
     },
     {
       name: 'tollgate_reconciliation_repairs_total',
-      help: 'Wallets set to what Postgres says, each with a row in repairs',
+      help: 'Wallets that were set to what Postgres says; each has a row in the table repairs',
       type: 'counter',
       read: () => reconciler.repaired,
     },

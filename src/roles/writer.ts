@@ -10,14 +10,17 @@ import type { Metrics } from '../observability/metrics.ts';
 import type { Stores } from './stores.ts';
 import { writerMetrics } from './writer-metrics.ts';
 
-/** How long all of it may take to stop. */
+/** How long the writer and its jobs may take to stop. Usage that is not stored by then stays in Redis for the next writer. */
 const STOP_MS = 5_000;
-/** Of which for the sweep, which is over in milliseconds unless Redis is slow: what it settles is stored as well. */
+/**
+ * The sweep's part of STOP_MS. The sweep stops before the last flush, so that what it settles is stored too. A sweep ends within
+ * milliseconds unless Redis is slow.
+ */
 const SWEEP_STOP_MS = 1_000;
 
 export type Writer = { stop(): Promise<void> };
 
-/** Starts what moves usage from Redis to Postgres and cleans up after the dead: writer, sweep, credits, reconciliation. */
+/** Starts the jobs that store usage in Postgres and clean up after dead gateways: writer, sweep, credits, reconciliation. */
 export async function startWriter(options: {
   readonly config: Pick<Config, 'databaseUrl' | 'redisUrl' | 'platformFeeBasisPoints' | 'instanceLeaseSeconds'>;
   readonly stores: Pick<Stores, 'sql' | 'redis' | 'keys' | 'installation'>;
@@ -58,7 +61,7 @@ export async function startWriter(options: {
   reconciliation.start();
   return {
     stop: async () => {
-      // At once: the last flush must not wait for a credit that is stuck, nor meet a comparison that goes on to lock shards.
+      // All at the same time: the last flush must not wait for a credit that is stuck, or for a comparison that still locks shards.
       await Promise.all([
         sweeper.stop(SWEEP_STOP_MS).then(() => writer.stop(STOP_MS - SWEEP_STOP_MS)),
         credits.stop(STOP_MS),

@@ -12,20 +12,23 @@ const PATCH_BODY: JsonSchema = {
   properties: { status: { type: 'string', enum: ['active', 'suspended'] } },
 };
 
-/** Accounts as the operator manages them (API.md, 'Admin'). */
+/** The route by which an operator suspends and resumes accounts (docs/api.md, 'Admin'). */
 export function accountsRoutes({ suspension }: { readonly suspension: Pick<Suspension, 'set'> }): Route[] {
   return [
     {
       method: 'PATCH',
       path: '/api/v1/admin/accounts/:id',
-      summary: 'Suspend an account, or resume it: the very next request with any of its keys is refused, or passes',
+      summary: 'Suspend an account or resume it, from the very next request with any of its keys',
       access: ['admin'],
       body: PATCH_BODY,
       handle: async (request: ApiRequest<{ status: AccountStatus }>) => {
         const id = request.params.id ?? '';
         const { status } = request.body;
         if (status === 'suspended' && id === keyOf(request.caller).accountId) {
-          throw new ApiError('conflict', 'This is your own account: nobody could resume it with this key.');
+          throw new ApiError(
+            'conflict',
+            'This is your own account: once suspended, it could not be resumed with this key.',
+          );
         }
         const account = isUuid(id) ? await suspension.set(id, status) : null;
         if (account === null) throw new ApiError('not_found', 'There is no such account.');

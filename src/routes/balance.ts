@@ -2,18 +2,18 @@ import type { Route } from '../http/route.ts';
 import { keyOf } from '../keys/caller.ts';
 import { microsToUsd } from '../platform/money.ts';
 
-/** An account's money as it is now, calls in flight included. Amounts in micro-USD. */
+/** An account's money as it is now, in micro-USD. */
 export type Wallet = {
-  /** What can be spent. */
+  /** What the account can spend. */
   readonly balanceMicros: number;
-  /** What open holds of calls in flight have taken; a refund puts it back. */
+  /** What the open holds of calls in flight have taken from the balance; a refunded call returns its hold. */
   readonly heldMicros: number;
 };
 
-/** Reads the live wallet; loads it first when Redis does not have it. Rejects with `unavailable` when it cannot. */
+/** Reads the live wallet, and first loads it if Redis does not have it. Rejects with `unavailable` if neither is possible. */
 export type WalletReader = { read(accountId: string): Promise<Wallet> };
 
-/** `GET /balance/me`: what the account of this key can spend now, and what its calls in flight hold. USD. */
+/** `GET /balance/me`: what the account of this key can spend now, and what its calls in flight hold, in USD. */
 export function balanceRoutes(deps: { readonly wallets: WalletReader }): Route[] {
   return [
     {

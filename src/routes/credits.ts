@@ -31,13 +31,13 @@ type Body = {
   readonly reference: string;
 };
 
-/** `POST /admin/credits`: money in. The same reference again is the same answer and no second credit. */
+/** `POST /admin/credits` brings money in. A repeated reference gets the same answer again and makes no second credit. */
 export function creditsRoutes(deps: CreditsRoutesDeps): Route[] {
   return [
     {
       method: 'POST',
       path: '/api/v1/admin/credits',
-      summary: 'Credit an account; the same reference again is the same answer and no second credit',
+      summary: 'Credit an account; a repeated reference gets the same answer again and makes no second credit',
       access: ['admin'],
       body: BODY,
       handle: async ({ body }: ApiRequest<Body>) => {
@@ -68,17 +68,20 @@ async function accountOfKey(deps: CreditsRoutesDeps, keyId: string): Promise<str
   return key.accountId;
 }
 
-/** The money is safe in Postgres: when Redis is away, the writer applies it later, and the answer is the same. */
+/** Postgres has stored the credit already. If Redis is away, the writer applies it later, and the answer is the same. */
 async function applyToWallet(deps: CreditsRoutesDeps, credit: Credit): Promise<void> {
   const { accountId, seq, amountMicros } = credit;
   try {
     await deps.applier.apply({ accountId, seq, amountMicros });
   } catch (err) {
-    deps.log.warn({ err, accountId, seq }, 'credit is stored but not yet in the wallet');
+    deps.log.warn(
+      { err, accountId, seq },
+      'credit is stored in Postgres but not yet in the wallet: the writer will apply it',
+    );
   }
 }
 
-/** Nothing in it may change between the first answer and a repeated one; the balance, for instance, would. */
+/** The answer contains only what is still the same when it is repeated. The balance, for instance, would not be. */
 function creditJson(credit: Credit): Record<string, unknown> {
   return {
     account_id: credit.accountId,

@@ -13,13 +13,17 @@ const QUERY: JsonSchema = {
   properties: {
     category: { type: 'string', maxLength: MAX_CATEGORY_LENGTH, pattern: CATEGORY_PATTERN },
     min_quality: { type: 'number', minimum: 0, maximum: 100 },
-    q: { type: 'string', maxLength: 200, description: 'Words, all of which occur in name or description' },
-    free: { type: 'boolean', description: 'true: free, or with free calls; false: neither' },
+    q: { type: 'string', maxLength: 200, description: 'Words that must all occur in name or description' },
+    free: { type: 'boolean', description: 'true: only services that are free or have free calls; false: only others' },
     max_price: { type: 'number', minimum: 0, description: 'USD per call, at most 6 decimals' },
     sort: { type: 'string', enum: [...SORTS], default: 'quality' },
-    limit: { type: 'integer', minimum: 1, maximum: 1000, description: 'Services on a page; without it: all' },
-    cursor: { type: 'string', maxLength: MAX_CURSOR_LENGTH, description: 'next_cursor of the page before, same sort' },
-    lang: { type: 'string', maxLength: 35, description: 'Language of the labels; wins over Accept-Language' },
+    limit: { type: 'integer', minimum: 1, maximum: 1000, description: 'Services on a page; all if absent' },
+    cursor: {
+      type: 'string',
+      maxLength: MAX_CURSOR_LENGTH,
+      description: 'next_cursor of the previous page, which had the same sort',
+    },
+    lang: { type: 'string', maxLength: 35, description: 'Language of the labels; overrides Accept-Language' },
   },
 };
 type Query = {
@@ -35,8 +39,8 @@ type Query = {
 };
 
 /**
- * Finding services, for everybody. `total` and `categories` are about all services that match the filters, whatever the
- * page; `next_cursor` is there when services follow. Names sort without regard to case, by code unit.
+ * `GET /discover`: anybody may search for services. `total` and `categories` count all services that match the filters, not
+ * only those on the page; `next_cursor` is present if more services follow. Sorting by name ignores case and goes by code unit.
  */
 export function discoverRoutes(deps: { readonly catalog: Catalog }): Route[] {
   const { catalog } = deps;
@@ -49,14 +53,14 @@ export function discoverRoutes(deps: { readonly catalog: Catalog }): Route[] {
       access: 'anyone',
       query: QUERY,
       handle: async (request: ApiRequest<undefined, Query>): Promise<ApiResponse> => {
-        // An empty list would be taken for the truth.
+        // Without a catalog the list would be empty, and callers would believe it.
         if (!catalog.ready()) throw unavailableError();
         const query = readQuery(request);
         const answer = discovery.answer(query);
-        if (answer === null) throw new ApiError('invalid_request', 'cursor: is no next_cursor of this sort.');
+        if (answer === null) throw new ApiError('invalid_request', 'cursor: not issued by this list.');
         const headers = {
           ETag: answer.etag,
-          // Kept by caches, and asked about every time: a paused service must not be offered from a cache.
+          // Caches may keep the answer but must revalidate it each time: a cache must not offer a paused service.
           'Cache-Control': 'no-cache',
           ...languageHeaders(query.language),
         };
@@ -96,7 +100,10 @@ function readFilter({ category, min_quality, q = '', free, max_price }: Query): 
   };
 }
 
-/** If-None-Match (RFC 9110 §13.1.2): a list of entity tags, or `*`. Compares weakly: compressing proxies add `W/`. */
+/**
+ * Whether If-None-Match, a list of entity tags or `*` (RFC 9110 §13.1.2), names this entity tag. The comparison is weak, because
+ * compressing proxies add `W/`.
+ */
 function isKnown(etag: string, ifNoneMatch: string | undefined): boolean {
   if (ifNoneMatch === undefined) return false;
   if (ifNoneMatch.trim() === '*') return true;

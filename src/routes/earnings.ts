@@ -10,14 +10,14 @@ const QUERY: JsonSchema = {
   additionalProperties: false,
   properties: {
     from: { type: 'string', maxLength: 40, description: 'First UTC day, YYYY-MM-DD' },
-    to: { type: 'string', maxLength: 40, description: 'UTC day after the last one, YYYY-MM-DD' },
+    to: { type: 'string', maxLength: 40, description: 'First UTC day not included, YYYY-MM-DD' },
   },
 };
 type Query = { readonly from?: string; readonly to?: string };
 
 /**
- * `GET /earnings/me`: what the services of this account earned, in USD. `earned` (gross), `fees` and `paid_out` count
- * within the range; `payable` is always what is owed now. Without a range, payable = earned − fees − paid_out.
+ * `GET /earnings/me`: what the services of this account have earned, in USD. `earned` (gross), `fees` and `paid_out` cover the
+ * range only; `payable` is always what the provider is owed now. Without a range, payable = earned − fees − paid_out.
  */
 export function earningsRoutes(deps: { readonly sql: Sql }): Route[] {
   return [

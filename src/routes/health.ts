@@ -4,13 +4,13 @@ import type { Route } from '../http/route.ts';
 export type HealthRoutesDeps = {
   readonly isReady: () => boolean;
   /**
-   * Whoever started this process makes this file once everything around it can be used as well, such as the demo of
-   * `npm start`. It counts from then on: when the file goes, the process that made it stops. Null: nobody makes one.
+   * `npm start` creates this file once everything else it starts is usable too, such as the demo; until then `/readyz` answers
+   * 503. The file need not stay: it only disappears when `npm start` stops everything. Null: there is no such file to wait for.
    */
   readonly readyFile: string | null;
 };
 
-/** `/healthz`: the process is up. `/readyz`: it can serve. Neither takes a token: they must answer whatever else is broken. */
+/** `/healthz`: the process is up. `/readyz`: it can serve. Neither takes a token, so both answer whatever else is broken. */
 export function healthRoutes({ isReady, readyFile }: HealthRoutesDeps): Route[] {
   let isAnnounced = readyFile === null;
   const readiness = (): 'ready' | 'starting' | 'not ready' => {

@@ -15,15 +15,15 @@ import { microsToUsd } from '../platform/money.ts';
 
 export type KeysRoutesDeps = {
   readonly keys: Keys;
-  /** What the key did: `selectKeyActivity` over Postgres. */
+  /** Reads when a key was last used and what it has spent: `selectKeyActivity` over Postgres. */
   readonly readActivity: (keyId: string) => Promise<KeyActivity>;
-  /** ADMIN_BOOTSTRAP_TOKEN; null when it is not set, and then the first admin comes without one. */
+  /** ADMIN_BOOTSTRAP_TOKEN; if it is not set (null), the first admin is created without a token. */
   readonly adminBootstrapToken: string | null;
 };
 
 const DEFAULT_LIMIT = 100;
 
-// Never stored by anything on the way: the answer holds the only copy of the secret.
+// No cache on the way may store the response: it contains the only copy of the secret.
 const NO_STORE = { 'Cache-Control': 'no-store' };
 
 const CREATE_BODY: JsonSchema = {
@@ -31,7 +31,7 @@ const CREATE_BODY: JsonSchema = {
   additionalProperties: false,
   required: ['owner_id', 'role'],
   properties: {
-    // A label, kept as it was written. No control characters: it ends up in terminals, logs and CSV files.
+    // A label, stored as it was written. Control characters are refused, because it ends up in terminals, logs and CSV files.
     owner_id: { type: 'string', minLength: 1, maxLength: 200, pattern: '^[^\\u0000-\\u001f\\u007f-\\u009f]*$' },
     role: { type: 'string', enum: [...ROLES] },
     account_id: { type: 'string', pattern: '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' },
@@ -62,14 +62,14 @@ const PATCH_BODY: JsonSchema = {
   properties: { rate_limit: { type: 'integer', minimum: 1, maximum: MAX_RATE_LIMIT } },
 };
 
-/** The routes of API.md, 'Keys'. */
+/** The routes of docs/api.md, 'Keys'. */
 export function keysRoutes(deps: KeysRoutesDeps): Route[] {
   const { keys } = deps;
   return [
     {
       method: 'POST',
       path: '/api/v1/keys',
-      summary: 'Open an account with a key, or (with a valid key) add a key to its account',
+      summary: 'Without a key: open an account with its first key. With a key: add another key to its account',
       access: 'optional',
       body: CREATE_BODY,
       handle: async (request: ApiRequest<CreateBody>) => {
@@ -96,7 +96,7 @@ export function keysRoutes(deps: KeysRoutesDeps): Route[] {
     {
       method: 'POST',
       path: '/api/v1/keys/:key_id/rotate',
-      summary: 'A new secret under the same id; the present one stays good for overlap_seconds',
+      summary: 'Give a key a new secret under the same id; the old secret stays valid for overlap_seconds',
       access: ROLES,
       body: ROTATE_BODY,
       handle: async (request: ApiRequest<{ overlap_seconds?: number } | undefined>) => {
@@ -111,7 +111,7 @@ export function keysRoutes(deps: KeysRoutesDeps): Route[] {
     {
       method: 'DELETE',
       path: '/api/v1/keys/:key_id',
-      summary: 'Revoke a key: the very next call with it is refused',
+      summary: 'Revoke a key: the very next request with it is refused',
       access: ROLES,
       handle: async (request) => {
         const { keyId } = await manageableKey(keys, request);
@@ -134,7 +134,7 @@ export function keysRoutes(deps: KeysRoutesDeps): Route[] {
   ];
 }
 
-/** Adds a key to the caller's account, or, for an admin, to any. The account keeps its label, whatever the body says. */
+/** Adds a key to the caller's account or, for an admin, to any account. The account keeps its label: `owner_id` is ignored. */
 async function addKey(deps: KeysRoutesDeps, by: KeyRecord, body: CreateBody): Promise<CreatedKey> {
   if (!roleCovers(by.role, body.role)) {
     throw new ApiError('forbidden', `A ${by.role} key cannot create a key with the role ${body.role}.`);
@@ -155,12 +155,12 @@ async function openAccount(deps: KeysRoutesDeps, request: ApiRequest<CreateBody>
   if (deps.adminBootstrapToken === null) {
     const created = await deps.keys.createFirstAdmin(ownerId);
     if (created !== null) return created;
-    throw new ApiError('forbidden', 'There is an admin already: an admin key is needed to create another.');
+    throw new ApiError('forbidden', 'An admin exists already: creating another requires an admin key.');
   }
   const token = request.header('x-admin-bootstrap');
-  // Digests have one length, so the comparison does not tell that of the token.
+  // All digests have the same length, so the comparison does not reveal the length of the token.
   if (token === undefined || !equalConstantTime(hashSecret(token), hashSecret(deps.adminBootstrapToken))) {
-    throw new ApiError('forbidden', 'Creating an admin takes a valid X-Admin-Bootstrap header.');
+    throw new ApiError('forbidden', 'Creating an admin requires a valid X-Admin-Bootstrap header.');
   }
   return deps.keys.createAccountWithKey(ownerId, role);
 }
@@ -169,7 +169,7 @@ async function listKeys(keys: Keys, by: KeyRecord, query: ListQuery): Promise<Ap
   const limit = query.limit ?? DEFAULT_LIMIT;
   const after = query.cursor ?? null;
   if (after !== null && (!isKeyId(after) || (await keys.find(after))?.accountId !== by.accountId)) {
-    throw new ApiError('invalid_request', 'cursor: is not one that this list gave.');
+    throw new ApiError('invalid_request', 'cursor: not issued by this list.');
   }
   const found = await keys.list(by.accountId, after, limit + 1);
   const page = found.slice(0, limit);
@@ -191,9 +191,9 @@ async function describeCaller(deps: KeysRoutesDeps, by: KeyRecord): Promise<ApiR
 }
 
 /**
- * The key named in the path, if the caller may change it: one of its own account, or any for an admin. A foreign key
- * looks like none at all. Within an account a key may not touch one of a higher role: rotating an admin's key would
- * otherwise make its owner of any buyer key of that account.
+ * The key named in the path, if the caller may change it: a key of its own account or, for an admin, any key. A key of another
+ * account is answered as if it did not exist. Within an account, no key may change a key with a higher role: otherwise anyone
+ * with a buyer key could rotate the admin key of the same account, and would have its secret.
  */
 async function manageableKey(keys: Keys, request: ApiRequest<unknown>): Promise<KeyDescription> {
   const by = keyOf(request.caller);
@@ -202,7 +202,9 @@ async function manageableKey(keys: Keys, request: ApiRequest<unknown>): Promise<
   if (key === null || (key.accountId !== by.accountId && by.role !== 'admin')) {
     throw new ApiError('not_found', 'There is no such key.');
   }
-  if (!roleCovers(by.role, key.role)) throw new ApiError('forbidden', `This is a key with the role ${key.role}.`);
+  if (!roleCovers(by.role, key.role)) {
+    throw new ApiError('forbidden', `Your key cannot change a key with the role ${key.role}.`);
+  }
   return key;
 }
 

@@ -19,15 +19,15 @@ const RATE_HEADERS = {
   'X-RateLimit-Limit': integerHeader('Requests per minute'),
   'X-RateLimit-Remaining': integerHeader('Whole requests that would pass now'),
   'X-RateLimit-Reset': integerHeader('Seconds until the full allowance is back'),
-  'X-Request-Id': textHeader('Names this request in questions to the operator'),
+  'X-Request-Id': textHeader('Identifies this request when you ask the operator about it'),
 };
 const CALL_HEADERS = {
   'X-ACF-Amount': textHeader('USD charged for this call, a decimal; 0 when free or not billed'),
   'X-ACF-Free-Tier': {
-    description: 'Whether a free call served it',
+    description: 'Whether this call used one of the free calls',
     schema: { type: 'string', enum: ['true', 'false'] },
   },
-  'X-ACF-Usage-Id': textHeader('Names this call: GET /api/v1/usage/{usage_id}'),
+  'X-ACF-Usage-Id': textHeader('Identifies the record of this call: GET /api/v1/usage/{usage_id}'),
   'X-ACF-Balance': textHeader('USD left after this call, a decimal'),
 };
 const referencesTo = (headers: Json): Json =>
@@ -43,7 +43,7 @@ const ERROR_RESPONSE = {
 const PROXY_PATH = '/api/v1/proxy/:service_id/:path';
 const PROXY_METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'];
 
-/** `GET /openapi.json`: made from the very schemas that requests are checked against, so it cannot drift. */
+/** `GET /openapi.json`: made from the same schemas that requests are checked against, so the two cannot differ. */
 export function openApiRoutes(routes: readonly Route[]): Route[] {
   const document = JSON.stringify(openApiDocument(routes));
   return [
@@ -61,7 +61,7 @@ export function openApiRoutes(routes: readonly Route[]): Route[] {
   ];
 }
 
-/** OpenAPI 3.1: its schemas are JSON Schema, as ajv checks them. Those of 3.0 are a dialect of their own. */
+/** OpenAPI 3.1, because its schemas are plain JSON Schema, which ajv checks; those of 3.0 are a dialect of their own. */
 function openApiDocument(routes: readonly Route[]): Json {
   const paths: Record<string, Record<string, unknown>> = {};
   const add = (path: string, method: string, operation: Json): void => {
@@ -111,7 +111,7 @@ function proxyOperation(method: string): Json {
   const maxAmount = {
     name: 'X-ACF-Max-Amount',
     in: 'header',
-    description: 'The most this call may cost, in USD: above it the answer is 412 and nothing is charged',
+    description: 'Maximum price of this call in USD: if the price is higher, the answer is 412 and nothing is charged',
     schema: { type: 'string', pattern: '^(0|[1-9][0-9]{0,9})(\\.[0-9]{1,6})?$' },
   };
   const takesBody = method === 'POST' || method === 'PUT' || method === 'PATCH';
@@ -135,10 +135,10 @@ function proxyOperation(method: string): Json {
   };
 }
 
-/** Either will do. */
+/** The caller may send its key in either of two headers: Authorization or X-Api-Key. */
 const WITH_KEY: Json[] = [{ key: [] }, { apiKey: [] }];
 
-/** The empty requirement is 'nothing': no key will do, too. */
+/** In OpenAPI, the empty requirement `{}` makes the key optional. */
 function securityOf({ access }: Route): Json[] {
   if (access === 'anyone') return [];
   return access === 'optional' ? [{}, ...WITH_KEY] : WITH_KEY;
@@ -152,7 +152,7 @@ const pathParameters = (path: string): Json[] =>
     schema: { type: 'string' },
   }));
 
-/** 'GET', '/api/v1/keys/:key_id' → 'getKeysByKeyId': what generators of clients name their functions after. */
+/** 'GET', '/api/v1/keys/:key_id' → 'getKeysByKeyId'. Client generators name their functions after it. */
 function operationId(method: string, path: string): string {
   const words = path
     .replace('/api/v1', '')

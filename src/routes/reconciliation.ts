@@ -7,14 +7,18 @@ import type { Sql } from '../platform/postgres.ts';
 
 export type ReconciliationRoutesDeps = {
   readonly sql: Sql;
-  /** @param by who is written beside the repairs it makes */
+  /** @param by  recorded with each repair as the one who made it */
   readonly reconciler: { run(by: string): Promise<unknown> };
 };
 
-/** Repairs shown, youngest first; all of them are in the table. */
+/** Maximum repairs shown, newest first; the table in Postgres keeps all of them. */
 const SHOWN_REPAIRS = 100;
 
-/** The money identity as it was last checked, by shard; and checking it now. */
+/**
+ * Shows the money identity of each shard as it was last checked, and checks it now on request.
+ *
+ * Tested by test/integration/redis-older.test.ts.
+ */
 export function reconciliationRoutes({ sql, reconciler }: ReconciliationRoutesDeps): Route[] {
   const path = '/api/v1/admin/reconciliation';
   return [
@@ -22,14 +26,14 @@ export function reconciliationRoutes({ sql, reconciler }: ReconciliationRoutesDe
       method: 'GET',
       path,
       summary:
-        'Wallets against Postgres, as last compared (every minute): sums and accounts that do not agree, by shard',
+        'The last comparison of wallets with Postgres (made every minute): sums and accounts that disagree, by shard',
       access: ['admin'],
       handle: () => page(sql),
     },
     {
       method: 'POST',
       path,
-      summary: 'Compare now, repair what is provably of a Redis older than Postgres, and answer as GET does',
+      summary: 'Compare now, repair what provably comes from a Redis older than Postgres, and answer as GET does',
       access: ['admin'],
       handle: async ({ caller }: ApiRequest) => {
         await reconciler.run(`admin ${keyOf(caller).keyId}`);
@@ -55,7 +59,7 @@ async function page(sql: Sql): Promise<ApiResponse> {
     status: 200,
     body: {
       checked_at: oldest === null ? null : time(oldest),
-      // Double entry: what is on all ledgers together is nothing.
+      // Double entry: the sum over all ledgers must be zero.
       books_sum: microsToUsd(booksMicros),
       totals: {
         ...sumsJson({

@@ -35,14 +35,14 @@ import { type AddressPolicy, isForbiddenLiteral } from '../upstream/index.ts';
 export type ServicesRoutesDeps = {
   readonly catalog: Catalog;
   readonly sql: Sql;
-  /** Which addresses calls may go to. */
+  /** Decides which addresses calls may go to. */
   readonly addresses: AddressPolicy;
 };
 
 const DEFAULT_LIMIT = 100;
 
 const FIELDS = {
-  name: { type: 'string', minLength: 1, maxLength: 100, description: 'Spaces around it are cut off' },
+  name: { type: 'string', minLength: 1, maxLength: 100, description: 'Spaces around it are removed' },
   description: { type: 'string', maxLength: MAX_DESCRIPTION_LENGTH },
   endpoint: { type: 'string', minLength: 1, maxLength: MAX_ENDPOINT_LENGTH, description: 'http or https URL' },
   price: { type: 'number', minimum: 0, maximum: MAX_PRICE_USD, description: 'USD per call, at most 6 decimals' },
@@ -73,7 +73,7 @@ const PATCH_BODY: JsonSchema = {
   minProperties: 1,
   properties: {
     ...FIELDS,
-    free_calls: { ...FREE_CALLS, type: ['integer', 'null'], description: 'Per buyer; null: none any more' },
+    free_calls: { ...FREE_CALLS, type: ['integer', 'null'], description: 'Per buyer; null ends the free calls' },
     status: { type: 'string', enum: ['active', 'paused'] },
   },
 };
@@ -82,7 +82,7 @@ type PatchBody = Partial<Omit<CreateBody, 'free_calls'>> & {
   readonly status?: 'active' | 'paused';
 };
 
-const LANG = { type: 'string', maxLength: 35, description: 'Language of the labels; wins over Accept-Language' };
+const LANG = { type: 'string', maxLength: 35, description: 'Language of the labels; overrides Accept-Language' };
 const GET_QUERY: JsonSchema = { type: 'object', additionalProperties: false, properties: { lang: LANG } };
 type GetQuery = { readonly lang?: string };
 
@@ -92,22 +92,22 @@ const LIST_QUERY: JsonSchema = {
   properties: {
     mine: { type: 'boolean', description: 'Must be true' },
     limit: { type: 'integer', minimum: 1, maximum: 1000, default: DEFAULT_LIMIT },
-    cursor: { type: 'string', maxLength: 36, description: 'next_cursor of the page before' },
+    cursor: { type: 'string', maxLength: 36, description: 'next_cursor of the previous page' },
     lang: LANG,
   },
 };
 type ListQuery = GetQuery & { readonly mine?: boolean; readonly limit?: number; readonly cursor?: string };
 
 /**
- * Listings as their providers manage them. An admin may do with any listing what its provider may. A gateway that made a
- * change shows it at once, the others within a second.
+ * The routes by which providers manage their listings. An admin may do to any listing what its provider may. The gateway that
+ * makes a change shows it at once, the other gateways within a second.
  */
 export function servicesRoutes(deps: ServicesRoutesDeps): Route[] {
   return [
     {
       method: 'POST',
       path: '/api/v1/services',
-      summary: 'List a service; it belongs to the account of the key, and is active at once',
+      summary: 'List a service; the listing belongs to the account of the key and is active at once',
       access: ['provider'],
       body: CREATE_BODY,
       handle: (request) => create(deps, request),
@@ -115,7 +115,7 @@ export function servicesRoutes(deps: ServicesRoutesDeps): Route[] {
     {
       method: 'GET',
       path: '/api/v1/services',
-      summary: "The account's own listings, newest first, paused ones too, removed ones not",
+      summary: "The account's own listings, newest first: active and paused ones, but no removed ones",
       access: ['provider'],
       query: LIST_QUERY,
       handle: (request) => listMine(deps, request),
@@ -150,7 +150,7 @@ async function create(
   { catalog, sql, addresses }: ServicesRoutesDeps,
   request: ApiRequest<CreateBody, unknown>,
 ): Promise<ApiResponse> {
-  // The schema has seen to it that the required fields are there.
+  // The schema guarantees that the required fields are present.
   const fields = readFields(request.body, addresses) as Omit<ListingFields, 'freeCalls' | 'timeoutSeconds'>;
   const listing = await insertListing(sql, {
     freeCalls: 0,
@@ -167,9 +167,11 @@ async function listMine({ sql }: ServicesRoutesDeps, request: ApiRequest<undefin
   if (mine !== true) {
     throw new ApiError('invalid_request', 'mine: must be true. To find services use GET /api/v1/discover.');
   }
-  if (cursor !== undefined && !isUuid(cursor)) throw new ApiError('invalid_request', 'cursor: is no next_cursor.');
+  if (cursor !== undefined && !isUuid(cursor)) {
+    throw new ApiError('invalid_request', 'cursor: not issued by this list.');
+  }
   const language = chooseLanguage(lang, request.header('accept-language'));
-  // One more than asked for tells whether more follow.
+  // One listing more than asked for tells whether there is another page.
   const found = await selectListingsOf(sql, keyOf(request.caller).accountId, cursor ?? null, limit + 1);
   const page = found.slice(0, limit);
   const last = found.length > limit ? page.at(-1) : undefined;
@@ -191,7 +193,7 @@ async function getOne(
   let listing: Listing | null | undefined = catalog.get(id);
   if (listing === undefined) {
     if (!catalog.ready()) throw unavailableError();
-    // Only who may see removed and suspended listings gets as far as Postgres: guessing ids from outside costs it nothing.
+    // Postgres is asked only for callers who may see removed or suspended listings: outsiders who guess ids cost it nothing.
     const { caller } = request;
     if (caller.kind === 'key' && caller.key.role !== 'buyer') listing = await selectListing(sql, id);
   }
@@ -226,7 +228,7 @@ async function remove({ catalog, sql }: ServicesRoutesDeps, request: ApiRequest)
   return show(before, request, { status: 200 });
 }
 
-/** Why a change found nothing to change. A listing that is removed is gone, whoever asks; it never comes back. */
+/** The error for a change that matched no listing. A removed listing never comes back: not even an admin can change it. */
 async function refusal(sql: Sql, id: string): Promise<ApiError> {
   const listing = await selectListing(sql, id);
   if (listing === null || listing.status === 'removed') return notFound();
@@ -243,7 +245,7 @@ function mayManage(caller: Caller, listing: Listing): boolean {
   return caller.kind === 'key' && (caller.key.role === 'admin' || caller.key.accountId === listing.providerId);
 }
 
-/** The id in the path. What is no UUID in lower case names no service, here as in a proxy path, and might be an error to Postgres. */
+/** The id in the path. As in a proxy path, only a lower-case UUID names a service; Postgres might refuse other text. */
 function idOf({ params }: ApiRequest): string {
   const id = params.id ?? '';
   if (!isUuid(id)) throw notFound();
@@ -262,7 +264,7 @@ function show(listing: Listing, request: ApiRequest, { status, lang, headers }: 
   return { status, body, headers: { ...headers, ...languageHeaders(language) } };
 }
 
-/** What the body states, checked as far as a schema cannot. Throws `invalid_request` naming the field. */
+/** Reads the fields in the body, with the checks that a schema cannot express. Throws `invalid_request` naming the field. */
 function readFields(body: PatchBody, addresses: AddressPolicy): Partial<ListingFields> {
   const { name, description, endpoint, price, free_calls, category, timeout_seconds } = body;
   return {

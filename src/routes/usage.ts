@@ -18,7 +18,7 @@ import type { Sql } from '../platform/postgres.ts';
 
 const DEFAULT_LIMIT = 100;
 const MAX_LIMIT = 1_000;
-/** Rows of a CSV file when no `limit` is given (about 2 MB); the header below says where the next file begins. */
+/** Maximum rows of a CSV file if no `limit` is given (about 2 MB); the header below then says where the next file begins. */
 const CSV_ROWS = 10_000;
 const NEXT_CURSOR_HEADER = 'X-ACF-Next-Cursor';
 
@@ -30,7 +30,7 @@ const QUERY: JsonSchema = {
     to: { type: 'string', maxLength: 40, description: 'End, not included: YYYY-MM-DD (00:00 UTC) or RFC 3339' },
     service_id: { type: 'string', maxLength: 36 },
     limit: { type: 'integer', minimum: 1, maximum: MAX_LIMIT },
-    cursor: { type: 'string', maxLength: 36, description: 'next_cursor of the page before' },
+    cursor: { type: 'string', maxLength: 36, description: 'next_cursor of the previous page' },
   },
 };
 type Query = {
@@ -41,14 +41,15 @@ type Query = {
   readonly cursor?: string;
 };
 
-/** The usage pages: calls as they were recorded, within a second of their end. Amounts in USD, latencies in ms. */
+/** The pages that show recorded calls; a call is recorded within a second of its end. Amounts in USD, latencies in ms. */
 export function usageRoutes(deps: { readonly sql: Sql }): Route[] {
   const { sql } = deps;
   return [
     {
       method: 'GET',
       path: '/api/v1/usage/me',
-      summary: 'Calls of this key: sums over all that match, and the records, newest first; `Accept: text/csv` exports',
+      summary:
+        'Calls of this key: sums over all that match, and their records, newest first; `Accept: text/csv` exports',
       access: ROLES,
       query: QUERY,
       handle: (request: ApiRequest<undefined, Query>) => {
@@ -85,10 +86,10 @@ function readFilter(key: KeyRecord, query: Query): UsageFilter {
 function readCursor(cursor: string | undefined): string | null {
   if (cursor === undefined) return null;
   if (isUuid(cursor) && isUsageTime(cursor)) return cursor;
-  throw new ApiError('invalid_request', 'cursor: is not one that this list gave.');
+  throw new ApiError('invalid_request', 'cursor: not issued by this list.');
 }
 
-/** Whether `Accept` names text/csv with a weight above that of JSON; wildcards get JSON. */
+/** Whether `Accept` gives text/csv a higher weight than JSON; wildcards get JSON. */
 function prefersCsv(accept: string | undefined): boolean {
   let csv = 0;
   let json = 0;
@@ -101,7 +102,7 @@ function prefersCsv(accept: string | undefined): boolean {
   return csv > json;
 }
 
-/** Cuts the row that was read too much, which says that there is a next page. */
+/** Cuts off the extra row, which was read only to find out whether there is another page. */
 function cutPage(found: readonly CallRecord[], limit: number): { calls: readonly CallRecord[]; next: string | null } {
   const calls = found.slice(0, limit);
   return { calls, next: found.length > limit ? (calls.at(-1)?.usageId ?? null) : null };
@@ -145,7 +146,7 @@ async function jsonPage(
   };
 }
 
-/** Milliseconds with 3 decimals; 0 when there is nothing to average. */
+/** Milliseconds with 3 decimals; 0 if there is nothing to average. */
 function averageMs(sumUs: number, count: number): number {
   return count === 0 ? 0 : Math.round(sumUs / count) / 1_000;
 }
@@ -203,8 +204,8 @@ async function csvPage(sql: Sql, filter: UsageFilter, before: string | null, lim
 }
 
 /**
- * What this caller may know of the call; null when nothing. The provider sees its share, and nothing that tells who the
- * buyer is; the buyer sees its key, and not how the platform and the provider divide the money.
+ * What this caller may see of the call, or null if nothing. The provider sees its own share, but nothing that identifies the
+ * buyer. The buyer sees the key, but not how the platform and the provider divide the money.
  */
 function viewOf(call: CallRecord, by: KeyRecord): Record<string, unknown> | null {
   const record = recordJson(call);

@@ -2,7 +2,7 @@ import { type ChildProcess, fork } from 'node:child_process';
 import type { MetricFamily } from '../observability/metrics.ts';
 import type { FromChild, ToChild } from './messages.ts';
 
-/** One process of ours, as the supervisor sees it. */
+/** A process that the supervisor started, as the supervisor sees it. Tested by test/supervisor/slot.test.ts. */
 export class Child {
   readonly #process: ChildProcess;
   readonly #answers = new Map<number, (families: readonly MetricFamily[]) => void>();
@@ -10,17 +10,18 @@ export class Child {
   #readyAt: number | null = null;
   #onReady: () => void = () => {};
   #hasExited = false;
-  /** How it ended, in words; never rejects. */
+  /** Resolves with words that say how the process ended; never rejects. */
   readonly exited: Promise<string>;
 
-  /** Starts `node entry ...args` with our environment, output and process group. */
+  /** Starts `node entry ...args` with this process's environment, output and process group. */
   constructor(entry: string, args: readonly string[]) {
-    // 'advanced' because JSON has no NaN, and some metrics are.
+    // 'advanced' instead of JSON, because some metrics are NaN, which JSON cannot express.
     this.#process = fork(entry, args, { serialization: 'advanced' });
     this.#process.on('message', (message) => this.#onMessage(message as FromChild));
     this.exited = new Promise<string>((resolve) => {
       this.#process.once('exit', (code, signal) => resolve(signal ?? `exit code ${code}`));
-      // It could not be started, or not be told something: the second is followed by its exit.
+      // An 'error' means that the process could not be started, or that a message could not be sent. After the latter, 'exit'
+      // follows.
       this.#process.on('error', (error) => {
         if (this.#process.pid === undefined) resolve(error.message);
       });
@@ -34,12 +35,12 @@ export class Child {
     return this.#process.pid;
   }
 
-  /** For how long it has been ready; 0: it never was. */
+  /** How long the process has been ready; 0 if it never was. */
   get readyMs(): number {
     return this.#readyAt === null ? 0 : performance.now() - this.#readyAt;
   }
 
-  /** Rejects when it ends before it is ready, or is not within `timeoutMs`: then it is killed. */
+  /** Rejects when the process ends before it is ready. A process that is not ready within `timeoutMs` is killed. */
   async untilReady(timeoutMs: number): Promise<void> {
     const ready = new Promise<null>((resolve) => {
       this.#onReady = () => resolve(null);
@@ -50,7 +51,7 @@ export class Child {
     if (end !== null) throw new Error(`it ended before it was ready: ${end}`);
   }
 
-  /** Asks it to drain and end. @returns false when it had to be killed after `timeoutMs` */
+  /** Asks the process to drain and end. @returns false when it had not ended after `timeoutMs` and was killed */
   async stop(replaced: boolean, timeoutMs: number): Promise<boolean> {
     let inTime = true;
     const timer = setTimeout(() => {
@@ -67,7 +68,7 @@ export class Child {
     this.#process.kill('SIGKILL');
   }
 
-  /** @returns null when it does not answer in time */
+  /** @returns null when the process does not answer within `timeoutMs` */
   metrics(timeoutMs: number): Promise<readonly MetricFamily[] | null> {
     const request = this.#requests++;
     return new Promise((resolve) => {
@@ -85,7 +86,7 @@ export class Child {
   }
 
   #tell(message: ToChild): void {
-    // What cannot be told any more is no news to somebody who is gone.
+    // A message that can no longer be sent is dropped: the process is about to end, or has ended.
     if (!this.#hasExited && this.#process.connected) this.#process.send(message, () => {});
   }
 

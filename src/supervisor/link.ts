@@ -1,15 +1,15 @@
 import type { Metrics } from '../observability/metrics.ts';
 import type { FromChild, ToChild } from './messages.ts';
 
-/** Why a supervised process has to end. */
+/** Why a process has to end. */
 export type StopReason = 'asked' | 'replaced' | 'SIGTERM' | 'supervisor gone';
 
 /**
  * The supervisor, as a process that it started sees it.
  *
- * A terminal's Ctrl-C and an init system's SIGTERM reach all processes of the group at once, but the writer has to go
- * last: so only the supervisor acts on signals, and tells everybody when their time has come. But a worker that alone
- * gets a SIGTERM drains, and is started again.
+ * A terminal's Ctrl-C and an init system's SIGTERM reach all processes of the group at once, but the writer has to end last. So
+ * only the supervisor acts on these signals, and tells each process when to end. There is one exception: a worker that gets a
+ * SIGTERM drains and ends; if that SIGTERM was for the worker alone, the supervisor starts it again.
  */
 export class SupervisorLink {
   readonly #channel: NodeJS.Process;
@@ -17,13 +17,13 @@ export class SupervisorLink {
   /** Resolves when this process has to end. */
   readonly stopped: Promise<StopReason>;
 
-  /** @param obeysSigterm whether this process may drain by itself */
+  /** @param obeysSigterm whether a SIGTERM makes this process drain and end; true for workers */
   constructor(channel: NodeJS.Process, { obeysSigterm }: { readonly obeysSigterm: boolean }) {
-    if (channel.send === undefined) throw new Error('only a supervisor starts supervised processes');
+    if (channel.send === undefined) throw new Error('a supervised process must be started by a supervisor');
     this.#channel = channel;
     for (const signal of ['SIGINT', 'SIGHUP'] as const) channel.on(signal, () => {});
     this.stopped = new Promise((resolve) => {
-      // It died before we listened.
+      // The supervisor died before this process listened for its end.
       if (!channel.connected) resolve('supervisor gone');
       channel.on('SIGTERM', () => {
         if (obeysSigterm) resolve('SIGTERM');
@@ -36,7 +36,7 @@ export class SupervisorLink {
     });
   }
 
-  /** From now on it serves. */
+  /** Tells the supervisor that this process serves from now on. */
   ready(metrics: Metrics): void {
     this.#metrics = metrics;
     this.#tell({ type: 'ready' });
@@ -48,7 +48,7 @@ export class SupervisorLink {
   }
 
   #tell(message: FromChild): void {
-    // Without a supervisor this process is about to end.
+    // If the supervisor is gone, this process is about to end, and nobody needs the message.
     if (this.#channel.connected) this.#channel.send?.(message, undefined, {}, () => {});
   }
 }

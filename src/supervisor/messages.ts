@@ -1,10 +1,10 @@
 import type { MetricFamily } from '../observability/metrics.ts';
 
-/** What the supervisor and the processes it started tell each other over their IPC channels. */
+/** The messages that the supervisor sends over IPC to the processes it started; `FromChild` are those that they send back. */
 export type ToChild =
-  /** Drain and end. `replaced`: another one serves the port, so callers can be sent there one by one. */
+  /** Drain and end. If `replaced`, another process already serves the port, and callers can be sent there one by one. */
   | { readonly type: 'stop'; readonly replaced: boolean }
-  /** Send your metrics, with this number. */
+  /** Send your metrics, and repeat the number of this request. */
   | { readonly type: 'metrics'; readonly request: number };
 
 export type FromChild =

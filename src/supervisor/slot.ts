@@ -4,37 +4,39 @@ import { Sleeper } from '../platform/timing.ts';
 import { Backoff } from './backoff.ts';
 import type { Child } from './child.ts';
 
-/** Beyond every timeout of a start against slow stores. */
+/** A process that is not ready after this is killed. Longer than all timeouts of a start together when the stores are slow. */
 const START_TIMEOUT_MS = 60_000;
-/** A process whose event loop is stuck must not hold up the scrape of the others. */
+/**
+ * After this, a scrape goes on without the metrics of a process: one with a stuck event loop must not delay those of the others.
+ */
 const METRICS_TIMEOUT_MS = 1_000;
 
 export type SlotOptions = {
-  /** `writer`, or the number of the worker: what logs and metrics call it. */
+  /** The name in logs and metrics: `writer`, or the number of the worker. */
   readonly name: string;
   readonly fork: () => Child;
-  /** Killed when it has not ended by then. */
+  /** A process that was asked to stop and has not ended after this is killed. */
   readonly stopTimeoutMs: number;
   readonly log: Log;
 };
 
 /**
- * The place of one process, kept filled.
+ * The place of one process. When its process ends, the slot starts another.
  *
- *   empty ──start──► filled ──it ends by itself──► empty ──back-off──► filled
- *                    filled ──replace──► filled by another that is ready, while the old one drains
+ *   empty ──start──► filled ──the process ends by itself──► empty ──back-off──► filled
+ *                    filled ──replace──► filled by another process that is ready, while the old one drains
  *   any ──stop──► empty for good
  */
 export class Slot {
   readonly #options: SlotOptions;
   readonly #backoff = new Backoff();
-  /** All that have not ended: the current one, its replacement, one that drains. */
+  /** All processes of this slot that have not ended: the current one, its replacement, those that drain. */
   readonly #children = new Set<Child>();
   #current: Child | null = null;
   #replacing = false;
   #stopping = false;
   readonly #sleeper = new Sleeper();
-  /** How often it was started again after it had ended by itself. */
+  /** How often a process was started because the one before had ended by itself. */
   restarts = 0;
 
   constructor(options: SlotOptions) {
@@ -45,7 +47,7 @@ export class Slot {
     return this.#options.name;
   }
 
-  /** Whether its process is ready. */
+  /** Whether the slot has a process that is ready. */
   get isFilled(): boolean {
     return this.#current !== null;
   }
@@ -55,10 +57,10 @@ export class Slot {
     this.#fill(await this.#spawn());
   }
 
-  /** Starts another process and, once that is ready, drains the one there is. Rejects, and keeps it, when that fails. */
+  /** Starts another process and, once that is ready, drains the old one. If the start fails, rejects and keeps the old process. */
   async replace(): Promise<void> {
     const old = this.#current;
-    // It is being started again anyway.
+    // Without a process, a new one is being started anyway.
     if (old === null || this.#stopping) return;
     this.#replacing = true;
     try {
@@ -70,7 +72,7 @@ export class Slot {
     await this.#end(old, true);
   }
 
-  /** Drains what runs, and starts nothing more. */
+  /** Drains and ends all processes of the slot, and starts no more. */
   async stop(): Promise<void> {
     this.#stopping = true;
     this.#sleeper.wake();
@@ -81,13 +83,13 @@ export class Slot {
     for (const child of this.#children) child.kill();
   }
 
-  /** @returns null while there is no process, and when it does not answer */
+  /** @returns null when there is no process, or it does not answer in time */
   async metrics(): Promise<readonly MetricFamily[] | null> {
     return this.#current === null ? null : this.#current.metrics(METRICS_TIMEOUT_MS);
   }
 
   async #spawn(): Promise<Child> {
-    if (this.#stopping) throw new Error('it is not wanted any more');
+    if (this.#stopping) throw new Error('the slot is stopping');
     const child = this.#options.fork();
     this.#children.add(child);
     void child.exited.then(() => this.#children.delete(child));

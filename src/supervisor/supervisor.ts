@@ -5,21 +5,21 @@ import type { Slot } from './slot.ts';
 export type SupervisorOptions = {
   /** The processes that share the port. */
   readonly workers: readonly Slot[];
-  /** What stores their usage; null when that runs elsewhere. */
+  /** The process that stores the workers' usage; null when the writer runs elsewhere. */
   readonly writer: Slot | null;
-  /** The supervisor's own. */
+  /** The supervisor's own metrics. */
   readonly metrics: Metrics;
   readonly log: Log;
 };
 
-/** A process ended before it was ready. What it wrote says why. */
+/** A process ended before it was ready. Its own log says why. */
 export class StartFailure extends Error {}
 
-/** Keeps the processes of one gateway running: starts them, restarts what ends by itself, and stops them in the right order. */
+/** Keeps the processes of one gateway running: starts them, restarts those that end by themselves, and stops them in order. */
 export class Supervisor {
   readonly #options: SupervisorOptions;
   readonly #slots: readonly Slot[];
-  /** The one under way included. */
+  /** How many replacements of all processes were asked for, the one under way included; at most 2. */
   #rollsWanted = 0;
   #stopping = false;
 
@@ -29,15 +29,15 @@ export class Supervisor {
     options.metrics.add(sources(this.#slots));
   }
 
-  /** Resolves when all are ready; rejects as soon as one cannot be started: a start that half works is none. */
+  /** Resolves when all processes are ready. Rejects as soon as one cannot be started, because a gateway needs all of them. */
   async start(): Promise<void> {
     const [first, ...others] = this.#slots;
-    // It migrates, and what is wrong with the configuration is reported once.
+    // The first process starts alone: it migrates the database, and a fault of the configuration is reported only once.
     await started(first as Slot);
     await Promise.all(others.map(started));
   }
 
-  /** The writer last: what the workers settle on their way out is in Postgres before it ends. */
+  /** Stops the writer last, so that it stores in Postgres what the workers settle while they stop. */
   async stop(): Promise<void> {
     this.#stopping = true;
     await Promise.all(this.#options.workers.map((slot) => slot.stop()));
@@ -50,8 +50,8 @@ export class Supervisor {
   }
 
   /**
-   * Replaces all processes, one at a time, each by one that is ready. Asked again meanwhile, it does so once more
-   * afterwards: the code on disk may have changed again. Never rejects.
+   * Replaces all processes, one after the other, each by a new one that is ready. If it is called again meanwhile, it replaces all
+   * of them once more afterwards, because the code on disk may have changed again. Never rejects.
    */
   async roll(): Promise<void> {
     this.#rollsWanted = Math.min(this.#rollsWanted + 1, 2);
@@ -67,15 +67,19 @@ export class Supervisor {
       try {
         await slot.replace();
       } catch (error) {
-        // What could not replace one would not replace the next either.
-        if (!this.#stopping) log.error({ process: slot.name, err: error }, 'could not be replaced: the others stay');
+        // A replacement that does not start would not start for the next slot either.
+        if (!this.#stopping)
+          log.error(
+            { process: slot.name, err: error },
+            'process could not be replaced; the remaining processes are kept too',
+          );
         return;
       }
     }
     log.info({}, 'replaced all processes');
   }
 
-  /** The metrics of all processes, told apart by the label `worker`. */
+  /** One page with the metrics of all processes; the label `worker` tells them apart. */
   async renderMetrics(): Promise<string> {
     const { metrics } = this.#options;
     const pages: (readonly MetricFamily[])[] = [labelled(await metrics.families(), 'worker', 'supervisor')];

@@ -9,16 +9,17 @@ export type Resolution =
   | { readonly ok: true; readonly addresses: readonly ResolvedAddress[] }
   | { readonly ok: false; readonly failure: Failure };
 
-/** Whatever the TTL: ten seconds is short for a failover and long for a hot path. */
+/** An answer is used without asking again for this long, whatever its TTL: short enough for a failover, long for a hot path. */
 const FRESH_MS = 10_000;
-/** Counted from its look-up, an answer is used for this long while a newer one is asked for. */
+/** A stale answer is still used while a newer one is being asked for, until it is this old. Then calls wait for the newer one. */
 const USABLE_MS = 60_000;
-/** Calls to a name that cannot be resolved fail at once for this long. */
+/** After a failed look-up, calls to that name fail at once for this long. */
 const FAILED_MS = 5_000;
+/** Names kept at once. Beyond this, the name whose last look-up is oldest is forgotten. */
 const MAX_CACHED_NAMES = 1000;
-/** Each has a socket, for three seconds at most. */
+/** Look-ups under way at once; a call that needs one more fails as 'busy'. Each has a socket, for three seconds at most. */
 const MAX_LOOKUPS = 1000;
-/** Addresses of one name that are worth trying. */
+/** Addresses kept per name, in the order of the answer. The others are never tried. */
 const MAX_ADDRESSES = 8;
 
 type Entry = {
@@ -26,23 +27,24 @@ type Entry = {
   resolution: Resolution | null;
   askAgainAt: number;
   usableUntil: number;
-  /** The look-up under way, shared by all who wait for it. */
+  /** The look-up under way, which all waiting calls share. */
   asking: Promise<Resolution> | null;
 };
 
 /**
- * Names to addresses that may be dialled. The caller dials the addresses it gets, never the name, so what was checked is
- * what is connected to.
+ * Resolves a name to addresses that may be dialled. A connection is made to one of these addresses, never to the name, so the
+ * address that was checked is the address that is dialled.
  *
- *   unknown ──► asked, callers wait ──► fresh ──10 s──► stale: asked again, callers get the last answer ──60 s──► unknown
- *                       └──► failed: callers fail at once ──5 s──► unknown
+ *   unknown ──► asked, calls wait ──► fresh ──10 s──► stale: asked again, calls get the last answer ──60 s──► unknown
+ *                     └──► failed: calls fail at once ──5 s──► unknown
  *
- * An answer that fails the check replaces a good one at once; a look-up that fails does not, until that has run out.
+ * A new answer with a forbidden address replaces a good one at once. A look-up that fails does not: the last good answer is used
+ * until it is 60 s old.
  */
 export class AddressBook {
   readonly #policy: AddressPolicy;
   readonly #lookup: Lookup;
-  /** The one that was asked for longest ago first: Map keeps insertion order. */
+  /** In the order of their last look-ups, oldest first, because a Map keeps insertion order. */
   readonly #names = new Map<string, Entry>();
   #lookups = 0;
 
@@ -90,7 +92,7 @@ export class AddressBook {
     entry.usableUntil = resolution.ok ? now + USABLE_MS : 0;
   }
 
-  /** Never rejects: a name without an answer must not end the process. */
+  /** Never rejects: when no call waits for this look-up any more, a rejection would go unhandled and end the process. */
   async #resolveName(hostname: string): Promise<Resolution> {
     this.#lookups++;
     try {
@@ -98,7 +100,7 @@ export class AddressBook {
       if (addresses.length > 0) return this.#select(hostname, addresses);
       return { ok: false, failure: { code: 'dns_failed', message: `${hostname} has no address` } };
     } catch (cause) {
-      // Anything can be thrown.
+      // A look-up given in the options can throw anything, also null.
       const isLate = (cause as { code?: unknown } | null | undefined)?.code === TIMEOUT;
       const message = isLate ? `${hostname} was not resolved in time` : `${hostname} could not be resolved`;
       return { ok: false, failure: { code: isLate ? 'dns_timeout' : 'dns_failed', message, cause } };

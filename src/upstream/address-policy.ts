@@ -3,7 +3,7 @@ import type { ResolvedAddress } from './types.ts';
 
 /**
  * IPv4 ranges that are not public unicast: IANA's special-purpose registry (RFC 6890 and successors), plus multicast.
- * 169.254.169.254 and 100.100.100.200, where clouds keep their metadata and credentials, are within two of them.
+ * Two of them contain 169.254.169.254 and 100.100.100.200, where clouds serve metadata and credentials to their machines.
  */
 const SPECIAL_IPV4 = [
   '0.0.0.0/8', // this network, unspecified
@@ -24,14 +24,14 @@ const SPECIAL_IPV4 = [
 ];
 
 /**
- * Of IPv6 only 2000::/3 is allocated for global unicast. Outside it lie loopback, link-local, unique-local, multicast,
- * and every form that carries an IPv4 address in disguise: mapped, compatible, NAT64 (64:ff9b::/96, 64:ff9b:1::/48).
+ * In IPv6, only 2000::/3 is allocated for global unicast. Loopback, link-local, unique-local and multicast addresses lie outside
+ * it, and so do most forms that carry an IPv4 address: mapped, compatible, NAT64 (64:ff9b::/96, 64:ff9b:1::/48).
  */
 const GLOBAL_IPV6 = '2000::/3';
 const SPECIAL_IPV6 = [
   '2001::/23', // protocol assignments: Teredo, ORCHID, benchmarking
   '2001:db8::/32', // documentation
-  '2002::/16', // 6to4: an IPv4 address in disguise
+  '2002::/16', // 6to4: carries an IPv4 address
   '3fff::/20', // documentation
 ];
 
@@ -41,7 +41,7 @@ const special = listOf(SPECIAL_IPV4.concat(SPECIAL_IPV6));
 const globalIpv6 = listOf([GLOBAL_IPV6]);
 const loopback = listOf(LOOPBACK);
 
-/** Which addresses may be dialled: the public internet, and what the operator allows besides. */
+/** Decides which addresses may be dialled: those of the public internet, and the ranges that the operator allows in addition. */
 export class AddressPolicy {
   readonly #allowed: BlockList;
 
@@ -55,9 +55,10 @@ export class AddressPolicy {
   }
 
   /**
-   * The addresses of a name that may be dialled, or none at all: a name that mixes good and forbidden addresses is somebody
-   * trying (or a split-horizon mistake), and is refused whole. One exception: where the operator allows one loopback
-   * address, the others are dropped instead. Otherwise allowing 127.0.0.0/8 would not allow `localhost`, which is ::1 too.
+   * All addresses of a name if each may be dialled, otherwise none: a name with both good and forbidden addresses is an attack (or
+   * a split-horizon mistake), and is refused as a whole. There is one exception. When the operator allows one of the name's
+   * loopback addresses, the forbidden loopback addresses are only dropped. Otherwise allowing 127.0.0.0/8 would not allow
+   * `localhost`, which is also ::1.
    */
   select(addresses: readonly ResolvedAddress[]): readonly ResolvedAddress[] {
     const permitted = addresses.filter(({ address }) => this.permits(address));
@@ -77,7 +78,7 @@ function isPublic(address: string): boolean {
 
 function contains(list: BlockList, address: string): boolean {
   const family = isIP(address);
-  // isIP takes 'fe80::1%eth0', BlockList throws at it. A zone is local by definition.
+  // isIP accepts 'fe80::1%eth0', but BlockList throws on it. An address with a zone is local by definition, so no list contains it.
   if (family === 0 || address.includes('%')) return false;
   return list.check(address, family === 4 ? 'ipv4' : 'ipv6');
 }

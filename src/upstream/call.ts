@@ -7,12 +7,15 @@ import type { UpstreamCall, UpstreamHandler, UpstreamRequest } from './types.ts'
 import { type Failure, surface, UpstreamError } from './upstream-error.ts';
 
 /**
- * One exchange, seen from the caller. It outlives the connection it is on when that one turns out to be stale.
+ * One request with its response, independent of the connection that carries it: if a reused connection turns out to be dead, the
+ * call goes on to a new one.
  *
  *   waiting ──attached──► active ──complete / fail / destroy──► over
  *      ▲ ╲                  │                                    ▲
  *      │  ╲─────────fail / destroy───────────────────────────────┘
- *      └───detached─────────┘ (once)
+ *      └───detached─────────┘ (then complete or fail; or attached once more)
+ *
+ * Tested by test/upstream/client.test.ts, reuse.test.ts and pool.test.ts.
  */
 export class Call implements UpstreamCall {
   readonly request: UpstreamRequest;
@@ -20,14 +23,14 @@ export class Call implements UpstreamCall {
   state: 'waiting' | 'active' | 'over' = 'waiting';
   isPaused = false;
   headReceived = false;
-  /** For the wait queue. */
+  /** When the call joined its pool's queue. */
   waitingSinceTicks = 0;
-  /** The connection that is being made for this call. */
+  /** The connection that the pool is making for this call; null when there is none. */
   reserved: Connection | null = null;
   readonly #pool: Pool;
   readonly #handler: UpstreamHandler;
   #connection: Connection | null = null;
-  /** Of a request without a body; with one, the body knows. */
+  /** Whether a request without a body has started. For a request with a body, see `RequestBody.started`. */
   #started = false;
   #sent = false;
 
@@ -80,7 +83,7 @@ export class Call implements UpstreamCall {
     this.state = 'over';
   }
 
-  // What follows is for the pool and the connection.
+  // The methods below are for the pool and the connection.
 
   attached(connection: Connection): void {
     assert(this.state === 'waiting');
@@ -93,7 +96,7 @@ export class Call implements UpstreamCall {
     this.#started = true;
   }
 
-  /** The connection lets go of the call; `complete`, `fail` or another `attached` follows. */
+  /** The connection no longer carries the call; `complete`, `fail` or another `attached` follows. */
   detached(isRequestSent: boolean): void {
     assert(this.state === 'active');
     this.state = 'waiting';
@@ -102,7 +105,7 @@ export class Call implements UpstreamCall {
     this.body?.detach();
   }
 
-  /** It goes out once more: what left on a stale connection is not with the upstream. */
+  /** The request will be sent again: what was sent on the dead connection no longer counts as sent. */
   unsent(): void {
     this.#sent = false;
   }

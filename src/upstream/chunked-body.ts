@@ -1,7 +1,7 @@
 import { COLON, CR, FIELD_TEXT, LF, SEMICOLON, TOKEN } from './octets.ts';
 
 /*
- * RFC 9112 section 7.1. Every arrow below is one octet, except 'data', which takes a whole run at a time:
+ * The states of a chunked body, RFC 9112 section 7.1. Each arrow is one octet, but `took` takes many octets of 'data' at once:
  *
  *   size ──;──► extension ─┐                              ┌────────────◄───────────┐
  *     └────────CR──────────┴─CR─► sizeLf ─n>0─► data ─► dataCr ─► dataLf ─► size  │
@@ -23,14 +23,21 @@ type State =
   | 'done'
   | 'failed';
 
-/** 13 hex digits stay below 2^53. */
+/** Hex digits of a chunk's size. 13 digits stay below 2^53; a longer size is malformed. */
 const MAX_SIZE_DIGITS = 13;
-/** Extensions carry nothing for us; unbounded they would be traffic the caller pays for and never sees. */
+/**
+ * Bound on all chunk extensions of a body together; beyond it the body is malformed. The gateway drops extensions, so without a
+ * bound they would be traffic that the caller pays for and never sees.
+ */
 const MAX_EXTENSION_BYTES = 16_384;
 
-/** Decodes one chunked body, octets split anywhere. Extensions and trailers are checked and dropped. */
+/**
+ * Decodes one chunked body, however its octets are split between reads. Extensions and trailers are checked and dropped.
+ *
+ * Tested by test/upstream/response-parser.test.ts and malformed-responses.test.ts.
+ */
 export class ChunkedBody {
-  /** Set when the octets are not a chunked body. */
+  /** What is wrong with the octets; '' while they are a valid chunked body. */
   malformed = '';
   readonly #maxTrailerBytes: number;
   #state: State = 'size';
@@ -57,7 +64,7 @@ export class ChunkedBody {
     return this.#state === 'done';
   }
 
-  /** Octets of data that follow at once: take them from the input, and report them with `took`. */
+  /** How many octets of data come next. The parser takes them from the input itself, and reports them with `took`. */
   get dataLeft(): number {
     return this.#state === 'data' ? this.#left : 0;
   }

@@ -9,22 +9,26 @@ import type { ParsedHead } from './response-head.ts';
 import { ResponseParser, type ResponseSink } from './response-parser.ts';
 import type { Failure, UpstreamErrorCode } from './upstream-error.ts';
 
-/** Kept back from an upstream's `Keep-Alive: timeout`: it may count from before our last byte arrived. */
+/**
+ * Subtracted from an upstream's `Keep-Alive: timeout`: the upstream may start counting before the gateway has read the response.
+ */
 const KEEP_ALIVE_MARGIN_MS = 1000;
 
 /**
- * One connection and the exchange that is on it.
+ * One connection to an upstream, and the call that it carries.
  *
  *   connecting ──onConnected──► idle ◄──────────────┐
- *       │                        │ attach           │ response complete, request sent, both sides willing, nothing to spare
- *       │                        ▼                  │
+ *       │                        │ attach           │ response complete, request sent, both sides keep the
+ *       │                        ▼                  │ connection alive, no surplus octets
  *       │                      active ──────────────┘
  *       ▼                        ▼
  *     closed ◄───────────────────┘ (anything else; also from idle)
+ *
+ * Tested by test/upstream/reuse.test.ts, backpressure.test.ts and timeouts.test.ts.
  */
 export class Connection implements ConnectorOwner, ResponseSink, Idle<Connection> {
   state: 'connecting' | 'idle' | 'active' | 'closed' = 'connecting';
-  /** The call this connection is being made for. */
+  /** The call for which this connection is being made; null if that call was given up. */
   reserved: Call | null = null;
   idleBefore: Connection | null = null;
   idleAfter: Connection | null = null;
@@ -35,18 +39,18 @@ export class Connection implements ConnectorOwner, ResponseSink, Idle<Connection
   #socket: Socket | null = null;
   #call: Call | null = null;
   #exchanges = 0;
-  /** An octet of the present response has arrived. */
+  /** At least one octet of the present response has arrived. */
   #responseStarted = false;
   #keepAlive = false;
   #idleLimitMs = 0;
-  /** Last progress by the upstream, or the time of becoming idle. */
+  /** When the upstream last made progress, or when the connection became idle. */
   #progressTicks = 0;
-  /** What had left for the kernel at the last sweep: another number now means that the upload moves. */
+  /** Octets of the request body that had left for the kernel at the last sweep. If the number has changed, the upload moves. */
   #sentBytes = 0;
-  /** Read but not parsed, because the call was paused. At most a read or two. */
+  /** Octets that were read but not parsed because the call was paused; at most two reads' worth. */
   #unread: Buffer | null = null;
   #isReadStopped = false;
-  /** The end of the input, when it came behind unread bytes or a pause. */
+  /** The end of the connection, if it came while octets were unread or the call was paused; handled after the resume. */
   #pendingEnd: Failure | null = null;
 
   constructor(pool: Pool, tools: ConnectorTools, maxHeadBytes: number) {
@@ -60,7 +64,7 @@ export class Connection implements ConnectorOwner, ResponseSink, Idle<Connection
     this.#connector.start();
   }
 
-  /** The present request has left for the kernel, body included. */
+  /** Whether the whole present request, body included, has left for the kernel. */
   get isRequestSent(): boolean {
     const call = this.#call;
     if (call === null || this.#socket === null || !call.requestStarted) return false;
@@ -82,7 +86,7 @@ export class Connection implements ConnectorOwner, ResponseSink, Idle<Connection
     const head = serialiseHead(call.request);
     if (call.body === null) {
       socket.write(head, 'latin1');
-      // Set when the kernel refused at once: not one octet left.
+      // If the kernel refused at once, `errored` is set, and not one octet has left.
       if (!socket.errored) call.started();
     } else {
       call.body.attach(socket, head);
@@ -96,13 +100,13 @@ export class Connection implements ConnectorOwner, ResponseSink, Idle<Connection
     (this.#socket as Socket).pause();
   }
 
-  /** What is unread is delivered in the next tick: a caller of `resume` does not expect `onData` within it. */
+  /** Unread octets are delivered in the next tick, because a caller of `resume` does not expect `onData` before it returns. */
   resume(): void {
     this.#parser.paused = false;
     process.nextTick(this.#afterResume);
   }
 
-  /** The caller gave up. */
+  /** The caller gave up its call: closes the connection, because the rest of the response may still come. */
   abandon(): void {
     this.#detach();
     this.close();
@@ -114,7 +118,7 @@ export class Connection implements ConnectorOwner, ResponseSink, Idle<Connection
     this.#pool.closed(this);
   }
 
-  /** Called at every sweep. */
+  /** Called at every sweep: checks the timeouts of this connection. */
   sweep(): void {
     if (this.state === 'connecting') this.#connector.sweep();
     else if (this.state === 'active') this.#sweepActive();
@@ -122,7 +126,7 @@ export class Connection implements ConnectorOwner, ResponseSink, Idle<Connection
       this.close();
   }
 
-  // The connector's owner
+  // As the owner of the connector
 
   onConnected(socket: Socket): void {
     assert(this.state === 'connecting');
@@ -147,12 +151,12 @@ export class Connection implements ConnectorOwner, ResponseSink, Idle<Connection
       if (this.#parser.paused || this.#unread !== null) this.#keepUnread(READ_BUFFER, 0, length);
       else this.#feed(READ_BUFFER, 0, length);
     } else if (this.state === 'idle') {
-      // Nobody asked: an answer to this would be taken for the next request's.
+      // No request is open: these octets would be taken for the response to the next one.
       this.close();
     }
   }
 
-  // The parser's sink
+  // As the sink of the parser
 
   onParsedHead(head: ParsedHead): void {
     const call = this.#call as Call;
@@ -163,7 +167,7 @@ export class Connection implements ConnectorOwner, ResponseSink, Idle<Connection
     }
     this.#progressTicks = this.#tools.clock.ticks;
     const isRefused = head.status >= 400 && !head.keepAlive && call.body !== null && !call.body.complete;
-    // RFC 9112, section 9.6: an error that ends the connection means the rest of the request is not wanted.
+    // RFC 9112, section 9.6: after an error response that closes the connection, the upstream does not want the rest of the request.
     if (isRefused) call.body?.discard();
     call.deliverHead(head);
     if (isRefused && call.state === 'active' && call.body?.takeWritable()) call.deliverWritable();
@@ -176,7 +180,7 @@ export class Connection implements ConnectorOwner, ResponseSink, Idle<Connection
   #feed(bytes: Buffer, start: number, end: number): void {
     const parser = this.#parser;
     this.#responseStarted = true;
-    // An upstream that drips its head does not earn more time by it.
+    // Only octets after the head count as progress: an upstream gains no time by sending its head drop by drop.
     if ((this.#call as Call).headReceived) this.#progressTicks = this.#tools.clock.ticks;
     const used = parser.execute(bytes, start, end);
     if (this.state !== 'active') return;
@@ -203,7 +207,7 @@ export class Connection implements ConnectorOwner, ResponseSink, Idle<Connection
     } else if (this.#parser.state === 'done') {
       this.#finish(false);
     }
-    // Either may have ended the exchange, begun another one, or paused again.
+    // Both branches call the handler, which may have ended the call, or paused it again; or another call has begun.
     if (this.state !== 'active' || this.#parser.paused) return;
     if (this.#pendingEnd !== null) this.#inputEnded(this.#pendingEnd);
     else this.#startReading();
@@ -246,7 +250,7 @@ export class Connection implements ConnectorOwner, ResponseSink, Idle<Connection
   #shut(): void {
     if (this.state === 'connecting') this.#connector.cancel();
     this.state = 'closed';
-    // Makes `execute` return when a handler has ended the exchange from within it.
+    // If a handler ends the call from within `execute`, this makes `execute` return.
     this.#parser.paused = true;
     this.#unread = null;
     this.#socket?.destroy();
@@ -259,8 +263,9 @@ export class Connection implements ConnectorOwner, ResponseSink, Idle<Connection
   }
 
   /**
-   * The connection broke. A stale one is replaced when nothing can happen twice by it; and only once, because what takes its
-   * place is new, and a new connection is never stale.
+   * The connection broke. If it is stale (used before, and dead before the first octet of this response), the call goes on to a
+   * new connection, provided that nothing can happen twice by sending it again. This happens once at most per call, because a new
+   * connection is never stale.
    */
   #died(failure: Failure): void {
     const isStale = this.#exchanges > 1 && !this.#responseStarted;
@@ -305,7 +310,7 @@ export class Connection implements ConnectorOwner, ResponseSink, Idle<Connection
     if (call.body?.drained()) call.deliverWritable();
   };
 
-  /** Silence counts only while it is the upstream's turn to do something. */
+  /** Fails the call when the upstream has been silent for too long. Time counts only while it is the upstream's turn. */
   #sweepActive(): void {
     const { clock } = this.#tools;
     const call = this.#call as Call;

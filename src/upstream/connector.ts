@@ -16,26 +16,28 @@ export type ConnectorTools = {
 };
 
 export interface ConnectorOwner {
-  /** Octets are in READ_BUFFER[0, length). */
+  /** The octets read are READ_BUFFER[0, length). They are overwritten after this returns. */
   onRead(length: number): void;
   onConnected(socket: Socket): void;
   onConnectFailed(failure: Failure): void;
 }
 
 /**
- * One read buffer for all connections of the process. libuv asks for memory, reads, and calls back without returning to its
- * loop in between, and TLS decrypts into a buffer of its own and copies from there, call by call. So the octets are ours
- * until the callback returns. 5 000 open event streams with a buffer each would hold 280 MB.
+ * One read buffer for all connections of the process. With a buffer each, 5 000 open event streams would take 280 MB. Sharing it
+ * is safe: libuv asks for memory, reads and calls back without returning to its loop in between, and TLS decrypts into a buffer
+ * of its own and copies from there for each callback. So nothing else writes into the buffer until the callback returns.
  *
- * 56 KiB, because what is read goes out in one send, and Linux makes at most 64 KiB with all headers into one packet: 64 KiB left
- * as a full packet and a crumb, each of which wakes the reader. CPU per GiB against nginx, by size: 16 KiB 1.24, 32 KiB 0.93,
- * 56 KiB 0.69, 64 KiB 1.67, 256 KiB 1.03.
+ * The size is 56 KiB because what is read is sent on at once, and Linux makes packets of at most 64 KiB including all headers.
+ * With 64 KiB, each read left as one full packet and a tiny one, and each packet wakes the reader. CPU per GiB compared with
+ * nginx, by size of the buffer: 16 KiB 1.24, 32 KiB 0.93, 56 KiB 0.69, 64 KiB 1.67, 256 KiB 1.03.
  */
 export const READ_BUFFER = Buffer.allocUnsafeSlow(56 * 1024);
 
 /**
- * Makes one connection: resolves the name, then tries its addresses in order, each with a fair share of the time that is left.
- * A TCP failure goes on to the next address; a TLS failure does not, because it is the host that failed, not the route to it.
+ * Makes one connection: resolves the name, then tries its addresses in order, each with an equal share of the time that is left.
+ * After a TCP failure it tries the next address. After a TLS failure it does not, because the host failed, not the way to it.
+ *
+ * Tested by test/upstream/tls.test.ts, timeouts.test.ts and pool.test.ts.
  */
 export class Connector {
   readonly #origin: Origin;
@@ -69,7 +71,7 @@ export class Connector {
     });
   }
 
-  /** Called at every sweep. */
+  /** Called at every sweep: ends an attempt whose time is up, and goes on to the next address or fails. */
   sweep(): void {
     const { clock, connectTimeoutMs } = this.#tools;
     const isTimeUp = clock.elapsedMs(this.#startedTicks) >= connectTimeoutMs;
@@ -114,10 +116,11 @@ export class Connector {
       port,
       ALPNProtocols: ['http/1.1'],
       minVersion: 'TLSv1.2',
-      // Node takes it, its types (20) do not know it here.
+      // Node accepts `onread` here, but the types of Node 20 do not have it.
       ...({ onread: this.#onread() } as object),
     };
-    // A name goes into SNI and is what the certificate is checked for; an address is checked as such (RFC 6066, section 3).
+    // A name is sent as SNI, and the certificate must be for it. An address is never sent as SNI (RFC 6066, section 3); the
+    // certificate must be for that address.
     if (isIP(hostname) === 0) options.servername = hostname;
     if (tlsCa !== undefined) options.ca = tlsCa;
     const session = sessions.get(key);
@@ -133,7 +136,7 @@ export class Connector {
       buffer: READ_BUFFER,
       callback: (length: number): boolean => {
         this.#owner.onRead(length);
-        // Pausing is done with socket.pause(); false here would stop reads behind its back.
+        // To pause, the connection calls socket.pause(). Returning false here would stop reads without the socket knowing it.
         return true;
       },
     };

@@ -1,21 +1,21 @@
 import type { Origin } from './endpoint.ts';
 import type { Pool } from './pool.ts';
 
-/** Where requests go, and over whose connections. Made once for many requests. */
+/** Where requests go, and which pool's connections they use. Made once for many requests. */
 export class Destination {
   readonly origin: Origin;
-  /** Routes with the same one share their connections and the bound on them; so it has to name the origin, too. */
+  /** Destinations with the same key share one pool, and so its bound on connections. The key must therefore include the origin. */
   readonly poolKey: string;
-  /** For the client: the pool it found last, as long as that has connections. Looking it up took 0.1 µs a call. */
+  /** Set by the client: the pool it found last, valid while that pool has connections. Looking it up took 0.1 µs a call. */
   pool: Pool | null = null;
 
-  /** @param poolKey without it: all destinations to the origin that have none */
+  /** @param poolKey by default the origin's key: all destinations without a key of their own share the origin's pool */
   constructor(origin: Origin, poolKey: string = origin.key) {
     this.origin = origin;
     this.poolKey = poolKey;
   }
 
-  /** Whether a request would be 'busy' at once now. */
+  /** Whether a new request would fail as 'busy' at once. */
   get isFull(): boolean {
     return this.pool?.isFull ?? false;
   }

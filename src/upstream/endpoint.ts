@@ -1,7 +1,7 @@
 import { isIP } from 'node:net';
 import { EndpointError } from './upstream-error.ts';
 
-/** Where connections go. Origins with equal keys share a pool. */
+/** Where connections go: scheme, host and port. Two origins are the same if their keys are equal. */
 export type Origin = {
   readonly protocol: 'http:' | 'https:';
   /** Lower case, punycode, IPv6 without brackets. */
@@ -14,20 +14,21 @@ export type Origin = {
 
 export type Endpoint = { readonly origin: Origin; readonly basePath: string };
 
+/** Characters; a longer endpoint is refused. */
 const MAX_ENDPOINT_LENGTH = 2048;
 
 /**
- * Parses a listing's endpoint once; keep the result.
+ * Parses a listing's endpoint. This is slow, so keep the result.
  *
- * WHATWG URL does the spelling: numeric hosts (`0x7f.1`, `2130706433`, `0177.0.0.1`) become dotted, dot segments are
- * resolved, names become punycode. What it would silently drop or repair is refused here instead.
+ * WHATWG URL normalises the spelling: numeric hosts (`0x7f.1`, `2130706433`, `0177.0.0.1`) become dotted, dot segments are
+ * resolved, names become punycode. Whatever it would silently drop or repair is refused here instead.
  *
  * @param url absolute http(s) URL; `basePath` is its path without a trailing slash ('' for '/').
  * @throws EndpointError with a message for the provider.
  */
 export function parseEndpoint(url: string): Endpoint {
   if (url.length > MAX_ENDPOINT_LENGTH) throw new EndpointError(`longer than ${MAX_ENDPOINT_LENGTH} characters`);
-  // URL strips tabs, line breaks and outer spaces, and reads '\' as '/': not what a person meant to write.
+  // URL strips tabs, line breaks and outer spaces, and reads '\' as '/'. Nobody writes these on purpose.
   if (/[\p{Cc}\s\\]/u.test(url)) throw new EndpointError('must not contain spaces, backslashes or control characters');
   const parsed = parseUrl(url);
   if (parsed.protocol !== 'http:' && parsed.protocol !== 'https:')
@@ -41,7 +42,7 @@ export function parseEndpoint(url: string): Endpoint {
 }
 
 function parseUrl(url: string): URL {
-  // URL also takes 'https:example.com' and 'https:///example.com'.
+  // URL also accepts 'https:example.com' and 'https:///example.com'.
   if (!/^https?:\/\/[^/]/i.test(url)) throw new EndpointError('must be an absolute http or https URL');
   try {
     return new URL(url);
@@ -55,7 +56,7 @@ function originOf(url: URL): Origin {
   const defaultPort = protocol === 'http:' ? 80 : 443;
   const port = url.port === '' ? defaultPort : Number(url.port);
   if (port === 0) throw new EndpointError('must not use port 0');
-  // 'example.com.' is the same host, but TLS names carry no root dot (RFC 6066, section 3).
+  // 'example.com.' is the same host, but a name in TLS has no dot at its end (RFC 6066, section 3).
   const host = url.hostname.replace(/\.$/, '');
   const hostname = host.startsWith('[') ? host.slice(1, -1) : host;
   if (hostname === '' || hostname.length > 253) throw new EndpointError('has no usable host name');

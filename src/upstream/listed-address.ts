@@ -3,11 +3,11 @@ import type { AddressPolicy } from './address-policy.ts';
 import { parseEndpoint } from './endpoint.ts';
 
 /**
- * Whether an endpoint says by itself that it may not be dialled: its host is an address, in whatever spelling, that the policy
- * forbids, or a name of the loopback (RFC 6761 §6.3). For any other name only its look-up can tell, and that is done when it
- * is dialled: an answer from now would say nothing about then.
+ * Whether an endpoint's text alone shows that it may not be dialled: its host is an address (in any spelling) that the policy
+ * forbids, or a name that always means the loopback (RFC 6761 §6.3). Any other name has to be looked up first. That is done when
+ * the name is dialled, because its addresses may have changed by then.
  *
- * @param endpoint what `parseEndpoint` takes
+ * @param endpoint a URL that `parseEndpoint` accepts
  */
 export function isForbiddenLiteral(endpoint: string, policy: AddressPolicy): boolean {
   const { hostname } = parseEndpoint(endpoint).origin;

@@ -3,11 +3,19 @@ import { readFileSync, statSync } from 'node:fs';
 import { isIP } from 'node:net';
 import type { ResolvedAddress } from './types.ts';
 
-/** Shorter than the connect timeout, so that a name that hangs is told from a service that does. */
+/**
+ * Longest time for one look-up; then it fails as too late. Shorter than the connect timeout (5 s), so that an error can tell
+ * whether the nameserver or the service was silent.
+ */
 const MAX_LOOKUP_MS = 3_000;
-/** Each is waited for twice as long as the one before. More than there is time for: our clock ends it, not c-ares. */
+/**
+ * How often c-ares asks each nameserver, waiting twice as long each time. These are more tries than MAX_LOOKUP_MS has time for, so
+ * that our own timer ends the look-up, not c-ares.
+ */
 const TRIES = 5;
-/** glibc's bounds on `nameserver`, `search` and `ndots`. */
+/**
+ * The bounds that glibc has on `nameserver`, `search` and `ndots`. Further search domains are ignored, a larger `ndots` is lowered.
+ */
 const MAX_NAMESERVERS = 3;
 const MAX_SEARCH_DOMAINS = 6;
 const MAX_NDOTS = 15;
@@ -15,24 +23,24 @@ const MAX_NDOTS = 15;
 export type NameLookupOptions = {
   readonly hostsFile?: string;
   readonly resolvConf?: string;
-  /** In place of the nameservers that the system names. */
+  /** Asked instead of the system's nameservers. */
   readonly servers?: readonly string[];
   readonly maxLookupMs?: number;
 };
 
 /**
- * Names to addresses: what the hosts file says, else what the nameservers say, for the name as it stands and within the search
- * domains (a container's neighbours have short names), in glibc's order.
+ * Resolves a name to addresses: first from the hosts file, then from the nameservers. Like glibc, it asks for the name as it
+ * stands and for the name within each search domain (containers call their neighbours by short names), in glibc's order.
  *
- * The next one is asked for only when the answer was that there is no such name, or none with an address. After a failure of
- * the nameserver, or silence, nobody knows whether there is, and the look-up has failed: the wildcard record of a search
- * domain would otherwise make another host of a service whose own nameserver is away. (glibc goes on after a SERVFAIL.)
+ * It goes on to the next of these candidates only when a nameserver has answered that the present one does not exist or has no
+ * address. If the nameserver fails or is silent, the look-up fails, because the name may well exist. Going on, as glibc does
+ * after a SERVFAIL, could find the wildcard record of a search domain: a service whose nameserver is away would become another host.
  *
- * Not getaddrinfo: that takes a thread of libuv's pool for as long as the nameservers of a name please, 10 s and more, and
- * two at a time are all there are. Three listings whose nameserver is silent kept every other service's name waiting
- * for 10 s. Here a name that hangs costs a socket until its time is up, and nobody else anything.
+ * It does not use getaddrinfo, which occupies a thread of libuv's pool for as long as the nameservers of a name take, 10 s and
+ * more, and libuv runs only two of these at a time. Three listings with a silent nameserver kept every other service's name
+ * waiting for 10 s. Here a name that hangs costs one socket until its time is up, and delays no other name.
  *
- * IPv4 addresses come first. Sources that only the C library knows (mDNS, NIS) are not asked.
+ * IPv4 addresses come first. Sources that only the C library can ask (mDNS, NIS) are not used.
  */
 export class NameLookup {
   readonly #hosts: CachedFile<Map<string, ResolvedAddress[]>>;
@@ -48,33 +56,33 @@ export class NameLookup {
   }
 
   /**
-   * Rejects with the code ETIMEOUT when a nameserver did not answer in time, with that of c-ares when there was a bad answer.
+   * Rejects with the code ETIMEOUT when no nameserver answered in time, and with the error code of c-ares after a bad answer.
    *
-   * @param hostname in lower case; with a dot at its end, it is not looked for within the search domains
+   * @param hostname in lower case; a name that ends in a dot is not looked for within the search domains
    */
   readonly lookup = async (hostname: string): Promise<ResolvedAddress[]> => {
     const name = hostname.replace(/\.$/, '');
     const known = this.#hosts.read().get(name);
     if (known !== undefined) return known;
-    // RFC 6761 §6.3: never a question for a nameserver.
+    // RFC 6761 §6.3: nameservers are never asked for these names.
     if (name === 'localhost' || name.endsWith('.localhost')) return LOOPBACK;
     const candidates = name === hostname ? candidatesFor(name, this.#search.read()) : [name];
-    // One for each look-up: it reads which nameservers there are now, and is cancelled as a whole.
-    // When all nameservers but the last are gone, the first name still has time for that one.
+    // Short enough that, when all nameservers but the last are gone, the first candidate still gets an answer from the last.
     const tryMs = Math.ceil(this.#maxLookupMs / candidates.length / MAX_NAMESERVERS);
+    // A resolver for each look-up: it reads which nameservers there are now, and `cancel` ends only its own questions.
     const resolver = new Resolver({ timeout: tryMs, tries: TRIES });
     if (this.#servers !== undefined) resolver.setServers(this.#servers);
     const endsAt = performance.now() + this.#maxLookupMs;
     let answer: Answer = { addresses: [], error: null };
     for (const [i, candidate] of candidates.entries()) {
-      // Of a negative delay Node 22 and later warn, on standard error.
+      // Not below 0: Node 22 and later print a warning for a negative delay.
       const timeLeftMs = (): number => Math.max(0, endsAt - performance.now());
       answer = await resolveBoth(resolver, candidate, timeLeftMs, () => timeLeftMs() / (candidates.length - i));
       if (answer.addresses.length > 0) return answer.addresses;
       if (!isNoSuchName(answer.error)) break;
     }
     if (codeOf(answer.error) === CANCELLED) throw Object.assign(new Error('no answer in time'), { code: TIMEOUT });
-    // An alias that leads nowhere is a good answer without an address.
+    // Without an error: the name is an alias (CNAME) that leads to no address.
     throw answer.error ?? Object.assign(new Error(`${hostname} has no address`), { code: NODATA });
   };
 }
@@ -84,18 +92,21 @@ const LOOPBACK: ResolvedAddress[] = [
   { address: '::1', family: 6 },
 ];
 
-/** resolv.conf(5): a name with fewer dots than `ndots` is most likely a neighbour's, and none of a public nameserver's business. */
+/**
+ * resolv.conf(5): a name with fewer dots than `ndots` is probably a neighbour's short name, so the search domains come first.
+ * Public nameservers need not see it.
+ */
 function candidatesFor(name: string, { domains, ndots }: Search): string[] {
   const within = domains.map((domain) => `${name}.${domain}`);
   return name.split('.').length - 1 < ndots ? [...within, name] : [name, ...within];
 }
 
-/** Without addresses: what is known of the name, or why nothing is. */
+/** When there are no addresses, `error` says why; null if the nameserver answered without an error. */
 type Answer = { readonly addresses: ResolvedAddress[]; readonly error: unknown };
 
 /**
- * Asks for both families. Once there is a word about IPv4, what has come when `ipv6Ms` are over counts: a nameserver may be
- * silent about IPv6 only.
+ * Asks for the addresses of both families. Once the answer for IPv4 is there, it waits `ipv6Ms` at most for the one for IPv6: some
+ * nameservers do not answer questions about IPv6.
  */
 async function resolveBoth(
   resolver: Resolver,
@@ -115,19 +126,22 @@ async function resolveBoth(
   clearTimeout(timer);
   const addresses = [ipv4, ipv6].flatMap((answer) => (answer.status === 'fulfilled' ? answer.value : []));
   const [error4, error6] = [ipv4, ipv6].map((answer) => (answer.status === 'rejected' ? answer.reason : null));
-  // RFC 8020: a name that is not there has no address of either family. The other way round it cannot be relied on: there are
-  // nameservers that know nothing of IPv6, and say so of the name (RFC 4074 §4.2).
+  // RFC 8020: a name that does not exist has no address of either family, so NOTFOUND for IPv4 decides. NOTFOUND for IPv6 does
+  // not: some nameservers that know nothing of IPv6 say then that the name does not exist (RFC 4074 §4.2).
   const ipv4Decides = codeOf(error4) === NOTFOUND || !isNoSuchName(error4) || isNoSuchName(error6);
   return { addresses, error: ipv4Decides ? error4 : error6 };
 }
 
-/** A good answer: there is no such name, or none with an address. One that is too long within a search domain cannot be there. */
+/**
+ * Whether the nameserver has answered that the name does not exist, or has no address. A name that is too long (BADNAME), as it
+ * may become within a search domain, cannot exist either.
+ */
 function isNoSuchName(error: unknown): boolean {
   const code = codeOf(error);
   return code === undefined || code === NOTFOUND || code === NODATA || code === BADNAME;
 }
 
-/** Undefined: an answer came. */
+/** Undefined when there was no error. */
 const codeOf = (error: unknown): string | undefined => (error as NodeJS.ErrnoException | null)?.code;
 
 function resolve(resolver: Resolver, family: 4 | 6, name: string): Promise<ResolvedAddress[]> {
@@ -141,7 +155,7 @@ function resolve(resolver: Resolver, family: 4 | 6, name: string): Promise<Resol
   });
 }
 
-/** A file that is parsed again when it has changed. One that is not there is empty. */
+/** A file that is parsed again when it has changed. A file that does not exist counts as empty. */
 class CachedFile<T> {
   readonly #path: string;
   readonly #parse: (text: string) => T;
@@ -165,13 +179,14 @@ class CachedFile<T> {
   }
 }
 
-/** hosts(5) */
+/** Parses the hosts file, hosts(5). */
 function parseHosts(text: string): Map<string, ResolvedAddress[]> {
   const hosts = new Map<string, ResolvedAddress[]>();
   for (const line of text.split('\n')) {
     const [address = '', ...names] = wordsOf(line);
     const family = isIP(address);
-    // With a zone (`fe80::1%lo0`) it is link-local: none to dial, and one address that is not makes the whole name forbidden.
+    // An address with a zone (`fe80::1%lo0`) is link-local, so the policy forbids it. It is skipped here, because one forbidden
+    // address makes the whole name forbidden.
     if (family === 0 || address.includes('%')) continue;
     for (const name of names) {
       const known = hosts.get(name.toLowerCase());
@@ -184,7 +199,7 @@ function parseHosts(text: string): Map<string, ResolvedAddress[]> {
 
 type Search = { readonly domains: readonly string[]; readonly ndots: number };
 
-/** resolv.conf(5): of several lines the last one counts. */
+/** resolv.conf(5): when a keyword stands on several lines, the last one counts. */
 function parseSearch(text: string): Search {
   let domains: string[] = [];
   let ndots = 1;
@@ -194,7 +209,7 @@ function parseSearch(text: string): Search {
     else if (keyword === 'domain') domains = values.slice(0, 1);
     else if (keyword === 'options') ndots = values.reduce((last, value) => ndotsOf(value) ?? last, ndots);
   }
-  // '.' stands for the root: the name as it is.
+  // The domain '.' is the root and adds nothing: dropped.
   domains = domains.map((domain) => domain.replace(/\.$/, '')).filter((domain) => domain !== '');
   return { domains: domains.slice(0, MAX_SEARCH_DOMAINS), ndots };
 }

@@ -1,11 +1,11 @@
-/** Character classes of RFC 9110 section 5.6.2 (token) and 5.5 (field values), by octet. */
+/** 1 for each octet that a token may contain (RFC 9110 section 5.6.2), and below for each that a field value may (section 5.5). */
 export const TOKEN = new Uint8Array(256);
 export const FIELD_TEXT = new Uint8Array(256);
 
 for (const char of "!#$%&'*+-.^_`|~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz") {
   TOKEN[char.charCodeAt(0)] = 1;
 }
-// Tab, visible ASCII, space and obs-text. Not NUL, CR, LF or another control character.
+// Tab, space, visible ASCII and obs-text; no other control characters.
 FIELD_TEXT[0x09] = 1;
 for (let octet = 0x20; octet < 0x100; octet++) FIELD_TEXT[octet] = octet === 0x7f ? 0 : 1;
 

@@ -12,7 +12,7 @@ export type PoolLimits = {
   readonly maxHeadBytes: number;
 };
 
-/** What a pool tells the client, which counts over all pools. */
+/** What a pool tells its client, which keeps track of all pools together. */
 export interface PoolOwner {
   readonly tools: ConnectorTools;
   readonly limits: PoolLimits;
@@ -21,16 +21,16 @@ export interface PoolOwner {
   closed(connection: Connection): void;
   becameIdle(connection: Connection): void;
   leftIdle(connection: Connection): void;
-  /** No connection and no waiting call is left. */
+  /** The pool has no connection and no waiting call left. */
   emptied(pool: Pool): void;
 }
 
 /**
- * The connections to one origin, or of one listing to it.
+ * The connections of one destination: those of one listing to its origin, or all to an origin.
  *
- * A call takes the idle connection that was used last, so that the others can grow old and close. Without one it gets a new
- * connection of its own, up to the bound: what goes wrong with that is this call's failure and nobody else's. At the bound it
- * waits in line for a released one. Idle connections and waiting calls never exist together.
+ * A call takes the idle connection that was used last, so that the others stay unused and close. If none is idle, the call gets a
+ * new connection made for it; if that cannot be made, only this call fails. When the pool has as many connections as it may, the
+ * call waits in line until one is released. There are never idle connections and waiting calls at the same time.
  */
 export class Pool {
   readonly key: string;
@@ -46,7 +46,7 @@ export class Pool {
     this.#owner = owner;
   }
 
-  /** It has connections, and so the client knows it. */
+  /** Whether the pool has connections. If not, the client has forgotten it. */
   get isOpen(): boolean {
     return this.#open > 0;
   }
@@ -59,10 +59,10 @@ export class Pool {
     return this.#waiting.length;
   }
 
-  /** All its connections are taken, and so is every place in its line. */
+  /** Whether all connections that the pool may have are taken, and its line is full. */
   get isFull(): boolean {
     const { maxConnections, maxWaiting } = this.#owner.limits;
-    // Without a line it is never shorter than it may be, whether connections are free or not.
+    // The check for idle connections matters when `maxWaiting` is 0: the line then counts as full even while connections are idle.
     return this.#open >= maxConnections && this.#idle.length === 0 && this.#waiting.length >= maxWaiting;
   }
 
@@ -78,15 +78,15 @@ export class Pool {
       call.waitingSinceTicks = this.#owner.tools.clock.ticks;
       this.#waiting.push(call);
     } else {
-      // Not from within `dispatch`: its caller does not hold the call yet.
+      // Not from within `dispatch`: its caller does not have the call object yet.
       process.nextTick(failBusy, call, 'too many calls are waiting for a connection');
     }
   }
 
-  /** The call was given up while it waited. */
+  /** The call was given up while it waited, in line or for its connection. */
   cancel(call: Call): void {
     if (call.reserved !== null) {
-      // Goes on connecting, for whoever comes next.
+      // The connection is still made, for another call.
       call.reserved.reserved = null;
       call.reserved = null;
       return;
@@ -105,7 +105,7 @@ export class Pool {
     }
   }
 
-  // What follows is for connections.
+  // The methods below are for connections.
 
   connected(connection: Connection): void {
     const call = connection.reserved;
@@ -140,7 +140,7 @@ export class Pool {
     if (this.#open === 0) this.#owner.emptied(this);
   }
 
-  /** A stale connection has closed under `call`: a new one takes its place, not one that may be just as stale. */
+  /** A stale connection has closed under `call`. The call gets a new connection, because an idle one may be just as stale. */
   replace(connection: Connection, call: Call): void {
     this.#forget(connection);
     this.#openFor(call);

@@ -1,18 +1,22 @@
 import type { Socket } from 'node:net';
 import { assert } from '../assert.ts';
 
-/** A piece handed to the socket at once: what Linux makes one packet of, see READ_BUFFER. Progress of an upload is seen in steps of this. */
+/**
+ * Largest piece handed to the socket at once: Linux sends it as one packet (see READ_BUFFER). An upload's progress is measured in
+ * whole pieces.
+ */
 const MAX_PIECE_BYTES = 56 * 1024;
-/** Room for a chunk's hex size and two CRLF. */
+/** Room for the framing of one chunk: its size in hex and two CRLF. */
 const FRAME_BYTES = 16;
-/** Below this a buffer of its own is cheaper than keeping the scratch buffer free. */
+/** A piece up to this size gets a buffer of its own, which is cheaper than using the scratch buffer. */
 const MAX_SMALL_BYTES = 16 * 1024;
 
 /**
- * Reused while the kernel takes everything at once, which is then all the copying there is. A piece that stays queued in the
- * socket keeps the buffer, and the next large piece gets a new one.
+ * The buffer in which large pieces are framed. It is reused as long as the kernel takes each piece at once. If a piece stays
+ * queued in the socket, the socket keeps the buffer, and the next large piece gets a new one.
  */
 let scratch: Buffer | null = null;
+/** Room for a piece of MAX_PIECE_BYTES with the request head before it. With a longer head, the piece gets a buffer of its own. */
 const SCRATCH_BYTES = 80 * 1024;
 
 function takeScratch(): Buffer {
@@ -22,21 +26,23 @@ function takeScratch(): Buffer {
 }
 
 /**
- * The outgoing half of an exchange with a body: frames it, sends the head along with its first piece, and keeps what cannot
- * be sent yet. The caller's chunks are copied because the edge reuses their memory after the callback.
+ * The request body of one call: frames it, sends the request head together with the first piece, and queues what cannot be sent
+ * yet. It copies each chunk, because the HTTP edge reuses the chunk's memory after the callback.
+ *
+ * Tested by test/upstream/client.test.ts, backpressure.test.ts and shared-buffer.test.ts.
  */
 export class RequestBody {
-  /** Octets given to a socket: from here on the request may have had an effect. */
+  /** At least one octet was given to a socket: from then on, the request may have had an effect. */
   started = false;
-  /** Octets given to a socket, framing included: less what it still holds, the progress of the upload. */
+  /** Octets given to a socket, framing included. Minus those that the socket still buffers, this is the upload's progress. */
   givenBytes = 0;
-  /** The socket has more than it can send: wait for 'drain'. */
+  /** The socket buffers octets that the kernel has not taken: nothing more is given to it before its 'drain'. */
   congested = false;
-  /** The upstream has refused the rest: take and drop it. */
+  /** The upstream does not want the rest of the body: chunks are taken and dropped. */
   #discarding = false;
   #socket: Socket | null = null;
   #head = '';
-  /** Framed and ours, in order: what no socket has taken yet. */
+  /** Pieces that no socket has taken yet: framed, copied, in order. */
   #queue: Buffer[] = [];
   /** Octets of Content-Length still to come, or -1 when chunked. */
   #left: number;
@@ -49,17 +55,19 @@ export class RequestBody {
     this.#isChunked = bodyLength < 0;
   }
 
-  /** Everything is framed, and handed to the socket. */
+  /** Whether the whole body has been framed and handed to the socket. */
   get complete(): boolean {
     return (this.#ended || this.#left === 0) && this.#queue.length === 0 && this.#head === '' && !this.#discarding;
   }
 
-  /** The next step is the caller's, not the upstream's. */
+  /** Whether the upload waits for more body from the caller, not for the upstream. */
   get awaitsCaller(): boolean {
     return !this.#ended && this.#left !== 0 && !this.congested;
   }
 
-  /** Sends on `socket` from now on. The head waits for the end of this turn, to go out with a first piece. */
+  /**
+   * Sends on `socket` from now on. The head waits until the end of the present callback, to be sent together with a first piece.
+   */
   attach(socket: Socket, head: string): void {
     assert(this.#socket === null && !this.started);
     this.#socket = socket;
@@ -69,12 +77,12 @@ export class RequestBody {
     else queueMicrotask(this.#flushHead);
   }
 
-  /** The connection is gone. What was not sent is still here for another. */
+  /** The connection is gone. What was not sent stays queued for another connection. */
   detach(): void {
     this.#socket = null;
   }
 
-  /** @returns false when the caller should wait. */
+  /** @returns false when the caller should wait for `onWritable`. The chunk has been taken all the same. */
   write(chunk: Uint8Array): boolean {
     assert(!this.#ended, 'write after end');
     if (!this.#isChunked) {
@@ -104,14 +112,14 @@ export class RequestBody {
     this.congested = false;
   }
 
-  /** The socket has room. @returns whether the caller is to be told. */
+  /** The socket has room again. @returns whether the caller has to be told by `onWritable` */
   drained(): boolean {
     this.congested = false;
     if (this.#queue.length > 0) this.#flush();
     return this.takeWritable();
   }
 
-  /** Whether the caller waits for room and there is some: asked once, it is told. */
+  /** Whether the caller waits for room and there is room now. True only once per wait: whoever asks then calls `onWritable`. */
   takeWritable(): boolean {
     if (!this.#owesWritable || this.congested || this.#ended || this.#socket === null) return false;
     this.#owesWritable = false;
@@ -146,13 +154,13 @@ export class RequestBody {
     return this.#isChunked ? at + into.write('\r\n', at, 'latin1') : at;
   }
 
-  /** @param piece starts with the head, unless that was sent before. */
+  /** @param piece begins with the request head, unless that was sent before */
   #give(piece: Buffer): void {
     const socket = this.#socket as Socket;
-    // False also means 'taken at once, but large': only what is left in the socket tells.
+    // `write` also returns false for a large piece that the kernel took at once. Only `writableLength` tells the difference.
     const hasRoom = socket.write(piece) || socket.writableLength === 0;
     if (!this.started && socket.errored) {
-      // The kernel refused at once: not one octet left, and the body can still go to another connection.
+      // The kernel refused at once, so not one octet has left. The body can still go to another connection.
       this.#queue.push(Buffer.from(piece.subarray(this.#head.length)));
       this.congested = true;
       return;
@@ -168,8 +176,8 @@ export class RequestBody {
   };
 
   /**
-   * Sends what is queued, the head along with the first piece. Piece by piece: all at once would be one write, and its
-   * progress could not be seen before its end.
+   * Sends the queue, with the request head before the first piece. It sends piece by piece: with all pieces in one write, progress
+   * could not be seen before the end of the write.
    */
   #flush(): void {
     if (this.#head !== '') this.#flushHeadWith(this.#queue[0]);
@@ -183,7 +191,7 @@ export class RequestBody {
     if (first !== undefined) socket.write(first);
     socket.uncork();
     this.congested = socket.errored !== null || (socket.writableNeedDrain && socket.writableLength > 0);
-    // The kernel refused at once: the head and the piece stay for another connection.
+    // The kernel refused at once: the head and the first piece stay here for another connection.
     if (socket.errored) return;
     this.started = true;
     this.#head = '';

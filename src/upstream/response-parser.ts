@@ -4,40 +4,44 @@ import { LF } from './octets.ts';
 import { HeadSoFar, Malformed, type ParsedHead, parseHead, STATUS_LINE_BYTES } from './response-head.ts';
 
 export interface ResponseSink {
-  /** The final head; interim responses are swallowed. */
+  /** The head of the final response. Interim (1xx) responses are dropped. */
   onParsedHead(head: ParsedHead): void;
-  /** A view on the input. */
+  /** A piece of the body, as a view on the input: valid only until this returns. */
   onParsedBody(chunk: Buffer): void;
 }
 
-/** 'idle' before the first `begin`; 'done' and 'failed' until the next. */
+/** 'idle' until the first `begin`. 'done' lasts until the next `begin`, 'failed' for ever. The others say what is being read. */
 export type ParserState = 'idle' | 'head' | 'length' | 'chunked' | 'close' | 'done' | 'failed';
 
-/** RFC 9110 sets no bound; ten is more than any server needs. */
+/** Interim (1xx) responses before a final one; one more is malformed. RFC 9110 sets no bound, and no server needs ten. */
 const MAX_INTERIM_RESPONSES = 10;
-/** Typical heads fit; longer ones pay a second look. Decoding a whole 64 KiB read would cost 5 µs. */
+/**
+ * A first look decodes at most this much of the input, which is enough for a typical head. Decoding a whole read would cost 5 µs.
+ */
 const FIRST_LOOK_BYTES = 1536;
 
 /**
- * Reads the responses of one connection, one after the other, from input split anywhere. No sockets, no clock. Strict: what
- * RFC 9112 does not allow is a fault, because whoever disagrees about where a message ends can be made to lie about it.
+ * Reads the responses of one connection, one after the other, however the input is split. It knows no socket and no clock.
+ *
+ * It is strict: what RFC 9112 does not allow is a fault. If two parsers disagree about where a message ends, an attacker can use
+ * the difference to smuggle in a response.
  */
 export class ResponseParser {
   state: ParserState = 'idle';
-  /** Why `state` is 'failed'. */
+  /** When `state` is 'failed': why. */
   malformed = '';
-  /** While set, `execute` returns at the next boundary, leaving the rest of its input unread. */
+  /** While this is set, `execute` returns at the next boundary, and leaves the rest of its input unread. */
   paused = false;
   readonly #sink: ResponseSink;
   readonly #maxHeadBytes: number;
   readonly #chunked: ChunkedBody;
   #isHeadRequest = false;
-  /** Octets of the body still to come, when 'length'. */
+  /** In state 'length': octets of the body still to come. */
   #left = 0;
   #interimResponses = 0;
-  /** Octets of completed interim heads: they count towards the bound. */
+  /** Octets of the interim heads so far. They count towards the bound on the head. */
   #interimBytes = 0;
-  /** An incomplete head, when it came in pieces. */
+  /** The pieces so far of a head that comes in several reads. */
   #partial: Buffer | null = null;
   #partialLength = 0;
   #soFar: HeadSoFar | null = null;
@@ -48,7 +52,7 @@ export class ResponseParser {
     this.#chunked = new ChunkedBody(maxHeadBytes);
   }
 
-  /** Expects the response to a new request. */
+  /** Called when a request is sent: expects its response. */
   begin(isHeadRequest: boolean): void {
     assert(this.state === 'idle' || this.state === 'done');
     this.state = 'head';
@@ -59,8 +63,9 @@ export class ResponseParser {
   }
 
   /**
-   * Reads `bytes[start, end)`, and may rearrange it.
-   * @returns the position behind the last octet used. Less than `end`: paused, failed, or done with octets to spare.
+   * Reads `bytes[start, end)`, and may rearrange these octets.
+   * @returns the position behind the last octet used. If it is less than `end`, the parser was paused, failed, or is done and octets
+   *   are left over.
    */
   execute(bytes: Buffer, start: number, end: number): number {
     let at = start;
@@ -86,7 +91,7 @@ export class ResponseParser {
     return at;
   }
 
-  /** The input has ended. A close-delimited body is complete by that; anything else was cut. */
+  /** The input has ended. That completes a close-delimited body; any other message was cut. */
   finish(): void {
     if (this.state === 'close') this.state = 'done';
   }
@@ -100,8 +105,9 @@ export class ResponseParser {
   }
 
   /**
-   * All the chunks in this input become one: the later ones are moved up to the first, over their framing. A token stream
-   * often has several in a read, and an upstream of one-octet chunks would otherwise cost a callback for every six octets.
+   * Joins all chunks in this input into one piece, by moving each up to the end of the one before it, over its framing. The stream
+   * of a language model often has several chunks in a read, and an upstream that sends chunks of one octet would otherwise cost a
+   * callback for every six octets.
    */
   #readChunked(bytes: Buffer, start: number, end: number): number {
     const chunked = this.#chunked;
@@ -141,7 +147,7 @@ export class ResponseParser {
     const before = this.#partialLength;
     const limit = Math.min(end, at + this.#maxHeadBytes - this.#interimBytes - before);
     this.#keepPartial(bytes, at, limit);
-    // Lines are read when they are complete: looking at every octet that drips in would be quadratic.
+    // Only a complete line is worth another look. Looking again at each octet of a slowly sent head would take quadratic time.
     const isWorthALook = before < STATUS_LINE_BYTES || bytes.subarray(at, limit).includes(LF);
     const head = isWorthALook
       ? parseHead(this.#partial as Buffer, 0, this.#partialLength, this.#isHeadRequest, this.#soFar)
@@ -154,7 +160,7 @@ export class ResponseParser {
     this.#partialLength = 0;
     this.#soFar = null;
     if (head instanceof Malformed) return this.#fail(head.reason, at);
-    // The kept part alone was incomplete, so the head ends within this input.
+    // The head was not complete before this input, so it ends within it, at `at - before + head.length`.
     return this.#tookHead(head, at - before);
   }
 
@@ -173,7 +179,7 @@ export class ResponseParser {
     if (head instanceof Malformed) return this.#fail(head.reason, at);
     const next = at + head.length;
     if (head.status < 200) {
-      if (head.status === 101) return this.#fail('switches protocols unasked', next);
+      if (head.status === 101) return this.#fail('switches protocols without being asked', next);
       if (++this.#interimResponses > MAX_INTERIM_RESPONSES) return this.#fail('too many interim responses', next);
       this.#interimBytes += head.length;
       return next;

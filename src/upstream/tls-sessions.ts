@@ -1,8 +1,11 @@
+/** Sessions kept at once. At the bound, the oldest is dropped: a new connection to its origin needs a full handshake. */
 const MAX_SESSIONS = 256;
 
 /**
- * The latest TLS session of each origin, for resumption: 1 round trip and most of the CPU of a handshake less.
- * Keyed by origin because Node checks a resumed session's certificate against no name: it must be the name it was made for.
+ * The latest TLS session of each origin. Resuming it saves a round trip and most of the CPU of a handshake.
+ *
+ * Sessions are kept by origin because Node does not check the certificate of a resumed session against the host's name. So a
+ * session may only be resumed for the name for which it was made.
  */
 export class TlsSessions {
   readonly #sessions = new Map<string, Buffer>();

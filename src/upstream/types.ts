@@ -1,7 +1,7 @@
 import type { Destination } from './destination.ts';
 import type { UpstreamError } from './upstream-error.ts';
 
-/** One request, ready to be written: nothing in it is checked again except `path`. */
+/** One request, ready to be written. Only `path` and `bodyLength` are checked again. */
 export type UpstreamRequest = {
   readonly destination: Destination;
   /** GET, HEAD, POST, PUT, PATCH or DELETE. */
@@ -9,15 +9,16 @@ export type UpstreamRequest = {
   /** Path and query as they go on the wire, starting with '/'. */
   readonly path: string;
   /**
-   * `name: value\r\n…`, serialised and validated by the caller: every character at most U+00FF (latin1 keeps only the
-   * low byte, so U+010A would become a line feed), no Host, no framing or connection headers. Those are ours.
+   * `name: value\r\n…`, serialised and validated by whoever makes the request. Every character must be at most U+00FF: latin1
+   * keeps only the low byte, so U+010A would become a line feed. Without Host, framing or connection headers: the client writes
+   * these.
    */
   readonly headerLines: string;
-  /** 0: none. n: exactly n bytes, Content-Length. -1: unknown, chunked. */
+  /** 0: no body. n: exactly n bytes, sent with Content-Length. -1: length unknown, sent chunked. */
   readonly bodyLength: number;
-  /** Longest silence between the end of the request and the response head; also the longest upload without progress. */
+  /** Longest silence between the end of the request and the response head, and longest time without progress of an upload. */
   readonly headTimeoutMs: number;
-  /** Longest silence within the response body. Does not run while the call is paused. */
+  /** Longest silence within the response body. The time does not run while the call is paused. */
   readonly idleBodyTimeoutMs: number;
 };
 
@@ -25,48 +26,50 @@ export interface ResponseHead {
   readonly status: number;
   /** Flat [name, value, …]; names as sent, values without surrounding whitespace, latin1. */
   readonly headers: string[];
-  /** No header value has octets beyond ASCII (obs-text, RFC 9110 §5.5). */
+  /** True when all header values are ASCII, without obs-text (RFC 9110 §5.5). */
   readonly isAscii: boolean;
-  /** -1 when not declared. Of a HEAD or 304 response: what was declared, though no body follows. */
+  /** The declared length, or -1 without one. Responses to HEAD and 304 responses can declare one, though no body follows. */
   readonly contentLength: number;
   /** False when no body byte can follow: HEAD, 204, 304, or a length of 0. */
   readonly hasBody: boolean;
 }
 
 /**
- * What happens to a call, in order: `onHead`, any number of `onData`, then `onEnd`; or `onError` at any point. `onEnd` and
- * `onError` are last. Nothing is called from within `dispatch`, after `destroy`, or, except `onError` and `onWritable`,
- * while paused.
+ * The callbacks of a call, in this order: `onHead`, any number of `onData`, then `onEnd`. `onError` can come at any point instead.
+ * Nothing follows `onEnd` or `onError`. There is no callback from within `dispatch` or after `destroy`. While the call is paused,
+ * only `onError` and `onWritable` can come.
+ *
+ * Tested by test/upstream/client.test.ts and backpressure.test.ts.
  */
 export interface UpstreamHandler {
   /** The final response head. Interim (1xx) responses are not reported. */
   onHead(head: ResponseHead): void;
-  /** A view on a buffer shared by all connections: valid only until this returns. */
+  /** A view on a buffer that all connections share: valid only until this returns. */
   onData(chunk: Buffer): void;
   /** The response is complete by its own framing. */
   onEnd(): void;
   onError(error: UpstreamError): void;
-  /** After `write` returned false: there is room again. */
+  /** Called once after `write` returned false, when there is room again. */
   onWritable(): void;
 }
 
-/** The caller's end of one exchange. Every method is a no-op once the exchange is over. */
+/** A call, as the proxy controls it. Every method does nothing once the call is over. */
 export interface UpstreamCall {
   /**
-   * A part of the request body; it is copied before this returns.
-   * @returns false when the caller should wait for `onWritable` (the chunk has been taken all the same).
+   * Sends a part of the request body, which is copied before this returns.
+   * @returns false when the next part should wait for `onWritable`; this part has been taken all the same
    */
   write(chunk: Uint8Array): boolean;
-  /** The request body is complete. */
+  /** Says that the request body is complete. */
   end(): void;
-  /** No `onData` and no `onEnd` from now on; the socket is not read. */
+  /** Stops `onData` and `onEnd` until `resume`. The socket is not read meanwhile, so the upstream has to wait. */
   pause(): void;
   resume(): void;
-  /** The caller gave up: no callback afterwards. The connection is closed unless the exchange was over. */
+  /** Gives the call up: there is no callback afterwards. The connection is closed, unless the call was over. */
   destroy(): void;
-  /** At least one byte of the request was given to a socket. */
+  /** Whether at least one byte of the request was given to a socket. */
   readonly requestStarted: boolean;
-  /** The whole request, body included, has left for the kernel. */
+  /** Whether the whole request, body included, has left for the kernel. */
   readonly requestSent: boolean;
 }
 
@@ -74,35 +77,43 @@ export type ResolvedAddress = { readonly address: string; readonly family: numbe
 export type Lookup = (hostname: string) => Promise<readonly ResolvedAddress[]>;
 
 export type UpstreamOptions = {
-  /** Ranges that may be dialled although they are not public, for example '10.0.0.0/8'. */
+  /** Ranges that may be dialled although they are not public; for example '10.0.0.0/8'. */
   readonly allowCidrs: readonly string[];
-  /** Of one pool (see `Destination`). So is the next. */
+  /** Bound on the connections of one pool (see `Destination`); at the bound, calls wait in line. */
   readonly maxConnectionsPerOrigin: number;
-  /** Calls that may wait for a connection to an origin; one more is 'busy'. */
+  /** Calls of one pool that may wait for a connection; one more fails as 'busy'. */
   readonly maxWaitingPerOrigin: number;
+  /** Longest wait for a connection; then the call fails as 'busy'. */
   readonly maxWaitMs: number;
-  /** For name, TCP and TLS together. */
+  /** Longest time for name resolution, TCP and TLS together. */
   readonly connectTimeoutMs: number;
-  /** Unused connections are closed after this, or a second before the upstream's own `Keep-Alive: timeout`. */
+  /** Idle connections are closed after this, or one second before the upstream's own `Keep-Alive: timeout`, if that is sooner. */
   readonly keepAliveMs: number;
-  /** Bound on a response head, interim responses before it included, and on trailers. */
+  /**
+   * Bound on a response head together with the interim responses before it, and on the trailers. Beyond it, a response is malformed.
+   */
   readonly maxHeadBytes: number;
-  /** Unused connections over all origins; beyond it the one unused for longest is closed. Default 1024, or more: `maxConnectionsPerOrigin`. */
+  /**
+   * Idle connections over all pools; beyond it, the one that has been idle for longest is closed. Default: 1024, or
+   * `maxConnectionsPerOrigin` if that is more.
+   */
   readonly maxIdleConnections?: number;
-  /** Granularity of every timeout; see CoarseClock. Default 250. */
+  /** How often timeouts are checked, and so their granularity (see CoarseClock). Default 250. */
   readonly sweepIntervalMs?: number;
-  /** Certificate authority in place of the system's. */
+  /** Certificate authority to trust instead of the system's. */
   readonly tlsCa?: string | Buffer;
-  /** Replaces the hosts file and the nameservers. */
+  /** Resolves names instead of the hosts file and the nameservers. */
   readonly lookup?: Lookup;
 };
 
 export type UpstreamStats = {
+  /** Pools with at least one connection. */
   readonly origins: number;
-  /** Connections in any state; the sum of the next three. */
+  /** Connections in any state: the sum of the next three. */
   readonly open: number;
   readonly connecting: number;
   readonly idle: number;
   readonly active: number;
+  /** Calls that wait in line for a connection. */
   readonly waiting: number;
 };

@@ -1,26 +1,26 @@
-/** What went wrong, as the proxy maps it to an answer. DESIGN.md's failure table has the money side. */
+/** What went wrong. The proxy maps each code to an error response; the failure table in docs/design.md says what is charged. */
 export type UpstreamErrorCode =
   | 'address_forbidden' // the endpoint's name or address is not on the public internet, nor allowed
   | 'dns_failed'
-  | 'dns_timeout' // no nameserver answered in time: theirs, or ours
+  | 'dns_timeout' // no nameserver answered in time; it may be the provider's or the gateway's
   | 'connect_failed'
-  | 'connect_timeout' // the name was resolved, but all together took too long
+  | 'connect_timeout' // the name was resolved, but name, TCP and TLS together took too long
   | 'tls_failed' // certificate refused, or the handshake broke
   | 'reset' // the connection ended before the response did
   | 'head_timeout'
   | 'body_timeout'
   | 'malformed_response'
-  | 'busy'; // every connection taken and the wait queue full or too slow
+  | 'busy'; // no connection was free, and the line was full or took too long; or the gateway is shutting down
 
-/** A failure before it is tied to a call. */
+/** A failure that does not belong to a call yet. */
 export type Failure = { readonly code: UpstreamErrorCode; readonly message: string; readonly cause?: unknown };
 
 export class UpstreamError extends Error {
   override readonly name = 'UpstreamError';
   readonly code: UpstreamErrorCode;
-  /** The final response head had been delivered: the caller's response is already under way. */
+  /** Whether `onHead` had been called: the caller's response may have begun. */
   readonly headReceived: boolean;
-  /** At least one byte of the request was given to a socket: the upstream may have acted on it. */
+  /** Whether at least one byte of the request was given to a socket: the upstream may have acted on it. */
   readonly requestStarted: boolean;
 
   constructor(failure: Failure, headReceived: boolean, requestStarted: boolean) {
@@ -31,14 +31,14 @@ export class UpstreamError extends Error {
   }
 }
 
-/** A listing's endpoint URL that cannot be used; the message is meant for the provider who wrote it. */
+/** A listing's endpoint URL cannot be used. The message says what is wrong with the URL. */
 export class EndpointError extends Error {
   override readonly name = 'EndpointError';
 }
 
 /**
- * A handler that throws is a programmer's error. The exchange is abandoned and the exception goes to the process
- * ('uncaughtException'), not into a socket's event, where it would take unrelated calls with it.
+ * A handler that throws is a programming error. Its call is given up, and the exception is thrown again in a microtask, to reach
+ * the process as 'uncaughtException'. Thrown within a socket's event, it could leave other calls in a broken state.
  */
 export function surface(error: unknown): void {
   queueMicrotask(() => {

@@ -7,6 +7,7 @@ import { batchScript } from '../../src/admission/scripts.ts';
 import { RedisClient } from '../../src/platform/redis.ts';
 import { RedisKeys } from '../../src/platform/redis-keys.ts';
 import { ScriptConnection } from '../../src/platform/script-connection.ts';
+import { calledFrom, withCallerStack } from '../support/caller-stack.ts';
 import { startTestRedis, type TestRedis } from '../support/stores.ts';
 
 export const SHARDS = 2;
@@ -32,7 +33,7 @@ export class Store {
 
   static async open(commandTimeoutMs = 5_000): Promise<Store> {
     const server = await startTestRedis();
-    const redis = new RedisClient({ url: server.url, name: 'test', commandTimeoutMs }, QUIET);
+    const redis = withCallerStack(new RedisClient({ url: server.url, name: 'test', commandTimeoutMs }, QUIET));
     await redis.connect();
     const batches = batchesOf(server.url, commandTimeoutMs);
     await batches.connect();
@@ -110,6 +111,7 @@ export class Store {
     batch.begin(host.instance);
     for (const command of commands) command.encode(batch, host);
     const { replies } = batch;
+    const here = new Error();
     const reply = await new Promise<number[]>((resolve, reject) => {
       this.batches.run(batch.end(), {
         onReply: (bytes, start, end) => {
@@ -117,7 +119,7 @@ export class Store {
           if (numbers instanceof Error) reject(numbers);
           else resolve(numbers);
         },
-        onLost: reject,
+        onLost: (error) => reject(calledFrom(error, here)),
       });
     });
     let at = 0;

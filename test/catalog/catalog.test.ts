@@ -43,9 +43,9 @@ async function startedCatalog(sql: Sql, options: { rereadMs?: number; log?: Capt
 
 /** A database that is listened to in vain. */
 function withoutMessages(sql: Sql): Sql {
-  const listen = async (_channel: string, _onMessage: unknown, onListening: () => void) => {
+  const listen = async ({ onListening }: { onListening: () => void }) => {
     onListening();
-    return { unlisten: async () => {} };
+    return () => {};
   };
   return new Proxy(sql, { get: (target, name) => (name === 'listen' ? listen : Reflect.get(target, name)) });
 }

@@ -23,7 +23,7 @@ describe('the configuration', () => {
     expect(text).not.toContain('hunter2');
   });
 
-  it('takes numbers from text, and an empty variable for unset', () => {
+  it('reads numbers from text, and treats an empty variable as unset', () => {
     expect(loadConfig({ ...stores, PORT: '81', METRICS_PORT: '' })).toMatchObject({ port: 81, metricsPort: 9464 });
   });
 
@@ -35,14 +35,14 @@ describe('the configuration', () => {
     },
   );
 
-  it('splits the ranges services may live in', () => {
+  it('splits the list of ranges in which services may live', () => {
     expect(loadConfig({ ...stores, UPSTREAM_ALLOW_CIDRS: '10.0.0.0/8, 127.0.0.0/8,' }).upstreamAllowCidrs).toEqual([
       '10.0.0.0/8',
       '127.0.0.0/8',
     ]);
   });
 
-  it('reports each range that is none beside the other faults', () => {
+  it('reports each invalid range together with the other faults', () => {
     const env = { ...stores, PORT: 'x', UPSTREAM_ALLOW_CIDRS: '10.0.0.0/8,10.0.0.0/33, localhost ,fd00::/8' };
     const faults = faultsOf(env);
     expect(faults).toHaveLength(3);
@@ -51,13 +51,13 @@ describe('the configuration', () => {
     }
   });
 
-  it('refuses workers that cannot be counted, or that could not share a port', () => {
+  it('refuses an invalid number of workers, and several workers with port 0', () => {
     expect(faultsOf({ ...stores, WORKERS: 'some' })).toEqual(['WORKERS must be auto or a number from 1 to 64']);
     expect(faultsOf({ ...stores, WORKERS: '2', PORT: '0' })).toHaveLength(1);
     expect(loadConfig({ ...stores, PORT: '0' }).workers).toBe(1);
   });
 
-  it('has one process only when it is asked for, and not with several workers', () => {
+  it('runs as one process only when ONE_PROCESS is on, and refuses it with several workers', () => {
     expect(loadConfig(stores).oneProcess).toBe(false);
     expect(loadConfig({ ...stores, ONE_PROCESS: 'on' }).oneProcess).toBe(true);
     expect(faultsOf({ ...stores, ONE_PROCESS: 'on', WORKERS: '2' })).toEqual([
@@ -66,7 +66,7 @@ describe('the configuration', () => {
     expect(faultsOf({ ...stores, ONE_PROCESS: 'yes' })).toHaveLength(1);
   });
 
-  it('knows its roles', () => {
+  it('accepts the known roles only', () => {
     expect(parseRole(undefined)).toBe('all');
     expect(parseRole('writer')).toBe('writer');
     expect(() => parseRole('reader')).toThrow(ConfigError);

@@ -10,6 +10,6 @@ it.each([
   expect(parseWorkers(text)).toBe(workers);
 });
 
-it.each(['0', '65', '-1', '1.5', '2x', 'many', ' 2', '1e1', ''])('%j is no number of workers', (text) => {
+it.each(['0', '65', '-1', '1.5', '2x', 'many', ' 2', '1e1', ''])('%j is not a number of workers', (text) => {
   expect(parseWorkers(text)).toBeNull();
 });

@@ -1,9 +1,9 @@
-// What must hold of everything that ever reached the service, whatever callers said.
+// What must be true of everything that reached the service, whatever callers sent.
 
 import { readStrictly, type StrictRequest } from './strict-requests.ts';
 import type { Witness } from './witness.ts';
 
-/** Every whole request the strict reader finds, over all connections. Throws when a connection is not made of requests. */
+/** All whole requests that the strict reader finds on all connections. Throws if a connection carries anything else. */
 export function strictRequests({ connections }: Witness): StrictRequest[] {
   return connections.flatMap((pieces) => [...readStrictly(Buffer.concat(pieces)).requests]);
 }
@@ -14,14 +14,14 @@ export const usageIdOf = ({ headers }: StrictRequest): string =>
     .map(([, value]) => value)
     .join();
 
-/** What both readers have to agree on, in an order that does not depend on connections. */
+/** What both readers must agree on, in an order that does not depend on connections. */
 export function agreed(
   requests: readonly { method: string; target: string; usageId: string; body: string }[],
 ): string[] {
   return requests.map(({ method, target, usageId, body }) => JSON.stringify([usageId, method, target, body])).sort();
 }
 
-/** Fields of a request that no service may ever see. */
+/** Header fields that no service may ever see. */
 export const NEVER_PASSED = [
   'authorization',
   'cookie',

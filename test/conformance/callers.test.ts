@@ -11,7 +11,7 @@ import { Witness } from './witness.ts';
 const PRICE_MICROS = 1;
 /** `FUZZ_SEED=7 npx vitest run test/conformance` splits every case at other places. */
 const SEED = Number(process.env.FUZZ_SEED ?? 1);
-/** A case is split at the same places whether it runs alone or with all others. */
+/** Depends on the case's name, so a case is split at the same places whether it runs alone or with all others. */
 const randomOf = (name: string): Random => seeded(SEED + crc32(name));
 
 let market: Marketplace;
@@ -38,7 +38,7 @@ describe.each(CALLER_CORPUS)('hostile callers: $name', ({ cases }) => {
     expect(hostile.fault(one.allowed, seen), JSON.stringify(seen)).toBeNull();
   });
 
-  it.each(followed)('%s, and what follows after the answer', async (_name, one) => {
+  it.each(followed)('%s, followed by the rest after the answer', async (_name, one) => {
     const seen = await hostile.run(one, 'after the answer', randomOf(one.name));
     expect(hostile.fault(one.allowed, seen), JSON.stringify(seen)).toBeNull();
   });
@@ -49,9 +49,9 @@ describe.each(CALLER_CORPUS)('hostile callers: $name', ({ cases }) => {
   });
 });
 
-// What follows looks at all of the above together.
-describe('after all of them', () => {
-  it('the gateway serves', async () => {
+// These tests look at the traces of all cases above together.
+describe('after all hostile callers', () => {
+  it('the gateway still serves', async () => {
     expect(await hostile.ask('alive')).toBe(200);
   });
 
@@ -64,10 +64,10 @@ describe('after all of them', () => {
     );
   });
 
-  it('no request left the path of the endpoint, or had a field that ends at the gateway', () => {
+  it('no request reached a path outside the endpoint, or had a header that ends at the gateway', () => {
     for (const { target, headers } of strictRequests(witness)) {
       expect(target.startsWith(`${BASE_PATH}/`), target).toBe(true);
-      // As a server sees it that decodes first and resolves afterwards.
+      // The path as a server sees it that first decodes and then resolves dot segments.
       const [path = ''] = target.split('?');
       const decoded = path.replace(/%([0-9a-f]{2})/gi, (_all, hex) => String.fromCharCode(Number.parseInt(hex, 16)));
       const resolved = new URL(`http://x${encodeURI(decoded.replaceAll('\\', '/')).replaceAll('%25', '%')}`).pathname;
@@ -86,20 +86,20 @@ describe('after all of them', () => {
     expect(outcomes.size).toBe(calls.length);
     for (const id of forwarded) expect(outcomes.get(id)).toMatchObject({ outcome: 'completed', amount: PRICE_MICROS });
     const unforwarded = calls.filter(({ id }) => !forwarded.includes(id));
-    // A head whose body never came whole: the caller left, or was refused, before the request was forwarded.
+    // The body never arrived whole: the caller left, or was refused, before the request was forwarded.
     for (const { outcome } of unforwarded) expect(outcome).toMatch(/^refunded:(caller_gone|payload_too_large)$/);
     expect(await market.books()).toMatchObject({ drifting: [], total: '0', negative: 0 });
   });
 
-  it('nothing of what they said is in the log but what is printable, and no key', () => {
+  it('the log has no unprintable character and no key in it', () => {
     const text = market.log.lines.join('\n');
     for (const { secret } of hostile.keys) expect(text).not.toContain(secret);
-    // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what is looked for
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: the log must not contain these
     expect(text.replaceAll('\n', '')).not.toMatch(/[\x00-\x1f\x7f]/);
   });
 
   it.skipIf(!hasNginx())(
-    'nginx takes each for one request, or refuses it (skipped where nginx is not installed)',
+    'nginx reads each request as one request, or refuses it (skipped where nginx is not installed)',
     async () => {
       const nginx = await NginxReader.start(witness.url);
       try {
@@ -108,7 +108,7 @@ describe('after all of them', () => {
         for (const [shape, { raw, method, target }] of different) {
           const [first, ...rest] = await nginx.read(raw);
           if (first?.status === 400) {
-            // It will not have some targets; the connection ends there.
+            // nginx refuses some targets and then ends the connection.
             expect(rest, shape).toEqual([]);
             expect(isDoubtfulTarget(target), `${shape} ${JSON.stringify(first)}`).toBe(true);
             continue;
@@ -126,7 +126,7 @@ describe('after all of them', () => {
   );
 });
 
-/** What makes one request another kind than the next: all of it but its number. */
+/** What makes two requests different kinds: everything but their number and usage id. */
 function shapeOf({ raw }: { readonly raw: Buffer }): string {
   return raw
     .toString('latin1')
@@ -134,5 +134,5 @@ function shapeOf({ raw }: { readonly raw: Buffer }): string {
     .replace(/usage-id: \S+/, '');
 }
 
-/** Targets nginx refuses by itself: broken escapes, NUL, and what climbs above the root. */
+/** Targets that nginx refuses by its own rules: broken percent-encoding, and NUL. */
 const isDoubtfulTarget = (target: string): boolean => /%(?![0-9a-f]{2})|%00/i.test(target);

@@ -1,4 +1,4 @@
-// Says what a case says to a running gateway, and finds out what came of it: at the caller, and at the service.
+// Sends what a case says to a running gateway, and observes the outcome at the caller and at the service.
 
 import type { Random } from '../fuzz/random.ts';
 import { authorization, type Key, type Marketplace } from '../integration/marketplace.ts';
@@ -7,30 +7,32 @@ import { until } from '../support/wait.ts';
 import { type Allowed, type CallerCase, EVIL_BODY } from './callers/case.ts';
 import type { Seen, Witness } from './witness.ts';
 
-/** Where the service's endpoint begins: nothing may reach anything above it. */
+/** The path of the service's endpoint: no request may reach a path outside it. */
 export const BASE_PATH = '/base';
-/** A case makes up to half a dozen requests; the limit of a key is 300 a minute. */
+/** Cases before a new key is used. A case makes up to half a dozen requests, and a key may make 300 a minute. */
 const CASES_PER_KEY = 30;
 
 /**
- * How a case is said: what follows its request with it, or only once that was answered (a gateway that ends a connection on which
- * two requests come at once does not show what else it takes), or all of it in pieces cut at random places.
+ * How a case is sent. 'at once': its `rest` together with its request. 'after the answer': its `rest` only when the request has
+ * been answered, because a gateway that ends a connection on which two requests arrive at once does not show what else it accepts.
+ * 'split': all of it in pieces, cut at random places.
  */
 export type Manner = 'at once' | 'after the answer' | 'split';
 
 export type Observation = {
-  /** 0: no answer. */
+  /** The status of the answer; 0 if there was none. */
   readonly status: number;
-  /** The connection ended, at once or at the next request. */
+  /** Whether the connection ended, at once or at the next request. */
   readonly ended: boolean;
-  /** The next request on the connection got its own answer. */
+  /** Whether the next request on the connection got its own answer. */
   readonly inSync: boolean;
-  /** The next request on the connection was refused. */
+  /** Whether the next request on the connection was refused. */
   readonly refusedNext?: boolean;
-  /** Whole requests the service saw under the case's path. */
+  /** Whole requests that the service saw under the case's path. */
   readonly reached: readonly Seen[];
-  /** Heads it saw there, whole request or not. */
+  /** How many heads the service saw under that path, whether or not the request was whole. */
   readonly heads: number;
+  /** How many heads the service saw under `{evil}`. */
   readonly evil: number;
 };
 
@@ -51,12 +53,12 @@ export class HostileCaller {
     this.#keys = [key];
   }
 
-  /** All keys it has used; they are of one account. */
+  /** All keys used so far, which belong to one account. */
   get keys(): readonly Key[] {
     return this.#keys;
   }
 
-  /** @param random  where a case is split */
+  /** @param random  chooses where a case is split */
   async run(one: CallerCase, manner: Manner, random: Random): Promise<Observation> {
     const { isHead, allowed } = one;
     await this.#takeKey();
@@ -67,7 +69,7 @@ export class HostileCaller {
       let response = await this.#answer(caller, allowed, isHead);
       if (manner === 'after the answer' && one.rest !== undefined && !caller.gone) {
         await this.#say(caller, [this.#expanded(one.rest, id)]);
-        // Of a request that the gateway did not take for a whole one.
+        // The gateway was still waiting for the end of the request: this is its answer to that request.
         if (response === 'silence') response = await this.#answer(caller, allowed, isHead);
         else await this.#answer(caller, allowed);
       }
@@ -91,7 +93,7 @@ export class HostileCaller {
     return (await this.#market.request(`${this.#proxyPath}/${suffix}`, { key: this.#key })).status;
   }
 
-  /** What `allowed` has to say about it: null, or what is wrong. */
+  /** @returns null if `allowed` allows the observation, or what is wrong with it */
   fault(allowed: Allowed, seen: Observation): string | null {
     if (seen.evil > 0 && allowed.second !== true) return 'the service saw a request nobody made';
     if (seen.heads > 1) return 'the service saw the request more than once';
@@ -132,10 +134,10 @@ export class HostileCaller {
       .replaceAll('{auth}', `Authorization: ${authorization(this.#key)}\r\n`);
   }
 
-  /** @returns null when the connection ended without one; 'silence' where the gateway may wait for more, and does */
+  /** @returns null if the connection ended without an answer; 'silence' if the gateway may wait for more, and does */
   async #answer(caller: RawCaller, { waits }: Allowed, isHead = false): Promise<RawResponse | null | 'silence'> {
     if (waits === true) {
-      // A call that came later has been through the gateway: it has looked at everything before.
+      // The gateway has answered later calls, so it has read everything that was sent before them.
       for (let i = 0; i < 2; i++) await this.ask('fence');
       if (!caller.gone && caller.received.length === 0) return 'silence';
     }
@@ -148,12 +150,12 @@ export class HostileCaller {
       await new Promise<void>((resolve) => {
         caller.socket.write(Buffer.from(piece, 'latin1'), () => resolve());
       });
-      // A turn of the loop that the gateway, in this process, reads in as well.
+      // One turn of the event loop, in which the gateway reads too, because it runs in this process.
       if (pieces.length > 1) await new Promise(setImmediate);
     }
   }
 
-  /** The next request on the same connection. @returns null when the connection ended instead */
+  /** Sends the next request on the same connection. @returns its answer, or null if the connection ended instead */
   async #probe(caller: RawCaller, id: string): Promise<RawResponse | null> {
     const head = [`GET ${this.#proxyPath}/probe-${id} HTTP/1.1`, 'Host: gateway.test'];
     caller.send(`${head.join('\r\n')}\r\nAuthorization: ${authorization(this.#key)}\r\n\r\n`);
@@ -164,7 +166,7 @@ export class HostileCaller {
     const own = `${BASE_PATH}/${id}`;
     const headsOf = (prefix: string): number =>
       this.#witness.heads.filter((head) => head.slice(head.indexOf(' ') + 1).startsWith(prefix)).length;
-    // What the caller was cut off from may still be on its way to the service.
+    // If the caller got no answer, its request may still be on its way to the service.
     if (at.status === 0) await this.ask('fence');
     if (at.inSync) await until(() => headsOf(`${BASE_PATH}/probe-${id}`) === 1);
     return {
@@ -205,7 +207,7 @@ function outcomesOf({ status, ended, inSync, refusedNext, reached, heads }: Obse
 
 const isRefusal = (response: RawResponse | null): boolean => response !== null && response.status >= 400;
 
-/** Two to six pieces; most cuts are within the last lines, where bodies and what is behind them begin. */
+/** Splits a case into two to six pieces. Most cuts are in the last lines, where bodies, and the bytes after them, begin. */
 function splitAnywhere(whole: string, random: Random): string[] {
   const cuts = new Set<number>();
   for (let i = 0; i <= random(5); i++) {
@@ -216,7 +218,7 @@ function splitAnywhere(whole: string, random: Random): string[] {
   return places.slice(1).map((end, i) => whole.slice(places[i], end));
 }
 
-/** @returns null when the connection ends before a whole answer */
+/** @returns null if the connection ends before the answer is whole */
 async function answerOf(caller: RawCaller, isHead = false): Promise<RawResponse | null> {
   try {
     return await caller.response(isHead);

@@ -1,4 +1,4 @@
-// nginx as a second reader of what reached the service, where it is installed.
+// Where nginx is installed, it reads the requests that reached the service, as another opinion on where they end.
 
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -30,7 +30,7 @@ export class NginxReader {
     this.stop = stop;
   }
 
-  /** @param serviceUrl where it passes requests on, so that it has to read their bodies */
+  /** @param serviceUrl  nginx forwards requests to it, and so has to read their bodies */
   static async start(serviceUrl: string): Promise<NginxReader> {
     const [port, dir] = [await freePort(), path.join(scratchDir(), `nginx-${process.pid}`)];
     mkdirSync(dir);
@@ -54,7 +54,8 @@ export class NginxReader {
 
   /**
    * Sends the bytes on one connection, and then a request that closes it.
-   * @returns what nginx took them for, that last request included if it got so far
+   *
+   * @returns the requests that nginx read, including that last one if nginx got that far
    */
   async read(bytes: Buffer): Promise<NginxRequest[]> {
     const before = this.#lines().length;
@@ -63,7 +64,7 @@ export class NginxReader {
     socket.resume();
     socket.write(Buffer.concat([bytes, Buffer.from('GET /last HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n')]));
     await new Promise((resolve) => socket.once('close', resolve));
-    // A line is written when its request is over, which is before the connection closes.
+    // nginx writes a request's line when the request ends, which is before the connection closes.
     return this.#lines()
       .slice(before)
       .map((line) => JSON.parse(line) as NginxRequest);

@@ -11,7 +11,7 @@ let market: Marketplace;
 let service: RawServer;
 let buyer: Key;
 let now: ServiceCase;
-/** How each call ended, by its usage id, as its record has to say. */
+/** The outcome that the record of each call must have, by usage id. */
 const ends = new Map<string, string>();
 
 beforeAll(async () => {
@@ -24,7 +24,7 @@ afterAll(async () => {
   await service.close();
 });
 
-/** A connection may be used again: it answers as the case says that is on now. */
+/** Answers every request on the connection, which the gateway may use again, as the current case says. */
 async function answer(peer: Peer): Promise<void> {
   for (;;) {
     await peer.takeRequest();
@@ -32,13 +32,13 @@ async function answer(peer: Peer): Promise<void> {
     if (method === 'POST' && early !== true) await peer.until((received) => received.includes('last'));
     peer.send(says);
     if (end === 'close') peer.socket.end();
-    // Once it has left: a reset would overtake it.
+    // Only once the answer has been sent: the reset would overtake it.
     else if (end === 'reset') setImmediate(() => peer.socket.resetAndDestroy());
   }
 }
 
 async function call({ method = 'GET', early }: ServiceCase): Promise<RawResponse | 'cut'> {
-  // A listing for each: a service that fails so often would be closed off by its breaker.
+  // Each case has its own listing: the breaker would open for one that fails so often.
   const path = await market.service({ endpoint: service.url, price: Number(PRICE), timeout_seconds: 1 });
   const caller = await RawCaller.connect(market.baseUrl);
   try {
@@ -51,7 +51,7 @@ async function call({ method = 'GET', early }: ServiceCase): Promise<RawResponse
   }
 }
 
-/** The head tells which call it was, even when the body is cut. */
+/** Takes the call's usage id from the head, which arrives even if the body is cut. */
 async function wholeOrCut(caller: RawCaller, isHead: boolean): Promise<RawResponse | 'cut'> {
   let usageId = '';
   await caller.until((received) => {
@@ -83,7 +83,7 @@ function check(seen: RawResponse | 'cut', sees: Sees): void {
   }
 }
 
-/** A fault behind good octets of the same body: whether those were told before is a matter of how they came. */
+/** A fault after good bytes of a body is a cut, or a 502 if the good bytes arrived together with the fault. */
 const mayBeEither = (one: ServiceCase, seen: RawResponse | 'cut'): Sees =>
   one.sees === CUT && seen !== 'cut' && seen.status === 502 ? FAILED : one.sees;
 
@@ -95,7 +95,7 @@ describe.each(SERVICE_CORPUS)('hostile services: $name', ({ cases }) => {
   });
 });
 
-describe('after all of them', () => {
+describe('after all hostile services', () => {
   it('every call has one record that says how it ended, and the books balance', async () => {
     await market.settled();
     const rows = await market.stores.sql<{ id: string; outcome: string; amount: number }[]>`
@@ -106,7 +106,7 @@ describe('after all of them', () => {
     expect(await market.books()).toMatchObject({ drifting: [], total: '0', negative: 0 });
   });
 
-  it('the gateway serves, and no connection is used again that said too much', async () => {
+  it('the gateway still serves, and uses no connection again on which a service sent too much', async () => {
     now = { name: '', says: 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok', ends: 'stay', sees: FAILED };
     expect(await call(now)).toMatchObject({ status: 200 });
   });

@@ -1,4 +1,4 @@
-// A second opinion on where requests end: a reader of our own that takes RFC 9112 by the letter, and nothing else.
+// A second opinion on where requests end: a reader of our own that accepts only what RFC 9112 allows to the letter.
 
 export type StrictRequest = {
   readonly method: string;
@@ -6,18 +6,18 @@ export type StrictRequest = {
   /** Names in lower case. */
   readonly headers: readonly (readonly [name: string, value: string])[];
   readonly body: string;
-  /** Its bytes on the wire. */
+  /** The bytes of the whole request on the wire. */
   readonly raw: Buffer;
 };
 
 export type StrictReading = {
   readonly requests: readonly StrictRequest[];
-  /** What is left: empty, or the beginning of a request that was cut. */
+  /** The bytes after the last whole request: none, or the beginning of a request that was cut. */
   readonly rest: Buffer;
 };
 
 const REQUEST_LINE = /^([A-Z]+) (\/[\x21-\x7e\x80-\xff]*) HTTP\/1\.1$/;
-// biome-ignore lint/suspicious/noControlCharactersInRegex: that is what must not be in a field value (RFC 9110 §5.5)
+// biome-ignore lint/suspicious/noControlCharactersInRegex: a field value must not contain these (RFC 9110 §5.5)
 const FIELD = /^([!#$%&'*+\-.^_`|~0-9A-Za-z]+):[ \t]*([^\x00-\x08\x0a-\x1f\x7f]*?)[ \t]*$/;
 
 /** Reads the requests of one connection. Throws at the first octet that is not allowed. */

@@ -1,32 +1,32 @@
-// A service that believes nobody: every byte that reaches it is kept, and Node's own strict server (llhttp) says what it
-// takes those bytes for.
+// A service that trusts nobody: it records every byte that reaches it, and how Node's own strict server (llhttp) reads those
+// bytes.
 
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { IN_CHUNKS } from './callers/case.ts';
 
-/** One request as llhttp read it, body included. */
+/** One request as llhttp read it, including its body. */
 export type Seen = {
   readonly method: string;
   readonly url: string;
   readonly usageId: string;
-  /** Flat [name, value, …] as they came. */
+  /** Flat [name, value, …], spelled and ordered as they arrived. */
   readonly headers: readonly string[];
   readonly body: string;
 };
 
-/** A gateway that gives an upload up ends the connection: no fault of what was sent. */
+/** Errors of connections that ended within a request. The gateway ends them when it gives up an upload: no byte was wrong. */
 const CUT = ['ECONNRESET', 'HPE_INVALID_EOF_STATE'];
 
 export class Witness {
   readonly url: string;
-  /** What came over each connection, in order. */
+  /** The bytes that arrived on each connection, in order. */
   readonly connections: Buffer[][];
-  /** Whole requests, in order of their end. */
+  /** Whole requests, in the order in which they ended. */
   readonly seen: Seen[];
-  /** Heads that llhttp took, whether or not their body came. */
+  /** Heads that llhttp accepted, whether or not their body arrived. */
   readonly heads: string[];
-  /** What llhttp refused. */
+  /** Errors with which llhttp refused what arrived. */
   readonly faults: string[];
   readonly #close: () => Promise<void>;
 
@@ -68,7 +68,7 @@ export class Witness {
     return new Witness({ url, connections, seen, heads, faults, close });
   }
 
-  /** The whole requests whose target begins so. */
+  /** The whole requests whose target begins with the prefix. */
   under(prefix: string): Seen[] {
     return this.seen.filter(({ url }) => url.startsWith(prefix));
   }
@@ -83,7 +83,7 @@ async function take(request: IncomingMessage, response: ServerResponse, seen: Se
   try {
     for await (const chunk of request) chunks.push(chunk as Buffer);
   } catch {
-    // Cut within its body: it stays a head without a request.
+    // The request was cut within its body: only its head is recorded.
     return;
   }
   seen.push({

@@ -1,5 +1,5 @@
-// Random octets against a running gateway. What must hold: it goes on serving, the service sees only whole, well-formed
-// requests that somebody made, no more of them than were sent, and each is exactly one call.
+// Sends random octets to a running gateway. It must go on serving. The service must see only complete, well-formed requests, no
+// more of them than were sent, and each must be exactly one call.
 
 import { CALLER_CORPUS } from '../conformance/callers/corpus.ts';
 import { readStrictly } from '../conformance/strict-requests.ts';
@@ -11,11 +11,12 @@ import { until } from '../support/wait.ts';
 import { mutated } from './mutate.ts';
 import { type Random, seeded, split } from './random.ts';
 
-/** Connections at once. */
+/** Connections open at once. */
 const BATCH = 16;
+/** After this many batches a new key is used, because every call takes a token of its key's rate limit. */
 const BATCHES_PER_KEY = 6;
 const KEYS = { callers: 1, keysEach: 50, balanceMicros: 10_000_000 };
-/** However slow the machine: with fewer, hardly anything gets as far as the service. */
+/** Sent at least, even if the time is up: with fewer, hardly any request reaches the service. */
 const MIN_BATCHES = 8;
 const MARK = /f\d+-\d+-/g;
 
@@ -27,7 +28,7 @@ export type EdgeTarget = {
   readonly proxyPath: string;
 };
 
-/** @throws naming the seed and what was sent last when anything does not hold */
+/** @throws an error with the seed and the last batch sent, when the gateway breaks one of the rules above */
 export async function fuzzEdge(target: EdgeTarget, seed: number, seconds: number): Promise<EdgeRun> {
   const random = seeded(seed);
   const deadline = performance.now() + seconds * 1000;
@@ -51,14 +52,14 @@ export async function fuzzEdge(target: EdgeTarget, seed: number, seconds: number
   return { connections, ...(await audited(target)) };
 }
 
-/** Not asked of the gateway, where the admin's key has its limit too: a fast machine uses ten a second. */
+/** Makes keys straight in the database. A fast machine uses ten a second, which the admin's rate limit at the gateway forbids. */
 async function* newKeys({ stores }: Marketplace): AsyncGenerator<Key, never> {
   for (;;) yield* (await keysForFullLoad(stores.sql, KEYS)).flat();
 }
 
 function wiresOf(random: Random, proxyPath: string, key: Key, batch: number): Buffer[] {
   const wires = CALLER_CORPUS.flatMap(({ cases }) => cases.map(({ wire }) => [wire].flat().join('')));
-  // A mark of its own on every request that a connection makes.
+  // Each connection has a mark of its own, in the path of all its requests.
   return Array.from({ length: BATCH }, (_, i) => {
     const filled = (wire: string): Buffer =>
       Buffer.from(
@@ -76,7 +77,9 @@ function wiresOf(random: Random, proxyPath: string, key: Key, batch: number): Bu
   });
 }
 
-/** Each on a connection of its own; some say goodbye at once. The gateway must serve, and let all of them go. */
+/**
+ * Sends each wire on a connection of its own; some half-close at once. The gateway must still serve, and must close all of them.
+ */
 async function sendAll(
   random: Random,
   { market, proxyPath }: EdgeTarget,
@@ -89,15 +92,15 @@ async function sendAll(
     if (random(4) === 0) (callers[i] as RawCaller).socket.end();
   }
   const { status } = await market.request(`${proxyPath}/fence`, { key });
-  if (status !== 200) throw new Error(`a call in order got ${status}`);
+  if (status !== 200) throw new Error(`a well-formed call got ${status}`);
   for (const { socket } of callers) socket.end();
   await until(() => callers.every(({ gone }) => gone));
   for (const caller of callers) caller.destroy();
 }
 
 /**
- * Counts requests by the mark in their path. Nobody makes one without saying HTTP/1.1; a mark may be changed into another one
- * of any batch, so all connections that said it count.
+ * Counts requests by the mark in their path, and bounds them by how often `HTTP/1.1` was sent, which no request lacks. A random
+ * change can turn a mark into that of another connection, so the bound of a mark adds up all connections that sent it.
  */
 class Marks {
   readonly #sent = new Map<string, number>();

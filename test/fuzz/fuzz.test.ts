@@ -1,4 +1,4 @@
-// `npm test` runs these with a fixed seed and for a moment; `npm run fuzz -- --seconds N [--seed S]` for as long as it is told.
+// `npm test` runs these for a moment, with a fixed seed. `npm run fuzz -- --seconds N [--seed S]` runs them for longer.
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { Witness } from '../conformance/witness.ts';
@@ -12,7 +12,7 @@ const TIMEOUT_MS = SECONDS * 1000 + 60_000;
 
 describe('random octets', () => {
   it(
-    'read by the upstream parser: it never throws, never leaves its input, and finds the same wherever it is cut',
+    'in the response parser: it never throws, stays within its input, and reads the same however the input is cut',
     () => {
       const inputs = fuzzParser(SEED, SECONDS);
       console.log(`parser: ${inputs} inputs, seed ${SEED}`);
@@ -34,7 +34,7 @@ describe('random octets', () => {
     });
 
     it(
-      'it goes on serving, and every request that the service sees was sent, and is one call',
+      'the gateway goes on serving, and each request that the service sees was sent by a caller and is one call',
       async () => {
         const proxyPath = await market.service({ endpoint: `${witness.url}/base`, price: 0.000001 });
         const run = await fuzzEdge({ market, witness, proxyPath }, SEED, SECONDS);

@@ -1,6 +1,6 @@
 import { pick, type Random } from './random.ts';
 
-/** What parsers of HTTP disagree about. */
+/** Pieces of text on which HTTP parsers are known to disagree. */
 const MORSELS = [
   '\r\n',
   '\r\n\r\n',
@@ -47,7 +47,7 @@ function range(random: Random, bytes: Buffer, most: number): [from: number, to: 
 }
 
 const CHANGES: readonly Change[] = [
-  // An octet becomes another, or differs in one bit.
+  // Replaces an octet, or flips one bit of it.
   (random, bytes) => {
     const from = at(random, bytes);
     return replaced(bytes, from, from + 1, Buffer.from([random(256)]));
@@ -62,7 +62,7 @@ const CHANGES: readonly Change[] = [
     return replaced(bytes, from, from, Buffer.from(pick(random, MORSELS), 'latin1'));
   },
   (random, bytes) => replaced(bytes, ...range(random, bytes, 4), Buffer.from(pick(random, MORSELS), 'latin1')),
-  // A part comes twice, or somewhere else, or from another sample.
+  // Repeats a part, copies it somewhere else, or goes on with a part of another sample.
   (random, bytes) => {
     const [from, to] = range(random, bytes, 64);
     return replaced(bytes, to, to, bytes.subarray(from, to));
@@ -79,7 +79,7 @@ const CHANGES: readonly Change[] = [
   (random, bytes) => bytes.subarray(0, at(random, bytes)),
 ];
 
-/** One to four changes to one of the samples. */
+/** Makes one to four random changes to a random sample. */
 export function mutated(random: Random, samples: readonly Buffer[]): Buffer {
   let bytes: Buffer = Buffer.from(pick(random, samples));
   for (let left = 1 + random(4); left > 0; left--) bytes = pick(random, CHANGES)(random, bytes, samples);

@@ -1,5 +1,5 @@
-// Random octets against the parser of responses. What must hold of any input: it does not throw, reads only what it was
-// given, and finds the same wherever the input is cut.
+// Feeds random octets to the response parser. With any input, the parser must not throw, must read only what it was given, and
+// must find the same however the input is cut into reads.
 
 import { ResponseParser } from '../../src/upstream/response-parser.ts';
 import { CHUNKED, HEAD, MALFORMED_BODIES, MALFORMED_HEADS } from '../upstream/malformed-responses.ts';
@@ -23,8 +23,8 @@ const TOO_LARGE = 'head too large';
 type Reading = { readonly state: string; readonly malformed: string; readonly head: string; readonly body: string };
 
 /**
- * @param poison what lies before and behind the input in the shared buffer, and must neither be read nor changed
- * @throws when the parser does, or leaves its bounds
+ * @param poison octets before and behind the input in the shared buffer, which must neither be read nor changed
+ * @throws when the parser throws, or goes beyond its input
  */
 export function read(pieces: readonly Buffer[], isHead: boolean, poison: Buffer): Reading {
   let head = '';
@@ -55,10 +55,11 @@ export function read(pieces: readonly Buffer[], isHead: boolean, poison: Buffer)
   return { state, malformed, head, body: Buffer.concat(body).toString('latin1') };
 }
 
-/** One input, read whole and in pieces, among different neighbours. @throws naming what is wrong, and the input */
+/** Reads one input whole and in pieces, with different octets around it. @throws an error that says how the results differ */
 export function tryInput(random: Random, wire: Buffer): void {
   const isHead = random(8) === 0;
-  // A fault within a line is seen at once when all of it is there, and at the end of the line when it drips in.
+  // The parser sees a fault within a line at once if the line came whole, but only at the end of the line if it came in pieces.
+  // So the input gets line ends here.
   const bytes = Buffer.concat([wire, Buffer.from('\n\n')]);
   const found = read([bytes], isHead, Buffer.from('HTTP/1.1 500 stale\r\n\r\n'));
   const whole = JSON.stringify(found);
@@ -67,7 +68,7 @@ export function tryInput(random: Random, wire: Buffer): void {
   for (const pieces of ways) {
     const reading = read(pieces, isHead, poison);
     const again = JSON.stringify(reading);
-    // A line that is malformed and too long is refused for whichever is seen first.
+    // When a line is both malformed and too long, the reason depends on which fault the parser sees first.
     const isTooLong = found.state === 'failed' && [found, reading].some(({ malformed }) => malformed === TOO_LARGE);
     if (again !== whole && !(isTooLong && again === JSON.stringify({ ...found, malformed: reading.malformed }))) {
       const lengths = pieces.length > 10 ? 'octets' : pieces.map(({ length }) => length).join('+');
@@ -76,7 +77,7 @@ export function tryInput(random: Random, wire: Buffer): void {
   }
 }
 
-/** @returns how many inputs were tried */
+/** Tries random inputs for this long, at least one. @returns how many inputs were tried */
 export function fuzzParser(seed: number, seconds: number): number {
   const random = seeded(seed);
   const deadline = performance.now() + seconds * 1000;

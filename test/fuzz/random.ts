@@ -1,6 +1,7 @@
-/** mulberry32: a small seeded generator, so that a run can be had again. @returns a whole number from 0 up to `below` */
+/** @returns a random whole number, at least 0 and less than `below` */
 export type Random = (below: number) => number;
 
+/** The generator mulberry32. The same seed gives the same numbers, so that a failure can be repeated. */
 export function seeded(seed: number): Random {
   let state = seed >>> 0;
   return (below) => {
@@ -13,7 +14,7 @@ export function seeded(seed: number): Random {
 
 export const pick = <T>(random: Random, items: readonly T[]): T => items[random(items.length)] as T;
 
-/** Cuts at up to `most` random places. */
+/** Cuts the bytes at up to `most` random places. */
 export function split(random: Random, bytes: Buffer, most: number): Buffer[] {
   const cuts = Array.from({ length: random(most + 1) }, () => random(bytes.length + 1)).sort((a, b) => a - b);
   return [0, ...cuts].map((cut, i) => bytes.subarray(cut, cuts[i] ?? bytes.length));

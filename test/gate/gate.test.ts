@@ -15,7 +15,7 @@ const limited: TakeResult = {
 };
 
 describe('an address over its limit', () => {
-  it('has few made-up keys looked up, and a valid one at once; another address has all', async () => {
+  it('has few of its made-up keys looked up; another address has all of them looked up', async () => {
     let lookUps = 0;
     const cache = new KeyCache({
       fetchKeys: async () => {
@@ -42,7 +42,7 @@ describe('an address over its limit', () => {
     expect(await gate.identify(madeUp(), caller)).toBeNull();
     expect(lookUps).toBe(2);
     for (let i = 0; i < 1_000; i++) expect(await gate.identify(madeUp(), caller)).toBeNull();
-    // 50 a second; the loop may see a few seconds.
+    // At most 50 per second; the loop may take a few seconds.
     expect(lookUps).toBeLessThan(500);
     const before = lookUps;
     for (let i = 0; i < 100; i++) expect(await gate.identify(madeUp(), { address: '192.0.2.2' })).toBeNull();
@@ -50,7 +50,7 @@ describe('an address over its limit', () => {
   });
 });
 
-it('what Redis says of a key and its record does not is noticed; what both say is not', () => {
+it('the gate reports a key about which Redis and the record disagree, and no other', () => {
   const noticed: string[] = [];
   const gate = new Gate({
     authenticator: new Authenticator(new KeyCache({ fetchKeys: async () => [] }), Date.now),
@@ -75,7 +75,7 @@ it('what Redis says of a key and its record does not is noticed; what both say i
 });
 
 describe('the memory of addresses over their limit', () => {
-  it('ends when a request would pass again, and is bounded', () => {
+  it('forgets an address once a request from it would pass again, and is bounded', () => {
     const exhausted = new ExhaustedAddresses();
     exhausted.add('past', 0);
     exhausted.add('first', 30);

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { rateState, UNITS_PER_REQUEST } from '../../src/admission/codes.ts';
 import { RefillPlaces } from '../../src/gate/refill-places.ts';
 
-/** As batch.lua keeps it: `limit` units a millisecond, never more than `limit` requests. */
+/** A bucket as batch.lua keeps it: `limit` units come back per millisecond, up to `limit` requests. */
 class Bucket {
   readonly limit: number;
   tokens: number;
@@ -15,7 +15,10 @@ class Bucket {
     this.#at = at;
   }
 
-  /** @returns whether a request at this time, which is no earlier than that of the last one, is admitted */
+  /**
+   * @param at  the time of a request, no earlier than that of the last one
+   * @returns whether the request is admitted
+   */
   take(at: number): boolean {
     this.tokens = Math.min(this.limit * UNITS_PER_REQUEST, this.tokens + (at - this.#at) * this.limit);
     this.#at = at;
@@ -41,14 +44,17 @@ function workers(count: number, clock: () => number): Worker[] {
 }
 
 describe('callers that are refused together', () => {
-  it('are all admitted when they come back as they were told, late ones too, whichever workers refused them', () => {
+  it('are all admitted if they come back as told or a little late, whichever workers refused them', () => {
     const scene = fc.record({
       limit: fc.integer({ min: 1, max: 300 }),
-      /** Of what is missing for the first token. */
+      /** Units in the bucket at first: too few for a request. */
       tokens: fc.integer({ min: 0, max: UNITS_PER_REQUEST - 1 }),
       workers: fc.integer({ min: 1, max: 4 }),
       start: fc.integer({ min: 0, max: 1_000_000 }),
-      /** For each: when it is refused, in parts of the time to the first token; by whom; and how late it comes back. */
+      /**
+       * For each caller: when it is refused, as a share of the time to the first token; by which worker; and how many milliseconds
+       * late it comes back.
+       */
       refused: fc.array(
         fc.record({
           at: fc.double({ min: 0, max: 0.99, noNaN: true }),
@@ -91,7 +97,7 @@ describe('callers that are refused together', () => {
     expect(told(60, 60)).toEqual(Array.from({ length: 60 }, (_, i) => i + 1));
   });
 
-  it('never wait for longer than the bucket takes to be full, however often somebody asks', () => {
+  it('never wait longer than the bucket takes to fill, however often one of them asks', () => {
     let now = START;
     const bucket = new Bucket(60, 30_000, now);
     const [worker] = workers(1, () => now) as [Worker];
@@ -100,11 +106,11 @@ describe('callers that are refused together', () => {
       if (!bucket.take(now)) told.push(worker.places.next(worker.bucket, bucket.rate));
     }
     expect(Math.max(...told)).toBe(60);
-    // Having got that far the places begin again at the first.
+    // After the last place before the bucket is full, the places begin again at the first.
     expect(told.filter((seconds) => seconds === 1).length).toBeGreaterThan(10);
   });
 
-  it('long after, or when the clock was set back, begin at the first place again', () => {
+  it('begin at the first place again after a long time, or after the clock was set back', () => {
     let now = START;
     const [worker] = workers(1, () => now) as [Worker];
     const told = (): number => worker.places.next(worker.bucket, rateState(60, 0));
@@ -115,7 +121,7 @@ describe('callers that are refused together', () => {
     expect([told(), told()]).toEqual([1, 2]);
   });
 
-  it('are told something by every worker, also when a minute has fewer places than there are workers', () => {
+  it('get a time from every worker, even if a minute has fewer places than there are workers', () => {
     for (const worker of workers(8, () => START)) {
       expect(worker.places.next(worker.bucket, rateState(1, 0))).toBe(60);
       expect(worker.places.next(worker.bucket, rateState(1, 0))).toBe(60);

@@ -5,7 +5,7 @@ import { Api } from '../../src/http/api.ts';
 import type { Route } from '../../src/http/route.ts';
 import { QUIET } from '../admission/redis.ts';
 
-/** @returns how a page with this body leaves, and how many bytes it says it has */
+/** @returns how a response with this body is sent, and how many bytes it declares */
 async function leavesAs(body: string): Promise<[how: string, bytes: number]> {
   const route: Route = {
     method: 'GET',
@@ -34,7 +34,7 @@ async function leavesAs(body: string): Promise<[how: string, bytes: number]> {
   return left;
 }
 
-it('a page goes out as its reader takes it when it has 64 KiB: of bytes, not of characters', async () => {
+it('a response of 64 KiB or more, counted in bytes and not in characters, is sent as its reader takes it', async () => {
   expect(await leavesAs('x'.repeat(65_535))).toEqual(['whole', 65_535]);
   expect(await leavesAs('x'.repeat(65_536))).toEqual(['as it is read', 65_536]);
   expect(await leavesAs('\u4e2d'.repeat(30_000))).toEqual(['as it is read', 90_000]);

@@ -23,7 +23,7 @@ function pattern(total: number): Buffer {
   return bytes;
 }
 
-/** Streams `body` in chunks from one reused buffer, as the upstream client does, pausing whenever write() says so. */
+/** Streams `body` in chunks from one reused buffer, as the upstream client does, and pauses whenever write() returns false. */
 function streamFrom(body: Buffer, chunkBytes: number, contentLength: number): Handler {
   return (_head, stream) => {
     const shared = Buffer.allocUnsafe(chunkBytes);
@@ -50,7 +50,7 @@ function streamFrom(body: Buffer, chunkBytes: number, contentLength: number): Ha
 
 type Received = { readonly head: string; readonly body: Buffer };
 
-/** A reader that stops after every `stallEvery` bytes until the timer's next turn, `stalls` times at most. */
+/** Reads a response to its end, but pauses for 15 ms after every `stallEvery` bytes, at most `stalls` times. */
 function readSlowly(socket: Socket, stallEvery: number, stalls: number): Promise<Received> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
@@ -106,8 +106,8 @@ describe('a reader slower than the service', () => {
     ['with a length, in odd pieces', 10_007, true],
     ['chunked', 65_536, false],
     ['chunked, in odd pieces', 17_003, false],
-    ['chunked, at the edge of a cork', 15_900, false],
-    ['chunked, one past the edge of a cork', 15_901, false],
+    ['chunked, in the largest pieces that fit a cork', 15_900, false],
+    ['chunked, in pieces one byte too large for a cork', 15_901, false],
   ])('gets every byte, %s', async (_name, chunkBytes, known) => {
     handler = streamFrom(body, chunkBytes, known ? body.length : -1);
     const received = await readSlowly(request(), 256 * 1024, 30);
@@ -133,21 +133,24 @@ describe('a reader slower than the service', () => {
   it.each([
     ['that stays open', ''],
     ['that ends', 'Transfer-Encoding: chunked\r\n'],
-  ])('whose last piece met a full socket is told of its end, on a connection %s', async (_name, framing) => {
-    let told = 0;
-    handler = (_head, stream) => {
-      stream.attach({ ...noEvents, onCallerWritable: () => told++ });
-      stream.begin(200, '\r\nX-Test: 1', true, body.length, true);
-      expect(stream.write(body)).toBe(false);
-    };
-    const asked = request(`GET / HTTP/1.1\r\nHost: x\r\n${framing}\r\n${framing === '' ? '' : '0\r\n\r\n'}`);
-    const received = await readSlowly(asked, 256 * 1024, 30);
-    expect(sha(received.body)).toBe(sha(body));
-    await until(() => told > 0);
-    expect([told, server.open]).toEqual([1, 0]);
-  });
+  ])(
+    'gets a last piece that met a full socket, and its writer is told once, on a connection %s',
+    async (_, framing) => {
+      let told = 0;
+      handler = (_head, stream) => {
+        stream.attach({ ...noEvents, onCallerWritable: () => told++ });
+        stream.begin(200, '\r\nX-Test: 1', true, body.length, true);
+        expect(stream.write(body)).toBe(false);
+      };
+      const asked = request(`GET / HTTP/1.1\r\nHost: x\r\n${framing}\r\n${framing === '' ? '' : '0\r\n\r\n'}`);
+      const received = await readSlowly(asked, 256 * 1024, 30);
+      expect(sha(received.body)).toBe(sha(body));
+      await until(() => told > 0);
+      expect([told, server.open]).toEqual([1, 0]);
+    },
+  );
 
-  it('gets the tail though the service has gone quiet after it', async () => {
+  it('gets the last bytes even if the service sends nothing after them', async () => {
     let stream: CallerStream | undefined;
     let written = 0;
     const events: CallerEvents = { ...noEvents };
@@ -225,7 +228,7 @@ describe('a response', () => {
     expect(answer).toMatch(/\r\n\r\n$/);
   });
 
-  it.each([204, 304])('%i at once declares no length', async (status) => {
+  it.each([204, 304])('%i sent at once declares no length', async (status) => {
     handler = (_head, stream) => {
       stream.attach(noEvents);
       stream.respond(status, '\r\nETag: "a"', '');
@@ -235,7 +238,7 @@ describe('a response', () => {
     expect(answer).not.toMatch(/content-length/i);
   });
 
-  it('with a header that is not ASCII keeps its bytes', async () => {
+  it('keeps the bytes of a header that is not ASCII', async () => {
     handler = (_head, stream) => {
       stream.attach(noEvents);
       stream.begin(200, '\r\nX-Name: caf\u00e9\r\nX-Next: 1', false, 2, true);
@@ -256,7 +259,7 @@ describe('a response', () => {
 });
 
 describe('a request body', () => {
-  it('arrives whole, though the handler attaches later and pauses in between', async () => {
+  it('arrives whole even if the handler attaches late and pauses in between', async () => {
     const body = pattern(3 * 1024 * 1024);
     const received: Buffer[] = [];
     handler = (_head, stream) => {

@@ -1,4 +1,4 @@
-// A response that announces the end of its connection: all of it arrives, and nothing behind it is served.
+// A response that says `Connection: close`: all of it arrives, and no later request on the connection is served.
 
 import { createHash } from 'node:crypto';
 import { connect, type Socket } from 'node:net';
@@ -12,7 +12,7 @@ type Answer = (stream: CallerStream, head: RequestHead) => void;
 
 let server: HttpServer;
 let answer: Answer;
-/** Paths of all requests that got as far as the gateway. */
+/** The paths of all requests that reached the gateway's handler. */
 let asked: string[] = [];
 
 beforeAll(async () => {
@@ -32,7 +32,7 @@ afterAll(() => server.close());
 const CHUNKED = 'POST /first HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n';
 const SECOND = 'GET /second HTTP/1.1\r\nHost: x\r\n\r\n';
 
-/** Everything up to the end of the connection. */
+/** Sends a request, and reads everything up to the end of the connection. */
 class Reader {
   readonly socket: Socket;
   readonly #pieces: Buffer[] = [];
@@ -44,7 +44,7 @@ class Reader {
       this.#pieces.push(piece);
       onData(Buffer.concat(this.#pieces).toString('latin1'), this.socket);
     });
-    // A request that meets an ended connection is answered with a reset: that is an end too.
+    // A request on a connection that was closed gets a reset, which is an end too.
     this.socket.on('error', () => {});
     this.socket.on('close', () => {
       this.#ended = true;
@@ -58,7 +58,7 @@ class Reader {
   }
 }
 
-/** The data of the chunks. Throws unless the last chunk is the end of everything. */
+/** @returns the data of each chunk. Throws if the body is cut, or if anything follows its last chunk. */
 function chunksOf(response: string): string[] {
   const chunks: string[] = [];
   let rest = response.slice(response.indexOf('\r\n\r\n') + 4);
@@ -66,7 +66,7 @@ function chunksOf(response: string): string[] {
     const [line = ''] = rest.split('\r\n', 1);
     const size = Number.parseInt(line, 16);
     if (size === 0) {
-      if (rest !== '0\r\n\r\n') throw new Error(`behind the last chunk: ${JSON.stringify(rest.slice(0, 200))}`);
+      if (rest !== '0\r\n\r\n') throw new Error(`bytes after the last chunk: ${JSON.stringify(rest.slice(0, 200))}`);
       return chunks;
     }
     if (!(size > 0) || rest.length < line.length + size + 4) throw new Error('cut');
@@ -84,7 +84,7 @@ const streamed =
     stream.end();
   };
 
-/** The same, each piece and the end in a turn of its own. */
+/** Like `streamed`, but writes each piece, and the end, in a turn of its own. */
 const inTurns =
   (...pieces: readonly string[]): Answer =>
   (stream) => {
@@ -102,13 +102,13 @@ const inTurns =
     setImmediate(next, 0);
   };
 
-describe('behind the chunked answer to a chunked request', () => {
+describe('after the chunked response to a chunked request', () => {
   it.each([
     ['in one piece', streamed('hello'), 'hello'],
     ['of one byte', streamed('h'), 'h'],
     ['in pieces', streamed('a', 'bc', 'defghij', 'x'.repeat(40_000)), `abcdefghij${'x'.repeat(40_000)}`],
     ['in turns', inTurns('a', 'data: 1\n\n', 'y'.repeat(20_000)), `adata: 1\n\n${'y'.repeat(20_000)}`],
-  ])('nothing is served, and the connection ends: %s', async (_name, given, body) => {
+  ])('no other request is served, and the connection ends: %s', async (_name, given, body) => {
     answer = given;
     let sent = false;
     const reader = new Reader(CHUNKED, (all, socket) => {
@@ -123,7 +123,7 @@ describe('behind the chunked answer to a chunked request', () => {
     expect(server.open).toBe(0);
   });
 
-  it('nothing is served when the end comes with the last octet of the request', async () => {
+  it('no other request is served if the response ends with the last byte of its request', async () => {
     answer = (stream) => {
       stream.begin(200, '', true, -1, true);
       stream.attach({
@@ -139,14 +139,14 @@ describe('behind the chunked answer to a chunked request', () => {
     expect(asked).toEqual(['/first']);
   });
 
-  it('nothing is served to a caller that waits to be told to continue', async () => {
+  it('the connection ends for a caller that sent Expect: 100-continue, too', async () => {
     answer = inTurns('hello');
     const reader = new Reader(CHUNKED.replace('\r\n\r\n', '\r\nExpect: 100-continue\r\n\r\n'));
     const response = (await reader.end()).replace(/^(HTTP\/1\.1 100 Continue\r\n\r\n)+/, '');
     expect(chunksOf(response).join('')).toBe('hello');
   });
 
-  it('a caller that leaves in the middle is gone, and no more than that', async () => {
+  it('the server goes on serving when a response is aborted, or when its caller leaves in the middle', async () => {
     let gone = 0;
     let stream: CallerStream | undefined;
     answer = (opened) => {
@@ -175,7 +175,7 @@ describe('behind the chunked answer to a chunked request', () => {
   });
 });
 
-it('an event reaches the caller of a chunked request whole, before the next one comes', async () => {
+it('a server-sent event reaches the caller of a chunked request whole, before the next event is written', async () => {
   let stream: CallerStream | undefined;
   answer = (opened) => {
     stream = opened;
@@ -195,13 +195,13 @@ it('an event reaches the caller of a chunked request whole, before the next one 
   expect(chunksOf(await reader.end()).join('')).toBe('data: 1\n\n: \n');
 });
 
-describe('of an answer with a length to a chunked request', () => {
+describe('a response with a length to a chunked request', () => {
   it.each([
     ['nothing', ''],
     ['one octet', 'h'],
     ['two octets', 'hi'],
     ['a lot', 'z'.repeat(100_000)],
-  ])('all arrives, and nothing behind it is served: %s', async (_name, body) => {
+  ])('arrives whole, and no other request is served after it: %s', async (_name, body) => {
     for (const respond of [true, false]) {
       asked = [];
       answer = (stream) => {
@@ -211,7 +211,7 @@ describe('of an answer with a length to a chunked request', () => {
           return;
         }
         stream.begin(200, '', true, body.length, true);
-        // Octet by octet at both ends: the first and the last need most care.
+        // The first and the last byte go alone, because they need most care.
         for (const piece of body.length < 3 ? [...body] : [body[0], body.slice(1, -1), body.at(-1)]) {
           stream.write(Buffer.from(piece as string));
         }
@@ -232,8 +232,8 @@ describe('of an answer with a length to a chunked request', () => {
   });
 });
 
-describe('a caller of a chunked request that reads nothing until the service is done', () => {
-  /** A piece per turn, until write() says that the socket is full or `total` is reached; then the end. */
+describe('a caller of a chunked request that reads nothing until the whole response is written', () => {
+  /** Writes a piece per turn until the socket is full or `total` bytes are written, and ends the response. */
   const fill =
     (total: number, done: (bytes: Buffer) => void): Answer =>
     (stream) => {
@@ -273,10 +273,10 @@ describe('a caller of a chunked request that reads nothing until the service is 
     return given.length;
   };
 
-  it('gets every octet and the end, however near to full its socket is', async () => {
+  it('gets every byte and the end, however nearly full its socket is', async () => {
     const capacity = await readLate(64 * 1024 * 1024);
     expect(capacity).toBeLessThan(64 * 1024 * 1024);
-    // The last writes that fit, and those that the addon keeps without a word.
+    // Around the capacity: the last writes that fit the socket, and those that the addon buffers without reporting it.
     for (let short = -2; short < 10; short++) await readLate(capacity - short * 4_999);
     expect(server.open).toBe(0);
   });

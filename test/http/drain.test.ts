@@ -24,7 +24,7 @@ describe('draining', () => {
       stream.attach(noEvents);
       stream.begin(200, '', true, -1, true);
       const piece = Buffer.alloc(15_000, 'x');
-      // Until the socket is full; the last piece is with the addon then.
+      // Writes until the socket is full; the addon then buffers the last piece.
       do written += piece.length;
       while (stream.write(piece));
       stream.end();
@@ -49,9 +49,9 @@ describe('draining', () => {
     expect(body.replace(/[^x]/g, '').length).toBe(written);
   });
 
-  it('loses no tail of a response that has ended, though every write was taken at once', async () => {
+  it('loses none of the last bytes of an ended response whose writes all succeeded at once', async () => {
     const piece = Buffer.alloc(15_900, 'x');
-    /** @returns pieces that were taken, at most so many, and the response ended behind them */
+    /** Writes until a write fails or `atMost` succeeded, and ends the response. @returns how many succeeded, and the socket */
     const fill = async (atMost: number): Promise<[number, Socket]> => {
       let pieces = 0;
       const socket = await serve((stream) => {
@@ -65,7 +65,7 @@ describe('draining', () => {
       return [pieces, socket];
     };
     for (let run = 0; run < 5; run++) {
-      // The last piece that is taken before one is not has filled the socket, and is mostly with the addon still.
+      // The last write that succeeds fills the socket, and the addon mostly still buffers its bytes.
       const [most, filled] = await fill(Number.POSITIVE_INFINITY);
       filled.destroy();
       server.close();
@@ -74,7 +74,7 @@ describe('draining', () => {
       await new Promise(setImmediate);
       const chunks: Buffer[] = [];
       socket.on('data', (chunk) => chunks.push(chunk));
-      // As a caller does who was told that the connection ends.
+      // Closes the connection after the response, as a caller does that was told so by `Connection: close`.
       void until(() => Buffer.concat(chunks.slice(-2)).toString('latin1').endsWith('\r\n0\r\n\r\n')).then(
         () => socket.end(),
         () => socket.destroy(),
@@ -89,7 +89,7 @@ describe('draining', () => {
     }
   });
 
-  it('does not wait for connections that are idle', async () => {
+  it('does not wait for idle connections', async () => {
     server = newServer({ onCall: (_head, stream) => stream.respond(200, '', 'ok') });
     const idle = await RawCaller.connect(`http://127.0.0.1:${await server.listen()}`);
     let drained = false;
@@ -101,7 +101,7 @@ describe('draining', () => {
     await idle.end();
   });
 
-  it('ends after its deadline, and tells those it cuts off that they were', async () => {
+  it('ends at its deadline, and tells each open stream that the gateway cut it', async () => {
     let wasCut: boolean | null = null;
     const socket = await serve((stream) => {
       stream.attach({ ...noEvents, onCallerGone: () => (wasCut = stream.wasCut) });
@@ -114,7 +114,7 @@ describe('draining', () => {
     expect(server.open).toBe(0);
   });
 
-  it('handing over, it goes on answering the connections it has, and closes each with its answer', async () => {
+  it('when handing over, goes on answering on open connections, and closes each with its next response', async () => {
     const onCall = (_head: unknown, stream: CallerStream): void => {
       stream.attach(noEvents);
       stream.respond(200, '', 'ok');
@@ -127,7 +127,7 @@ describe('draining', () => {
     const idle = await RawCaller.connect(`http://127.0.0.1:${port}`);
     await idle.exchange('GET /');
 
-    // Whoever takes over the port is there already.
+    // The server that takes over the port is listening already.
     const other = newServer({ onCall, port, sharesPort: true });
     expect(await other.listen()).toBe(port);
     let drained = false;
@@ -149,32 +149,35 @@ describe('draining', () => {
 
   it.each([
     ['without a body', requestText('GET /')],
-    ['with one', requestText('POST /', { body: 'hello' })],
-  ])('ends the connection behind an answer in chunks, and serves nothing behind it: a request %s', async (_, text) => {
-    let asked = 0;
-    const onCall = (_head: unknown, stream: CallerStream): void => {
-      asked++;
-      stream.attach(noEvents);
-      stream.begin(200, '', true, -1, true);
-      stream.write(Buffer.from('hello'));
-      stream.end();
-    };
-    server = newServer({ onCall, sharesPort: true });
-    const caller = await RawCaller.connect(`http://127.0.0.1:${await server.listen()}`);
-    expect((await caller.exchange('GET /')).get('connection')).toBeNull();
-    const draining = server.drain(20_000, { handOver: true });
-    await until(() => server.draining);
-    caller.send(text);
-    const last = await caller.response();
-    expect([last.get('connection'), last.body.toString()]).toEqual(['close', 'hello']);
-    caller.socket.on('error', () => {});
-    caller.send(requestText('GET /'));
-    expect((await caller.end()).toString()).toBe('');
-    expect(asked).toBe(2);
-    expect(await draining).toBe(0);
-  });
+    ['with a body', requestText('POST /', { body: 'hello' })],
+  ])(
+    'ends the connection after a chunked response, and serves no other request on it: a request %s',
+    async (_, text) => {
+      let asked = 0;
+      const onCall = (_head: unknown, stream: CallerStream): void => {
+        asked++;
+        stream.attach(noEvents);
+        stream.begin(200, '', true, -1, true);
+        stream.write(Buffer.from('hello'));
+        stream.end();
+      };
+      server = newServer({ onCall, sharesPort: true });
+      const caller = await RawCaller.connect(`http://127.0.0.1:${await server.listen()}`);
+      expect((await caller.exchange('GET /')).get('connection')).toBeNull();
+      const draining = server.drain(20_000, { handOver: true });
+      await until(() => server.draining);
+      caller.send(text);
+      const last = await caller.response();
+      expect([last.get('connection'), last.body.toString()]).toEqual(['close', 'hello']);
+      caller.socket.on('error', () => {});
+      caller.send(requestText('GET /'));
+      expect((await caller.end()).toString()).toBe('');
+      expect(asked).toBe(2);
+      expect(await draining).toBe(0);
+    },
+  );
 
-  it('handing over ends after its deadline, too', async () => {
+  it('when handing over, ends at its deadline, too', async () => {
     server = newServer({ onCall: () => {}, sharesPort: true });
     const idle = await RawCaller.connect(`http://127.0.0.1:${await server.listen()}`);
     idle.send('GET ');

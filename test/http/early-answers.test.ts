@@ -1,4 +1,4 @@
-// Answers that come before the request has: the caller gets all of them, though it is still sending.
+// Responses that are sent before their request is complete: the caller gets all of the response although it is still sending.
 
 import { connect, type Socket } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -10,10 +10,17 @@ import { newServer, noEvents } from './test-server.ts';
 const MAX_BODY_BYTES = 32 * 1024 * 1024;
 const UPLOAD_BYTES = 8 * 1024 * 1024;
 
+type Answer = (stream: CallerStream) => void;
+
 let server: HttpServer;
-let answer: (stream: CallerStream) => void;
+let answer: Answer;
+/** Used instead of `answer` by tests that make several calls at once. */
+const answersByPath = new Map<string, Answer>();
 beforeAll(async () => {
-  server = newServer({ onCall: (_head, stream) => answer(stream), maxRequestBodyBytes: MAX_BODY_BYTES });
+  server = newServer({
+    onCall: (head, stream) => (answersByPath.get(head.path) ?? answer)(stream),
+    maxRequestBodyBytes: MAX_BODY_BYTES,
+  });
   await server.listen();
 });
 afterAll(() => server.close());
@@ -24,19 +31,19 @@ const LENGTH_CLOSE = LENGTH.replace('\r\n\r\n', '\r\nConnection: close\r\n\r\n')
 const PIECE = Buffer.alloc(65_536, 'u');
 const CHUNK = Buffer.concat([Buffer.from('10000\r\n'), PIECE, Buffer.from('\r\n')]);
 
-/** Sends its body as fast as the gateway takes it, and reads what comes at the same time. */
+/** Sends a body as fast as the gateway takes it, and reads the response at the same time. */
 class Uploader {
   readonly socket: Socket;
   readonly #pieces: Buffer[] = [];
   sent = 0;
   closed = false;
 
-  /** @param bytes  of the body, in whole pieces; behind that many comes the last chunk, but not behind none */
+  /** @param bytes  of the body to send, in whole pieces; then a chunked body ends, unless `bytes` is 0 or infinite */
   constructor(head: string, bytes: number) {
     const isChunked = head === CHUNKED;
     this.socket = connect(server.port, '127.0.0.1');
     this.socket.on('data', (piece) => this.#pieces.push(piece));
-    // Whoever goes on sending to a connection that was closed is reset.
+    // A caller that goes on sending on a closed connection gets a reset.
     this.socket.on('error', () => {});
     this.socket.on('close', () => {
       this.closed = true;
@@ -62,7 +69,7 @@ class Uploader {
   }
 }
 
-/** The data of a chunked body, which must be whole. */
+/** @returns the data of a chunked body, or where the body was cut */
 function dechunked(body: string): string {
   let data = '';
   for (let at = 0; ; ) {
@@ -75,9 +82,9 @@ function dechunked(body: string): string {
   }
 }
 
-/** As soon as something of the request is there. */
+/** Responds as soon as the first bytes of the request body arrive. */
 const early =
-  (give: (stream: CallerStream) => void): ((stream: CallerStream) => void) =>
+  (give: Answer): Answer =>
   (stream) => {
     let given = false;
     stream.attach({
@@ -89,9 +96,9 @@ const early =
     });
   };
 
-/** The same in pieces, as it is taken. */
+/** The same, but writes the response in pieces as the caller takes them. */
 const streamed =
-  (body: string, contentLength: number): ((stream: CallerStream) => void) =>
+  (body: string, contentLength: number): Answer =>
   (stream) => {
     const bytes = Buffer.from(body);
     let at = 0;
@@ -119,18 +126,18 @@ const streamed =
 const LARGE = 'answer '.repeat(300_000);
 const atOnce = (body: string) => early((stream) => stream.respond(413, '', body));
 
-describe('an answer that comes before the request is whole', () => {
+describe('a response that is sent before its request is complete', () => {
   it.each([
     ['in chunks, to a chunked request', CHUNKED, streamed(LARGE, -1), LARGE],
     ['a few bytes in chunks', CHUNKED, streamed('no', -1), 'no'],
     ['of known length, to a chunked request', CHUNKED, streamed(LARGE, LARGE.length), LARGE],
     ['at once, to a chunked request', CHUNKED, atOnce(LARGE), LARGE],
     ['at once, to a request of known length', LENGTH, atOnce(LARGE), LARGE],
-    ['in chunks, to a caller that asked for the end', LENGTH_CLOSE, streamed(LARGE, -1), LARGE],
-    ['of known length, to a caller that asked for the end', LENGTH_CLOSE, streamed(LARGE, LARGE.length), LARGE],
+    ['in chunks, to a caller that said Connection: close', LENGTH_CLOSE, streamed(LARGE, -1), LARGE],
+    ['of known length, to a caller that said Connection: close', LENGTH_CLOSE, streamed(LARGE, LARGE.length), LARGE],
     ['of one byte', LENGTH, atOnce('x'), 'x'],
     ['of no byte', LENGTH, atOnce(''), ''],
-  ])('arrives whole, while the caller is sending: %s', async (_name, head, given, body) => {
+  ])('arrives whole while the caller is still sending: %s', async (_name, head, given, body) => {
     answer = given;
     for (let round = 0; round < 10; round++) {
       const response = await new Uploader(head, UPLOAD_BYTES).end();
@@ -142,8 +149,26 @@ describe('an answer that comes before the request is whole', () => {
   });
 });
 
-describe('an answer that comes before the request is whole, and the rest of it does not come', () => {
-  /** @returns for how long the connection stayed, in milliseconds */
+it('a chunked response arrives in order if the last bytes of its request arrive between its first two pieces', async () => {
+  answer = (stream) => {
+    stream.begin(200, '', true, -1, true);
+    stream.write(Buffer.from('abc'));
+    stream.attach({
+      ...noEvents,
+      onCallerBody: (_chunk, last) => {
+        if (!last) return;
+        stream.write(Buffer.from('defghij'));
+        stream.end();
+      },
+    });
+  };
+  const uploader = new Uploader('POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nhello', 0);
+  uploader.socket.once('data', () => uploader.socket.end());
+  expect(dechunked((await uploader.end()).body)).toBe('abcdefghij');
+});
+
+describe('a response to a request that is never completed', () => {
+  /** @returns how long the connection stayed open, in milliseconds */
   const stayed = async (uploader: Uploader): Promise<number> => {
     const startedAt = performance.now();
     await uploader.end();
@@ -153,7 +178,7 @@ describe('an answer that comes before the request is whole, and the rest of it d
   it.each([
     ['in chunks', CHUNKED, streamed('no', -1), /\r\n0\r\n\r\n$/],
     ['with a length', LENGTH, atOnce('no'), /\r\n\r\nno$/],
-  ])('is whole within two seconds: %s', async (_name, head, given, whole) => {
+  ])('arrives whole, and ends the connection, within 2.5 seconds: %s', async (_name, head, given, whole) => {
     answer = given;
     const uploader = new Uploader(head, 0);
     uploader.socket.write(head === CHUNKED ? CHUNK : PIECE);
@@ -161,7 +186,7 @@ describe('an answer that comes before the request is whole, and the rest of it d
     expect((await uploader.end()).head + (await uploader.end()).body).toMatch(whole);
   });
 
-  it('ends the connection of a caller that drips on', async () => {
+  it('ends the connection of a caller that goes on dripping bytes', async () => {
     answer = atOnce('no');
     const uploader = new Uploader(LENGTH, 0);
     const dripping = setInterval(() => uploader.socket.write('u'), 200);
@@ -171,12 +196,78 @@ describe('an answer that comes before the request is whole, and the rest of it d
     expect(ms).toBeLessThan(8_000);
   }, 20_000);
 
-  it('ends the connection of a caller that never stops, at the bound on request bodies', async () => {
+  it('ends the connection of a caller that never stops sending, at the bound on request bodies', async () => {
     answer = streamed('no', -1);
     const uploader = new Uploader(CHUNKED, Number.POSITIVE_INFINITY);
     await uploader.end();
     expect(uploader.sent).toBeGreaterThan(MAX_BODY_BYTES);
-    // What the system and the caller's own socket hold comes on top.
+    // The bytes that the system and the caller's own socket buffer come on top.
     expect(uploader.sent).toBeLessThan(2 * MAX_BODY_BYTES);
   });
+});
+
+describe('a response sent before its request is complete, to a caller that then sends the rest and stops', () => {
+  /** Every connection must be closed by then. The addon closes idle connections after 10 s, give or take 4. */
+  const PATIENCE_MS = 30_000;
+  const SMALL = 'small';
+  const MEDIUM = 'm'.repeat(100_000);
+  const CASES: readonly (readonly [name: string, given: Answer, body: string])[] = [
+    ['/small', streamed(SMALL, SMALL.length), SMALL],
+    ['/large', streamed(LARGE, LARGE.length), LARGE],
+    ['/chunked-small', streamed(SMALL, -1), SMALL],
+    ['/chunked-medium', streamed(MEDIUM, -1), MEDIUM],
+  ];
+
+  /** @returns all bytes that arrived until the gateway closed the connection, or null if it stayed open too long */
+  function untilClosed(path: string, isTimeForRest: (received: string) => boolean): Promise<string | null> {
+    const socket = connect(server.port, '127.0.0.1');
+    const pieces: Buffer[] = [];
+    let sent = false;
+    socket.on('error', () => {});
+    socket.on('data', (piece) => {
+      pieces.push(piece);
+      if (sent || !isTimeForRest(Buffer.concat(pieces).toString('latin1'))) return;
+      sent = true;
+      socket.write(Buffer.alloc(UPLOAD_BYTES - PIECE.length));
+    });
+    socket.write(LENGTH.replace('/', path));
+    socket.write(PIECE);
+    return new Promise((resolve) => {
+      const patience = setTimeout(() => {
+        resolve(null);
+        socket.destroy();
+      }, PATIENCE_MS);
+      socket.on('close', () => {
+        clearTimeout(patience);
+        resolve(Buffer.concat(pieces).toString('latin1'));
+      });
+    });
+  }
+
+  // All at once, because the chunked responses take as long as the addon's timeout.
+  it.each([
+    ['the rest is sent after the head', (): boolean => true],
+    [
+      'the rest is sent after the whole response',
+      (all: string, body: string): boolean => all.includes(body) && /(\r\n0\r\n\r\n|[^\n])$/.test(all),
+    ],
+  ])(
+    'arrives whole, and its connection is closed: %s',
+    async (_name, isTimeForRest) => {
+      for (const [path, given] of CASES) answersByPath.set(path, given);
+      const received = await Promise.all(
+        CASES.map(([path, , body]) => untilClosed(path, (all) => isTimeForRest(all, body))),
+      );
+      for (const [i, [path, , body]] of CASES.entries()) {
+        const all = received[i];
+        expect(all, `${path} stayed open`).not.toBeNull();
+        const split = (all as string).indexOf('\r\n\r\n') + 4;
+        const rest = (all as string).slice(split);
+        expect((path.startsWith('/chunked') ? dechunked(rest) : rest) === body, `${path} is whole`).toBe(true);
+        expect((all as string).slice(0, split)).toMatch(/\r\nconnection: close\r\n/i);
+      }
+      expect(server.open).toBe(0);
+    },
+    PATIENCE_MS + 10_000,
+  );
 });

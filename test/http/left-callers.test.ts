@@ -16,7 +16,7 @@ import { QUIET } from '../admission/redis.ts';
 import { until } from '../support/wait.ts';
 import { newServer } from './test-server.ts';
 
-/** Who took a token, and which keys Postgres was asked for. */
+/** The addresses that took a token, and the keys that were looked up in Postgres. */
 let taken: string[];
 let lookedUp: string[];
 let counters: ExchangeOptions['counters'];
@@ -49,7 +49,7 @@ beforeEach(async () => {
 });
 afterEach(() => server.close());
 
-/** Sends a request, leaves, and has the gateway look at it only then. */
+/** Sends a request and leaves; the gateway handles the request only after that. */
 async function afterLeaving(
   headers: string,
   look: (head: RequestHead, stream: CallerStream) => unknown,
@@ -67,13 +67,13 @@ async function afterLeaving(
   await look(head, stream);
 }
 
-describe('a caller that left before its address was asked for', () => {
+describe('a caller that left before its address was read', () => {
   const key = `Authorization: Bearer ${newKeyId()}:${newSecret()}\r\n`;
 
   it.each([
     ['without a key', ''],
-    ['with one that is not known', key],
-  ])('shares no bucket with others that did, and costs no trip: a page %s', async (_, headers) => {
+    ['with an unknown key', key],
+  ])('takes no token and causes no look-up: an API request %s', async (_, headers) => {
     const api = new Api({ gate, routes: [], log: QUIET });
     await afterLeaving(headers, (head, stream) => api.handle(head, stream));
     expect([taken, lookedUp]).toEqual([[], []]);
@@ -81,15 +81,15 @@ describe('a caller that left before its address was asked for', () => {
 
   it.each([
     ['without a key', ''],
-    ['with one that is not known', key],
-  ])('shares no bucket with others that did, and costs no trip: a call %s', async (_, headers) => {
+    ['with an unknown key', key],
+  ])('takes no token and causes no look-up: a call %s', async (_, headers) => {
     const options = { gate, counters, log: QUIET } as unknown as ExchangeOptions;
     await afterLeaving(headers, (head, stream) => new Exchange(options, head, stream).start());
     expect([taken, lookedUp]).toEqual([[], []]);
     expect(counters.refused.size).toBe(0);
   });
 
-  it('is known to have left by whoever asks; one whose address was asked for before keeps it', async () => {
+  it('has no address; a caller whose address was read before it left keeps the address', async () => {
     await afterLeaving('', (_, stream) => expect(stream.address).toBeNull());
     let asked: CallerStream | null = null;
     handled.push((_, stream) => {

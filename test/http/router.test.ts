@@ -33,7 +33,7 @@ describe('the router', () => {
     expect(router.match('DELETE', '/api/keys/x')).toEqual({ kind: 'method_not_allowed', allow: 'GET, HEAD, PATCH' });
   });
 
-  it('decodes parameters, and finds nothing under a name that is not percent-encoding', () => {
+  it('decodes parameters, and finds nothing if their percent-encoding is invalid', () => {
     expect(router.match('GET', '/api/keys/a%20b')).toMatchObject({ params: { key_id: 'a b' } });
     expect(router.match('GET', '/api/keys/%zz')).toEqual({ kind: 'not_found' });
   });

@@ -3,17 +3,17 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { HttpServer } from '../../src/http/server.ts';
 import { newServer, noEvents } from './test-server.ts';
 
-/** The addon's own patience is 10 s, give or take 4; what comes meanwhile must not prolong it. */
+/** Every connection here must be closed by then. The addon's timeout is 10 s, give or take 4, and no byte may extend it. */
 const PATIENCE_MS = 30_000;
 const DRIP_MS = 500;
 
 let server: HttpServer;
 let port: number;
-/** Paths whose call was told that its caller has gone. */
+/** The paths of the calls whose `onCallerGone` was invoked. */
 const gone: string[] = [];
 beforeAll(async () => {
   server = newServer({
-    // The gateway's is a minute; the addon's own patience with a body ends before that only when nobody extends it.
+    // The gateway's default is a minute. The addon's own timeout would end a body sooner if the gateway did not extend it.
     idleCallerSeconds: 8,
     isCall: ({ path }) => path !== '/',
     onCall: (head, stream) => stream.attach({ ...noEvents, onCallerGone: () => void gone.push(head.path) }),
@@ -35,7 +35,7 @@ const DRIPS: readonly (readonly [name: string, first: string, drip: string])[] =
 /** @returns whether the gateway closed the connection in time */
 async function isClosed(first: string, drip: string): Promise<boolean> {
   const socket = connect(port, '127.0.0.1');
-  // Writing to what was just closed is an error here, and the end that is waited for.
+  // Writing to a connection that was just closed is an error: it is the end that this test waits for.
   socket.on('error', () => {});
   socket.resume();
   socket.write(first);
@@ -49,8 +49,8 @@ async function isClosed(first: string, drip: string): Promise<boolean> {
   return closed;
 }
 
-// All at once: each of them takes as long as the addon's patience.
-it('a connection without a whole request head is closed, however it drips', {
+// All at once, because each takes as long as the addon's timeout.
+it('a connection that sends no whole request head is closed, however it drips bytes', {
   timeout: PATIENCE_MS + 10_000,
 }, async () => {
   const closed = await Promise.all(DRIPS.map(async ([name, first, drip]) => [name, await isClosed(first, drip)]));
@@ -63,7 +63,7 @@ const BODIES: readonly (readonly [path: string, first: string])[] = [
   ['/chunks', 'POST /chunks HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nab'],
 ];
 
-it('a request body that stands still ends its call, as if the caller had gone', {
+it('a request body that stops arriving ends its call, as if the caller had left', {
   timeout: PATIENCE_MS + 10_000,
 }, async () => {
   const closed = await Promise.all(BODIES.map(async ([path, first]) => [path, await isClosed(first, '')]));

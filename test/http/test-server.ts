@@ -5,7 +5,7 @@ import { QUIET } from '../admission/redis.ts';
 
 export const noEvents: CallerEvents = { onCallerBody() {}, onCallerGone() {}, onCallerWritable() {} };
 
-/** An edge on a port of its own, to which every request is a call. Listens when it is told to. */
+/** An HTTP edge that treats every request as a call. Its listen() picks a free port. */
 export function newServer(options: Partial<ServerOptions> & Pick<ServerOptions, 'onCall'>): HttpServer {
   return new HttpServer({
     uws: loadUws(process.env),

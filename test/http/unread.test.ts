@@ -10,7 +10,7 @@ let server: HttpServer;
 let port: number;
 let onCall: (stream: CallerStream) => void;
 let answered = 0;
-/** Answers asked for so far by each connection are at most this many bytes. */
+/** An upper bound on the bytes of all responses so far. */
 let answeredBytes = 0;
 
 beforeAll(async () => {
@@ -37,7 +37,7 @@ const respond = (bytes: number) => (stream: CallerStream) => {
   stream.respond(200, '', 'x'.repeat(bytes));
 };
 
-/** As a small answer of a service goes out. */
+/** Responds the way the proxy forwards a service's response. */
 const forward = (bytes: number) => (stream: CallerStream) => {
   answeredBytes += bytes + 100;
   stream.attach(noEvents);
@@ -46,10 +46,13 @@ const forward = (bytes: number) => (stream: CallerStream) => {
   stream.end();
 };
 
-/** What the system holds for two sockets that nobody reads from, and some more for what is found out by chance. */
+/**
+ * Maximum bytes that a caller who never reads may get: what the system buffers for two sockets that nobody reads from, and some
+ * more, because the gateway finds such a caller by chance.
+ */
 const MAX_UNREAD_BYTES = 16 * 1024 * 1024;
 
-/** Asks once or many times in each turn, and never reads, until it is cut or has asked for far too much. */
+/** Sends one or many requests in each turn and never reads, until its connection is cut or it has asked for far too much. */
 async function askOn(texts: (turn: number) => string): Promise<void> {
   const socket = connect(port, '127.0.0.1');
   socket.on('error', () => {});
@@ -58,7 +61,7 @@ async function askOn(texts: (turn: number) => string): Promise<void> {
   socket.once('close', () => {
     isClosed = true;
   });
-  // A socket that is not read from learns of its end by writing.
+  // A socket that does not read learns of its end only by writing.
   for (let turn = 0; !isClosed && answeredBytes < 2 * MAX_UNREAD_BYTES; turn++) {
     socket.write(texts(turn));
     await new Promise(setImmediate);
@@ -67,12 +70,12 @@ async function askOn(texts: (turn: number) => string): Promise<void> {
   await until(() => server.open === 0);
 }
 
-describe('a caller who asks and never reads', () => {
+describe('a caller that sends requests and never reads', () => {
   it.each<[string, (stream: CallerStream) => void]>([
-    ['large answers', respond(60_000)],
-    ['small answers', respond(7_000)],
-    ['what a service says', forward(60_000)],
-    ['what a service says in little', forward(7_000)],
+    ['large responses of the gateway', respond(60_000)],
+    ['small responses of the gateway', respond(7_000)],
+    ['large responses of a service', forward(60_000)],
+    ['small responses of a service', forward(7_000)],
   ])('is cut before %s fill the memory', async (_what, answer) => {
     onCall = answer;
     const ways = [() => GET, () => GET.repeat(64), () => CHUNKED, (turn: number) => (turn < 100 ? GET : CHUNKED)];
@@ -87,7 +90,7 @@ describe('a caller who asks and never reads', () => {
   it.each([
     ['to HEAD', HEAD, respond(60_000)],
     ['without a body', GET, forward(0)],
-  ])('is cut after some answers %s', async (_what, text, answer) => {
+  ])('is cut after some responses %s', async (_what, text, answer) => {
     onCall = answer;
     const socket = connect(port, '127.0.0.1');
     socket.on('error', () => {});
@@ -99,8 +102,8 @@ describe('a caller who asks and never reads', () => {
   });
 });
 
-describe('a caller who reads', () => {
-  it('keeps its connection, and gets every answer whole, however they leave', async () => {
+describe('a caller that reads', () => {
+  it('keeps its connection and gets every response whole, however it is sent', async () => {
     const caller = await RawCaller.connect(`http://127.0.0.1:${port}`);
     for (let i = 0; i < 200; i++) {
       const bytes = [0, 1, 200, 8_000, 16_384, 60_000][i % 6] as number;
@@ -113,7 +116,7 @@ describe('a caller who reads', () => {
   });
 
   it.each([1, 2, 200, 16_384, 60_000, 300_000])(
-    'gets %i bytes whole before its connection ends, when they have to end it',
+    'gets all %i bytes of a response that ends its connection',
     async (bytes) => {
       for (const answer of [respond, forward]) {
         onCall = answer(bytes);
@@ -134,7 +137,7 @@ describe('a caller who reads', () => {
     ['GET', 200, respond(0), '0'],
     ['HEAD', 200, (stream: CallerStream) => begun(stream, 200, 55), '55'],
     ['GET', 304, (stream: CallerStream) => begun(stream, 304, -1), null],
-  ])('%s: gets a %i without a body, and its connection ends when it has to', async (method, status, answer, length) => {
+  ])('%s: gets a %i without a body that ends its connection', async (method, status, answer, length) => {
     onCall = answer;
     const caller = await RawCaller.connect(`http://127.0.0.1:${port}`);
     caller.send(CHUNKED.replace('GET', method));

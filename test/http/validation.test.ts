@@ -50,7 +50,7 @@ describe('a query', () => {
     expect(messageOf(() => readQuery(`${name}=1`))).toBe(`invalid_request: ${name}: is not known.`);
   });
 
-  it.each(['limit', '__proto__'])('refuses %s twice', (name) => {
+  it.each(['limit', '__proto__'])('refuses %s given twice', (name) => {
     expect(messageOf(() => readQuery(`${name}=1&${name}=1`))).toBe(`invalid_request: ${name}: given more than once.`);
   });
 });
@@ -62,15 +62,15 @@ describe('a body', () => {
     ['{"tags":["a",{"b":"\\udfff"}]}', 'tags'],
     ['{"tags":{"\\ud800":1}}', 'tags'],
     ['{"\\ud800":1}', 'body'],
-  ])('with half a surrogate pair, %s, is refused by the name of its field', (text, field) => {
+  ])('with half a surrogate pair, %s, is refused, and its field is named', (text, field) => {
     expect(messageOf(() => readBody(text))).toBe(`invalid_request: ${field}: has half a surrogate pair.`);
   });
 
-  it('with whole surrogate pairs is text', () => {
+  it('with whole surrogate pairs is accepted', () => {
     expect(readBody('{"owner_id":"\\ud83d\\ude00"}')).toEqual({ owner_id: '😀' });
   });
 
-  it('as deep as its length allows is read', () => {
+  it('nested as deep as its length allows is accepted', () => {
     expect(readBody(`{"a":${'['.repeat(30_000)}${']'.repeat(30_000)}}`)).toHaveProperty('a');
   });
 });

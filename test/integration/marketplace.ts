@@ -11,6 +11,7 @@ import { readMigrations } from '../../src/platform/migrate.ts';
 import { type Gateway, startGateway } from '../../src/roles/gateway.ts';
 import { openStores, type Stores } from '../../src/roles/stores.ts';
 import { startWriter, type Writer } from '../../src/roles/writer.ts';
+import { withCallerStack } from '../support/caller-stack.ts';
 import { createDatabase, startTestRedis, type TestRedis } from '../support/stores.ts';
 import { type Founders, found, MarketClient } from './market-client.ts';
 
@@ -128,6 +129,7 @@ export class Marketplace extends MarketClient {
     const log = new MemoryLog();
     const migrations = readMigrations(fileURLToPath(new URL('../../migrations', import.meta.url)));
     const stores = await openStores(config, { name: 'test', maxConnections: 5, migrations, log });
+    withCallerStack(stores.redis);
     const metrics = new Metrics();
     const begin = (): Promise<Writer> => startWriter({ config, stores, metrics: new Metrics(), log });
     const writer = withWriter ? await begin() : null;

@@ -95,10 +95,10 @@ it('answers at once while Postgres is away, and with the first query after it is
 describe('transactions', () => {
   it('take fragments made of the pool, of the transaction, and in lists', async () => {
     const fromPool = sql`${1}::int`;
-    const rows = await sql.begin('READ ONLY', async (tx) => {
+    const rows = await sql.begin(async (tx) => {
       const both = tx`${fromPool} + ${tx`${2}::int`}`;
       return tx`SELECT ${both} AS sum ${[tx`, ${'a'}::text AS a`, tx`, ${'b'}::text AS b`]}`;
-    });
+    }, 'READ ONLY');
     expect(rows).toEqual([{ sum: 3, a: 'a', b: 'b' }]);
   });
 
@@ -136,10 +136,6 @@ it('arrays of text, numbers, times and nulls arrive as they were sent', async ()
 
 it('a bigint beyond 2^53 throws rather than rounds', async () => {
   await expect(sql`SELECT 9007199254740993::bigint AS n`).rejects.toThrow('safe range');
-});
-
-it('what the pool has not of postgres.js throws when it is named', () => {
-  expect(() => sql.subscribe).toThrow('has no subscribe');
 });
 
 it('users beyond the bound wait for a connection, and get one', async () => {
@@ -209,7 +205,7 @@ describe('the commit of a transaction is on the disk, however lazy the server is
       const one = openPostgres({ url: database.url, maxConnections: 1, applicationName: 'victim' });
       expect(await setting(one)).toBe(configured);
       expect(await one.begin(setting)).toBe(inTransactions);
-      expect(await one.begin('READ ONLY', setting)).toBe(inTransactions);
+      expect(await one.begin(setting, 'READ ONLY')).toBe(inTransactions);
       expect(await setting(one)).toBe(configured);
       await one.end();
     } finally {

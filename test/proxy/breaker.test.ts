@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { Breaker } from '../../src/proxy/breaker.ts';
 
-/** Ten seconds: half of the window. */
+/** A half window, 10 s, in ticks. */
 const HALF = 20;
-/** What is below it proves nothing. */
+/** With fewer calls in the window, the breaker does not open. */
 const MIN_CALLS = 10;
 
 class Scene {
@@ -14,7 +14,7 @@ class Scene {
     this.ticks.now += ticks;
   }
 
-  /** @returns whether one of them opened it */
+  /** Reports this many failed calls. @returns whether one of them opened the breaker */
   fail(times: number, era = this.breaker.era): boolean {
     return Array.from({ length: times }, () => this.breaker.failed(era)).includes(true);
   }
@@ -38,7 +38,7 @@ const opened = (): Scene => {
 };
 
 describe('a closed breaker', () => {
-  it('opens at half of the calls failed, and says so once', () => {
+  it('opens when half of the calls have failed, and reports the opening once', () => {
     const scene = new Scene();
     scene.answer(10);
     expect([scene.fail(9), scene.breaker.isClosed]).toEqual([false, true]);
@@ -46,24 +46,24 @@ describe('a closed breaker', () => {
     expect(scene.fail(20)).toBe(false);
   });
 
-  it('is not opened by few calls, whatever becomes of them', () => {
+  it('does not open before it has seen 10 calls, even if all of them fail', () => {
     const scene = new Scene();
     expect([scene.fail(MIN_CALLS - 1), scene.breaker.isClosed]).toEqual([false, true]);
     expect(scene.fail(1)).toBe(true);
   });
 
-  it('counts the last 10 to 20 s only', () => {
+  it('counts only the calls of the last 10 to 20 s', () => {
     const scene = new Scene();
     scene.fail(MIN_CALLS - 1);
     scene.pass(2 * HALF);
     expect(scene.fail(1)).toBe(false);
     scene.pass(HALF);
     expect(scene.fail(MIN_CALLS - 2)).toBe(false);
-    // One half before this one is still in the window: with it there are ten.
+    // The previous half is still in the window: together these are ten calls.
     expect(scene.fail(1)).toBe(true);
   });
 
-  it('forgets all of it after a long silence', () => {
+  it('forgets all calls after a long silence', () => {
     const scene = new Scene();
     scene.fail(MIN_CALLS - 1);
     scene.pass(50 * HALF);
@@ -72,12 +72,12 @@ describe('a closed breaker', () => {
 });
 
 describe('an open breaker', () => {
-  it('lets one call through after each pause, and each pause is twice as long, up to half a minute', () => {
+  it('lets one call through after each pause; each pause is twice as long as the last, up to 30 s', () => {
     const scene = opened();
     expect(Array.from({ length: 7 }, () => scene.ticksToProbe())).toEqual([2, 4, 8, 16, 32, 60, 60]);
   });
 
-  it('closes when the probe is answered, with nothing held against the service', () => {
+  it('closes when the probe is answered, and forgets all earlier failures', () => {
     const scene = opened();
     scene.ticksToProbe();
     expect(scene.breaker.takeProbe()).toBe(false);
@@ -88,24 +88,24 @@ describe('an open breaker', () => {
     expect(scene.ticksToProbe()).toBe(2);
   });
 
-  it('is not opened again by calls that it let through before: a service that is back is left alone', () => {
+  it('does not open again, after it has closed, because of calls that it had let through before it opened', () => {
     const scene = new Scene();
     const { era } = scene.breaker;
     scene.fail(MIN_CALLS);
     scene.ticksToProbe();
     scene.breaker.answered(true);
     expect([scene.fail(100, era), scene.breaker.isClosed]).toEqual([false, true]);
-    // Nor do they help those that count.
+    // Nor do those failures add to later ones: it still takes ten.
     expect([scene.fail(MIN_CALLS - 1), scene.fail(1)]).toEqual([false, true]);
   });
 
-  it('stays open when a call is answered that was sent before', () => {
+  it('stays open when a call is answered that was sent before it opened', () => {
     const scene = opened();
     scene.answer(100);
     expect([scene.breaker.isClosed, scene.breaker.takeProbe()]).toEqual([false, false]);
   });
 
-  it('makes the next call the probe when one was not sent after all, and its pause counts for nothing', () => {
+  it('makes the next call the probe when a probe was not sent after all, and does not lengthen the pause for it', () => {
     const scene = opened();
     scene.ticksToProbe();
     scene.breaker.returnProbe();
@@ -113,7 +113,7 @@ describe('an open breaker', () => {
     expect(scene.ticksToProbe()).toBe(4);
   });
 
-  it('says how long to wait: never too short', () => {
+  it('tells callers to wait at least until the next probe', () => {
     const scene = opened();
     expect(scene.breaker.retryAfterSeconds).toBe(1);
     for (const seconds of [2, 4, 8]) {
@@ -124,7 +124,7 @@ describe('an open breaker', () => {
     expect(scene.breaker.retryAfterSeconds).toBe(1);
   });
 
-  it('is in the way as long as somebody wants through', () => {
+  it('is in the way as long as somebody calls its service', () => {
     const scene = opened();
     expect(scene.breaker.isInTheWay).toBe(true);
     scene.pass(61);

@@ -7,7 +7,7 @@ function open(breaker: Breaker): Breaker {
   return breaker;
 }
 
-it('each service has its own, and keeps it while its listing changes; one that moved begins anew', () => {
+it('each service has a breaker of its own, which it keeps until its endpoint changes', () => {
   const breakers = new Breakers();
   const first = open(breakers.of('a', 'http://one/'));
   expect(breakers.of('b', 'http://one/').isClosed).toBe(true);
@@ -15,7 +15,7 @@ it('each service has its own, and keeps it while its listing changes; one that m
   expect(breakers.of('a', 'http://two/').isClosed).toBe(true);
 });
 
-it('how many are open is how many refuse calls now', () => {
+it('the number of open breakers is the number of services whose calls are refused now', () => {
   const breakers = new Breakers();
   open(breakers.of('a', 'x'));
   open(breakers.of('b', 'x'));
@@ -25,7 +25,7 @@ it('how many are open is how many refuse calls now', () => {
   expect(breakers.open).toBe(0);
 });
 
-it('no more services are remembered than the bound', () => {
+it('no more breakers are kept than the bound allows', () => {
   const breakers = new Breakers({ maxServices: 3 });
   const first = open(breakers.of('0', 'x'));
   for (let i = 1; i < 3; i++) breakers.of(String(i), 'x');

@@ -32,7 +32,7 @@ const admitted: AdmitResult = {
   owner: NO_OWNER,
 };
 
-/** A call to a service that takes nothing of the request body, at the point where bodies arrive. */
+/** An admitted call to a service that takes nothing of its request body; the body is about to arrive. */
 function startCall(bufferedBytes: BufferedBytes) {
   const seen = { settled: [] as [refund: boolean, settlement: string][], aborted: false, destroyed: false };
   let events: CallerEvents | undefined;
@@ -100,52 +100,52 @@ function startCall(bufferedBytes: BufferedBytes) {
 }
 
 describe('request body that services do not take', () => {
-  it('ends the call that holds most once all together hold too much and its service has answered, charged', () => {
-    const held = new BufferedBytes(100);
-    const first = startCall(held);
+  it('above the bound, the answered call that buffers most is ended, and charged', () => {
+    const buffered = new BufferedBytes(100);
+    const first = startCall(buffered);
     first.answer();
     first.events.onCallerBody(new Uint8Array(90), false);
     expect(first.seen.aborted).toBe(false);
-    const second = startCall(held);
+    const second = startCall(buffered);
     second.answer();
     second.events.onCallerBody(new Uint8Array(20), false);
     expect(first.seen).toMatchObject({ aborted: true, destroyed: true });
     expect(first.seen.settled).toEqual([[false, expect.stringMatching(/^completed\t200\t/)]]);
-    // What the first held is free again, and the second has done nothing wrong.
-    expect(held.full).toBe(false);
+    // The first call's bytes are free again, so the second call goes on.
+    expect(buffered.full).toBe(false);
     second.events.onCallerBody(new Uint8Array(80), false);
     expect(second.seen).toEqual({ settled: [], aborted: false, destroyed: false });
     second.events.onCallerBody(new Uint8Array(1), false);
     expect(second.seen).toMatchObject({ aborted: true, destroyed: true });
-    expect(held.full).toBe(false);
+    expect(buffered.full).toBe(false);
   });
 
-  it('does not count a call that can still be paused, nor ends it, until its response begins', () => {
-    const held = new BufferedBytes(100);
-    const paused = startCall(held);
+  it('a call that can still be paused is neither counted nor ended before its response begins', () => {
+    const buffered = new BufferedBytes(100);
+    const paused = startCall(buffered);
     paused.events.onCallerBody(new Uint8Array(200), false);
-    expect(held.full).toBe(false);
-    const streaming = startCall(held);
+    expect(buffered.full).toBe(false);
+    const streaming = startCall(buffered);
     streaming.answer();
     streaming.events.onCallerBody(new Uint8Array(1), false);
     expect([paused.seen.aborted, streaming.seen.aborted]).toEqual([false, false]);
     paused.answer();
     streaming.events.onCallerBody(new Uint8Array(1), false);
     expect([paused.seen.aborted, streaming.seen.aborted]).toEqual([true, false]);
-    expect(held.full).toBe(false);
+    expect(buffered.full).toBe(false);
   });
 
-  it('counts only until the service takes it', () => {
-    const held = new BufferedBytes(100);
-    const { events, handler, answer } = startCall(held);
+  it('it counts only until the service takes it', () => {
+    const buffered = new BufferedBytes(100);
+    const { events, handler, answer } = startCall(buffered);
     answer();
     events.onCallerBody(new Uint8Array(100), false);
-    expect(held.full).toBe(false);
-    const other = startCall(held);
+    expect(buffered.full).toBe(false);
+    const other = startCall(buffered);
     other.events.onCallerBody(new Uint8Array(1), false);
     other.answer();
-    expect(held.full).toBe(true);
+    expect(buffered.full).toBe(true);
     handler.onWritable();
-    expect(held.full).toBe(false);
+    expect(buffered.full).toBe(false);
   });
 });

@@ -12,7 +12,7 @@ const toService = (...headers: string[]): string[] =>
 
 const toCaller = (...headers: string[]): string[] => responseHeaderLines(headers).split('\r\n').slice(1);
 
-describe('what the service sees', () => {
+describe('the service gets', () => {
   it('the usage id, the pseudonym and Via, once each', () => {
     const lines = requestHeaderLines(
       { headers: ['x-acf-usage-id', 'forged', 'x-acf-buyer', 'forged'], isAscii: true },
@@ -69,7 +69,7 @@ describe('what the service sees', () => {
     'x-appengine-user-ip',
     'cf-pseudo-ipv4',
     'wl-proxy-client-ip',
-  ])('never %s', (name) => {
+  ])('no %s', (name) => {
     expect(toService(name, 'secret', 'accept', '*/*')).toEqual(['accept: */*', 'via: 1.1 tollgate']);
   });
 
@@ -83,17 +83,17 @@ describe('what the service sees', () => {
     'x_real_ip',
     'x_api_key',
     'x-goog_api_key',
-  ])('never %s, which CGI folds into the name with dashes', (name) => {
+  ])('no %s, which CGI cannot tell from the same name with dashes', (name) => {
     expect(toService(name, 'forged', 'accept', '*/*')).toEqual(['accept: */*', 'via: 1.1 tollgate']);
   });
 
-  it.each([62, 63, 64, 65, 1_000])('never a name of those of %d characters', (length) => {
+  it.each([62, 63, 64, 65, 1_000])('no name of %d characters that begins with a blocked prefix', (length) => {
     expect(toService('x-forwarded-'.padEnd(length, 'a'), '1')).toEqual(['via: 1.1 tollgate']);
     const other = 'x-forwarder-'.padEnd(length, 'a');
     expect(toService(other, '1')).toEqual([`${other}: 1`, 'via: 1.1 tollgate']);
   });
 
-  it('names that only begin, or only end, like those', () => {
+  it('names that only begin or end like a blocked name', () => {
     const names = [
       'hosts',
       'ahost',
@@ -113,7 +113,7 @@ describe('what the service sees', () => {
     ]);
   });
 
-  it('a key of ours in no header at all, wherever it stands in the value', () => {
+  it('no API key of the gateway in any header, wherever it stands in the value', () => {
     const ours = `${newKeyId()}:${newSecret()}`;
     for (const value of [ours, `Bearer ${ours}`, `a=b; key=${ours}; c`, `acf_${ours}`, `é ${ours}`, `${ours}${ours}`]) {
       expect(toService('x-custom', value, 'via', value, 'accept', '*/*')).toEqual(['accept: */*', 'via: 1.1 tollgate']);
@@ -130,31 +130,31 @@ describe('what the service sees', () => {
     }
   });
 
-  it('other names with underscores as they are', () => {
+  it('other names with underscores unchanged', () => {
     expect(toService('openai_beta', 'x')).toEqual(['openai_beta: x', 'via: 1.1 tollgate']);
   });
 
-  it('nothing that Connection names, wherever it stands', () => {
+  it('no header that Connection names, whichever of the two comes first', () => {
     expect(
       toService('x-hop', '1', 'connection', 'close, X-Hop', 'x-stays', '2', 'connection', 'x-other', 'x-other', '3'),
     ).toEqual(['x-stays: 2', 'via: 1.1 tollgate']);
   });
 
-  it('repeated headers, repeated', () => {
+  it('a repeated header as often as it was sent', () => {
     expect(toService('accept', 'a', 'accept', 'b')).toEqual(['accept: a', 'accept: b', 'via: 1.1 tollgate']);
   });
 
-  it('who proxied before us', () => {
+  it('the Via of earlier proxies, with the gateway appended', () => {
     expect(toService('via', '1.1 edge')).toEqual(['via: 1.1 edge, 1.1 tollgate']);
   });
 
-  it('the bytes of a value that is not ASCII', () => {
+  it('a value that is not ASCII with the same bytes', () => {
     const line = toService('x-name', 'café')[0] as string;
     expect(Buffer.from(line, 'latin1').toString('utf8')).toBe('x-name: café');
   });
 });
 
-describe('what the caller sees', () => {
+describe('the caller gets', () => {
   it.each([
     'Set-Cookie',
     'X-ACF-Amount',
@@ -175,18 +175,18 @@ describe('what the caller sees', () => {
     'Clear-Site-Data',
     'Service-Worker-Allowed',
     'Public-Key-Pins',
-  ])("never the service's %s", (name) => {
+  ])("no %s of the service's", (name) => {
     expect(toCaller(name, 'x', 'Content-Type', 'text/plain')).toEqual(['Content-Type: text/plain']);
   });
 
   it.each(['SET-COOKIE', 'set_cookie', 'Set-cookiE', 'DATE', 'x_rateLIMIT_Reset', 'RateLimit'.padEnd(100, 'x')])(
-    "never the service's %s, however it is spelt",
+    "no %s of the service's, in any spelling",
     (name) => {
       expect(toCaller(name, 'x', 'Set-Cookies', 'a', 'Datum', 'b')).toEqual(['Set-Cookies: a', 'Datum: b']);
     },
   );
 
-  it('names and values as the service wrote them', () => {
+  it('all other names and values as the service wrote them', () => {
     expect(toCaller('ETag', '"a"', 'x-custom', '1', 'X-Custom', '2')).toEqual([
       'ETag: "a"',
       'x-custom: 1',
@@ -194,7 +194,7 @@ describe('what the caller sees', () => {
     ]);
   });
 
-  it('nothing that Connection names', () => {
+  it('no header that Connection names', () => {
     expect(toCaller('X-Hop', '1', 'Connection', 'x-hop', 'X-Stays', '2')).toEqual(['X-Stays: 2']);
   });
 });

@@ -6,10 +6,10 @@ const SAMPLE_MS = 50;
 class Scene {
   nowMs = 1_000;
   #draws = 0;
-  /** Draws go evenly through 0 to 1, so that a share is met exactly. */
+  /** Its random numbers go evenly from 0 to 1, so that each share of calls is met exactly. */
   readonly shedder = new LoadShedder({ now: () => this.nowMs, random: () => (this.#draws++ % 100) / 100 });
 
-  /** The timer fires that much too late, so many times. */
+  /** Fires the timer `times` times, each time `ms` too late. */
   late(ms: number, times: number): void {
     for (let i = 0; i < times; i++) {
       this.nowMs += SAMPLE_MS + ms;
@@ -17,26 +17,26 @@ class Scene {
     }
   }
 
-  /** Of so many new calls. */
+  /** @returns how many of this many new calls are shed */
   shedOf(calls: number): number {
     return Array.from({ length: calls }, () => this.shedder.sheds()).filter(Boolean).length;
   }
 }
 
 describe('a process whose event loop is in time', () => {
-  it('sheds nothing, however long', () => {
+  it('sheds nothing, however long it runs', () => {
     const scene = new Scene();
     scene.late(99, 1_000);
     expect(scene.shedOf(1_000)).toBe(0);
   });
 
-  it('sheds nothing for delays that do not stand', () => {
+  it('sheds nothing for single delays', () => {
     const scene = new Scene();
     for (let i = 0; i < 50; i++) {
       scene.late(400, 1);
       scene.late(0, 1);
     }
-    // One pause of the process, however long.
+    // A single pause of the process, however long, is one late sample.
     scene.late(30_000, 1);
     expect(scene.shedOf(1_000)).toBe(0);
   });
@@ -45,7 +45,7 @@ describe('a process whose event loop is in time', () => {
 describe('a process that nobody calls', () => {
   afterEach(() => void vi.useRealTimers());
 
-  it('rests after a second, and is not late for having rested', () => {
+  it('stops its timer after a second, and does not count the time without a timer as a delay', () => {
     vi.useFakeTimers();
     const shedder = new LoadShedder({ now: () => Date.now() });
     shedder.start();
@@ -65,7 +65,7 @@ describe('a process that nobody calls', () => {
 });
 
 describe('a process whose event loop stays late', () => {
-  it('tells the longest delay of the last minute or two, to everybody who asks', () => {
+  it('tells every reader the longest delay of the last one to two minutes', () => {
     const scene = new Scene();
     for (const ms of [20, 70, 5]) scene.late(ms, 1);
     expect([scene.shedder.longestDelayMs, scene.shedder.longestDelayMs]).toEqual([70, 70]);
@@ -75,7 +75,7 @@ describe('a process whose event loop stays late', () => {
     expect(scene.shedder.longestDelayMs).toBe(0);
   });
 
-  it('sheds after 500 ms, and with every further late sample a larger share of the new calls', () => {
+  it('starts to shed after 500 ms, and sheds a larger share of new calls with every further late sample', () => {
     const scene = new Scene();
     scene.late(150, 3);
     expect(scene.shedOf(100)).toBe(0);
@@ -86,13 +86,13 @@ describe('a process whose event loop stays late', () => {
     expect(scene.shedder.shed).toBe(26);
   });
 
-  it('takes three calls for each that it sheds, however late it is and for however long', () => {
+  it('takes three calls for each one that it sheds, however long it is late and by how much', () => {
     const scene = new Scene();
     scene.late(5_000, 1_000);
     expect(scene.shedOf(100_000)).toBe(25_000);
   });
 
-  it('takes more calls as soon as a sample is in time, all of them after a few, and waits again before it sheds', () => {
+  it('sheds less at once when a sample is in time, stops after a few, and then waits 500 ms again before it sheds', () => {
     const scene = new Scene();
     scene.late(150, 100);
     const shares = [];
@@ -100,7 +100,7 @@ describe('a process whose event loop stays late', () => {
       scene.late(10, 1);
       shares.push(scene.shedOf(100));
     }
-    // 12.5, 6.25 and 3.125 % of a hundred draws.
+    // 12.5, 6.25 and 3.125 % of a hundred calls, rounded up.
     expect(shares).toEqual([13, 7, 4, 0, 0, 0]);
     scene.late(150, 3);
     expect(scene.shedOf(100)).toBe(0);

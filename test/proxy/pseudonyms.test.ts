@@ -12,7 +12,7 @@ const buyer = (accountId: string): Buyer => ({
 });
 
 describe('a pseudonym', () => {
-  it('is stable for a buyer and a provider, differs between providers, and between installations', () => {
+  it('is always the same for a buyer and a provider, and differs between providers and between installations', () => {
     const pseudonyms = new Pseudonyms('secret');
     const first = pseudonyms.of(buyer('buyer'), 'provider');
     expect(first).toMatch(/^[0-9a-f]{32}$/);
@@ -23,7 +23,7 @@ describe('a pseudonym', () => {
     expect(new Pseudonyms('other').of(buyer('buyer'), 'provider')).not.toBe(first);
   });
 
-  it('is that of the provider called now, whomever the buyer called before', () => {
+  it('is the one for the provider called now, whichever provider the buyer called before', () => {
     const pseudonyms = new Pseudonyms('secret');
     const one = buyer('buyer');
     const of = (provider: string) => pseudonyms.of(one, provider);
@@ -32,7 +32,7 @@ describe('a pseudonym', () => {
     expect(a).not.toBe(b);
   });
 
-  it('stays the same when the cache has overflowed', () => {
+  it('stays the same after the cache has overflowed', () => {
     const pseudonyms = new Pseudonyms('secret');
     const first = pseudonyms.of(buyer('buyer'), 'provider');
     for (let i = 0; i < 100_001; i++) pseudonyms.of(buyer(`buyer ${i}`), 'provider');

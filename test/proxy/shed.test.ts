@@ -26,7 +26,7 @@ const record: KeyRecord = {
   lastPlace: 0,
 };
 
-it('a call that is shed is answered within the turn, from memory: neither store is asked, nobody is counted', async () => {
+it('a call that is shed is answered at once from memory: neither store is asked, and no rate limit counts it', async () => {
   let fetched = 0;
   const cache = new KeyCache({
     fetchKeys: async () => {
@@ -34,7 +34,7 @@ it('a call that is shed is answered within the turn, from memory: neither store 
       return [record];
     },
   });
-  // Whatever is asked of it throws.
+  // Any use of these throws.
   const admission = {} as Admission;
   const authenticator = new Authenticator(cache, Date.now);
   const gate = new Gate({
@@ -63,7 +63,7 @@ it('a call that is shed is answered within the turn, from memory: neither store 
   expect(fetched).toBe(0);
   await cache.load(keyId);
   expect(limitTold(valid)).toBe('120');
-  // What a key may do is told to its holder only.
+  // Only a caller who has the key's secret learns the key's rate limit.
   expect(limitTold(`Bearer ${keyId}:${newSecret()}`)).toBe(String(ANONYMOUS_LIMIT));
   expect(counters).toMatchObject({ admitted: 0, open: 0 });
   expect(counters.refused).toEqual(new Map([['unavailable', 4]]));

@@ -10,7 +10,7 @@ test.each<[UpstreamErrorCode, boolean, string, number]>([
   ['connect_timeout', true, 'upstream_timeout', 504],
   ['dns_timeout', false, 'upstream_timeout', 504],
   ['busy', false, 'upstream_busy', 503],
-])('%s: a service that does not answer %s, refunded as %s, told as %i', (code, silence, reason, status) => {
+])('%s counts as silence of the service: %s; refunded as %s; the caller gets %i', (code, silence, reason, status) => {
   expect(isSilence(failed(code))).toBe(silence);
   expect(refundOf(failed(code))).toBe(reason);
   expect(upstreamApiError(failed(code)).status).toBe(status);

@@ -34,7 +34,7 @@ async function metric(name: string): Promise<number> {
   return Number(new RegExp(`^${name} (\\S+)$`, 'm').exec(await metrics.render())?.[1]);
 }
 
-it('stops within its bound, with everything stored, while a credit is stuck', async () => {
+it('the writer stops in time and stores all usage, even while a credit is stuck', async () => {
   const writer = await start();
   const lock = new PostgresSession({ url: ledger.databaseUrl, applicationName: 'test' });
   await lock.query('BEGIN');
@@ -53,7 +53,7 @@ it('stops within its bound, with everything stored, while a credit is stuck', as
   }
 });
 
-it('stops with everything stored that a sweep under way settles', async () => {
+it('a stopping writer stores what a sweep under way settles', async () => {
   const { redis, keys } = ledger.store;
   const event = newEvent();
   const shard = keys.shardOf(event.accountId);
@@ -61,7 +61,7 @@ it('stops with everything stored that a sweep under way settles', async () => {
   await ledger.store.command('hset', keys.open[shard] as string, event.usageId, holdOf(event));
   let stopped: Promise<void> | null = null;
   let [sweeping, looks] = [false, 0];
-  // The same Redis; it answers the sweep only after the writer, told to stop, has looked at the streams again.
+  // The same Redis, except that it answers the sweep only after the stopping writer has looked at the streams again.
   const command: typeof redis.command = async (name, args) => {
     if (name === 'hscan' && args[0] === keys.open[shard]) {
       sweeping = true;
@@ -85,7 +85,7 @@ it('stops with everything stored that a sweep under way settles', async () => {
   expect((await ledger.readBooks()).calls).toMatchObject([{ usage_id: event.usageId, outcome: 'abandoned' }]);
 });
 
-it('reports what it stores, rejects, sweeps and loads', async () => {
+it('metrics report what the writer stores, rejects, sweeps and loads', async () => {
   const writer = await start();
   await ledger.append(newEvent(), newEvent());
   await ledger.appendRaw(newEvent().accountId, 'not-a-uuid', '', '');
@@ -109,7 +109,7 @@ it('reports what it stores, rejects, sweeps and loads', async () => {
   await writer.stop();
 });
 
-it('shows by how much wallets are wrong, and of how many accounts, in its metrics', async () => {
+it('metrics report by how much wallets are wrong, and in how many accounts', async () => {
   const { redis, keys } = ledger.store;
   for (const [balance, wrong] of [
     [1_000, 1_250],

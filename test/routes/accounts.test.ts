@@ -21,11 +21,11 @@ const ask = (id: string, status: string) =>
     caller: { kind: 'key', key: { accountId: OWN } },
   } as unknown as ApiRequest);
 
-it('is for admins', () => {
+it('only admins may suspend and resume accounts', () => {
   expect(patch).toMatchObject({ method: 'PATCH', path: '/api/v1/admin/accounts/:id', access: ['admin'] });
 });
 
-it('answers with the account as it is now', async () => {
+it('answers with the account as it is after the change', async () => {
   expect(await ask(OTHER, 'suspended')).toEqual({
     status: 200,
     body: { account_id: OTHER, owner_id: 'label', status: 'suspended' },
@@ -39,7 +39,7 @@ it("refuses to suspend the admin's own account: nobody could resume it", async (
 });
 
 it.each([['01890000-0000-7000-8000-000000000003'], ['no-uuid'], ['']])(
-  '404 for an account nobody has: %s',
+  'answers 404 for an account that does not exist: %s',
   async (id) => {
     await expect(ask(id, 'active')).rejects.toMatchObject({ code: 'not_found' });
   },

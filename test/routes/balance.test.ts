@@ -19,7 +19,7 @@ const buyer: KeyRecord = {
   lastPlace: 0,
 };
 
-it("GET /balance/me is the live wallet of the key's own account, in USD", async () => {
+it("GET /balance/me shows the live wallet of the key's own account, in USD", async () => {
   const wallets = { [buyer.accountId]: { balanceMicros: 12_345_678, heldMicros: 2_000 } };
   const routes = balanceRoutes({
     wallets: { read: async (accountId) => wallets[accountId] ?? { balanceMicros: 0, heldMicros: 0 } },
@@ -32,7 +32,7 @@ it("GET /balance/me is the live wallet of the key's own account, in USD", async 
   expect(findRoute(routes, 'GET /balance/me').access).toEqual(['buyer']);
 });
 
-it('GET /balance/me is unavailable rather than wrong when the wallet cannot be read', async () => {
+it('GET /balance/me answers unavailable, not a wrong balance, if the wallet cannot be read', async () => {
   const routes = balanceRoutes({ wallets: { read: () => Promise.reject(new ApiError('unavailable')) } });
   await expect(send(routes, 'GET /balance/me', { by: buyer })).rejects.toMatchObject({ code: 'unavailable' });
 });

@@ -41,7 +41,7 @@ beforeEach(reset);
 
 const credit = (body: Record<string, unknown>) => send(routes, 'POST /admin/credits', { by: admin, body });
 
-/** Every account's wallet and the platform's cash, after checking that projections and journal agree. */
+/** Checks that the projections and the journal agree. @returns the wallet of each account, and the platform's cash */
 async function readBooks(): Promise<Map<string, number>> {
   const [sum] = await sql`SELECT coalesce(sum(amount), 0)::bigint AS all FROM entries`;
   expect(sum?.all, 'all entries sum to zero').toBe(0);
@@ -58,7 +58,7 @@ async function readBooks(): Promise<Map<string, number>> {
 }
 
 describe('POST /admin/credits', () => {
-  it('books the money on both sides and hands it to the live wallet', async () => {
+  it('books the money on both sides of the journal and applies it to the live wallet', async () => {
     const { accountId } = await addAccount(sql);
     const response = await credit({ account_id: accountId, amount: 12.345678, reference: 'payment 1' });
     expect(response.status).toBe(201);
@@ -81,11 +81,11 @@ describe('POST /admin/credits', () => {
   it('finds the account of a key', async () => {
     const { accountId, keyId } = await addAccount(sql);
     expect(json(await credit({ key_id: keyId, amount: 1, reference: 'r' })).account_id).toBe(accountId);
-    // The same credit, named the other way.
+    // The same credit, but named by its account.
     expect((await credit({ account_id: accountId, amount: 1, reference: 'r' })).status).toBe(200);
   });
 
-  it('gives the same answer to the same reference, and no second credit, also to requests at the same moment', async () => {
+  it('gives a repeated reference the same answer and no second credit, also in concurrent requests', async () => {
     const { accountId } = await addAccount(sql);
     const body = { account_id: accountId, amount: 5, reference: 'once' };
     const responses = await Promise.all(Array.from({ length: 12 }, () => credit(body)));
@@ -107,7 +107,7 @@ describe('POST /admin/credits', () => {
     expect((await readBooks()).get(one.accountId)).toBe(5_000_000);
   });
 
-  it('gives a reference that two accounts claim at the same moment to one of them', async () => {
+  it('gives a reference to only one of two accounts that claim it at the same moment', async () => {
     for (let round = 0; round < 10; round++) {
       const accounts = [await addAccount(sql), await addAccount(sql)];
       const attempts = await Promise.allSettled(
@@ -119,7 +119,7 @@ describe('POST /admin/credits', () => {
     expect((await readBooks()).get(PLATFORM_ACCOUNT_ID)).toBe(-50_000_000);
   });
 
-  it('is 201 and kept for the writer when Redis is away', async () => {
+  it('answers 201 and leaves the credit to the writer if Redis is away', async () => {
     const { accountId } = await addAccount(sql);
     redisAway = true;
     expect((await credit({ account_id: accountId, amount: 5, reference: 'r' })).status).toBe(201);
@@ -128,7 +128,7 @@ describe('POST /admin/credits', () => {
     expect(rows.map((row) => ({ ...row }))).toEqual([{ seq: 1, applied_at: null }]);
   });
 
-  it('knows no account that does not exist, the platform’s own included', async () => {
+  it('answers 404 for an account or key that does not exist, and for the platform’s own account', async () => {
     for (const accountId of [uuidv7(), PLATFORM_ACCOUNT_ID]) {
       const body = { account_id: accountId, amount: 5, reference: 'r' };
       await expect(credit(body)).rejects.toMatchObject({ code: 'not_found' });
@@ -138,7 +138,7 @@ describe('POST /admin/credits', () => {
     }
   });
 
-  it('refuses amounts that are not money, and unclear receivers', async () => {
+  it('refuses invalid amounts and references, and requests that do not name exactly one receiver', async () => {
     const { accountId, keyId } = await addAccount(sql);
     const { body: schema } = findRoute(routes, 'POST /admin/credits');
     const good = { account_id: accountId, amount: 1, reference: 'r' };
@@ -162,12 +162,12 @@ describe('POST /admin/credits', () => {
     expect(await readBooks()).toEqual(new Map());
   });
 
-  it('is for admins', () => {
+  it('is for admins only', () => {
     expect(findRoute(routes, 'POST /admin/credits').access).toEqual(['admin']);
   });
 });
 
-it('whatever credits arrive together and again, each reference counts once and the books balance', async () => {
+it('each reference counts once and the books balance, whatever credits arrive concurrently or repeatedly', async () => {
   const attempt = fc.record({
     account: fc.nat({ max: 2 }),
     reference: fc.nat({ max: 7 }),
@@ -184,7 +184,7 @@ it('whatever credits arrive together and again, each reference counts once and t
         ),
       );
 
-      // The model: the first to be created owns the reference; its like are answered 200, all others 409.
+      // The model: the first credit created owns the reference. Equal credits are answered 200, all others 409.
       const owners = new Map<number, (typeof attempts)[number]>();
       outcomes.forEach((outcome, i) => {
         const sent = attempts[i] as (typeof attempts)[number];

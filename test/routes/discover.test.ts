@@ -47,7 +47,7 @@ const namesIn = async (query: string): Promise<string[]> =>
   bodyOf(await discover(query)).services.map(({ name }: { name: string }) => name);
 
 describe('GET /discover', () => {
-  it('needs no key, and shows all active services as the contract says', async () => {
+  it('needs no key, and shows all active services with the fields that docs/api.md lists', async () => {
     const response = await discover('?sort=name');
     expect(response.status).toBe(200);
     expect(response.headers).toMatchObject({
@@ -92,7 +92,7 @@ describe('GET /discover', () => {
     ['?min_quality=50.5', []],
     ['?sort=price', ['Echo', 'Weather', 'Archive']],
     ['?sort=newest', ['Echo', 'Archive', 'Weather']],
-  ])('%s', async (query, names) => {
+  ])('%s finds %j', async (query, names) => {
     const found = await namesIn(query);
     expect(query.includes('sort=') ? found : found.sort()).toEqual(names);
   });
@@ -140,7 +140,7 @@ describe('GET /discover', () => {
     expect((await refusalOf(discover(`?sort=price&limit=1&cursor=${next_cursor}`))).code).toBe('invalid_request');
   });
 
-  it('labels in the language of lang, or else of Accept-Language; the data are the same', async () => {
+  it('writes labels in the language of lang, or else of Accept-Language, and changes nothing else', async () => {
     const english = bodyOf(await discover('?sort=price'));
     for (const [query, header, language, label] of [
       ['?sort=price&lang=zh-Hant', 'de', 'zh-TW', '每次呼叫 $0.002'],
@@ -156,7 +156,7 @@ describe('GET /discover', () => {
     }
   });
 
-  it('answers 304 to whoever has the current answer, and only to them', async () => {
+  it('answers 304 to a caller that has the current answer, and to no other', async () => {
     const { headers } = await discover('?limit=2');
     const etag = headers?.ETag as string;
     expect(etag).toMatch(/^"[^"]+"$/);

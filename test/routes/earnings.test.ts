@@ -40,7 +40,7 @@ async function post(kind: 'usage' | 'payout', accountId: string, amount: number,
 
 type Day = { serviceId: string; day: string; calls: number; free: number; earned: number; fees: number };
 
-/** What the writer leaves behind for one service and day: the projection, the entry and the balance. */
+/** Stores what the writer stores for one service and day: the projection, the entry and the balance. */
 async function earn(day: Day, accountId = provider.accountId): Promise<void> {
   await sql`
     INSERT INTO service_days AS d (service_id, day, provider_id, calls, free_calls, earned, fees)
@@ -51,7 +51,7 @@ async function earn(day: Day, accountId = provider.accountId): Promise<void> {
 }
 
 describe('GET /earnings/me', () => {
-  it('of a provider without calls is all zeros', async () => {
+  it('is all zeros for a provider without calls', async () => {
     expect(await earnings()).toEqual({
       earned: 0,
       fees: 0,
@@ -63,7 +63,7 @@ describe('GET /earnings/me', () => {
     });
   });
 
-  it('adds up by service and by day, newest day first, and leaves what is owed', async () => {
+  it('adds up by service and by day, newest day first, and shows what is owed', async () => {
     await earn({ serviceId: weather, day: '2026-01-14', calls: 3, free: 1, earned: 200_000, fees: 10_000 });
     await earn({ serviceId: weather, day: '2026-01-15', calls: 1, free: 0, earned: 100_000, fees: 5_000 });
     await earn({ serviceId: maps, day: '2026-01-15', calls: 2, free: 0, earned: 1, fees: 0 });
@@ -105,7 +105,7 @@ describe('GET /earnings/me', () => {
     }
   });
 
-  it('is of this provider alone', async () => {
+  it('shows the earnings of this provider only', async () => {
     const other = await addAccount(sql, 'provider');
     const service = await addService(sql, other.accountId);
     await earn({ serviceId: service, day: '2026-01-15', calls: 1, free: 0, earned: 5, fees: 1 }, other.accountId);

@@ -80,12 +80,12 @@ describe('POST /keys without a key', () => {
     expect(stored[0]?.text).not.toContain(created.secret);
   });
 
-  it('gives two callers who write the same label two accounts', async () => {
+  it('opens two accounts for two callers that send the same label', async () => {
     const [one, two] = await Promise.all([1, 2].map(() => create({ owner_id: 'alice', role: 'buyer' })));
     expect(json(one as never).account_id).not.toBe(json(two as never).account_id);
   });
 
-  it('does not let anyone name an account', async () => {
+  it('refuses a body that names an account', async () => {
     const { accountId } = await addAccount(sql);
     const body = { owner_id: 'x', role: 'buyer', account_id: accountId };
     await expect(create(body)).rejects.toMatchObject({ code: 'forbidden' });
@@ -106,7 +106,7 @@ describe('POST /keys without a key', () => {
     expect(accepts(findRoute(routes(), 'POST /keys').body, body)).toBe(false);
   });
 
-  it('takes labels in any script, up to 200 characters', async () => {
+  it('accepts labels in any script, up to 200 characters', async () => {
     for (const owner of ['x', 'x'.repeat(200), '王小明', '🦀'.repeat(200)]) {
       const body = { owner_id: owner, role: 'provider' };
       expect(accepts(findRoute(routes(), 'POST /keys').body, body)).toBe(true);
@@ -118,7 +118,7 @@ describe('POST /keys without a key', () => {
 describe('the first admin', () => {
   const admin = { owner_id: 'root', role: 'admin' };
 
-  it('comes without a key, exactly once, however many try at the same moment', async () => {
+  it('is created without a key exactly once, however many requests try at the same moment', async () => {
     const attempts = await Promise.allSettled(Array.from({ length: 8 }, () => create(admin)));
     expect(attempts.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
     for (const attempt of attempts) {
@@ -129,13 +129,13 @@ describe('the first admin', () => {
     expect((await sql`SELECT id FROM accounts`).length).toBe(1);
   });
 
-  it('is not made anew by revoking the last one', async () => {
+  it('cannot be created again after its key is revoked', async () => {
     const first = json(await create(admin));
     await keys.revoke(first.key_id);
     await expect(create(admin)).rejects.toMatchObject({ code: 'forbidden' });
   });
 
-  it('takes the bootstrap token where one is set, and nothing else will do', async () => {
+  it('requires the bootstrap token if one is configured', async () => {
     const attempt = (value?: string) =>
       create(admin, undefined, value === undefined ? {} : { 'x-admin-bootstrap': value }, 'token-of-24-characters..');
     for (const wrong of [undefined, '', 'token', 'token-of-24-characters.x']) {
@@ -147,7 +147,7 @@ describe('the first admin', () => {
 });
 
 describe('POST /keys with a key', () => {
-  it('adds a key to its own account, whose label stays', async () => {
+  it('adds a key to its own account, which keeps its label', async () => {
     const buyer = await addAccount(sql, 'buyer', 'alice');
     const created = json(await create({ owner_id: 'mallory', role: 'buyer' }, buyer));
     expect(created).toMatchObject({ account_id: buyer.accountId, owner_id: 'alice', role: 'buyer' });
@@ -166,7 +166,7 @@ describe('POST /keys with a key', () => {
     }
   });
 
-  it('reaches another account only for an admin', async () => {
+  it('adds a key to another account only for an admin', async () => {
     const [buyer, other, admin] = [await addAccount(sql), await addAccount(sql), await addAccount(sql, 'admin')];
     const body = { owner_id: 'x', role: 'buyer', account_id: other.accountId };
     await expect(create(body, buyer)).rejects.toMatchObject({ code: 'forbidden' });
@@ -176,7 +176,7 @@ describe('POST /keys with a key', () => {
     await expect(create(nowhere, admin)).rejects.toMatchObject({ code: 'not_found' });
   });
 
-  it('is bounded by active keys per account, also for concurrent requests', async () => {
+  it('refuses a key beyond the bound on active keys per account, also in concurrent requests', async () => {
     const buyer = await addAccount(sql);
     await sql`
       INSERT INTO api_keys (key_id, account_id, role, secret_hash)
@@ -198,7 +198,7 @@ describe('GET /keys', () => {
     await addAccount(sql);
     const ids = [first.keyId];
     for (let i = 0; i < 4; i++) ids.push((await addKeyTo(sql, first.accountId, 'buyer')).keyId);
-    // Keys of one transaction share their time: the order must still be total.
+    // Keys that were created in one transaction have the same time, but the order must still be total.
     await sql`UPDATE api_keys SET created_at = now()`;
     const seen: string[] = [];
     let cursor: string | null = null;
@@ -215,7 +215,7 @@ describe('GET /keys', () => {
     expect(seen).toEqual([...ids].sort().reverse());
   });
 
-  it('refuses a cursor that is not its own', async () => {
+  it('refuses a cursor that it did not issue', async () => {
     const [buyer, other] = [await addAccount(sql), await addAccount(sql)];
     for (const cursor of ['x', newKeyId(), other.keyId]) {
       await expect(send(routes(), 'GET /keys', { by: buyer, query: { cursor } })).rejects.toMatchObject({
@@ -225,7 +225,7 @@ describe('GET /keys', () => {
   });
 });
 
-it('GET /keys/me says what the key is and what it did', async () => {
+it('GET /keys/me describes the key, what it has spent and when it was last used', async () => {
   const buyer = await addAccount(sql, 'buyer', 'alice');
   const unused = json(await send(routes(), 'GET /keys/me', { by: buyer }));
   expect(unused).toMatchObject({ key_id: buyer.keyId, role: 'buyer', rate_limit: 60, owner_id: 'alice' });
@@ -240,7 +240,7 @@ it('GET /keys/me says what the key is and what it did', async () => {
   expect(used).toMatchObject({ total_spent: 0.3, last_used_at: '2026-01-02T00:00:00.000Z' });
 });
 
-it('GET /keys/me of a key that is gone says how to authenticate', async () => {
+it('GET /keys/me answers 401, and says how to authenticate, if the key no longer exists', async () => {
   const by = { ...(await addAccount(sql, 'buyer')), keyId: newKeyId() };
   await expect(send(routes(), 'GET /keys/me', { by })).rejects.toMatchObject({
     code: 'unauthorized',
@@ -269,7 +269,7 @@ describe('rotating', () => {
     expect(rotated.previous_secret_expires_at).toBe(new Date(record.previousExpiresAtMs).toISOString());
   });
 
-  it('with no overlap ends the old secret at once, and every older one with it', async () => {
+  it('with an overlap of 0 ends the old secret and all older ones at once', async () => {
     const created = json(await create({ owner_id: 'a', role: 'buyer' }));
     const by = await recordOf(created.key_id);
     const second = json(await rotate(by.keyId, by, { overlap_seconds: 600 }));
@@ -287,7 +287,7 @@ describe('rotating', () => {
     expect((await recordOf(by.keyId)).secretDigest).toBe(by.secretDigest);
   });
 
-  it('takes an overlap of 0 to 86 400 whole seconds', () => {
+  it('accepts an overlap of 0 to 86 400 whole seconds', () => {
     const { body } = findRoute(routes(), 'POST /keys/:key_id/rotate');
     for (const good of [0, 86_400]) expect(accepts(body, { overlap_seconds: good })).toBe(true);
     for (const bad of [-1, 86_401, 1.5, '60', null]) expect(accepts(body, { overlap_seconds: bad })).toBe(false);
@@ -309,7 +309,7 @@ describe('revoking', () => {
     expect(invalidated).toContain(by.keyId);
   });
 
-  it('says unavailable when Redis could not be told, and completes when it is sent again', async () => {
+  it('answers unavailable if Redis is away, and completes when the request is repeated', async () => {
     const by = await addAccount(sql);
     redis.away = true;
     await expect(revoke(by.keyId, by)).rejects.toMatchObject({ code: 'unavailable', headers: { 'Retry-After': '1' } });
@@ -320,7 +320,7 @@ describe('revoking', () => {
     expect(redis.puts).toHaveLength(1);
   });
 
-  it('is not undone in Redis by a change of the limit that is slower to get there', async () => {
+  it('is not undone in Redis by an earlier change of the rate limit that reaches Redis later', async () => {
     const by = await addAccount(sql);
     redis.delayed = [];
     const limit = keys.setRateLimit(by.keyId, 100);
@@ -328,7 +328,7 @@ describe('revoking', () => {
     const revocation = keys.revoke(by.keyId);
     const slow = redis.delayed;
     redis.delayed = null;
-    // Whatever of the revocation can overtake the held write gets the time to do it.
+    // Gives the revocation the time to overtake the delayed write, if it can.
     await Promise.race([revocation, sql`SELECT pg_sleep(0.2)`]);
     for (const resolve of slow) resolve();
     await Promise.all([limit, revocation]);
@@ -342,29 +342,35 @@ describe('who may rotate and revoke', () => {
       ? send(routes(), 'POST /keys/:key_id/rotate', { by, params: { key_id: keyId } })
       : send(routes(), 'DELETE /keys/:key_id', { by, params: { key_id: keyId } });
 
-  it.each(['rotate', 'revoke'] as const)('%s: own account and admins; a foreign key looks like none', async (what) => {
-    const [buyer, stranger, admin] = [await addAccount(sql), await addAccount(sql), await addAccount(sql, 'admin')];
-    const sibling = await addKeyTo(sql, buyer.accountId, 'buyer');
-    for (const keyId of [buyer.keyId, newKeyId(), 'nonsense', '']) {
-      await expect(attempt(what, keyId, stranger)).rejects.toMatchObject({
-        code: 'not_found',
-        message: 'There is no such key.',
-      });
-    }
-    expect((await attempt(what, sibling.keyId, buyer)).status).toBe(200);
-    expect((await attempt(what, buyer.keyId, admin)).status).toBe(200);
-  });
+  it.each(['rotate', 'revoke'] as const)(
+    '%s: keys of the own account and admins; to others the key does not exist',
+    async (what) => {
+      const [buyer, stranger, admin] = [await addAccount(sql), await addAccount(sql), await addAccount(sql, 'admin')];
+      const sibling = await addKeyTo(sql, buyer.accountId, 'buyer');
+      for (const keyId of [buyer.keyId, newKeyId(), 'nonsense', '']) {
+        await expect(attempt(what, keyId, stranger)).rejects.toMatchObject({
+          code: 'not_found',
+          message: 'There is no such key.',
+        });
+      }
+      expect((await attempt(what, sibling.keyId, buyer)).status).toBe(200);
+      expect((await attempt(what, buyer.keyId, admin)).status).toBe(200);
+    },
+  );
 
-  it.each(['rotate', 'revoke'] as const)('%s: no key of a higher role, or a buyer could become admin', async (what) => {
-    const admin = await addAccount(sql, 'admin');
-    const buyer = await addKeyTo(sql, admin.accountId, 'buyer');
-    await expect(attempt(what, admin.keyId, buyer)).rejects.toMatchObject({ code: 'forbidden' });
-    expect(await recordOf(admin.keyId)).toMatchObject({ status: 'active', secretDigest: admin.secretDigest });
-  });
+  it.each(['rotate', 'revoke'] as const)(
+    '%s: no key with a higher role, or a buyer could become admin',
+    async (what) => {
+      const admin = await addAccount(sql, 'admin');
+      const buyer = await addKeyTo(sql, admin.accountId, 'buyer');
+      await expect(attempt(what, admin.keyId, buyer)).rejects.toMatchObject({ code: 'forbidden' });
+      expect(await recordOf(admin.keyId)).toMatchObject({ status: 'active', secretDigest: admin.secretDigest });
+    },
+  );
 });
 
 describe('PATCH /keys/:key_id', () => {
-  it('sets the limit everywhere it counts, for admins only', async () => {
+  it('sets the rate limit in Postgres, in Redis and in this gateway, for admins only', async () => {
     const [buyer, admin] = [await addAccount(sql), await addAccount(sql, 'admin')];
     const route = findRoute(routes(), 'PATCH /keys/:key_id');
     expect(route.access).toEqual(['admin']);

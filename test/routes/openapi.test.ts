@@ -21,7 +21,7 @@ type Operation = {
   readonly responses: Record<string, { readonly description: string; readonly headers?: Json }>;
 };
 
-/** Nothing is called: the document needs the shapes only. */
+/** Stands for every dependency: the document needs only the shapes of the routes, and no handler runs. */
 const NOTHING = {} as never;
 const routes: Route[] = [
   ...keysRoutes(NOTHING),
@@ -45,7 +45,7 @@ beforeAll(async () => {
   );
 });
 
-/** All objects of the document. */
+/** @returns all objects in the value, at any depth */
 function objectsIn(value: unknown): Json[] {
   if (typeof value !== 'object' || value === null) return [];
   return [value as Json, ...Object.values(value).flatMap(objectsIn)];
@@ -72,7 +72,7 @@ describe('the OpenAPI document', () => {
     }
   });
 
-  it('declares the parameters of each path, those only, and each once', () => {
+  it('declares each parameter of each path once, and no others', () => {
     for (const { template, operation } of operations) {
       const declared = operation.parameters.filter((parameter) => parameter.in === 'path');
       const named = [...template.matchAll(/\{([^}]+)\}/g)].map(([, name]) => name);
@@ -84,7 +84,7 @@ describe('the OpenAPI document', () => {
     }
   });
 
-  it('names each operation once', () => {
+  it('gives each operation an id of its own', () => {
     const ids = operations.map(({ operation }) => operation.operationId);
     for (const id of ids) expect(id).toMatch(/^[a-z][A-Za-z0-9]*$/);
     expect(new Set(ids).size).toBe(ids.length);
@@ -102,7 +102,7 @@ describe('the OpenAPI document', () => {
     }
   });
 
-  it('has no words of older schema dialects', () => {
+  it('has no keywords of older schema dialects', () => {
     for (const object of objectsIn(document)) {
       expect(object).not.toHaveProperty('nullable');
       for (const bound of ['exclusiveMinimum', 'exclusiveMaximum']) expect(typeof object[bound]).not.toBe('boolean');
@@ -119,7 +119,7 @@ describe('the OpenAPI document', () => {
     });
   });
 
-  it('has the headers of a call: the most it may cost, what it did cost, and the rate limit', () => {
+  it('declares the headers of a call: its maximum price, the amount charged and the rate limit', () => {
     for (const { operation } of operations.filter(({ template }) => template.startsWith('/api/v1/proxy/'))) {
       expect(operation.parameters.filter((parameter) => parameter.in === 'header')).toMatchObject([
         { name: 'X-ACF-Max-Amount' },

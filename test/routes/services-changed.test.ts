@@ -6,12 +6,12 @@ import { until } from '../support/wait.ts';
 import {
   admin,
   buyer,
-  call,
   catalog,
   create,
   elsewhere,
   provider,
   refused,
+  request,
   routesElsewhere,
   sql,
   stranger,
@@ -21,9 +21,9 @@ import {
 useServices();
 
 describe('PATCH /services/{id}', () => {
-  it('changes what it names and nothing else', async () => {
+  it('changes the fields in its body and nothing else', async () => {
     const id = await create({ free_calls: 5 });
-    const before = bodyOf(await call(`GET /services/${id}`, { by: provider }));
+    const before = bodyOf(await request(`GET /services/${id}`, { by: provider }));
     const changes = fc.record(
       {
         name: fc.constantFrom('New', 'Other'),
@@ -43,11 +43,11 @@ describe('PATCH /services/{id}', () => {
         changes.filter((body) => Object.keys(body).length > 0),
         async (body) => {
           const { price_label, free_calls_label, updated_at, ...rest } = bodyOf(
-            await call(`PATCH /services/${id}`, { by: provider, body }),
+            await request(`PATCH /services/${id}`, { by: provider, body }),
           );
           expected = { ...expected, ...body };
           expect(expected).toMatchObject(rest);
-          expect(bodyOf(await call(`GET /services/${id}`, { by: provider }))).toMatchObject(rest);
+          expect(bodyOf(await request(`GET /services/${id}`, { by: provider }))).toMatchObject(rest);
         },
       ),
       { numRuns: 25 },
@@ -56,7 +56,7 @@ describe('PATCH /services/{id}', () => {
 
   it('takes effect at once here, and within a second on other gateways', async () => {
     const id = await create();
-    await call(`PATCH /services/${id}`, { by: provider, body: { status: 'paused', price: 1 } });
+    await request(`PATCH /services/${id}`, { by: provider, body: { status: 'paused', price: 1 } });
     expect(catalog.get(id)).toMatchObject({ status: 'paused', priceMicros: 1_000_000 });
     await until(() => elsewhere.get(id)?.status === 'paused' && elsewhere.get(id)?.priceMicros === 1_000_000, 1_000);
     expect(bodyOf(await ask(routesElsewhere, `GET /services/${id}`)).status).toBe('paused');
@@ -64,7 +64,7 @@ describe('PATCH /services/{id}', () => {
 
   it('with free_calls null ends the free calls', async () => {
     const id = await create({ free_calls: 5 });
-    const body = bodyOf(await call(`PATCH /services/${id}`, { by: provider, body: { free_calls: null } }));
+    const body = bodyOf(await request(`PATCH /services/${id}`, { by: provider, body: { free_calls: null } }));
     expect(body).not.toHaveProperty('free_calls');
     expect(catalog.get(id)?.freeCalls).toBe(0);
   });
@@ -76,7 +76,7 @@ describe('PATCH /services/{id}', () => {
     expect((await refused(`PATCH /services/${id}`, { by: buyer, body })).code).toBe('forbidden');
     expect((await refused(`PATCH /services/${id}`, { body })).code).toBe('unauthorized');
     expect(catalog.get(id)?.priceMicros).toBe(2_000);
-    const byAdmin = bodyOf(await call(`PATCH /services/${id}`, { by: admin, body }));
+    const byAdmin = bodyOf(await request(`PATCH /services/${id}`, { by: admin, body }));
     expect(byAdmin).toMatchObject({ price: 0, provider_id: provider.accountId });
   });
 
@@ -94,9 +94,9 @@ describe('PATCH /services/{id}', () => {
     expect(error.message).toMatch(message);
   });
 
-  it('of a removed or unknown service is 404, for everybody', async () => {
+  it('answers 404 to everybody for a removed or unknown service', async () => {
     const id = await create();
-    await call(`DELETE /services/${id}`, { by: provider });
+    await request(`DELETE /services/${id}`, { by: provider });
     for (const by of [provider, stranger, admin]) {
       for (const which of [id, uuidv7(), 'no-id']) {
         const error = await refused(`PATCH /services/${which}`, { by, body: { status: 'active' } });
@@ -107,15 +107,15 @@ describe('PATCH /services/{id}', () => {
 });
 
 describe('DELETE /services/{id}', () => {
-  it('removes for good, keeps the row, and says the same when repeated', async () => {
+  it('removes the listing for good, keeps its row, and gives the same answer when repeated', async () => {
     const id = await create();
     await until(() => elsewhere.get(id));
-    const first = await call(`DELETE /services/${id}`, { by: provider });
+    const first = await request(`DELETE /services/${id}`, { by: provider });
     expect(first.status).toBe(200);
     expect(bodyOf(first)).toMatchObject({ id, status: 'removed' });
     expect(catalog.get(id)).toBeUndefined();
     await until(() => elsewhere.get(id) === undefined, 1_000);
-    expect(bodyOf(await call(`DELETE /services/${id}`, { by: provider }))).toEqual(bodyOf(first));
+    expect(bodyOf(await request(`DELETE /services/${id}`, { by: provider }))).toEqual(bodyOf(first));
     expect(await sql`SELECT status FROM services WHERE id = ${id}`).toEqual([{ status: 'removed' }]);
   });
 
@@ -123,8 +123,8 @@ describe('DELETE /services/{id}', () => {
     const id = await create();
     expect((await refused(`DELETE /services/${id}`, { by: stranger })).code).toBe('forbidden');
     expect(catalog.get(id)?.status).toBe('active');
-    expect((await call(`DELETE /services/${id}`, { by: admin })).status).toBe(200);
-    // Gone, and to a stranger it never was.
+    expect((await request(`DELETE /services/${id}`, { by: admin })).status).toBe(200);
+    // To a stranger, a removed listing looks like one that never existed.
     expect((await refused(`DELETE /services/${id}`, { by: stranger })).code).toBe('service_not_found');
     expect((await refused(`DELETE /services/${uuidv7()}`, { by: provider })).code).toBe('service_not_found');
   });

@@ -2,12 +2,12 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { uuidv7 } from '../../src/platform/ids.ts';
 import { bodyOf } from '../catalog/support.ts';
-import { admin, BODY, buyer, call, catalog, create, post, provider, refused, useServices } from './use-services.ts';
+import { admin, BODY, buyer, catalog, create, post, provider, refused, request, useServices } from './use-services.ts';
 
 useServices();
 
 describe('POST /services', () => {
-  it('lists a service: active, of the account of the key, found at once where it was made', async () => {
+  it('creates an active listing for the account of the key, which this gateway finds at once', async () => {
     const response = await post({ ...BODY, name: '  Weather ', free_calls: 100, timeout_seconds: 5 });
     const body = bodyOf(response);
     expect(response.status).toBe(201);
@@ -33,11 +33,11 @@ describe('POST /services', () => {
     expect(catalog.get(body.id)).toMatchObject({ priceMicros: 2_000, freeCalls: 100, timeoutSeconds: 5 });
   });
 
-  it('waits 60 seconds for a response head unless told otherwise, and gives no free calls', async () => {
+  it('defaults to a timeout of 60 seconds and no free calls', async () => {
     expect(catalog.get(await create())).toMatchObject({ timeoutSeconds: 60, freeCalls: 0 });
   });
 
-  it('takes every legal price exactly', async () => {
+  it('stores every legal price exactly', async () => {
     const prices = fc.integer({ min: 0, max: 10_000_000_000 });
     const check = async (micros: number) => {
       const body = bodyOf(await post({ ...BODY, price: micros / 1_000_000 }));
@@ -47,7 +47,7 @@ describe('POST /services', () => {
     await fc.assert(fc.asyncProperty(prices, check), { numRuns: 20, examples: [[0], [1], [10_000_000_000]] });
   });
 
-  it('takes a free service with free calls, which count for nothing while it is free', async () => {
+  it('accepts a free service with free calls, which have no effect while the service is free', async () => {
     const body = bodyOf(await post({ ...BODY, price: 0, free_calls: 3 }));
     expect(body).toMatchObject({ price: 0, price_label: 'Free', free_calls: 3 });
   });
@@ -140,19 +140,19 @@ describe('POST /services', () => {
     'http://8.8.8.8/',
     'https://[2606:4700::1111]/',
     'http://not-localhost/',
-  ])('takes an endpoint that is public, or that the operator allows: %s', async (endpoint) => {
+  ])('accepts an endpoint that is public, or that the operator allows: %s', async (endpoint) => {
     expect((await post({ ...BODY, endpoint })).status).toBe(201);
   });
 
-  it.each(Object.keys(BODY))('needs %s', async (field) => {
+  it.each(Object.keys(BODY))('requires %s', async (field) => {
     const { [field]: _, ...rest } = BODY as Record<string, unknown>;
     const error = await refused('POST /services', { by: provider, body: rest });
     expect(error.message).toMatch(new RegExp(`^${field}: `));
   });
 
-  it('counts characters as people do, and keeps every text unchanged', async () => {
+  it('counts an emoji as one character, and stores every text unchanged', async () => {
     const texts = { name: '😀'.repeat(100), description: `${'字'.repeat(1_998)}\n😀` };
-    const { body: whole } = await call(`GET /services/${await create(texts)}`);
+    const { body: whole } = await request(`GET /services/${await create(texts)}`);
     expect(whole).toMatchObject(texts);
   });
 });

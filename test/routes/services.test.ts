@@ -12,12 +12,12 @@ import {
   admin,
   BODY,
   buyer,
-  call,
   catalog,
   create,
   log,
   provider,
   refused,
+  request,
   sql,
   stranger,
   useServices,
@@ -38,46 +38,49 @@ describe('GET /services/{id}', () => {
       [otherKey, true],
       [admin, true],
     ] as const) {
-      const body = bodyOf(await call(`GET /services/${id}`, by === undefined ? {} : { by }));
+      const body = bodyOf(await request(`GET /services/${id}`, by === undefined ? {} : { by }));
       expect(body.description).toBe(description);
       expect(body.endpoint).toBe(sees ? BODY.endpoint : undefined);
     }
   });
 
-  it('labels in the language of lang, or else of Accept-Language', async () => {
+  it('writes labels in the language of lang, or else of Accept-Language', async () => {
     const id = await create();
-    const response = await call(`GET /services/${id}?lang=ko`, { headers: { 'accept-language': 'fr' } });
+    const response = await request(`GET /services/${id}?lang=ko`, { headers: { 'accept-language': 'fr' } });
     expect(response.headers).toEqual({ 'Content-Language': 'ko', Vary: 'Accept-Language' });
     expect(bodyOf(response).price_label).toBe('호출당 $0.002');
-    const french = await call(`GET /services/${id}`, { headers: { 'accept-language': 'fr' } });
+    const french = await request(`GET /services/${id}`, { headers: { 'accept-language': 'fr' } });
     expect(french.headers?.['Content-Language']).toBe('fr');
     expect((await refused(`GET /services/${id}?lang=pt`)).code).toBe('invalid_request');
   });
 
   it('shows a paused service with its status', async () => {
     const id = await create();
-    await call(`PATCH /services/${id}`, { by: provider, body: { status: 'paused' } });
-    expect(bodyOf(await call(`GET /services/${id}`)).status).toBe('paused');
+    await request(`PATCH /services/${id}`, { by: provider, body: { status: 'paused' } });
+    expect(bodyOf(await request(`GET /services/${id}`)).status).toBe('paused');
   });
 
   it('shows a removed service to its provider and admins only', async () => {
     const id = await create();
-    await call(`DELETE /services/${id}`, { by: provider });
+    await request(`DELETE /services/${id}`, { by: provider });
     for (const by of [provider, admin]) {
-      expect(bodyOf(await call(`GET /services/${id}`, { by })).status).toBe('removed');
+      expect(bodyOf(await request(`GET /services/${id}`, { by })).status).toBe('removed');
     }
     for (const asked of [{}, { by: buyer }, { by: stranger }]) {
       expect((await refused(`GET /services/${id}`, asked)).code).toBe('service_not_found');
     }
   });
 
-  it.each([uuidv7(), 'no-id', "'; DROP TABLE services; --".replaceAll(' ', '%20')])('of %s is 404', async (id) => {
-    for (const asked of [{}, { by: provider }]) {
-      expect((await refused(`GET /services/${id}`, asked)).code).toBe('service_not_found');
-    }
-  });
+  it.each([uuidv7(), 'no-id', "'; DROP TABLE services; --".replaceAll(' ', '%20')])(
+    'answers 404 for %s',
+    async (id) => {
+      for (const asked of [{}, { by: provider }]) {
+        expect((await refused(`GET /services/${id}`, asked)).code).toBe('service_not_found');
+      }
+    },
+  );
 
-  it('of an id in capitals is 404 in the catalog as it is in a proxy path', async () => {
+  it('answers 404 for an id in capitals, as a proxy path does', async () => {
     const id = (await create()).toUpperCase();
     for (const asked of [{}, { by: provider }]) {
       expect((await refused(`GET /services/${id}`, asked)).code).toBe('service_not_found');
@@ -93,8 +96,8 @@ describe('GET /services/{id}', () => {
 });
 
 describe('GET /services?mine=true', () => {
-  const list = async (query: string, by = provider) => bodyOf(await call(`GET /services${query}`, { by }));
-  // Ids made in one millisecond are in no order.
+  const list = async (query: string, by = provider) => bodyOf(await request(`GET /services${query}`, { by }));
+  // Ids that are made in the same millisecond are in no order.
   const createLater = async () => {
     const nowMs = Date.now();
     await until(() => Date.now() > nowMs);
@@ -102,18 +105,18 @@ describe('GET /services?mine=true', () => {
   };
   const idsOf = (page: { services: { id: string }[] }) => page.services.map(({ id }) => id);
 
-  it('shows the own listings, newest first, paused ones too, removed ones and those of others not', async () => {
+  it("shows the account's own listings, newest first: active and paused ones, but no removed ones", async () => {
     const [first, second, third] = [await createLater(), await createLater(), await createLater()];
     await create({}, stranger);
-    await call(`PATCH /services/${first}`, { by: provider, body: { status: 'paused' } });
-    await call(`DELETE /services/${second}`, { by: provider });
+    await request(`PATCH /services/${first}`, { by: provider, body: { status: 'paused' } });
+    await request(`DELETE /services/${second}`, { by: provider });
     const page = await list('?mine=true');
     expect(idsOf(page)).toEqual([third, first]);
     expect(page.services[1]).toMatchObject({ status: 'paused', endpoint: BODY.endpoint });
     expect(page).not.toHaveProperty('next_cursor');
   });
 
-  it('pages through all of them once', async () => {
+  it('shows each listing on exactly one page', async () => {
     const ids: string[] = [];
     for (let n = 0; n < 5; n++) ids.unshift(await createLater());
     const pages: string[][] = [];

@@ -25,7 +25,7 @@ beforeAll(async () => {
   ({ sql, close } = await openTestDatabase());
   catalog = new Catalog({ sql, log: { warn: () => {}, error: () => {} } });
   await catalog.start();
-  // Asking for a list changes no key.
+  // These tests only read: no key is changed.
   const keys = new Keys({
     sql,
     state: { put: () => Promise.reject(new Error('no key is changed')) },
@@ -52,7 +52,7 @@ afterAll(async () => {
 const get = (path: string, query: Record<string, string>, headers = {}) =>
   ask(routes, `GET ${path}?${new URLSearchParams(query)}`, { by, headers });
 
-/** Anything but an answer or a refusal of the request is what callers would see as 500. */
+/** @returns 200 or 400. Rethrows any other error, which a caller would get as a 500. */
 async function statusOf(path: string, query: Record<string, string>, headers = {}): Promise<number> {
   try {
     return (await get(path, query, headers)).status;
@@ -64,7 +64,7 @@ async function statusOf(path: string, query: Record<string, string>, headers = {
 }
 
 const two = (n: number): string => String(n).padStart(2, '0');
-/** Mostly within, sometimes one of the two beside. */
+/** Mostly a number between the two, sometimes one of the two, which are just out of range. */
 const field = (min: number, max: number) =>
   fc.oneof(
     { weight: 9, arbitrary: fc.integer({ min: min + 1, max: max - 1 }) },
@@ -87,7 +87,7 @@ const dateTime = fc
   )
   .map(([date, time, fraction, zone]) => `${date}T${time.map(two).join(':')}${fraction}${zone}`);
 
-describe('a time that is none, or that Postgres cannot hold,', () => {
+describe('a time that is invalid, or that Postgres cannot store,', () => {
   it.each([
     ['/usage/me', { from: '0000-01-01' }, 'from'],
     ['/usage/me', { from: '0001-01-01T00:00:00+00:01' }, 'from'],
@@ -97,7 +97,7 @@ describe('a time that is none, or that Postgres cannot hold,', () => {
     ['/earnings/me', { from: '0000-01-01' }, 'from'],
     ['/earnings/me', { to: '0000-12-31' }, 'to'],
     ['/earnings/me', { to: '9999-12-31T23:59:59-14:00' }, 'to'],
-  ])('is refused by name: %s %j', async (path, query, name) => {
+  ])('is refused, and the parameter is named: %s %j', async (path, query, name) => {
     const refusal = await refusalOf(get(path, query));
     expect(refusal.code).toBe('invalid_request');
     expect(refusal.message).toMatch(new RegExp(`^${name}: must be `));
@@ -107,11 +107,11 @@ describe('a time that is none, or that Postgres cannot hold,', () => {
     ['/usage/me', { from: '0001-01-01', to: '9999-12-31T23:59:59.999Z' }],
     ['/usage/me', { from: '0001-01-01T14:00:00+14:00', to: '9999-12-31T09:59:59-14:00' }],
     ['/earnings/me', { from: '0001-01-01', to: '9999-12-31' }],
-  ])('is not one of the first and last that can be held: %s %j', async (path, query) => {
+  ])('is not confused with the first and last times that can be stored: %s %j', async (path, query) => {
     expect((await get(path, query)).status).toBe(200);
   });
 
-  it('never fails a page: 2 000 of them, odd ones more often', { timeout: 60_000 }, async () => {
+  it('never makes a page fail: 2 000 random times, odd ones more often', { timeout: 60_000 }, async () => {
     const times = fc.oneof(day, dateTime, dateTime);
     const seen = { 200: 0, 400: 0 };
     await fc.assert(
@@ -129,7 +129,7 @@ describe('a time that is none, or that Postgres cannot hold,', () => {
   });
 });
 
-it('a cursor that no list gave never fails a page', { timeout: 60_000 }, async () => {
+it('a cursor that no list issued never makes a page fail', { timeout: 60_000 }, async () => {
   const hex = (digits: number) => fc.stringMatching(new RegExp(`^[0-9a-f]{${digits}}$`));
   const uuid = fc.oneof(
     fc.constantFrom('ffffffff-ffff-7fff-bfff-ffffffffffff', '00000000-0000-0000-0000-000000000000'),
@@ -154,7 +154,7 @@ it('a cursor that no list gave never fails a page', { timeout: 60_000 }, async (
   );
 });
 
-it('an id that is none is not found rather than an error', async () => {
+it('an invalid id is answered with 404, not with an error', async () => {
   for (const id of ['ffffffff-ffff-7fff-bfff-ffffffffffff', '00000000-0000-0000-0000-000000000000', '%00', 'x']) {
     expect((await refusalOf(ask(routes, `GET /usage/${id}`, { by }))).code).toBe('not_found');
     expect((await refusalOf(ask(routes, `GET /services/${id}`, { by }))).code).toBe('service_not_found');

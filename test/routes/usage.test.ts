@@ -30,7 +30,7 @@ let maps: string;
 
 beforeAll(async () => {
   ({ sql, close } = await openTestDatabase());
-  // As the writer does it: days have partitions, some do not.
+  // A partition per day, as the writer makes them; other days have none.
   for (const day of ['2026-01-14', '2026-01-15', '2026-01-16']) {
     await sql.unsafe(
       `CREATE TABLE "calls_${day}" PARTITION OF calls FOR VALUES FROM ('${day}') TO ('${day}'::date + 1)`,
@@ -56,7 +56,7 @@ const usage = (query: Record<string, unknown> = {}, by = buyer, headers = {}) =>
 const idsOf = (page: { records: { usage_id: string }[] }): string[] => page.records.map((record) => record.usage_id);
 
 describe('GET /usage/me', () => {
-  it('of a key without calls is all zeros', async () => {
+  it('is all zeros for a key without calls', async () => {
     expect(json(await usage())).toEqual({
       key_id: buyer.keyId,
       owner_id: 'alice',
@@ -103,7 +103,7 @@ describe('GET /usage/me', () => {
     });
   });
 
-  it('is of this key alone, not of others of its account', async () => {
+  it('shows the calls of this key only, not those of other keys of its account', async () => {
     const sibling = await addKeyTo(sql, buyer.accountId, 'buyer');
     await call({ buyer: sibling, amount: 5 });
     expect(json(await usage())).toMatchObject({ total_calls: 0, total_spent: 0, records: [] });
@@ -151,7 +151,7 @@ describe('GET /usage/me', () => {
     expect(await within({ to: '1969-01-01' })).toEqual([]);
   });
 
-  it('goes by the recorded time where the clocks of gateway and Redis disagree', async () => {
+  it('filters by the recorded time if the clocks of gateway and Redis disagree', async () => {
     const id = await call({ atMs: Date.UTC(2026, 0, 14, 23, 59, 59) });
     await sql`UPDATE calls SET created_at = '2026-01-15T00:00:02Z' WHERE usage_id = ${id}`;
     expect(idsOf(json(await usage({ from: '2026-01-15', to: '2026-01-16' })))).toEqual([id]);
@@ -180,7 +180,7 @@ describe('GET /usage/me', () => {
     await expect(attempt()).rejects.toMatchObject({ code: 'invalid_request', message: expect.stringMatching(message) });
   });
 
-  it('takes a limit of 1 to 1000', () => {
+  it('accepts a limit of 1 to 1000', () => {
     const { query } = findRoute(routes, 'GET /usage/me');
     for (const limit of [1, 1000]) expect(accepts(query, { limit })).toBe(true);
     for (const limit of [0, 1001, 1.5]) expect(accepts(query, { limit })).toBe(false);
@@ -205,7 +205,7 @@ describe('GET /usage/me as text/csv', () => {
     );
   });
 
-  it('lets no name a provider chose run as a formula in a spreadsheet', async () => {
+  it('escapes a service name that a spreadsheet would run as a formula', async () => {
     for (const name of ['=HYPERLINK("http://evil")', '+1', '-1', '@SUM(A1)', '\tx']) {
       await sql`UPDATE services SET name = ${name} WHERE id = ${weather}`;
       await sql`TRUNCATE calls`;
@@ -256,7 +256,7 @@ describe('GET /usage/:usage_id', () => {
   const read = async (id: string, by: KeyRecord) =>
     json(await send(routes, 'GET /usage/:usage_id', { by, params: { usage_id: id } }));
 
-  it('tells buyer, provider and admin each what is theirs to know', async () => {
+  it('shows the buyer, the provider and an admin only what each of them may see', async () => {
     const id = await call({ amount: 1_000, fee: 50, atMs: NOON });
     const sibling = await addKeyTo(sql, buyer.accountId, 'buyer');
     const admin = await addAccount(sql, 'admin');
@@ -277,7 +277,7 @@ describe('GET /usage/:usage_id', () => {
     });
   });
 
-  it('looks to everybody else as if there were no such call', async () => {
+  it('answers everybody else as if the call did not exist', async () => {
     const id = await call();
     const strangers = [await addAccount(sql, 'buyer', 'alice'), await addAccount(sql, 'provider')];
     for (const by of strangers) await expect(read(id, by)).rejects.toMatchObject({ code: 'not_found' });

@@ -8,7 +8,7 @@ import { AddressPolicy } from '../../src/upstream/index.ts';
 import { addAccount, openTestDatabase } from '../accounts/support.ts';
 import { type Asked, ask, bodyOf, refusalOf } from '../catalog/support.ts';
 
-/** One address of the operator's own is allowed. */
+/** The operator allows calls to one private address. */
 export const addresses = new AddressPolicy(['10.1.2.3/32']);
 export const log = { warn: () => {}, error: () => {} };
 
@@ -21,10 +21,10 @@ export const BODY = {
   category: 'data',
 };
 
-// Of the test file that has called `useServices`.
+// These belong to the test file that runs `useServices`.
 
 export let sql: Sql;
-/** Two gateways on one database. */
+/** The catalogs of two gateways on one database. */
 export let catalog: Catalog;
 export let elsewhere: Catalog;
 let routes: Route[];
@@ -34,7 +34,7 @@ export let stranger: KeyRecord;
 export let admin: KeyRecord;
 export let buyer: KeyRecord;
 
-/** The routes of services at two gateways, and new keys for each test. */
+/** Sets up the service routes of two gateways on one database, and new keys for each test. */
 export function useServices(): void {
   let close: () => Promise<void>;
   beforeAll(async () => {
@@ -57,8 +57,8 @@ export function useServices(): void {
   });
 }
 
-export const call = (line: string, asked: Asked = {}) => ask(routes, line, asked);
-export const post = (body: object, by: KeyRecord = provider) => call('POST /services', { by, body });
-export const refused = (line: string, asked: Asked = {}) => refusalOf(call(line, asked));
+export const request = (line: string, asked: Asked = {}) => ask(routes, line, asked);
+export const post = (body: object, by: KeyRecord = provider) => request('POST /services', { by, body });
+export const refused = (line: string, asked: Asked = {}) => refusalOf(request(line, asked));
 export const create = async (fields: object = {}, by = provider): Promise<string> =>
   bodyOf(await post({ ...BODY, ...fields }, by)).id;

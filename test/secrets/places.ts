@@ -8,7 +8,7 @@ export async function dumpPostgres({ sql }: Stores): Promise<string> {
     SELECT quote_ident(tablename) AS name FROM pg_tables WHERE schemaname = 'public' ORDER BY 1`;
   let text = '';
   for (const { name } of tables) {
-    const rows = await sql.unsafe<{ row: string }[]>(`SELECT row_to_json(t)::text AS row FROM ${name} t`);
+    const rows = await sql.unsafe<{ row: string }>(`SELECT row_to_json(t)::text AS row FROM ${name} t`);
     text += rows.map(({ row }) => `${name} ${row}\n`).join('');
   }
   return text;

@@ -33,18 +33,18 @@ describe('a slot', () => {
     expect(test.slot.restarts).toBe(2);
   });
 
-  it('a start that fails is not repeated', async () => {
+  it('does not repeat its first start when that fails', async () => {
     test.behaviour = 'fails';
     await expect(test.slot.start()).rejects.toThrow('it ended before it was ready: exit code 3');
     expect([test.slot.isFilled, test.pids.length]).toEqual([false, 1]);
   });
 
-  it('a process that does not get ready in time is killed', async () => {
+  it('kills a process that is not ready in time', async () => {
     const slow = new Child('test/supervisor/fixtures/child.mjs', ['slow', '/dev/null']);
     await expect(slow.untilReady(300)).rejects.toThrow('it ended before it was ready: SIGKILL');
   });
 
-  it('is replaced by a process that is ready before the old one is told to go', async () => {
+  it('has a new process that is ready before it tells the old one to stop', async () => {
     await test.slot.start();
     await test.slot.replace();
     const [old, next] = test.pids;
@@ -87,17 +87,17 @@ describe('a slot', () => {
     expect(test.log.lines.at(-1)).toContain('was killed');
   });
 
-  it('stopped in the middle of a start, it leaves nothing behind', async () => {
+  it('leaves no process behind when it is stopped in the middle of a start', async () => {
     test.behaviour = 'slow';
     const starting = test.slot.start();
     const failed = expect(starting).rejects.toThrow('exit code 0');
     await until(() => test.pids.length === 1);
     await test.slot.stop();
     await failed;
-    await expect(test.slot.start()).rejects.toThrow('not wanted any more');
+    await expect(test.slot.start()).rejects.toThrow('the slot is stopping');
   });
 
-  it('stopped during a pause, it does not start again', async () => {
+  it('starts no process when it is stopped during a pause', async () => {
     test.behaviour = 'brief';
     await test.slot.start();
     test.behaviour = 'fails';

@@ -30,7 +30,7 @@ describe('a supervisor', () => {
     expect([one.pids, two.pids]).toEqual([[], []]);
   });
 
-  it('tells the writer to go when the workers have gone', async () => {
+  it('stops the writer only after all workers have ended', async () => {
     two.behaviour = 'deaf';
     await supervisor.start();
     const stopping = supervisor.stop();
@@ -41,13 +41,13 @@ describe('a supervisor', () => {
     expect(writer.what).toEqual(['started', 'stop']);
   });
 
-  it('asked twice more while it replaces its processes, replaces them once more', async () => {
+  it('replaces all processes once more when it is asked to twice during a replacement', async () => {
     await supervisor.start();
     await Promise.all([supervisor.roll(), supervisor.roll(), supervisor.roll()]);
     for (const { pids } of [one, two, writer]) expect(pids).toHaveLength(3);
   });
 
-  it('leaves the others alone when one cannot be replaced', async () => {
+  it('keeps the remaining processes when one cannot be replaced', async () => {
     await supervisor.start();
     one.behaviour = 'fails';
     await supervisor.roll();
@@ -56,7 +56,7 @@ describe('a supervisor', () => {
     expect([one, two, writer].every(({ slot }) => slot.isFilled)).toBe(true);
   });
 
-  it('has the metrics of all that answer on one page, each name once', async () => {
+  it('puts the metrics of all processes that answer on one page, with each name once', async () => {
     two.behaviour = 'silent';
     await supervisor.start();
     const page = await supervisor.renderMetrics();

@@ -8,9 +8,9 @@ import { scratchDir } from '../support/stores.ts';
 
 export type Behaviour = 'good' | 'fails' | 'slow' | 'brief' | 'deaf' | 'silent';
 
-/** A slot whose processes behave as told, and what they wrote down. */
+/** A slot whose processes behave as the test says, and record what happens to them. */
 export class TestSlot {
-  /** What the next process does. */
+  /** How the next process will behave, see fixtures/child.mjs. */
   behaviour: Behaviour = 'good';
   readonly slot: Slot;
   readonly log = new MemoryLog();
@@ -22,14 +22,14 @@ export class TestSlot {
     this.slot = new Slot({ name, fork, stopTimeoutMs, log: this.log });
   }
 
-  /** `[pid, what]`, in the order it happened. */
+  /** What the processes recorded, in order. */
   get notes(): [pid: number, what: string][] {
     if (!existsSync(this.#file)) return [];
     const lines = readFileSync(this.#file, 'utf8').trimEnd().split('\n');
     return lines.map((line) => [Number.parseInt(line, 10), line.slice(line.indexOf(' ') + 1)]);
   }
 
-  /** All pids there ever were, oldest first. */
+  /** The pids of all processes that were started, oldest first. */
   get pids(): number[] {
     return this.notes.filter(([, what]) => what === 'started').map(([pid]) => pid);
   }

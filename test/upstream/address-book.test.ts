@@ -7,7 +7,7 @@ const policy = new AddressPolicy([]);
 const PUBLIC = [{ address: '1.1.1.1', family: 4 }];
 const OTHER = [{ address: '9.9.9.9', family: 4 }];
 
-test('a name is looked up once for any number of calls, and kept for a while', async () => {
+test('one look-up of a name serves any number of calls, and its answer is kept for a while', async () => {
   const lookup = vi.fn(async () => PUBLIC);
   const book = new AddressBook(policy, lookup);
   const answers = await Promise.all([1, 2, 3].map(() => book.resolve('a.example')));
@@ -16,7 +16,7 @@ test('a name is looked up once for any number of calls, and kept for a while', a
   expect(lookup).toHaveBeenCalledTimes(1);
 });
 
-/** Runs with a clock that stands where the test puts it. */
+/** Runs a test with a clock that only moves when the test moves it. */
 async function withClock(run: (moveTo: (ms: number) => void) => Promise<void>): Promise<void> {
   const now = vi.spyOn(performance, 'now').mockReturnValue(0);
   try {
@@ -26,7 +26,7 @@ async function withClock(run: (moveTo: (ms: number) => void) => Promise<void>): 
   }
 }
 
-test('a stale answer is used while it is asked for again, once, and for a minute at most', async () => {
+test('a stale answer is used while a single new look-up is under way, for a minute at most', async () => {
   const answers: ((found: ResolvedAddress[]) => void)[] = [];
   const lookup = vi.fn(() => new Promise<ResolvedAddress[]>((resolve) => answers.push(resolve)));
   const book = new AddressBook(policy, lookup);
@@ -37,7 +37,7 @@ test('a stale answer is used while it is asked for again, once, and for a minute
     moveTo(9_999);
     await book.resolve('a.example');
     expect(lookup).toHaveBeenCalledTimes(1);
-    // The nameserver has gone silent: nobody waits for it.
+    // The nameserver has gone silent, but no call waits for it.
     for (const ms of [10_000, 30_000, 59_999]) {
       moveTo(ms);
       expect(await book.resolve('a.example')).toEqual({ ok: true, addresses: PUBLIC });
@@ -51,7 +51,7 @@ test('a stale answer is used while it is asked for again, once, and for a minute
   });
 });
 
-test('a look-up that fails leaves the last answer, one that finds a forbidden address does not', async () => {
+test('after a failed look-up the last answer is still used; after a forbidden address it is not', async () => {
   const lookup = vi.fn<() => Promise<ResolvedAddress[]>>();
   lookup.mockResolvedValueOnce(PUBLIC).mockRejectedValueOnce(new Error('SERVFAIL'));
   lookup.mockResolvedValueOnce([{ address: '10.0.0.1', family: 4 }]);
@@ -102,7 +102,7 @@ test('a failure is kept for five seconds', async () => {
   });
 });
 
-test('a bounded number of look-ups is under way, one more is busy', async () => {
+test('the number of look-ups under way is bounded; one more is busy', async () => {
   const answers: (() => void)[] = [];
   const book = new AddressBook(policy, () => new Promise((resolve) => answers.push(() => resolve(PUBLIC))));
   const hanging = Array.from({ length: 1_000 }, (_, i) => book.resolve(`${i}.example`));
@@ -114,7 +114,7 @@ test('a bounded number of look-ups is under way, one more is busy', async () => 
   expect(await again).toMatchObject({ ok: true });
 });
 
-test('whatever a look-up throws, the name has failed and the look-up is over', async () => {
+test('whatever a look-up throws, its name has failed and it no longer counts as under way', async () => {
   const thrown = [undefined, null, 'text', 7, new Error('SERVFAIL')];
   let next = 0;
   const book = new AddressBook(policy, () => Promise.reject(thrown[next++ % thrown.length]));
@@ -123,7 +123,7 @@ test('whatever a look-up throws, the name has failed and the look-up is over', a
   }
 });
 
-test('a bounded number of names is kept, the oldest goes first', async () => {
+test('the number of names kept is bounded; the oldest is dropped first', async () => {
   const lookup = vi.fn(async () => PUBLIC);
   const book = new AddressBook(policy, lookup);
   for (let i = 0; i <= 1000; i++) await book.resolve(`${i}.example`);
@@ -134,7 +134,7 @@ test('a bounded number of names is kept, the oldest goes first', async () => {
   expect(lookup).toHaveBeenCalledTimes(1002);
 });
 
-test('an address needs no look-up, and is checked all the same', async () => {
+test('an address is not looked up, but is checked all the same', async () => {
   const lookup = vi.fn(async () => PUBLIC);
   const book = new AddressBook(policy, lookup);
   expect(await book.resolve('8.8.8.8')).toMatchObject({ ok: true });
@@ -143,7 +143,7 @@ test('an address needs no look-up, and is checked all the same', async () => {
   expect(lookup).not.toHaveBeenCalled();
 });
 
-test('a name that points inside is forbidden', async () => {
+test('a name that resolves to a private address is forbidden', async () => {
   const book = new AddressBook(policy, async () => [...PUBLIC, { address: '169.254.169.254', family: 4 }]);
   expect(await book.resolve('rebind.example')).toMatchObject({ ok: false, failure: { code: 'address_forbidden' } });
 });

@@ -91,7 +91,7 @@ const PUBLIC = [
 
 const strict = new AddressPolicy([]);
 
-describe('without exceptions', () => {
+describe('without allowed ranges', () => {
   test.each(FORBIDDEN)('%s is refused: %s', (address) => {
     expect(strict.permits(address)).toBe(false);
   });
@@ -101,7 +101,7 @@ describe('without exceptions', () => {
 });
 
 describe('allowed ranges', () => {
-  test('let in what they contain, and nothing else', () => {
+  test('permit the addresses in them, and no others', () => {
     const policy = new AddressPolicy(['10.1.0.0/16', 'fd00:1::/32', '192.168.7.7/32']);
     expect(policy.permits('10.1.255.255')).toBe(true);
     expect(policy.permits('10.2.0.0')).toBe(false);
@@ -133,7 +133,7 @@ describe('a name with several addresses', () => {
   const select = (policy: AddressPolicy, ...addresses: string[]) =>
     policy.select(named(...addresses)).map(({ address }) => address);
 
-  test('keeps their order when all are good', () => {
+  test('keeps their order when all are permitted', () => {
     expect(select(strict, '2606:4700::1', '1.1.1.1')).toEqual(['2606:4700::1', '1.1.1.1']);
   });
 

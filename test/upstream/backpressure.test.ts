@@ -36,7 +36,7 @@ const DOWNLOADS: [framing: string, head: string, wire: Buffer][] = [
   ['the end of the connection', '', BODY],
 ];
 
-describe('a slow reader gets every octet of a body framed by', () => {
+describe('a caller that pauses often gets every octet of a body framed by', () => {
   test.each(DOWNLOADS)('%s', async (_framing, head, wire) => {
     const exchange = new Exchange(client, server.url);
     const hash = createHash('sha256');
@@ -45,7 +45,7 @@ describe('a slow reader gets every octet of a body framed by', () => {
     exchange.onChunk = (chunk) => {
       expect(isPaused, 'data while paused').toBe(false);
       hash.update(chunk);
-      // Irregular, and often in the middle of a read of many chunks.
+      // Pauses irregularly, and often in the middle of a read with many chunks.
       if (++reads % 3 !== 0) return;
       isPaused = true;
       exchange.call.pause();
@@ -76,7 +76,7 @@ describe('while paused', () => {
     return { exchange, peer };
   }
 
-  test('the socket is not read: the upstream is held back', async () => {
+  test('the socket is not read, so the upstream has to wait', async () => {
     const { exchange, peer } = await download(`HTTP/1.1 200 OK\r\nContent-Length: ${64 * 1024 * 1024}\r\n\r\n`);
     await exchange.headed.promise;
     exchange.call.pause();
@@ -87,7 +87,7 @@ describe('while paused', () => {
       left = peer.socket.writableLength;
       return isSteady;
     });
-    // What the kernel's two buffers hold at most; the rest stays with the upstream.
+    // The socket buffers of both ends take 48 MiB at most; the rest stays with the upstream.
     expect(left).toBeGreaterThan(16 * 1024 * 1024);
     expect(exchange.events).toEqual(['head']);
     exchange.call.destroy();
@@ -100,7 +100,7 @@ describe('while paused', () => {
     const peer = await server.peer(0);
     await peer.takeRequest();
     peer.send(OK);
-    // Another exchange on another connection, begun later, shows that the first had its time.
+    // A later call on another connection has ended by now, so the paused call had enough time to be delivered.
     const other = new Exchange(client, server.url);
     const otherPeer = await server.peer(1);
     await otherPeer.takeRequest();
@@ -114,7 +114,7 @@ describe('while paused', () => {
     expect(client.stats()).toMatchObject({ idle: 2 });
   });
 
-  test('at the last octet, the connection is free only after resume, and then clean', async () => {
+  test('at the last octet, the connection is not free until resume; then it can be used again', async () => {
     const exchange = new Exchange(client, server.url);
     exchange.onChunk = () => exchange.call.pause();
     const peer = await server.peer(0);
@@ -145,7 +145,7 @@ describe('while paused', () => {
     expect(sha256(...exchange.chunks)).toBe(sha256(body));
   });
 
-  test('a whole response and the end of its connection make no connection to use again', async () => {
+  test('a complete response can be read, but its connection, which the upstream has ended, is not used again', async () => {
     const exchange = new Exchange(client, server.url);
     exchange.onChunk = () => exchange.call.pause();
     const peer = await server.peer(0);
@@ -157,7 +157,7 @@ describe('while paused', () => {
     await eventually(() => client.stats().open === 0);
   });
 
-  test('a reset is reported at the latest after resume', async () => {
+  test('a reset is reported, after resume at the latest', async () => {
     const { exchange, peer } = await download('HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nok');
     await eventually(() => exchange.body === 'ok');
     exchange.call.pause();
@@ -176,7 +176,7 @@ describe('while paused', () => {
     expect(client.stats()).toMatchObject({ open: 0 });
   });
 
-  test('a call may be from before it has a connection', async () => {
+  test('a call can be paused before it has a connection', async () => {
     const exchange = new Exchange(client, server.url);
     exchange.call.pause();
     const peer = await server.peer(0);
@@ -201,7 +201,7 @@ describe('a slow upstream gets every octet of a body', () => {
     const exchange = new Exchange(client, server.url, { method: 'POST', bodyLength });
     const peer = await server.peer(0);
     peer.socket.pause();
-    // The edge's way: one buffer, refilled for every chunk; odd sizes; stop when told to.
+    // Writes as the HTTP edge does: from one buffer that is refilled for each chunk, in odd sizes, stopping when `write` says so.
     const memory = Buffer.alloc(300_000);
     let writes = 0;
     let stops = 0;
@@ -243,7 +243,7 @@ test('uploads that stall at the same time do not mix', async () => {
   const peers = await Promise.all(exchanges.map((_, index) => server.peer(index)));
   await Promise.all(peers.map((peer) => peer.takeRequest()));
   for (const { socket } of peers) socket.pause();
-  // 60 000 octets: large enough for the buffer that all uploads share while the kernel keeps up.
+  // Chunks of 60 000 octets are large enough for the scratch buffer, which all uploads share while the kernel takes all of it.
   for (let at = 0; at < 8 * 1024 * 1024; at += 60_000) {
     for (const [index, { call }] of exchanges.entries()) call.write(bodies[index]?.subarray(at, at + 60_000) as Buffer);
   }
@@ -255,7 +255,7 @@ test('uploads that stall at the same time do not mix', async () => {
   await eventually(() => exchanges.every(({ call }) => call.requestSent));
   const lengthOf = (chunks: Buffer[]) => chunks.reduce((sum, { length }) => sum + length, 0);
   await eventually(() => received.every((chunks) => lengthOf(chunks) === 8 * 1024 * 1024));
-  // Connections are made in no certain order.
+  // The order in which connections are made is not certain.
   expect(received.map((chunks) => sha256(...chunks)).sort()).toEqual(bodies.map((body) => sha256(body)).sort());
   for (const { call } of exchanges) call.destroy();
 });

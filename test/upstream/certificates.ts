@@ -7,7 +7,7 @@ export type Identity = { readonly key: Buffer; readonly cert: Buffer };
 
 const NEW_KEY = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-subj', '/CN=tollgate test'];
 
-/** A certificate authority that lives as long as a test file: no keys in the repository. */
+/** A certificate authority, made anew for each test file so that the repository contains no private keys. */
 export class Authority {
   readonly certificate: Buffer;
   readonly #directory = mkdtempSync(join(tmpdir(), 'tollgate-tls-'));

@@ -2,8 +2,8 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { Exchange, eventually, newClient, type Peer, patternBytes, type RawServer, rawServer } from './helpers.ts';
 
 /*
- * Many exchanges at once with an upstream that cuts, resets, stalls, answers early and says too much, and callers that pause
- * and give up, all at random (seeded). Whatever happens, every call has one end, and a clean end only for a whole response.
+ * Many calls at once, all at random (seeded): the upstream cuts, resets, stalls, answers early and sends surplus octets; the
+ * callers pause and give up. Whatever happens, every call ends exactly once, and ends cleanly only with a complete response.
  */
 
 type Random = (below: number) => number;
@@ -18,7 +18,7 @@ function seeded(seed: number): Random {
 
 const BODY = patternBytes(150_000);
 
-/** What the server has done for each path, as the test must know it to judge the outcome. */
+/** The paths for which the server has sent a complete response: only these calls may end cleanly. */
 const wholeResponses = new Set<string>();
 
 async function misbehave(peer: Peer): Promise<void> {
@@ -44,7 +44,7 @@ async function misbehave(peer: Peer): Promise<void> {
       if (random(2) === 0) await new Promise((resolve) => setImmediate(resolve));
     }
     wholeResponses.add(path);
-    // What looks like a response and comes after the next request cannot be told from the answer to it.
+    // The surplus does not look like a response: one that arrives after the next request could not be told from the answer to it.
     if (fault === 1) peer.send('surplus');
     if (fault === 2) return void peer.socket.end();
     if (isEarly) await takeRequest(peer, method);
@@ -82,12 +82,12 @@ beforeAll(async () => {
 afterAll(() => server.close());
 
 test.each([1, 2, 3, 4])(
-  'every call has exactly one end, and a clean one only for a whole response (seed %i)',
+  'every call ends exactly once, and cleanly only with a complete response (seed %i)',
   async (seed) => {
     const client = newClient({ maxConnectionsPerOrigin: 20, maxWaitingPerOrigin: 1000, maxWaitMs: 60_000 });
     const random = seeded(seed);
     const calls = Array.from({ length: 400 }, (_, index) => startCall(client, random, seed * 1000 + index));
-    const outcomes = await Promise.all(calls.map((call) => call.settled()));
+    const outcomes = await Promise.all(calls.map((call) => call.outcome()));
     for (const call of calls) call.check();
     expect(new Set(outcomes)).toEqual(new Set(['end', 'error', 'destroyed']));
     await client.close();
@@ -122,7 +122,7 @@ function startCall(client: Parameters<typeof newExchange>[0], random: Random, nu
     });
   }
   return {
-    async settled(): Promise<string> {
+    async outcome(): Promise<string> {
       await exchange.ended.promise;
       return destroyedAfter >= 0 ? 'destroyed' : exchange.events.includes('end') ? 'end' : 'error';
     },

@@ -15,7 +15,7 @@ import {
 export class Peer {
   readonly socket: Socket;
   received = '';
-  /** The client has closed, or reset, its end. */
+  /** Whether the client has closed or reset its end. */
   isGone = false;
   #changed: () => void = () => {};
 
@@ -39,7 +39,7 @@ export class Peer {
     this.socket.write(text as string, 'latin1');
   }
 
-  /** Waits until what was received (since the last `take`) satisfies the condition. */
+  /** Waits until the octets received since the last `take` satisfy the condition. */
   async until(condition: (received: string) => boolean): Promise<void> {
     while (!condition(this.received)) {
       if (this.isGone) throw new Error(`connection closed after: ${this.received}`);
@@ -49,7 +49,7 @@ export class Peer {
     }
   }
 
-  /** Waits for a request without a body, and forgets it. */
+  /** Waits for a request without a body, returns it, and removes it from `received`. */
   async takeRequest(): Promise<string> {
     await this.until((received) => received.includes('\r\n\r\n'));
     const end = this.received.indexOf('\r\n\r\n') + 4;
@@ -69,19 +69,19 @@ export type RawServer = {
   readonly port: number;
   readonly url: string;
   readonly peers: Peer[];
-  /** Waits for the connection with that number, from 0. */
+  /** Waits for the connection with this number; the first has 0. */
   peer(index: number): Promise<Peer>;
   close(): Promise<void>;
 };
 
-/** A TCP server that says exactly what a test tells it to. */
+/** A TCP server that sends exactly the octets that a test tells it to. */
 export async function rawServer(onPeer: (peer: Peer, index: number) => unknown = () => {}): Promise<RawServer> {
   const peers: Peer[] = [];
   const server: Server = createServer({ allowHalfOpen: true }, (socket) => {
     const peer = new Peer(socket);
     peers.push(peer);
     server.emit('peer');
-    // A peer whose connection went away under the script is what many tests are about.
+    // The script of a peer fails when its connection goes away. Many tests want just that.
     void Promise.resolve(onPeer(peer, peers.length - 1)).catch(() => {});
   });
   server.listen(0, '127.0.0.1');
@@ -119,7 +119,7 @@ export function newClient(options: Partial<UpstreamOptions> = {}): UpstreamClien
 
 export type RequestOptions = Partial<UpstreamRequest>;
 
-/** Starts a call and records what comes of it. */
+/** Starts a call and records its callbacks. */
 export class Exchange implements UpstreamHandler {
   readonly call;
   readonly events: string[] = [];
@@ -151,7 +151,7 @@ export class Exchange implements UpstreamHandler {
     return Buffer.concat(this.chunks).toString('latin1');
   }
 
-  /** Waits for the end; the error's code, or the status. */
+  /** Waits for the end of the call. @returns the error's code, or the status */
   async outcome(): Promise<string | number> {
     await this.ended.promise;
     return this.error?.code ?? (this.head as ResponseHead).status;
@@ -190,8 +190,8 @@ export class Exchange implements UpstreamHandler {
 
 export function deferred(): { promise: Promise<void>; resolve: () => void } {
   let resolve: () => void = () => {};
-  const promise = new Promise<void>((settle) => {
-    resolve = settle;
+  const promise = new Promise<void>((fulfil) => {
+    resolve = fulfil;
   });
   return { promise, resolve };
 }
@@ -207,7 +207,7 @@ export async function eventually(condition: () => boolean): Promise<void> {
 
 export const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok';
 
-/** A body that is not the same anywhere, so that bytes lost, doubled or swapped show. */
+/** A body without repetition, so that lost, doubled or swapped bytes are noticed. */
 export function patternBytes(length: number, seed = 1): Buffer {
   const bytes = Buffer.allocUnsafe(length);
   let state = seed >>> 0 || 1;

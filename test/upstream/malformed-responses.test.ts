@@ -5,18 +5,18 @@ import { parse } from './parse.ts';
 
 const MALFORMED = [...MALFORMED_HEADS, ...MALFORMED_BODIES, ...TOO_LARGE];
 
-describe('what RFC 9112 does not allow is refused, in one piece and octet by octet', () => {
+describe('a response that RFC 9112 does not allow is refused, whether read in one piece or octet by octet', () => {
   test.each(MALFORMED)('%s', (_name, wire) => {
     const whole = parse([wire]);
     expect(whole.malformed).not.toBe('');
     expect(whole.state).toBe('failed');
-    // A fault in a head is seen at the end of its line.
+    // The parser sees a fault in a head at the end of the faulty line.
     const drip = parse([...wire, '\n']);
     expect(drip).toMatchObject({ state: 'failed', malformed: whole.malformed });
   });
 });
 
-test('a fault is seen without waiting for the end of the head', () => {
+test('a fault is reported without waiting for the end of the head', () => {
   for (const wire of [
     'SSH-2.0-OpenSSH_9.2\r\n',
     'HTTP/1.1 200 OK\nA',
@@ -28,8 +28,8 @@ test('a fault is seen without waiting for the end of the head', () => {
   }
 });
 
-test('a fault in a head that came in pieces is not placed before the piece it was found in', () => {
-  // Found by fuzzing.
+test('the position of a fault is never before the piece of input in which it was found', () => {
+  // A case that the fuzzer found.
   expect(parse(['HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked, chunked\r\n\r', ':\n'])).toMatchObject({
     state: 'failed',
     surplus: 2,
@@ -49,7 +49,7 @@ test('ten interim responses pass', () => {
   expect(parse([`${'HTTP/1.1 100 Continue\r\n\r\n'.repeat(10)}${HEAD}Content-Length: 0\r\n\r\n`]).state).toBe('done');
 });
 
-test('random octets never throw, and read the same however they are split', () => {
+test('the parser never throws at random octets, and reads the same however they are split', () => {
   const nearHttp = fc
     .array(
       fc.constantFrom(

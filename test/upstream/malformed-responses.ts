@@ -1,5 +1,5 @@
-// Responses that RFC 9112 does not allow: the parser's corpus, what the fuzzer starts from, and said to a whole gateway in
-// test/conformance.
+// Responses that RFC 9112 does not allow. The parser's tests read them, the fuzzer starts from them, and the tests in
+// test/conformance send them to a whole gateway.
 
 export const HEAD = 'HTTP/1.1 200 OK\r\n';
 export const CHUNKED = `${HEAD}Transfer-Encoding: chunked\r\n\r\n`;
@@ -67,7 +67,7 @@ export const MALFORMED_HEADS: readonly Named[] = [
   ['framing headers in conflict on a 204', 'HTTP/1.1 204 x\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n'],
 ];
 
-/** The fault is in the body, behind a head that is in order. */
+/** The head is valid, the body is not. */
 export const MALFORMED_BODIES: readonly Named[] = [
   ['a chunk without a size', `${CHUNKED}\r\nab`],
   ['a chunk size that is not hexadecimal', `${CHUNKED}g\r\n`],
@@ -97,7 +97,7 @@ export const MALFORMED_BODIES: readonly Named[] = [
   ['NUL in a trailer', `${CHUNKED}0\r\nA: \0\r\n\r\n`],
 ];
 
-/** In order but for their size: the bound is 4 KiB. */
+/** Valid but too large: the bound in these tests is 4 KiB. */
 export const TOO_LARGE: readonly Named[] = [
   ['endless trailers', `${CHUNKED}0\r\n${'A: b\r\n'.repeat(700)}\r\n`],
   ['a head beyond the bound', `${HEAD}A: ${'a'.repeat(4096)}\r\n\r\n`],

@@ -23,7 +23,7 @@ type System = {
   readonly hosts?: string;
   readonly resolvConf?: string;
   readonly maxLookupMs?: number;
-  /** Nameservers that are asked before the one that knows the records. */
+  /** Nameservers to ask before the one that has the records. */
   readonly before?: readonly string[];
 };
 
@@ -38,10 +38,10 @@ async function newLookup(records: Record<string, NameRecord>, system: System = {
   return new NameLookup({ hostsFile, resolvConf: resolvFile, servers: [...before, server.address], ...limit }).lookup;
 }
 
-test('a name that hangs sets no timer for a time that is over', async () => {
+test('a look-up whose time is up sets no timer with a negative delay', async () => {
   const lookup = await newLookup({ 'silent.example': { silent: 'always' } }, { maxLookupMs: 100 });
   const timers = vi.spyOn(globalThis, 'setTimeout');
-  // The loop is busy when the time is up.
+  // The event loop is blocked until the time is up.
   setTimeout(() => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 100), 50);
   try {
     await expect(lookup('silent.example')).rejects.toMatchObject({ code: 'ETIMEOUT' });
@@ -51,16 +51,16 @@ test('a name that hangs sets no timer for a time that is over', async () => {
   }
 });
 
-test('names that hang keep no other name waiting, and fail when their time is up', async () => {
+test('names that are not answered delay no other name, and fail when their time is up', async () => {
   const silent = Array.from({ length: 32 }, (_, i) => `silent${i}.example`);
   const records = Object.fromEntries(silent.map((name) => [name, { silent: 'always' } as const]));
   const lookup = await newLookup({ ...records, 'healthy.example': { ipv4: ['1.1.1.1'] } }, { maxLookupMs: 1_500 });
   let hanging = silent.length;
   const failures = silent.map((name) => lookup(name).finally(() => hanging--));
-  const settled = Promise.allSettled(failures);
+  const results = Promise.allSettled(failures);
   expect(await lookup('healthy.example')).toEqual([{ address: '1.1.1.1', family: 4 }]);
   expect(hanging).toBe(silent.length);
-  for (const failure of await settled) {
+  for (const failure of await results) {
     expect(failure).toMatchObject({ status: 'rejected', reason: { code: 'ETIMEOUT' } });
   }
 });
@@ -79,7 +79,7 @@ test('one family is enough when the other is not answered', async () => {
   expect(await lookup('half.example')).toEqual([{ address: '1.1.1.1', family: 4 }]);
 });
 
-test('an alias that leads nowhere has no address, and that is a failure', async () => {
+test('an alias that leads to no address is a failure', async () => {
   const lookup = await newLookup({ 'alias.example': { alias: 'gone.example' } });
   await expect(lookup('alias.example')).rejects.toMatchObject({ code: 'ENODATA' });
   const book = new AddressBook(new AddressPolicy([]), lookup);
@@ -127,7 +127,7 @@ test('addresses with a zone in the hosts file are skipped', async () => {
   expect(await lookup('zoned')).toEqual([{ address: '1.1.1.1', family: 4 }]);
 });
 
-/** Which names are asked for, in order, each once for both families. */
+/** The names that were asked for, in order; each counts once for both families. */
 const askedFor = (): string[] => [...new Set(server.asked)];
 
 test.each([
@@ -145,7 +145,7 @@ test.each([
   expect(askedFor()).toHaveLength(name.endsWith('.') ? 1 : 3);
 });
 
-test('a name found within the search domains is asked for nowhere else', async () => {
+test('after a name is found within a search domain, no further candidates are asked for', async () => {
   const lookup = await newLookup(
     { 'api.internal': { ipv4: ['10.0.0.3'] }, api: { ipv4: ['1.1.1.1'] } },
     { resolvConf: 'search internal\n' },
@@ -170,7 +170,7 @@ test.each([
   expect(askedFor()).toEqual(['api.example', 'short.a.internal']);
 });
 
-test('a service keeps its address while its nameserver fails, whatever is in a search domain', async () => {
+test('a service keeps its address while its nameserver fails, even if a search domain has the name', async () => {
   const records: Record<string, NameRecord> = {
     'api.example': { ipv4: ['1.1.1.1'] },
     '*.example.internal': { ipv4: ['10.0.0.9'] },
@@ -194,7 +194,7 @@ test('a service keeps its address while its nameserver fails, whatever is in a s
   }
 });
 
-test('a name that is not there for IPv4 is not there, though nobody answers for IPv6', async () => {
+test('a name that does not exist for IPv4 does not exist, even if the question for IPv6 is not answered', async () => {
   const lookup = await newLookup(
     { 'api.example.internal': { ipv4: ['10.0.0.3'] }, 'api.example': { missing: 'ipv4', silent: 'ipv6' } },
     { resolvConf: 'search internal\n', maxLookupMs: 600 },
@@ -202,7 +202,7 @@ test('a name that is not there for IPv4 is not there, though nobody answers for 
   expect(await lookup('api.example')).toEqual([{ address: '10.0.0.3', family: 4 }]);
 });
 
-test('a name that is too long within a search domain is asked for as it stands', async () => {
+test('a name that would be too long within a search domain is still asked for as it stands', async () => {
   const name = Array(4).fill('a'.repeat(60)).join('.');
   const lookup = await newLookup(
     { [name]: { ipv4: ['1.1.1.1'] } },
@@ -211,7 +211,7 @@ test('a name that is too long within a search domain is asked for as it stands',
   expect(await lookup(name)).toEqual([{ address: '1.1.1.1', family: 4 }]);
 });
 
-test('nameservers that are gone leave the last one time to answer', async () => {
+test('when all nameservers but the last are gone, the last one has time to answer', async () => {
   const domains = ['a.internal', 'b.internal', 'c.internal'];
   const candidates = ['api.example', ...domains.map((domain) => `api.example.${domain}`)];
   const silent = Object.fromEntries(candidates.map((name) => [name, { silent: 'always' } as const]));
@@ -230,7 +230,7 @@ test('nameservers that are gone leave the last one time to answer', async () => 
   }
 });
 
-test('localhost is the loopback, whatever a nameserver says', async () => {
+test('localhost is the loopback, whatever the nameserver says', async () => {
   const lookup = await newLookup({ 'a.localhost': { ipv4: ['1.1.1.1'] } });
   for (const name of ['localhost', 'a.localhost', 'localhost.']) {
     expect(await lookup(name)).toEqual([

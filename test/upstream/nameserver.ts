@@ -8,9 +8,9 @@ const SERVFAIL = 2;
 const NXDOMAIN = 3;
 
 /**
- * What a nameserver knows of a name: its addresses, of which other name it is an alias (and nothing of that one), or that it
- * never answers questions for this family, or for any, or that it fails to, or says of one family that there is no such name.
- * `*.` and a domain is what all other names right below it have.
+ * What the nameserver answers for a name: its addresses, or an alias without any address. It can also be `silent` (no answer for
+ * that family, or for any), say that the name is `missing` (NXDOMAIN for that family), or answer that it `fails` (SERVFAIL). The
+ * name `*.` and a domain is a wildcard for all other names directly below that domain.
  */
 export type NameRecord = {
   readonly ipv4?: string[];
@@ -23,7 +23,7 @@ export type NameRecord = {
 
 export type Nameserver = { readonly address: string; readonly asked: string[]; close(): Promise<void> };
 
-/** A nameserver on loopback (RFC 1035), over UDP. Names it does not know do not exist. */
+/** A nameserver (RFC 1035) on loopback, over UDP. It answers NXDOMAIN for a name without a record. */
 export async function nameserver(records: Readonly<Record<string, NameRecord>>): Promise<Nameserver> {
   const socket = createSocket('udp4');
   const asked: string[] = [];
@@ -42,7 +42,7 @@ export async function nameserver(records: Readonly<Record<string, NameRecord>>):
     head.writeUInt16BE(found.length, 6);
     head.writeUInt32BE(0, 8);
     const answers = found.map(({ type, bytes }) => {
-      // A pointer to the name, type, class IN, a TTL of 60 s, and the length of what follows.
+      // A pointer to the name, the type, class IN, a TTL of 60 s, and the length of the data that follows.
       const start = Buffer.from([0xc0, 12, 0, type, 0, 1, 0, 0, 0, 60, 0, bytes.length]);
       return Buffer.concat([start, bytes]);
     });
@@ -75,7 +75,7 @@ const bytesOfName = (name: string): Buffer =>
 
 const bytesOfIpv4 = (address: string): Buffer => Buffer.from(address.split('.').map(Number));
 
-/** Written out in full: eight groups. */
+/** @param address eight groups, without `::` */
 const bytesOfIpv6 = (address: string): Buffer =>
   Buffer.from(
     address

@@ -6,13 +6,13 @@ export type Parsed = {
   malformed: string;
   head: ParsedHead | null;
   body: string;
-  /** Octets that were not used. */
+  /** How many octets were left over. */
   surplus: number;
 };
 
 export type ParseOptions = { isHeadRequest?: boolean; maxHeadBytes?: number; endOfInput?: boolean };
 
-/** Feeds the pieces to a new parser as reads of their own. */
+/** Feeds the pieces to a new parser, each as a read of its own. */
 export function parse(pieces: readonly (string | Buffer)[], options: ParseOptions = {}): Parsed {
   const parsed: Parsed = { state: '', malformed: '', head: null, body: '', surplus: 0 };
   const parser = new ResponseParser(
@@ -28,7 +28,7 @@ export function parse(pieces: readonly (string | Buffer)[], options: ParseOption
   );
   parser.begin(options.isHeadRequest ?? false);
   for (const piece of pieces) {
-    // As the connection does it: octets at the start of a larger buffer that holds somebody else's after them.
+    // As in the shared read buffer: after the octets come those of another connection.
     const octets = Buffer.from(piece as string, 'latin1');
     const shared = Buffer.concat([octets, Buffer.from('HTTP/1.1 500 stale\r\n\r\n')]);
     const used = parser.execute(shared, 0, octets.length);

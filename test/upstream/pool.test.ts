@@ -13,7 +13,7 @@ afterEach(async () => {
   await server.close();
 });
 
-/** Starts so many calls and waits until the server has every request that can reach it. */
+/** Starts `count` calls, and waits until the `reaching` requests that can reach the server have arrived. */
 async function start(count: number, reaching: number, options: RequestOptions = {}): Promise<Exchange[]> {
   const exchanges = Array.from({ length: count }, () => new Exchange(client, server.url, options));
   for (let index = 0; index < reaching; index++) {
@@ -29,7 +29,7 @@ async function answer(index: number): Promise<void> {
   peer.send(OK);
 }
 
-test('connections to an origin are bounded; calls beyond it wait in order, and one more than may wait is busy', async () => {
+test('connections to an origin are bounded; further calls wait in order, and when the line is full, a call is busy', async () => {
   client = newClient({ maxConnectionsPerOrigin: 2, maxWaitingPerOrigin: 2 });
   const destination = new Destination(parseEndpoint(server.url).origin);
   expect(destination.isFull).toBe(false);
@@ -82,7 +82,7 @@ test('a call that is given up while it connects leaves its connection to others'
   expect(first.events).toEqual([]);
 });
 
-test('what is written while a call waits is sent when its turn comes, and the caller told', async () => {
+test('a body written while its call waits is sent when the turn comes, and then the caller is told to go on', async () => {
   client = newClient({ maxConnectionsPerOrigin: 1 });
   const [first] = await start(1, 1);
   const second = new Exchange(client, server.url, { method: 'POST', bodyLength: 10 });
@@ -145,14 +145,14 @@ test('all connections that one origin may have stay open when a burst is over', 
     const exchanges = Array.from({ length: burst }, () => new Exchange(client, answering.url));
     for (const exchange of exchanges) expect(await exchange.outcome()).toBe(200);
   }
-  // The second burst is served by the connections of the first.
+  // The connections of the first burst serve the second one.
   expect(client.stats()).toMatchObject({ open: answering.peers.length, idle: answering.peers.length });
   expect(answering.peers.length).toBeLessThanOrEqual(burst);
   await client.close();
   await answering.close();
 });
 
-test('close waits for calls under way, takes no new ones, and closes the rest', async () => {
+test('close waits for calls under way, takes no new calls, and closes idle connections', async () => {
   client = newClient();
   const [idle, busy] = await start(2, 2);
   await answer(0);
@@ -193,7 +193,7 @@ test.each([
   ['connect_failed', async () => [{ address: '127.0.0.2', family: 4 }]],
   ['address_forbidden', async () => [{ address: '10.0.0.1', family: 4 }]],
   ['dns_failed', async () => Promise.reject(new Error('ENOTFOUND'))],
-])('%s is the failure of the call that wanted the connection, and of no other', async (code, lookup) => {
+])('%s fails only the call for which the connection was made', async (code, lookup) => {
   client = newClient({ lookup, maxConnectionsPerOrigin: 2 });
   const exchanges = Array.from({ length: 4 }, () => new Exchange(client, `http://down.example:${server.port}`));
   for (const exchange of exchanges) {
@@ -203,7 +203,7 @@ test.each([
   await eventually(() => client.stats().origins === 0);
 });
 
-test('destinations with one key share their connections, also when they were made anew; others to the same origin do not', async () => {
+test('destinations with the same key share connections, even as different objects; others to their origin do not', async () => {
   client = newClient({ maxConnectionsPerOrigin: 1, maxWaitingPerOrigin: 0 });
   const { origin } = parseEndpoint(server.url);
   const [listed, listedAgain, other] = [
@@ -221,7 +221,7 @@ test('destinations with one key share their connections, also when they were mad
   await answer(1);
   expect([await first.outcome(), await second.outcome()]).toEqual([200, 200]);
 
-  // The pool of both is gone with its last connection; the next one is shared again.
+  // Their pool goes when its last connection closes. The two destinations share the next pool again.
   (await server.peer(0)).socket.destroy();
   await eventually(() => client.stats().open === 1);
   const third = call(listedAgain);

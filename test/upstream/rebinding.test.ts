@@ -8,13 +8,13 @@ afterEach(() => server.close());
 const PUBLIC: ResolvedAddress = { address: '203.0.114.1', family: 4 };
 const LOOPBACK: ResolvedAddress = { address: '127.0.0.1', family: 4 };
 
-/** A name whose every answer is another: what a rebinding attack is made of. */
+/** Resolves the name to a different address at each look-up, as in a DNS rebinding attack. */
 function rebinding(...answers: ResolvedAddress[][]) {
   let next = 0;
   return vi.fn(async (_name: string) => answers[Math.min(next++, answers.length - 1)] as ResolvedAddress[]);
 }
 
-test('a name is looked up once for a connection: there is no second answer between check and dial', async () => {
+test('a name is looked up once per connection, so the address that was checked is the one that is dialled', async () => {
   server = await rawServer(async (peer) => {
     await peer.takeRequest();
     peer.send(OK);
@@ -25,7 +25,7 @@ test('a name is looked up once for a connection: there is no second answer betwe
   expect(await exchange.outcome()).toBe(200);
   expect(lookup).toHaveBeenCalledTimes(1);
   const [peer] = server.peers;
-  // The address is dialled, and the name still said.
+  // The connection goes to the address, not to the name.
   expect(peer?.socket.localAddress).toBe('127.0.0.1');
   await client.close();
 });
@@ -34,10 +34,10 @@ test.each<[string, ResolvedAddress[]]>([
   ['a forbidden address', [LOOPBACK]],
   ['a public and a forbidden one', [PUBLIC, LOOPBACK]],
   ['a forbidden and a public one', [LOOPBACK, PUBLIC]],
-  ['a mapped one', [{ address: '::ffff:127.0.0.1', family: 6 }]],
+  ['an IPv4-mapped one', [{ address: '::ffff:127.0.0.1', family: 6 }]],
   ['a NAT64 one', [{ address: '64:ff9b::7f00:1', family: 6 }]],
   ['a metadata address', [{ address: '169.254.169.254', family: 4 }]],
-  ['something that is no address', [{ address: '127.1', family: 4 }]],
+  ['something that is not an address', [{ address: '127.1', family: 4 }]],
 ])('a name that resolves to %s is not dialled at all', async (_what, answer) => {
   server = await rawServer();
   const client = newClient({ allowCidrs: [], lookup: rebinding(answer) });
@@ -47,7 +47,7 @@ test.each<[string, ResolvedAddress[]]>([
   await client.close();
 });
 
-test('a name that turns forbidden is refused at its next look-up, after good calls', async () => {
+test('a name whose next answer is forbidden is refused from then on, though earlier calls were good', async () => {
   server = await rawServer(async (peer) => {
     await peer.takeRequest();
     peer.send(OK.replace('\r\n', '\r\nConnection: close\r\n'));
@@ -56,7 +56,7 @@ test('a name that turns forbidden is refused at its next look-up, after good cal
   const client = newClient({ lookup });
   const url = `http://rebind.example:${server.port}/`;
   expect(await new Exchange(client, url).outcome()).toBe(200);
-  // The first answer grows stale; timers of sockets do not look at this clock.
+  // Makes the first answer too old. The timers of sockets use another clock.
   const now = vi.spyOn(performance, 'now').mockReturnValue(performance.now() + 60_000);
   try {
     expect(await new Exchange(client, url).outcome()).toBe('address_forbidden');

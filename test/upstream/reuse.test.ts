@@ -14,7 +14,7 @@ afterEach(async () => {
   await server.close();
 });
 
-/** One GET on the connection with that number, answered with these octets. */
+/** Makes one call on the connection with this number, and answers it with these octets. */
 async function exchangeOn(index: number, wire: string, options = {}): Promise<Peer> {
   const exchange = new Exchange(client, server.url, options);
   const peer = await server.peer(index);
@@ -51,33 +51,33 @@ describe('a connection is closed after', () => {
       'a Keep-Alive that is too short to count on',
       'HTTP/1.1 200 OK\r\nKeep-Alive: timeout=1\r\nContent-Length: 2\r\n\r\nok',
     ],
-  ])('%s, and the response is still good', async (_name, wire) => {
+  ])('%s, and the response is delivered', async (_name, wire) => {
     const peer = await exchangeOn(0, wire);
     expect(client.stats()).toMatchObject({ open: 0, origins: 0 });
     await peer.gone();
     await exchangeOn(1, OK);
   });
 
-  test('a body that answers HEAD', async () => {
+  test('a response to HEAD that has a body', async () => {
     await exchangeOn(0, OK, { method: 'HEAD' });
     expect(client.stats()).toMatchObject({ open: 0 });
   });
 
-  test('octets that come while it is idle', async () => {
+  test('octets that arrive while it is idle', async () => {
     const peer = await exchangeOn(0, OK);
     peer.send('HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil');
     await eventually(() => client.stats().open === 0);
     await exchangeOn(1, OK);
   });
 
-  test('the upstream closes it while it is idle', async () => {
+  test('the upstream has ended it while it was idle', async () => {
     const peer = await exchangeOn(0, OK);
     peer.socket.end();
     await eventually(() => client.stats().open === 0);
     await exchangeOn(1, OK);
   });
 
-  test('its idle time is over', async () => {
+  test('its idle time', async () => {
     const brief = newClient({ keepAliveMs: 40 });
     const exchange = new Exchange(brief, server.url);
     const peer = await server.peer(0);
@@ -91,7 +91,7 @@ describe('a connection is closed after', () => {
     expect(brief.stats()).toMatchObject({ open: 0, origins: 0 });
   });
 
-  test('the caller gives up', async () => {
+  test('a call that its caller gave up', async () => {
     const exchange = new Exchange(client, server.url);
     const peer = await server.peer(0);
     await peer.takeRequest();
@@ -137,7 +137,7 @@ describe('a response before the end of the request', () => {
     expect(client.stats()).toMatchObject({ open: 0 });
   });
 
-  test('does not keep the caller from sending the rest', async () => {
+  test('does not stop the caller from sending the rest', async () => {
     const { exchange, peer } = await early('HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nok');
     await eventually(() => exchange.body === 'ok');
     exchange.call.write(Buffer.from('world'));
@@ -149,7 +149,7 @@ describe('a response before the end of the request', () => {
     expect(client.stats()).toMatchObject({ idle: 1 });
   });
 
-  test('that refuses it and closes stops the upload (RFC 9112, 9.6)', async () => {
+  test('stops the upload when it is an error that closes the connection (RFC 9112, 9.6)', async () => {
     const { exchange, peer } = await early('HTTP/1.1 401 No\r\nConnection: close\r\nContent-Length: 4\r\n\r\nno');
     await eventually(() => exchange.body === 'no');
     expect(exchange.call.write(Buffer.from('world'))).toBe(true);
@@ -180,7 +180,7 @@ describe('a reused connection that turns out to be dead', () => {
     expect(exchange.events.filter((event) => event !== 'data')).toEqual(['head', 'end']);
   });
 
-  test('has sent nothing, as long as its replacement connects', async () => {
+  test('leaves its request unsent while the new connection is being made', async () => {
     const lookup = vi.fn(async () => [{ address: '127.0.0.1', family: 4 }]);
     const named = newClient({ lookup });
     const url = `http://a.example:${server.port}`;
@@ -189,7 +189,7 @@ describe('a reused connection that turns out to be dead', () => {
     await stale.takeRequest();
     stale.send(OK);
     expect(await first.outcome()).toBe(200);
-    // From now on a new connection needs a look-up, which hangs.
+    // From now on, a new connection needs a look-up, which never ends.
     lookup.mockReturnValue(new Promise(() => {}));
     const now = vi.spyOn(performance, 'now').mockReturnValue(performance.now() + 120_000);
     try {
@@ -259,9 +259,9 @@ describe('a reused connection that turns out to be dead', () => {
     expect(server.peers.length).toBe(1);
   });
 
-  test('that was reset before the request is replaced even for POST, because nothing was sent', async () => {
+  test('is replaced even for POST if it was reset before the request, because nothing was sent', async () => {
     const stale = await warm();
-    // The reset reaches the kernel while this turn blocks, before the client can hear of it.
+    // The reset reaches the client's kernel now, but the client has not heard of it when it sends the request.
     stale.socket.resetAndDestroy();
     await new Promise<void>((resolve) => setImmediate(() => resolve()));
     const exchange = new Exchange(client, server.url, { method: 'POST', bodyLength: 5 });

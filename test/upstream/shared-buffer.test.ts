@@ -7,15 +7,15 @@ import { Authority } from './certificates.ts';
 import { Exchange, newClient, patternBytes } from './helpers.ts';
 
 /*
- * All connections of the process read into one buffer. Here many of them carry different octets at the same time, in every
- * framing, with pauses in between: whatever one would overwrite of another's shows in a body.
+ * All connections of the process read into one buffer. Here many connections carry different octets at the same time, in every
+ * framing, with pauses in between. If one overwrote octets of another, a body would differ.
  */
 
 function answer(request: IncomingMessage, response: ServerResponse): void {
   const number = Number(request.url?.slice(1));
   const body = bodyOf(number);
   if (number % 2 === 0) response.setHeader('content-length', body.length);
-  // In pieces, so that reads of different connections interleave.
+  // Sends the body in pieces, so that reads of different connections interleave.
   let at = 0;
   const next = () => {
     const end = at + 1 + ((at + number) % 9_000);

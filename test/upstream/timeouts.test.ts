@@ -14,12 +14,12 @@ afterEach(async () => {
   await server.close();
 });
 
-/** Waits until the client has given up another call for a silence of three times as long. */
+/** Waits until the client has ended another call because of a silence three times as long as `ms`. */
 async function longerThan(ms: number): Promise<void> {
   expect(await new Exchange(client, server.url, { headTimeoutMs: ms * 3 }).outcome()).toBe('head_timeout');
 }
 
-test('a response head that does not come is given up, not early, and the connection closed', async () => {
+test('a call whose response head does not come fails when its time is up, not before, and its connection is closed', async () => {
   const since = performance.now();
   const exchange = new Exchange(client, server.url, { headTimeoutMs: 60 });
   expect(await exchange.outcome()).toBe('head_timeout');
@@ -29,9 +29,9 @@ test('a response head that does not come is given up, not early, and the connect
 });
 
 test.each([
-  ['a head that drips', Array.from(`HTTP/1.1 200 OK\r\nX: ${'x'.repeat(1000)}`)],
-  ['interim responses', Array.from({ length: 10 }, () => 'HTTP/1.1 102 Processing\r\n\r\n')],
-])('%s gain the upstream no time', async (_name, drips) => {
+  ['sending its head drop by drop', Array.from(`HTTP/1.1 200 OK\r\nX: ${'x'.repeat(1000)}`)],
+  ['sending interim responses', Array.from({ length: 10 }, () => 'HTTP/1.1 102 Processing\r\n\r\n')],
+])('the upstream gains no time by %s', async (_name, drips) => {
   const exchange = new Exchange(client, server.url, { headTimeoutMs: 60 });
   const peer = await server.peer(0);
   await peer.takeRequest();
@@ -41,7 +41,7 @@ test.each([
   expect(drips.length).toBeGreaterThan(0);
 });
 
-test('a body that stalls is given up', async () => {
+test('a call fails when its response body stalls', async () => {
   const exchange = new Exchange(client, server.url, { idleBodyTimeoutMs: 60 });
   const peer = await server.peer(0);
   await peer.takeRequest();
@@ -51,7 +51,7 @@ test('a body that stalls is given up', async () => {
   expect(exchange.error).toMatchObject({ headReceived: true });
 });
 
-test('a body that moves is not, however slowly', async () => {
+test('a call does not fail while its response body arrives, however slowly', async () => {
   const exchange = new Exchange(client, server.url, { idleBodyTimeoutMs: 60, headTimeoutMs: 60 });
   const peer = await server.peer(0);
   await peer.takeRequest();
@@ -90,7 +90,7 @@ test('no time runs while the upstream waits for the caller', async () => {
   expect(await exchange.outcome()).toBe(200);
 });
 
-test('an upload that the upstream does not read is given up', async () => {
+test('a call fails when the upstream does not read its upload', async () => {
   const exchange = new Exchange(client, server.url, { method: 'POST', bodyLength: -1, headTimeoutMs: 60 });
   const peer = await server.peer(0);
   peer.socket.pause();
@@ -100,7 +100,7 @@ test('an upload that the upstream does not read is given up', async () => {
   expect(exchange.call.requestSent).toBe(false);
 });
 
-test('an upload that moves is not, however slowly', async () => {
+test('a call does not fail while the upstream reads its upload, however slowly', async () => {
   const bodyLength = 24 * 1024 * 1024;
   const exchange = new Exchange(client, server.url, { method: 'POST', bodyLength, headTimeoutMs: 400 });
   const peer = await server.peer(0);
@@ -126,7 +126,7 @@ test('an upload that moves is not, however slowly', async () => {
   expect(await exchange.outcome()).toBe(200);
 });
 
-test('a name that does not resolve in time is told from a service that does not connect', async () => {
+test('a name that is not resolved in time and a service that does not accept in time are different failures', async () => {
   const stuck = newClient({ connectTimeoutMs: 50, lookup: () => new Promise(() => {}) });
   const since = performance.now();
   const exchange = new Exchange(stuck, 'http://slow.example');

@@ -34,7 +34,7 @@ function client(options: Partial<UpstreamOptions> = {}): UpstreamClient {
 
 type TlsServer = { port: number; sockets: TLSSocket[]; resumed: boolean[] };
 
-/** Answers every request with OK, or as told. */
+/** Starts a TLS server that answers every request with OK, or as `onRequest` does. */
 async function serve(
   options: TlsOptions,
   onRequest: (socket: TLSSocket, chunk: Buffer) => unknown = (socket) => socket.write(OK),
@@ -53,7 +53,7 @@ async function serve(
   return { port: (server.address() as AddressInfo).port, sockets, resumed };
 }
 
-test('a call over TLS says the name (SNI), speaks http/1.1 only, and reuses its connection', async () => {
+test('a call over TLS sends the name (SNI), offers http/1.1 only, and its connection is used again', async () => {
   const { port, sockets } = await serve({ ...identities.good, ALPNProtocols: ['h2', 'http/1.1'] });
   const upstream = client();
   for (let i = 0; i < 2; i++) {
@@ -66,7 +66,7 @@ test('a call over TLS says the name (SNI), speaks http/1.1 only, and reuses its 
   expect(['TLSv1.2', 'TLSv1.3']).toContain(sockets[0]?.getProtocol());
 });
 
-test('an address is checked as an address, without SNI', async () => {
+test('for an address, the certificate must be for that address, and no SNI is sent', async () => {
   const { port, sockets } = await serve({ ...identities.good });
   expect(await new Exchange(client(), `https://127.0.0.1:${port}`).outcome()).toBe(200);
   expect(sockets[0]?.servername).toBe(false);
@@ -131,8 +131,8 @@ test('a session is not resumed for another name', async () => {
 test('when the first address does not answer, the second still gets its share of the time', async () => {
   const { port } = await serve({ ...identities.good });
   const { createServer: createTcpServer } = await import('node:net');
-  const held: { destroy(): void }[] = [];
-  const silent = createTcpServer((socket) => held.push(socket)) as unknown as Server;
+  const sockets: { destroy(): void }[] = [];
+  const silent = createTcpServer((socket) => sockets.push(socket)) as unknown as Server;
   servers.push(silent);
   silent.listen(port, '127.0.0.2');
   await once(silent, 'listening');
@@ -142,7 +142,7 @@ test('when the first address does not answer, the second still gets its share of
   ];
   const exchange = new Exchange(client({ lookup, connectTimeoutMs: 400 }), `https://good.example:${port}`);
   expect(await exchange.outcome()).toBe(200);
-  for (const socket of held) socket.destroy();
+  for (const socket of sockets) socket.destroy();
 });
 
 test('bodies of several MB pass both ways over TLS with pauses, unharmed', async () => {
@@ -183,7 +183,7 @@ describe('while paused over TLS', () => {
     return { exchange, socket: sockets[0] as TLSSocket };
   }
 
-  test('the upstream is held back', async () => {
+  test('the upstream has to wait', async () => {
     const length = 64 * 1024 * 1024;
     const { exchange, socket } = await paused((to) => {
       to.write(`HTTP/1.1 200 OK\r\nContent-Length: ${length}\r\n\r\n`);

@@ -1,8 +1,8 @@
-// Transfer-Encoding and what chunks are made of.
+// Transfer-Encoding, and the parts that chunks consist of.
 
 import { asHead, type CallerCase, EVIL, IN_CHUNKS, post } from './case.ts';
 
-/** 505 is the addon's word for a body it cannot read. */
+/** The addon answers 505 to a body that it cannot read. */
 const refused = { refused: [400, 505], closed: true } as const;
 const unfinished = { ...refused, waits: true } as const;
 const chunked = (body: string): string => post('Transfer-Encoding: chunked', body);
@@ -23,13 +23,13 @@ const BAD_CODINGS: readonly (readonly [name: string, line: string])[] = [
   ['chunked and then identity', 'Transfer-Encoding: chunked\r\nTransfer-Encoding: identity'],
   ['identity and then chunked', 'Transfer-Encoding: identity\r\nTransfer-Encoding: chunked'],
   ['a comma before chunked', 'Transfer-Encoding: ,chunked'],
-  ['a comma behind chunked', 'Transfer-Encoding: chunked,'],
+  ['a comma after chunked', 'Transfer-Encoding: chunked,'],
   ['a parameter', 'Transfer-Encoding: chunked;q=1'],
   ['quotes', 'Transfer-Encoding: "chunked"'],
   ['a vertical tab before', 'Transfer-Encoding: \x0bchunked'],
-  ['a form feed behind', 'Transfer-Encoding: chunked\x0c'],
-  ['NUL behind', 'Transfer-Encoding: chunked\x00'],
-  ['a CR behind', 'Transfer-Encoding: chunked\r\r\n'],
+  ['a form feed after', 'Transfer-Encoding: chunked\x0c'],
+  ['NUL after', 'Transfer-Encoding: chunked\x00'],
+  ['a CR after', 'Transfer-Encoding: chunked\r\r\n'],
   ['the Kelvin sign, which lower-cases to k', 'Transfer-Encoding: chun\xe2\x84\xaaed'],
   ['obs-text within', 'Transfer-Encoding: chun\xa0ked'],
   ['nothing but obs-text', 'Transfer-Encoding: \xa0'],
@@ -43,21 +43,21 @@ const BAD_CODINGS: readonly (readonly [name: string, line: string])[] = [
   ['a bare CR before the line', 'X: y\rTransfer-Encoding: chunked'],
 ];
 
-/** The addon takes octets above 0x7f for blanks at both ends of a value, and does not show them. */
+/** The addon treats bytes above 0x7f as blanks at both ends of a value, and hides them from us. */
 const HIDDEN_BLANKS: readonly (readonly [name: string, line: string])[] = [
-  ['obs-text behind', 'Transfer-Encoding: chunked\xa0'],
+  ['obs-text after', 'Transfer-Encoding: chunked\xa0'],
   ['obs-text before', 'Transfer-Encoding: \xff\xa0chunked'],
 ];
 
-/** Chunked bodies that are none: each stops at its fault or before. */
+/** Malformed chunked bodies. The gateway passes on nothing from the fault on. */
 const BAD_CHUNKS: readonly (readonly [name: string, body: string])[] = [
   ['a signed size', '+5\r\nhello\r\n0\r\n\r\n'],
   ['a negative size', '-5\r\nhello\r\n0\r\n\r\n'],
   ['a size with a prefix', '0x5\r\nhello\r\n0\r\n\r\n'],
   ['a size with an underscore', '0_5\r\nhello\r\n0\r\n\r\n'],
-  ['a comma behind the size', '5,\r\nhello\r\n0\r\n\r\n'],
+  ['a comma after the size', '5,\r\nhello\r\n0\r\n\r\n'],
   ['a full stop in the size', '5.0\r\nhello\r\n0\r\n\r\n'],
-  ['a slash behind the size', '5/\r\nhello\r\n0\r\n\r\n'],
+  ['a slash after the size', '5/\r\nhello\r\n0\r\n\r\n'],
   ['a grave accent as a digit', '`\r\nhello\r\n0\r\n\r\n'],
   ['a size beyond 64 bits', '10000000000000005\r\nhello\r\n0\r\n\r\n'],
   ['a size beyond 32 bits', '100000005\r\nhello\r\n0\r\n\r\n'],
@@ -66,32 +66,32 @@ const BAD_CHUNKS: readonly (readonly [name: string, body: string])[] = [
 ];
 
 /**
- * Chunked bodies that are none, but which the addon takes for some: it counts ':' to '@' and 'G' as digits, ends a size at any octet
- * up to 0x20 or above 0x7f, ignores what stands between that and the next LF, and looks at no octet of the CRLF behind data.
+ * Malformed chunked bodies that the addon accepts: it takes ':' to '@' and 'G' for digits, ends a size at any byte up to 0x20 or
+ * above 0x7f, ignores everything from there to the next LF, and does not check the CRLF after the data.
  */
 const LENIENT_CHUNKS: readonly (readonly [name: string, body: string])[] = [
   ['a size in letters', 'g\r\nhello\r\n0\r\n\r\n'],
-  ['a space behind the size', '5 \r\nhello\r\n0\r\n\r\n'],
-  ['a tab behind the size', '5\t\r\nhello\r\n0\r\n\r\n'],
+  ['a space after the size', '5 \r\nhello\r\n0\r\n\r\n'],
+  ['a tab after the size', '5\t\r\nhello\r\n0\r\n\r\n'],
   ['a colon as a digit', '5:\r\nhello\r\n0\r\n\r\n'],
   ['an at sign as a digit', '@\r\nhello\r\n0\r\n\r\n'],
-  ['NUL behind the size', '5\x00\r\nhello\r\n0\r\n\r\n'],
-  ['a bare LF behind the size', '5\nhello\r\n0\r\n\r\n'],
-  ['a bare CR behind the size', '5\rhello\r\n0\r\n\r\n'],
-  ['CR CR LF behind the size', '5\r\r\nhello\r\n0\r\n\r\n'],
+  ['NUL after the size', '5\x00\r\nhello\r\n0\r\n\r\n'],
+  ['a bare LF after the size', '5\nhello\r\n0\r\n\r\n'],
+  ['a bare CR after the size', '5\rhello\r\n0\r\n\r\n'],
+  ['CR CR LF after the size', '5\r\r\nhello\r\n0\r\n\r\n'],
   ['data longer than its size', '5\r\nhello!!\r\n0\r\n\r\n'],
-  ['data that spills by two', '3\r\nhello\r\n0\r\n\r\n'],
-  ['no CRLF behind the data', '5\r\nhello0\r\n\r\n'],
-  ['other octets for CRLF behind the data', '5\r\nhelloXX0\r\n\r\n'],
-  ['a bare LF behind the data', '5\r\nhello\n0\r\n\r\n'],
+  ['data two octets longer than its size', '3\r\nhello\r\n0\r\n\r\n'],
+  ['no CRLF after the data', '5\r\nhello0\r\n\r\n'],
+  ['other octets for CRLF after the data', '5\r\nhelloXX0\r\n\r\n'],
+  ['a bare LF after the data', '5\r\nhello\n0\r\n\r\n'],
   ['an extension', '5;a=b\r\nhello\r\n0\r\n\r\n'],
   ['an extension without a name', '5;\r\nhello\r\n0\r\n\r\n'],
   ['a space before an extension', '5 ;a\r\nhello\r\n0\r\n\r\n'],
   ['an extension with a bare LF', '5;a\nhello\r\n0\r\n\r\n'],
   ['an extension with a bare CR', '5;a\rb\r\nhello\r\n0\r\n\r\n'],
   ['an extension that hides a chunk', '2;\n5\r\nhello\r\n0\r\n\r\n'],
-  ['obs-text behind the size', '5\xa0\r\nhello\r\n0\r\n\r\n'],
-  ['words behind the size', '5 is the size\r\nhello\r\n0\r\n\r\n'],
+  ['obs-text after the size', '5\xa0\r\nhello\r\n0\r\n\r\n'],
+  ['words after the size', '5 is the size\r\nhello\r\n0\r\n\r\n'],
   ['a size in two parts', '1 0\r\nh\r\n0\r\n\r\n'],
   ...[...':;<=>?@'].map((digit, i): [string, string] => [
     `${digit} for ${10 + i}`,
@@ -100,14 +100,14 @@ const LENIENT_CHUNKS: readonly (readonly [name: string, body: string])[] = [
   ['g for 16', `g\r\n${'x'.repeat(16)}\r\n0\r\n\r\n`],
 ];
 
-/** The addon takes these for the last chunk. What stands behind it is never read: the connection ends. */
+/** The addon takes these for the last chunk. The bytes after it are never read, because the connection ends. */
 const EMPTY_CHUNKS: readonly (readonly [name: string, body: string])[] = [
   ['no size', '\r\nhello\r\n0\r\n\r\n'],
   ['a space before the size', ' 5\r\nhello\r\n0\r\n\r\n'],
   ['NUL in the size', '\x005\r\nhello\r\n0\r\n\r\n'],
 ];
 
-/** Ends that are not exactly CRLF: whether the body was whole is a matter of taste, so nothing behind it may count. */
+/** Ends that are not exactly CRLF. Parsers differ on whether such a body is whole, so no request after it may be served. */
 const BAD_ENDS: readonly (readonly [name: string, end: string])[] = [
   ['a trailer', '0\r\nX: y\r\n\r\n'],
   ['a length in the trailer', '0\r\nContent-Length: 5\r\n\r\n'],
@@ -116,7 +116,7 @@ const BAD_ENDS: readonly (readonly [name: string, end: string])[] = [
   ['a key in the trailer', '0\r\nAuthorization: Bearer x\r\n\r\n'],
   ['a bare LF in the trailer', '0\r\nX: y\n\r\n'],
   ['a bare LF as the last line', '0\r\n\n'],
-  ['a bare LF behind the last size', '0\n\r\n'],
+  ['a bare LF after the last size', '0\n\r\n'],
   ['bare LFs at the end', '0\n\n'],
   ['a bare CR at the end', '0\r\n\rX'],
   ['an extension on the last chunk', '0;a=b\r\n\r\n'],
@@ -155,7 +155,7 @@ export const CODINGS: readonly CallerCase[] = [
     allowed: { served: { body: 'hello' } },
   },
   {
-    name: 'a coding by another name',
+    name: 'Transfer_Encoding, which is another header',
     wire: post('Transfer_Encoding: chunked\r\nContent-Length: 5', 'hello'),
     allowed: { served: { body: 'hello' } },
   },
@@ -220,13 +220,13 @@ export const CODINGS: readonly CallerCase[] = [
     allowed: { waits: true, served: { body: 'hello' } },
   },
   {
-    name: 'a request behind the end',
+    name: 'a request after the end',
     wire: chunked('5\r\nhello\r\n0\r\n\r\n'),
     rest: EVIL,
     allowed: { served: { body: 'hello' }, cut: true },
   },
   {
-    name: 'a request behind the end, when the answer is in chunks too',
+    name: 'a request after the end, when the answer is in chunks too',
     wire: chunked('5\r\nhello\r\n0\r\n\r\n').replace('{path}', `{path}${IN_CHUNKS}`),
     rest: EVIL,
     allowed: { served: { suffix: IN_CHUNKS, body: 'hello' }, cut: true },

@@ -15,7 +15,7 @@ export const CONNECTIONS: readonly CallerCase[] = [
   second('pipelining POST and GET', post('Content-Length: 5', 'hello'), 'POST'),
   second('pipelining DELETE and GET', `${get('X: y').replace('GET', 'DELETE')}${END}`, 'DELETE'),
   {
-    name: 'pipelining behind Connection: close',
+    name: 'pipelining after Connection: close',
     wire: `${get('Connection: close')}${END}`,
     rest: EVIL,
     allowed: { served: { method: 'GET' }, cut: true },

@@ -3,22 +3,22 @@
 import { type CallerCase, EVIL, get, post } from './case.ts';
 
 const END = '\r\n\r\n';
-/** Refused, by us or by the addon, or closed without a word. */
+/** The gateway or the addon refuses the request, or the connection is closed without an answer. */
 const refused = { refused: [400, 431, 505], closed: true } as const;
-/** Or not taken for a whole head: nothing is read from it until the caller is cut for its silence. */
+/** Or the head does not count as complete: the gateway waits until it cuts the silent caller. */
 const unfinished = { ...refused, waits: true } as const;
 const line = (text: string): string => `${text}\r\nHost: gateway.test\r\n{auth}\r\n`;
 const field = (text: string): string => `${get(text)}${END}`;
 
 const BAD_LINES: readonly (readonly [name: string, wire: string])[] = [
-  ['a bare LF behind the request line', `GET {path} HTTP/1.1\nHost: gateway.test\r\n{auth}\r\n`],
+  ['a bare LF after the request line', `GET {path} HTTP/1.1\nHost: gateway.test\r\n{auth}\r\n`],
   ['bare LFs everywhere', 'GET {path} HTTP/1.1\nHost: gateway.test\n\n'],
   ['bare CRs everywhere', 'GET {path} HTTP/1.1\rHost: gateway.test\r\r'],
   ['two spaces before the target', line('GET  {path} HTTP/1.1')],
-  ['two spaces behind the target', line('GET {path}  HTTP/1.1')],
+  ['two spaces after the target', line('GET {path}  HTTP/1.1')],
   ['a tab before the target', line('GET\t{path} HTTP/1.1')],
-  ['a tab behind the target', line('GET {path}\tHTTP/1.1')],
-  ['a space behind the version', line('GET {path} HTTP/1.1 ')],
+  ['a tab after the target', line('GET {path}\tHTTP/1.1')],
+  ['a space after the version', line('GET {path} HTTP/1.1 ')],
   ['a space before the method', line(' GET {path} HTTP/1.1')],
   ['a space in the target', line('GET {path}/a b HTTP/1.1')],
   ['a request in the target', line('GET {path} HTTP/1.1 HTTP/1.1')],
@@ -55,7 +55,7 @@ const BAD_LINES: readonly (readonly [name: string, wire: string])[] = [
 ];
 
 const BAD_FIELDS: readonly (readonly [name: string, lines: string])[] = [
-  ['a bare LF behind a field', 'X: y\nZ: z'],
+  ['a bare LF after a field', 'X: y\nZ: z'],
   ['a bare LF that hides a field', 'X: y\nContent-Length: 50'],
   ['a bare CR in a value', 'X: y\rz'],
   ['CR CR LF', 'X: y\r\r\nZ: z'],
@@ -63,7 +63,7 @@ const BAD_FIELDS: readonly (readonly [name: string, lines: string])[] = [
   ['a control character in a value', 'X: y\x01z'],
   ['DEL in a value', 'X: y\x7fz'],
   ['a vertical tab in a value', 'X: y\x0bz'],
-  ['octets that are no UTF-8', 'X: y\xff\xfey'],
+  ['octets that are not UTF-8', 'X: y\xff\xfey'],
   ['NUL in a name', 'X\x00Y: z'],
   ['a space in a name', 'X Y: z'],
   ['a tab in a name', 'X\tY: z'],
@@ -125,7 +125,7 @@ const BAD_HOSTS: readonly string[] = [
   'gate\xa0way.test',
 ];
 
-/** RFC 3986 §3.2.2: what looks odd and is a host all the same. */
+/** Odd hosts that are valid (RFC 3986 §3.2.2). */
 const GOOD_HOSTS: readonly string[] = [
   'GATEWAY.Test',
   'gateway.test.',
@@ -145,7 +145,7 @@ const GOOD_HOSTS: readonly string[] = [
   '[v1.gateway:test]',
 ];
 
-/** Nothing behind a field without a name reaches us, nor the part of the addon that finds the body. */
+/** The addon drops all fields after one without a name: neither the gateway nor the addon's own body parser sees them. */
 const EMPTY_NAMES: readonly CallerCase[] = [
   { name: 'an empty name', wire: field(': y') },
   { name: 'an empty name and an empty value', wire: field(':') },
@@ -178,7 +178,7 @@ export const HEADS: readonly CallerCase[] = [
   { name: 'no host', wire: 'GET {path} HTTP/1.1\r\n{auth}\r\n', rest: EVIL, allowed: refused },
   ...BAD_HOSTS.map(
     (host): CallerCase => ({
-      name: `no host: ${JSON.stringify(host)}`,
+      name: `invalid host: ${JSON.stringify(host)}`,
       wire: `GET {path} HTTP/1.1\r\nHost: ${host}\r\n{auth}\r\n`,
       rest: EVIL,
       allowed: { refused: [400], closed: true },

@@ -1,4 +1,4 @@
-// Content-Length, alone and beside Transfer-Encoding: where the message ends must not be a matter of taste.
+// Content-Length, alone and beside Transfer-Encoding: all parsers must agree on where the message ends.
 
 import { asHead, type CallerCase, EVIL, EVIL_BODY, get, post } from './case.ts';
 
@@ -17,7 +17,7 @@ const BAD_LENGTHS: readonly (readonly [name: string, line: string])[] = [
   ['a length of blanks', 'Content-Length: \t '],
   ['a signed length', 'Content-Length: +5'],
   ['a negative length', 'Content-Length: -5'],
-  ['minus nothing', 'Content-Length: -0'],
+  ['minus zero', 'Content-Length: -0'],
   ['a hexadecimal length', 'Content-Length: 0x5'],
   ['a length in letters', 'Content-Length: five'],
   ['a fractional length', 'Content-Length: 5.0'],
@@ -27,8 +27,8 @@ const BAD_LENGTHS: readonly (readonly [name: string, line: string])[] = [
   ['a length and a parameter', 'Content-Length: 5;q=1'],
   ['a length in quotes', 'Content-Length: "5"'],
   ['a vertical tab before the length', 'Content-Length: \x0b5'],
-  ['a form feed behind the length', 'Content-Length: 5\x0c'],
-  ['NUL behind the length', 'Content-Length: 5\x00'],
+  ['a form feed after the length', 'Content-Length: 5\x0c'],
+  ['NUL after the length', 'Content-Length: 5\x00'],
   ['a length in other digits', 'Content-Length: \xb2'],
   ['a length in digits of another script', 'Content-Length: \xd9\xa5'],
   ['obs-text within a length', 'Content-Length: 1\xa05'],
@@ -51,7 +51,7 @@ export const LENGTHS: readonly CallerCase[] = [
   { name: 'a plain length', wire: hello('Content-Length: 5'), allowed: { served: { body: 'hello' } } },
   { name: 'leading zeros', wire: hello('Content-Length: 005'), allowed: { served: { body: 'hello' }, ...refused } },
   { name: 'blanks around the length', wire: hello('Content-Length: \t 5 \t'), allowed: { served: { body: 'hello' } } },
-  // The addon takes octets above 0x7f for blanks at both ends of a value, and does not show them.
+  // The addon treats bytes above 0x7f as blanks at both ends of a value, and hides them from us.
   ...['5\xa0', '\xff\xa05'].map(
     (length): CallerCase => ({
       name: `obs-text beside the length: ${JSON.stringify(length)}`,
@@ -83,22 +83,22 @@ export const LENGTHS: readonly CallerCase[] = [
   ),
   ...BAD_LENGTHS.map(([name, line]) => asHead({ name, wire: hello(line), allowed: refused })),
   {
-    name: 'a length by another name',
+    name: 'Content_Length, which is another header',
     wire: post('Content_Length: 30', 'hello'),
     allowed: { served: { body: '' }, cut: true, surplus: true },
   },
   {
-    name: 'more than the length, which is no request',
+    name: 'more octets than the length, which are no request',
     wire: hello('Content-Length: 2'),
     allowed: { served: { body: 'he' }, cut: true, surplus: true },
   },
   {
-    name: 'more than the length, which is a request',
+    name: 'more octets than the length, which are a request',
     wire: hello('Content-Length: 5'),
     rest: EVIL,
     allowed: { served: { body: 'hello' }, cut: true, second: true },
   },
-  { name: 'less than the length', wire: hello('Content-Length: 6'), allowed: { waits: true } },
+  { name: 'fewer octets than the length', wire: hello('Content-Length: 6'), allowed: { waits: true } },
   {
     name: 'a length above the bound on bodies',
     wire: post('Content-Length: 999999999999999', 'hello'),

@@ -1,4 +1,4 @@
-// Every way to write a path that one server takes for another. What passes, passes byte for byte.
+// Every way to write a path that some server reads as another path. What the gateway passes on, it passes on byte for byte.
 
 import type { CallerCase } from './case.ts';
 
@@ -49,7 +49,7 @@ const PASSES: readonly string[] = [
   '/a+b',
 ];
 
-/** A dot segment for some server or other. */
+/** Some server reads a dot segment in each of these. */
 const REFUSED: readonly string[] = [
   '/..',
   '/.',

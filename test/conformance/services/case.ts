@@ -1,17 +1,17 @@
-/** One thing a hostile service answers, what the caller sees of it, and what becomes of the money. Octets are latin1. */
+/** What a hostile service answers, what the caller sees of it, and what happens to the money. Strings are latin1 bytes. */
 export type ServiceCase = {
   readonly name: string;
   /** `GET` unless stated. */
   readonly method?: 'GET' | 'HEAD' | 'POST';
   readonly says: string;
-  /** When it has said so. A service that stays is silent from then on. */
+  /** What the service does after its answer; `stay`: it keeps the connection open and is silent. */
   readonly ends: 'close' | 'reset' | 'stay';
-  /** It answers before it has read the request's body, which goes on meanwhile. */
+  /** The service answers before it has read the request body, which the caller is still sending. */
   readonly early?: true;
   readonly sees: Sees;
 };
 
-/** Outcomes as the failure table of the design has them; 'cut': a response that visibly is not whole. */
+/** Outcomes as in docs/design.md, 'Failure table'. 'cut': the caller can see that the response is not whole. */
 export type Sees =
   | { readonly status: 502; readonly money: 'refunded:upstream_error' }
   | { readonly status: 504; readonly money: 'refunded:upstream_timeout' }

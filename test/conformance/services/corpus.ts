@@ -6,7 +6,7 @@ const paid = (body: string) => ({ status: 200, body, money: 'completed' }) as co
 const headers = (count: number, length: number): string =>
   Array.from({ length: count }, (_, i) => `X${i}: ${'y'.repeat(length)}\r\n`).join('');
 
-/** More than the parser's own bound on a head here, 64 KiB. */
+/** Most of these exceed the upstream parser's bound on a head, 64 KiB. */
 const BOMBS: readonly ServiceCase[] = [
   { name: 'a header of 100 000 octets', says: `${HEAD}X: ${'y'.repeat(100_000)}\r\n\r\n`, ends: 'stay', sees: FAILED },
   { name: 'a name of 100 000 octets', says: `${HEAD}${'x'.repeat(100_000)}: y\r\n\r\n`, ends: 'stay', sees: FAILED },
@@ -52,14 +52,14 @@ const BOMBS: readonly ServiceCase[] = [
 ];
 
 const LENGTHS: readonly ServiceCase[] = [
-  { name: 'more than its length: the rest is nobody’s', says: `${OK}${OK}`, ends: 'stay', sees: paid('ok') },
+  { name: 'more than its length: nobody gets the rest', says: `${OK}${OK}`, ends: 'stay', sees: paid('ok') },
   { name: 'more than its chunks', says: `${CHUNKED}2\r\nok\r\n0\r\n\r\n${OK}`, ends: 'stay', sees: paid('ok') },
   { name: 'less than its length', says: `${HEAD}Content-Length: 5\r\n\r\nok`, ends: 'close', sees: CUT },
   { name: 'less than its length, and resets', says: `${HEAD}Content-Length: 5\r\n\r\nok`, ends: 'reset', sees: CUT },
   { name: 'less than its length, and stays', says: `${HEAD}Content-Length: 5\r\n\r\nok`, ends: 'stay', sees: CUT },
   { name: 'no last chunk', says: `${CHUNKED}2\r\nok\r\n`, ends: 'close', sees: CUT },
   { name: 'half a chunk', says: `${CHUNKED}5\r\nok`, ends: 'close', sees: CUT },
-  // No reset here: one that arrives together with the last data is told as an ordinary end (libuv takes POLLHUP for it).
+  // Not with a reset: libuv reports a reset that arrives together with the last data (POLLHUP) as an ordinary end.
   { name: 'no length, to the end', says: `${HEAD}\r\nok`, ends: 'close', sees: paid('ok') },
   {
     name: 'a body on a 204',
@@ -154,7 +154,7 @@ const FORGERIES: readonly ServiceCase[] = [
   },
 ];
 
-/** Each fault, whole. What came before it in the same read may have reached the caller; a clean answer never does. */
+/** Each answer with one fault. Bytes before the fault may reach the caller, but never a response that looks complete. */
 const MALFORMED: readonly ServiceCase[] = [
   ...MALFORMED_HEADS.map(([name, says]): ServiceCase => ({ name, says, ends: 'close', sees: FAILED })),
   ...MALFORMED_BODIES.map(([name, says]): ServiceCase => ({ name, says, ends: 'close', sees: CUT })),

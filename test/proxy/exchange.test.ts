@@ -10,7 +10,7 @@ import { Exchange, type ExchangeOptions } from '../../src/proxy/exchange.ts';
 const ID = '01890a5d-ac96-774b-bcce-b302099a8057';
 const rate = { limit: 60, tokens: 59 * 60_000, remaining: 59, resetSeconds: 1, retryAfterSeconds: 0 };
 
-it('a call to a service whose connections and line are full is refused before money is touched', () => {
+it('a call is refused before money is touched when all connections of the service are taken and its line is full', () => {
   const answers: [status: number, error: string][] = [];
   const caller = {
     respond: (status: number, _lines: string, body: string) => answers.push([status, JSON.parse(body).error]),
@@ -24,7 +24,7 @@ it('a call to a service whose connections and line are full is refused before mo
     },
     catalog: { get: () => listing, ready: () => true },
     offers: { of: () => ({ destination: { isFull: true }, breaker: new Breakers().of('', '') }) },
-    // Whatever else is asked of it throws.
+    // Any other use of these throws.
     admission: {},
     upstream: {},
     backlogFull: () => false,

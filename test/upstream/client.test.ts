@@ -14,7 +14,7 @@ afterEach(async () => {
   await server.close();
 });
 
-describe('the request on the wire', () => {
+describe('the request that is sent', () => {
   test.each([
     ['GET', 0, ''],
     ['HEAD', 0, ''],
@@ -77,7 +77,7 @@ describe('the request on the wire', () => {
     call.destroy();
   });
 
-  test('an empty body of unknown length is one last chunk', async () => {
+  test('an empty body of unknown length is only the last chunk', async () => {
     const { call } = new Exchange(client, server.url, { method: 'POST', bodyLength: -1 });
     call.end();
     const peer = await server.peer(0);
@@ -100,7 +100,7 @@ describe('the request on the wire', () => {
     call.destroy();
   });
 
-  test('more or less body than declared is a programmer error', async () => {
+  test('more or less body than declared throws, as a programming error', async () => {
     const { call } = new Exchange(client, server.url, { method: 'POST', bodyLength: 3 });
     expect(() => call.end()).toThrow('less body');
     expect(() => call.write(Buffer.from('abcd'))).toThrow('more body');
@@ -177,7 +177,7 @@ describe('the response', () => {
     await peer.gone();
   });
 
-  test('may come with interim ones before it', async () => {
+  test('may come after interim responses', async () => {
     const { exchange } = await answer(`HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n${OK}`);
     expect(await exchange.outcome()).toBe(200);
     expect(exchange.events).toEqual(['head', 'data', 'end']);
@@ -199,7 +199,7 @@ describe('the response', () => {
     }
   });
 
-  test('calls after its end are no-ops', async () => {
+  test('makes every later method call do nothing once it is complete', async () => {
     const { exchange } = await answer(OK);
     await exchange.outcome();
     const { call } = exchange;
@@ -213,7 +213,7 @@ describe('the response', () => {
   });
 });
 
-test('nothing is called back from within dispatch', async () => {
+test('dispatch makes no callback before it returns', async () => {
   const refusing = newClient({ allowCidrs: [] });
   const forbidden = new Exchange(refusing, server.url);
   expect(forbidden.events).toEqual([]);
@@ -224,7 +224,7 @@ test('nothing is called back from within dispatch', async () => {
   expect(await late.outcome()).toBe('busy');
 });
 
-test('a handler that throws is reported to the process, and hurts no other call', async () => {
+test('an exception in a handler reaches the process, and no other call suffers from it', async () => {
   const listeners = process.listeners('uncaughtException');
   process.removeAllListeners('uncaughtException');
   const caught: unknown[] = [];

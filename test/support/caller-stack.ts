@@ -1,0 +1,26 @@
+import type { RedisClient } from '../../src/platform/redis.ts';
+
+/**
+ * A command that times out, or that Redis refuses, fails in a timer or a socket's callback: its stack names ioredis and no
+ * test. From now on the errors of this client name the line that gave the command, so that a failure shows it.
+ */
+export function withCallerStack(client: RedisClient): RedisClient {
+  const send = client.command.bind(client);
+  client.command = (name, args) => {
+    const here = new Error();
+    Error.captureStackTrace(here, client.command);
+    return send(name, args).catch((error: unknown) => {
+      throw calledFrom(error, here);
+    });
+  };
+  return client;
+}
+
+/** The same error, with the stack of `here`: where what failed was asked for. */
+export function calledFrom(error: unknown, here: Error): unknown {
+  if (error instanceof Error) {
+    const frames = here.stack?.slice(here.stack.indexOf('\n')) ?? '';
+    error.stack = `${error.name}: ${error.message}${frames}`;
+  }
+  return error;
+}
