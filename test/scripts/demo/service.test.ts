@@ -5,11 +5,11 @@ import net from 'node:net';
 import path from 'node:path';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { isOk } from '../../scripts/local/api.mjs';
-import { projectDir } from '../../scripts/local/dependencies.mjs';
-import { freePort } from '../../scripts/local/ports.mjs';
-import { type OwnedProcess, pollUntil, signalProcess, spawnOwned } from '../../scripts/local/processes.mjs';
-import { scratchDir, scratchRunDir } from '../support/stores.ts';
+import { isOk } from '../../../scripts/local/api.mjs';
+import { projectDir } from '../../../scripts/local/dependencies.mjs';
+import { freePort } from '../../../scripts/local/ports.mjs';
+import { type OwnedProcess, pollUntil, signalProcess, spawnOwned } from '../../../scripts/local/processes.mjs';
+import { scratchDir, scratchRunDir } from '../../support/stores.ts';
 
 // In a process of its own, as `npm start` runs it: an exception that nobody catches ends that process.
 let service: OwnedProcess;
