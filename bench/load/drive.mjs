@@ -1,6 +1,7 @@
 // @ts-check
 // Runs one load generator and reads its result. It is a process of its own, so that its work does not delay the process that
 // measures.
+// Tested by test/bench/open-loop.test.ts.
 
 import { spawnSync } from 'node:child_process';
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';

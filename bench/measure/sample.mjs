@@ -1,5 +1,6 @@
 // @ts-check
 // Takes one measurement: puts one load on one peer, and reads what every part of the system used meanwhile.
+// Tested by test/bench/failed.test.ts.
 
 import { randomInt } from 'node:crypto';
 import { drive } from '../load/drive.mjs';

@@ -1,5 +1,6 @@
 // @ts-check
 // Types and functions that all peers share.
+// Tested by test/bench/failed.test.ts.
 
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';

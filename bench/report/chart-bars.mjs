@@ -1,5 +1,6 @@
 // @ts-check
 // The panel of the chart that shows how much of what each bar allows was used.
+// Tested by test/bench/chart.test.ts.
 
 import { usedShare, verdictOf } from './bars.mjs';
 import { colors, margin, width } from './chart-style.mjs';

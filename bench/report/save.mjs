@@ -1,5 +1,6 @@
 // @ts-check
 // Writes a run to files: bench/results/<date>.json (every sample), .md (what was printed) and .svg (the chart).
+// Tested by test/bench/chart.test.ts.
 
 import { copyFileSync, mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';

@@ -1,5 +1,6 @@
 // @ts-check
 // Formats rows and bars as text, for the terminal and as Markdown.
+// Tested by test/bench/summary.test.ts and test/bench/bars.test.ts.
 
 import { verdictOf } from './bars.mjs';
 import { groupBy } from './summary.mjs';

@@ -2,6 +2,7 @@
 // Makes the demo at the first start: an admin, a provider with listings, and a funded buyer, all through the public API. Every
 // secret is saved before the next step. After an interruption the next start goes on from there; otherwise there would be an
 // admin whose key nobody has.
+// Tested by test/scripts/start.test.ts and test/scripts/ready.test.ts.
 
 import { rmSync } from 'node:fs';
 import { request } from '../local/api.mjs';

@@ -1,5 +1,6 @@
 // @ts-check
 // The lock that allows only one launcher (`npm start`) for each data folder.
+// Tested by test/scripts/start.test.ts.
 
 import { linkSync, mkdirSync, rmSync } from 'node:fs';
 import path from 'node:path';

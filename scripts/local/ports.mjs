@@ -1,5 +1,6 @@
 // @ts-check
 // Ports of this machine: which are free, and what the server on one says.
+// Tested by test/scripts/start.test.ts.
 
 import { randomInt } from 'node:crypto';
 import { connect, createServer } from 'node:net';

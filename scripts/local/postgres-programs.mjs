@@ -5,6 +5,7 @@
 // an unprivileged system user, who owns the data folder. If that user may not enter a folder above it (a clone in /root or in a
 // mktemp folder), the programs keep one capability, dac_override, to reach the path all the same. The permissions of folders
 // that are not ours are never changed.
+// Tested by test/scripts/stores.test.ts.
 
 import { spawnSync } from 'node:child_process';
 import { chownSync, existsSync, mkdirSync, readFileSync, statSync } from 'node:fs';

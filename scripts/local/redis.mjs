@@ -1,5 +1,6 @@
 // @ts-check
 // Starts and stops a local Redis: on loopback, on a free port, durable unless the options say otherwise.
+// Tested by test/scripts/stores.test.ts.
 
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

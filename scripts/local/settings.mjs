@@ -1,5 +1,6 @@
 // @ts-check
 // The settings that `npm start` itself reads from the environment. All others are passed on to the gateway unchanged.
+// Tested by test/scripts/start.test.ts and test/scripts/redis-install.test.ts.
 
 import path from 'node:path';
 import { DRAIN_SECONDS } from '../../src/shared.mjs';

@@ -1,6 +1,7 @@
 // @ts-check
 // The local stack: Postgres, Redis, the gateway and the demo service. Every part that was started is stopped, once, also when the
 // start fails half-way.
+// Tested by test/scripts/start.test.ts and test/scripts/ready.test.ts.
 
 import { randomBytes } from 'node:crypto';
 import { rmSync } from 'node:fs';
