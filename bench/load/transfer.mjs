@@ -85,7 +85,7 @@ class Transfer {
     this.#bodyRemaining -= body.length;
     if (!isUpload) bytes += body.length;
     if (this.#bodyRemaining === 0) this.#end();
-    // More bytes than the body has: cut the connection, so that the transfer counts as lost.
+    // More bytes came than the body has. The connection is cut, so that the transfer counts as lost.
     else if (this.#bodyRemaining < 0) this.#socket.destroy();
     return true;
   }

@@ -21,7 +21,7 @@ export async function probe(peer, load) {
   const what = `${peer.name}: ${job.method} ${job.path}`;
   if (status !== wanted) throw new Error(`${what} answered ${status} instead of ${wanted}`);
   if (wanted === 200 && bytes === 0) throw new Error(`${what} answered without a body`);
-  // A peer that is measured as a metered one must have metered the call.
+  // A call with a key must have been metered. A peer that skips the metering would only look cheaper.
   if (wanted === 200 && authorization && load.rawPath === undefined && !headers['x-acf-amount'])
     throw new Error(`${what} did not meter the call`);
 }

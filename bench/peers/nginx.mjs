@@ -1,5 +1,5 @@
 // @ts-check
-// The two peers that are nginx in front of the service: plain, and with metering in Lua and Redis.
+// Two peers with nginx in front of the service: one that only proxies, and one that meters calls with Lua and Redis.
 
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';

@@ -16,7 +16,8 @@ export const defaults = { connections: [64], seconds: 5, rounds: 3 };
 
 const peerNames = /** @type {const} */ (['nginx-lua', 'tollgate-default']);
 const ratesPerSecond = [1_000, 4_000];
-// Warm-up at full load: at 1 000 calls/s V8 would take a minute to compile the code of a call, and an installation runs for days.
+// How long each peer is warmed up at full load. At 1 000 calls/s V8 would take a minute to compile the code of a call, while a
+// real installation runs for days.
 const saturatedSeconds = 5;
 
 /** @param {Sample} sample */

@@ -1,5 +1,5 @@
 // @ts-check
-// Tells a process from a later one with the same pid, by the boot of the machine and the time at which the process started.
+// Distinguishes a process from a later process with the same pid, by the boot of the machine and the start time of the process.
 
 import { execFileSync } from 'node:child_process';
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
