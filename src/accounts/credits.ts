@@ -3,20 +3,20 @@ import { insertJournal, PLATFORM_ACCOUNT_ID, postEntries } from '../ledger/posti
 import { formatUsd, MAX_AMOUNT_MICROS } from '../platform/money.ts';
 import { type Sql, sqlState, type Tx } from '../platform/postgres.ts';
 
-/** Money that came in for an account. Stored once per reference, and never changed. */
+/** Money that came in for an account. Stored once per reference and never changed. */
 export type Credit = {
   readonly accountId: string;
-  /** Number of the credit within its account, from 1 without gaps: the order in which Redis applies them. */
+  /** Number of the credit within its account, from 1 without gaps. Redis applies credits in this order. */
   readonly seq: number;
   readonly amountMicros: number;
-  /** The payer's own id of the payment; unique among all credits. */
+  /** The payer's own id of the payment, unique among all credits. */
   readonly reference: string;
   readonly createdAt: Date;
 };
 
 export type NewCredit = Pick<Credit, 'accountId' | 'amountMicros' | 'reference'>;
 
-/** Adds a stored credit to the live wallet, at most once and in order of `seq`, however often it is asked to. */
+/** Adds a stored credit to the wallet in Redis: at most once, however often it is asked to, and in the order of `seq`. */
 export type CreditApplier = {
   apply(credit: { accountId: string; seq: number; amountMicros: number }): Promise<void>;
 };
@@ -24,19 +24,19 @@ export type CreditApplier = {
 const UNIQUE_VIOLATION = '23505';
 
 /**
- * No wallet may hold more: 4 billion USD, less than half of 2^53 micro-USD. A balance beyond 2^53 could not be read back
- * exactly, and the account's wallet could never be loaded again.
+ * Maximum balance of a wallet; a credit that would exceed it is refused. 4 billion USD, less than half of 2^53 micro-USD: a
+ * balance beyond 2^53 could not be read back exactly, and the account's wallet could never be loaded again.
  */
 const MAX_BALANCE_MICROS = 4 * MAX_AMOUNT_MICROS;
 
 /**
- * Stores a credit: its row, its journal entries (account's wallet up, platform's cash down) and the balances, in one
- * transaction. The live wallet in Redis is the caller's next step.
+ * Stores a credit in one transaction: its row, its journal entries (the account's wallet up, the platform's cash down) and the
+ * balances. The caller must then apply it to the wallet in Redis.
  *
- * @returns the credit, and whether it is new; `created: false` is the credit that has the same reference, account and
- *   amount already. Null when there is no such account.
+ * @returns the credit, and whether it is new: with `created: false` it was stored before, with the same reference, account and
+ *   amount. Null when there is no such account.
  * @throws ApiError `conflict` when the reference belongs to a credit of another account or amount, or when the balance
- *   would be more than any wallet may hold
+ *   would exceed the maximum of a wallet
  */
 export async function storeCredit(
   sql: Sql,
@@ -46,15 +46,15 @@ export async function storeCredit(
     return await sql.begin((tx) => storeInTransaction(tx, credit));
   } catch (error) {
     if (sqlState(error) !== UNIQUE_VIOLATION) throw error;
-    // Another account was credited under this reference at the same moment. It is committed now, so the second try
-    // finds it and answers `conflict`.
+    // At the same moment another account was credited under this reference. That credit is committed by now, so the second
+    // attempt finds it and throws `conflict`.
     return sql.begin((tx) => storeInTransaction(tx, credit));
   }
 }
 
 async function storeInTransaction(tx: Tx, credit: NewCredit) {
-  // One credit of an account at a time: the numbers have no gaps, and the same reference sent twice at once is one
-  // credit and one answer. NO KEY UPDATE leaves inserts that only refer to the account alone.
+  // The lock admits one credit per account at a time: the numbers have no gaps, and one reference sent twice at once makes one
+  // credit. NO KEY UPDATE does not block inserts that merely refer to the account.
   const accounts = await tx<{ seq: number }[]>`
     SELECT credit_seq + 1 AS seq FROM accounts WHERE id = ${credit.accountId} FOR NO KEY UPDATE`;
   if (accounts[0] === undefined) return null;
@@ -69,7 +69,7 @@ async function storeInTransaction(tx: Tx, credit: NewCredit) {
   return { credit: stored, created: false };
 }
 
-/** Under the account's lock no other credit comes between, and everything else only lowers a wallet. */
+/** The account's lock keeps other credits out, and anything else only lowers a balance. */
 async function checkBalance(tx: Tx, { accountId, amountMicros }: NewCredit): Promise<void> {
   const rows = await tx<object[]>`
     SELECT FROM balances WHERE account_id = ${accountId} AND ledger = 'wallet'
@@ -88,7 +88,7 @@ async function selectByReference(tx: Tx, reference: string): Promise<Credit | nu
 async function insertCredit(tx: Tx, credit: NewCredit, seq: number): Promise<Credit> {
   const { accountId, amountMicros, reference } = credit;
   const journalId = await insertJournal(tx, 'credit', reference);
-  // Before the balances: a reference that is taken must fail before it has locked what others wait for.
+  // Inserted before the balances change: a reference that exists must fail before this has locked rows others wait for.
   const rows = await tx<{ createdAt: Date }[]>`
     INSERT INTO credits (account_id, seq, amount, reference, journal_id)
     VALUES (${accountId}, ${seq}, ${amountMicros}, ${reference}, ${journalId})

@@ -1,9 +1,9 @@
-/** A cell: numbers as they are, text made safe. */
+/** A cell. Numbers and booleans are written as they are; text is made safe. */
 export type CsvCell = string | number | boolean;
 
-/** RFC 4180: these make a cell need quotes. */
+/** RFC 4180: a cell with one of these characters must be quoted. */
 const NEEDS_QUOTES = /[",\r\n]/;
-/** A spreadsheet runs a cell that starts so as a formula (OWASP, 'CSV Injection'): a quote in front makes it text. */
+/** A spreadsheet runs a cell that begins with one of these as a formula (OWASP, 'CSV Injection'). A leading ' makes it text. */
 const FORMULA = /^[=+\-@\t\r]/;
 
 function formatCell(cell: CsvCell): string {
@@ -12,7 +12,7 @@ function formatCell(cell: CsvCell): string {
   return NEEDS_QUOTES.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
 
-/** A CSV file (RFC 4180: CRLF after every line) with a header line. */
+/** A CSV file with a header line (RFC 4180: each line ends in CRLF). */
 export function formatCsv(header: readonly string[], rows: Iterable<readonly CsvCell[]>): string {
   let csv = `${header.join(',')}\r\n`;
   for (const row of rows) csv += `${row.map(formatCell).join(',')}\r\n`;

@@ -1,7 +1,7 @@
 import type { Sql, Tx } from '../platform/postgres.ts';
 import { type TimeRange, utcDay } from './time-range.ts';
 
-/** Charges of a provider's services. Amounts in micro-USD: `earned` gross, `fees` the platform's share of it. */
+/** Sums over a provider's charged calls, in micro-USD: `earned` is gross, `fees` is the platform's share of it. */
 export type EarningsSums = {
   readonly calls: number;
   readonly freeCalls: number;
@@ -15,15 +15,17 @@ export type DayEarnings = EarningsSums & { readonly day: string };
 export type Earnings = {
   readonly byService: readonly ServiceEarnings[];
   readonly byDay: readonly DayEarnings[];
-  /** Paid out within the range. */
+  /** Sum of the payouts within the range. */
   readonly paidOutMicros: number;
-  /** What the provider is owed now, whatever the range: the balance of its earnings ledger. */
+  /** What the platform owes the provider now, whatever the range: the balance of its earnings ledger. */
   readonly payableMicros: number;
 };
 
 /**
- * Earnings of a provider on the days of the range. Everything is as of one moment, so without a range
+ * Earnings of a provider on the days of the range. All of it is read from one snapshot, so without a range
  * `payable = earned − fees − paid out` holds to the micro-dollar.
+ *
+ * Tested by test/routes/earnings.test.ts.
  */
 export async function selectEarnings(sql: Sql, providerId: string, range: TimeRange): Promise<Earnings> {
   return sql.begin(
@@ -64,7 +66,7 @@ async function selectByDay(tx: Tx, providerId: string, range: TimeRange): Promis
     GROUP BY d.day ORDER BY d.day DESC`;
 }
 
-/** From the journal itself: a payout is an entry that takes from the earnings ledger. */
+/** Reads the journal itself: a payout is an entry that takes from the earnings ledger. */
 async function selectPaidOut(tx: Tx, providerId: string, { fromMs, toMs }: TimeRange): Promise<number> {
   const rows = await tx<{ paidOut: number }[]>`
     SELECT coalesce(-sum(e.amount), 0)::bigint AS "paidOut"

@@ -8,22 +8,22 @@ export type SeededBuyer = { readonly accountId: string; readonly keyId: string; 
 
 export type SeedBatch = {
   readonly buyers: number;
-  /** Credited to each; 0 credits nothing. */
+  /** Micro-USD credited to each buyer; with 0 there is no credit. */
   readonly balanceMicros: number;
   /** Requests per minute of each key, 1–300. */
   readonly rateLimit: number;
-  /** The accounts' label and the journal's reference; a serial number is added to each account's. */
+  /** Label of the accounts, each with a serial number after it, and reference of the journal row. */
   readonly label: string;
-  /** Serial number of the first. */
+  /** Serial number of the first account. */
   readonly firstNumber: number;
 };
 
-/** The number of a seeded buyer's one credit; 0 when nothing was credited. */
+/** `credit_seq` of a seeded buyer: 1 for its one credit, 0 without a credit. */
 export const lastCreditOf = (balanceMicros: number): number => (balanceMicros > 0 ? 1 : 0);
 
 /**
- * Makes accounts, keys and credits in one transaction. The books balance as with any credit: one journal row holds the
- * wallet entry of every buyer and the platform's cash entry against all of them. The secrets are in the answer only.
+ * Creates accounts, keys and credits in one transaction. The books balance as with any credit: one journal row has a wallet
+ * entry for each buyer, and one cash entry of the platform against all of them. The secrets are only in the result.
  */
 export async function seedBuyers(sql: Sql, batch: SeedBatch): Promise<SeededBuyer[]> {
   const buyers = Array.from({ length: batch.buyers }, () => ({
@@ -55,7 +55,7 @@ async function insertAccountsAndKeys(tx: Tx, buyers: readonly SeededBuyer[], bat
 async function creditAll(tx: Tx, buyers: readonly SeededBuyer[], batch: SeedBatch): Promise<void> {
   const accountIds = buyers.map(({ accountId }) => accountId);
   const journalId = await insertJournal(tx, 'credit', batch.label);
-  // Applied: no wallet of a new account is loaded, and loading one includes its credits.
+  // Stored as applied: the wallets of new accounts are not in Redis yet, and loading them will include the credits.
   await tx`
     INSERT INTO credits (account_id, seq, amount, reference, journal_id, applied_at)
     SELECT id, ${lastCreditOf(batch.balanceMicros)}, ${batch.balanceMicros}, ${`${batch.label} `} || id, ${journalId}, now()

@@ -1,30 +1,31 @@
 import { ApiError } from '../errors.ts';
 
-/** A half-open stretch of time in milliseconds since the epoch: `fromMs` is in it, `toMs` is not; null is open-ended. */
+/** A half-open range in milliseconds since the epoch: `fromMs` is included, `toMs` is not. Null is open-ended. */
 export type TimeRange = { readonly fromMs: number | null; readonly toMs: number | null };
 
-/** A UUIDv7 holds 48 bits of milliseconds, more than a day with a year of four digits can say. */
+/** Latest time that is used for an id or a day. The 48 bits of a UUIDv7 reach beyond the year 9999, but `utcDay` does not. */
 export const MAX_TIME_MS = Date.UTC(9999, 11, 31);
 
 export const clampTime = (ms: number): number => Math.min(Math.max(ms, 0), MAX_TIME_MS);
 
-/** The UTC day as Postgres wants it: a `Date` would be compared in the time zone of the session. */
+/** The UTC day as text for Postgres: Postgres would compare a `Date` in the time zone of the session. */
 export const utcDay = (ms: number): string => new Date(clampTime(ms)).toISOString().slice(0, 10);
 
 /**
- * Instants of the years 1 to 9999 in UTC. Postgres takes no others in the form they are sent in (year 0 and six digits are
- * refused), and an offset can lead there: 9999-12-31T23:59:59-14:00 is in the year 10000.
+ * The first and last accepted instants: the years 1 to 9999 in UTC. Postgres refuses year 0 and years of six digits in the form
+ * in which they are sent. An offset can lead there: 9999-12-31T23:59:59-14:00 is in the year 10000.
  */
 const FIRST_MS = Date.parse('0001-01-01T00:00:00Z');
 const LAST_MS = Date.parse('9999-12-31T23:59:59.999Z');
 
 const DAY = /^\d{4}-\d{2}-\d{2}$/;
-// RFC 3339, zone required: a time without one would mean something else on every machine.
+// RFC 3339, with a required zone: without one, the same text would mean a different time on each machine.
 const DATE_TIME = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d{1,9})?(Z|[+-]\d{2}:\d{2})$/;
 
 /**
- * Reads the query parameters `from` (included) and `to` (excluded): RFC 3339 date-times, or days that begin at 00:00
- * UTC.
+ * Reads the query parameters `from` (included) and `to` (excluded): RFC 3339 date-times, or days, which begin at 00:00 UTC.
+ *
+ * Tested by test/routes/times-and-cursors.test.ts.
  *
  * @throws ApiError `invalid_request` naming the parameter
  */
@@ -34,7 +35,7 @@ export function parseTimeRange(query: { readonly from?: string; readonly to?: st
   return inOrder({ fromMs, toMs });
 }
 
-/** The same for a page that counts by UTC days: only days are accepted. */
+/** As `parseTimeRange`, for pages that count by UTC days: accepts days only. */
 export function parseDayRange(query: { readonly from?: string; readonly to?: string }): TimeRange {
   for (const name of ['from', 'to'] as const) {
     const text = query[name];

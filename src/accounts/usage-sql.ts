@@ -2,7 +2,7 @@ import { dayOfId, timeOfId } from '../platform/ids.ts';
 import type { Sql, Tx } from '../platform/postgres.ts';
 import { clampTime, MAX_TIME_MS, type TimeRange, utcDay } from './time-range.ts';
 
-/** Which calls of one key. */
+/** Which calls of one key are meant. */
 export type UsageFilter = TimeRange & { readonly keyId: string; readonly serviceId: string | null };
 
 /** One recorded call. Amounts in micro-USD, latency in microseconds. */
@@ -15,7 +15,7 @@ export type CallRecord = {
   readonly serviceName: string;
   readonly method: string;
   readonly path: string;
-  /** What the caller was answered; 0 when the gateway died and nobody knows. */
+  /** The status sent to the caller; 0 when the gateway died and nobody knows it. */
   readonly status: number;
   readonly amountMicros: number;
   readonly feeMicros: number;
@@ -32,33 +32,33 @@ export type ServiceUsage = {
   readonly serviceId: string;
   readonly serviceName: string;
   readonly calls: number;
-  /** Calls the free tier paid for. A refunded one gave its slot back and is not among them. */
+  /** Calls served from the free tier. A refunded one gave its slot back, and does not count. */
   readonly freeCalls: number;
   readonly spentMicros: number;
-  /** Sum and number of the latencies that are known: a call whose gateway died has none. */
+  /** Sum and number of the known latencies: a call whose gateway died has none. */
   readonly latencySumUs: number;
   readonly latencyCount: number;
 };
 
 export type KeyActivity = {
-  /** Start of the last recorded call through the proxy; null when there is none. */
+  /** When the last recorded call through the proxy began; null when there is none. */
   readonly lastUsedAt: Date | null;
   readonly totalSpentMicros: number;
 };
 
 /**
- * Ids carry the gateway's clock, `created_at` that of Redis. Ids only narrow the search (index and partitions); they may
- * be off by this much before a call falls out of its time range.
+ * Ids carry the gateway's time, `created_at` carries Redis's time. A time range selects by `created_at`; the ids only narrow the
+ * search to an index range and partitions. This is by how much the two clocks may differ before a query misses a call.
  */
 const CLOCK_SLACK_MS = 3_600_000;
 
-/** The lowest id of this millisecond. */
+/** The lowest id of a millisecond. */
 function lowestId(ms: number): string {
   const hex = clampTime(ms).toString(16).padStart(12, '0');
   return `${hex.slice(0, 8)}-${hex.slice(8)}-0000-0000-000000000000`;
 }
 
-/** Whether an id can be that of a call: made at a time whose day can be written. */
+/** Whether the id can be that of a call: the day of its time can be written with a year of four digits. */
 export function isUsageTime(usageId: string): boolean {
   return timeOfId(usageId) <= MAX_TIME_MS;
 }
@@ -86,7 +86,7 @@ const callColumns = (sql: Sql | Tx) => sql`
 /**
  * Matching calls, newest first.
  *
- * @param before the last `usageId` of the page before, or null for the first page
+ * @param before the last `usageId` of the previous page, or null for the first page
  */
 export async function selectCalls(
   sql: Sql | Tx,
@@ -101,7 +101,7 @@ export async function selectCalls(
     ORDER BY c.usage_id DESC LIMIT ${limit}`;
 }
 
-/** Sums of the matching calls by service, most spent first. Reads every matching call. */
+/** Sums of the matching calls by service, in descending order of money spent. Reads every matching call. */
 export async function selectUsageByService(sql: Sql | Tx, filter: UsageFilter): Promise<ServiceUsage[]> {
   return sql<ServiceUsage[]>`
     WITH sums AS (
@@ -118,7 +118,7 @@ export async function selectUsageByService(sql: Sql | Tx, filter: UsageFilter): 
     ORDER BY t.spent DESC, t.calls DESC, t.service_id`;
 }
 
-/** Sums and one page of calls, both as of the same moment. */
+/** Sums and one page of calls, both from one snapshot. */
 export async function selectUsage(
   sql: Sql,
   filter: UsageFilter,
@@ -134,7 +134,7 @@ export async function selectUsage(
   );
 }
 
-/** One call by its id, which also says in which partition to look. */
+/** One call by its id. The id also tells in which partition the call is. */
 export async function selectCall(sql: Sql, usageId: string): Promise<CallRecord | null> {
   const rows = await sql<CallRecord[]>`
     SELECT ${callColumns(sql)}
@@ -143,7 +143,7 @@ export async function selectCall(sql: Sql, usageId: string): Promise<CallRecord 
   return rows[0] ?? null;
 }
 
-/** What a key did in its life. Reads all its calls. */
+/** When the key was last used, and what it has spent in all. Reads all its calls. */
 export async function selectKeyActivity(sql: Sql, keyId: string): Promise<KeyActivity> {
   const rows = await sql<KeyActivity[]>`
     SELECT max(created_at) AS "lastUsedAt", coalesce(sum(amount), 0)::bigint AS "totalSpentMicros"

@@ -25,32 +25,41 @@ import { readReply } from './reply.ts';
 import { SettlementRetries } from './settlement-retries.ts';
 import { TripHealth } from './trip-health.ts';
 
-/** Commands in one trip. Redis is single-threaded: a longer batch makes everybody else wait. */
+/** Maximum number of commands in one trip; a longer batch is split. Redis is single-threaded: a batch makes all others wait. */
 const MAX_BATCH = 128;
-/** Trips under way. Beyond it commands gather for the next one: smaller batches would only cost Redis more. */
+/**
+ * Maximum number of trips under way. At the bound, commands wait for a trip to end and share the next one: more trips at once
+ * would carry smaller batches, and those cost Redis more per command.
+ */
 const MAX_TRIPS = 16;
 /**
- * Commands that gather, for at most the command timeout; beyond it a new call is refused. It must be more than a turn of the
- * loop can bring, the end of one call and the begin of the next for each caller: who is refused within a turn calls again within
- * it, and nothing that gathered is sent before it ends. With 8 192, as many callers of a closed loop kept each other in turns of
- * a second, and four of five of their calls were refused (5 200 served a second, 15 300 with this).
+ * Maximum number of commands that wait for a trip; at the bound new calls are refused. A command waits for at most the command
+ * timeout: when a trip is lost, the waiting commands are told so too.
+ *
+ * Must exceed what one event-loop turn can enqueue: the settlement of one call and the admission of the next for each caller.
+ * A refused caller retries within the same turn, and nothing is sent before the turn ends: with 8 192, that many callers kept each
+ * other in turns of a second, and four out of five calls were refused (5 200 calls/s were served; 15 300 with this value).
  */
 const MAX_PENDING = 32_768;
-/** How often the lease is renewed; well below INSTANCE_LEASE_SECONDS. */
+/** Interval at which the gateway renews its leases; several renewals fit into INSTANCE_LEASE_SECONDS, so one may be lost. */
 const LEASE_RENEW_MS = 3_000;
 /**
- * Interval at which settlements that wait for an admission to share its trip are looked at; none waits longer than two of them.
- * Nobody waits for a charge to be settled, and while calls are few each settlement had a trip of its own. A gateway that is killed
- * meanwhile leaves the hold to the sweep, which refunds the call. A refund never waits: its caller may need the money to try again.
+ * Settlements of charged calls wait for an admission whose trip they can share, because nobody waits for a charge to be settled;
+ * with few calls, each settlement used to make a trip of its own. This is the interval at which a timer looks at the waiting
+ * settlements; none waits longer than two intervals. If the gateway is killed meanwhile, the hold is left to the sweep, which
+ * refunds the call. A refund never waits: its caller may need the money to try again.
  */
 const SETTLE_EVERY_MS = 10;
-/** Settlements that do not wait any longer: with so many a trip is worth its price. */
+/** With this many commands pending, settlements are sent at once: the batch is large enough to be worth a trip. */
 const ENOUGH_SETTLEMENTS = 32;
 /**
- * Calls whose end is not confirmed. Beyond it no new call is admitted: Redis must catch up first. As many as may gather. Those of
- * a damaged shard do not count: they wait for an operator, and may not stop the calls of other shards.
+ * Maximum number of settlements and cancellations that Redis has not confirmed; at the bound no new call is admitted until Redis
+ * has caught up. The same number as may wait for a trip. Settlements of a damaged shard do not count: they wait for an operator,
+ * and must not stop the calls of other shards.
  */
 const MAX_UNSETTLED = MAX_PENDING;
+
+/** Loads the state of a key or a wallet from Postgres into Redis. The promises reject when Postgres is unavailable. */
 
 /** Fills Redis from Postgres when the script says 'not loaded'. Rejects when Postgres is away. */
 export interface StateLoader {
@@ -65,20 +74,22 @@ export type AdmissionOptions = {
   /** Identifies this gateway process; new at each start. */
   readonly instance: string;
   readonly loader: StateLoader;
-  /** Settlement recorded for a call whose admission had no reply (see ledger/usage-event.ts). */
+  /** The settlement that a cancelled call gets, because its admission had no reply (see ledger/usage-event.ts). */
   readonly cancelSettlement: string;
   readonly log: { warn(fields: object, message: string): void };
 };
 
 /**
- * Collects admissions and settlements and carries them out in one script: admissions and refunds at the end of their event-loop
- * turn, settlements of charged calls with the next of them, or after 20 ms at the latest.
+ * Collects commands (admissions, settlements, tokens to take) and has Redis carry out each batch in one script. Admissions and
+ * refunds are sent at the end of their event-loop turn; settlements of charged calls with the next of these, after 20 ms at most.
  *
- *   admit() take() settle()          flush (end of the turn)              reply
- *        │                                   │                              │
- *        └──► pending: op op op ──────► one EVALSHA ──────────────► op.onReply(reply, at)
- *                  ▲                         │ lost
- *                  └── settlements again ◄───┴──► admissions: 'unavailable', and cancelled by id
+ *   admit() take() settle()           flush (end of the turn)              reply
+ *        │                                    │                              │
+ *        └──► pending: commands ─────► one EVALSHA ─────────► command.onReply(reply, at)
+ *                  ▲                          │ lost
+ *                  └── settlements, again ◄───┴──► admissions: 'unavailable', and cancelled by id
+ *
+ * Tested by test/admission/admission.test.ts, batch.test.ts, damage.test.ts and model.test.ts.
  */
 export class Admission implements CommandHost {
   readonly keys: RedisKeys;
@@ -89,10 +100,10 @@ export class Admission implements CommandHost {
   readonly #cancelSettlement: string;
   #pending: Command[] = [];
   #scheduled = false;
-  /** What is pending could not be sent at its flush: the end of a trip sends it. */
-  #isHeldUp = false;
+  /** The last flush left commands in `#pending`, because MAX_TRIPS were under way: the end of a trip flushes again. */
+  #awaitsTrip = false;
   #settleTimer: NodeJS.Timeout | null = null;
-  /** A flush since the timer was set took the settlements along that it was set for. */
+  /** A flush since the timer was set has taken along the settlements for which it was set. */
   #flushedSince = false;
   #trips = 0;
   /** Settlements and cancellations that have no reply yet; drain() waits for them. */
@@ -101,7 +112,7 @@ export class Admission implements CommandHost {
   #loading = 0;
   #settledElsewhere = 0;
   readonly #owners: HoldOwners;
-  /** Of the trip whose outcome is being told to its commands. */
+  /** Owner of the holds that the trip now being answered has made. */
   #ownerOfTrip: HoldOwner;
   readonly #loadFailures: SparseWarning;
   readonly #health: TripHealth;
@@ -131,54 +142,58 @@ export class Admission implements CommandHost {
     this.#damage = new DamageLog(options.log);
   }
 
-  /** Starts renewing the lease while there are no calls to do it with. */
+  /** Starts a timer that renews the leases even when there are no calls to renew them with. */
   start(): void {
     this.#leaseTimer = setInterval(() => this.#scheduleFlush(), LEASE_RENEW_MS);
     this.#leaseTimer.unref();
-    // Redis may have been away for longer than a lease: the sweep must see at once that this gateway was not.
+    // Redis may have been away for longer than a lease: renew at once, so that the sweep sees that this gateway lives.
     this.#batches.onReady(() => {
       this.#owners.reconnected();
       this.#lease.expire();
-      // Their next attempt may be a second away: it was put off while there was nobody to send to.
+      // Their next attempt may be a second away: the pauses grew while Redis was away.
       this.#retries.hurry();
       this.#scheduleFlush();
     });
     this.#scheduleFlush();
   }
 
-  /** Whether Redis carries out what this gateway sends: at the latest the renewal of the lease shows it. */
+  /** Whether Redis carries out commands of this gateway. Without calls, the renewal of the leases is what shows it. */
   get answering(): boolean {
     return this.#batches.ready && this.#health.answeredWithin(2 * LEASE_RENEW_MS);
   }
 
-  /** What calls of the key need besides; to be kept with it. */
+  /** What calls of this key need, computed once; the caller keeps it with the key. */
   buyer(keyId: string, accountId: string): Buyer {
     return this.encodedKeys.buyer(keyId, accountId);
   }
 
-  /** Decides a call: key state, token, free slot or wallet, open hold; all or nothing. Charges at most once per usage id. */
+  /**
+   * Decides a call, all or nothing: key state, token, free slot or wallet, open hold. A usage id is charged at most once,
+   * however often it is sent.
+   */
   admit(request: AdmitRequest, listener: AdmissionListener): void {
     if (!this.#available() || (this.#refused.commands > 0 && this.#isRefused(request.buyer))) {
       listener.onAdmission({ outcome: 'unavailable' });
     } else this.#enqueue(new AdmitCommand(request, listener));
   }
 
-  /** Takes one token of a key's bucket: what every request that is not a call costs. */
+  /** Takes one token from a key's bucket, for a request that is not a call. */
   takeForKey(keyId: string, accountId: string, done: (result: TakeResult) => void): void {
     if (!this.#available()) done({ outcome: 'unavailable' });
     else this.#enqueue(new TakeCommand(keyId, accountId, 0, done));
   }
 
-  /** Takes one token of an address's bucket. */
+  /** Takes one token from the bucket of an address. */
   takeForAddress(address: string, limitPerMinute: number, done: (result: TakeResult) => void): void {
     if (!this.#available()) done({ outcome: 'unavailable' });
     else this.#enqueue(new TakeCommand(null, address, limitPerMinute, done));
   }
 
   /**
-   * Ends an admitted call: one usage event, with the money given back when `refund`. Sent until Redis has confirmed it.
+   * Settles an admitted call: ends its hold, appends one usage event, and gives the money back when `refund` is true. Sent again
+   * until Redis has confirmed it.
    *
-   * @param owner of its hold, as `admit` said
+   * @param owner the owner of the hold, as the result of `admit` named it
    */
   settle(usageId: string, buyer: Buyer, refund: boolean, settlement: string, owner: HoldOwner): void {
     this.#unsettled++;
@@ -196,19 +211,19 @@ export class Admission implements CommandHost {
   readonly #onSettleTimer = (): void => {
     this.#settleTimer = null;
     if (this.#pending.length === 0) return;
-    // What waits now came later, and has as good a chance of company.
+    // The settlements waiting now came after that flush: give them, too, one interval to share a trip.
     if (this.#flushedSince) this.#watchSettlements();
     else this.#scheduleFlush();
   };
 
-  /** Calls whose end Redis has not confirmed yet. */
+  /** Settlements and cancellations that Redis has not confirmed yet. */
   get unsettled(): number {
     return this.#unsettled;
   }
 
   /**
-   * Resolves once every settlement is confirmed, or after `timeoutMs` with the number that is not. An admission that has no
-   * answer yet may still need one: its caller was cut off.
+   * Resolves with 0 once every settlement is confirmed, or after `timeoutMs` with the number of those that are not. Waits for
+   * admissions too: if the caller was cut off meanwhile, the admitted call still has to be settled.
    */
   async drain(timeoutMs: number): Promise<number> {
     if (!this.#isIdle()) {
@@ -269,7 +284,7 @@ export class Admission implements CommandHost {
 
   mended(accountId: string): void {
     const shard = this.keys.shardOf(accountId);
-    this.#refused.through(shard);
+    this.#refused.accepted(shard);
     this.#damage.shardWorks(shard);
   }
 
@@ -277,7 +292,7 @@ export class Admission implements CommandHost {
     this.#damage.found(what, accountId, usageId, this.keys.shardOf(accountId));
   }
 
-  /** Commands that met damaged data, by what was damaged. */
+  /** Number of commands that met damaged data, by what was damaged. */
   get damage(): ReadonlyMap<Damage, number> {
     return this.#damage.counts;
   }
@@ -286,7 +301,7 @@ export class Admission implements CommandHost {
     this.#settledElsewhere++;
   }
 
-  /** Settlements that found no hold: swept, or lost with the Redis that had it. Their calls are not charged by us. */
+  /** Settlements that found no hold: the sweep ended it, or Redis lost it. This gateway has not charged their calls. */
   get settlementsWithoutHold(): number {
     return this.#settledElsewhere;
   }
@@ -309,7 +324,7 @@ export class Admission implements CommandHost {
     return this.#health.suspect ? this.#trips === 0 : this.#pending.length < MAX_PENDING;
   }
 
-  /** What the shard cannot settle now, it may not admit. */
+  /** A shard that refuses settlements must not admit calls: they could not be settled either. */
   #isRefused({ accountId }: Buyer): boolean {
     return this.#refused.isRefusing(this.keys.shardOf(accountId));
   }
@@ -322,27 +337,27 @@ export class Admission implements CommandHost {
   #scheduleFlush(): void {
     if (this.#scheduled) return;
     this.#scheduled = true;
-    // The check phase comes right after all sockets of this turn were read: one trip carries what they brought.
+    // The check phase comes right after the sockets of this turn were read: one trip carries all that they brought.
     setImmediate(this.#flush);
   }
 
   readonly #flush = (): void => {
     this.#scheduled = false;
     this.#flushedSince = true;
-    this.#isHeldUp = this.#trips >= MAX_TRIPS;
-    if (this.#isHeldUp) return;
-    // An instance that slept longer than its lease must renew it in the same trip as its next admission, or the sweep
-    // could take a hold made by a live instance for one of the dead.
+    this.#awaitsTrip = this.#trips >= MAX_TRIPS;
+    if (this.#awaitsTrip) return;
+    // A gateway that slept longer than its lease must renew it in the trip of its next admission. Otherwise the sweep could take
+    // the hold of this live gateway for that of a dead one.
     const renewals = this.#batches.ready && this.#lease.renew() ? this.#renewals() : NONE;
     const pending = this.#takePending(Math.max(0, (MAX_TRIPS - this.#trips) * MAX_BATCH - renewals.length));
-    this.#isHeldUp = this.#pending.length > 0;
+    this.#awaitsTrip = this.#pending.length > 0;
     if (renewals.length > 0) pending.unshift(...renewals);
     for (let from = 0; from < pending.length; from += MAX_BATCH) {
       this.#send(from === 0 && pending.length <= MAX_BATCH ? pending : pending.slice(from, from + MAX_BATCH));
     }
   };
 
-  /** The rest waits for the end of a trip. */
+  /** Takes up to `most` pending commands. The rest stays pending until a trip ends. */
   #takePending(most: number): Command[] {
     const pending = this.#pending;
     this.#pending = pending.length > most ? pending.splice(most) : [];
@@ -361,7 +376,7 @@ export class Admission implements CommandHost {
     for (const command of commands) command.encode(batch, this);
     this.#trips++;
     const { replies } = batch;
-    this.#batches.run(batch.end(), {
+    this.#batches.send(batch.end(), {
       onReply: (bytes, start, end) => {
         const numbers = readReply(bytes, start, end, replies);
         if (numbers instanceof Error) this.#onLost(commands, owner, numbers);
@@ -379,7 +394,7 @@ export class Admission implements CommandHost {
     let at = 0;
     for (const command of commands) at = command.onReply(numbers, at, this);
     if (wasSuspect) this.#retries.hurry();
-    if (this.#isHeldUp) this.#scheduleFlush();
+    if (this.#awaitsTrip) this.#scheduleFlush();
     this.#checkDrained();
   }
 
@@ -390,7 +405,7 @@ export class Admission implements CommandHost {
     if (sent) this.#health.lost(error);
     this.#ownerOfTrip = owner;
     for (const command of commands) command.onLost(sent, this);
-    // What gathered behind this trip has waited as long; it must not wait for another one.
+    // The pending commands have waited as long as this trip was under way; they must not wait for another timeout.
     for (const command of this.#pending.splice(0)) command.onLost(false, this);
     this.#checkDrained();
   }

@@ -1,13 +1,16 @@
 import { isWrongType, type RedisClient } from '../platform/redis.ts';
 import type { RedisKeys } from '../platform/redis-keys.ts';
 
+/** A second of calls more or less does not matter to Redis's memory, which the bound protects. */
 const READ_EVERY_MS = 1_000;
-/** Share of `maxmemory` from which on no new call is admitted. Settling what is open goes on beyond it (see batch.lua). */
+/** Share of `maxmemory` above which no new call is admitted. Open calls are still settled beyond it (see batch.lua). */
 const MAX_MEMORY_SHARE = 0.9;
 
 /**
- * Watches how many usage events wait for Postgres. Read once a second rather than in the admission script: the bound
- * protects Redis's memory, and a second of calls more or less does not matter to it.
+ * Watches how many usage events wait in Redis for Postgres, and how much memory Redis uses. Reads both once a second: reading
+ * them in the admission script would be exact, but would cost every batch.
+ *
+ * Tested by test/integration/backlog.test.ts.
  */
 export class Backlog {
   readonly #redis: RedisClient;
@@ -15,7 +18,7 @@ export class Backlog {
   readonly #maxEvents: number;
   #events = 0;
   #memoryFull = false;
-  /** Whether a call asked for it since the last reading. */
+  /** Whether `full` was asked since the last reading. */
   #wasAsked = false;
   #isStarted = false;
   #timer: NodeJS.Timeout | null = null;
@@ -41,7 +44,7 @@ export class Backlog {
     this.#timer = null;
   }
 
-  /** Without calls, and with nothing left to store, the numbers stay what they are. */
+  /** Stops the timer when there were no calls and nothing is left to store: then the numbers do not change. */
   readonly #onTick = (): void => {
     if (this.#wasAsked || this.#events > 0 || this.#memoryFull) void this.read();
     else this.#rest();
@@ -53,19 +56,19 @@ export class Backlog {
     this.#rest();
   }
 
-  /** Usage events waiting, as of the last second. */
+  /** Usage events waiting for Postgres, as read at most a second ago. */
   get events(): number {
     return this.#events;
   }
 
-  /** No room for more calls: too many events, or Redis close to its `maxmemory`, where it would begin to refuse writes. */
+  /** Whether new calls must be refused: too many events wait, or Redis is close to its `maxmemory`, where it refuses writes. */
   get full(): boolean {
     this.#wasAsked = true;
     if (this.#timer === null && this.#isStarted) this.#watch();
     return this.#events >= this.#maxEvents || this.#memoryFull;
   }
 
-  /** Never rejects: while Redis is away nothing is admitted anyway, and the last known number stays. */
+  /** Never rejects: while Redis is away nothing is admitted anyway, and the last known numbers stay. */
   async read(): Promise<void> {
     try {
       const lengths = await Promise.all(this.#keys.usage.map((stream) => this.#lengthOf(stream)));
@@ -76,7 +79,7 @@ export class Backlog {
     }
   }
 
-  /** A key of another type has no events; the writer reports it. */
+  /** A key of another type holds no events: it counts as 0, and the writer reports it. */
   async #lengthOf(stream: string): Promise<number> {
     try {
       return (await this.#redis.command('xlen', [stream])) as number;

@@ -2,9 +2,10 @@ import { TripEncoder } from '../platform/trip-encoder.ts';
 import type { CallTerms } from './call-terms.ts';
 
 /**
- * The commands of one trip, in the form in which batch.lua takes them. One object serves any number of trips, one after the other. An argument costs Redis 0.2 µs
- * (parsed, copied into Lua, freed), so what can be said once a batch is: the letters of all commands are one argument, and
- * the terms of a listing are there once for all its calls that stand together.
+ * The commands of one trip, encoded as batch.lua takes them. One encoder serves any number of trips, one after the other.
+ *
+ * An argument costs Redis 0.2 µs (parsed, copied into Lua, freed), so nothing is sent twice in a batch: the letters of all
+ * commands are one argument, and the terms of a listing are sent once for all of its calls that follow each other.
  */
 export class BatchEncoder {
   readonly #script = new TripEncoder();
@@ -12,7 +13,7 @@ export class BatchEncoder {
   #terms: CallTerms | null = null;
   #replies = 0;
 
-  /** Drops what a run that broke off has left. @param instance who is written into the holds */
+  /** Begins a batch; drops an earlier one that was never sent. @param instance the owner written into the holds of this batch */
   begin(instance: string): void {
     this.#script.begin();
     this.#script.arg(instance);
@@ -21,7 +22,7 @@ export class BatchEncoder {
     this.#replies = 0;
   }
 
-  /** @param keys @param args  encoded, see `TripEncoder` @param replies numbers in its part of the reply */
+  /** @param keys @param args encoded, see `TripEncoder` @param replies how many numbers the script replies to this command */
   command(letter: string, keys: string, keyCount: number, args: string, argCount: number, replies: number): void {
     this.#letters += letter;
     this.#replies += replies;
@@ -29,7 +30,7 @@ export class BatchEncoder {
     this.#script.args(args, argCount);
   }
 
-  /** What the calls admitted from here on cost. */
+  /** Sets the terms of the calls that are admitted after it in this batch. */
   terms(terms: CallTerms): void {
     if (this.#terms === terms) return;
     this.#terms = terms;
@@ -37,12 +38,12 @@ export class BatchEncoder {
     this.#script.args(terms.args, 3);
   }
 
-  /** Numbers that the script has to reply. */
+  /** How many numbers the script must reply to this batch. */
   get replies(): number {
     return this.#replies;
   }
 
-  /** The whole call, to be sent before the next one begins. */
+  /** The encoded trip. It must be sent before the next batch begins: both use the same memory. */
   end(): TripEncoder {
     this.#script.arg(this.#letters);
     return this.#script;

@@ -1,11 +1,11 @@
-/** A key and its account as calls name them: worked out with the first call and kept, because that never changes. */
+/** A key and its account in the form that calls need. Computed with the key's first call and kept: none of it ever changes. */
 export type Buyer = {
   readonly keyId: string;
   readonly accountId: string;
-  /** KEYS of admissions and of settlements, encoded (encoded-keys.ts). */
+  /** The encoded KEYS of admissions and of settlements (encoded-keys.ts). */
   readonly admitKeys: string;
   readonly settleKeys: string;
-  /** The provider called last, and whom it knows the buyer as (proxy/pseudonyms.ts); '' before the first call. */
+  /** The provider called last, and the pseudonym by which it knows this buyer (proxy/pseudonyms.ts); '' before the first call. */
   providerId: string;
   pseudonym: string;
 };

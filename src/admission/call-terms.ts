@@ -1,18 +1,18 @@
 import { freeField } from '../platform/redis-keys.ts';
 import { bulk } from '../platform/trip-encoder.ts';
 
-/** What a listing says about its calls, and how it travels: the same for all of them, so make it once a version of the listing. */
+/** What the calls of a listing cost, encoded for batch.lua. The same for all of them: make it once per version of the listing. */
 export class CallTerms {
   readonly serviceId: string;
   readonly providerId: string;
   /** Micro-USD. */
   readonly priceMicros: number;
-  /** Price, free calls and wallet field: the arguments of 'P' in batch.lua. */
+  /** Price, free calls and wallet field, encoded: the arguments of command 'P' in batch.lua. */
   readonly args: string;
-  /** Its part of the hold. */
+  /** The listing's part of the hold's text. */
   readonly hold: string;
 
-  /** @param listing `freeCalls` 0: none */
+  /** @param listing with `freeCalls` 0, the listing has no free tier */
   constructor(listing: {
     readonly id: string;
     readonly providerId: string;

@@ -1,4 +1,4 @@
-/** Codes of scripts/batch.lua. */
+/** What scripts/batch.lua replies to an admission or a token: its header says what each code means. */
 export const OK = 0;
 export const RATE_LIMITED = 1;
 export const KEY_REVOKED = 2;
@@ -10,7 +10,7 @@ export const ACCOUNT_SUSPENDED = 7;
 export const WALLET_DAMAGED = 8;
 export const SHARD_DAMAGED = 9;
 
-/** Its codes of closing a hold. */
+/** What scripts/batch.lua replies to a settlement or a cancellation. 1 (not named here) means settled now. */
 export const NO_HOLD = 0;
 export const SETTLED_BESIDE_WALLET = 2;
 export const HOLD_LEFT = 3;
@@ -23,17 +23,17 @@ export const UNITS_PER_REQUEST = 60_000;
 export type RateState = {
   /** Requests per minute. */
   readonly limit: number;
-  /** In the bucket, in units. */
+  /** Tokens in the bucket, in units. */
   readonly tokens: number;
-  /** Whole requests that would pass now. */
+  /** How many requests would pass now. */
   readonly remaining: number;
-  /** Seconds until the full allowance is back. */
+  /** Seconds until the bucket is full. */
   readonly resetSeconds: number;
   /** Seconds until one request passes; 0 when one passes now. */
   readonly retryAfterSeconds: number;
 };
 
-/** A bucket's `limit` and `tokens` as the script replies them → what the headers say. */
+/** Translates a bucket's `limit` and `tokens`, as the script replies them, into what the rate-limit headers say. */
 export function rateState(limit: number, tokens: number): RateState {
   const missing = limit * UNITS_PER_REQUEST - tokens;
   const toNext = UNITS_PER_REQUEST - tokens;
@@ -41,7 +41,7 @@ export function rateState(limit: number, tokens: number): RateState {
     limit,
     tokens,
     remaining: Math.max(0, Math.floor(tokens / UNITS_PER_REQUEST)),
-    // `limit` units come back per millisecond. Rounded up: waiting that long must be enough.
+    // `limit` units come back per millisecond. Rounded up, so that waiting as long as stated is enough.
     resetSeconds: Math.max(0, Math.ceil(missing / limit / 1000)),
     retryAfterSeconds: toNext > 0 ? Math.max(1, Math.ceil(toNext / limit / 1000)) : 0,
   };

@@ -24,7 +24,7 @@ import {
 import type { EncodedKeys } from './encoded-keys.ts';
 import type { HoldOwner } from './hold-owners.ts';
 
-/** A call that asks to be admitted. */
+/** What admission must know of a call to decide it. */
 export type AdmitRequest = {
   readonly usageId: string;
   readonly buyer: Buyer;
@@ -39,21 +39,21 @@ export type Admitted = {
   readonly rate: RateState;
   readonly amountMicros: number;
   readonly freeTier: boolean;
-  /** After this call. */
+  /** The balance after this call. */
   readonly balanceMicros: number;
-  /** Wants to know when the call has ended: `Admission.settle`. */
+  /** Owner of the call's hold, to be passed to `Admission.settle`. */
   readonly owner: HoldOwner;
 };
 
-/** The key itself, or its whole account, may not call any more. */
+/** Why calls are not allowed: the key itself is revoked, or its whole account is suspended. */
 type Barred = 'revoked' | 'suspended';
 
 export type Rejected =
   | { readonly outcome: 'rate_limited' | Barred; readonly rate: RateState }
   | { readonly outcome: 'insufficient_balance'; readonly rate: RateState; readonly balanceMicros: number }
-  /** What Redis has of the account's money is not to be understood. An operator has to look; other accounts are not concerned. */
+  /** What Redis holds about the account's money is damaged. An operator has to look at it; other accounts are not affected. */
   | { readonly outcome: 'damaged'; readonly rate: RateState }
-  /** Redis did not answer, or the state could not be loaded. Nothing is charged, or it is cancelled by id. */
+  /** Redis did not answer, or the state could not be loaded. Nothing is charged: what Redis may have taken is cancelled by id. */
   | { readonly outcome: 'unavailable' };
 
 export type AdmitResult = Admitted | Rejected;
@@ -62,38 +62,45 @@ export type TakeResult =
   | { readonly outcome: 'taken' | 'rate_limited' | Barred; readonly rate: RateState }
   | { readonly outcome: 'unavailable' };
 
-/** What a command needs of the batcher once a reply says 'not loaded', or none came. */
+/** What commands need from `Admission` when a reply says 'not loaded' or reports damage, or when there is no reply. */
 export interface CommandHost {
   readonly keys: RedisKeys;
   readonly encodedKeys: EncodedKeys;
-  /** A call is admitted. @returns the owner of its hold */
+  /** Called for each admitted call. @returns the owner of its hold */
   admitted(): HoldOwner;
-  /** Loads the state of a key (and of a wallet), then enqueues the command again. */
+  /** Loads the missing state of the key or the wallet, then enqueues the command again. */
   reloadAndRetry(command: TakeCommand | AdmitCommand, what: 'key' | 'wallet'): void;
-  /** Makes sure an admission whose reply was lost is undone. */
+  /** Undoes an admission whose reply was lost. */
   cancel(command: AdmitCommand): void;
   /** Sends a settlement again: it counts once, however often it arrives. */
   retrySettlement(command: SettleCommand | CancelCommand): void;
-  /** The same where Redis has refused it: somebody has to mend its shard first. */
+  /** Sends a settlement again that Redis has refused, because its shard is damaged: an operator must repair the shard first. */
   retryRefused(command: SettleCommand | CancelCommand, accountId: string): void;
-  /** One that was refused is through. */
+  /** A settlement that Redis had refused was accepted: the shard of this account works again. */
   mended(accountId: string): void;
-  /** A command met data that no version of this program has written, or none that is known here. */
+  /** A command met data that this version cannot read: damaged, or (holds only) written by a newer version. */
   foundDamage(what: Damage, accountId: string, usageId: string): void;
-  /** A settlement found no hold: somebody else settled the call, or Redis lost it. */
+  /** A settlement found no hold: the sweep had ended the call, or Redis lost it. */
   settledElsewhere(): void;
 }
 
-/** One command of batch.lua: writes its letter, KEYS and ARGV, reads its part of the reply. */
+/**
+ * One command of batch.lua: writes its letter, KEYS and ARGV, and reads its part of the reply.
+ *
+ * Tested by test/admission/batch.test.ts and damage.test.ts.
+ */
 export interface Command {
   encode(batch: BatchEncoder, host: CommandHost): void;
   /** Reads this command's part of the reply. @returns the index after it */
   onReply(reply: readonly number[], at: number, host: CommandHost): number;
-  /** No reply. `sent` false: certainly not carried out. */
+  /** There was no reply. With `sent` false the command was certainly not carried out. */
   onLost(sent: boolean, host: CommandHost): void;
 }
 
-/** How often a command is retried after loading what was missing; more means something unloads as fast as we load. */
+/**
+ * How often a command is sent again after its missing state was loaded; after that it ends as 'unavailable'. More than this means
+ * that something deletes the state as fast as the gateway loads it.
+ */
 const MAX_LOADS = 3;
 const UNAVAILABLE = { outcome: 'unavailable' } as const;
 
@@ -106,9 +113,9 @@ function refusalOf(code: number): 'rate_limited' | Barred {
 
 export class TakeCommand implements Command {
   readonly keyId: string | null;
-  /** Whose bucket: the account of the key, or without a key the address. */
+  /** The account of the key or, without a key, the address: whichever owns the bucket. */
   readonly subject: string;
-  /** Requests a minute of the address; 0 with a key, whose limit Redis has. */
+  /** Requests per minute of the address. 0 for a key: its limit is in Redis. */
   readonly addressLimit: number;
   readonly done: (result: TakeResult) => void;
   loads = 0;
@@ -145,7 +152,7 @@ export class TakeCommand implements Command {
   }
 }
 
-/** Is told how an admission was decided: the call that asked for it. */
+/** Told how an admission was decided. The call itself implements it. */
 export interface AdmissionListener {
   onAdmission(result: AdmitResult): void;
 }
@@ -221,7 +228,7 @@ export class AdmitCommand implements Command {
   }
 }
 
-/** Handles every settlement reply except a plain first-time success. */
+/** Handles every reply to a settlement but the usual one: a first-time success, or a hold that is gone. */
 function closedAtLast(
   code: number,
   command: SettleCommand | CancelCommand,
@@ -248,7 +255,7 @@ export class SettleCommand implements Command {
   readonly settlement: string;
   readonly done: () => void;
   wasRefused = false;
-  /** Sent before without a reply: then a hold that is gone is probably the work of that first time. */
+  /** This command was sent before and got no reply. If its hold is gone now, that first sending has probably settled it. */
   #isRetry = false;
 
   constructor(usageId: string, buyer: Buyer, refund: boolean, settlement: string, done: () => void) {
@@ -309,7 +316,7 @@ export class CancelCommand implements Command {
   }
 }
 
-/** Renews the lease of an instance in one shard. */
+/** Renews the lease of an instance in one shard, and the tombstone that keeps the shard's hash of holds (see batch.lua). */
 export class LeaseCommand implements Command {
   readonly shard: number;
   readonly instance: string;

@@ -6,16 +6,16 @@ const KEY_ID_CHARS = 26;
 const ACCOUNT_ID_CHARS = 36;
 
 /**
- * The KEYS of commands as they travel. All key ids and all account ids have one length, so what stands around them in a
- * shard never changes; ids of any other length are encoded from the beginning.
+ * The KEYS of commands, encoded for a trip. All key ids have one length and so do all account ids, so the text around them is
+ * the same for every key of a shard and is prepared once. Ids of any other length are encoded from scratch.
  */
 export class EncodedKeys {
   readonly #names: RedisKeys;
-  /** Per shard: before the key id, between it and the account id, behind that. */
+  /** Per shard: the text before the key id, between key id and account id, and after the account id. */
   readonly #admit: readonly (readonly [string, string, string])[];
-  /** Per shard. */
+  /** Per shard: all KEYS of a settlement. */
   readonly #settle: readonly string[];
-  /** Per shard: before the account id. */
+  /** Per shard: the text before the account id. */
   readonly #refund: readonly string[];
 
   constructor(names: RedisKeys) {
@@ -42,23 +42,23 @@ export class EncodedKeys {
     };
   }
 
-  /** Bucket, wallet, open. */
+  /** KEYS of an admission: bucket, wallet, open. */
   admit(keyId: string, accountId: string): string {
     const shard = this.#names.shardOf(accountId);
     if (keyId.length !== KEY_ID_CHARS || accountId.length !== ACCOUNT_ID_CHARS) {
       const names = this.#names;
       return bulk(names.key(shard, keyId)) + bulk(names.wallet(shard, accountId)) + bulk(names.open[shard] as string);
     }
-    const [before, between, behind] = this.#admit[shard] as readonly [string, string, string];
-    return before + keyId + between + accountId + behind;
+    const [before, between, after] = this.#admit[shard] as readonly [string, string, string];
+    return before + keyId + between + accountId + after;
   }
 
-  /** Open, usage. */
+  /** KEYS of a settlement: open, usage. */
   settle(accountId: string): string {
     return this.#settle[this.#names.shardOf(accountId)] as string;
   }
 
-  /** Open, usage, wallet. */
+  /** KEYS of a refund or a cancellation: open, usage, wallet. */
   refund(accountId: string): string {
     const shard = this.#names.shardOf(accountId);
     if (accountId.length !== ACCOUNT_ID_CHARS) {
@@ -68,8 +68,8 @@ export class EncodedKeys {
   }
 }
 
-/** A text joined from pieces is put together anew each time it is written. */
+/** The same text in one piece. V8 keeps a concatenated string as its parts, and would join them again each time it is written. */
 const flat = (text: string): string => Buffer.from(text, 'latin1').toString('latin1');
 
-/** A key's bulk string up to where the id begins. */
+/** The encoded name of a key up to where its id begins. */
 const withoutId = (name: string, idChars: number): string => bulkHead(name.length + idChars) + name;

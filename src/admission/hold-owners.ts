@@ -1,25 +1,28 @@
-/** Who holds the money of open calls: a gateway, on one of its connections to Redis. */
+/** The owner of the holds of open calls: a gateway on one of its connections to Redis. */
 export type HoldOwner = {
-  /** As it stands in holds, and among the leases. */
+  /** The owner's id, as written into holds and leases. */
   readonly instance: string;
-  /** Calls whose end Redis has not confirmed. */
+  /** Calls of this owner whose end Redis has not confirmed. */
   openCalls: number;
-  /** One of them has ended. */
+  /** To be called when one of these calls has ended. */
   readonly ended: () => void;
 };
 
-/** Owners with open calls, besides the present one. While there are more, a new connection goes on with the present one. */
+/**
+ * Maximum number of former owners whose leases are renewed because they have open calls. At the bound, a new connection keeps the
+ * present owner: its holds cannot be told from those made before, but no lease of an open call is given up.
+ */
 const MAX_FORMER = 32;
 
 /**
- * A new connection may lead to a Redis that is older than what this gateway was told: then holds are back of calls whose end
- * was confirmed, and nobody will settle them again. They cannot be told from those of calls that go on, but by this: on
- * each connection the holds have an owner of its own, whose lease is renewed until the last of its calls has ended. What it
- * then still holds is swept, as are the holds of the dead.
+ * After a reconnection, Redis may be in an older state than the gateway was told of (it restarted from an old file). Then holds
+ * are back of calls whose settlement was confirmed, and nobody will settle them again. Nothing in such a hold tells it from that
+ * of a call still open. So each connection has an owner id of its own, which stands in the holds made on it. The gateway renews an
+ * owner's lease until the last of its calls has ended; then the sweep takes what holds are left, as it does for a dead gateway.
  *
  *   connection 1     connection 2     connection 3
  *   id ─────────────► id.2 ───────────► id.3          holds of new calls
- *   └ leased while calls of it are open ┘
+ *   └ leased while one of its calls is open ┘
  */
 export class HoldOwners {
   readonly #id: string;
@@ -28,19 +31,19 @@ export class HoldOwners {
   #connections = 1;
   #present: HoldOwner;
 
-  /** @param onEnded called each time that a call of any owner has ended */
+  /** @param onEnded called each time a call of any owner has ended */
   constructor(id: string, onEnded: () => void) {
     this.#id = id;
     this.#onEnded = onEnded;
     this.#present = this.#newOwner(id);
   }
 
-  /** Of the calls that are admitted now. */
+  /** The owner of the calls that are admitted now. */
   get present(): HoldOwner {
     return this.#present;
   }
 
-  /** There is a new connection to Redis. */
+  /** To be called for each new connection to Redis. */
   reconnected(): void {
     this.#former = this.#withOpenCalls();
     if (this.#former.length >= MAX_FORMER) return;
@@ -49,7 +52,7 @@ export class HoldOwners {
     this.#present = this.#newOwner(`${this.#id}.${this.#connections}`);
   }
 
-  /** The instances that live. */
+  /** The owners whose leases must be renewed. */
   leased(): string[] {
     this.#former = this.#withOpenCalls();
     return [this.#present, ...this.#former].map(({ instance }) => instance);

@@ -1,5 +1,6 @@
 import { performance } from 'node:perf_hooks';
-/** Says when this gateway's lease has to be renewed. */
+
+/** Says when the gateway's leases have to be renewed. */
 export class LeaseClock {
   readonly #everyMs: number;
   #monotonic = Number.NEGATIVE_INFINITY;
@@ -9,17 +10,18 @@ export class LeaseClock {
     this.#everyMs = everyMs;
   }
 
-  /** Whether to renew now; if so, counts as renewed. */
+  /** Whether to renew now. True counts as renewed. */
   renew(): boolean {
     const monotonic = performance.now();
     const wall = Date.now();
-    // The monotonic clock stands still while the host is suspended, the wall clock may be set back: either may say so.
+    // The monotonic clock stands still while the host is suspended, and the wall clock may be set back: either may demand it.
     if (monotonic - this.#monotonic < this.#everyMs && wall - this.#wall < this.#everyMs) return false;
     this.#monotonic = monotonic;
     this.#wall = wall;
     return true;
   }
 
+  /** Makes the next `renew` return true. */
   expire(): void {
     this.#monotonic = Number.NEGATIVE_INFINITY;
   }

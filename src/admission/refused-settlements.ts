@@ -1,11 +1,11 @@
 import type { Command } from './commands.ts';
 import { SettlementRetries } from './settlement-retries.ts';
 
-/** One command finds out whether the shard works again: all of them need the same two keys. */
+/** Settlements sent at once to a refusing shard. One shows whether it works again: all of them write to the same two keys. */
 const PROBE = 1;
 
 type Port = {
-  /** Whether anything can be sent at all. */
+  /** Whether Redis is connected, so that anything can be sent at all. */
   readonly connected: () => boolean;
   readonly send: (command: Command) => void;
 };
@@ -13,15 +13,17 @@ type Port = {
 type Shard = { isRefusing: boolean; commands: number; readonly retries: SettlementRetries };
 
 /**
- * Settlements and cancellations that Redis refuses, because the hash of holds or the stream of their shard is damaged. One of
- * each shard is sent about once a second; when it is through, the others of that shard follow.
+ * Settlements and cancellations that Redis refuses, because the hash of holds or the stream of their shard is damaged. About once
+ * a second one settlement of each such shard is sent again; when Redis accepts it, the others of the shard follow.
  *
- * No call of such a shard is admitted meanwhile, as it could not be settled: so a shard never has more of these than it had
- * calls under way.
+ * Bounded: no call of such a shard is admitted meanwhile, so a shard never has more refused settlements than it had calls under
+ * way.
+ *
+ * Tested by test/admission/damage.test.ts.
  */
 export class RefusedSettlements {
   readonly #port: Port;
-  /** Those with commands that were refused and are not through. */
+  /** The shards of which refused commands are still waiting. */
   readonly #shards = new Map<number, Shard>();
   #commands = 0;
 
@@ -29,35 +31,35 @@ export class RefusedSettlements {
     this.#port = port;
   }
 
-  /** Commands that were refused and are not through, of all shards. */
+  /** Commands, over all shards, that Redis has refused and not accepted since. */
   get commands(): number {
     return this.#commands;
   }
 
-  /** Whether the last settlement of the shard was refused. */
+  /** Whether Redis refused the last settlement of the shard. */
   isRefusing(shard: number): boolean {
     return this.#shards.get(shard)?.isRefusing ?? false;
   }
 
-  /** @param isFirst it was not refused before */
+  /** @param isFirst the command was not refused before */
   add(command: Command, shard: number, isFirst: boolean): void {
-    const of = this.#shards.get(shard) ?? this.#newShard(shard);
-    of.isRefusing = true;
+    const refusing = this.#shards.get(shard) ?? this.#newShard(shard);
+    refusing.isRefusing = true;
     if (isFirst) {
-      of.commands++;
+      refusing.commands++;
       this.#commands++;
     }
-    of.retries.add(command);
+    refusing.retries.add(command);
   }
 
-  /** A command that was refused is through: the others of its shard are sent now. */
-  through(shard: number): void {
-    const of = this.#shards.get(shard);
-    if (of === undefined) return;
+  /** Redis has accepted a command that it had refused: the others of its shard are sent now. */
+  accepted(shard: number): void {
+    const refusing = this.#shards.get(shard);
+    if (refusing === undefined) return;
     this.#commands--;
-    if (--of.commands === 0) this.#shards.delete(shard);
-    of.isRefusing = false;
-    of.retries.hurry();
+    if (--refusing.commands === 0) this.#shards.delete(shard);
+    refusing.isRefusing = false;
+    refusing.retries.hurry();
   }
 
   stop(): void {
@@ -65,12 +67,12 @@ export class RefusedSettlements {
   }
 
   #newShard(shard: number): Shard {
-    const of: Shard = {
+    const refusing: Shard = {
       isRefusing: true,
       commands: 0,
-      retries: new SettlementRetries({ ...this.#port, suspect: () => of.isRefusing, probe: PROBE }),
+      retries: new SettlementRetries({ ...this.#port, suspect: () => refusing.isRefusing, probe: PROBE }),
     };
-    this.#shards.set(shard, of);
-    return of;
+    this.#shards.set(shard, refusing);
+    return refusing;
   }
 }

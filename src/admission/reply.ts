@@ -1,9 +1,9 @@
 /**
- * The reply of batch.lua in `bytes[start, end)`: whole numbers separated by spaces, nothing for none. An array of them, decoded
- * by the client, took 1.3 µs a call.
+ * Reads the reply of batch.lua from `bytes[start, end)`: integers separated by spaces, or no text for no numbers. As a Redis array
+ * decoded by the client, the same numbers took 1.3 µs a call.
  *
- * @param count of numbers that are due
- * @returns an error for any other reply: nobody knows then what was carried out
+ * @param count how many numbers the reply must have
+ * @returns an error for any other reply: nobody knows then which commands were carried out
  */
 export function readReply(bytes: Uint8Array, start: number, end: number, count: number): number[] | Error {
   const numbers: number[] = [];
@@ -30,7 +30,7 @@ export function readReply(bytes: Uint8Array, start: number, end: number, count: 
 
 function unreadable(bytes: Uint8Array, start: number, end: number): Error {
   const text = Buffer.from(bytes.subarray(start, Math.min(end, start + 200))).toString('latin1');
-  return new Error(`batch.lua replied something else than the numbers that are due: ${text}`);
+  return new Error(`batch.lua replied something other than the expected numbers: ${text}`);
 }
 
 const SPACE = 0x20;

@@ -1,4 +1,4 @@
 import { loadScript } from '../platform/script.ts';
 
-/** The scripts, read once at start from the files that document their KEYS, ARGV and replies. */
+/** Read once at start, from the file whose header documents KEYS, ARGV and reply. */
 export const batchScript = loadScript(import.meta.url, 'batch');

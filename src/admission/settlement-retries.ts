@@ -1,24 +1,25 @@
 import type { Command } from './commands.ts';
 
 /**
- * How long a settlement waits before it is sent again; doubled each time Redis still does not answer. Without callers nothing
- * else finds out that Redis answers in time again, and within 2 s all is to be as before.
+ * Pause before a settlement is sent again; doubled, up to the second value, each time Redis still does not answer. Without calls,
+ * only these retries notice that Redis answers again; everything should be as before within 2 s of that.
  */
 const FIRST_MS = 200;
 const LONGEST_MS = 1_000;
+
 export type RetryPort = {
-  /** Whether anything can be sent at all. */
+  /** Whether Redis is connected, so that anything can be sent at all. */
   readonly connected: () => boolean;
-  /** Whether the last trip had no reply. */
+  /** True while sending may be in vain: the last trip had no reply, or the shard refused the last settlement. */
   readonly suspect: () => boolean;
-  /** Sent at a time to find out whether Redis answers, while it is not known to. */
+  /** How many commands are sent at once while `suspect` is true, to find out. */
   readonly probe: number;
   readonly send: (command: Command) => void;
 };
 
 /**
- * Settlements and cancellations that had no reply, until they have one: each counts once, however often it arrives. While
- * Redis is silent one batch at a time is sent, less and less often, so that a Redis that wakes up finds a handful of
+ * Settlements and cancellations that had no reply; each is sent until it gets one, and counts once, however often it arrives.
+ * While Redis is silent, one batch is sent at a time, less and less often: a Redis that wakes up then finds a handful of
  * duplicates rather than thousands.
  */
 export class SettlementRetries {
@@ -36,7 +37,7 @@ export class SettlementRetries {
     this.#timer ??= setTimeout(() => this.#round(), this.#delayMs);
   }
 
-  /** Redis answers: all that waits goes now. */
+  /** To be called when Redis answers again: sends all that wait, now. */
   hurry(): void {
     this.#delayMs = FIRST_MS;
     if (this.#waiting.length === 0) return;

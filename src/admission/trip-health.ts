@@ -2,9 +2,10 @@ import { performance } from 'node:perf_hooks';
 
 type Log = { warn(fields: object, message: string): void };
 
-/** What the trips say about Redis. Logs once when it stops answering and once when it answers again. */
+/** Whether Redis answers, judged by the trips. Logs once when Redis stops answering and once when it answers again. */
 export class TripHealth {
   readonly #log: Log;
+  /** Trips without a reply since the last reply. */
   #lost = 0;
   #repliedAt = performance.now();
 
@@ -15,7 +16,7 @@ export class TripHealth {
   replied(): void {
     this.#repliedAt = performance.now();
     if (this.#lost === 0) return;
-    this.#log.warn({ batches: this.#lost }, 'redis answers again; so many batches had no reply');
+    this.#log.warn({ batches: this.#lost }, `redis is answering again; ${this.#lost} batches went unanswered`);
     this.#lost = 0;
   }
 
@@ -23,7 +24,7 @@ export class TripHealth {
     if (this.#lost++ === 0) this.#log.warn({ err: error }, 'no reply from redis for a batch');
   }
 
-  /** The last trip had no reply: until one has, one trip at a time finds out. */
+  /** The last trip had no reply. Until one gets a reply, only one trip at a time is sent, to find out. */
   get suspect(): boolean {
     return this.#lost > 0;
   }

@@ -13,27 +13,27 @@ type CatalogLog = {
 export type CatalogOptions = {
   readonly sql: Sql;
   readonly log: CatalogLog;
-  /** Pause between full readings, should a message have been lost. */
+  /** Interval of full readings, which find what a lost message would have told. */
   readonly rereadMs?: number;
-  /** Pause after a reading that failed. */
+  /** Pause after a failed reading. */
   readonly retryMs?: number;
-  /** A reading that takes longer counts as failed; above the statement timeout, for a network that went silent. */
+  /** A reading that takes longer has failed. Above the statement timeout: this is for a network that swallows packets. */
   readonly readTimeoutMs?: number;
 };
 
-/** Rows a query: between two pages the event loop serves calls (a page of 500 costs it about 4 ms). */
+/** Rows per query. Between two pages the event loop serves calls; a page of 500 keeps it busy for about 4 ms. */
 const PAGE_SIZE = 500;
-/** Ids waiting to be read; beyond it everything is read instead. */
+/** Maximum number of announced ids waiting to be read; at the bound, everything is read instead. */
 const MAX_WAITING_IDS = 5_000;
-/** The same trouble is logged once in this time. */
+/** A lasting fault is logged once per this time. */
 const LOG_EVERY_MS = 30_000;
 
 /**
- * The catalog in memory: every listing that is neither removed nor offered by a suspended account. It follows Postgres by
- * messages (LISTEN), a full reading each time the LISTEN connection is made anew, and a periodic full reading (skipped when a
- * fingerprint of the tables says that nothing changed). While Postgres is away the last snapshot stays.
+ * The catalog in memory: every listing, except removed ones and those of suspended accounts. It follows Postgres by messages
+ * (LISTEN), by a full reading each time a new LISTEN connection was made, and by a periodic full reading (skipped when a
+ * fingerprint of the tables shows that nothing changed). While Postgres is away, the last snapshot stays in use.
  *
- * All readings go through one loop, one at a time:
+ * One loop does all readings, one at a time:
  *
  *     message ──► waiting ids ─┐
  *     (re)connected, timer ────┴─► loop: read everything or the waiting ids ──► snapshot
@@ -51,7 +51,7 @@ export class Catalog {
   #everythingWaits = false;
   #loop: Promise<void> | null = null;
   #loaded = false;
-  /** Of the table, just before the last full reading: as long as it has not changed, nothing else has. */
+  /** Of the tables, taken just before the last full reading. While it is the same, nothing has changed since. */
   #fingerprint: string | null = null;
   #timer: NodeJS.Timeout | undefined;
   #unlisten: () => void = () => {};
@@ -67,7 +67,7 @@ export class Catalog {
     this.#readTimeoutMs = options.readTimeoutMs ?? 20_000;
   }
 
-  /** The listing with this id, active or paused. Synchronous: it stands in the path of every call. */
+  /** The listing with this id, active or paused. Synchronous, because every call needs it. */
   get(id: string): Listing | undefined {
     return this.#snapshot.get(id);
   }
@@ -77,24 +77,24 @@ export class Catalog {
     return this.#snapshot.values();
   }
 
-  /** Grows with every change of any listing. */
+  /** Increases with every change of any listing. */
   get version(): number {
     return this.#snapshot.version;
   }
 
-  /** Whether the catalog has been read completely at least once. */
+  /** Whether the catalog was read completely at least once. */
   ready(): boolean {
     return this.#loaded;
   }
 
-  /** Takes what a change made here returned, so that this gateway sees its own writes at once. */
+  /** Takes over the result of a change that this gateway made, so that it sees its own writes at once. */
   apply(listing: Listing): void {
     this.#snapshot.put(listing);
   }
 
   /**
-   * Listens, then reads everything (this order misses nothing). Never rejects: resolves when the catalog is loaded, or
-   * when Postgres turned out to be away, and then it goes on trying until `stop`.
+   * Listens, then reads everything; in this order no change is missed. Never rejects. Resolves when the catalog is loaded, or
+   * when Postgres is away; in that case the catalog keeps trying until `stop`.
    */
   async start(): Promise<void> {
     const attempted = new Promise<void>((resolve) => {
@@ -105,14 +105,14 @@ export class Catalog {
     try {
       await this.#bounded(this.#listen());
     } catch (error) {
-      // The listener goes on trying, and calls `onListening` when it has succeeded.
+      // The listener keeps trying. Once it succeeds, it calls `onListening`, which reads everything.
       this.#report(error);
     }
     if (!this.#loaded && this.#loop === null) this.#readEverything();
     await attempted;
   }
 
-  /** Ends the readings and the subscription. The snapshot stays readable. */
+  /** Ends the readings and the subscription. The snapshot can still be read. */
   async stop(): Promise<void> {
     this.#stopping.abort();
     clearInterval(this.#timer);
@@ -130,7 +130,7 @@ export class Catalog {
   }
 
   #read(id: string): void {
-    // Anybody with a login to the database can send on a channel.
+    // Anybody with a login to the database can send messages on a channel.
     if (!isUuid(id)) return;
     if (this.#waitingIds.size < MAX_WAITING_IDS) this.#waitingIds.add(id);
     else this.#everythingWaits = true;
@@ -160,7 +160,7 @@ export class Catalog {
         await pause(this.#retryMs, undefined, { signal, ref: false }).catch(() => {});
       }
     }
-    // In the same step as the look at what waits: a wake in between would be lost.
+    // No await between the last look at what waits and this line: a wake between the two would be lost.
     this.#loop = null;
   }
 
@@ -200,14 +200,14 @@ export class Catalog {
     }
   }
 
-  /** The same promise, given up after the timeout or at `stop`. What comes of it later is ignored. */
+  /** The same promise, rejected after the timeout or at `stop`. The outcome of the work after that is ignored. */
   #bounded<T>(work: Promise<T>): Promise<T> {
     const { signal } = this.#stopping;
     return new Promise<T>((resolve, reject) => {
-      // Not AbortSignal.any: Node 20 keeps every combined signal as long as the oldest of its sources lives.
+      // AbortSignal.any would not do: Node 20 keeps each combined signal for as long as its oldest source lives.
       const stop = (): void => finish(() => reject(new Error('the catalog was stopped')));
       const timer = setTimeout(() => {
-        finish(() => reject(new Error(`no answer from Postgres within ${this.#readTimeoutMs} ms`)));
+        finish(() => reject(new Error(`Postgres did not answer within ${this.#readTimeoutMs} ms`)));
       }, this.#readTimeoutMs);
       const finish = (how: () => void): void => {
         clearTimeout(timer);
@@ -227,13 +227,13 @@ export class Catalog {
     this.#failing = true;
     if (performance.now() - this.#lastLogMs < LOG_EVERY_MS) return;
     this.#lastLogMs = performance.now();
-    this.#log.error({ err: error }, 'catalog: cannot read from Postgres, the last snapshot stays');
+    this.#log.error({ err: error }, 'catalog: cannot read from Postgres; the last snapshot stays in use');
   }
 
   #recovered(): void {
     if (!this.#failing) return;
     this.#failing = false;
     this.#lastLogMs = Number.NEGATIVE_INFINITY;
-    this.#log.warn({ listings: this.#snapshot.size }, 'catalog: reading from Postgres again');
+    this.#log.warn({ listings: this.#snapshot.size }, 'catalog: reading from Postgres works again');
   }
 }

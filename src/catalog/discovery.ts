@@ -8,27 +8,30 @@ export type DiscoverQuery = {
   readonly filter: Filter;
   readonly sort: Sort;
   readonly language: Language;
-  /** Services on a page; absent: all of them. */
+  /** Maximum number of services on the page; absent: all of them. */
   readonly limit?: number;
   readonly cursor?: string;
 };
 
-/** A whole answer of /discover. `etag` is strong: equal exactly when language and bytes are. */
+/** The body of a /discover response. `etag` is strong: two are equal exactly when language and bytes are equal. */
 export type DiscoverAnswer = { readonly body: string; readonly etag: string };
 
-/** Whole answers kept, by number and by characters (two bytes each at most: 64 MB). */
+/**
+ * Maximum number of cached answers, and of characters in all of them (two bytes each at most: 64 MB). At a bound, the answers
+ * used least recently are dropped.
+ */
 const MAX_ANSWERS = 256;
 const MAX_ANSWER_CHARACTERS = 32_000_000;
 
 /**
- * Finds services and writes the answer. Anybody may ask, without a key and often for everything, so nothing is done twice:
- * a listing is serialised once per version of it, a whole answer once per version of the catalog and query.
+ * Finds services and writes the answer. Anybody may ask, without a key and often for the whole catalog, so nothing is done twice:
+ * a listing is serialised once per version of the listing, an answer once per query and version of the catalog.
  */
 export class Discovery {
   readonly #catalog: Pick<Catalog, 'listings' | 'version'>;
   readonly #search: Search;
   readonly #writer = new DiscoverWriter();
-  /** Least recently used first. */
+  /** In order of use, least recently used first. */
   readonly #answers = new Map<string, DiscoverAnswer>();
   #answersVersion = -1;
   #characters = 0;
@@ -38,7 +41,7 @@ export class Discovery {
     this.#search = new Search(catalog);
   }
 
-  /** The answer, or null when the cursor is none of this sort. */
+  /** The answer, or null when the cursor was not issued for this sort. */
   answer(query: DiscoverQuery): DiscoverAnswer | null {
     this.#forgetOldVersion();
     const key = keyOf(query);
@@ -89,7 +92,7 @@ export class Discovery {
   }
 }
 
-/** Equal for queries that ask for the same thing: what the filter holds is in a fixed order. */
+/** The same text for queries that ask for the same thing: the filter's fields are put in a fixed order. */
 function keyOf({ filter, sort, language, limit, cursor }: DiscoverQuery): string {
   const { category, minQuality, words, free, maxPriceMicros } = filter;
   return JSON.stringify([language, sort, limit, cursor, category, minQuality, free, maxPriceMicros, words]);

@@ -1,6 +1,6 @@
 import type { Language } from './languages.ts';
 
-/** The words of one language. Numbers arrive formatted. */
+/** The phrases of one language. Their parameters are formatted numbers. */
 type Phrases = {
   readonly free: string;
   readonly perCall: (price: string) => string;
@@ -46,7 +46,7 @@ const PHRASES: Readonly<Record<Language, Phrases>> = {
 };
 
 type Formats = { readonly usd: Intl.NumberFormat; readonly count: Intl.NumberFormat };
-// Building a format takes some 20 µs and more, formatting a number under one.
+// Kept, because building a format takes 20 µs or more, and formatting a number less than 1 µs.
 const formats = new Map<Language, Formats>();
 
 function formatsOf(language: Language): Formats {
@@ -56,7 +56,7 @@ function formatsOf(language: Language): Formats {
       usd: new Intl.NumberFormat(language, {
         style: 'currency',
         currency: 'USD',
-        // '$' everywhere, where 'symbol' would write 'US$' or '$US' in some languages and '$' in others.
+        // '$' in every language; 'symbol' would write 'US$' or '$US' in some of them.
         currencyDisplay: 'narrowSymbol',
         minimumFractionDigits: 2,
         maximumFractionDigits: 6,
@@ -69,13 +69,13 @@ function formatsOf(language: Language): Formats {
   return found;
 }
 
-/** '$0.002 per call', or 'Free', in the language. Whole dollars without decimals, otherwise two to six of them. */
+/** '$0.002 per call', or 'Free', in the given language. Whole dollars have no decimals, other prices two to six. */
 export function priceLabel(priceMicros: number, language: Language): string {
   const { free, perCall } = PHRASES[language];
   return priceMicros === 0 ? free : perCall(formatsOf(language).usd.format(priceMicros / 1_000_000));
 }
 
-/** '100 free calls' in the language; there are at least one. */
+/** '100 free calls' in the given language. `freeCalls` must be at least 1. */
 export function freeCallsLabel(freeCalls: number, language: Language): string {
   const { oneFreeCall, freeCalls: many } = PHRASES[language];
   return (freeCalls === 1 ? oneFreeCall : many)(formatsOf(language).count.format(freeCalls));

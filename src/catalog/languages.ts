@@ -1,13 +1,13 @@
 import { ApiError } from '../errors.ts';
 
-/** The languages of labels (API.md), as BCP 47 tags; the first is the default. */
+/** The languages of labels (docs/api.md, 'Catalog'), as BCP 47 tags. The first is the default. */
 export const LANGUAGES = ['en', 'zh-TW', 'zh-CN', 'ja', 'ko', 'es', 'de', 'fr'] as const;
 
 export type Language = (typeof LANGUAGES)[number];
 
 export const DEFAULT_LANGUAGE: Language = 'en';
 
-/** Longer headers than any browser sends; what comes after is ignored. */
+/** Maximum number of characters read of a header; the rest is ignored. No browser sends as many. */
 const MAX_HEADER_LENGTH = 1_000;
 
 const TAG = /^[a-z]{1,8}(-[a-z0-9]{1,8})*$/;
@@ -17,9 +17,9 @@ const SIMPLE: ReadonlyMap<string, Language> = new Map(
 );
 
 /**
- * The language for a BCP 47 tag in any case, regional variants included (`es-MX` → `es`), or null when there is none.
- * Chinese is Traditional where script or region says so (`zh-Hant`, `zh-TW`, `zh-HK`, `zh-MO`), otherwise Simplified; the
- * script counts before the region (`zh-Hans-HK` is Simplified).
+ * The language for a BCP 47 tag in upper or lower case, regional variants included (`es-MX` → `es`). Null for other languages.
+ * Chinese is Traditional if script or region says so (`zh-Hant`, `zh-TW`, `zh-HK`, `zh-MO`), otherwise Simplified. The script
+ * takes precedence over the region: `zh-Hans-HK` is Simplified.
  */
 export function languageOf(tag: string): Language | null {
   const lower = tag.toLowerCase();
@@ -31,8 +31,8 @@ export function languageOf(tag: string): Language | null {
 }
 
 /**
- * The language an `Accept-Language` header prefers (RFC 9110 §12.5.4), English when it names none of ours. Equal weights:
- * the first one named wins. `*` stands for every language that is not named, English first. Malformed entries are ignored.
+ * The language that an `Accept-Language` header prefers (RFC 9110 §12.5.4); English when it names none of ours. Of equal weights
+ * the first one named wins. `*` stands for every language not named, English first. Malformed entries are ignored.
  */
 export function negotiateLanguage(header: string | undefined): Language {
   if (header === undefined) return DEFAULT_LANGUAGE;
@@ -43,10 +43,10 @@ export function negotiateLanguage(header: string | undefined): Language {
     if (parsed === null) continue;
     if (parsed.range === '*') wildcard = Math.max(wildcard, parsed.weight);
     const language = languageOf(parsed.range);
-    // `es-MX, es;q=0.5`: the better of the two.
+    // Of `es-MX, es;q=0.5`, the higher weight counts for `es`.
     if (language !== null) weights.set(language, Math.max(weights.get(language) ?? 0, parsed.weight));
   }
-  // After those that are named, so that at equal weight these come first.
+  // Added after the named languages, so that these win at equal weight.
   for (const language of LANGUAGES) if (!weights.has(language)) weights.set(language, wildcard);
   let best: Language = DEFAULT_LANGUAGE;
   let bestWeight = 0;
@@ -57,9 +57,9 @@ export function negotiateLanguage(header: string | undefined): Language {
 }
 
 /**
- * The language of an answer: what the `lang` parameter names, otherwise what `Accept-Language` prefers.
+ * The language of an answer: the one in the `lang` parameter, otherwise the one that `Accept-Language` prefers.
  *
- * @throws ApiError invalid_request for a `lang` that is none of ours: who asks for one explicitly wants to know
+ * @throws ApiError `invalid_request` for a `lang` that we do not have: a client that names one language must be told
  */
 export function chooseLanguage(lang: string | undefined, acceptLanguage: string | undefined): Language {
   if (lang === undefined) return negotiateLanguage(acceptLanguage);
@@ -68,7 +68,7 @@ export function chooseLanguage(lang: string | undefined, acceptLanguage: string 
   return language;
 }
 
-/** Headers of an answer whose labels are in the language. */
+/** The headers of an answer whose labels are in this language. */
 export const languageHeaders = (language: Language) => ({ 'Content-Language': language, Vary: 'Accept-Language' });
 
 const ENTRY = /^[ \t]*([a-z0-9-]+|\*)[ \t]*(?:;[ \t]*q=(0(?:\.\d{0,3})?|1(?:\.0{0,3})?)[ \t]*)?$/i;

@@ -2,7 +2,7 @@ import { usdToMicros } from '../platform/money.ts';
 
 export type ListingStatus = 'active' | 'paused' | 'removed';
 
-/** A catalogued service. Records are immutable: a change makes a new record, so caches may hang off the object itself. */
+/** A catalogued service. Records are immutable, and a change makes a new record: caches may use the record as their key. */
 export type Listing = {
   readonly id: string;
   /** The account that sells it. */
@@ -19,12 +19,12 @@ export type Listing = {
   /** How long a call may wait for the response head. */
   readonly timeoutSeconds: number;
   readonly status: ListingStatus;
-  /** Its provider's account is suspended: nobody is offered it, whatever its status. */
+  /** The provider's account is suspended: the service is offered to nobody, whatever its status. */
   readonly isSuspended: boolean;
-  /** 0 to 100, see `qualityOf`. */
+  /** 0 to 100; see `qualityOf`. */
   readonly quality: number;
   readonly createdAtMs: number;
-  /** Strictly grows with every change of the row or of `isSuspended`: tells an older reading of it from a newer one. */
+  /** Increases with every change of the row or of `isSuspended`: of two readings, the one with the higher value is newer. */
   readonly updatedAtMicros: number;
 };
 
@@ -34,7 +34,7 @@ export type ListingFields = Pick<
   'name' | 'description' | 'endpoint' | 'priceMicros' | 'freeCalls' | 'category' | 'timeoutSeconds'
 >;
 
-/** A partial change; the status `removed` has its own statement. */
+/** A partial change. The status `removed` cannot be set this way: `removeListing` does it. */
 export type ListingPatch = Partial<ListingFields> & { readonly status?: 'active' | 'paused' };
 
 export const DEFAULT_TIMEOUT_SECONDS = 60;
@@ -46,12 +46,12 @@ export const CATEGORY_PATTERN = '^[a-z0-9]+(-[a-z0-9]+)*$';
 export const MAX_CATEGORY_LENGTH = 50;
 
 /**
- * What is wrong with an endpoint, or null when it is good: an absolute http(s) URL to whose path the proxy can append.
- * A query or a fragment would swallow what is appended, and credentials do not belong into a public catalog.
+ * What is wrong with an endpoint, or null when it is good: an absolute http(s) URL to which the proxy can append a path.
+ * A query or a fragment would swallow the appended path, and credentials do not belong in a public catalog.
  *
- * The URL parser repairs a lot in silence (tabs, backslashes, spaces around); what it would repair is refused, because
- * provider and upstream client must read the same URL. Takes exactly what the upstream client takes; a test holds the
- * two together, since neither may import the other.
+ * The URL parser silently repairs many faults (tabs, backslashes, spaces around the URL). All that it would repair is refused,
+ * because the provider and the upstream client must read the same URL. Accepts exactly what the upstream client accepts; a test
+ * compares the two, since neither may import the other.
  */
 export function endpointFault(endpoint: string): string | null {
   if (endpoint.length > MAX_ENDPOINT_LENGTH) return `must be at most ${MAX_ENDPOINT_LENGTH} characters`;
@@ -64,7 +64,7 @@ export function endpointFault(endpoint: string): string | null {
   return url === null ? 'must be a valid URL' : hostFault(url);
 }
 
-/** Not URL.canParse: once optimised, that of Node 20.20 reads Latin-1 as UTF-8 and refuses `http://bücher.example`. */
+/** URL.canParse would not do: once optimised, it reads Latin-1 as UTF-8 in Node 20.20, and refuses `http://bücher.example`. */
 function parseUrl(text: string): URL | null {
   try {
     return new URL(text);
@@ -76,12 +76,12 @@ function parseUrl(text: string): URL | null {
 function hostFault(url: URL): string | null {
   if (url.port === '0') return 'must have a port between 1 and 65535';
   const host = url.hostname.replace(/\.$/, '');
-  // The parser has checked what is in brackets, and writes every IPv4 address with dots.
+  // The parser has checked the address in brackets (IPv6), and writes every IPv4 address in dotted form.
   const isName = host.startsWith('[') || /^[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63})*$/.test(host);
   return isName && host.length <= 253 ? null : 'must have a domain name or an address as its host';
 }
 
-/** What is wrong with a name, or null. The caller trims it first. */
+/** What is wrong with a name, or null. The caller must trim it first. */
 export function nameFault(name: string): string | null {
   const length = [...name].length;
   if (length < 1 || length > 100) return 'must have 1 to 100 characters, not counting spaces around it';
@@ -91,7 +91,7 @@ export function nameFault(name: string): string | null {
 
 export const MAX_DESCRIPTION_LENGTH = 2_000;
 
-/** What is wrong with a description, or null: text of any language, with line breaks and tabs. */
+/** What is wrong with a description, or null. Text in any language is good, with line breaks and tabs. */
 export function descriptionFault(description: string): string | null {
   if (/[^\P{Cc}\t\n\r]/u.test(description))
     return 'must not contain control characters other than line breaks and tabs';

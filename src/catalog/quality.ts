@@ -1,12 +1,12 @@
 /**
- * The quality of a service about which nothing is known yet, on the scale 0 to 100 (API.md): the middle, so that a
- * newcomer is neither buried under the proven services nor put above them.
+ * The quality of a service about which nothing is known yet, on a scale from 0 to 100 (docs/api.md, 'Catalog'). The middle, so
+ * that a new service is neither buried below the proven ones nor put above them.
  */
 export const NEUTRAL_QUALITY = 50;
 
 /**
- * The quality of a service, 0 to 100. Until it is computed from real calls every service has the neutral prior; this
- * function is the one place that knows.
+ * The quality of a service, 0 to 100. It is not computed from real calls yet: every service has the neutral value. No other code
+ * knows that.
  */
 export function qualityOf(_serviceId: string): number {
   return NEUTRAL_QUALITY;

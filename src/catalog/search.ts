@@ -5,13 +5,13 @@ import type { Listing } from './listing.ts';
 export const SORTS = ['quality', 'price', 'name', 'newest'] as const;
 export type Sort = (typeof SORTS)[number];
 
-/** What a listing must have to match; what is absent does not matter. */
+/** What a listing must have to match. An absent field matches everything. */
 export type Filter = {
   readonly category?: string;
   readonly minQuality?: number;
-  /** Folded words (see `wordsOf`), each of which occurs in name or description. */
+  /** Folded words (see `wordsOf`), each of which must occur in the name or the description. */
   readonly words: readonly string[];
-  /** true: free, or with free calls. false: neither. */
+  /** true: the listing is free or has free calls. false: neither. */
   readonly free?: boolean;
   readonly maxPriceMicros?: number;
 };
@@ -20,14 +20,14 @@ export type CategoryCount = { readonly category: string; readonly services: numb
 
 export type Matches = {
   readonly listings: readonly Listing[];
-  /** Of the matches, the largest category first. */
+  /** Categories of the matches, largest first. */
   readonly categories: readonly CategoryCount[];
 };
 
-/** Case and width do not matter: 'ＡＢＣ' is found by 'abc'. */
+/** The text without differences of case and width: 'ＡＢＣ' is found by 'abc'. */
 export const fold = (text: string): string => text.normalize('NFKC').toLowerCase();
 
-/** The words of a query, folded, each once. */
+/** The words of a query: folded, each once, sorted. */
 export function wordsOf(query: string): string[] {
   return [...new Set(fold(query).split(/\s+/u))].filter((word) => word !== '').sort();
 }
@@ -39,7 +39,7 @@ function foldedOf(listing: Listing): Folded {
   let folded = foldings.get(listing);
   if (folded === undefined) {
     const name = fold(listing.name);
-    // A word has no line break in it, so none is found across the seam.
+    // A searched word contains no line break, so it cannot match across the end of the name.
     folded = { name, text: `${name}\n${fold(listing.description)}` };
     foldings.set(listing, folded);
   }
@@ -47,14 +47,14 @@ function foldedOf(listing: Listing): Folded {
 }
 
 /**
- * Position of a listing in a sort: the smaller value first, then the smaller id, so that no two are at one place. Names
- * compare folded and by code unit, not by the rules of a language: cursors must mean the same on every gateway.
+ * Position of a listing in a sort: by ascending value, then by id, so that no two listings are in the same place. Names compare
+ * folded and by code unit, not by the rules of a language, so that cursors mean the same on every gateway.
  */
 type Place = { readonly value: number | string; readonly id: string };
 
-/** Of a folded name: bounds the cursor. NFKC can make 18 characters of one. */
+/** Maximum number of characters of a folded name that count in the sort. Bounds cursors: NFKC can turn one character into 18. */
 const MAX_SORT_CHARACTERS = 120;
-/** A longer cursor cannot be ours. */
+/** A longer cursor cannot be one of ours, and is refused. */
 export const MAX_CURSOR_LENGTH = 1_000;
 
 function sortValue(listing: Listing, sort: Sort): number | string {
@@ -76,7 +76,7 @@ function compare(a: Place, b: Place): number {
   return a.id < b.id ? -1 : 1;
 }
 
-/** Active listings in the order of each sort, made once per version of the catalog. */
+/** The active listings in the order of each sort, sorted once per version of the catalog. */
 export class Search {
   readonly #catalog: Pick<Catalog, 'listings' | 'version'>;
   #version = -1;
@@ -86,7 +86,7 @@ export class Search {
     this.#catalog = catalog;
   }
 
-  /** All active listings that match, in the order of the sort, with their number per category. */
+  /** All active listings that match, sorted, and the number of matches per category. */
   find(filter: Filter, sort: Sort): Matches {
     const listings = this.#inOrder(sort).filter((listing) => matches(listing, filter));
     const counts = new Map<string, number>();
@@ -125,14 +125,14 @@ function matches(listing: Listing, filter: Filter): boolean {
   return filter.words.every((word) => text.includes(word));
 }
 
-/** Where the next page begins: after this listing. Opaque to clients: base64url of `[sort, value, id]`. */
+/** A cursor for the page that begins after this listing. Opaque to clients: base64url of `[sort, value, id]`. */
 export function cursorAfter(listing: Listing, sort: Sort): string {
   return Buffer.from(JSON.stringify([sort, sortValue(listing, sort), listing.id])).toString('base64url');
 }
 
 /**
- * The index of the first listing after the cursor, or null when the text is no cursor of this sort. The listing the cursor
- * was made of may have changed or gone: the place counts, not the listing.
+ * The index of the first listing after the cursor, or null when the text is not a cursor of this sort. The listing from which the
+ * cursor was made may have changed or be gone: the cursor marks a place in the order, not a listing.
  */
 export function indexAfter(cursor: string, listings: readonly Listing[], sort: Sort): number | null {
   const place = parseCursor(cursor, sort);

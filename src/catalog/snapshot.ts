@@ -1,25 +1,25 @@
 import type { Listing } from './listing.ts';
 
-/** Removals remembered at most, per generation. */
+/** Maximum number of removals remembered per generation; at the bound a new generation begins, and the oldest is forgotten. */
 const MAX_REMOVALS = 10_000;
 
 /**
- * All listings that are neither removed nor offered by a suspended account, by id. Readings of a row may arrive late and out of
- * order (a reply of the database overtaken by a change made here); the newest reading wins, whatever the order.
+ * All listings by id, except removed ones and those of suspended accounts. Readings of a row may arrive late and out of order (a
+ * change made by this gateway overtakes a reply of the database). The newest reading wins, in whatever order they arrive.
  *
  *     put(v1)  put(v3)  put(v2) ─► v2 is ignored
- *     put(removed v4)   put(v3) ─► ignored too: a removal is remembered for one to two full readings
+ *     put(removed v4)   put(v3) ─► v3 is ignored: a removal is remembered for one to two full readings
  */
 export class Snapshot {
   readonly #listings = new Map<string, Listing>();
-  /** Id → version of its removal, of the time since the last full reading and of the time before. */
+  /** Id → version of its removal: removals since the last full reading, and those between the two before it. */
   #removals = new Map<string, number>();
   #olderRemovals = new Map<string, number>();
   #version = 0;
-  /** Ids put while a full reading is under way: it may have passed their place before they existed. */
+  /** Ids put since the current full reading began. It may have passed their place before they existed, so it must keep them. */
   #touched: Set<string> | null = null;
 
-  /** Grows whenever anything in here changed: the key of everything derived from the snapshot. */
+  /** Increases whenever any listing changes, so that whatever is derived from the snapshot can be cached by it. */
   get version(): number {
     return this.#version;
   }
@@ -36,7 +36,7 @@ export class Snapshot {
     return this.#listings.values();
   }
 
-  /** Takes a reading of a row, in any status, unless a newer one is known. */
+  /** Takes a reading of a row, whatever its status, unless a newer reading is known. */
   put(listing: Listing): void {
     const { id, updatedAtMicros } = listing;
     this.#touched?.add(id);
@@ -46,20 +46,20 @@ export class Snapshot {
     if (removal !== undefined && removal >= updatedAtMicros) return;
     const isRemoved = listing.status === 'removed';
     if (isRemoved || listing.isSuspended) {
-      // A removal is for good. What a suspended account sells is gone until a reading says otherwise, also one of the same
-      // version: a hand in the database resumes the account and leaves its listings as they are.
+      // A removal is for good. A listing of a suspended account is absent until a reading says otherwise, even a reading of the
+      // same version: someone who resumes the account by hand in the database does not touch its listings.
       this.#remember(id, isRemoved ? updatedAtMicros : updatedAtMicros - 1);
       if (this.#listings.delete(id)) this.#version++;
     } else if (known === undefined || !isSame(known, listing)) {
-      // An equal reading keeps the old object: what was derived from it stays good.
+      // An equal reading keeps the old object, so that caches by that object stay valid.
       this.#listings.set(id, listing);
       this.#version++;
     }
   }
 
   /**
-   * A full reading in several pages, one at a time: `page` takes what was read, `finish` drops what no page had.
-   * Without `finish` nothing is dropped.
+   * A full reading in several pages; only one may be under way. `page` takes the listings of a page. `finish` drops all listings
+   * that no page had; without it nothing is dropped.
    */
   beginFullReading(): { page(listings: readonly Listing[]): void; finish(): void } {
     const touched = new Set<string>();

@@ -3,7 +3,7 @@ import type { Sql, Tx } from '../platform/postgres.ts';
 import type { Listing, ListingFields, ListingPatch, ListingStatus } from './listing.ts';
 import { qualityOf } from './quality.ts';
 
-/** Every change of a listing is announced here, in its own transaction; the payload is the service id. */
+/** Channel on which every change of a listing is announced, in the transaction of the change. The payload is the service id. */
 export const CHANNEL = 'tollgate_services';
 
 type Row = {
@@ -49,13 +49,13 @@ function toListing(row: Row): Listing {
 const firstListing = (rows: readonly Row[]): Listing | null => (rows[0] === undefined ? null : toListing(rows[0]));
 
 /**
- * A statement that writes a listing may have to wait while its account is suspended or resumed, and sees the account as it was
- * before that. The next statement sees both as they are.
+ * Reads a listing after it was written. A statement that writes a listing may have had to wait for the suspension or resumption
+ * of its account, and then still sees the account as it was before. A new statement sees both as they are.
  */
 const readAgain = async (sql: Sql, written: readonly { readonly id: string }[]): Promise<Listing | null> =>
   written[0] === undefined ? null : selectListing(sql, written[0].id);
 
-/** Adds a listing, status `active`, and announces it. The id is made here unless the caller needs to know it first. */
+/** Adds a listing with status `active`, and announces it. Makes the id, unless the caller had to know it before. */
 export async function insertListing(
   sql: Sql,
   listing: ListingFields & { readonly providerId: string; readonly id?: string },
@@ -71,23 +71,23 @@ export async function insertListing(
   return (await readAgain(sql, added)) as Listing;
 }
 
-/** Whose listing may be changed: that of one account, or anybody's (an admin's right). */
+/** Whose listings may be changed: those of one account, or anybody's (an admin's right). */
 export type Scope = { readonly providerId: string } | 'any';
 
 const inScope = (sql: Sql, scope: Scope) => (scope === 'any' ? sql`` : sql`AND provider_id = ${scope.providerId}`);
 
-/** Strictly later than before even when the clock stepped back; evaluated under the row lock. */
+/** Later than the present version even if the clock was set back. Evaluated with the row locked. */
 const nextVersion = (sql: Sql | Tx) => sql`greatest(clock_timestamp(), updated_at + interval '1 microsecond')`;
 
 /**
  * Changes the given fields of a listing that is not removed, and announces it.
  *
- * @param patch at least one field
- * @returns the listing as it is now, or null when there is none in scope
+ * @param patch must have at least one field
+ * @returns the listing as it is now, or null when there is none with this id in scope
  */
 export async function updateListing(sql: Sql, id: string, patch: ListingPatch, scope: Scope): Promise<Listing | null> {
   const { name, description, endpoint, priceMicros, freeCalls, category, timeoutSeconds, status, ...rest } = patch;
-  // A new field of a listing does not compile before it is stored here.
+  // Does not compile when a listing has a new field that is not stored here.
   rest satisfies Record<string, never>;
   const changed = await sql<{ id: string }[]>`
     WITH changed AS (
@@ -108,9 +108,9 @@ export async function updateListing(sql: Sql, id: string, patch: ListingPatch, s
 }
 
 /**
- * Sets the status `removed`, and announces it. The row stays: usage and earnings point at it.
+ * Sets the status `removed`, and announces it. The row stays, because usage and earnings refer to it.
  *
- * @returns the listing, or null when there is none in scope that was not removed already
+ * @returns the listing, or null when there is none with this id in scope, or it was removed before
  */
 export async function removeListing(sql: Sql, id: string, scope: Scope): Promise<Listing | null> {
   return firstListing(
@@ -124,8 +124,9 @@ export async function removeListing(sql: Sql, id: string, scope: Scope): Promise
 }
 
 /**
- * Makes all gateways read an account's listings again: it was suspended or resumed in this transaction, which has it locked
- * against listings that are being added (`updateAccountStatus`). Each gets a new version: what was read before is older.
+ * Makes all gateways read an account's listings again, because this transaction suspends or resumes the account
+ * (`updateAccountStatus`, whose lock keeps listings from being added). Each listing gets a new version, so that earlier readings
+ * count as older.
  */
 export async function announceListingsOf(tx: Tx, providerId: string): Promise<void> {
   await tx`
@@ -141,16 +142,16 @@ export async function selectListing(sql: Sql, id: string): Promise<Listing | nul
   return firstListing(await sql<Row[]>`SELECT ${columns(sql)} FROM services WHERE id = ${id}`);
 }
 
-/** The listings with these ids, in any status, of suspended accounts too. */
+/** The listings with these ids, in any status, including those of suspended accounts. */
 export async function selectListings(sql: Sql, ids: readonly string[]): Promise<Listing[]> {
   const rows = await sql<Row[]>`SELECT ${columns(sql)} FROM services WHERE id = ANY(${ids}::uuid[])`;
   return rows.map(toListing);
 }
 
 /**
- * A text that is different after any change of any listing, made by whatever hand: every version of a row has its own xmin. And
- * after an account was suspended or resumed, also by a hand that knew nothing of its listings. One row back instead of 10 000:
- * 0.4 ms of CPU in this process instead of 70 to 100.
+ * A text that differs after any change of any listing, even one made by hand in the database: every version of a row has its own
+ * xmin. It also differs after an account was suspended or resumed, even by hand, without touching its listings. It returns one
+ * row instead of 10 000, and costs this process 0.4 ms of CPU instead of 70 to 100.
  */
 export async function selectFingerprint(sql: Sql): Promise<string> {
   const rows = await sql<{ fingerprint: string }[]>`
@@ -160,7 +161,7 @@ export async function selectFingerprint(sql: Sql): Promise<string> {
   return (rows[0] as { fingerprint: string }).fingerprint;
 }
 
-/** Up to `limit` listings that are not removed, of suspended accounts too, by id, after `afterId` (null: from the first). */
+/** Up to `limit` listings with ids after `afterId` (null: from the first), by id. Without removed ones, with suspended ones. */
 export async function selectCatalogPage(sql: Sql, afterId: string | null, limit: number): Promise<Listing[]> {
   const rows = await sql<Row[]>`
     SELECT ${columns(sql)} FROM services
@@ -169,7 +170,7 @@ export async function selectCatalogPage(sql: Sql, afterId: string | null, limit:
   return rows.map(toListing);
 }
 
-/** Up to `limit` listings of a provider that are not removed, newest first, those before `beforeId` (null: all). */
+/** Up to `limit` listings of a provider with ids before `beforeId` (null: the newest), newest first. Without removed ones. */
 export async function selectListingsOf(
   sql: Sql,
   providerId: string,

@@ -2,26 +2,28 @@ import type { CallerEvents } from '../gate/caller-io.ts';
 import type { HttpResponse } from './uws.ts';
 
 /**
- * Once the response is sent, the rest of the request is read and dropped before the connection is closed: closing a socket with
- * bytes unread resets the connection, and the system forgets what it has not sent yet of the response (RFC 9112 §9.6). Over when
- * nothing came for a second, because a caller may well stop sending when it reads an early answer, and after five seconds in all.
+ * Maximum time without a byte while the rest of a request is read and dropped. A caller may well stop sending once it reads an
+ * early response, so its connection is closed then.
  */
 const DROP_IDLE_MS = 1_000;
+/** Maximum time in all for that. A caller that is still sending then is cut, and may lose what it has not read of the response. */
 const DROP_MS = 5_000;
 
-/** The stream whose request the body belongs to. */
+/** The stream to whose request the body belongs. */
 export interface BodyOwner {
-  /** Bytes of the body came. @returns whether anybody wants them still */
+  /** Bytes of the body have arrived. @returns whether they are still wanted */
   onBodyBytes(): boolean;
   /** Pauses the body, unless the response has begun. */
   pauseBody(): void;
 }
 
 /**
- * The body of a request on its way from the addon to whoever attaches.
+ * The body of a request, on its way from the addon to the exchange that attaches.
  *
- * Before that it is kept: the addon hands over what came with the head whether anybody is ready or not. At most one read, because
- * the rest is left in the socket.
+ * The addon delivers bytes that came with the head whether or not anybody has attached. They are copied and buffered until
+ * somebody does. That is at most one read, because the body is paused at once and the rest stays in the socket.
+ *
+ * Tested by test/http/caller-stream.test.ts and early-answers.test.ts.
  */
 export class CallerBody {
   isDone = false;
@@ -60,10 +62,12 @@ export class CallerBody {
   }
 
   /**
-   * Reads the rest and drops it. Called again, it changes nothing.
+   * Reads the rest of the request and drops it, before the connection is closed. Closing a socket with unread bytes resets the
+   * connection, and the operating system then forgets what it has not sent yet of the response (RFC 9112 §9.6). A second call
+   * changes nothing.
    *
-   * @param maxBytes  of it
-   * @param done  in a turn of its own: there is no more, or it is not waited for any longer
+   * @param maxBytes  maximum bytes to read; a caller that sends more is cut
+   * @param done  called once, in an event-loop turn of its own: the request is whole, or a bound was reached
    */
   drop(maxBytes: number, done: () => void): void {
     this.#dropping ??= new Dropping(maxBytes, done);
@@ -82,6 +86,7 @@ export class CallerBody {
   }
 }
 
+/** Counts the bytes and the time while the rest of a request is dropped. */
 class Dropping {
   readonly #deadline = performance.now() + DROP_MS;
   readonly #idle: NodeJS.Timeout;

@@ -2,84 +2,91 @@ import { assert } from '../assert.ts';
 import type { CallerEvents, CallerStream, RequestHead } from '../gate/caller-io.ts';
 import { addressOf } from './address.ts';
 import { type BodyOwner, CallerBody } from './caller-body.ts';
+import { afterRest, endChunks, sendByteAndClose, sendClosingHead } from './closing.ts';
 import { KeptBack } from './kept-back.ts';
-import { statusLine } from './status.ts';
 import type { StreamOwner } from './stream-owner.ts';
 import { closesByChance, isChecked } from './unread.ts';
 import type { HttpResponse } from './uws.ts';
+import { flush, headOf, renewTimeout, sendChunks, sendWhole, sendWithLength, sendWithoutBody } from './uws-response.ts';
 
 /**
- * The legacy addon can drop bytes when one corked write is larger than what is left of its 16 KiB cork buffer while the
- * socket is full, so a chunked write goes out in pieces of at most this much, each in a cork of its own.
- */
-const MAX_CORKED_WRITE = 15_900;
-/**
- * One response on uWebSockets.js.
+ * One response on uWebSockets.js ("the addon"), and the body of the request that it answers.
  *
- *   open ──begin──► head pending ──first bytes──► streaming ──end──► finished
- *     └──respond──────────────────────────────────────────────────────►┘
- *   any ──caller leaves──► finished (aborted)      any ──abort()──► finished (cut)
+ *          begin()                first bytes             end()             all is sent
+ *   open ──────────► head pending ────────────► streaming ───────► ending ─────────────► finished
+ *     │                    └───── end(), without a body ────────────────────────────────────►│
+ *     └──────────────────── respond() ──────────────────────────────────────────────────────►┘
+ *   streaming, ending:   the socket is full ──► stalled ──► the addon calls onWritable
+ *   all but finished:    the caller leaves ──► finished and `aborted`;  abort() cuts the connection ──► finished
  *
- * The addon can send a head only together with the first body bytes or the end, so a stream's head leaves with its first
- * event. A body of known length goes out with tryEnd, any other with write: never both (see DESIGN.md). Bytes the socket did not
- * take are copied and kept; there is at most one upstream read of them, because write() said false.
+ * **The body.** With a known length it goes out by the addon's tryEnd(), and its last byte finishes the response, even before
+ * end(). Any other body goes out by write(). Never both in one response: uws-response.ts says how the addon wants to be called.
  *
- * A response that has to end its connection says so in its head, and stays open until all of it is with the system: the addon
- * must not take it for finished, or it would serve what comes next on that connection. One of unknown length cannot stay open
- * behind its last chunk, which only the addon's end() writes: its connection is closed in the very turn of that.
+ * **A stalled reader.** When the socket is full, write() returns false and the stream is *stalled* until the addon reports the
+ * socket writable. The stream copies the bytes that the socket did not take. There is at most one read from the service to copy,
+ * because the exchange pauses the service until onCallerWritable.
  *
- * A response that begins before its request is whole ends its connection too. The addon clears the connection's idle timeout
- * with the last bytes of the request. If those came after the response, when the handle is gone, nothing would set the timeout
- * again: callers could collect open connections at one call each.
+ * **Closing.** Some responses close their connection once all of the response has been sent: closing.ts says which, and how.
+ *
+ * Tested by test/http/caller-stream.test.ts, closing.test.ts, early-answers.test.ts, slow-callers.test.ts and unread.test.ts.
  */
 export class UwsCallerStream implements CallerStream, BodyOwner {
-  /** For the owner's list. */
+  /** The index of this stream in the server's list of open streams. */
   place = 0;
   readonly #response: HttpResponse;
   readonly #owner: StreamOwner;
   readonly #head: RequestHead;
-  /** A chunked request's connection is not used again: lenient parsing must not decide where the next request starts. */
-  readonly #closeAfter: boolean;
-  /** A second handle, of a chunked request or during a drain: the addon takes the first one away at the end of the response. */
-  readonly #connection: HttpResponse | null;
+  /** The request is chunked or has a fault: no other request is served on its connection. */
+  readonly #isLastRequest: boolean;
+  /**
+   * A second handle of the same connection, or null. `#response` is no longer valid when the response has ended; the second handle
+   * can still close the connection then. The server has one only for chunked requests and during a drain.
+   */
+  readonly #secondHandle: HttpResponse | null;
   #events: CallerEvents | null = null;
-  /** Of the request; null when it has none. */
+  /** The body of the request, or null if it has none. */
   readonly #body: CallerBody | null;
   #finished = false;
+  /** begin() was called, and the head has not been sent yet. */
   #headPending = false;
+  /** Status of the response; 0 until it begins. */
   #status = 0;
   #headerLines = '';
   #isAscii = true;
+  /** Length of the response's body in bytes; -1 if unknown. */
   #contentLength = -1;
   #hasBody = true;
-  /** The connection ends with this response. Decided with the head. */
+  /** The response closes its connection. Final once the head has been sent. */
   #closes = false;
-  /** Of a response that closes: its last bytes, until the system has taken everything before them. */
+  /** The last bytes of a response that closes its connection; null until there are any. */
   #kept: KeptBack | null = null;
-  /** Body bytes the socket has not taken yet. */
+  /** Body bytes that neither the socket nor the addon has taken yet. */
   #unsent: Uint8Array | null = null;
+  /** The socket is full: nothing may be written until the addon calls onWritable. */
   #stalled = false;
+  /** The response has been handed over whole, but the socket may not have taken all of it yet. */
   #ending = false;
+  /** The addon has a handler for onWritable. */
   #watching = false;
-  /** Bytes of the caller's came or went since the last tick. */
+  /** Since the last tick, bytes have come from the caller or gone to it. */
   #moved = false;
   #idleTicks = 0;
   aborted = false;
   #address: string | null = null;
 
-  constructor(response: HttpResponse, head: RequestHead, owner: StreamOwner, connection: HttpResponse | null = null) {
+  constructor(response: HttpResponse, head: RequestHead, owner: StreamOwner, secondHandle: HttpResponse | null = null) {
     this.#response = response;
-    this.#connection = connection;
+    this.#secondHandle = secondHandle;
     this.#head = head;
     this.#owner = owner;
-    this.#closeAfter = head.bodyLength < 0 || head.fault !== null;
+    this.#isLastRequest = head.bodyLength < 0 || head.fault !== null;
     response.onAborted(() => this.#onAborted());
     this.#body = head.bodyLength === 0 ? null : new CallerBody(response, this);
   }
 
-  /** Read only when it is asked for, which a call with a key never does: the addon takes 0.5 µs to write it out. */
+  /** Asked of the addon only when somebody needs it, because that takes 0.5 µs. A call with a known key never does. */
   get address(): string | null {
-    // Nobody asked while the caller was there, and the addon cannot tell any more.
+    // Nobody needed it before the response was finished, and now the addon cannot tell any more.
     if (this.#address === null && this.#finished) return null;
     this.#address ??= addressOf(this.#response, this.#head.headers, this.#owner.trustedProxyHops);
     return this.#address;
@@ -100,8 +107,8 @@ export class UwsCallerStream implements CallerStream, BodyOwner {
   }
 
   /**
-   * Without effect once the response has begun: the addon's pause() stops the socket's writable event as well, and resume()
-   * after a failed write does not bring it back. What arrives meanwhile is bounded by the bound on request bodies.
+   * Does nothing once the response has begun: the addon's pause() also stops the socket's writable event, and a resume() after a
+   * failed write does not bring it back. The bytes that arrive meanwhile are bounded by the maximum size of request bodies.
    */
   pauseBody(): void {
     if (!this.#finished && this.#status === 0) this.#body?.pause();
@@ -118,7 +125,7 @@ export class UwsCallerStream implements CallerStream, BodyOwner {
     const closes = this.#mustClose();
     const { length } = body;
     if (status === 204 || status === 304) {
-      // RFC 9110 §8.6: no length, or that of the representation, which is not known here.
+      // RFC 9110 §8.6: a 204 declares no length, and a 304 none or that of the representation, which is not known here.
       this.#endWithoutBody(status, headerLines, -1, closes);
     } else if (length === 0 || this.#head.method === 'HEAD') {
       this.#endWithoutBody(status, headerLines, Buffer.byteLength(body), closes);
@@ -135,7 +142,7 @@ export class UwsCallerStream implements CallerStream, BodyOwner {
   begin(status: number, headerLines: string, isAscii: boolean, contentLength: number, hasBody: boolean): void {
     if (this.#finished) return;
     assert(!this.#headPending && this.#status === 0, 'begin() twice');
-    // pause() stops writes too.
+    // pauseBody() says why the body must not stay paused from here on.
     this.resumeBody();
     this.#status = status;
     this.#headerLines = headerLines;
@@ -166,11 +173,12 @@ export class UwsCallerStream implements CallerStream, BodyOwner {
     if (this.#finished) return;
     assert(this.#status !== 0 && !this.#ending, 'end() out of order');
     this.#ending = true;
-    // What the addon holds of a stalled stream would be lost if the server closed right after an end.
+    // If some of the response is still to be sent, #onWritable or #releaseKept ends it later. Ended now, it would count as
+    // finished, and a server that is draining might close the connection while the addon still buffers the rest.
     if (this.#unsent === null && !this.#stalled && !this.#keepsBytes()) this.#endNow();
   }
 
-  /** For the body. Once the response is whole nobody waits for the rest of the request. */
+  /** Called by the body. Once the response has been handed over whole, nobody wants the rest of the request. */
   onBodyBytes(): boolean {
     this.#moved = true;
     return !this.#finished && !this.#ending;
@@ -184,88 +192,65 @@ export class UwsCallerStream implements CallerStream, BodyOwner {
   }
 
   /**
-   * Called every few seconds. Left alone, the addon cuts whoever takes nothing for 10 s, sends less than 16 KB/s, or waits
-   * because the service does not read its upload.
+   * The server calls this every few seconds, so that the gateway decides when a caller is idle. Left alone, the addon would cut a
+   * caller that takes nothing for 10 s, that sends less than 16 KB/s, or that waits because the service does not read its upload.
    *
-   * @param maxIdleTicks  a caller that should take or send something and does not is cut after so many
+   * @param maxIdleTicks  a caller that ought to send or take bytes, and has done neither for more ticks than this, is cut
    */
   tick(maxIdleTicks: number): void {
     if (this.#finished || !(this.#stalled || this.#awaitsBody())) return;
     if (this.#body?.isPaused) {
-      // It is the service's turn, and its timeouts say for how long.
-      this.#response.resume();
-      this.#response.pause();
+      // The caller waits for the service, and the timeouts of the upstream client bound that.
+      renewTimeout(this.#response, true);
       return;
     }
     this.#idleTicks = this.#moved ? 0 : this.#idleTicks + 1;
     this.#moved = false;
-    if (this.#idleTicks > maxIdleTicks) {
-      // As if it had gone away.
-      this.#response.close();
-      return;
-    }
-    // resume() restores the events that the last pause() found. Alone, it would leave this socket with those of another one,
-    // or none: a stalled reader then hangs for ever.
-    this.#response.pause();
-    this.#response.resume();
+    // close() has the addon call onAborted, as if the caller had left.
+    if (this.#idleTicks > maxIdleTicks) this.#response.close();
+    else renewTimeout(this.#response, false);
   }
 
+  /** Whether some of the request has not arrived yet. */
   #awaitsBody(): boolean {
     return this.#body !== null && !this.#body.isDone;
   }
 
+  /** Whether the response, if it began now, would have to close its connection: closing.ts gives the reasons. */
   #mustClose(): boolean {
-    return this.#closeAfter || this.#owner.draining || this.#awaitsBody();
+    return this.#isLastRequest || this.#owner.draining || this.#awaitsBody();
   }
 
-  /** The response is sent, but for what `then` sends and the end of the connection. */
-  #afterBody(then: () => void): void {
-    if (this.#awaitsBody()) this.#body?.drop(this.#owner.maxRequestBodyBytes, then);
-    else then();
+  /** @param then  closes the connection, when the rest of the request has been read and dropped */
+  #afterRest(then: () => void): void {
+    afterRest(this.#body, this.#owner.maxRequestBodyBytes, then);
   }
 
-  /**
-   * The whole head in one call, as a long status line: each call into the addon costs about 0.2 µs, and a response has a
-   * dozen headers. It writes text as UTF-8, so what is not ASCII goes as bytes.
-   */
-  #writeHead(status: number, headerLines: string): void {
-    const head = statusLine(status) + headerLines;
-    this.#response.writeStatus(this.#isAscii ? head : Buffer.from(head, 'latin1'));
-  }
-
-  /** Inside a cork, before the first body bytes. */
-  #writePendingHead(closes: boolean): void {
-    if (!this.#headPending) return;
+  /** The head of the response, to be sent with its first bytes; null if it has been sent. */
+  #takeHead(): string | Uint8Array | null {
+    if (!this.#headPending) return null;
     this.#headPending = false;
-    this.#closes = closes;
-    this.#writeHead(this.#status, closes ? `${this.#headerLines}\r\nconnection: close` : this.#headerLines);
+    const lines = this.#closes ? `${this.#headerLines}\r\nconnection: close` : this.#headerLines;
+    return headOf(this.#status, lines, this.#isAscii);
   }
 
+  /** Sends everything at once, without asking whether the socket takes it. Only for a response that keeps its connection open. */
   #endWhole(status: number, headerLines: string, body: string | Uint8Array): void {
     this.#headPending = false;
-    this.#response.cork(() => {
-      this.#writeHead(status, headerLines);
-      this.#response.end(body);
-    });
+    sendWhole(this.#response, headOf(status, headerLines, this.#isAscii), body);
     this.#finish();
   }
 
-  /** @param closes  unless the head was sent, which has decided it */
+  /** @param closes  whether the response must close its connection; ignored once the head has been sent */
   #writeKnown(chunk: Uint8Array, closes: boolean): boolean {
     if (this.#headPending) this.#closes = closes;
     const before = this.#response.getWriteOffset();
     const isLast = before + chunk.length >= this.#contentLength;
-    const piece = this.#closes && isLast ? this.#keep('length').exchange(chunk) : chunk;
-    // The current addon treats an empty tryEnd() as the end of the response.
+    const piece = this.#closes && isLast ? this.#keep().exchange(chunk) : chunk;
     if (piece.length === 0) return true;
-    let ok = false;
-    let done = false;
-    this.#response.cork(() => {
-      // The addon writes the length it is given first, and is done at the one it is given last.
-      const length = this.#closes && !this.#headPending ? this.#contentLength + 1 : this.#contentLength;
-      this.#writePendingHead(this.#closes);
-      [ok, done] = this.#response.tryEnd(piece, length);
-    });
+    // The addon declares the length it is given first. One byte more from then on keeps a closing response from being complete.
+    const length = this.#closes && !this.#headPending ? this.#contentLength + 1 : this.#contentLength;
+    const [ok, done] = sendWithLength(this.#response, this.#takeHead(), piece, length);
     if (done) {
       this.#finish();
       return true;
@@ -274,15 +259,21 @@ export class UwsCallerStream implements CallerStream, BodyOwner {
   }
 
   #writeChunked(chunk: Uint8Array): boolean {
-    // Once decided it stays: bytes may be kept back already when the request becomes whole before the head has left.
+    // Stays true until the head is sent, even if the request has become whole: bytes may be kept back that have to go out first.
     if (this.#headPending) this.#closes ||= this.#mustClose();
-    if (!this.#closes) return this.#writePieces(chunk);
-    const rest = this.#keep('chunks').exchange(chunk);
-    return rest.length > 0 ? this.#writePieces(rest) : !this.#stalled;
+    if (!this.#closes) return this.#writeChunks(chunk);
+    const rest = this.#keep().exchange(chunk);
+    return rest.length > 0 ? this.#writeChunks(rest) : !this.#stalled;
   }
 
-  #keep(kind: 'chunks' | 'length'): KeptBack {
-    this.#kept ??= new KeptBack(kind, () => this.#releaseKept());
+  #writeChunks(bytes: Uint8Array): boolean {
+    if (bytes.length === 0) return true;
+    const taken = sendChunks(this.#response, this.#takeHead(), bytes);
+    return taken < 0 || this.#stall(bytes, taken);
+  }
+
+  #keep(): KeptBack {
+    this.#kept ??= new KeptBack(this.#contentLength, () => this.#releaseKept());
     return this.#kept;
   }
 
@@ -290,47 +281,22 @@ export class UwsCallerStream implements CallerStream, BodyOwner {
     return this.#kept !== null && !this.#kept.isEmpty;
   }
 
-  /**
-   * In a turn and a cork of its own: that the addon takes a byte means that the system has all before it. What the addon still
-   * holds of a response is lost when its connection is closed: the last bytes, should the system be full to the one before.
-   */
+  /** Sends the bytes kept back, if the operating system has taken all before them. KeptBack calls this in a turn of its own. */
   #releaseKept(): void {
     const kept = this.#kept;
-    // A stalled stream comes back when it is writable.
+    // A stalled stream releases them when the socket is writable.
     if (this.#finished || this.#stalled || kept === null || kept.isEmpty) return;
     if (this.#contentLength === 1) {
-      this.#afterBody(() => this.#closeWithByte());
+      this.#afterRest(() => this.#closeWithByte(kept));
       return;
     }
-    let ok = false;
-    this.#response.cork(() => {
-      this.#writePendingHead(true);
-      ok = kept.release((bytes) =>
-        this.#contentLength < 0
-          ? this.#response.write(bytes)
-          : this.#response.tryEnd(bytes, this.#contentLength + 1)[0],
-      );
-    });
+    const ok = kept.release(this.#response, this.#takeHead());
     if (!ok) this.#awaitWritable();
-    // Of a known length that was all, whether its end was told or not.
+    // With a known length these were the last bytes, even if the exchange has not called end() yet.
     else if (this.#ending || this.#contentLength >= 0) this.#endNow();
   }
 
-  #writePieces(chunk: Uint8Array): boolean {
-    for (let from = 0; from < chunk.length; from += MAX_CORKED_WRITE) {
-      const piece = chunk.length <= MAX_CORKED_WRITE ? chunk : chunk.subarray(from, from + MAX_CORKED_WRITE);
-      let ok = false;
-      this.#response.cork(() => {
-        this.#writePendingHead(this.#closes);
-        ok = this.#response.write(piece);
-      });
-      // The piece was taken; the rest waits for onWritable.
-      if (!ok) return this.#stall(chunk, from + piece.length);
-    }
-    return true;
-  }
-
-  /** The socket is full: keeps a copy of what it did not take, because the chunk is the upstream's read buffer. */
+  /** The socket is full. Copies the bytes that were not taken, because the chunk is the upstream's read buffer. */
   #stall(chunk: Uint8Array, taken: number): false {
     // Not slice(): on a Buffer that is a view.
     this.#unsent = taken < chunk.length ? new Uint8Array(chunk.subarray(taken)) : null;
@@ -345,7 +311,7 @@ export class UwsCallerStream implements CallerStream, BodyOwner {
     this.#response.onWritable(() => this.#onWritable());
   }
 
-  /** @returns for the addon: false when a tryEnd failed again */
+  /** @returns what the addon wants to know: false if a tryEnd() has failed again */
   #onWritable(): boolean {
     if (this.#finished) return true;
     this.#moved = true;
@@ -355,20 +321,18 @@ export class UwsCallerStream implements CallerStream, BodyOwner {
     const known = this.#contentLength >= 0;
     this.#unsent = null;
     if (unsent === null) {
-      // With onWritable set the addon leaves draining to us: an empty cork writes out what it still holds. It may hold
-      // bytes of a write that reported success: a cork fits into its buffer first and meets the socket afterwards.
-      this.#response.cork(noop);
+      flush(this.#response);
       if (!wasStalled) return true;
       if (known && this.#keepsBytes()) {
-        // The byte was refused, of which nobody was told.
+        // The socket refused the byte kept back. No write() returned false because of it, so nobody awaits onCallerWritable.
         this.#kept?.schedule();
         return true;
       }
     } else {
-      const ok = known ? this.#writeKnown(unsent, this.#closes) : this.#writePieces(unsent);
+      const ok = known ? this.#writeKnown(unsent, this.#closes) : this.#writeChunks(unsent);
       if (!ok) return !known;
       if (this.#finished) {
-        // That was all of it, but who was told to wait must hear that it went: the call is over only when its end was told.
+        // That was the last byte. But write() had returned false: the exchange calls end() only after onCallerWritable.
         if (!this.#ending) this.#events?.onCallerWritable();
         return true;
       }
@@ -379,6 +343,7 @@ export class UwsCallerStream implements CallerStream, BodyOwner {
     return true;
   }
 
+  /** Ends the response, once all its bytes have been sent. */
   #endNow(): void {
     if (this.#headPending) {
       this.#headPending = false;
@@ -386,59 +351,35 @@ export class UwsCallerStream implements CallerStream, BodyOwner {
       return;
     }
     if (!this.#closes) this.#endChunks();
-    else if (this.#contentLength >= 0) this.#afterBody(() => this.abort());
-    // Not within a callback of the addon's, where what is corked leaves only when that returns.
-    else setImmediate(() => this.#afterBody(() => this.#endChunks()));
+    else if (this.#contentLength >= 0) this.#afterRest(() => this.abort());
+    // In a turn of its own: inside a callback of the addon the last chunk would leave only after the connection was closed.
+    else setImmediate(() => this.#afterRest(() => this.#endChunks()));
   }
 
-  /** Streamed so far. Asking the addon to close here would write a header into the body. */
   #endChunks(): void {
     if (this.#finished) return;
-    // Without a second handle only the addon's timeout closes the connection, 10 s after end(). The last bytes of the request
-    // would clear that timeout, so the gateway does not read them.
-    if (this.#connection === null && this.#awaitsBody()) this.#response.pause();
-    this.#response.cork(() => this.#response.end());
-    // Before the addon reads from it again: it serves what comes behind an end.
-    this.#connection?.close();
+    endChunks(this.#response, this.#secondHandle, this.#awaitsBody());
     this.#finish();
   }
 
-  /**
-   * The legacy addon's endWithoutBody works without arguments only: given a length it waits for that many bytes for ever,
-   * and given `undefined` it declares 2^63.
-   */
   #endWithoutBody(status: number, headerLines: string, contentLength: number, mustClose: boolean): void {
     // RFC 9110 §8.6: never in a 204, whatever the service said.
-    const length = contentLength >= 0 && status !== 204 ? `\r\ncontent-length: ${contentLength}` : '';
-    if (mustClose || closesByChance()) {
-      this.#closeWithHead(status, headerLines + length);
+    const lines = headerLines + (contentLength >= 0 && status !== 204 ? `\r\ncontent-length: ${contentLength}` : '');
+    if (!mustClose && !closesByChance()) {
+      sendWithoutBody(this.#response, headOf(status, lines, this.#isAscii));
+      this.#finish();
       return;
     }
-    this.#response.cork(() => {
-      this.#writeHead(status, headerLines + length);
-      this.#response.endWithoutBody();
-    });
-    this.#finish();
-  }
-
-  /** The addon can end a response without a body, or close after one with a body: so this one ends by closing. */
-  #closeWithHead(status: number, headerLines: string): void {
     this.#status = status;
     this.#ending = true;
-    // The addon ends the line, and so the head; `date` is its doing otherwise.
-    const closing = `\r\ndate: ${new Date().toUTCString()}\r\nconnection: close\r\n`;
-    this.#response.cork(() => this.#writeHead(status, headerLines + closing));
-    // What is written within a handler leaves when that returns.
-    setImmediate(() => this.#afterBody(() => this.abort()));
+    sendClosingHead(this.#response, status, lines, this.#isAscii);
+    // In a turn of its own: inside a callback of the addon the head leaves only when the callback returns.
+    setImmediate(() => this.#afterRest(() => this.abort()));
   }
 
-  /** A byte cannot be kept back from itself. The addon closes as soon as it has sent all, and says so in the head. */
-  #closeWithByte(): void {
+  #closeWithByte(kept: KeptBack): void {
     if (this.#finished) return;
-    this.#response.cork(() => {
-      this.#writeHead(this.#status, this.#headerLines);
-      this.#response.end(this.#kept?.take(), true);
-    });
+    sendByteAndClose(this.#response, headOf(this.#status, this.#headerLines, this.#isAscii), kept.take());
     this.#finish();
   }
 
@@ -455,5 +396,3 @@ export class UwsCallerStream implements CallerStream, BodyOwner {
     this.#owner.onFinished(this);
   }
 }
-
-const noop = (): void => {};

@@ -14,14 +14,14 @@ export class Authenticator {
   }
 
   /**
-   * The key behind a header, or null when there is none, it is malformed, unknown, revoked, or its secret is wrong: callers
-   * are never told which. A known key is answered at once; only an unknown one costs a promise (and rejects with
+   * The key behind a header, or null when the header is missing or malformed, the key unknown or revoked, or the secret wrong:
+   * callers are never told which. A known key is answered at once; only an unknown one costs a promise (which rejects with
    * `unavailable` while Postgres is away).
    *
-   * A secret that a known key does not have is looked up as well: another gateway may have rotated the key just now, and the
-   * message has not come yet. That costs Postgres what a made-up key costs it.
+   * When a known key does not have the secret, Postgres is asked as well: another gateway may have rotated the key just now, and
+   * its message has not arrived yet. That costs Postgres as much as a made-up key does.
    *
-   * @param mayLoad  asked before Postgres is; false: an unknown key counts as none
+   * @param mayLoad asked before Postgres is; when false, Postgres is not asked and the header counts as wrong
    */
   identify(authorization: string | undefined, mayLoad: () => boolean): KeyRecord | null | Promise<KeyRecord | null> {
     if (authorization === undefined) return null;
@@ -33,14 +33,14 @@ export class Authenticator {
       const verified = this.#verified(record, secret);
       if (verified !== null || record.status !== 'active') return verified;
     }
-    // Postgres is asked only for what has the right form, checksum included.
+    // Postgres is asked only for credentials of the right form, checksum included.
     if (parseBearer(authorization) === null || !mayLoad()) return null;
     const read = record === undefined ? this.#cache.load(keyId) : this.#cache.reload(keyId);
     return read.then((loaded) => (loaded === null ? null : this.#verified(loaded, secret)));
   }
 
   #verified(record: KeyRecord, secret: string): KeyRecord | null {
-    // Reading the clock takes 0.1 µs, and only a key that was rotated needs it.
+    // Reading the clock takes 0.1 µs, and only a rotated key needs it.
     const nowMs = record.previousSecretDigest === null ? 0 : this.#clock();
     return record.status === 'active' && verifySecret(record, secret, nowMs) ? record : null;
   }

@@ -3,47 +3,49 @@ import { isPostgresUnavailable } from '../platform/postgres.ts';
 import { within } from '../platform/timing.ts';
 import type { KeyRecord } from './caller.ts';
 
-/** Reads the records of these keys; a key that does not exist is missing from the answer. Errors are those of Postgres. */
+/** Reads the records of these keys; the result lacks keys that do not exist. Rejects with the errors of Postgres. */
 export type FetchKeys = (keyIds: readonly string[]) => Promise<KeyRecord[]>;
 
 export type KeyCacheOptions = {
   readonly fetchKeys: FetchKeys;
-  /** Most records held at once. Half as many, used in turn, are always at hand. Default 250 000 (1.1 KB each once it has called, so at most 280 MB). */
+  /**
+   * Maximum number of records in memory. At the bound, the half used least recently is dropped, so that up to half as many
+   * keys that call in turn are always in memory. Default 250 000: a record takes 1.1 KB once its key has called, 280 MB in all.
+   */
   readonly maxKeys?: number;
-  /** How long 'there is no such key' is remembered, and for how many ids. Defaults 5 000 ms and 10 000. */
+  /** How long the cache remembers that a key does not exist (default 5 000 ms), and for how many ids (default 10 000). */
   readonly absentForMs?: number;
   readonly maxAbsent?: number;
-  /** Most loads waiting for Postgres at once; one more is `unavailable`. Default 10 000, which it answers in 1.6 s. */
+  /** Maximum number of loads waiting for Postgres; at the bound, loads are `unavailable`. Default 10 000, which take it 1.6 s. */
   readonly maxLoads?: number;
   /** A load that takes longer is `unavailable`. Default 2 000 ms. */
   readonly loadTimeoutMs?: number;
-  /** Pause after a refresh that failed. Default 1 000 ms. */
+  /** Pause after a failed refresh. Default 1 000 ms. */
   readonly refreshPauseMs?: number;
 };
 
 type Entry = { readonly record: KeyRecord; readonly epoch: number };
 
-/** Keys re-read with one query. */
+/** Maximum number of keys re-read with one query. */
 const REFRESH_BATCH = 256;
-/** Keys waiting to be re-read; those beyond wait for a later use. */
+/** Maximum number of keys waiting to be re-read. At the bound, a stale key is queued at a later use instead. */
 const MAX_TO_REFRESH = 4_096;
 
 /**
- * The API keys this gateway has seen, so that a call asks Postgres nothing.
+ * The API keys that this gateway has seen, so that a call need not ask Postgres.
  *
- *            get() hit in old ──► moves to young
- *   young ◄──────────────────── old
- *     └── full: becomes old, and what was old is dropped
+ *            get() finds it in old ──► moves to young
+ *   young ◄──────────────────────────── old
+ *     └── full: young becomes old, and what was old is dropped
  *
- * Two generations make a hit one `Map.get` and no bookkeeping, where an exact LRU deletes and inserts on every hit.
+ * With two generations, a hit is one `Map.get` and no bookkeeping; an exact LRU deletes and inserts on every hit.
  *
- * A record is *fresh* or *stale*. `invalidate` (the key changed) removes it at once. `markAllStale` (messages may have
- * been missed) keeps everything: a stale record is served and re-read in the background, and goes on being served
- * while Postgres is away. That a revoked key stays out meanwhile does not rest on this cache: the status beside the
- * token bucket in Redis decides it.
+ * A record is *fresh* or *stale*. `invalidate` (the key changed) removes it at once. `markAllStale` (messages may have been lost)
+ * removes nothing: a stale record is served and re-read in the background, and is still served while Postgres is away. A revoked
+ * key is refused even then, because the status beside the token bucket in Redis decides that, not this cache.
  *
- * Nothing read before a change is put back after it: an invalidation forgets the load under way, whose result then
- * finds itself replaced and is not kept; a refresh only replaces the very entry it set out to replace.
+ * A record that was read before a change never comes back after it: an invalidation removes the load under way from `#loads`,
+ * and its result is then not stored; a refresh replaces an entry only if it is still the one that was stale.
  */
 export class KeyCache {
   readonly #fetchKeys: FetchKeys;
@@ -56,12 +58,12 @@ export class KeyCache {
 
   #young = new Map<string, Entry>();
   #old = new Map<string, Entry>();
-  /** Entries of an earlier epoch are stale. */
+  /** Increased by `markAllStale`: an entry with a lower epoch is stale. */
   #epoch = 0;
-  /** Ids without a key → when to forget that (ms of `performance.now`). Insertion order is expiry order. */
+  /** Id of a key that does not exist → when to forget that (ms of `performance.now`). Insertion order is expiry order. */
   readonly #absent = new Map<string, number>();
   readonly #loads = new Map<string, Promise<KeyRecord | null>>();
-  /** Queries, not waits: a load that timed out or was forgotten counts until Postgres has answered it. */
+  /** Counts queries, not waiting callers: a load that timed out or was forgotten counts until Postgres has answered it. */
   #loadsUnderWay = 0;
   readonly #toRefresh = new Map<string, Entry>();
   #refresh: 'idle' | 'running' | 'paused' = 'idle';
@@ -76,12 +78,12 @@ export class KeyCache {
     this.#refreshPauseMs = options.refreshPauseMs ?? 1_000;
   }
 
-  /** Records held now. */
+  /** Number of records in memory. */
   get size(): number {
     return this.#young.size + this.#old.size;
   }
 
-  /** The record when it is at hand, without waiting; undefined says 'not loaded', not 'no such key'. */
+  /** The record if it is in memory. Undefined means 'not loaded', not 'no such key'. */
   get(keyId: string): KeyRecord | undefined {
     let entry = this.#young.get(keyId);
     if (entry === undefined) {
@@ -94,10 +96,10 @@ export class KeyCache {
   }
 
   /**
-   * The record, from Postgres when it is not at hand; null when there is no such key. Callers that ask for the same key
-   * at the same time share one query.
+   * The record, read from Postgres if it is not in memory; null when there is no such key. Concurrent loads of one key share one
+   * query.
    *
-   * @throws ApiError `unavailable` when Postgres is away, too slow, or already has too many loads waiting
+   * @throws ApiError `unavailable` when Postgres is away or too slow, or when too many loads are waiting
    */
   load(keyId: string): Promise<KeyRecord | null> {
     const record = this.get(keyId);
@@ -107,7 +109,7 @@ export class KeyCache {
   }
 
   /**
-   * The record as Postgres has it now, also when one is at hand; that one stays when Postgres is away. As `load` in all else.
+   * The record as Postgres has it now, even if one is in memory; that one stays when Postgres is away. Otherwise like `load`.
    */
   reload(keyId: string): Promise<KeyRecord | null> {
     const underWay = this.#loads.get(keyId);
@@ -115,7 +117,7 @@ export class KeyCache {
     if (this.#loadsUnderWay >= this.#maxLoads) return Promise.reject(unavailableError());
     const load: Promise<KeyRecord | null> = this.#fetchOne(keyId, () => this.#loads.get(keyId) === load);
     this.#loads.set(keyId, load);
-    // Both outcomes are the caller's; here only the bookkeeping ends.
+    // The caller handles both outcomes; here only the bookkeeping ends.
     load.then(
       () => this.#endLoad(keyId, load),
       () => this.#endLoad(keyId, load),
@@ -123,7 +125,7 @@ export class KeyCache {
     return load;
   }
 
-  /** The key was created or changed: forget what is known of it, and what is being read. */
+  /** The key was created or changed: forgets what is known of it, and any load of it under way. */
   invalidate(keyId: string): void {
     this.#young.delete(keyId);
     this.#old.delete(keyId);
@@ -132,18 +134,18 @@ export class KeyCache {
   }
 
   /**
-   * The account changed: forget its keys. Looks at every record (a few ms for 100 000), which is cheaper than an index
-   * kept for something that happens rarely.
+   * The account changed: forgets its keys. Looks at every record (a few ms for 100 000): that is cheaper than keeping an index
+   * for something that happens rarely.
    */
   invalidateAccount(accountId: string): void {
     for (const generation of [this.#young, this.#old]) {
       for (const [keyId, entry] of generation) if (entry.record.accountId === accountId) generation.delete(keyId);
     }
-    // Whose keys are being read is not known yet.
+    // The accounts of keys under way are not known yet, so all loads are forgotten.
     this.#loads.clear();
   }
 
-  /** Messages may have been missed: re-read every record when it is next used, and go on serving it until then. */
+  /** Messages may have been missed: each record is served until its next use, and re-read then. */
   markAllStale(): void {
     this.#epoch++;
     this.#absent.clear();
@@ -177,7 +179,7 @@ export class KeyCache {
     if (this.#loads.get(keyId) === load) this.#loads.delete(keyId);
   }
 
-  /** A network that swallows packets gives no error for minutes: the wait is bounded here. */
+  /** Bounds the wait: a network that swallows packets gives no error for minutes. */
   #inTime<T>(work: Promise<T>): Promise<T> {
     return within(work, this.#loadTimeoutMs, () => unavailableError());
   }
@@ -216,15 +218,15 @@ export class KeyCache {
     void this.#refreshAll();
   }
 
-  /** Re-reads what was used since it went stale, batch by batch. Never throws. */
+  /** Re-reads, batch by batch, the stale records that were used. Never throws. */
   async #refreshAll(): Promise<void> {
-    // Whatever else is used in this turn joins the first batch.
+    // Other records used in this turn of the event loop join the first batch.
     await new Promise(setImmediate);
     try {
       while (this.#toRefresh.size > 0) await this.#refreshBatch();
       this.#refresh = 'idle';
     } catch {
-      // Stale records keep being served; the next use after the pause tries again.
+      // Stale records are still served; their next use after the pause tries again.
       this.#toRefresh.clear();
       this.#refresh = 'paused';
       setTimeout(() => {

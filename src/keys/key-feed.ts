@@ -2,20 +2,20 @@ import { isPostgresUnavailable, type Sql } from '../platform/postgres.ts';
 import type { KeyCache } from './key-cache.ts';
 import { ACCOUNT_PREFIX, KEY_CHANGES } from './keys-sql.ts';
 
-/** Applies one message of the `tollgate_keys` channel: a key id, or `account:<id>` for all keys of an account. */
+/** Applies one message of the `tollgate_keys` channel: the id of a key, or `account:<id>` for all keys of an account. */
 export function applyKeyChange(cache: KeyCache, payload: string): void {
   if (payload.startsWith(ACCOUNT_PREFIX)) cache.invalidateAccount(payload.slice(ACCOUNT_PREFIX.length));
   else cache.invalidate(payload);
 }
 
 /**
- * Keeps the cache in step with Postgres: forgets keys as they change, and marks everything stale whenever messages may
- * have been missed, that is each time the LISTEN connection is made anew (`PostgresListener`). The
- * periodic round covers a connection that is dead without saying so.
+ * Keeps the cache up to date with Postgres. A message removes a changed key. Each time `PostgresListener` has made a new LISTEN
+ * connection, all records are marked stale, because messages may have been missed. A timer does the same every `revalidateMs`, in
+ * case a connection is dead without an error.
  *
- * Resolves when it listens, or when Postgres turned out to be away: then it begins to listen as soon as it is back.
+ * Resolves once it listens, or when Postgres is away; the listener then begins to listen as soon as Postgres is back.
  *
- * @returns ends it
+ * @returns a function that stops it
  */
 export async function keepKeyCacheFresh(
   sql: Sql,

@@ -2,9 +2,9 @@ import type { Sql, Tx } from '../platform/postgres.ts';
 import type { KeyRecord, Role } from './caller.ts';
 import { digestOfHash } from './credentials.ts';
 
-/** Channel of the messages that tell every gateway which keys changed; `keepKeyCacheFresh` listens. */
+/** Channel on which every gateway is told which keys changed; `keepKeyCacheFresh` listens to it. */
 export const KEY_CHANGES = 'tollgate_keys';
-/** Before an account's id: all of its keys changed. Without it the message is the id of one key. */
+/** A message with this prefix names an account, all of whose keys changed. Other messages are the id of one key. */
 export const ACCOUNT_PREFIX = 'account:';
 
 export type AccountStatus = KeyRecord['accountStatus'];
@@ -18,7 +18,7 @@ export type KeyDescription = {
   readonly rateLimit: number;
   readonly status: 'active' | 'revoked';
   readonly createdAt: Date;
-  /** Until when the secret before the last rotation is good; null when it is not (any more). */
+  /** When the secret before the last rotation ceases to be valid; null when it is not valid (any more). */
   readonly previousExpiresAt: Date | null;
 };
 
@@ -36,7 +36,7 @@ type KeyRow = Omit<KeyRecord, 'secretDigest' | 'previousSecretDigest' | 'previou
   readonly previousExpiresAt: Date | null;
 };
 
-/** The records of these keys as `KeyCache` wants them; unknown ids are missing from the answer. */
+/** The records of these keys for `KeyCache`; the result lacks unknown ids. */
 export async function selectKeyRecords(sql: Sql, keyIds: readonly string[]): Promise<KeyRecord[]> {
   const rows = await sql<KeyRow[]>`
     SELECT k.key_id AS "keyId", k.account_id AS "accountId", a.owner_id AS "ownerId", k.role,
@@ -45,7 +45,7 @@ export async function selectKeyRecords(sql: Sql, keyIds: readonly string[]): Pro
            a.status AS "accountStatus"
     FROM api_keys k JOIN accounts a ON a.id = k.account_id
     WHERE k.key_id = ANY(${keyIds}::text[])`;
-  // Field by field: a spread row keeps the client's dictionary of columns, and reading it cost 1.6 µs a call.
+  // Copied field by field: a spread row keeps the Postgres client's dictionary of columns, and reading that cost 1.6 µs a call.
   return rows.map((row) => ({
     keyId: row.keyId,
     accountId: row.accountId,
@@ -64,12 +64,12 @@ export async function selectKeyRecords(sql: Sql, keyIds: readonly string[]): Pro
 
 const WORDS = ['buyer', 'provider', 'admin', 'active', 'revoked', 'suspended'];
 
-/** The same text as one object for all records: every row brings its own copies of these few words, 100 bytes a key. */
+/** The same text as one shared object. Each row brings its own copies of these few words, which took 100 bytes a key. */
 function shared<T extends string>(word: T): T {
   return (WORDS.find((known) => known === word) as T | undefined) ?? word;
 }
 
-/** Everything `KeyDescription` holds, of `api_keys k JOIN accounts a`. */
+/** The columns of `KeyDescription`, from `api_keys k JOIN accounts a`. */
 const description = (sql: Sql | Tx) => sql`
   k.key_id AS "keyId", k.account_id AS "accountId", a.owner_id AS "ownerId", k.role, k.rate_limit AS "rateLimit",
   k.status, k.created_at AS "createdAt",
@@ -84,7 +84,7 @@ export async function selectKey(sql: Sql, keyId: string): Promise<KeyDescription
 /**
  * Keys of an account, newest first.
  *
- * @param after the last key of the page before (keys are never deleted, so it is still there); null for the first page
+ * @param after the last key of the previous page (keys are never deleted, so it still exists); null for the first page
  */
 export async function selectKeysOfAccount(
   sql: Sql,
@@ -92,7 +92,7 @@ export async function selectKeysOfAccount(
   after: string | null,
   limit: number,
 ): Promise<KeyDescription[]> {
-  // Keys made in one transaction share `created_at`: the id breaks the tie.
+  // Keys made in one transaction have the same `created_at`: the id breaks the tie.
   const older =
     after === null
       ? sql``
@@ -113,7 +113,7 @@ export async function insertKey(tx: Tx, key: NewKey): Promise<void> {
     VALUES (${key.keyId}, ${key.accountId}, ${key.role}, ${key.secretHash}, ${key.rateLimit})`;
 }
 
-/** Locks the account against other writers of its keys; null when there is no such account. */
+/** Locks the account against other transactions that change its keys; null when there is no such account. */
 export async function lockAccount(tx: Tx, accountId: string): Promise<{ ownerId: string; activeKeys: number } | null> {
   const accounts = await tx<{ ownerId: string }[]>`
     SELECT owner_id AS "ownerId" FROM accounts WHERE id = ${accountId} FOR NO KEY UPDATE`;
@@ -124,12 +124,12 @@ export async function lockAccount(tx: Tx, accountId: string): Promise<{ ownerId:
   return { ownerId: account.ownerId, activeKeys: counts[0]?.activeKeys ?? 0 };
 }
 
-/** Any constant: whoever opens the first admin account holds this advisory lock until the commit. */
+/** An arbitrary number. A transaction that opens the first admin account holds this advisory lock until it commits. */
 const FIRST_ADMIN_LOCK = 7_014_655_002;
 
 /**
- * Waits for other attempts at the first admin, then says whether there is an admin key already. A revoked one counts:
- * else revoking the last admin key would open the door to whoever comes next.
+ * Waits for other attempts to make the first admin, then says whether there is an admin key already. A revoked one counts:
+ * otherwise, after the last admin key was revoked, anybody could become admin.
  */
 export async function lockFirstAdmin(tx: Tx): Promise<{ adminExists: boolean }> {
   await tx`SELECT pg_advisory_xact_lock(${FIRST_ADMIN_LOCK})`;
@@ -138,15 +138,15 @@ export async function lockFirstAdmin(tx: Tx): Promise<{ adminExists: boolean }> 
   return { adminExists: rows[0]?.adminExists ?? true };
 }
 
-/** Tells every gateway, at the commit, to forget the key. */
+/** Tells every gateway to forget the key, as soon as the transaction commits. */
 async function announceKey(tx: Tx, keyId: string): Promise<void> {
   await tx`SELECT pg_notify(${KEY_CHANGES}, ${keyId})`;
 }
 
 /**
- * Gives an active key a new secret; the present one stays good for the overlap (0: not at all), one before it does not.
+ * Gives an active key a new secret. The present secret stays valid for the overlap (0: not at all); the one before it does not.
  *
- * @returns until when the former secret is good, or null when there is no active key with this id
+ * @returns until when the former secret is valid, or null when there is no active key with this id
  */
 export async function updateSecret(
   tx: Tx,
@@ -165,7 +165,7 @@ export async function updateSecret(
   return rows[0] ?? null;
 }
 
-/** Revokes the key; one that is revoked already stays so. */
+/** Revokes the key. Does no harm when it is revoked already. */
 export async function updateToRevoked(tx: Tx, keyId: string): Promise<void> {
   await tx`UPDATE api_keys SET status = 'revoked' WHERE key_id = ${keyId}`;
   await announceKey(tx, keyId);
@@ -177,7 +177,7 @@ export async function updateRateLimit(tx: Tx, keyId: string, rateLimit: number):
   await announceKey(tx, keyId);
 }
 
-/** What Redis must say about a key. */
+/** The state of a key that Redis must have. */
 export type KeyState = {
   readonly keyId: string;
   readonly accountId: string;
@@ -189,7 +189,7 @@ const state = (tx: Tx) => tx`
   k.key_id AS "keyId", k.account_id AS "accountId", k.rate_limit AS "limit",
   CASE WHEN k.status = 'active' THEN a.status ELSE k.status END AS "status"`;
 
-/** The key's state. Until the transaction ends nobody else changes it, nor publishes those of its account. */
+/** The key's state. Until the transaction ends, nobody else can change it or publish the states of its account's keys. */
 export async function lockKeyState(tx: Tx, keyId: string): Promise<KeyState | null> {
   const rows = await tx<KeyState[]>`
     SELECT ${state(tx)} FROM api_keys k JOIN accounts a ON a.id = k.account_id
@@ -197,9 +197,9 @@ export async function lockKeyState(tx: Tx, keyId: string): Promise<KeyState | nu
   return rows[0] ?? null;
 }
 
-/** The states of the account's keys that are not revoked. Until the transaction ends nobody else publishes one of them. */
+/** The states of the account's keys that are not revoked. Until the transaction ends, nobody else can publish one of them. */
 export async function lockKeyStates(tx: Tx, accountId: string): Promise<KeyState[]> {
-  // The account first: whoever holds the lock of one of its keys waits for nobody else.
+  // Locks the account first. This cannot deadlock: a transaction that has locked a key (`lockKeyState`) waits for no other lock.
   await tx`SELECT 1 FROM accounts WHERE id = ${accountId} FOR NO KEY UPDATE`;
   return tx<KeyState[]>`
     SELECT ${state(tx)} FROM api_keys k JOIN accounts a ON a.id = k.account_id
@@ -207,10 +207,10 @@ export async function lockKeyStates(tx: Tx, accountId: string): Promise<KeyState
 }
 
 /**
- * Until the transaction ends the account is locked against rows that are being added to it: a listing that is on its way is
- * either there for the next statement, or waits and then finds the new status.
+ * Sets the account's status. Until the transaction ends, the account is locked against new rows that refer to it: a listing
+ * that is being added is either visible to the next statement, or waits and then finds the new status.
  *
- * @returns the account's label, and whether it had another status; null when there is no such account
+ * @returns the account's label, and whether the status changed; null when there is no such account
  */
 export async function updateAccountStatus(
   tx: Tx,

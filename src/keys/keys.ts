@@ -18,18 +18,18 @@ import {
   updateToRevoked,
 } from './keys-sql.ts';
 
-/** Requests per minute of a new key, and the most an admin may give (API.md, 'Keys'). */
+/** Requests per minute of a new key, and the maximum that an admin may set (docs/api.md, 'Keys'). */
 export const DEFAULT_RATE_LIMIT = 60;
 export const MAX_RATE_LIMIT = 300;
-/** How long the secret before a rotation stays good, in seconds, unless the caller says otherwise; and the longest. */
+/** How long the former secret stays valid after a rotation, in seconds: unless the caller says otherwise, and at most. */
 export const DEFAULT_OVERLAP_SECONDS = 3_600;
 export const MAX_OVERLAP_SECONDS = 86_400;
-/** Every key brings a rate limit of its own, so an account must not make keys without end. */
+/** Each key has a rate limit of its own: without this bound, an account could lift its limit by making keys. */
 export const MAX_ACTIVE_KEYS_PER_ACCOUNT = 1_000;
 
 /**
- * Where the admission script finds the limit and status of a key. After `put` resolves, the next call with the key sees
- * them on every gateway. It rejects when Redis cannot be reached.
+ * Writes the limit and status of a key to where the admission script finds them. Once `put` has resolved, the next call with the
+ * key sees them on every gateway. `put` rejects when Redis is unavailable.
  */
 export type KeyStateStore = {
   put(keyId: string, accountId: string, state: Pick<KeyState, 'limit' | 'status'>): Promise<void>;
@@ -38,11 +38,11 @@ export type KeyStateStore = {
 export type KeysOptions = {
   readonly sql: Sql;
   readonly state: KeyStateStore;
-  /** This gateway's own cache: it must not wait for the message that tells the others. */
+  /** This gateway's own cache. It is told directly, without waiting for the message that tells the other gateways. */
   readonly cache: { invalidate(keyId: string): void };
 };
 
-/** A key that was just made, with the only copy of its secret in clear. */
+/** A key that was just made. This is the only copy of its secret in clear. */
 export type CreatedKey = {
   readonly keyId: string;
   readonly secret: string;
@@ -54,12 +54,14 @@ export type CreatedKey = {
 };
 
 /**
- * What can be done with accounts' keys. Who may do it is decided by the routes.
+ * Creates, lists and changes API keys. The routes decide who may do so.
  *
- * A change commits in Postgres (with the message that makes gateways forget the key), then reaches Redis. Creating a
- * key tells nobody: no gateway knows it, and without a state in Redis the admission takes that of the record.
+ * A change is committed in Postgres (with the message that makes gateways forget the key), and then written to Redis. Creating a
+ * key needs neither: no gateway knows the key yet, and admission loads into Redis the state of a key that Redis does not have.
  *
- * All methods throw Postgres errors as they are.
+ * All methods pass on the errors of Postgres.
+ *
+ * Tested by test/keys/key-feed.test.ts and test/routes/keys.test.ts.
  */
 export class Keys {
   readonly #sql: Sql;
@@ -72,12 +74,12 @@ export class Keys {
     this.#cache = options.cache;
   }
 
-  /** Opens a new account, with `ownerId` as its label, and gives it a key. */
+  /** Opens a new account with `ownerId` as its label, and creates its first key. */
   createAccountWithKey(ownerId: string, role: Role): Promise<CreatedKey> {
     return this.#sql.begin((tx) => openAccount(tx, ownerId, role));
   }
 
-  /** Opens an account with an admin key if there has never been an admin key; null when there has. */
+  /** Opens an account with an admin key. Null when there is, or ever was, an admin key. */
   createFirstAdmin(ownerId: string): Promise<CreatedKey | null> {
     return this.#sql.begin(async (tx) => {
       const { adminExists } = await lockFirstAdmin(tx);
@@ -86,9 +88,9 @@ export class Keys {
   }
 
   /**
-   * Adds a key to an account, whose label stays as it is; null when there is no such account.
+   * Adds a key to an account, whose label does not change; null when there is no such account.
    *
-   * @throws ApiError `conflict` when the account has MAX_ACTIVE_KEYS_PER_ACCOUNT already
+   * @throws ApiError `conflict` when the account already has MAX_ACTIVE_KEYS_PER_ACCOUNT active keys
    */
   addKey(accountId: string, role: Role): Promise<CreatedKey | null> {
     return this.#sql.begin(async (tx) => {
@@ -101,7 +103,7 @@ export class Keys {
     });
   }
 
-  /** Keys of an account, newest first, revoked ones included; `after`: the last key id of the page before, or null. */
+  /** Keys of an account, newest first, including revoked ones. `after` is the last key id of the previous page, or null. */
   list(accountId: string, after: string | null, limit: number): Promise<KeyDescription[]> {
     return selectKeysOfAccount(this.#sql, accountId, after, limit);
   }
@@ -111,7 +113,7 @@ export class Keys {
   }
 
   /**
-   * Gives the key a new secret; the present one stays good for `overlapSeconds` (0–86 400), one before it ends now.
+   * Gives the key a new secret. The present one stays valid for `overlapSeconds` (0–86 400); one from before it ends now.
    * Null when there is no active key with this id.
    */
   async rotate(
@@ -125,9 +127,9 @@ export class Keys {
   }
 
   /**
-   * Revokes the key for good. Doing it again is harmless, and is what to do when it failed.
+   * Revokes the key for good. May be repeated, and should be when it failed.
    *
-   * @throws ApiError `unavailable` when Postgres has it but Redis could not be told
+   * @throws ApiError `unavailable` when the change is stored in Postgres but could not be written to Redis
    */
   async revoke(keyId: string): Promise<void> {
     await this.#sql.begin((tx) => updateToRevoked(tx, keyId));
@@ -141,8 +143,8 @@ export class Keys {
   }
 
   /**
-   * Copies the state to Redis again, which has another; for the case that it is the cache that is wrong, that is read again
-   * as well, once Postgres has answered. Throws as `revoke` does.
+   * Copies the state from Postgres to Redis again, because Redis has another one than the cache. As the cache may be the wrong
+   * one of the two, its record is read again as well, after that. Throws as `revoke` does.
    */
   async restoreState(keyId: string): Promise<void> {
     await this.#copyState(keyId);
@@ -155,8 +157,8 @@ export class Keys {
   }
 
   /**
-   * Copies the committed state to Redis under the lock of its row. Without the lock, a change of the limit that was
-   * slow to reach Redis could overwrite a revocation that came after it.
+   * Copies the committed state to Redis, with the key's row locked. Without the lock, a change of the limit that was slow to
+   * reach Redis could overwrite a later revocation.
    */
   async #copyState(keyId: string): Promise<void> {
     await this.#sql.begin(async (tx) => {

@@ -1,19 +1,19 @@
 import { SparseWarning } from '../observability/sparse-warning.ts';
 
-/** Keys at once. Those beyond have their turn with their next request. */
+/** Maximum number of keys in work or in their pause. Beyond it, `restore` does nothing: the key's next request tries again. */
 const MAX_KEYS = 100;
-/** After each attempt: what is wrong for longer must not cost Postgres a transaction a request. */
+/** Pause after each attempt for a key: a lasting fault must not cost Postgres a transaction per request. */
 const PAUSE_MS = 1_000;
 
 export type StateRestorerOptions = {
-  /** Copies the state of a key from Postgres to where the admission script finds it. */
+  /** Copies the state of a key from Postgres to Redis, where the admission script finds it. */
   readonly publish: (keyId: string) => Promise<void>;
   readonly log: { warn(fields: object, message: string): void };
 };
 
 /**
- * Publishes states of keys again that Redis has forgotten: one that came back older than a changed limit, or than an account
- * that was resumed, has what was before, and nobody would tell it otherwise. Requests show it.
+ * Publishes key states again that Redis has lost. A Redis that came back older than the change of a limit, or than the resumption
+ * of an account, has the former state, and nobody else would correct it. The key's next request shows the difference.
  */
 export class StateRestorer {
   readonly #publish: StateRestorerOptions['publish'];
@@ -27,7 +27,7 @@ export class StateRestorer {
     this.#failures = new SparseWarning(log);
   }
 
-  /** Redis said something else of the key than its record. Each key once a second at most; never rejects. */
+  /** Redis has another state of the key than its record says. Acts at most once a second per key; never rejects. */
   restore(keyId: string): void {
     if (this.#busy.has(keyId) || this.#busy.size >= MAX_KEYS) return;
     this.#busy.add(keyId);

@@ -6,16 +6,16 @@ import { type AccountStatus, lockKeyStates, updateAccountStatus } from './keys-s
 export type SuspensionOptions = {
   readonly sql: Sql;
   readonly state: KeyStateStore;
-  /** This gateway's own cache: it must not wait for the message that tells the others. */
+  /** This gateway's own cache. It is told directly, without waiting for the message that tells the other gateways. */
   readonly cache: { invalidateAccount(accountId: string): void };
 };
 
 export type Account = { readonly accountId: string; readonly ownerId: string; readonly status: AccountStatus };
 
 /**
- * Suspends accounts and resumes them. As with a revoked key it commits in Postgres, with the message that makes gateways
- * forget the account's keys, and then reaches Redis: from then on no gateway admits a call of theirs. What the account sells
- * leaves the catalogs of all gateways with a message of its own.
+ * Suspends and resumes accounts. Like the revocation of a key, the change is committed in Postgres, with the message that makes
+ * gateways forget the account's keys, and then written to Redis: from then on no gateway admits a call of a suspended account.
+ * The account's listings leave the catalogs of all gateways by a message of their own.
  */
 export class Suspension {
   readonly #options: SuspensionOptions;
@@ -25,10 +25,10 @@ export class Suspension {
   }
 
   /**
-   * Doing it again only tells Redis again, which is what to do when that failed. Calls under way go on.
+   * Sets the status. Calls under way go on. Repeating it only writes to Redis again, which is what to do after it failed.
    *
    * @returns null when there is no such account
-   * @throws ApiError `unavailable` when Postgres has it but Redis could not be told
+   * @throws ApiError `unavailable` when the change is stored in Postgres but could not be written to Redis
    */
   async set(accountId: string, status: AccountStatus): Promise<Account | null> {
     const { sql, cache } = this.#options;
@@ -43,13 +43,13 @@ export class Suspension {
     return { accountId, ownerId: account.ownerId, status };
   }
 
-  /** Under the lock of the account: else the slower of two changes could have the last word in Redis. */
+  /** With the account locked: otherwise the slower of two changes could write to Redis last. */
   async #publish(accountId: string): Promise<void> {
     const { sql, state } = this.#options;
     await sql.begin(async (tx) => {
       const keys = await lockKeyStates(tx, accountId);
       try {
-        // At most MAX_ACTIVE_KEYS_PER_ACCOUNT, in one go.
+        // At most MAX_ACTIVE_KEYS_PER_ACCOUNT keys, so they are written all at once.
         await Promise.all(keys.map(({ keyId, limit, status }) => state.put(keyId, accountId, { limit, status })));
       } catch (cause) {
         throw notPublishedError(cause);

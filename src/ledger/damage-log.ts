@@ -1,25 +1,25 @@
 /**
- * What can be damaged in Redis (an operator's typo, another program's write) so that an operation answers for itself: the wallet
- * of an account; a hold, which may also be of a newer version; the hash of holds or the stream of a whole shard.
+ * Data in Redis that somebody damaged (an operator's typo, another program's write) and that no script makes anew: an
+ * account's wallet; a hold, which may also be of a newer version; or the hash of holds or the stream of a whole shard.
  */
 export type Damage = 'wallet' | 'hold' | 'shard';
 
 type Log = { warn(fields: object, message: string): void };
 
-/** What was damaged says so once in an hour: its caller may try 300 times a minute. */
+/** The same damaged thing is logged at most once an hour, because a caller may meet it 300 times a minute. */
 const SILENT_MS = 3_600_000;
-/** Damaged things that are remembered. With more of them the oldest is forgotten, and may be logged again. */
+/** Maximum number of damaged things remembered. Beyond it the oldest is forgotten, and may be logged again within the hour. */
 const MAX_REMEMBERED = 1_000;
 
 const MESSAGES: Record<Damage, string> = {
   wallet:
-    'the wallet of an account is damaged in redis: calls that need the damaged value are refused until an operator repairs it, see README',
-  hold: 'an open hold is damaged in redis or of a newer version: it was left alone',
+    'the wallet of an account is damaged in redis: calls that need the damaged value are refused until an operator repairs it, see docs/operating.md',
+  hold: 'an open hold in redis is damaged or of a newer version: it was left as it is',
   shard:
-    'the holds or the stream of a shard are damaged in redis: its calls cannot be settled, and new ones are refused',
+    "a shard's holds or stream are damaged in redis: its open calls cannot be settled, and its new calls are refused",
 };
 
-/** Counts damaged data, with a line for each thing that is. */
+/** Counts each time the gateway or the sweep meets damaged data, and logs each damaged thing. */
 export class DamageLog {
   readonly #log: Log;
   readonly #loggedAt = new Map<string, number>();
@@ -33,12 +33,12 @@ export class DamageLog {
     this.#log = log;
   }
 
-  /** Operations that met damaged data. */
+  /** How often damaged data was met, by kind. */
   get counts(): ReadonlyMap<Damage, number> {
     return this.#counts;
   }
 
-  /** It may be logged again, should it be damaged once more. */
+  /** The shard is sound again: if it is damaged once more, that is logged at once. */
   shardWorks(shard: number): void {
     this.#loggedAt.delete(`shard ${shard}`);
   }

@@ -3,26 +3,27 @@ import { ForeignRedis, INSTALLATION_KEY, ownedByAnother } from '../platform/inst
 import { type Sql, sqlState } from '../platform/postgres.ts';
 import type { RedisClient } from '../platform/redis.ts';
 
-/** Set with the first start, by versions that wrote no id too. */
+/** Redis key that every version sets at its first start, including versions that wrote no installation id. */
 export const SHARDS_KEY = 'tollgate:shards';
 
 const UNDEFINED_TABLE = '42P01';
-/** Wallets that are looked up in the database. One stranger among them is enough. */
+/** Maximum number of wallets looked up in the database. One unknown account among them is enough to refuse the Redis. */
 const MAX_WALLETS = 1_000;
-/** Keys that one SCAN passes, and how many of them there are at most: 200 000 keys took 0.14 s, one SCAN 1.2 ms. */
+/** Keys per SCAN, and maximum number of SCANs: 200 000 keys took 0.14 s, one SCAN 1.2 ms. Keys beyond that are not looked at. */
 const SCAN_COUNT = 1_000;
 const MAX_SCANS = 200;
 
 type Places = { readonly redisUrl: string; readonly databaseUrl: string };
 
 /**
- * Whether the two stores belong together, asked before anything is changed in either. What this cannot see (another process
- * that claims the Redis now) is found by the claim.
+ * Checks that Redis and the database belong to the same installation, before anything is changed in either. It cannot see
+ * another process that claims the Redis at the same moment; the claim itself detects that (`platform/installation.ts`).
+ * Tested by test/integration/installations.test.ts.
  *
- * @throws ForeignRedis with the names of both stores
+ * @throws ForeignRedis naming both stores
  */
 export async function checkOwnership(redis: RedisClient, sql: Sql, places: Places): Promise<void> {
-  // Redis first: whoever writes its id there has migrated the database before.
+  // Redis first: a process writes its id to Redis only after it has migrated the database.
   const owner = await redis.command('get', [INSTALLATION_KEY]);
   const ours = await readInstallation(sql);
   const where = `Redis ${placeOf(places.redisUrl)}, database ${placeOf(places.databaseUrl)}`;
@@ -30,7 +31,7 @@ export async function checkOwnership(redis: RedisClient, sql: Sql, places: Place
   else if (owner !== ours) throw ownedByAnother(String(owner), ours, where);
 }
 
-/** The id that the database has, or will have with migration 0006; null for one without our tables. */
+/** The id that the database has, or will get from migration 0006; null for a database without our tables. */
 async function readInstallation(sql: Sql): Promise<string | null> {
   try {
     const rows = await sql<{ id: string }[]>`
@@ -44,8 +45,8 @@ async function readInstallation(sql: Sql): Promise<string | null> {
 }
 
 /**
- * A Redis that a version without ids has used says whose it is by its accounts: it would belong to whoever starts first
- * otherwise. No hold and no event is without its wallet, so wallets are enough.
+ * A version without installation ids left no id in Redis. Such a Redis would belong to whoever starts first, so its accounts
+ * must be known to our database. Every hold and every event has a wallet beside it, so checking wallets is enough.
  */
 async function checkAccounts(redis: RedisClient, sql: Sql, ours: string | null, where: string): Promise<void> {
   if ((await redis.command('exists', [SHARDS_KEY])) === 0) return;
@@ -78,7 +79,7 @@ async function unknownAccounts(sql: Sql, ids: readonly string[]): Promise<string
   return rows.map(({ id }) => id);
 }
 
-/** Host and database of a URL: without a password. */
+/** Host and database of a URL, without the password. */
 function placeOf(url: string): string {
   if (!URL.canParse(url)) return 'as configured';
   const { host, pathname } = new URL(url);

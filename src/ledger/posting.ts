@@ -8,9 +8,9 @@ import type { Tx } from '../platform/postgres.ts';
 export const PLATFORM_ACCOUNT_ID = '00000000-0000-7000-8000-000000000001';
 
 /**
- * Moves balances by the rows of `posted` (account_id, ledger, amount): the last part of every statement that writes entries.
- * Everybody locks the rows of `balances` in this order, so no two wait for each other in a ring. INSERT … ON CONFLICT locks
- * in that order whatever the planner thinks; UPDATE … FROM was 5 % cheaper at most, and does not.
+ * Moves balances by the rows of `posted` (account_id, ledger, amount). Every statement that writes entries ends with this.
+ * Every transaction locks the rows of `balances` in this order, so no two can deadlock. INSERT … ON CONFLICT locks in that
+ * order whatever the planner chooses; UPDATE … FROM was at most 5 % cheaper and does not guarantee it.
  */
 export const MOVE_BALANCES_SQL = `
   INSERT INTO balances AS b (account_id, ledger, balance)
@@ -28,14 +28,14 @@ WITH posted AS (
 /** One side of a journal row. */
 export type Entry = { readonly accountId: string; readonly ledger: 'wallet' | 'cash'; readonly amountMicros: number };
 
-/** A journal row without entries yet. @returns its id */
+/** Inserts a journal row, without entries. @returns its id */
 export async function insertJournal(tx: Tx, kind: 'credit', reference: string): Promise<number> {
   const rows = await tx<{ id: number }[]>`
     INSERT INTO journal (kind, reference) VALUES (${kind}, ${reference}) RETURNING id`;
   return rows[0]?.id as number;
 }
 
-/** Writes the entries of a journal row, which sum to zero, and moves the balances by them. */
+/** Writes the entries of a journal row, which must sum to zero, and moves the balances by them. */
 export async function postEntries(tx: Tx, journalId: number, entries: readonly Entry[]): Promise<void> {
   const sum = entries.reduce((total, { amountMicros }) => total + BigInt(amountMicros), 0n);
   assert(sum === 0n, 'the entries of a journal row sum to zero');

@@ -1,16 +1,16 @@
 import type { RedisClient } from '../platform/redis.ts';
 
-/** Which Redis process answers. Another one may have come back with an older state. */
+/** Identifies the Redis process that answers. After a restart another process answers, perhaps with an older state. */
 export type RedisRun = { readonly runId: string; readonly uptimeSeconds: number };
 
-/** Rejects when Redis is away. */
+/** Asks Redis which process it is. Rejects when Redis is away. */
 export async function readRedisRun(redis: RedisClient): Promise<RedisRun> {
   const info = String(await redis.command('info', ['server']));
   const field = (name: string): string => new RegExp(`^${name}:(\\w+)`, 'm').exec(info)?.[1] ?? '';
   return { runId: field('run_id'), uptimeSeconds: Number(field('uptime_in_seconds')) };
 }
 
-/** Redis's own clock in milliseconds: the one that scripts go by. */
+/** Redis's own clock in milliseconds. The scripts use the same clock. */
 export async function readRedisTime(redis: RedisClient): Promise<number> {
   const [seconds, micros] = (await redis.command('time', [])) as [string, string];
   return Number(seconds) * 1000 + Math.floor(Number(micros) / 1000);

@@ -1,6 +1,6 @@
 import { loadScript } from '../platform/script.ts';
 
-/** The scripts, read once at start from the files that document their KEYS, ARGV and replies. */
+/** The ledger's scripts, read once at start. Each file's header documents its KEYS, ARGV and reply. */
 export const sweepScript = loadScript(import.meta.url, 'sweep');
 export const hydrateWalletScript = loadScript(import.meta.url, 'hydrate-wallet');
 export const applyCreditScript = loadScript(import.meta.url, 'apply-credit');

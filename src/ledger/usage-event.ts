@@ -1,16 +1,16 @@
 import { isUuid } from '../platform/ids.ts';
 
 /**
- * The usage event: what settling a call appends to the stream, and the only thing the writer knows of it. One field of
- * tab-separated text, so that neither the hot path nor the Lua script serialises anything. The field's name is the version: `e1`,
- * or `e` of the versions before.
+ * The usage event: what settling a call appends to the stream, and all that the writer knows of the call. It is one field of
+ * tab-separated text, so that neither the hot path nor the Lua script serialises anything. The field's name is the version:
+ * `e1`, or `e` in earlier versions.
  *
  *   usage_id
- *   the hold as it was open: v1 (absent of the versions before), amount, free (0|1), admitted at (ms), instance, account, key,
+ *   the hold as it was open: v1 (absent in earlier versions), amount, free (0|1), admitted at (ms), instance, account, key,
  *     service, provider, method, path
  *   the settlement: outcome, status, latency (µs), request bytes, response bytes
  *
- * A field for each of the three cost the writer 2.6 µs an event more, because ioredis makes a Buffer and a string of each.
+ * Three fields, one for each part, cost the writer 2.6 µs more per event, because ioredis makes a Buffer and a string of each.
  */
 
 export type RefundReason =
@@ -28,7 +28,7 @@ export type Outcome = 'completed' | 'abandoned' | `refunded:${RefundReason}`;
 
 export type Settlement = {
   readonly outcome: Outcome;
-  /** HTTP status the caller was answered; 499 when it left before one was sent, 0 when nobody knows. */
+  /** HTTP status sent to the caller; 499 if the caller left before a status was sent, 0 if unknown. */
   readonly status: number;
   readonly latencyUs: number;
   readonly requestBytes: number;
@@ -38,7 +38,7 @@ export type Settlement = {
 /** One settled call as the writer stores it. Amounts in micro-USD. */
 export type UsageEvent = Settlement & {
   readonly usageId: string;
-  /** What the hold took; charged only when the outcome is `completed`. */
+  /** The amount the hold took. It is charged only when the outcome is `completed`. */
   readonly heldMicros: number;
   readonly freeTier: boolean;
   readonly admittedAtMs: number;
@@ -54,7 +54,7 @@ export function encodeSettlement(s: Settlement): string {
   return `${s.outcome}\t${s.status}\t${s.latencyUs}\t${s.requestBytes}\t${s.responseBytes}`;
 }
 
-/** What the sweep records for a call whose gateway died. */
+/** The settlement that the sweep records for a call whose gateway died. */
 export const ABANDONED = encodeSettlement({
   outcome: 'abandoned',
   status: 0,
@@ -63,7 +63,7 @@ export const ABANDONED = encodeSettlement({
   responseBytes: 0,
 });
 
-/** What cancelling records for a call whose admission had no reply: the caller was told 503. */
+/** The settlement that a cancellation records for a call whose admission got no reply. The caller was told 503. */
 export const CANCELLED = encodeSettlement({
   outcome: 'refunded:unavailable',
   status: 503,
@@ -75,7 +75,7 @@ export const CANCELLED = encodeSettlement({
 const OUTCOME = /^(completed|abandoned|refunded:[a-z0-9_]{1,40})$/;
 const MAX_SMALLINT = 32_767;
 
-/** A regular expression and `Number` cost 0.06 µs more, of which an event has six. */
+/** A regular expression and `Number` took 0.06 µs more per number, and an event has six numbers. */
 function digits(text: string | undefined): number | null {
   if (text === undefined || text.length === 0 || text.length > 16) return null;
   let value = 0;
@@ -99,7 +99,7 @@ function uuid(text: string | undefined, name: string): string {
   return text;
 }
 
-/** Text that Postgres can store: it knows no NUL. */
+/** A text that Postgres can store: Postgres text cannot contain NUL. */
 function storable(text: string | undefined, name: string): string {
   if (text === undefined || text.includes('\0')) throw new Error(`usage event: ${name} is missing or has a NUL`);
   return text;
@@ -111,22 +111,22 @@ function outcome(text: string | undefined): Outcome {
   return text as Outcome;
 }
 
-/** A stream's field that is a usage event: of this version, and of the one before. */
+/** Whether a stream field is a usage event that this version can read: its own format or the previous one. */
 export const isEvent = (field: string | undefined): boolean => field === 'e1' || field === 'e';
 
-/** A newer version's: whoever knows it has to store it. */
+/** Whether a stream field is a usage event of a newer version. Only a writer of that version can store it. */
 export const isNewerEvent = (field: string | undefined): boolean =>
   field !== undefined && !isEvent(field) && /^e[1-9]\d{0,3}$/.test(field);
 
-/** How a hold begins that says its version; those of the versions before begin with the amount. */
+/** The first field of a hold, which says its version. Holds of earlier versions begin with the amount instead. */
 export const HOLD_V1 = 'v1\t';
 
-/** Besides the hold's version. */
+/** Number of fields of an event, without the hold's version. */
 const FIELDS = 16;
 
 /**
  * Reads an event. Throws on anything that batch.lua and `encodeSettlement` cannot have written, so that the writer can put
- * it aside before Postgres refuses the whole batch for it.
+ * the event aside before Postgres refuses the whole batch because of it.
  */
 export function decodeUsageEvent(text: string): UsageEvent {
   const f = text.split('\t');
@@ -152,13 +152,13 @@ export function decodeUsageEvent(text: string): UsageEvent {
   };
 }
 
-/** What the buyer pays in the end, in micro-USD. */
+/** What the buyer pays for the call, in micro-USD. */
 export function chargedMicros(event: UsageEvent): number {
   return event.outcome === 'completed' && !event.freeTier ? event.heldMicros : 0;
 }
 
 /**
- * The platform's share of a charge, rounded down. Split at 10 000 so that no product leaves the exact range of a number.
+ * The platform's share of a charge, rounded down. The amount is split at 10 000 so that no product exceeds 2^53.
  */
 export function feeMicros(amountMicros: number, basisPoints: number): number {
   const whole = Math.floor(amountMicros / 10_000);

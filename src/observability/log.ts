@@ -12,28 +12,29 @@ export type Log = {
 const STDOUT = 1;
 
 /**
- * JSON lines on standard output, as long as it takes them: a terminal that was closed, or a full disk, must not end calls, nor
- * keep them from being drained. Header values and bodies are never logged, and of errors only what `describeError` keeps.
+ * A log of JSON lines on standard output. Lines that standard output does not take are lost: a closed terminal or a full disk
+ * must not end calls, nor keep them from being drained. Header values and bodies are never logged, and of an error only what
+ * `describeError` keeps.
  */
 export function createLog(level: string, fields: Readonly<Record<string, string | number>>): Log {
   const { isoTime } = pino.stdTimeFunctions;
   return pino({ level, base: fields, timestamp: isoTime, serializers: { err: describeError } }, standardOutput);
 }
 
-/** How long a line waits for a reader that is behind; beyond it, it is lost, and so are the next ones until there is room. */
+/** How long a line waits for a slow reader of a pipe. Then it is lost, and later lines do not wait until one could be written. */
 const PATIENCE_MS = 1_000;
 const NAP_MS = 5;
 
 /**
- * Not pino's own destination (sonic-boom 4): of a disk that is full it keeps every line for another try, and after a fatal one
- * tries for ever, so that the process that has to end never does.
+ * Replaces pino's own destination (sonic-boom 4). That keeps each line that a full disk refuses for another try; after a fatal
+ * line it tries for ever, so that a process that must end does not.
  *
- * A pipe is ours alone only in part: whatever else writes to it, a runner that started us for one, may have made it non-blocking
- * for all. Then one that is full says EAGAIN, and is waited for as a blocking one would be.
+ * Other processes may write to the same pipe, and any of them (a runner that started this process, for example) may have made it
+ * non-blocking for all. A full pipe then says EAGAIN, and this class waits, as a blocking write would.
  */
 class StandardOutput {
   #isPatient = true;
-  /** The last line was cut: what comes next must not be glued to it. */
+  /** The last line was written in part: a line break must separate it from the next line. */
   #isTorn = false;
 
   write(line: string): void {
@@ -44,7 +45,7 @@ class StandardOutput {
       this.#isPatient = true;
       this.#isTorn = false;
     } catch {
-      // There is nobody left to tell.
+      // The log itself has failed, so there is nowhere to report it.
       if (at > 0) this.#isTorn = true;
     }
   }
@@ -69,8 +70,8 @@ const NEVER = new Int32Array(new SharedArrayBuffer(4));
 const standardOutput = new StandardOutput();
 
 /**
- * An error without the properties libraries hang on it: ioredis adds the command with its arguments, which may be the
- * password of `AUTH` or a batch of 13 KB.
+ * The fields of an error without the properties that libraries add to it: ioredis adds the command with its arguments, which may
+ * be the password of `AUTH` or a batch of 13 KB.
  */
 export function describeError(error: unknown): object {
   if (!(error instanceof Error)) return { message: String(error) };

@@ -1,23 +1,23 @@
 import { performance } from 'node:perf_hooks';
 import { Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client';
 
-/** A number the code keeps anyway, read when somebody scrapes: the hot path touches no metrics library. */
+/** A number that the code keeps anyway, read when somebody scrapes: the hot path touches no metrics library. */
 export type Source = {
   readonly name: string;
   readonly help: string;
   readonly type: 'counter' | 'gauge';
   /** The value, or one value per label value. */
   readonly read: () => number | Promise<number> | ReadonlyMap<string, number>;
-  /** The label's name where `read` answers a map. */
+  /** Name of the label, when `read` returns a map. */
   readonly label?: string;
 };
 
-/** One metric with all its values, as plain data: what processes send each other. */
+/** One metric with all its values, as plain data: processes send these to each other. */
 export type MetricFamily = Awaited<ReturnType<Registry['getMetricsAsJSON']>>[number];
 
 /**
- * prom-client samples the delay of the event loop with a timer of 10 ms. In each process that timer alone used 0.4 % of a core
- * while nobody called. It cannot be left out, so it gets a period of a day, and its metrics are removed.
+ * prom-client samples the event loop's delay with a timer of 10 ms, which used 0.4 % of a core in each idle process. It cannot be
+ * turned off, so its period is a day, and its metrics are removed.
  */
 const NO_SAMPLING_MS = 86_400_000;
 const SAMPLED_LAG = ['min', 'max', 'mean', 'stddev', 'p50', 'p90', 'p99'].map(
@@ -26,12 +26,16 @@ const SAMPLED_LAG = ['min', 'max', 'mean', 'stddev', 'p50', 'p90', 'p99'].map(
 
 const EVENT_LOOP: Source = {
   name: 'tollgate_event_loop_active_seconds_total',
-  help: 'Time in which the event loop did not wait; its rate is how busy the process is, 1 at most',
+  help: 'Seconds in which the event loop was not waiting; the rate says how busy the process is, at most 1',
   type: 'counter',
   read: () => performance.eventLoopUtilization().active / 1000,
 };
 
-/** Prometheus metrics: sources of plain numbers, and the process's own (event loop, memory, GC). */
+/**
+ * Prometheus metrics: the sources that were added, and those of the process itself (event loop, memory, GC).
+ *
+ * Tested by test/supervisor/supervisor.test.ts.
+ */
 export class Metrics {
   readonly #registry = new Registry();
 
@@ -78,7 +82,7 @@ export class Metrics {
   }
 }
 
-/** The same values with one more label; a value that has it already keeps its own. */
+/** The same values with one more label. A value that already has this label keeps its own. */
 export function labelled(families: readonly MetricFamily[], name: string, value: string): MetricFamily[] {
   return families.map((family) => ({
     ...family,
@@ -86,7 +90,7 @@ export function labelled(families: readonly MetricFamily[], name: string, value:
   }));
 }
 
-/** One page of families of several processes: each name once, with the values of all. */
+/** Metrics of several processes as one page: each name appears once, with the values of all processes. */
 export function renderFamilies(families: readonly MetricFamily[]): Promise<string> {
   const byName = new Map<string, MetricFamily>();
   for (const family of families) {
@@ -94,7 +98,7 @@ export function renderFamilies(families: readonly MetricFamily[]): Promise<strin
     byName.set(family.name, known === undefined ? family : { ...known, values: [...known.values, ...family.values] });
   }
   const page = new Registry();
-  // All that rendering asks of a metric is get().
+  // get() is all that rendering needs of a metric.
   for (const family of byName.values()) page.registerMetric({ ...family, get: async () => family } as unknown as Gauge);
   return page.metrics();
 }

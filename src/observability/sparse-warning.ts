@@ -1,10 +1,11 @@
 type Log = { warn(fields: object, message: string): void };
 
+/** Minimum time between two lines. */
 const EVERY_MS = 10_000;
 
 /**
- * A warning that every request may be a reason for, while a store is away for instance: one line in ten seconds, with the
- * number of those that were left out before it.
+ * A warning that any request may cause, for example while a store is away. It is logged at most once in ten seconds, with the
+ * number of warnings left out since the last line.
  */
 export class SparseWarning {
   readonly #log: Log;

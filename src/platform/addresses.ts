@@ -3,7 +3,7 @@ import { isIP, isIPv4, isIPv6 } from 'node:net';
 const PREFIX = /^(?:0|[1-9]\d{0,2})$/;
 const PREFIX_BITS: { readonly [version: number]: number } = { 4: 32, 6: 128 };
 
-/** Whether the text is an address range: '10.0.0.0/8', 'fd00::/8'. Without a zone. */
+/** Whether the text is an address range such as '10.0.0.0/8' or 'fd00::/8'. Zones ('fe80::%eth0/10') are refused. */
 export function isCidr(text: string): boolean {
   const [address = '', prefix = '', ...rest] = text.split('/');
   const bits = address.includes('%') ? undefined : PREFIX_BITS[isIP(address)];
@@ -11,14 +11,14 @@ export function isCidr(text: string): boolean {
 }
 
 /**
- * What counts as one caller: an IPv4 address, or the /64 of an IPv6 address, which is what one household or machine gets;
- * single addresses in it are free to make up. Null for anything else.
+ * The network that counts as one caller: an IPv4 address, or the /64 of an IPv6 address. A household or a machine gets a /64, and
+ * can use any address in it, so a limit per IPv6 address would be no limit. Null for anything else.
  */
 export function networkOf(address: string): string | null {
   if (isIPv4(address)) return address;
-  // A zone names an interface of the machine that wrote it, and is no part of the network.
+  // A zone names an interface of the machine that wrote the address; it is no part of the network.
   if (!isIPv6(address) || address.includes('%')) return null;
-  // The URL parser knows every way to write an IPv6 address, and one to write it back.
+  // The URL parser accepts every way to write an IPv6 address, and writes it back in one way.
   const canonical = new URL(`http://[${address}]/`).hostname.slice(1, -1);
   const mapped = /^::ffff:([0-9a-f]{1,4}):([0-9a-f]{1,4})$/.exec(canonical);
   if (mapped !== null) return ipv4Of(mapped[1] as string, mapped[2] as string);

@@ -1,4 +1,4 @@
-/** Milliseconds since the epoch. Handed to whatever needs the time, so that tests can stand still. */
+/** Milliseconds since the epoch. Passed to all code that needs the time, so that tests can make time stand still. */
 export type Clock = () => number;
 
 export const systemClock: Clock = () => Date.now();

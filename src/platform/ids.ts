@@ -4,17 +4,18 @@ import { randomFillSync } from 'node:crypto';
 const pool = Buffer.allocUnsafe(16_384);
 let used = pool.length;
 
-// Under load many ids are made within one millisecond; writing a number in hexadecimal takes longer than all the rest.
+// Under load many ids are made within one millisecond. To write the time in hexadecimal takes longer than all the rest of an id,
+// so it is written once per millisecond.
 let prefixMs = -1;
 
-/** Two hexadecimal digits of a byte: their character codes, as they stand in memory. */
+/** For each byte its two hexadecimal digits, as character codes. */
 const HEX = new Uint8Array(512);
 for (let byte = 0; byte < 256; byte++) HEX.set(Buffer.from(byte.toString(16).padStart(2, '0'), 'latin1'), byte * 2);
 const text = Buffer.alloc(36, '-', 'latin1');
 
 /**
- * A UUIDv7 (RFC 9562 §5.7): 48 bits of Unix milliseconds, then random bits. Ids sort by time, and the day a call belongs
- * to follows from its id alone (see `dayOfId`).
+ * A UUIDv7 (RFC 9562 §5.7): 48 bits of Unix milliseconds, then random bits. Ids sort by time, and the day of a call
+ * follows from its id alone (see `dayOfId`).
  */
 export function uuidv7(nowMs: number = Date.now()): string {
   if (used + 10 > pool.length) {
@@ -33,7 +34,7 @@ export function uuidv7(nowMs: number = Date.now()): string {
   putHex(19, 0x80 | ((pool[p + 2] as number) & 0x3f));
   putHex(21, pool[p + 3] as number);
   for (let i = 0; i < 6; i++) putHex(24 + 2 * i, pool[p + 4 + i] as number);
-  // One flat string: joined from pieces it would be put together anew by everything it is written into.
+  // One flat string: V8 would keep a concatenated one in pieces, and join them again wherever the id is written.
   return text.toString('latin1');
 }
 
@@ -42,7 +43,7 @@ function putHex(at: number, byte: number): void {
   text[at + 1] = HEX[2 * byte + 1] as number;
 }
 
-/** Milliseconds since the epoch at which a UUIDv7 was made. */
+/** The milliseconds since the epoch at which a UUIDv7 was made. */
 export function timeOfId(id: string): number {
   return Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16);
 }

@@ -1,12 +1,12 @@
 import { defineScript, type Script } from './script.ts';
 
-/** Redis key of the id of the installation that the data belongs to. A flush removes it with all of them. */
+/** The Redis key with the id of the installation that owns the other data in this Redis. A flush removes it with them. */
 export const INSTALLATION_KEY = 'tollgate:installation';
 
 /**
- * Before a script: compares the installation's id, the last of ARGV, with the one that stands in Redis, the last of KEYS. A
- * Redis without one is claimed. All in one step with the script, so that nothing is carried out in a Redis that was flushed
- * and claimed by another installation a moment ago.
+ * Code that goes before a script. It compares our installation's id (the last of ARGV) with the id in Redis (the last of KEYS),
+ * and claims a Redis that has none. It runs in one step with the script, so the script cannot change a Redis that was flushed and
+ * claimed by another installation a moment ago.
  */
 const GUARD = [
   'local k, i = table.remove(KEYS), table.remove(ARGV)',
@@ -15,17 +15,20 @@ const GUARD = [
   "elseif o ~= i then return redis.error_reply('FOREIGN ' .. o) end ",
 ].join(' ');
 
-/** The script behind the guard, on the lines it had. A shebang stays the first line. */
+/** The script with the guard before it, on the same lines as without. A shebang stays the first line. */
 export function guarded({ name, source }: Script): Script {
   const start = source.startsWith('#!') ? source.indexOf('\n') + 1 : 0;
   return defineScript(name, source.slice(0, start) + GUARD + source.slice(start));
 }
 
-/** Does nothing: run for its guard. It must pass in a Redis that is full, or a full Redis could not be connected to again. */
+/**
+ * Does nothing itself: it is run for its guard. It is allowed in a full Redis (allow-oom); otherwise the gateway could not
+ * connect to a full Redis again.
+ */
 export const claimScript = defineScript('claim', '#!lua flags=allow-oom\nreturn 1');
 export const guardedClaim = guarded(claimScript);
 
-/** Redis has the data of another installation: it counts as away, whatever it answers. */
+/** This Redis has the data of another installation: it counts as unavailable, whatever it answers. */
 export class ForeignRedis extends Error {
   constructor(reason: string) {
     super(
@@ -36,19 +39,19 @@ export class ForeignRedis extends Error {
   }
 }
 
-/** @param ours null: our database is new. @param where which stores these are */
+/** @param ours null when our database is new @param where the stores in question, for the message */
 export function ownedByAnother(owner: string, ours: string | null, where = ''): ForeignRedis {
   const database = ours === null ? 'our database is new' : `our database belongs to installation ${ours}`;
   const stores = where === '' ? '' : ` (${where})`;
   return new ForeignRedis(`this Redis holds the data of installation ${owner}, but ${database}${stores}`);
 }
 
-/** The guard's reply as the error it stands for; null when it is none. */
+/** The error that the guard's reply stands for; null for any other reply. */
 export function foreignRedis(message: string, ours: string): ForeignRedis | null {
   const owner = /^FOREIGN (\S+)/.exec(message)?.[1];
   return owner === undefined ? null : ownedByAnother(owner, ours);
 }
 
-/** Whether to log this failure: one line per outage, and one more when the cause turns out to be another installation's data. */
+/** Whether to log this failure: one line per outage, and one more when it turns out that the data are another installation's. */
 export const isNews = (error: unknown, reported: unknown): boolean =>
   reported === null || (error instanceof ForeignRedis && !(reported instanceof ForeignRedis));

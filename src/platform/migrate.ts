@@ -2,13 +2,13 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Sql, Tx } from './postgres.ts';
 
-/** Any constant: every Tollgate process that migrates takes this advisory lock first. */
+/** An arbitrary number. Every Tollgate process that migrates takes this advisory lock first. */
 const MIGRATION_LOCK = 7_014_655_001;
 const FILE = /^(\d{4})_[a-z0-9_]+\.sql$/;
 
 export type Migration = { readonly version: number; readonly name: string; readonly sql: string };
 
-/** Reads `NNNN_name.sql` files. Throws when a number is missing or used twice: the order must be beyond doubt. */
+/** Reads `NNNN_name.sql` files. Throws when a number is missing or used twice, as the order would be in doubt. */
 export function readMigrations(folder: string): Migration[] {
   const migrations = readdirSync(folder)
     .filter((name) => name.endsWith('.sql'))
@@ -25,10 +25,10 @@ export function readMigrations(folder: string): Migration[] {
 }
 
 /**
- * Applies what is missing, each migration in its own transaction, under an advisory lock so that processes starting
- * together do it once. Refuses a database whose schema is newer than this code knows.
+ * Applies the missing migrations, each in its own transaction. An advisory lock makes sure that processes which start together
+ * apply them once. Refuses a database whose schema is newer than this code knows.
  *
- * @returns the versions that were applied now
+ * @returns the versions that this process applied
  */
 export function migrate(sql: Sql, migrations: readonly Migration[]): Promise<number[]> {
   return sql.reserve(async (connection) => {
@@ -36,7 +36,7 @@ export function migrate(sql: Sql, migrations: readonly Migration[]): Promise<num
     try {
       return await applyMissing(connection, migrations);
     } finally {
-      // Unlocking fails only when the connection is gone, and then the lock went with it.
+      // Unlocking fails only when the connection is lost, and then Postgres has dropped the lock with it.
       await connection`SELECT pg_advisory_unlock(${MIGRATION_LOCK})`.catch(() => {});
     }
   });

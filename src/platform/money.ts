@@ -8,7 +8,7 @@ export const MAX_AMOUNT_MICROS = 1_000_000_000_000_000;
 
 const DECIMAL = /^(0|[1-9]\d{0,9})(?:\.(\d{1,6}))?$/;
 
-/** Decimal USD text with at most 6 decimals → micro-USD, or null when the text is no such amount. */
+/** Decimal USD text with at most 6 decimals → micro-USD. Null for any other text, and above MAX_AMOUNT_MICROS. */
 export function parseUsd(text: string): number | null {
   const match = DECIMAL.exec(text);
   if (match === null) return null;
@@ -19,12 +19,12 @@ export function parseUsd(text: string): number | null {
 /** A JSON number of USD → micro-USD, or null when negative, too large or finer than a micro-dollar. */
 export function usdToMicros(usd: number): number | null {
   if (!Number.isFinite(usd) || usd < 0) return null;
-  // The shortest text that reads back as this number; only very small numbers print with an exponent.
+  // String() gives the shortest text that reads back as this number, but writes numbers below 1e-6 with an exponent.
   const text = usd < 1e-6 && usd > 0 ? usd.toFixed(7) : String(usd);
   return parseUsd(text);
 }
 
-/** micro-USD → decimal text without trailing zeros ('0', '0.002', '12.5'): header values and CSV. */
+/** micro-USD → decimal text without trailing zeros ('0', '0.002', '12.5'), for header values and CSV. */
 export function formatUsd(micros: number): string {
   if (micros === 0) return '0';
   const sign = micros < 0 ? '-' : '';
@@ -32,7 +32,7 @@ export function formatUsd(micros: number): string {
   const whole = Math.trunc(abs / 1_000_000);
   const rest = abs % 1_000_000;
   if (rest === 0) return `${sign}${whole}`;
-  // Arithmetic instead of padding and a regular expression: every response has two amounts, and those took 0.3 µs each.
+  // Arithmetic instead of padding and a regular expression: those took 0.3 µs per amount, and every response has two.
   let decimals = rest;
   let zeros = '';
   while (decimals % 10 === 0) decimals /= 10;
@@ -40,7 +40,7 @@ export function formatUsd(micros: number): string {
   return `${sign}${whole}.${zeros}${decimals}`;
 }
 
-/** micro-USD → the JSON number that prints as the exact decimal (division of integers below 2^53 rounds to nearest). */
+/** micro-USD → the JSON number that prints as the exact decimal: dividing integers below 2^53 rounds to the nearest double. */
 export function microsToUsd(micros: number): number {
   return micros / 1_000_000;
 }

@@ -1,9 +1,9 @@
 import { shardOf } from './shards.ts';
 
-/** Names of the Redis keys (DESIGN.md, 'Redis'). `{s}` is the shard tag: all keys of an account share one cluster slot. */
+/** Names of the Redis keys (docs/design.md, 'Redis'). `{s}` is the shard tag: all keys of an account share one cluster slot. */
 export class RedisKeys {
   readonly shards: number;
-  /** Per shard, prepared once: these are named in every batch. */
+  /** By shard. Prepared once, because every batch uses these names. */
   readonly open: readonly string[];
   readonly lease: readonly string[];
   readonly usage: readonly string[];
@@ -25,7 +25,7 @@ export class RedisKeys {
     return `key:{${shard}}:${keyId}`;
   }
 
-  /** Hash: `balance`, `credit_seq`, and `free:<service_id>` → free calls used; `ticket` and `repair` are the reconciliation's. */
+  /** Hash: `balance`, `credit_seq`, `free:<service_id>` → free calls used; `ticket` and `repair` belong to the reconciliation. */
   wallet(shard: number, accountId: string): string {
     return `wallet:{${shard}}:${accountId}`;
   }

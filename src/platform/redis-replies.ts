@@ -1,4 +1,4 @@
-/** What a reply is: its text lies in `bytes[start, end)`. A missing bulk string is an empty one: no script here replies it. */
+/** What a reply is; its text lies in `bytes[start, end)`. A missing bulk string counts as an empty text: no script replies one. */
 export type ReplyKind = 'text' | 'error';
 
 export interface ReplySink {
@@ -12,27 +12,27 @@ const PLUS = 0x2b;
 const MINUS = 0x2d;
 const COLON = 0x3a;
 const ZERO = 0x30;
-/** No reply here comes near it: whoever announces more does not speak this protocol. */
+/** Maximum sizes of a bulk string and of a line. No reply here comes near them: a peer that sends more does not speak RESP. */
 const MAX_BULK_BYTES = 1_048_576;
 const MAX_LINE_BYTES = 65_536;
 
-/** What came is no reply: where the next one would begin is unknown. */
+/** The bytes received are no reply. Nobody knows where the next one begins, so the connection must be dropped. */
 export class ReplyFault extends Error {}
 
 /**
- * Splits what a Redis connection sends into replies: RESP2 texts, numbers and errors, which is all that scripts here and the
- * commands that open a connection reply. The input may be split anywhere.
+ * Splits the bytes of a Redis connection into replies: RESP2 texts, numbers and errors. Our scripts, and the commands that open a
+ * connection, reply nothing else. The bytes may arrive split anywhere.
  */
 export class ReplyReader {
   readonly #sink: ReplySink;
-  /** The beginning of a reply whose end has not come. */
+  /** The beginning of a reply whose end has not arrived. */
   #rest: Buffer | null = null;
 
   constructor(sink: ReplySink) {
     this.#sink = sink;
   }
 
-  /** @throws ReplyFault on anything that is no such reply. What the sink throws passes through. */
+  /** @throws ReplyFault on bytes that are no such reply; errors of the sink pass through */
   read(bytes: Buffer, length: number): void {
     if (this.#rest === null) {
       const used = this.#replies(bytes, length);
@@ -60,7 +60,7 @@ export class ReplyReader {
         continue;
       }
       const size = bytes[at + 1] === MINUS ? -2 : sizeOf(bytes, at + 1, lineEnd);
-      // Its own line break follows the text.
+      // The text is followed by a line break of its own.
       if (next + size + 2 > length) break;
       this.#sink.onReply('text', bytes, next, Math.max(next, next + size));
       at = next + size + 2;
@@ -73,7 +73,7 @@ export class ReplyReader {
 function endOfLine(bytes: Buffer, from: number, length: number): number {
   let at = from;
   while (at < length && bytes[at] !== CR) at++;
-  if (at - from > MAX_LINE_BYTES) throw new ReplyFault('redis sent a line without an end');
+  if (at - from > MAX_LINE_BYTES) throw new ReplyFault('redis sent a line that does not end');
   if (at + 1 >= length) return -1;
   if (bytes[at + 1] !== LF) throw new ReplyFault('redis sent a carriage return without a line feed');
   return at;
@@ -83,9 +83,9 @@ function sizeOf(bytes: Buffer, start: number, end: number): number {
   let size = 0;
   for (let i = start; i < end; i++) {
     const digit = (bytes[i] as number) - ZERO;
-    if (!(digit >= 0 && digit <= 9)) throw new ReplyFault('redis sent a length that is no number');
+    if (!(digit >= 0 && digit <= 9)) throw new ReplyFault('redis sent a length that is not a number');
     size = size * 10 + digit;
-    if (size > MAX_BULK_BYTES) throw new ReplyFault('redis sent a reply larger than any script here replies');
+    if (size > MAX_BULK_BYTES) throw new ReplyFault('redis sent a reply larger than any script of ours replies');
   }
   return size;
 }

@@ -17,16 +17,16 @@ export { defineScript, type Script } from './script.ts';
 export type RedisOptions = {
   readonly url: string;
   readonly name: string;
-  /** A command without a reply for this long fails; whether it was carried out is then unknown. */
+  /** A command that has no reply after this time fails; whether Redis carried it out is then unknown. */
   readonly commandTimeoutMs: number;
 };
 
 export type RedisLog = { warn(fields: object, message: string): void };
 
-/** What a script or command is given. Numbers must be sent as text: the encoder then has one case. */
+/** An argument of a script or a command. Numbers are passed as text, so that the encoder has one case less. */
 export type RedisArg = string | Buffer;
 
-/** Thrown when a command was certainly not sent. Any other failure means: it may have been carried out. */
+/** Thrown when a command was certainly not sent. After any other error, Redis may have carried it out. */
 export class RedisNotSent extends Error {
   constructor() {
     super('redis is not connected');
@@ -35,20 +35,22 @@ export class RedisNotSent extends Error {
 }
 
 /**
- * How often a claimed Redis is compared while it is connected: a flush leaves the connection as it is. Calls and the writer
- * compare by themselves, so this is for a process that nobody calls. Every second it used 0.07 % of a core in each of them.
+ * Interval at which the id of a claimed Redis is checked while the connection lasts: a flush does not end the connection. Calls and
+ * the writer check it by themselves, so this is for a process without calls. Every second, it used 0.07 % of a core per process.
  */
 const CLAIM_EVERY_MS = 5_000;
 
 /**
- * The only owner of ioredis. A connection that never resends and never queues by itself (DESIGN.md, 'Redis'): a script
- * that moves money must not run twice because a socket broke.
+ * The only owner of ioredis. This client never resends or queues a command by itself (docs/design.md, 'Redis'): a script that
+ * moves money must not run twice because a socket broke.
  *
- *   connected ──claim: whose data are these?──► ready ──a script or the next claim finds another id──┐
- *       ▲                └─ another's: drop the connection ◄──────────────────────────────────────────┘
+ *   connected ──claim: whose data are these?──► ready ──a script or the next check finds another id──┐
+ *       ▲                └─ another's: drop the connection ◄─────────────────────────────────────────┘
  *       └── again after 50 … 250 ms ◄──┘
  *
- * Until `claim` is called the first time nothing is compared, and scripts run without their guard.
+ * Until `claim` is called for the first time, no id is compared, and scripts run without their guard.
+ *
+ * Tested by test/platform/installation.test.ts and test/integration/redis-away.test.ts.
  */
 export class RedisClient {
   readonly #redis: Redis;
@@ -58,9 +60,9 @@ export class RedisClient {
   readonly #readyListeners: (() => void)[] = [];
   readonly #foreignListeners: ((error: ForeignRedis) => void)[] = [];
   #installation: string | null = null;
-  /** Connected to a Redis that was compared, as far as there is something to compare. */
+  /** Connected, and the installation's id was compared (if `claim` has named one). */
   #isOurs = false;
-  /** Connections in a row that were made and could not be compared, or have another installation's data. */
+  /** How many connections in a row could not be compared, or had another installation's data. Delays the next attempt. */
   #refusals = 0;
   #reported: unknown = null;
   #claimTimer: NodeJS.Timeout | undefined;
@@ -79,14 +81,14 @@ export class RedisClient {
       commandTimeout: options.commandTimeoutMs,
       connectTimeout: 2_000,
       noDelay: true,
-      // A connection that stays silent is given up: behind it may be a host that is gone.
+      // A connection that stays silent is dropped: the host behind it may be gone.
       socketTimeout: options.commandTimeoutMs * 3,
-      // A primary that became a replica: look for the new one.
+      // READONLY: the primary has become a replica. A new connection finds the new primary.
       reconnectOnError: (error: Error) => error.message.startsWith('READONLY'),
-      // As the connection for batches does (script-connection.ts).
+      // The same pauses as those of the connection for batches (script-connection.ts).
       retryStrategy: (attempt: number) => (this.#closing ? null : Math.min(50 * (attempt + this.#refusals), 250)),
     });
-    // ioredis reports every failed attempt; one line when the state changes is enough for a log.
+    // ioredis reports every failed attempt; one log line when the state changes is enough.
     this.#redis.on('error', (error: Error) => this.#report(error));
     this.#redis.on('ready', () => void this.#onConnected());
     this.#redis.on('close', () => {
@@ -94,17 +96,17 @@ export class RedisClient {
     });
   }
 
-  /** Connects, or fails with the reason: at start an operator wants the error, not a silent retry. */
+  /** Connects, or rejects with the reason: at start, an operator wants to see the error rather than a silent retry. */
   async connect(): Promise<void> {
     await this.#redis.connect();
   }
 
   /**
-   * From now on this Redis is the installation's: compared now, with every script, every five seconds, and at each
-   * reconnection before it counts as ready. One without an id becomes ours, with whatever is in it (ledger/ownership.ts looks
-   * at that when a process starts).
+   * Binds this client to an installation. From now on the id in Redis is compared: at once, with every script, every five seconds,
+   * and after each reconnection before the client counts as ready. A Redis without an id becomes ours, with whatever data it has;
+   * ledger/ownership.ts judges those data when a process starts.
    *
-   * @throws ForeignRedis when it has another installation's data
+   * @throws ForeignRedis when Redis has another installation's data
    */
   async claim(installation: string): Promise<void> {
     this.#installation = installation;
@@ -113,7 +115,7 @@ export class RedisClient {
     this.#claimTimer.unref();
   }
 
-  /** Reads first: a Redis that has our id and refuses writes for now (a full disk, too few replicas) is still ours. */
+  /** Reads before it claims: a Redis that has our id but refuses writes for now (a full disk, too few replicas) is still ours. */
   async #compare(installation: string): Promise<void> {
     const owner = await this.#send('get', [INSTALLATION_KEY]);
     if (owner === null) await this.#runGuarded(claimScript, 0, []);
@@ -124,17 +126,17 @@ export class RedisClient {
     try {
       if (this.ready) await this.#compare(installation);
     } catch (error) {
-      // Anything else is seen by whoever runs the next command.
+      // Other errors show with the next command anyway.
       if (error instanceof ForeignRedis) this.#refuse(error);
     }
   }
 
-  /** Calls `listener` each time the connection is made, also the first. */
+  /** Calls `listener` each time the connection becomes ready, including the first. */
   onReady(listener: () => void): void {
     this.#readyListeners.push(listener);
   }
 
-  /** Calls `listener` each time the Redis we are connected to, or connect to, turns out to be another installation's. */
+  /** Calls `listener` each time the Redis behind this client turns out to be another installation's. */
   onForeign(listener: (error: ForeignRedis) => void): void {
     this.#foreignListeners.push(listener);
   }
@@ -143,7 +145,7 @@ export class RedisClient {
     return this.#isOurs && this.#redis.status === 'ready';
   }
 
-  /** Runs a command. Rejects with `RedisNotSent` when it was certainly not sent. */
+  /** Sends a command. Rejects with `RedisNotSent` when it was certainly not sent. */
   command(name: string, args: readonly RedisArg[]): Promise<unknown> {
     return this.ready ? this.#send(name, args) : Promise.reject(new RedisNotSent());
   }
@@ -153,7 +155,7 @@ export class RedisClient {
     return this.#redis.sendCommand(command) as Promise<unknown>;
   }
 
-  /** Runs a script by its digest, if the data are ours: see `claim`. */
+  /** Runs a script by its digest, provided that the data are ours: see `claim`. */
   async script(script: Script, numberOfKeys: number, keysAndArgs: readonly RedisArg[]): Promise<unknown> {
     if (!this.ready) throw new RedisNotSent();
     if (this.#installation === null) return this.#loadedOnDemand(script, [String(numberOfKeys), ...keysAndArgs]);
@@ -188,8 +190,8 @@ export class RedisClient {
   }
 
   /**
-   * An unknown digest (a Redis that restarted or was flushed) means that nothing was carried out: the script is loaded and
-   * run again, once.
+   * When Redis does not know the digest (it restarted, or was flushed), it has carried out nothing: the script is loaded and run
+   * again, once.
    */
   async #loadedOnDemand(script: Script, rest: readonly RedisArg[]): Promise<unknown> {
     try {
@@ -209,7 +211,7 @@ export class RedisClient {
       this.#refusals++;
       this.#report(error);
       if (error instanceof ForeignRedis) this.#tell(error);
-      // Unless the question failed because the connection ended; then the next one is on its way.
+      // If the comparison failed because the connection ended, ioredis is already making the next one.
       if (this.#redis.status === 'ready') this.#redis.disconnect(true);
       return;
     }
@@ -220,7 +222,7 @@ export class RedisClient {
     for (const listener of this.#readyListeners) listener();
   }
 
-  /** Nothing more goes there. Somebody may flush it, or the right one may be back behind its name: so it is tried again. */
+  /** Stops using this Redis. Reconnects all the same: somebody may flush it, or the right Redis may be back under its name. */
   #refuse(error: ForeignRedis): void {
     if (!this.ready) return;
     this.#isOurs = false;
@@ -243,7 +245,7 @@ export class RedisClient {
     await this.command('ping', []);
   }
 
-  /** Sends what is under way, then closes. Safe to call at any state. */
+  /** Waits for the commands under way, then closes. Safe to call in any state. */
   async close(): Promise<void> {
     this.#closing = true;
     clearInterval(this.#claimTimer);
@@ -254,7 +256,7 @@ export class RedisClient {
     }
   }
 
-  /** Drops the connection at once. */
+  /** Drops the connection immediately. */
   destroy(): void {
     this.#closing = true;
     clearInterval(this.#claimTimer);
@@ -263,9 +265,10 @@ export class RedisClient {
 }
 
 /**
- * Refuses a Redis that evicts: a wallet or a hold that vanishes is money that vanishes.
+ * Throws for a Redis that must not be used: one that is too old, or that evicts keys (a wallet or a hold that vanishes is money
+ * that vanishes).
  *
- * @returns what an operator should be warned about; throws on what must not be run with
+ * @returns warnings for the operator
  */
 export async function checkRedisPolicy(client: RedisClient): Promise<string[]> {
   const info = String(await client.command('info', []));
@@ -285,10 +288,10 @@ export async function checkRedisPolicy(client: RedisClient): Promise<string[]> {
   return warnings;
 }
 
-/** Whether the key of a command holds another type: somebody else has written it. */
+/** Whether a command failed because its key holds another type, which somebody else must have written. */
 export const isWrongType = (error: unknown): boolean => error instanceof Error && /WRONGTYPE/.test(error.message);
 
-/** Whether the error says 'Redis is away, or did not answer in time' rather than 'the command is wrong'. */
+/** Whether the error means that Redis is unavailable or slow, rather than that the command is wrong. */
 export function isRedisUnavailable(error: unknown): boolean {
   if (error instanceof RedisNotSent || error instanceof ForeignRedis) return true;
   if (!(error instanceof Error)) return false;

@@ -11,55 +11,56 @@ export type ScriptConnectionOptions = {
   readonly url: string;
   readonly name: string;
   readonly script: Script;
-  /** Whose data Redis must have; without it nothing is compared. */
+  /** The installation whose data Redis must have; without it nothing is compared. */
   readonly installation?: string;
-  /** A run without a reply for this long is lost; whether it was carried out is then unknown. */
+  /** A trip that has no reply after this time is lost; whether Redis carried it out is then unknown. */
   readonly commandTimeoutMs: number;
 };
 
-/** Who waits for a run. Exactly one of the two is called, once. */
+/** Waits for the outcome of a trip. Exactly one of the two methods is called, once. */
 export interface TripListener {
-  /** The script replied the text in `bytes[start, end)`, which is there until this returns. */
+  /** The script replied the text in `bytes[start, end)`. The bytes are valid until this method returns. */
   onReply(bytes: Buffer, start: number, end: number): void;
-  /** No reply, or an error. `RedisNotSent`: certainly not carried out. */
+  /** No reply, or an error. After `RedisNotSent` the trip was certainly not carried out. */
   onLost(error: Error): void;
 }
 
 type Log = { warn(fields: object, message: string): void };
 
-/** A reply that is due. */
+/** A reply that has not come yet. */
 type Pending = {
-  readonly run: TripListener;
-  /** To run once more should Redis not know the script; null: that was done. */
+  readonly listener: TripListener;
+  /** What to send again if Redis does not know the script; null when that was done, or is of no use. */
   wire: Buffer | null;
   readonly sentAt: number;
-  /** Given up: its reply, should it come, is for nobody. */
+  /** The listener was told that the trip is lost. A reply that still comes is ignored. */
   isLost: boolean;
 };
 
 const CONNECT_TIMEOUT_MS = 2_000;
-/** A connection that stays silent for so many timeouts is given up: behind it may be a host that is gone. */
+/** A connection that stays silent for this many timeouts is dropped: the host behind it may be gone. */
 const SILENT_TIMEOUTS = 3;
-/** How often timeouts are looked for: what is late is noticed late by this share of the timeout. */
+/** How many times per timeout overdue replies are looked for: one is noticed up to 1/8 of the timeout after it was due. */
 const LOOKS_PER_TIMEOUT = 8;
 /**
- * Back a quarter of a second after Redis. After a network that swallowed all, 1.25 s: the kernel asks again a second after it
- * began, and after the timeout above we do. No tight loop while Redis is away.
+ * The first and the longest pause before a new attempt to connect. The gateway is connected at most a quarter of a second after
+ * Redis is back; after a network that swallowed packets, 1.25 s: the kernel repeats a connection attempt after 1 s, and
+ * the gateway begins a new one after CONNECT_TIMEOUT_MS. The pauses keep a Redis that is away from causing a tight loop.
  */
 const FIRST_RETRY_MS = 50;
 const LONGEST_RETRY_MS = 250;
 
 /**
- * A connection that does one thing: runs one script, whose calls come encoded and whose replies are read where they lie. Per
- * run ioredis makes a command, two timers, a promise chain and a string, and reads through a stream. At 16 connections, where
- * a run serves five calls, a call cost the gateway 42.2 µs with it and 37.5 with this; at 64, 29.1 and 27.1.
+ * A connection that does one thing: it runs one script, given encoded commands, and hands on replies where they lie in the read
+ * buffer. For each trip, ioredis makes a command, two timers, a promise chain and a string, and reads through a stream. At 16
+ * connections, where a trip serves five calls, a call cost the gateway 42.2 µs with ioredis, 37.5 with this; at 64, 29.1 and 27.1.
  *
- *   closed ──► connecting ──► opening (AUTH, SELECT, whose data?, SCRIPT LOAD, an empty run) ──► ready
- *      ▲            └──────────────┴───── any failure: what is pending is lost ◄──────┘
+ *   closed ──► connecting ──► opening (AUTH, SELECT, whose data?, SCRIPT LOAD, an empty trip) ──► ready
+ *      ▲            └──────────────┴───── any failure: pending trips are lost ◄─────────┘
  *      └── again after 50 … 250 ms
  *
- * It never sends anything twice by itself (DESIGN.md, 'Redis'): a script that moves money must not run twice because a
- * socket broke. The one exception is 'no such script', which says that nothing was carried out.
+ * It never sends a trip twice by itself (docs/design.md, 'Redis'): a script that moves money must not run twice because a
+ * socket broke. The one exception is the error 'no such script', which says that Redis carried out nothing.
  */
 export class ScriptConnection implements ReplySink {
   readonly #options: ScriptConnectionOptions;
@@ -70,7 +71,7 @@ export class ScriptConnection implements ReplySink {
   #socket: Socket | null = null;
   #reader = new ReplyReader(this);
   #isReady = false;
-  /** Replies come in the order of what was sent. */
+  /** In the order in which the commands were sent: Redis replies in that order. */
   #pending: Pending[] = [];
   #ticker: NodeJS.Timeout | null = null;
   #retryTimer: NodeJS.Timeout | null = null;
@@ -89,7 +90,7 @@ export class ScriptConnection implements ReplySink {
     this.#log = log;
   }
 
-  /** Connects, or fails with the reason: at start an operator wants the error, not a silent retry. */
+  /** Connects, or rejects with the reason: at start, an operator wants to see the error rather than a silent retry. */
   connect(): Promise<void> {
     return new Promise((resolve, reject) => {
       this.#firstTry = { resolve, reject };
@@ -97,7 +98,7 @@ export class ScriptConnection implements ReplySink {
     });
   }
 
-  /** Calls `listener` each time the connection is made, also the first. */
+  /** Calls `listener` each time the connection becomes ready, including the first. */
   onReady(listener: () => void): void {
     this.#listeners.push(listener);
   }
@@ -106,19 +107,19 @@ export class ScriptConnection implements ReplySink {
     return this.#isReady;
   }
 
-  /** Drops the connection and makes it anew, with everything that is asked then. */
+  /** Drops the connection and makes a new one, which asks again whose data Redis has. */
   reconnect(reason: Error): void {
     this.#drop(reason);
   }
 
-  /** Runs the script. */
-  run(trip: TripEncoder, listener: TripListener): void {
+  /** Sends a trip: Redis runs the script with what was encoded. */
+  send(trip: TripEncoder, listener: TripListener): void {
     const wire = trip.take(this.#options.script.sha);
-    if (this.#isReady) this.#send(wire, listener, wire);
+    if (this.#isReady) this.#write(wire, listener, wire);
     else listener.onLost(new RedisNotSent());
   }
 
-  /** Takes no more runs, waits for what is under way as long as a run may take, and drops the connection. */
+  /** Accepts no more trips, waits for those under way (each for at most the timeout), then drops the connection. */
   close(): Promise<void> {
     this.#isClosed = true;
     this.#isReady = false;
@@ -130,7 +131,7 @@ export class ScriptConnection implements ReplySink {
     return this.#closed;
   }
 
-  /** For `close`: ends when nothing is under way any more. */
+  /** For `close`: ends the connection once no trip is under way. */
   #endIfIdle(): void {
     if (this.#whenClosed === null || this.#pending.some(({ isLost }) => !isLost)) return;
     this.#rest();
@@ -138,28 +139,28 @@ export class ScriptConnection implements ReplySink {
     this.#whenClosed();
   }
 
-  /** For the reader. */
+  /** Called by the reply reader. */
   onReply(kind: ReplyKind, bytes: Buffer, start: number, end: number): void {
     const pending = this.#pending.shift();
     if (pending === undefined) throw new ReplyFault('redis sent a reply that nobody waits for');
     if (kind === 'error') this.#onError(pending, bytes.toString('utf8', start, end));
-    else if (!pending.isLost) pending.run.onReply(bytes, start, end);
+    else if (!pending.isLost) pending.listener.onReply(bytes, start, end);
     this.#endIfIdle();
   }
 
   #onError(pending: Pending, message: string): void {
     if (pending.isLost) return;
     if (message.startsWith('NOSCRIPT') && pending.wire !== null) {
-      this.#loadAndRepeat(pending.run, pending.wire);
+      this.#loadAndRepeat(pending.listener, pending.wire);
       return;
     }
-    pending.run.onLost(new Error(message));
-    // A primary that became a replica: look for the new one.
+    pending.listener.onLost(new Error(message));
+    // READONLY: the primary has become a replica. A new connection finds the new primary.
     if (message.startsWith('READONLY')) this.#drop(new Error(message));
   }
 
-  #send(wire: Buffer, run: TripListener, again: Buffer | null): void {
-    this.#pending.push({ run, wire: again, sentAt: performance.now(), isLost: false });
+  #write(wire: Buffer, listener: TripListener, again: Buffer | null): void {
+    this.#pending.push({ listener, wire: again, sentAt: performance.now(), isLost: false });
     this.#socket?.write(wire);
     if (this.#ticker === null) this.#watch();
   }
@@ -174,15 +175,15 @@ export class ScriptConnection implements ReplySink {
     this.#ticker = null;
   }
 
-  /** Redis was flushed of its scripts. Nothing was carried out, so it may be sent again, once. */
-  #loadAndRepeat(run: TripListener, wire: Buffer): void {
+  /** Redis does not know the script (any more). It carried out nothing, so the trip may be sent again, once. */
+  #loadAndRepeat(listener: TripListener, wire: Buffer): void {
     this.#command(['SCRIPT', 'LOAD', this.#options.script.source], nothing);
-    this.#send(wire, run, null);
+    this.#write(wire, listener, null);
   }
 
-  /** A command that opens the connection: a failure that matters drops it. */
+  /** Sends a command that opens the connection. An error for which `matters` is true drops the connection. */
   #command(args: readonly string[], onDone: () => void, matters: (error: Error) => boolean = always): void {
-    const run = {
+    const listener = {
       onReply: onDone,
       onLost: (error: Error) => {
         const { installation } = this.#options;
@@ -191,7 +192,7 @@ export class ScriptConnection implements ReplySink {
       },
     };
     const encoded = args.map((arg) => `$${Buffer.byteLength(arg)}\r\n${arg}\r\n`);
-    this.#send(Buffer.from(`*${args.length}\r\n${encoded.join('')}`), run, null);
+    this.#write(Buffer.from(`*${args.length}\r\n${encoded.join('')}`), listener, null);
   }
 
   #dial(): void {
@@ -202,14 +203,14 @@ export class ScriptConnection implements ReplySink {
     const onread = { buffer: this.#buffer, callback: this.#onRead };
     const to = { host, port: Number(port || 6379), noDelay: true, onread };
     const isTls = protocol === 'rediss:';
-    // Node takes `onread` for TLS as well; its types do not know it.
+    // Node accepts `onread` for TLS as well, but its types do not say so.
     const socket = isTls
       ? connectTls({ ...to, ...(isIP(host) === 0 ? { servername: host } : {}) } as object)
       : connectTcp(to);
     this.#socket = socket;
     socket.on(isTls ? 'secureConnect' : 'connect', () => this.#open());
     socket.on('error', (error) => {
-      // Not of a connection that was given up: the next one's end has a reason of its own.
+      // Ignore the errors of a connection that was dropped: the next one has its own reason to fail.
       if (this.#socket === socket) this.#failure ??= error;
     });
     socket.on('close', () => this.#onClose(socket));
@@ -217,7 +218,7 @@ export class ScriptConnection implements ReplySink {
     this.#openTimer.unref();
   }
 
-  /** The empty run at the end fails as long as Redis is loading its data, or is a replica. */
+  /** Opens the connection before trips are sent. The empty trip at the end fails while Redis is loading data or is a replica. */
   #open(): void {
     const { username, password, pathname } = this.#url;
     const { name, script, installation } = this.#options;
@@ -231,9 +232,10 @@ export class ScriptConnection implements ReplySink {
     }
     if (pathname.length > 1) this.#command(['SELECT', pathname.slice(1)], nothing);
     // For whoever looks at the list of clients; an ACL may forbid it.
+    // The name helps an operator who lists the clients. An ACL may forbid the command, so its failure does not matter.
     this.#command(['CLIENT', 'SETNAME', name], nothing, never);
-    // Compared here only: nothing is admitted before the client that loads wallets and keys has compared as well, in one step
-    // with loading them (redis.ts), and a flush takes what was loaded with it.
+    // Comparing once per connection is enough here: batch.lua only charges wallets and keys that were loaded, they are loaded by
+    // another client that compares in the same step (redis.ts), and a flush that removes the id removes what was loaded.
     if (installation !== undefined) {
       this.#command(['EVAL', guardedClaim.source, '1', INSTALLATION_KEY, installation], nothing);
     }
@@ -258,7 +260,7 @@ export class ScriptConnection implements ReplySink {
     try {
       this.#reader.read(this.#buffer, length);
     } catch (error) {
-      // Anything else is a fault of ours in what was done with a reply.
+      // Any other error is a bug of ours in the handling of a reply.
       if (!(error instanceof ReplyFault)) throw error;
       this.#drop(error);
     }
@@ -286,9 +288,9 @@ export class ScriptConnection implements ReplySink {
     this.#pending = [];
     for (const pending of lost) {
       if (pending.isLost) continue;
-      // First: what one of them does may lead to the others a second time.
+      // Marked first, because a listener may lead back here and to the same trips.
       pending.isLost = true;
-      pending.run.onLost(reason);
+      pending.listener.onLost(reason);
     }
     this.#endIfIdle();
   }
@@ -300,7 +302,7 @@ export class ScriptConnection implements ReplySink {
       this.#firstTry = null;
       return;
     }
-    // One line when the state changes is enough for a log.
+    // One log line when the state changes is enough.
     if (this.#isClosed || !isNews(reason, this.#reported)) return;
     this.#reported = reason;
     this.#log.warn({ err: reason, redis: this.#options.name }, 'redis connection lost or refused');
@@ -312,8 +314,8 @@ export class ScriptConnection implements ReplySink {
   }
 
   /**
-   * A turn of the loop that took long makes replies look late that lie in the socket already. So what is overdue gets the reads
-   * of this turn before it is given up. While nothing is under way there is nothing to look for, and the timer rests.
+   * Looks for overdue replies. After a long turn of the event loop, replies look late that already lie in the socket. So overdue
+   * trips get the reads of this turn before they are given up. Without trips under way the timer rests.
    */
   readonly #onTick = (): void => {
     const oldest = this.#pending[0];
@@ -335,7 +337,7 @@ export class ScriptConnection implements ReplySink {
       if (now - pending.sentAt < commandTimeoutMs) break;
       if (pending.isLost) continue;
       pending.isLost = true;
-      pending.run.onLost(new Error('Command timed out'));
+      pending.listener.onLost(new Error('Command timed out'));
     }
     this.#endIfIdle();
   };
@@ -344,5 +346,5 @@ export class ScriptConnection implements ReplySink {
 const nothing = (): void => {};
 const always = (): boolean => true;
 const never = (): boolean => false;
-/** Whether the reply to AUTH ends the connection. A password that Redis does not ask for does no harm. */
+/** Whether an error reply to AUTH ends the connection. A password that Redis does not ask for does no harm. */
 const failsTheConnection = (error: Error): boolean => !error.message.includes('without any password configured');

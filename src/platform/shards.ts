@@ -1,8 +1,8 @@
 /**
- * The shard tag of an account: every Redis key of the account carries it as `{tag}`, so all of them live in one cluster
+ * The shard of an account. Every Redis key of the account carries it as its tag, `{shard}`, so all of them live in one cluster
  * slot. The number of shards is fixed for an installation: changing it would orphan every wallet.
  *
- * FNV-1a over the text: spreads UUIDs evenly and costs less than any cryptographic hash.
+ * FNV-1a over the text: it spreads UUIDs evenly and costs less than any cryptographic hash.
  */
 export function shardOf(id: string, shards: number): number {
   let hash = 0x811c9dc5;

@@ -1,8 +1,8 @@
-/** A sleep that can be ended early. One sleep at a time. */
+/** A sleep that can be ended early. Serves one sleep at a time. */
 export class Sleeper {
   #wake: () => void = () => {};
 
-  /** Resolves after `ms`, or when `wake` is called before. */
+  /** Resolves after `ms`, or earlier when `wake` is called. */
   sleep(ms: number): Promise<void> {
     return new Promise((resolve) => {
       const timer = setTimeout(resolve, ms);
@@ -13,12 +13,12 @@ export class Sleeper {
     });
   }
 
-  /** Ends the sleep under way; without one, nothing happens. */
+  /** Ends the sleep under way; does nothing when there is none. */
   wake(): void {
     this.#wake();
   }
 
-  /** Resolves with true when `wake` is called: for what waits for something else than time. */
+  /** Resolves with true when `wake` is called, for code that races it against something other than time. */
   woken(): Promise<true> {
     return new Promise((resolve) => {
       this.#wake = () => resolve(true);
@@ -27,8 +27,8 @@ export class Sleeper {
 }
 
 /**
- * The result of `work`, or a rejection with what `late` makes after `timeoutMs`. The work itself goes on: `late` may stop it.
- * What becomes of it after that is ignored.
+ * Resolves with the result of `work`, or rejects after `timeoutMs` with the error that `late` makes. The work itself goes on,
+ * unless `late` stops it; its outcome is then ignored.
  */
 export async function within<T>(work: PromiseLike<T>, timeoutMs: number, late: () => Error): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
@@ -42,7 +42,7 @@ export async function within<T>(work: PromiseLike<T>, timeoutMs: number, late: (
   }
 }
 
-/** Resolves when `work` has ended, however it did, or after `timeoutMs`: for stopping, where nothing may wait for ever. */
+/** Resolves when `work` has ended, in whatever way, or after `timeoutMs`. For shutdown, where nothing may wait for ever. */
 export async function overWithin(work: Promise<unknown>, timeoutMs: number): Promise<void> {
   let timer: NodeJS.Timeout | undefined;
   const deadline = new Promise<void>((resolve) => {

@@ -1,12 +1,14 @@
 /**
- * KEYS and ARGV of script runs, written straight into the form they travel in. A Redis client would copy them into an array, look at
- * the type of each and measure it as UTF-8: 2.9 µs for the sixteen arguments of a call. Joined to one text they took 2.2 µs;
- * written piece by piece, with what never changes encoded beforehand, 0.7 µs (16 calls a batch).
+ * Encodes KEYS and ARGV of a script directly as the bytes that Redis receives. A Redis client would copy them into an array,
+ * check the type of each and measure it as UTF-8: 2.9 µs for the sixteen arguments of a call. Joining them into one text took 2.2 µs;
+ * writing them one by one, with the constant parts encoded beforehand, takes 0.7 µs (16 calls a batch).
  *
- * What is written must be ASCII: lengths are counted in characters and sent as latin1, so that a character beyond it would
- * arrive as another one, but could never shift where the next argument begins.
+ * All text must be ASCII: lengths are counted in characters, which are sent as latin1. A character beyond latin1 would arrive as
+ * another one, but could never shift where the next argument begins.
  *
- * One object serves any number of runs, one after the other; `begin` drops what a run that broke off has left.
+ * One encoder serves any number of trips, one after the other; `begin` drops what was encoded and never sent.
+ *
+ * Tested by test/platform/script-connection.test.ts.
  */
 export class TripEncoder {
   readonly #keys = new ArgumentBuffer();
@@ -25,7 +27,7 @@ export class TripEncoder {
     this.args(bulk(text), 1);
   }
 
-  /** @param encoded  `count` keys, each as `bulk` makes it */
+  /** @param encoded `count` keys, each as `bulk` encodes it */
   keys(encoded: string, count: number): void {
     this.#keys.write(encoded, count);
   }
@@ -34,7 +36,7 @@ export class TripEncoder {
     this.#args.write(encoded, count);
   }
 
-  /** The whole `EVALSHA` command (RESP: an array of bulk strings), and an empty call for the next run. */
+  /** Returns the whole `EVALSHA` command (RESP: an array of bulk strings), and begins an empty one. */
   take(sha: string): Buffer {
     const keys = this.#keys;
     const args = this.#args;
@@ -50,12 +52,13 @@ export class TripEncoder {
 /** A bulk string: `$<length>\r\n<text>\r\n`. */
 export const bulk = (text: string): string => `${bulkHead(text.length)}${text}\r\n`;
 
-/** What goes before a text of that many characters. */
+/** What goes before a text of `length` characters. */
 export const bulkHead = (length: number): string => `$${length}\r\n`;
 
+/** Enough for batches of the usual size; a larger batch makes the buffer grow, for good. */
 const INITIAL_BYTES = 16_384;
 
-/** Memory that is kept from run to run. */
+/** Encoded arguments in memory that is reused for each trip. */
 class ArgumentBuffer {
   count = 0;
   length = 0;

@@ -1,23 +1,16 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { seedBuyers } from '../../src/accounts/seed-buyers.ts';
 import { verifySecret } from '../../src/keys/credentials.ts';
 import { selectKeyRecords } from '../../src/keys/keys-sql.ts';
 import { PLATFORM_ACCOUNT_ID } from '../../src/ledger/posting.ts';
-import type { Sql } from '../../src/platform/postgres.ts';
-import { openTestDatabase } from './support.ts';
+import { sql, useDatabase } from '../support/use-database.ts';
 
-let sql: Sql;
-let close: () => Promise<void>;
-
-beforeAll(async () => {
-  ({ sql, close } = await openTestDatabase());
-});
-afterAll(() => close());
+useDatabase();
 
 const batch = { buyers: 50, balanceMicros: 2_500_000, rateLimit: 300, label: 'seed one', firstNumber: 1 };
 
 describe('seeded buyers', () => {
-  it('hold keys that authenticate, with their limit', async () => {
+  it('have keys that authenticate, with their limit', async () => {
     const buyers = await seedBuyers(sql, { ...batch, label: 'seed keys' });
     expect(new Set(buyers.map(({ accountId }) => accountId)).size).toBe(50);
     const records = await selectKeyRecords(
@@ -32,7 +25,7 @@ describe('seeded buyers', () => {
     }
   });
 
-  it('leave the books balanced, and each balance is what its credits say', async () => {
+  it('leave the books balanced, and each balance is the sum of its credits', async () => {
     await seedBuyers(sql, batch);
     await seedBuyers(sql, { ...batch, label: 'seed two', firstNumber: 51 });
     expect(await sql`SELECT journal_id FROM entries GROUP BY journal_id HAVING sum(amount) <> 0`).toEqual([]);

@@ -4,7 +4,7 @@ import { parseTimeRange } from '../../src/accounts/time-range.ts';
 import { selectCall, selectCalls, selectUsageByService } from '../../src/accounts/usage-sql.ts';
 import { uuidv7 } from '../../src/platform/ids.ts';
 import type { Sql } from '../../src/platform/postgres.ts';
-import { openTestDatabase } from './support.ts';
+import { openTestDatabase } from '../support/accounts.ts';
 
 let url: string;
 let close: () => Promise<void>;
@@ -58,12 +58,12 @@ describe('usage queries read only the partitions they need', () => {
     expect(await daysRead((sql) => selectUsageByService(sql, filter(query)))).toEqual(days);
   });
 
-  it('after a cursor: no day that is later', async () => {
+  it('after a cursor: no day later than the cursor', async () => {
     const cursor = uuidv7(Date.parse('2026-01-14T12:00:00Z'));
     expect(await daysRead((sql) => selectCalls(sql, filter({}), cursor, 10))).toEqual(['2026-01-13', '2026-01-14']);
   });
 
-  it('for one call: its day', async () => {
+  it('for one call: only its day', async () => {
     const id = uuidv7(Date.parse('2026-01-14T12:00:00Z'));
     expect(await daysRead((sql) => selectCall(sql, id))).toEqual(['2026-01-14']);
   });

@@ -6,10 +6,10 @@ import { Sweeper } from '../../src/ledger/sweep/sweeper.ts';
 import { CANCELLED } from '../../src/ledger/usage-event.ts';
 import type { ScriptConnection } from '../../src/platform/script-connection.ts';
 import { comeBackOlder, keepState } from '../ledger/reconcile/older-redis.ts';
+import { batchesOf, QUIET, Store } from '../support/store.ts';
 import { TcpProxy } from '../support/tcp-proxy.ts';
 import { until } from '../support/wait.ts';
 import { COMPLETED, listener, newScene, openScene, REFUNDED, request, type Scene } from './calls.ts';
-import { batchesOf, QUIET, Store } from './redis.ts';
 
 const COMMAND_TIMEOUT_MS = 300;
 
@@ -29,7 +29,7 @@ beforeEach(async () => {
   load = () => Promise.resolve();
   admission = newAdmission();
   admission.start();
-  // The script is there and the lease is taken: what is swallowed next is the command of the test.
+  // Redis has the script and the lease by now, so the next command that the proxy swallows is that of the test.
   await take(await openScene(store, 0));
 });
 afterEach(async () => {
@@ -73,7 +73,7 @@ const settle = ({ usageId, buyer }: AdmitRequest, owner: HoldOwner, refund: bool
 const take = ({ keyId, accountId }: Scene) =>
   new Promise<TakeResult>((resolve) => admission.takeForKey(keyId, accountId, resolve));
 
-/** The network is well again. What it swallowed cannot come back, so the connection breaks, as TCP would. */
+/** Repairs the network. The swallowed bytes cannot come back, so the connection breaks, as it would with TCP. */
 function restore(): void {
   proxy.cut();
   proxy.set('pass');
@@ -90,13 +90,13 @@ async function nothingHappened(scene: Scene, balance: number): Promise<void> {
 
 describe('draining', () => {
   it.each(['is on its way', 'waits for Postgres'])(
-    'waits for an admission that %s: its caller may be gone',
+    'waits for an admission that %s, because its caller may be gone and its call must still be settled',
     async (what) => {
       const scene = what === 'waits for Postgres' ? newScene() : await openScene(store, 5_000);
       const call = request(scene, 2_000);
       let loaded = (): void => {};
       load = () => new Promise((resolve) => (loaded = resolve));
-      // As an exchange does whose caller was cut off.
+      // An exchange whose caller was cut off does the same.
       const settleAtOnce = (result: AdmitResult): void => {
         if (result.outcome === 'admitted') settle(call, result.owner, true);
       };
@@ -119,7 +119,7 @@ describe('draining', () => {
 });
 
 describe('when the reply to an admission is lost', () => {
-  it('because Redis hangs: 503 within the command timeout, and in the end nothing is charged', async () => {
+  it('because Redis hangs, the caller gets 503 within the command timeout, and in the end nothing is charged', async () => {
     const scene = await openScene(store, 5_000);
     const call = request(scene, 2_000);
     store.server.pause();
@@ -128,14 +128,14 @@ describe('when the reply to an admission is lost', () => {
     expect(performance.now() - startedAt).toBeLessThan(COMMAND_TIMEOUT_MS + 700);
     expect(result.outcome).toBe('unavailable');
     store.server.resume();
-    // The hung admission is carried out now, or finds the tombstone: either way its cancellation wins.
+    // Redis carries out the admission now, or it finds the tombstone: either way the cancellation wins.
     expect(await admission.drain(5_000)).toBe(0);
     const holds = await store.open(scene.accountId);
     expect(holds[call.usageId] ?? 'x').toMatch(/^x/);
     expect(await store.balance(scene.accountId)).toBe(5_000);
   });
 
-  it('on its way back: the charge is carried out, and cancelled by its id', async () => {
+  it('on its way back, Redis has made the charge, and it is cancelled by its id', async () => {
     const scene = await openScene(store, 5_000);
     const call = request(scene, 2_000);
     proxy.set('swallow replies');
@@ -148,7 +148,7 @@ describe('when the reply to an admission is lost', () => {
     expect((await store.events(scene.accountId)).map(({ usageId }) => usageId)).toEqual([call.usageId]);
   });
 
-  it('on its way there: a tombstone keeps it out, and goes after a minute', async () => {
+  it('because the command was late, a tombstone keeps the late admission out, and is removed after a minute', async () => {
     const scene = await openScene(store, 5_000);
     const call = request(scene, 2_000);
     proxy.set('swallow requests');
@@ -171,7 +171,7 @@ describe('when the reply to an admission is lost', () => {
     expect(await store.events(scene.accountId)).toEqual([]);
   });
 
-  it('with the connection: the cancellation waits until Redis is back', async () => {
+  it('because the connection broke, the cancellation waits until Redis is back', async () => {
     const scene = await openScene(store, 5_000);
     const call = request(scene, 2_000);
     proxy.set('swallow replies');
@@ -179,7 +179,7 @@ describe('when the reply to an admission is lost', () => {
     await until(async () => (await store.balance(scene.accountId)) === 3_000);
     proxy.refuse();
     expect((await result).outcome).toBe('unavailable');
-    // Known to be away: refused at once, without waiting for a timeout.
+    // Redis is known to be away: the call is refused at once, without waiting for a timeout.
     const startedAt = performance.now();
     expect((await admit(request(scene, 1))).outcome).toBe('unavailable');
     expect((await take(scene)).outcome).toBe('unavailable');
@@ -190,14 +190,14 @@ describe('when the reply to an admission is lost', () => {
   });
 });
 
-/** Scripts that Redis has run. */
+/** Number of scripts that Redis has run. */
 async function trips(): Promise<number> {
   const stats = String(await store.redis.command('info', ['commandstats']));
   return Number(/^cmdstat_evalsha:calls=(\d+)/m.exec(stats)?.[1] ?? 0);
 }
 
 describe('a settlement', () => {
-  it('shares a trip with the next admission while calls are few, and goes by itself where none comes', async () => {
+  it('shares a trip with the next admission while calls are few, and is sent by itself when none follows', async () => {
     const scene = await openScene(store, 5_000);
     const before = await trips();
     const calls = 20;
@@ -205,12 +205,12 @@ describe('a settlement', () => {
       const call = request(scene, 100);
       const owner = await admitted(call);
       settle(call, owner, false);
-      // A turn of the loop later, as a caller's next request comes at the earliest.
+      // Waits one turn of the loop: a caller's next request cannot come earlier.
       await new Promise(setImmediate);
     }
     await until(() => admission.unsettled === 0);
     expect(await store.events(scene.accountId)).toHaveLength(calls);
-    // One for each call and one for the last settlement; the rest is for a test machine that was slow.
+    // One trip per call and one for the last settlement; the rest allows for a slow test machine.
     expect((await trips()) - before).toBeLessThan(calls * 1.5);
   });
 
@@ -229,15 +229,15 @@ describe('a settlement', () => {
     expect((await store.events(scene.accountId)).map(({ settlement }) => settlement)).toEqual([COMPLETED, REFUNDED]);
   });
 
-  it('of a call that ended while Redis was away goes with the first trip after it is back', async () => {
+  it('of a call that ended while Redis was away is sent with the first trip once Redis is back', async () => {
     const scene = await openScene(store, 5_000);
     const call = request(scene, 2_000);
     const owner = await admitted(call);
-    // No trip is under way as the connection breaks: none is lost, so none that is answered says 'Redis is back'.
+    // No trip is under way when the connection breaks. So none is lost, and no answer to one can show that Redis is back.
     proxy.refuse();
     await until(() => !batches.ready);
     settle(call, owner, false);
-    // Long enough for the pauses between its own attempts to have grown.
+    // Long enough that the pauses between the retries of the settlement have grown.
     await until(() => proxy.refused >= 9);
     proxy.set('pass');
     await until(() => batches.ready);
@@ -278,7 +278,7 @@ describe('a Redis that comes back older than what the gateway was told', () => {
     await until(() => batches.ready);
   }
 
-  it('does not hold the money of a call that has ended for longer than the calls that go on', async () => {
+  it('keeps the hold of an ended call no longer than the other calls of that connection are open', async () => {
     const scene = await openScene(store, 10_000);
     const [ended, streaming, later] = [request(scene, 700), request(scene, 40), request(scene, 2)];
     const [endedOwner, streamingOwner] = [await admitted(ended), await admitted(streaming)];
@@ -289,7 +289,7 @@ describe('a Redis that comes back older than what the gateway was told', () => {
     await admitted(later);
     expect(await store.balance(scene.accountId)).toBe(10_000 - 742);
 
-    // A call of before goes on: nobody can tell its hold from the other.
+    // Another call of the former connection goes on: its hold looks just like the one that came back.
     expect(await renewed(scene)).toEqual(['gateway-1', 'gateway-1.2']);
     expect(await sweep()).toBe(0);
     settle(streaming, streamingOwner, false);
@@ -300,7 +300,7 @@ describe('a Redis that comes back older than what the gateway was told', () => {
     expect(Object.keys(await store.open(scene.accountId))).toEqual([later.usageId]);
   });
 
-  it('nor of one whose cancellation it has forgotten, after one restart or two', async () => {
+  it('does not keep the hold of a call whose cancellation it has forgotten either, after one restart or two', async () => {
     const scene = await openScene(store, 10_000);
     const [cancelled, ended] = [request(scene, 700), request(scene, 40)];
     proxy.set('swallow replies');
@@ -323,8 +323,8 @@ describe('a Redis that comes back older than what the gateway was told', () => {
   });
 });
 
-describe('what Redis does not know', () => {
-  it('is loaded, key then wallet, and the call passes', async () => {
+describe('state that Redis does not have', () => {
+  it('is loaded, first the key, then the wallet, and the call is admitted', async () => {
     const scene = newScene();
     expect(await admit(request(scene, 2_000))).toMatchObject({ outcome: 'admitted', balanceMicros: 3_000 });
     expect(loads).toEqual([`key ${scene.keyId}`, `wallet ${scene.accountId}`]);
@@ -338,7 +338,7 @@ describe('what Redis does not know', () => {
     expect(await admit(request(scene, 2_000))).toMatchObject({ outcome: 'admitted', balanceMicros: 3_000 });
   });
 
-  it('and Postgres cannot say: 503, and the call is not admitted later', async () => {
+  it('makes the call unavailable when Postgres is away too, and the call is not admitted later', async () => {
     load = () => Promise.reject(new Error('postgres is away'));
     const scene = newScene();
     expect(await admit(request(scene, 2_000))).toEqual({ outcome: 'unavailable' });
@@ -346,7 +346,7 @@ describe('what Redis does not know', () => {
     expect(await store.open(scene.accountId)).toEqual({});
   });
 
-  it('and does not know after loading either: 503 after a few tries, not for ever', async () => {
+  it('makes the call unavailable after a few attempts when loading does not help', async () => {
     const scene = newScene();
     const lossy = new Admission({
       batches,
@@ -362,7 +362,7 @@ describe('what Redis does not know', () => {
   });
 });
 
-it('a turn of more commands than fit one trip is carried out whole', async () => {
+it('all commands of a turn are carried out when they do not fit into one trip', async () => {
   const scene = await openScene(store, 1_000_000, 300);
   const results = await Promise.all(Array.from({ length: 290 }, () => admit(request(scene, 1_000))));
   expect(results.filter(({ outcome }) => outcome === 'admitted')).toHaveLength(290);
@@ -374,20 +374,20 @@ it('a gateway renews its lease in every shard with its first trip', async () => 
   const scene = await openScene(store, 5_000);
   await take(scene);
   for (const lease of store.keys.lease) expect(Object.keys(await store.hash(lease))).toEqual(['gateway-1']);
-  // With a tombstone of no call, which keeps the hash of open holds from being made anew for each call.
+  // The renewal leaves a tombstone of no call, so that the hash of open holds is not made anew for each call.
   for (const open of store.keys.open) {
     expect(await store.hash(open)).toEqual({ kept: expect.stringMatching(/^x\t\t\d{13}\tgateway-1$/) });
   }
 });
 
 describe('more commands than a turn can send', () => {
-  it('gather: nobody of 16 000 callers with two of them each is refused, only what comes beyond 32 768', async () => {
+  it('wait for a trip: none of 16 000 callers with two commands each is refused, only calls beyond 32 768 commands are', async () => {
     const many = new Admission({
       ...{ batches: store.batches, keys: store.keys, instance: 'gateway-2', cancelSettlement: CANCELLED, log: QUIET },
       loader: { loadKey: () => Promise.resolve(), loadWallet: () => Promise.resolve() },
     });
     const outcomes = new Map<string, number>();
-    // All in this turn of the loop, of which nothing is sent before it ends.
+    // All of this happens in one turn of the loop, and nothing is sent before the turn ends.
     for (let i = 0; i < 32_768 + 10; i++) {
       many.takeForAddress('192.0.2.1', 60, ({ outcome }) => outcomes.set(outcome, (outcomes.get(outcome) ?? 0) + 1));
     }
@@ -403,10 +403,10 @@ describe('more commands than a turn can send', () => {
   });
 });
 
-it('a turn of more commands than trips may be under way is carried out whole, and no more trips at once', async () => {
-  const run = batches.run.bind(batches);
+it('all commands of a turn are carried out when they need more trips than may be under way, and no more are', async () => {
+  const send = batches.send.bind(batches);
   let [underWay, most] = [0, 0];
-  batches.run = (call, { onReply, onLost }) => {
+  batches.send = (trip, { onReply, onLost }) => {
     most = Math.max(most, ++underWay);
     const counted = <Args extends unknown[]>(then: (...args: Args) => void) => {
       return (...args: Args): void => {
@@ -414,11 +414,11 @@ it('a turn of more commands than trips may be under way is carried out whole, an
         then(...args);
       };
     };
-    run(call, { onReply: counted(onReply), onLost: counted(onLost) });
+    send(trip, { onReply: counted(onReply), onLost: counted(onLost) });
   };
   const scenes = await Promise.all(Array.from({ length: 20 }, () => openScene(store, 1_000_000, 300)));
   const calls = scenes.flatMap((scene) => Array.from({ length: 250 }, () => request(scene, 1_000)));
-  // Its lease is due with the first of them.
+  // The new gateway renews its lease in the first of these trips.
   await admission.drain(0);
   admission = newAdmission();
   const results = await Promise.all(calls.map(admit));

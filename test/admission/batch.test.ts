@@ -11,6 +11,7 @@ import {
 import { CANCELLED } from '../../src/ledger/usage-event.ts';
 import { uuidv7 } from '../../src/platform/ids.ts';
 import { freeField } from '../../src/platform/redis-keys.ts';
+import { hostOf, Store } from '../support/store.ts';
 import {
   admit,
   admitAll,
@@ -24,7 +25,6 @@ import {
   settle,
   take,
 } from './calls.ts';
-import { hostOf, Store } from './redis.ts';
 
 let store: Store;
 beforeAll(async () => {
@@ -34,14 +34,14 @@ afterAll(() => store.close());
 beforeEach(() => store.command('flushall'));
 
 describe('a charge', () => {
-  it('of the last cent passes for one of two calls of the same turn, and nothing is overdrawn', async () => {
+  it('of the last cent succeeds for one of two calls of the same turn, and the wallet is not overdrawn', async () => {
     const scene = await openScene(store, 10_000);
     const results = await admitAll(store, [request(scene, 10_000), request(scene, 10_000)]);
     expect(results.map(({ outcome }) => outcome)).toEqual(['admitted', 'insufficient_balance']);
     expect(await store.balance(scene.accountId)).toBe(0);
   });
 
-  it('of the last cent passes for one of two gateways at the same time', async () => {
+  it('of the last cent succeeds for one of two gateways at the same time', async () => {
     const scene = await openScene(store, 10_000);
     const results = await Promise.all([
       admit(store, request(scene, 10_000), 'gateway-1'),
@@ -51,7 +51,7 @@ describe('a charge', () => {
     expect(await store.balance(scene.accountId)).toBe(0);
   });
 
-  it('that is refused names the balance, leaves the wallet and opens no hold', async () => {
+  it('that is refused reports the balance, leaves the wallet unchanged and opens no hold', async () => {
     const scene = await openScene(store, 9_999);
     expect(await admit(store, request(scene, 10_000))).toMatchObject({
       outcome: 'insufficient_balance',
@@ -102,14 +102,14 @@ describe('the free tier', () => {
     expect(await admit(store, request(scene, 1_000, 2))).toMatchObject({ outcome: 'admitted', freeTier: true });
   });
 
-  it('counts nothing for a call that is refused for want of money', async () => {
+  it('counts no free call for a call that is refused for lack of money', async () => {
     const scene = await openScene(store, 10);
     await store.command('hset', store.walletName(scene.accountId), freeField(scene.serviceId), 2);
     expect((await admit(store, request(scene, 1_000, 2))).outcome).toBe('insufficient_balance');
     expect((await store.hash(store.walletName(scene.accountId)))[freeField(scene.serviceId)]).toBe('2');
   });
 
-  it('and free services are there for an account that owes: a repair may leave a wallet negative', async () => {
+  it('and free services stay available to an account with a negative wallet, which a repair may leave', async () => {
     const scene = await openScene(store, -1);
     expect(await admit(store, request(scene, 0))).toMatchObject({ outcome: 'admitted', balanceMicros: -1 });
     expect(await admit(store, request(scene, 1_000, 1))).toMatchObject({ outcome: 'admitted', freeTier: true });
@@ -123,7 +123,7 @@ describe('the free tier', () => {
   });
 });
 
-it('calls of several listings in one turn cost what each listing says, in whatever order they stand', async () => {
+it('calls of several listings in one turn cost what each listing says, in whatever order they come', async () => {
   const scene = await openScene(store, 100_000);
   const paid = request(scene, 1_000);
   const withFreeCalls = request({ ...scene, serviceId: uuidv7() }, 30_000, 2);
@@ -174,7 +174,7 @@ describe('a settlement', () => {
     expect(await store.balance(scene.accountId)).toBe(3_000);
   });
 
-  it('of a call whose wallet is not loaded gives nothing back: loading it brings the money', async () => {
+  it('of a call whose wallet is not loaded gives nothing back, because loading the wallet includes the money', async () => {
     const scene = await openScene(store, 5_000);
     const call = request(scene, 2_000);
     await admit(store, call);
@@ -220,7 +220,7 @@ describe('a cancellation', () => {
     expect((await store.events(scene.accountId)).map(({ settlement }) => settlement)).toEqual([CANCELLED]);
   });
 
-  it('that overtakes its admission keeps it from being carried out', async () => {
+  it('that overtakes its admission keeps the admission from being carried out', async () => {
     const scene = await openScene(store, 5_000);
     const call = request(scene, 2_000);
     await cancel(call);
@@ -244,7 +244,7 @@ describe('a token bucket', () => {
   const bucketOf = (scene: { accountId: string; keyId: string }): string =>
     store.keys.key(store.keys.shardOf(scene.accountId), scene.keyId);
 
-  it('lets its limit through at once, then none, and 429 takes no token', async () => {
+  it('lets as many requests through at once as its limit says, then none; a 429 takes no token', async () => {
     const scene = await openScene(store, 0, 3);
     const outcomes = [];
     for (let i = 0; i < 6; i++) outcomes.push((await take(store, scene)).outcome);
@@ -254,7 +254,7 @@ describe('a token bucket', () => {
     expect(await store.hash(bucketOf(scene))).toMatchObject({ tokens, ts });
   });
 
-  it.each([1, 7, 60, 299])('passes after exactly the Retry-After of a limit of %i', async (limit) => {
+  it.each([1, 7, 60, 299])('with a limit of %i lets a request through after exactly its Retry-After', async (limit) => {
     const scene = await openScene(store, 0, limit);
     const now = await store.now();
     await store.command('hset', bucketOf(scene), 'tokens', 0, 'ts', now);
@@ -267,14 +267,14 @@ describe('a token bucket', () => {
     expect(retryAfterSeconds).toBeLessThanOrEqual(Math.ceil(60 / limit));
   });
 
-  it('is full again after its Reset, and never fuller', async () => {
+  it('is full after its Reset, and never more than full', async () => {
     const scene = await openScene(store, 0, 60);
     const now = await store.now();
     await store.command('hset', bucketOf(scene), 'tokens', 0, 'ts', now - 3_600_000);
     expect(await take(store, scene)).toMatchObject({ rate: { remaining: 59, resetSeconds: 1 } });
   });
 
-  it('is not refilled by a clock that went back, nor emptied', async () => {
+  it('is neither refilled nor emptied when the clock is set back', async () => {
     const scene = await openScene(store, 0, 60);
     await store.command('hset', bucketOf(scene), 'tokens', 120_000, 'ts', (await store.now()) + 3_600_000);
     expect(await take(store, scene)).toMatchObject({ outcome: 'taken', rate: { remaining: 1 } });
@@ -291,7 +291,7 @@ describe('a token bucket', () => {
     expect(await store.balance(scene.accountId)).toBe(5_000);
   });
 
-  it('goes by a changed limit, and by a revocation, from the very next call', async () => {
+  it('follows a changed limit, and a revocation, from the very next call', async () => {
     const scene = await openScene(store, 5_000, 60);
     await take(store, scene);
     await store.loadKey(scene.keyId, scene.accountId, 2);
@@ -312,7 +312,7 @@ describe('a token bucket', () => {
     expect(ttl).toBeLessThanOrEqual(61_000);
   });
 
-  it('loses a token to a call refused for want of money, and none to one that has to be loaded first', async () => {
+  it('loses a token to a call refused for lack of money, and none to a call whose state must be loaded first', async () => {
     const scene = await openScene(store, 0, 60);
     expect(await admit(store, request(scene, 1))).toMatchObject({ rate: { remaining: 59 } });
     await store.command('del', store.walletName(scene.accountId));

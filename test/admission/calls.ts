@@ -12,7 +12,7 @@ import { EncodedKeys } from '../../src/admission/encoded-keys.ts';
 import { encodeSettlement } from '../../src/ledger/usage-event.ts';
 import { uuidv7 } from '../../src/platform/ids.ts';
 import { RedisKeys } from '../../src/platform/redis-keys.ts';
-import { hostOf, SHARDS, type Store } from './redis.ts';
+import { hostOf, SHARDS, type Store } from '../support/store.ts';
 
 export const encodedKeys = new EncodedKeys(new RedisKeys(SHARDS));
 export const INSTANCE = 'gateway-1';
@@ -52,7 +52,7 @@ export function request(scene: Scene, priceMicros: number, freeCalls = 0, usageI
   return { usageId, buyer: encodedKeys.buyer(keyId, accountId), terms, method: 'GET', path: '/x' };
 }
 
-/** A call's admission, by a function. */
+/** An admission listener that calls a function. */
 export const listener = (done: (result: AdmitResult) => void): AdmissionListener => ({ onAdmission: done });
 
 /** Admits calls in one script. */

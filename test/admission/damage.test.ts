@@ -8,9 +8,9 @@ import { uuidv7 } from '../../src/platform/ids.ts';
 import { freeField } from '../../src/platform/redis-keys.ts';
 import type { ScriptConnection, TripListener } from '../../src/platform/script-connection.ts';
 import type { TripEncoder } from '../../src/platform/trip-encoder.ts';
+import { Store } from '../support/store.ts';
 import { until } from '../support/wait.ts';
 import { admit, COMPLETED, listener, openScene, REFUNDED, request, type Scene } from './calls.ts';
-import { Store } from './redis.ts';
 
 let store: Store;
 let admission: Admission;
@@ -44,7 +44,7 @@ async function ownerOf(call: AdmitRequest): Promise<HoldOwner> {
   if (result.outcome !== 'admitted') throw new Error(result.outcome);
   return result.owner;
 }
-/** Ends a call: that of the owner is a call of another account, which stays open. */
+/** Settles a call. The owner of its hold comes from a call of another account, which stays open. */
 async function settle(call: AdmitRequest, refund: boolean): Promise<void> {
   end(call, refund, await ownerOf(request(await openScene(store, 0), 0)));
 }
@@ -57,7 +57,7 @@ const bucketKey = ({ accountId, keyId }: Scene): string => store.keys.key(store.
 
 const NO_BALANCES = ['1.5', 'abc', 'nan', 'inf', '-inf', '1e5', '0x10', '007', ' 5', '-0', '', '9007199254750000'];
 
-describe('a wallet whose balance is no number', () => {
+describe('a wallet whose balance is not a number', () => {
   it.each(NO_BALANCES)(
     '(%j) refuses paid, free and gratis calls, takes their tokens and changes nothing else',
     async (balance) => {
@@ -84,7 +84,7 @@ describe('a wallet whose balance is no number', () => {
     },
   );
 
-  it('is logged once, whatever is asked of it, and counted each time', async () => {
+  it('is logged once, whatever commands meet it, and counted each time', async () => {
     const scene = await openScene(store, 0);
     await store.command('set', store.walletName(scene.accountId), 'x');
     for (let i = 0; i < 5; i++) expect((await ask(request(scene, 1))).outcome).toBe('damaged');
@@ -92,7 +92,7 @@ describe('a wallet whose balance is no number', () => {
     expect(admission.damage.get('wallet')).toBe(5);
   });
 
-  it('ends the hold of a refunded call with its event, and is left alone', async () => {
+  it('is left alone when a call is refunded, whose hold still ends with one event', async () => {
     const scene = await openScene(store, 5_000);
     const call = request(scene, 1_000);
     await ask(call);
@@ -108,7 +108,7 @@ describe('a wallet whose balance is no number', () => {
 
 describe('free calls used', () => {
   it.each(['nan', 'inf', '1e99', '0x7', '5.5', '9007199254740993', ' 9', 'abc', ''])(
-    '(%j) of one service that are no number refuse its calls unpaid, and no other service',
+    '(%j) that are not a number refuse the calls of that service without a charge, and of no other service',
     async (used) => {
       const scene = await openScene(store, 5_000);
       const call = request(scene, 1_000, 5);
@@ -122,7 +122,7 @@ describe('free calls used', () => {
     },
   );
 
-  it.each([5, 6, 40])('of %i, with a quota of five, leave the call to be paid', async (used) => {
+  it.each([5, 6, 40])('of %i, with a quota of five, make the call a paid one', async (used) => {
     const scene = await openScene(store, 5_000);
     await store.command('hset', store.walletName(scene.accountId), freeField(scene.serviceId), used);
     expect(await ask(request(scene, 1_000, 5))).toMatchObject({ outcome: 'admitted', balanceMicros: 4_000 });
@@ -131,7 +131,7 @@ describe('free calls used', () => {
 
 describe('a balance below the price', () => {
   it.each(['0', '999', '-1', '-5000000', '-9007199254000000'])(
-    '(%s) is told, and nothing is written to the wallet',
+    '(%s) is reported to the caller, and nothing is written to the wallet',
     async (balance) => {
       const scene = await openScene(store, 0);
       const wallet = store.walletName(scene.accountId);
@@ -145,7 +145,7 @@ describe('a balance below the price', () => {
       expect(await store.hash(wallet)).toEqual({ balance, credit_seq: '1' });
       const written =
         /cmdstat_hincrby:calls=(\d+)/.exec(String(await store.command('info', 'commandstats')))?.[1] ?? '0';
-      // A negative one of many digits is taken from and put back.
+      // From a negative balance of many digits the price is taken, and then put back.
       expect(Number(written)).toBe(balance.length > 4 ? 2 : 0);
     },
   );
@@ -153,7 +153,7 @@ describe('a balance below the price', () => {
 
 describe('a damaged key or bucket', () => {
   it.each(['1.5', 'abc', '1e2', '007', '-3', '0', ''])(
-    'limit %j is loaded again, and the call passes',
+    'with the limit %j is loaded again, and the call is admitted',
     async (limit) => {
       const scene = await openScene(store, 5_000);
       await store.command('hset', bucketKey(scene), 'limit', limit);
@@ -161,7 +161,7 @@ describe('a damaged key or bucket', () => {
     },
   );
 
-  it('of another type, or with a status that is none, is loaded again as well', async () => {
+  it('of another type, or with an invalid status, is loaded again as well', async () => {
     const scene = await openScene(store, 5_000);
     await store.command('set', bucketKey(scene), 'x');
     expect(await ask(request(scene, 10))).toMatchObject({ outcome: 'admitted', rate: { limit: 300 } });
@@ -178,7 +178,7 @@ describe('a damaged key or bucket', () => {
   });
 
   it.each(['nan', 'inf', '-inf', 'abc', '1e99', '-1e99'])(
-    'tokens or ts %j are a bucket that can be read again',
+    'with %j as tokens or ts counts as full, and is written anew',
     async (value) => {
       const scene = await openScene(store, 5_000);
       for (const field of ['tokens', 'ts']) {
@@ -200,7 +200,7 @@ describe('a damaged key or bucket', () => {
   });
 });
 
-describe('a bucket that was written by a clock which went back since', () => {
+describe('a bucket that was written before the clock was set back', () => {
   const HOUR = 3_600_000;
 
   it.each(['key', 'address'])('of a %s is refilled from now on', async (of) => {
@@ -219,8 +219,8 @@ describe('a bucket that was written by a clock which went back since', () => {
   });
 });
 
-describe('what a shard has of its own', () => {
-  it('damaged before an admission: 503 for that shard, money as it was, and no other call of the turn is concerned', async () => {
+describe('the holds or the stream of a shard', () => {
+  it('damaged before an admission: calls of that shard get 503 and cost nothing, and other calls of the turn are not affected', async () => {
     const scene = await openScene(store, 5_000);
     let other = await openScene(store, 5_000);
     while (openKey(other) === openKey(scene)) other = await openScene(store, 5_000);
@@ -235,7 +235,7 @@ describe('what a shard has of its own', () => {
   });
 
   it.each([false, true])(
-    'the stream, before a settlement (refund: %s): sent until it is mended, then done once',
+    'damaged before a settlement (refund: %s): it is sent until the stream is repaired, and counts once',
     async (refund) => {
       const scene = await openScene(store, 5_000);
       const call = request(scene, 1_000);
@@ -264,7 +264,7 @@ describe('a shard that refuses a settlement', () => {
     }
   }
 
-  it('has no call admitted and no money taken until it is mended; other shards go on', async () => {
+  it('admits no call and takes no money until it is repaired; other shards go on', async () => {
     const [scene, other] = await openTwo();
     const [first, second] = [request(scene, 1_000), request(scene, 1_000)];
     const owners = [await ownerOf(first), await ownerOf(second)];
@@ -284,7 +284,7 @@ describe('a shard that refuses a settlement', () => {
     expect(await store.balance(scene.accountId)).toBe(4_000);
   });
 
-  it('with more settlements than may be unconfirmed stops no other shard, whose own go on', async () => {
+  it('does not stop other shards, even with more settlements than may be unconfirmed', async () => {
     const [scene, other] = await openTwo();
     const owner = await ownerOf(request(other, 0));
     await store.command('set', openKey(scene), 'x');
@@ -296,7 +296,7 @@ describe('a shard that refuses a settlement', () => {
     await until(async () => (await store.events(other.accountId)).length === 1);
   }, 30_000);
 
-  it('is asked with one settlement at a time, whatever other shards do, and gets all of them once it is mended', async () => {
+  it('is sent one settlement at a time, whatever other shards do, and all of them once it is repaired', async () => {
     const [scene, other] = await openTwo();
     const owner = await ownerOf(request(other, 0));
     const refused = 300;
@@ -310,14 +310,14 @@ describe('a shard that refuses a settlement', () => {
     await until(() => (admission.damage.get('shard') ?? 0) >= 2 * refused);
     await store.command('del', openKey(other));
     await until(() => admission.unsettled === refused);
-    // Each look at the damaged shard since was one command.
+    // Since then, each attempt at the damaged shard was one command.
     expect(admission.damage.get('shard')).toBeLessThan(2 * refused + 20);
     await store.command('del', openKey(scene));
     await until(() => admission.unsettled === 0);
   });
 });
 
-describe('a hold of a format that is not known', () => {
+describe('a hold of an unknown format', () => {
   it.each([
     'v2\t1000\twhatever comes',
     'abc',
@@ -344,7 +344,7 @@ describe('a hold of a format that is not known', () => {
     expect(lines).toHaveLength(1);
   });
 
-  it('is another thing than one of the version before, which is refunded and settled as ever', async () => {
+  it('does not include a hold of the previous version, which is refunded and settled as always', async () => {
     const scene = await openScene(store, 5_000);
     for (const refund of [false, true]) {
       const call = request(scene, 1_000);
@@ -360,19 +360,19 @@ describe('a hold of a format that is not known', () => {
   });
 });
 
-it('a reply that cannot be read is a lost one: the call is cancelled, and the process goes on', async () => {
+it('an unreadable reply counts as lost: the call is cancelled, and the process goes on', async () => {
   const scene = await openScene(store, 5_000);
   let isGarbled = true;
   const garbling = {
     ready: true,
     onReady: () => {},
-    run: (call: TripEncoder, { onReply, onLost }: TripListener) => {
+    send: (trip: TripEncoder, { onReply, onLost }: TripListener) => {
       const garbled = Buffer.from('0 300 17940000 1.5 0');
       const reply: TripListener['onReply'] = (...args) => {
         if (isGarbled) onReply(garbled, 0, garbled.length);
         else onReply(...args);
       };
-      store.batches.run(call, { onReply: reply, onLost });
+      store.batches.send(trip, { onReply: reply, onLost });
     },
   } as unknown as ScriptConnection;
   const own = newAdmission(garbling);
@@ -385,7 +385,7 @@ it('a reply that cannot be read is a lost one: the call is cancelled, and the pr
   await own.drain(0);
 });
 
-it('damaged things are remembered up to a thousand, and each says so once in an hour', () => {
+it('up to a thousand damaged things are remembered, and each is logged once an hour', () => {
   vi.useFakeTimers({ toFake: ['performance'] });
   try {
     let logged = 0;
@@ -404,7 +404,7 @@ it('damaged things are remembered up to a thousand, and each says so once in an 
 });
 
 it.each([2 ** 53 - 1, 2 ** 53, 2 ** 60])(
-  'a call of %i micro-dollars is refused as any other that is too dear',
+  'a call of %i micro-dollars is refused like any other that the balance does not cover',
   async (price) => {
     const scene = await openScene(store, 5_000);
     expect(await admit(store, request(scene, price))).toMatchObject({

@@ -7,7 +7,7 @@ import { bulk } from '../../src/platform/trip-encoder.ts';
 const id = (chars: number) =>
   fc.string({ unit: fc.constantFrom(...'0123456789abcdef-_'), minLength: chars, maxLength: chars });
 
-it('says the same as encoding each name, for ids of the usual length and of any other', () => {
+it('prepared KEYS equal the encoded names, for ids of the usual length and of any other', () => {
   const names = new RedisKeys(16);
   const encoded = new EncodedKeys(names);
   fc.assert(

@@ -6,7 +6,7 @@ const open = (owner: HoldOwner): HoldOwner => {
   return owner;
 };
 
-it('each connection has an owner, and those of before are kept alive while they have open calls', () => {
+it('each connection has an owner, and the leases of former owners are renewed while they have open calls', () => {
   let ended = 0;
   const owners = new HoldOwners('id', () => ended++);
   const first = open(open(owners.present));
@@ -23,7 +23,7 @@ it('each connection has an owner, and those of before are kept alive while they 
   expect(ended).toBe(3);
 });
 
-it('a connection that breaks again and again makes a bounded number of them', () => {
+it('a connection that breaks again and again makes a bounded number of owners', () => {
   const owners = new HoldOwners('id', () => {});
   const all = Array.from({ length: 100 }, () => {
     const owner = open(owners.present);
@@ -31,7 +31,7 @@ it('a connection that breaks again and again makes a bounded number of them', ()
     return owner;
   });
   expect(owners.leased()).toHaveLength(33);
-  // All of them are still alive, those that could not be told apart too.
+  // The leases of all owners are still renewed, including the one that was kept over several connections.
   expect(new Set(owners.leased())).toEqual(new Set(all.map(({ instance }) => instance)));
   for (const owner of all) owner.ended();
   owners.reconnected();

@@ -14,13 +14,13 @@ import { applyCreditScript, hydrateWalletScript } from '../../src/ledger/scripts
 import type { Sweeper } from '../../src/ledger/sweep/sweeper.ts';
 import { CANCELLED } from '../../src/ledger/usage-event.ts';
 import { freeField } from '../../src/platform/redis-keys.ts';
+import { hostOf, SHARDS, type Store } from '../support/store.ts';
 import { COMPLETED, encodedKeys, listener, REFUNDED } from './calls.ts';
 import { type Bucket, LEASE_MS, Model, type Moment, REQUEST } from './model.ts';
 import type { DamageStep, Part, Step } from './model-steps.ts';
-import { hostOf, SHARDS, type Store } from './redis.ts';
 
 type Range = { least: number; most: number; touched?: boolean };
-/** By bucket: what it may hold at this point of the script. */
+/** By bucket: how many tokens it may have at this point of the script. */
 type Tokens = ReadonlyMap<string, Range>;
 
 const uuid = (kind: string, n: number): string => `00000000-0000-7000-${kind}-${String(n).padStart(12, '0')}`;
@@ -28,7 +28,7 @@ const accountOf = (id: number): number => id % 3;
 const INSTANCES = ['gateway-0', 'gateway-1'];
 const START_BALANCE = 4_000;
 
-/** Whose data are damaged. What it is answered follows from the damage; but holds and events of its calls are as exact as ever. */
+/** The account whose data are damaged. Replies to it depend on the damage, but holds and events of its calls are still exact. */
 const VICTIM = 2;
 const ALLOWED = ['admitted', 'taken', 'rate_limited', 'revoked', 'suspended', 'insufficient_balance', 'unavailable'];
 
@@ -91,7 +91,7 @@ export class Run {
     }
   }
 
-  /** Redis holds exactly what the model holds. */
+  /** Checks that Redis has exactly the data that the model has. */
   async compare(): Promise<void> {
     for (const account of this.#credits.keys()) {
       if (this.#isVictim(account)) continue;
@@ -112,7 +112,7 @@ export class Run {
     for (let shard = 0; shard < SHARDS; shard++) await this.#compareShard(shard);
   }
 
-  /** Everything dies; once the sweep is through, each admission has its one event and the money adds up. */
+  /** All gateways die. After the sweep, each admission must have exactly one event, and the money must add up. */
   async finish(): Promise<void> {
     for (const name of INSTANCES) await this.#setLease(name, (await this.#store.now()) - LEASE_MS - 5_000);
     await this.#sweep();
@@ -234,14 +234,14 @@ export class Run {
     expect(range.most, 'only a whole token passes').toBeGreaterThanOrEqual(REQUEST);
     if (part.op === 'take') expect(outcome).toBe('taken');
     else this.#expectAdmission(part, instance, outcome);
-    // A refusal for want of money costs its token; a duplicate and 'not loaded' do not.
+    // A refusal for lack of money takes a token; a duplicate and 'not loaded' do not.
     if (outcome !== 'taken' && outcome !== 'admitted' && outcome !== 'insufficient_balance') return;
     range.least = Math.max(range.least, REQUEST) - REQUEST;
     range.most -= REQUEST;
     range.touched = true;
   }
 
-  /** What a command of the damaged account was answered: nothing but what the answer says was done. */
+  /** Checks the reply to a command of the damaged account: nothing was done but what the reply says. */
   #adopt(part: Part, instance: string, result: AdmitResult | TakeResult | string | undefined): void {
     if (typeof result !== 'object') {
       expect(['key', 'wallet']).toContain(result);
@@ -259,7 +259,7 @@ export class Run {
     model.admitted.set(id, (model.admitted.get(id) ?? 0) + 1);
   }
 
-  /** The same object for the same terms: a batch says them once where they come one after the other. */
+  /** The same object for the same terms, because a batch sends equal terms once for calls that follow each other. */
   #termsOf({ service, price }: Part & { op: 'admit' }): CallTerms {
     const name = `${service} ${price}`;
     const known = this.#terms.get(name);
@@ -285,7 +285,7 @@ export class Run {
     if (expected === 'admitted') this.totals.admitted++;
   }
 
-  /** Takes over what the buckets really hold, once it was found to be within bounds. */
+  /** Copies the real contents of the buckets into the model, after they were found to be within bounds. */
   async #adoptBuckets(at: Moment, tokens: Tokens): Promise<void> {
     for (const [name, bucket] of this.model.buckets) {
       const { least, most, touched } = tokens.get(name) as Range;

@@ -8,7 +8,7 @@ const price = fc.constantFrom(0, 1, 400, 1_000, 3_000);
 export const quota = fc.constantFrom(0, 2);
 const service = fc.nat(1);
 
-/** What goes into one script together. */
+/** The commands of one trip. */
 const inBatch = fc.oneof(
   { weight: 6, arbitrary: fc.record({ op: fc.constant('admit' as const), id, key, service, price }) },
   { weight: 3, arbitrary: fc.record({ op: fc.constant('settle' as const), id, refund: fc.boolean() }) },

@@ -1,10 +1,10 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { Sweeper } from '../../src/ledger/sweep/sweeper.ts';
+import { QUIET, Store } from '../support/store.ts';
 import { LEASE_MS } from './model.ts';
 import { Run } from './model-run.ts';
 import { damageStep, quota, step } from './model-steps.ts';
-import { QUIET, Store } from './redis.ts';
 
 let store: Store;
 let sweeper: Sweeper;
@@ -20,7 +20,7 @@ beforeAll(async () => {
 });
 afterAll(() => store.close());
 
-it('whatever happens in whatever order, Redis does what the model says and no money is made or lost', async () => {
+it('in any sequence of steps, Redis does what the model says, and no money is made or lost', async () => {
   let admitted = 0;
   let swept = 0;
   await fc.assert(
@@ -38,12 +38,12 @@ it('whatever happens in whatever order, Redis does what the model says and no mo
     }),
     { numRuns: 120 },
   );
-  // The sequences really reach what they are about.
+  // Makes sure that the sequences reach the cases they are meant to test.
   expect(admitted).toBeGreaterThan(500);
   expect(swept).toBeGreaterThan(50);
 }, 120_000);
 
-it('whatever is damaged of one account, all others go on as the model says, and no command is done by half', async () => {
+it('whatever data of one account are damaged, the others do what the model says, and no command is half done', async () => {
   let damaged = 0;
   let unchanged = 0;
   const steps = fc.array(fc.oneof({ weight: 4, arbitrary: step }, { weight: 1, arbitrary: damageStep }), {

@@ -1,6 +1,6 @@
 /**
  * What batch.lua, sweep.lua, hydrate-wallet.lua and apply-credit.lua are supposed to do, in plain TypeScript: small
- * enough to be read and believed. Time is the only thing it cannot know; replies are checked against the earliest and
+ * enough to be read and believed. Redis's time is the only thing that it cannot know; replies are checked against the earliest and
  * the latest moment at which the script may have run.
  */
 

@@ -9,7 +9,7 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-it('while Redis is too slow a settlement is sent less and less often, but within a second of its last loss', () => {
+it('while Redis is too slow, a settlement is sent less and less often, but at most a second after it was last lost', () => {
   const sentAt: number[] = [];
   const startedAt = Date.now();
   const retries = new SettlementRetries({
@@ -18,7 +18,7 @@ it('while Redis is too slow a settlement is sent less and less often, but within
     probe: 128,
     send: (command: Command) => {
       sentAt.push(Date.now() - startedAt);
-      // It has no reply either.
+      // This attempt gets no reply either.
       retries.add(command as CancelCommand);
     },
   });

@@ -12,10 +12,10 @@ import { Suspension } from '../../src/keys/suspension.ts';
 import { uuidv7 } from '../../src/platform/ids.ts';
 import { migrate, readMigrations } from '../../src/platform/migrate.ts';
 import { openPostgres, type Sql } from '../../src/platform/postgres.ts';
-import { addAccount, addKeyTo, openTestDatabase } from '../accounts/support.ts';
+import { addAccount, addKeyTo, openTestDatabase } from '../support/accounts.ts';
+import { LISTING_FIELDS } from '../support/listings.ts';
 import { startTestPostgres } from '../support/stores.ts';
 import { until } from '../support/wait.ts';
-import { LISTING_FIELDS } from './support.ts';
 
 class CapturedLog {
   readonly lines: { level: string; message: string }[] = [];
@@ -41,7 +41,7 @@ async function startedCatalog(sql: Sql, options: { rereadMs?: number; log?: Capt
   return catalog;
 }
 
-/** A database that is listened to in vain. */
+/** A database from which no message ever comes. */
 function withoutMessages(sql: Sql): Sql {
   const listen = async ({ onListening }: { onListening: () => void }) => {
     onListening();
@@ -116,7 +116,7 @@ describe('the catalog', () => {
     expect(catalog.get(kept.id)?.priceMicros).toBe(LISTING_FIELDS.priceMicros);
   });
 
-  it('has the own change at once', async () => {
+  it('has a change made by this gateway at once', async () => {
     const catalog = await startedCatalog(sql);
     const listing = await add();
     catalog.apply(listing);
@@ -133,7 +133,7 @@ describe('the catalog', () => {
     await until(() => rows.every(({ id, price }) => catalog.get(id)?.priceMicros === price), 2_000);
   });
 
-  it('finds by its periodic reading what no message told', async () => {
+  it('finds by its periodic reading a change that no message announced', async () => {
     const { id } = await add();
     const catalog = await startedCatalog(sql, { rereadMs: 50 });
     await sql`UPDATE services SET price = 123 WHERE id = ${id}`;
@@ -142,7 +142,7 @@ describe('the catalog', () => {
     await until(() => catalog.get(id) === undefined);
   });
 
-  it('costs Postgres and itself one short query a period while nothing changes', async () => {
+  it('makes one short query per period while nothing changes', async () => {
     const texts: string[] = [];
     const recorded = new Proxy(sql, {
       apply: (target, self, args) => {
@@ -164,7 +164,7 @@ describe('the catalog', () => {
     expect(pagesRead()).toBe(before + 1);
   });
 
-  it('loses what a suspended account sells, and has it again when it is resumed, also when no message comes', async () => {
+  it('loses the listings of a suspended account, and has them again when it is resumed, even without a message', async () => {
     const seller = (await addAccount(sql, 'provider')).accountId;
     const sold = () => insertListing(sql, { ...LISTING_FIELDS, providerId: seller });
     const [active, paused, removed, other] = [await sold(), await sold(), await sold(), await add()];
@@ -175,7 +175,7 @@ describe('the catalog', () => {
     for (const round of [1, 2]) {
       expect(await suspension.set(seller, 'suspended')).toMatchObject({ status: 'suspended' });
       await until(() => [hearing, deaf].every((catalog) => [active, paused].every(({ id }) => !catalog.get(id))));
-      // What an admin changes meanwhile does not bring it back.
+      // A change of the listing by an admin meanwhile does not bring it back.
       const patched = await updateListing(sql, active.id, { priceMicros: round }, 'any');
       for (const catalog of [hearing, deaf]) catalog.apply(patched as Listing);
       if (round === 1) await removeListing(sql, removed.id, 'any');
@@ -210,7 +210,7 @@ describe('the catalog', () => {
       suspension = new Suspension({ sql, state: { put }, cache: { invalidateAccount: () => {} } });
     });
 
-    it.each(['suspended', 'active'] as const)('a change that waited for that sees it: %s', async (status) => {
+    it.each(['suspended', 'active'] as const)('a change that waited for it sees the new status: %s', async (status) => {
       const listing = await sold();
       if (status === 'active') await suspension.set(seller, 'suspended');
       const catalog = await startedCatalog(sql);
@@ -227,13 +227,13 @@ describe('the catalog', () => {
       expect(catalog.get(listing.id)?.priceMicros).toBe(status === 'active' ? 7 : undefined);
     });
 
-    it('a listing that was being added meanwhile goes with the others', async () => {
+    it('a listing that was being added meanwhile is treated like the others', async () => {
       const listed = await sold();
       const catalog = await startedCatalog(sql);
       let suspending: Promise<unknown> = Promise.resolve();
       let added = listed;
       await sql.begin(async (other) => {
-        // Keeps the suspension from its end until the new listing has been read.
+        // Delays the end of the suspension until the new listing has been read.
         await other`SELECT FROM services WHERE id = ${listed.id} FOR UPDATE`;
         await sql.begin(async (tx) => {
           added = await sold(tx as unknown as Sql);
@@ -247,7 +247,7 @@ describe('the catalog', () => {
       await until(() => !catalog.get(listed.id) && !catalog.get(added.id), 3_000);
     });
 
-    it('by a hand in the database: within the time of a full reading', async () => {
+    it('by hand in the database: the catalog finds it with the next full reading', async () => {
       const { id } = await sold();
       const catalog = await startedCatalog(sql, { rereadMs: 20 });
       for (const status of ['suspended', 'active', 'suspended', 'active']) {
@@ -256,7 +256,7 @@ describe('the catalog', () => {
       }
     });
 
-    it('that has the status already: only Redis is told again', async () => {
+    it('that has the status already: only Redis is written again', async () => {
       await sold();
       await addKeyTo(sql, seller, 'provider');
       for (const status of ['suspended', 'active'] as const) {
@@ -264,13 +264,13 @@ describe('the catalog', () => {
         const [before, times] = [await selectFingerprint(sql), published];
         expect(await suspension.set(seller, status)).toMatchObject({ accountId: seller, ownerId: 'owner', status });
         expect(await selectFingerprint(sql)).toBe(before);
-        // Both of its keys.
+        // One write for each of the account's two keys.
         expect(published).toBe(times + 2);
       }
     });
   });
 
-  it('ignores messages that are no service id', async () => {
+  it('ignores messages that are not a service id', async () => {
     const log = new CapturedLog();
     const catalog = await startedCatalog(sql, { log });
     await sql`SELECT pg_notify('tollgate_services', ${`'; DROP TABLE services; --`})`;
@@ -279,7 +279,7 @@ describe('the catalog', () => {
     expect(log.lines).toEqual([]);
   });
 
-  it('does nothing any more after stop', async () => {
+  it('does nothing after stop', async () => {
     const catalog = await startedCatalog(sql, { rereadMs: 20 });
     const witness = await startedCatalog(sql);
     await catalog.stop();
@@ -316,7 +316,7 @@ describe('the catalog, while Postgres is away', () => {
     }
   });
 
-  it('hears messages again after its connection was cut', async () => {
+  it('receives messages again after its connection was cut', async () => {
     const { sql, close } = await openTestDatabase();
     try {
       const { accountId: providerId } = await addAccount(sql, 'provider');

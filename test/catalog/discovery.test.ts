@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import { type DiscoverQuery, Discovery } from '../../src/catalog/discovery.ts';
 import { LANGUAGES } from '../../src/catalog/languages.ts';
 import { Snapshot } from '../../src/catalog/snapshot.ts';
-import { makeListing } from './support.ts';
+import { makeListing } from '../support/listings.ts';
 
 let snapshot: Snapshot;
 let readings: number;
@@ -45,7 +45,7 @@ describe('an answer of discovery', () => {
     expect(readings).toBe(readingsBefore + 1);
   });
 
-  it('has an entity tag that differs by language, even when there is nothing to label', () => {
+  it('has an entity tag that differs by language, even when it has no labels', () => {
     const tags = LANGUAGES.map((language) => ask({ language }).etag);
     expect(new Set(tags).size).toBe(LANGUAGES.length);
     expect(tags.every((tag) => /^"[!-~]+"$/.test(tag))).toBe(true);
@@ -63,7 +63,7 @@ describe('an answer of discovery', () => {
     expect(ask().etag).toBe(etag);
   });
 
-  it('keeps a bounded number of answers, and of those the ones in use', () => {
+  it('keeps a bounded number of answers, and prefers those in use', () => {
     snapshot.put(makeListing());
     const popular = ask();
     const rare = ask({ limit: 1 });

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { freeCallsLabel, priceLabel } from '../../src/catalog/labels.ts';
 import { LANGUAGES } from '../../src/catalog/languages.ts';
 
-/** Intl sets no-break spaces between number and sign. */
+/** Intl writes no-break spaces between number and currency sign. */
 const plain = (text: string): string => text.replace(/[\u00a0\u202f]/g, ' ');
 
 describe('labels', () => {

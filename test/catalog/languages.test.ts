@@ -84,7 +84,7 @@ describe('Accept-Language', () => {
     fc.assert(fc.property(header, (text) => (LANGUAGES as readonly string[]).includes(negotiateLanguage(text))));
   });
 
-  it('gives each language to whoever asks for it alone or above the others', () => {
+  it('gives the language that is named alone or with the highest weight', () => {
     fc.assert(
       fc.property(fc.shuffledSubarray([...LANGUAGES], { minLength: 1 }), fc.nat(7), (asked, at) => {
         const wanted = asked[at % asked.length] as string;
@@ -94,7 +94,7 @@ describe('Accept-Language', () => {
     );
   });
 
-  it('of great length costs no more than a short one', () => {
+  it('costs no more when it is very long', () => {
     expect(negotiateLanguage(`${'x,'.repeat(5_000)}de`)).toBe('en');
   });
 });
@@ -105,7 +105,7 @@ describe('the lang parameter', () => {
     expect(chooseLanguage(undefined, 'de')).toBe('de');
   });
 
-  it('of no language of ours is an error that names it', () => {
+  it('for a language that we do not have is an error that names the parameter', () => {
     expect(() => chooseLanguage('pt', 'de')).toThrow(ApiError);
     expect(() => chooseLanguage('pt', 'de')).toThrow(/^lang: /);
   });

@@ -52,7 +52,7 @@ describe('an endpoint', () => {
     expect(endpointFault(url)).toContain(reason);
   });
 
-  it('is taken by the catalog exactly when the upstream client can use it', () => {
+  it('is accepted by the catalog exactly when the upstream client can use it', () => {
     const pieces = fc.constantFrom(
       ...[
         'http://',
@@ -91,7 +91,7 @@ describe('an endpoint', () => {
 });
 
 describe('a name', () => {
-  it('has 1 to 100 characters, counted as people count them', () => {
+  it('has 1 to 100 characters, counted as code points', () => {
     expect(nameFault('a')).toBeNull();
     expect(nameFault('😀'.repeat(100))).toBeNull();
     expect(nameFault('')).not.toBeNull();
@@ -104,7 +104,7 @@ describe('a name', () => {
 });
 
 describe('a description', () => {
-  it('may have lines and tabs, and no other control characters', () => {
+  it('may have line breaks and tabs, and no other control characters', () => {
     expect(descriptionFault('')).toBeNull();
     expect(descriptionFault('one\r\n\ttwo — 三')).toBeNull();
     for (const text of ['\u0000', '\u001b[31m', '\u007f', '\u0085'])
@@ -113,7 +113,7 @@ describe('a description', () => {
 });
 
 describe('a price', () => {
-  it('is exact to the micro-dollar, and finer is refused', () => {
+  it('is exact to the micro-dollar, and a finer one is refused', () => {
     fc.assert(
       fc.property(fc.integer({ min: 0, max: 10_000_000_000 }), (micros) => {
         expect(parsePrice(micros / 1_000_000)).toEqual({ micros });

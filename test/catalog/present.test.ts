@@ -2,10 +2,10 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { LANGUAGES } from '../../src/catalog/languages.ts';
 import { DiscoverWriter, fullItem, shorten } from '../../src/catalog/present.ts';
-import { makeListing } from './support.ts';
+import { makeListing } from '../support/listings.ts';
 
 describe('a shortened description', () => {
-  it('is whole up to 200 characters, and longer ones end after 200 with an ellipsis', () => {
+  it('is whole up to 200 characters; a longer one ends after 200 with an ellipsis', () => {
     fc.assert(
       fc.property(fc.array(fc.constantFrom('a', 'é', '字', '😀'), { minLength: 0, maxLength: 230 }), (characters) => {
         const text = characters.join('');
@@ -47,7 +47,7 @@ describe('a service of /discover', () => {
     expect(service).toMatchObject({ price: 0, price_label: 'Free' });
   });
 
-  it('says the same as /services does, in every language, whatever was written before', () => {
+  it('has the same fields as in /services, in every language, whatever was written before', () => {
     const writer = new DiscoverWriter();
     const listing = fc.record({
       name: fc.string(),

@@ -12,7 +12,7 @@ import {
   wordsOf,
 } from '../../src/catalog/search.ts';
 import { Snapshot } from '../../src/catalog/snapshot.ts';
-import { makeListing } from './support.ts';
+import { makeListing } from '../support/listings.ts';
 
 function searchOver(listings: readonly Listing[]): { search: Search; snapshot: Snapshot } {
   const snapshot = new Snapshot();
@@ -52,7 +52,7 @@ const someListings = fc.array(
 );
 
 describe('cursor paging', () => {
-  it('visits every listing exactly once in the order of the whole, for each sort, with equal keys too', () => {
+  it('visits every listing exactly once, in the order of the sort, for each sort and even with equal keys', () => {
     fc.assert(
       fc.property(someListings, fc.constantFrom(...SORTS), fc.integer({ min: 1, max: 7 }), (fields, sort, limit) => {
         const { listings } = find(fields.map(makeListing), {}, sort);
@@ -71,7 +71,7 @@ describe('cursor paging', () => {
     );
   });
 
-  it('goes on at the same place when the listing of the cursor is gone', () => {
+  it('continues at the same place when the listing of the cursor is gone', () => {
     fc.assert(
       fc.property(someListings, fc.constantFrom(...SORTS), fc.nat(), (fields, sort, at) => {
         const { listings } = find(fields.map(makeListing), {}, sort);
@@ -83,7 +83,7 @@ describe('cursor paging', () => {
     );
   });
 
-  it('refuses what is no cursor of the sort, and never fails', () => {
+  it('refuses a text that is not a cursor of the sort, and never throws', () => {
     const id = '00000000-0000-7000-8000-000000000001';
     const coded = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url');
     const bad = ['', 'x', 'null', coded(null), coded({}), coded(['price', 'a', id]), coded(['price', 1, 'no-id'])];
@@ -137,7 +137,7 @@ describe('filters', () => {
     expect(names(find(listings, filter).listings)).toEqual(expected);
   });
 
-  it('do not find a word across the seam of name and description', () => {
+  it('do not find a word across the border of name and description', () => {
     expect(names(find([makeListing({ name: 'ab', description: 'cd' })], { words: ['bc'] }).listings)).toEqual([]);
   });
 

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { Listing, ListingStatus } from '../../src/catalog/listing.ts';
 import { Snapshot } from '../../src/catalog/snapshot.ts';
-import { makeListing } from './support.ts';
+import { makeListing } from '../support/listings.ts';
 
 const versionOf = (id: string, version: number, status: ListingStatus): Listing =>
   makeListing({ id, status, updatedAtMicros: version, name: `v${version}` });
@@ -46,7 +46,7 @@ describe('the snapshot', () => {
     expect(snapshot.version).toBe(version);
   });
 
-  it('takes a changed reading of the same version: a quality that moved, a hand in the database', () => {
+  it('takes a changed reading of the same version (a changed quality, or a change by hand in the database)', () => {
     const snapshot = new Snapshot();
     const listing = makeListing();
     snapshot.put(listing);
@@ -54,7 +54,7 @@ describe('the snapshot', () => {
     expect(snapshot.get(listing.id)?.quality).toBe(99);
   });
 
-  it('has a listing again when a reading of the same version finds its account resumed, and never one that was removed', () => {
+  it('has a listing again when a reading of the same version finds its account resumed, but never a removed listing', () => {
     const snapshot = new Snapshot();
     const listing = makeListing();
     const suspended = { ...listing, isSuspended: true };
@@ -69,7 +69,7 @@ describe('the snapshot', () => {
     expect(snapshot.get(listing.id)).toBeUndefined();
   });
 
-  it('drops after a full reading what no page had', () => {
+  it('drops after a full reading the listings that no page had', () => {
     const snapshot = new Snapshot();
     const [gone, stays] = [makeListing(), makeListing()];
     snapshot.put(gone);
@@ -81,7 +81,7 @@ describe('the snapshot', () => {
     expect([...snapshot.values()]).toEqual([stays]);
   });
 
-  it('keeps what was put during a full reading, though no page had it', () => {
+  it('keeps a listing that was put during a full reading, though no page had it', () => {
     const snapshot = new Snapshot();
     const reading = snapshot.beginFullReading();
     const added = makeListing();
@@ -90,7 +90,7 @@ describe('the snapshot', () => {
     expect(snapshot.get(added.id)).toBe(added);
   });
 
-  it('does not let a page of a full reading bring back what was removed after the page was read', () => {
+  it('does not let a page of a full reading bring back a listing that was removed after the page was read', () => {
     const snapshot = new Snapshot();
     const listing = makeListing();
     snapshot.put(listing);
@@ -101,7 +101,7 @@ describe('the snapshot', () => {
     expect(snapshot.get(listing.id)).toBeUndefined();
   });
 
-  it('says by its version that something was dropped', () => {
+  it('has a new version when a listing was dropped', () => {
     const snapshot = new Snapshot();
     snapshot.put(makeListing());
     const { version } = snapshot;

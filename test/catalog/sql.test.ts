@@ -1,23 +1,21 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { insertListing, removeListing, selectListing, updateListing } from '../../src/catalog/sql.ts';
 import type { Sql } from '../../src/platform/postgres.ts';
-import { addAccount, openTestDatabase } from '../accounts/support.ts';
-import { LISTING_FIELDS } from './support.ts';
+import { addAccount } from '../support/accounts.ts';
+import { LISTING_FIELDS } from '../support/listings.ts';
+import { sql, useDatabase } from '../support/use-database.ts';
 
-let sql: Sql;
-let close: () => Promise<void>;
 let providerId: string;
 
+useDatabase();
 beforeAll(async () => {
-  ({ sql, close } = await openTestDatabase());
   providerId = (await addAccount(sql, 'provider')).accountId;
 });
-afterAll(() => close());
 
 const add = () => insertListing(sql, { ...LISTING_FIELDS, providerId });
 
 describe('the version of a row', () => {
-  it('grows with every change, those within one transaction too', async () => {
+  it('grows with every change, even within one transaction', async () => {
     const { id, updatedAtMicros } = await add();
     const versions = await sql.begin(async (tx) => {
       const change = (priceMicros: number) => updateListing(tx as unknown as Sql, id, { priceMicros }, 'any');

@@ -1,4 +1,4 @@
-// The books, once nothing is under way any more: each check answers in words what is wrong.
+// Checks of the books when nothing is under way any more. Each check returns in words what is wrong.
 
 import { readFileSync } from 'node:fs';
 import { Reconciler } from '../../src/ledger/reconcile/reconciler.ts';
@@ -8,7 +8,7 @@ import { readBooksQueries } from '../support/books-queries.ts';
 import type { Buyer, Listing } from './market.ts';
 import type { Stack } from './stack.ts';
 
-/** What the platform takes unless it is configured otherwise (config/settings.ts). */
+/** The platform's default share of a charge (config/settings.ts). */
 const FEE_BASIS_POINTS = 1_000;
 
 export type Row = {
@@ -30,12 +30,12 @@ export async function readRecords({ stores }: Stack, buyers: readonly Buyer[]): 
     FROM calls WHERE account_id = ANY(${ids}::uuid[])`;
 }
 
-/** Usage ids that the service has seen, ever. */
+/** Usage ids of all calls that ever reached the service. */
 export function readSeen({ seenFile }: Stack): Set<string> {
   return new Set(readFileSync(seenFile, 'utf8').split('\n').filter(Boolean));
 }
 
-/** One record a call, priced as listed. */
+/** Each call has one record, with the listed price. */
 export function checkRecords(rows: readonly Row[], listings: readonly Listing[]): string[] {
   const faults: string[] = [];
   const ids = new Set<string>();
@@ -79,7 +79,7 @@ export async function checkBuyer(stack: Stack, buyer: Buyer, all: readonly Row[]
   return faults;
 }
 
-/** What must hold for the whole installation: every statement here returns rows only when something is wrong. */
+/** Checks of the whole installation: each statement returns rows only when something is wrong. */
 export async function checkLedger({ stores }: Stack): Promise<string[]> {
   const { sql, redis, keys } = stores;
   const faults: string[] = [];
@@ -97,9 +97,9 @@ export async function checkLedger({ stores }: Stack): Promise<string[]> {
     WHERE charged <> paid`,
   );
   expectNone('events that could not be stored', await sql`SELECT shard, stream_id, error FROM rejected_events`);
-  // What a repair took away was there before it.
+  // This run may repair a drift; the check of `repairs` below still finds that drift.
   const { reports } = await new Reconciler({ sql, redis, keys }).run('books');
-  // Of money, of free calls, or holds of stored calls. A shard that was not compared has shown nothing.
+  // A drift of money, of free calls, or holds of stored calls. A shard that was not compared proves nothing.
   expectNone(
     'drift',
     reports.filter(({ compared, driftingAccounts }) => !compared || driftingAccounts !== 0),

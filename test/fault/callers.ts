@@ -1,4 +1,4 @@
-// Callers that call without a pause, each over a connection it keeps as long as it may, and remember what they were told.
+// Callers that call without a pause, each over one kept-alive connection, and remember what they were told.
 
 import { Agent, type IncomingMessage, request } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -11,23 +11,23 @@ export type Told = {
   readonly accountId: string;
   readonly listing: Listing;
   readonly path: string;
-  /** 0: there was no response head. */
+  /** 0: no response head came. */
   status: number;
-  /** X-Request-Id, on every response: of a call it is its usage id, admitted or not. */
+  /** X-Request-Id, which is on every response. For a call it is the usage id, whether admitted or not. */
   requestId: string | null;
-  /** X-ACF-Usage-Id: it was admitted. */
+  /** X-ACF-Usage-Id; null when the call was not admitted. */
   usageId: string | null;
   amountMicros: number | null;
   freeTier: boolean | null;
   balanceMicros: number | null;
-  /** The response came to its proper end. */
+  /** Whether the response ended properly. */
   complete: boolean;
 };
 
-/** A caller that got no answer for this long gives up. */
+/** A caller gives up when it has had no answer for this long. */
 const PATIENCE_MS = 2_500;
 
-/** What a call asks of the service, as the fixture understands it; how often, against the sum of all. */
+/** Requests to the service, as the fixture understands them, each drawn in proportion to its weight. */
 const WISHES: readonly (readonly [weight: number, path: (random: Random) => string])[] = [
   [30, () => '/fast'],
   [20, (random) => `/slow/${random.int(5, 150)}`],
@@ -54,7 +54,7 @@ export class Caller {
     this.#random = new Random(seed);
   }
 
-  /** Calls until `isOver`, and finishes the last one. */
+  /** Calls until `isOver`; the last call is finished. */
   async run(isOver: () => boolean): Promise<void> {
     while (!isOver()) {
       await this.#call();
@@ -92,7 +92,7 @@ export class Caller {
           response.resume();
         },
       );
-      // Killed callers and those that lost patience look the same from the gateway: their connection is gone.
+      // To the gateway, a caller that lost patience looks like a killed one: its connection is gone.
       const timer = setTimeout(() => sent.destroy(), leavesAfterMs);
       const over = (): void => {
         clearTimeout(timer);

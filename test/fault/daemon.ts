@@ -1,4 +1,4 @@
-// A program that is started again when it has ended, as an init system would.
+// A program that is started again whenever it ends, as by an init system.
 
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
@@ -16,7 +16,7 @@ type DaemonOptions = {
   readonly name: string;
   readonly args: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
-  /** Whether this part of its output says that it works. */
+  /** Whether this part of the output says that the program works. */
   readonly isReady: (output: string) => boolean;
 };
 
@@ -33,12 +33,12 @@ export class Daemon {
     this.#logFile = path.join(scratchDir(), `${options.name}.log`);
   }
 
-  /** All it ever wrote. */
+  /** Everything the program has written. */
   get output(): string {
     return readFileSync(this.#logFile, 'utf8');
   }
 
-  /** Starts it, also again and again should it end at its start, until it works. */
+  /** Starts the program, and starts it again if it ends during its start, until it works. */
   async ensure(): Promise<void> {
     await until(() => {
       if (this.#process === null || this.#process.hasExited()) this.#spawn();
@@ -63,7 +63,7 @@ export class Daemon {
     if (this.#process !== null) signalProcess(this.#process.record, signal);
   }
 
-  /** Kills it with all its children, and waits for its end. */
+  /** Kills the program and all its children, and waits until it has ended. */
   async kill(): Promise<void> {
     if (this.#process === null) return;
     await killProcess(this.#process.record);

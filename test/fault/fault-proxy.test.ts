@@ -6,7 +6,7 @@ import { FaultProxy } from './fault-proxy.ts';
 
 let proxy: FaultProxy;
 let server: Server;
-/** All that reached the target, in the order it came. */
+/** Everything that reached the target, in order of arrival. */
 let arrived: string;
 const sockets: Socket[] = [];
 
@@ -45,15 +45,15 @@ async function client(): Promise<Client> {
 }
 
 describe('the fault proxy', () => {
-  it('holds requests, and lets them arrive late, even when their sender is gone', async () => {
+  it('buffers requests, and delivers them late even if their sender is gone', async () => {
     const gone = await client();
     gone.socket.write('a');
     await until(() => gone.received === 'reply to a');
-    proxy.set({ kind: 'hold', what: 'requests' });
+    proxy.set({ kind: 'buffer', what: 'requests' });
     gone.socket.write('b');
     await new Promise<void>((resolve) => gone.socket.end(resolve));
     const other = await client();
-    proxy.set({ kind: 'hold', what: 'replies' });
+    proxy.set({ kind: 'buffer', what: 'replies' });
     await until(() => arrived === 'ab');
     other.socket.write('c');
     await until(() => arrived === 'abc');
@@ -62,7 +62,7 @@ describe('the fault proxy', () => {
     await until(() => other.received === 'reply to c');
   });
 
-  it('strands the connections there are while new ones pass', async () => {
+  it('strands the existing connections while new ones pass', async () => {
     const old = await client();
     old.socket.write('a');
     await until(() => arrived === 'a');
@@ -75,7 +75,7 @@ describe('the fault proxy', () => {
     await until(() => arrived === 'acb');
   });
 
-  it('cuts the next reply in its middle, and only that', async () => {
+  it('cuts the next reply in its middle, and no later reply', async () => {
     const cut = await client();
     proxy.set({ kind: 'cut reply', part: 0.5 });
     cut.socket.write('1234567');
@@ -87,11 +87,11 @@ describe('the fault proxy', () => {
     await until(() => whole.received === 'reply to x');
   });
 
-  it('refuses, and resets what there is', async () => {
+  it('refuses new connections and resets existing ones', async () => {
     const old = await client();
     proxy.set({ kind: 'refuse' });
     await until(() => old.socket.destroyed);
-    // While it connects or right after.
+    // The reset may come while the client connects or right after.
     const young = connect(proxy.port, '127.0.0.1');
     young.on('error', () => {});
     await new Promise((resolve) => young.on('close', resolve));

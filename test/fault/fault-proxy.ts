@@ -1,26 +1,25 @@
-// A TCP proxy that does to a connection what networks and dying machines do. What it has taken while it holds is not lost
-// but late, as with a network that comes back: a command may arrive long after its sender gave up, and even after that
-// sender has died.
+// A TCP proxy that does to a connection what networks and dying machines do. Bytes that it buffers in the mode 'buffer' are not
+// lost but late, as with a network that comes back: a command may arrive long after its sender gave up, or even died.
 
 import { connect, createServer, type Server, type Socket } from 'node:net';
 
-/** What happens to bytes: `requests` go from the client to the target, `replies` back. */
+/** What happens to bytes. `requests` go from the client to the target, `replies` back. */
 export type LinkMode =
   | { readonly kind: 'pass' }
-  /** New connections are reset, those there are cut. */
+  /** New connections are reset, and existing ones are cut. */
   | { readonly kind: 'refuse' }
-  /** Nothing arrives until the mode changes; connections stay open. */
-  | { readonly kind: 'hold'; readonly what: 'requests' | 'replies' | 'both' }
-  /** As `hold` both, but only for the connections there are: what is sent over new ones overtakes what is held. */
+  /** Bytes are buffered until the mode changes. Connections stay open. */
+  | { readonly kind: 'buffer'; readonly what: 'requests' | 'replies' | 'both' }
+  /** Like `buffer` of both, but only for existing connections: bytes on new connections overtake the buffered ones. */
   | { readonly kind: 'strand' }
-  /** Every piece arrives that much later. */
+  /** Every piece arrives this much later. */
   | { readonly kind: 'delay'; readonly ms: number }
-  /** The next reply is cut after this part of its first piece, once; then all passes again. */
+  /** The next reply is cut after this fraction of its first piece. Then everything passes again. */
   | { readonly kind: 'cut reply'; readonly part: number };
 
 type Piece = { readonly bytes: Buffer | null; readonly dueAt: number };
 
-/** One direction of one connection. A piece without bytes is its end. */
+/** One direction of one connection. A piece without bytes marks the end of that direction. */
 class Flow {
   readonly #from: Socket;
   readonly #to: Socket;
@@ -37,7 +36,7 @@ class Flow {
     this.#isReply = isReply;
     from.on('data', (bytes) => this.#take(bytes));
     from.on('end', () => this.#take(null));
-    // Held data may still arrive after its sender has died; its receiver learns of the death behind it.
+    // Buffered bytes may arrive after their sender has died. The receiver learns of the death after the last byte.
     from.on('error', () => this.#take(null));
     to.on('drain', () => from.resume());
     to.on('connect', () => this.pump());
@@ -49,11 +48,11 @@ class Flow {
     if (this.#queue.length > 64) this.#from.pause();
   }
 
-  /** Passes on what is due. */
+  /** Passes on the pieces that are due. */
   pump(): void {
     if (this.#timer !== null) clearTimeout(this.#timer);
     this.#timer = null;
-    while (this.#queue.length > 0 && !this.#isHeld) {
+    while (this.#queue.length > 0 && !this.#isBuffered) {
       const [piece] = this.#queue as [Piece];
       const waitMs = piece.dueAt - performance.now();
       if (waitMs > 0) {
@@ -66,8 +65,8 @@ class Flow {
     if (this.#queue.length === 0 && !this.#to.writableNeedDrain) this.#from.resume();
   }
 
-  get #isHeld(): boolean {
-    return this.isStranded || this.#proxy.holds(this.#isReply) || this.#to.connecting;
+  get #isBuffered(): boolean {
+    return this.isStranded || this.#proxy.buffers(this.#isReply) || this.#to.connecting;
   }
 
   #pass(bytes: Buffer | null): void {
@@ -113,7 +112,7 @@ export class FaultProxy {
     return proxy;
   }
 
-  /** The address of what is behind it, with the proxy's port. */
+  /** The target's URL with the proxy's port instead of its own. */
   through(url: string): string {
     const through = new URL(url);
     through.hostname = '127.0.0.1';
@@ -131,7 +130,7 @@ export class FaultProxy {
     }
   }
 
-  /** Cuts all connections there are; what was held is lost. */
+  /** Cuts all existing connections. Buffered bytes are lost. */
   reset(): void {
     for (const { client, target, flows } of this.#connections) {
       for (const flow of flows) flow.stop();
@@ -145,8 +144,8 @@ export class FaultProxy {
     await new Promise((resolve) => this.#server.close(resolve));
   }
 
-  holds(isReply: boolean): boolean {
-    if (this.#mode.kind !== 'hold') return false;
+  buffers(isReply: boolean): boolean {
+    if (this.#mode.kind !== 'buffer') return false;
     return this.#mode.what === 'both' || this.#mode.what === (isReply ? 'replies' : 'requests');
   }
 
@@ -154,7 +153,7 @@ export class FaultProxy {
     return this.#mode.kind === 'delay' ? this.#mode.ms : 0;
   }
 
-  /** @returns the part of this reply that may pass before the connection is cut; null: all of it */
+  /** @returns the fraction of this reply that passes before the connection is cut; null: the whole reply passes */
   takeCut(): number | null {
     const part = this.#cut;
     this.#cut = null;
@@ -176,14 +175,14 @@ export class FaultProxy {
     };
     client.on('close', closed);
     target.on('close', closed);
-    // Nobody is there: the client must learn it, held or not, as it would from the kernel.
+    // Nothing listens at the target. The client must learn that in every mode, as it would from the kernel.
     target.on('error', () => {
       if (target.connecting || target.bytesRead === 0) reset(client);
     });
   }
 }
 
-/** RST, though Node sends a FIN before it: the other side may see either. */
+/** Sends a RST. Node sends a FIN before it, so the other side may see either. */
 function reset(socket: Socket): void {
   if (!socket.destroyed) socket.resetAndDestroy();
 }

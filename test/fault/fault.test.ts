@@ -1,4 +1,4 @@
-// Whatever dies at whatever moment, every charge ends as exactly one of charged or refunded, once, and the books balance to
+// Whatever process dies at whatever moment, every call is either charged or refunded, exactly once, and the books balance to
 // the micro-dollar. `npm run test:fault -- --seed N --schedules M` runs the schedules of seeds N to N + M − 1.
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -28,7 +28,7 @@ describe('money is neither lost nor doubled', () => {
   });
 
   it.for(seeds)('seed %i', { timeout: 60_000 }, async (seed, { skip }) => {
-    // Where money went wrong once, the books say nothing about the next schedule.
+    // Once money has gone wrong, the books prove nothing about the next schedule.
     skip(failedSeed !== null, `seed ${failedSeed} has failed`);
     const plan = makePlan(seed);
     try {
@@ -44,7 +44,7 @@ describe('money is neither lost nor doubled', () => {
   });
 });
 
-/** What the run has met: without calls that failed it has shown nothing. */
+/** What the schedules have met. Without failed calls they prove nothing. */
 function report(outcomes: readonly Outcome[]): void {
   const counts = new Map<string, number>();
   const count = (name: string, by = 1): void => void counts.set(name, (counts.get(name) ?? 0) + by);

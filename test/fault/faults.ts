@@ -1,11 +1,11 @@
-// Carries a plan's faults out, and undoes them.
+// Carries out the faults of a plan, and undoes them.
 
 import { childPids } from '../../scripts/local/identity.mjs';
 import { expire, renew } from './leases.ts';
 import type { Fault } from './plan.ts';
 import type { Stack, Worker } from './stack.ts';
 
-/** Undoes a fault. Resolves when what was broken works again as far as it can by itself. */
+/** Undoes a fault. Resolves when the broken part works again as far as it can by itself. */
 export type Heal = () => Promise<void>;
 
 const NOTHING: Heal = async () => {};
@@ -33,7 +33,7 @@ async function kill(stack: Stack, who: Extract<Fault, { kind: 'kill' }>['who'], 
   if (who === 'worker') {
     const worker = chooseWorker(stack, draw);
     if (worker !== null) process.kill(worker.pid, 'SIGKILL');
-    // Its supervisor starts another.
+    // The worker's supervisor starts another one.
     return NOTHING;
   }
   const target = stack[who];
@@ -50,7 +50,7 @@ async function stop(stack: Stack, who: Extract<Fault, { kind: 'stop' }>['who'], 
     stack.redis.pause();
     return async () => stack.redis.resume();
   }
-  // Its backends are groups of their own.
+  // Postgres' backends are in process groups of their own.
   if (who === 'postgres') return suspend([stack.postgres.pid, ...childPids(stack.postgres.pid)]);
   stack[who].signal('SIGSTOP');
   return async () => stack[who].signal('SIGCONT');
@@ -74,7 +74,7 @@ function suspend(pids: readonly number[]): Heal {
   };
 }
 
-/** A backend may have ended by itself. */
+/** Sends a signal to a process that may have ended by itself. */
 function signalIfThere(pid: number, signal: NodeJS.Signals): void {
   try {
     process.kill(pid, signal);

@@ -1,14 +1,14 @@
 // @ts-check
-// Asks a Redis without a pause whether an fsync is under way. A thread of its own, as one takes some milliseconds only.
+// Asks a Redis without a pause whether an fsync is under way. It has its own thread, because an fsync takes only milliseconds.
 //
-// Redis begins one right after it has written to its file all that it was told, so what was acknowledged before it was last
-// heard to have none is on the disk once it is heard to have none again. One that came and went unseen makes the next appear
-// to be late, never early.
+// Redis begins an fsync right after it has written all commands to its file. So a write acknowledged before the last reply
+// without an fsync is on the disk at the first reply after that fsync. If an fsync was missed between two questions, the next
+// one appears to be late, never early.
 
 import { connect } from 'node:net';
 import { parentPort, workerData } from 'node:worker_threads';
 
-/** As all threads count. */
+/** The time on a clock that all threads share. */
 const now = () => performance.timeOrigin + performance.now();
 const question = 'INFO persistence\r\n';
 /** @param {string} info @param {string} name */
@@ -17,10 +17,10 @@ const numberOf = (info, name) => Number(new RegExp(`^${name}:(\\d+)\r`, 'm').exe
 /** @type {{ coversMs: number, doneMs: number }[]} */
 const fsyncs = [];
 let samples = 0;
-/** Bytes that were acknowledged or are about to be, and not written to the file. */
+/** Maximum number of bytes seen that were acknowledged, or about to be, but not written to the file. */
 let mostUnwritten = 0;
 let askedMs = now();
-/** When Redis was last asked that had none under way; and before the one that is. */
+/** When the last question was sent that found no fsync under way. */
 let quietMs = askedMs;
 /** @type {number | null} */
 let coversMs = null;

@@ -1,4 +1,4 @@
-// How old an acknowledged write gets before it is on the disk, with `appendfsync everysec`: what a power failure takes.
+// How old an acknowledged write gets before it is on the disk, with `appendfsync everysec`. A power failure loses younger ones.
 //
 //   FSYNC_SECONDS=10 npx vitest run test/fault/fsync-window.test.ts
 
@@ -9,15 +9,15 @@ import { authorization, type Key, Marketplace, startService, type TestService } 
 
 const SECONDS = Number(process.env.FSYNC_SECONDS ?? 4);
 const CALLERS = 4;
-/** Each key may call 300 times before it is limited. */
+/** Keys of each caller. Each key may call 300 times before its rate limit refuses it. */
 const KEYS_OF_CALLER = 12;
-/** An fsync that takes this long is seen, however busy the machine is. */
+/** An fsync that takes this long is noticed, however busy the machine is. */
 const LONG_MS = 500;
-/** Redis counts whole seconds, one fsync of some 0.5 ms may be missed, and the machine may be busy. */
+/** Slack for Redis counting in whole seconds, one missed fsync of about 0.5 ms, and a busy machine. */
 const SLACK_MS = 2_000;
 
 type Fsyncs = {
-  /** What was acknowledged before `coversMs` is on the disk at the latest at `doneMs`. */
+  /** Writes acknowledged before `coversMs` are on the disk at `doneMs` at the latest. */
   readonly fsyncs: readonly { readonly coversMs: number; readonly doneMs: number }[];
   readonly samples: number;
   readonly mostUnwritten: number;
@@ -39,7 +39,7 @@ afterAll(async () => {
   await service.close();
 });
 
-/** As all threads count. */
+/** The time on a clock that all threads share. */
 const now = (): number => performance.timeOrigin + performance.now();
 
 async function newKeys(count: number): Promise<{ Authorization: string }[]> {
@@ -50,7 +50,7 @@ async function newKeys(count: number): Promise<{ Authorization: string }[]> {
   return keys.map((key) => ({ Authorization: authorization(key) }));
 }
 
-/** Calls until then. @returns when each was answered */
+/** Calls until `untilMs`. @returns when each call was answered */
 async function callUntil(
   untilMs: number,
   url: string,
@@ -65,7 +65,7 @@ async function callUntil(
   return answeredMs;
 }
 
-it('with everysec an acknowledged write waits a second for the disk, and as long as that takes', async (context) => {
+it('with everysec an acknowledged write is on the disk after one second and the fsyncs around it', async (context) => {
   const url = `${market.baseUrl}${await market.service({ endpoint: service.url })}/`;
   const headers = await newKeys(CALLERS * KEYS_OF_CALLER);
   const untilMs = now() + SECONDS * 1_000;
@@ -79,7 +79,7 @@ it('with everysec an acknowledged write waits a second for the disk, and as long
   const [{ fsyncs, samples, mostUnwritten }] = await seen;
 
   const longestMs = Math.max(...fsyncs.map(({ coversMs, doneMs }) => doneMs - coversMs));
-  // At the end of each, what was acknowledged since the one before began was not on the disk until then.
+  // Writes acknowledged after an fsync began are not on the disk until the next fsync ends.
   const windows = fsyncs.slice(1).map(({ doneMs }, i) => ({ from: fsyncs[i]?.coversMs as number, to: doneMs }));
   const oldestMs = Math.max(...windows.map(({ from, to }) => to - from));
   const calls = Math.max(...windows.map(({ from, to }) => answeredMs.filter((at) => at > from && at < to).length));
@@ -89,7 +89,7 @@ it('with everysec an acknowledged write waits a second for the disk, and as long
       `and ${mostUnwritten} bytes not in the file`,
   );
   expect(answeredMs.length).toBeGreaterThan(SECONDS);
-  // Unseen ones make the rest look late. The number printed is never too low, and about right when one a second was seen.
+  // Missed fsyncs make the others look late: the number printed is never too low, and about right if one a second was seen.
   context.skip(fsyncs.length < SECONDS - 1 && !(longestMs > LONG_MS), 'fsyncs are too short to be seen here');
   expect(oldestMs).toBeLessThan(1_000 + 2 * longestMs + SLACK_MS);
 });

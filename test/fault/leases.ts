@@ -1,8 +1,8 @@
-// Time, made to pass for gateways that are dead or asleep: their leases are set back, and the sweep of src/ledger runs.
-// What it finds is then decided by the same script as ever. Leases of the living are left alone.
+// Makes time pass for gateways that are dead or asleep: sets their leases back, and runs the sweep of src/ledger. The usual
+// script then decides about the holds. Leases of living gateways are left alone.
 
 import { Sweeper } from '../../src/ledger/sweep/sweeper.ts';
-import { QUIET } from '../admission/redis.ts';
+import { QUIET } from '../support/store.ts';
 import { LEASE_SECONDS, type Stack } from './stack.ts';
 
 export async function sweepDead(stack: Stack): Promise<void> {
@@ -17,13 +17,16 @@ export async function expire(stack: Stack, instance: string): Promise<void> {
   await sweep(stack);
 }
 
-/** As its first trip after a sleep that long does, with which it cannot be helped here: its clock says it slept less. */
+/**
+ * Renews a gateway's lease, as its first trip after a long sleep would. The gateway does not do it in this test, because by its
+ * own clock it slept for less than a lease.
+ */
 export async function renew(stack: Stack, instance: string): Promise<void> {
   const [seconds] = (await stack.stores.redis.command('time', [])) as [string];
   await setLeases(stack, (gateway) => gateway === instance, `${seconds}000`);
 }
 
-/** Of the gateways that are meant: a gateway has one lease for each of its connections, see `HoldOwners`. */
+/** Sets all leases of the gateways for which `isMeant` is true. A gateway has a lease per connection (`HoldOwners`). */
 async function setLeases({ stores }: Stack, isMeant: (gateway: string) => boolean, at: string): Promise<void> {
   const { redis, keys } = stores;
   for (const [shard, lease] of keys.lease.entries()) {

@@ -1,5 +1,5 @@
-// The accounts and listings of the schedules, and the requests that are no calls. Each on a connection of its own: one that is
-// kept may lead to a worker that was killed since.
+// The accounts and listings of the schedules, and the requests other than calls. Each request opens its own connection, because
+// a kept one may lead to a worker that was killed since.
 
 import { request } from 'node:http';
 import { authorization, found, type Key, MarketClient } from '../integration/market-client.ts';
@@ -12,7 +12,7 @@ export const FREE_CALLS = 5;
 
 export type Listing = { readonly id: string; readonly priceMicros: number; readonly freeCalls: number };
 
-/** An account of one schedule, with what came in for it. */
+/** A buyer of one schedule, and the credits that came in for it. */
 export type Buyer = { readonly key: Key; creditedMicros: number };
 
 export class Market extends MarketClient {
@@ -42,7 +42,7 @@ export class Market extends MarketClient {
     return { id: path.split('/').at(-1) as string, priceMicros, freeCalls };
   }
 
-  /** Fresh accounts with their first credit: no wallet of theirs is loaded before the first call. */
+  /** Makes fresh accounts with a first credit. Their wallets are not loaded before their first calls. */
   async buyers(plan: Plan): Promise<Buyer[]> {
     return Promise.all(
       plan.creditsMicros.map(async (micros, i) => {
@@ -50,7 +50,7 @@ export class Market extends MarketClient {
         const { status, text } = await this.#send('POST', '/api/v1/keys', { body });
         if (status !== 201) throw new Error(`POST /keys: ${status} ${text}`);
         const buyer: Buyer = { key: JSON.parse(text) as Key, creditedMicros: 0 };
-        // Before it is used: so no gateway knows the old limit, and the admin's own limit is for credits.
+        // Changed in Postgres before any gateway knows the key. The API would use up the admin's rate limit, needed for credits.
         await this.stores.sql`UPDATE api_keys SET rate_limit = 300 WHERE key_id = ${buyer.key.key_id}`;
         await this.creditUntilDone(buyer, micros, `first ${buyer.key.key_id} ${i}`);
         return buyer;
@@ -58,7 +58,7 @@ export class Market extends MarketClient {
     );
   }
 
-  /** Sends a credit again until it is confirmed: its reference makes it one. */
+  /** Sends a credit until it is confirmed. Its reference makes it count once. */
   async creditUntilDone(buyer: Buyer, micros: number, reference: string): Promise<void> {
     const body = { account_id: buyer.key.account_id, amount: micros / 1e6, reference };
     await until(async () => {
@@ -69,13 +69,13 @@ export class Market extends MarketClient {
     buyer.creditedMicros += micros;
   }
 
-  /** Has workers make a trip to Redis each, so that one that gave it up notices that it is back. @returns how many could */
+  /** Makes workers send a trip to Redis, so that each notices that Redis is back. @returns how many answered */
   async nudge(): Promise<number> {
     const answers = await Promise.all(Array.from({ length: 4 }, () => this.#send('GET', '/api/v1/discover', {})));
     return answers.filter(({ status }) => status === 200).length;
   }
 
-  /** @returns status 0 when there was no answer */
+  /** @returns the response; its status is 0 when there was no answer */
   #send(
     method: string,
     path: string,

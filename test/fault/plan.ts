@@ -1,5 +1,5 @@
-// What a seed stands for: who calls what, and what breaks when. Times are from the start of the load. A seed replays its
-// plan; how the processes interleave within it is the machine's, so a failure may need a few runs of its seed.
+// The plan that a seed stands for: who calls what, and what breaks when. Times count from the start of the load. The same seed
+// gives the same plan, but the machine decides how the processes interleave, so a failure may need a few runs of its seed.
 
 import type { LinkMode } from './fault-proxy.ts';
 import { Random } from './random.ts';
@@ -14,15 +14,15 @@ export const LINKS = [
 ] as const;
 export type LinkName = (typeof LINKS)[number];
 
-/** `gateway` is all of it: its supervisor and every worker. */
+/** `gateway` means the supervisor and all its workers. */
 export type ProcessName = 'worker' | 'gateway' | 'writer' | 'redis' | 'postgres' | 'service';
 
 type Deed =
-  /** SIGKILL, and a new start at the end. */
+  /** SIGKILL, and a new start when the fault ends. */
   | { readonly kind: 'kill'; readonly who: ProcessName }
-  /** SIGSTOP, and SIGCONT at the end. */
+  /** SIGSTOP, and SIGCONT when the fault ends. */
   | { readonly kind: 'stop'; readonly who: Exclude<ProcessName, 'gateway'> }
-  /** As `stop`, and the worker's lease runs out meanwhile: its open calls are swept while it sleeps. */
+  /** Like `stop`, but the worker's lease runs out meanwhile, so its open calls are swept while it sleeps. */
   | { readonly kind: 'oversleep'; readonly who: 'worker' }
   | { readonly kind: 'link'; readonly link: LinkName; readonly mode: LinkMode }
   /** All connections of the link are cut once. */
@@ -31,7 +31,7 @@ type Deed =
 export type Fault = Deed & {
   readonly atMs: number;
   readonly forMs: number;
-  /** Chooses among several workers. */
+  /** From 0 to below 1: chooses one of the workers. */
   readonly draw: number;
 };
 
@@ -42,7 +42,7 @@ export type Plan = {
   readonly creditsMicros: readonly number[];
   /** Credits that come in under way. */
   readonly laterCredits: readonly { readonly buyer: number; readonly atMs: number; readonly micros: number }[];
-  /** For each caller: which buyer's key it uses, and the seed of what it does. */
+  /** For each caller: the buyer whose key it uses, and the seed of its requests. */
   readonly callers: readonly { readonly buyer: number; readonly seed: number }[];
   readonly faults: readonly Fault[];
 };
@@ -50,10 +50,10 @@ export type Plan = {
 const BUYERS = 3;
 const CALLERS = 6;
 
-/** How often each kind of fault is drawn, against the sum of all. */
+/** Kinds of fault, each drawn in proportion to its weight. */
 const DEEDS: readonly (readonly [weight: number, make: (random: Random) => Deed])[] = [
   [5, () => ({ kind: 'kill', who: 'worker' })],
-  // A new start of everything takes the longest.
+  // Drawn rarely, because starting everything again takes longest.
   [1, () => ({ kind: 'kill', who: 'gateway' })],
   [4, () => ({ kind: 'kill', who: 'writer' })],
   [4, () => ({ kind: 'kill', who: 'redis' })],
@@ -62,9 +62,9 @@ const DEEDS: readonly (readonly [weight: number, make: (random: Random) => Deed]
   [6, (random) => ({ kind: 'stop', who: random.pick(['worker', 'writer', 'redis', 'postgres', 'service'] as const) })],
   [3, () => ({ kind: 'oversleep', who: 'worker' })],
   [6, (random) => ({ kind: 'reset', link: random.pick(LINKS) })],
-  // What has a lost reply of the store that holds the money as its consequence is drawn most.
+  // Drawn often, because replies of Redis, where the wallets are, are lost.
   [8, (random) => ({ kind: 'link', link: 'gateway-redis', mode: linkMode(random) })],
-  // A cancellation overtakes the admission whose reply it did not get.
+  // A cancellation overtakes the admission whose reply was lost.
   [4, () => ({ kind: 'link', link: 'gateway-redis', mode: { kind: 'strand' } })],
   [12, (random) => ({ kind: 'link', link: random.pick(LINKS), mode: linkMode(random) })],
 ];
@@ -91,7 +91,7 @@ function makeFaults(random: Random, loadMs: number): Fault[] {
   const count = random.int(1, 4);
   while (faults.length < count) {
     const deed = drawDeed(random);
-    // A gateway gives a silent Redis connection up after three command timeouts.
+    // A gateway gives up a silent Redis connection after three command timeouts.
     const longest = deed.kind === 'link' && deed.mode.kind === 'strand' ? 1_500 : 700;
     const [atMs, forMs, draw] = [random.int(20, loadMs), random.int(30, longest), random.next()];
     const fault = { ...deed, atMs, forMs, draw };
@@ -113,7 +113,7 @@ function drawDeed(random: Random): Deed {
 const subject = (deed: Deed): string => ('link' in deed ? deed.link : deed.who);
 const isWorker = (deed: Deed): boolean => ['worker', 'gateway'].includes(subject(deed));
 
-/** One thing at a time happens to each; and whose lease is made to run out needs a Redis that can be told. */
+/** Each part has one fault at a time, and setting a lease back needs a Redis without faults. */
 function canBeTogether(a: Deed, b: Deed): boolean {
   if (subject(a) === subject(b) || (isWorker(a) && isWorker(b))) return false;
   const kinds = [a, b];
@@ -121,17 +121,17 @@ function canBeTogether(a: Deed, b: Deed): boolean {
 }
 
 function linkMode(random: Random): LinkMode {
-  const hold = random.pick(['requests', 'replies', 'both'] as const);
+  const what = random.pick(['requests', 'replies', 'both'] as const);
   return random.pick<LinkMode>([
     { kind: 'refuse' },
-    { kind: 'hold', what: hold },
-    { kind: 'hold', what: hold },
+    { kind: 'buffer', what },
+    { kind: 'buffer', what },
     { kind: 'delay', ms: random.int(5, 250) },
     { kind: 'cut reply', part: random.next() },
   ]);
 }
 
-/** In words, for the report of a failure. */
+/** Describes a plan in words, for the report of a failure. */
 export function describePlan({ seed, loadMs, faults }: Plan): string {
   const lines = faults.map((fault) => {
     const mode = fault.kind === 'link' ? ` ${JSON.stringify(fault.mode)}` : '';

@@ -1,18 +1,18 @@
-// What callers were told and what the service saw, against the records. Where they may differ is a row of the failure table
-// (DESIGN.md), and how often each was used is counted.
+// Compares what callers were told and what the service saw with the records. Each permitted difference is a row of the failure
+// table (docs/design.md), and is counted.
 
 import type { Row } from './books.ts';
 import type { Told } from './callers.ts';
 
-/** Rows of the failure table by which a caller was told another amount than its record has. */
+/** Rows of the failure table that permit an amount told to the caller to differ from the record. */
 export type Exception = 'gateway killed' | 'service dies in the middle of the body';
 
 export type Evidence = {
   readonly told: readonly Told[];
   readonly rows: readonly Row[];
-  /** Usage ids: the service got the call. */
+  /** Usage ids of the calls that reached the service. */
   readonly seen: ReadonlySet<string>;
-  /** Usage ids: the call was seen held in Redis. */
+  /** Usage ids of the calls whose hold was seen in Redis. */
   readonly held: ReadonlySet<string>;
   /** Whether holds may have been swept in this schedule. */
   readonly losesGateway: boolean;
@@ -43,7 +43,7 @@ const describe = (call: Told, byId: ReadonlyMap<string, Row>) => ({
   ...{ told: call.amountMicros, free: call.freeTier, record: byId.get(call.requestId ?? '') ?? null },
 });
 
-/** @returns null: told and recorded agree; a fault after '!'; or the row of the table that explains it */
+/** @returns null when told and recorded agree; a text that begins with '!' for a fault; or the row that permits the difference */
 function judge(
   call: Told,
   byId: ReadonlyMap<string, Row>,

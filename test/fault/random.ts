@@ -1,4 +1,4 @@
-/** Numbers that follow from a seed: the same seed, the same schedule. (Mulberry32.) */
+/** Pseudo-random numbers from a seed (Mulberry32): the same seed gives the same schedule. */
 export class Random {
   #state: number;
 
@@ -6,7 +6,7 @@ export class Random {
     this.#state = seed >>> 0;
   }
 
-  /** From 0 to below 1. */
+  /** A number from 0 to below 1. */
   next(): number {
     this.#state = (this.#state + 0x6d2b79f5) >>> 0;
     let mixed = this.#state;
@@ -28,7 +28,7 @@ export class Random {
     return of[this.int(0, of.length - 1)] as T;
   }
 
-  /** Another sequence that follows from this one, for somebody who draws at times of his own. */
+  /** A new sequence derived from this one, for a user that draws at its own times. */
   fork(): Random {
     return new Random(this.int(0, 2 ** 32 - 1));
   }

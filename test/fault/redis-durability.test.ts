@@ -1,6 +1,6 @@
-// What a Redis that dies can lose. A crash is SIGKILL; a power failure is SIGKILL and an append-only file that ends earlier:
-// what the kernel had not written to the disk is gone. Redis fsyncs once a second (`everysec`), so the file may end anywhere
-// in what came after the last time. It is cut here at every kind of place, in the middle of a command, too.
+// What a dying Redis can lose. A crash is SIGKILL. A power failure is SIGKILL and an append-only file that ends earlier, because
+// bytes that the kernel had not written to the disk are gone. Redis fsyncs once a second (`everysec`), so the file may end
+// anywhere after the last fsync. The tests cut it at every kind of place, even in the middle of a command.
 
 import { cpSync, mkdirSync, readdirSync, statSync, truncateSync } from 'node:fs';
 import path from 'node:path';
@@ -11,8 +11,8 @@ import { decodeUsageEvent } from '../../src/ledger/usage-event.ts';
 import type { Sql } from '../../src/platform/postgres.ts';
 import { RedisClient } from '../../src/platform/redis.ts';
 import type { RedisKeys } from '../../src/platform/redis-keys.ts';
-import { QUIET } from '../admission/redis.ts';
 import { authorization, type Key, Marketplace, startService, type TestService } from '../integration/marketplace.ts';
+import { QUIET } from '../support/store.ts';
 import { scratchDir, scratchRunDir } from '../support/stores.ts';
 import { Random } from './random.ts';
 
@@ -21,7 +21,7 @@ const CALLS = 20;
 const CUTS = 12;
 const PRICE = 0.001;
 
-/** A call that was answered whole, and how long the append-only file was then. */
+/** A call that was answered completely, and the length of the append-only file at that moment. */
 type Answered = { readonly usageId: string; readonly fileBytes: number };
 
 let market: Marketplace;
@@ -51,7 +51,7 @@ function appendOnlyFile(dir: string): string {
   return path.join(folder, name as string);
 }
 
-/** Calls from several callers at once, so that batches of several operations are on their way when Redis dies. */
+/** Calls from several callers at once, so that batches of several commands are under way when Redis dies. */
 async function callMany({ url, buyer }: { url: string; buyer: Key }): Promise<Answered[]> {
   const answered: Answered[] = [];
   const call = async (): Promise<void> => {
@@ -68,7 +68,7 @@ async function callMany({ url, buyer }: { url: string; buyer: Key }): Promise<An
   return answered;
 }
 
-/** A Redis with the first bytes of the dead one's file. */
+/** Starts a Redis with the first bytes of the dead one's file. */
 async function comeBackWith(bytes: number): Promise<{ server: RunningRedis; redis: RedisClient }> {
   const name = `${path.basename(market.redis.dir)}-copy-${copies++}`;
   const dir = path.join(scratchDir(), name);
@@ -81,7 +81,7 @@ async function comeBackWith(bytes: number): Promise<{ server: RunningRedis; redi
   return { server, redis };
 }
 
-/** Each drift that was found, whether it could be repaired (in this copy of Redis) or not. */
+/** All drifts found in this copy of Redis, whether repaired or not. */
 async function driftsOf(sql: Sql, redis: RedisClient, keys: RedisKeys): Promise<{ driftMicros: number }[]> {
   const name = `cut-${copies}`;
   const { reports } = await new Reconciler({ sql, redis, keys }).run(name);
@@ -90,7 +90,7 @@ async function driftsOf(sql: Sql, redis: RedisClient, keys: RedisKeys): Promise<
   return [...reports.flatMap(({ drifts }) => drifts), ...repaired];
 }
 
-/** What a Redis that came back with so much of its file has. */
+/** The calls and drifts of a Redis that comes back with this many bytes of its file. */
 async function remainsOf(bytes: number) {
   const { server, redis } = await comeBackWith(bytes);
   const { keys, sql } = market.stores;
@@ -111,7 +111,7 @@ async function remainsOf(bytes: number) {
   }
 }
 
-/** Places to cut at: after answers, and anywhere between. */
+/** Places at which to cut the file: where calls were answered, and anywhere between. */
 function placesToCut(answered: readonly Answered[], wholeBytes: number): number[] {
   const random = new Random(answered.length);
   const first = (answered[0] as Answered).fileBytes;
@@ -121,7 +121,7 @@ function placesToCut(answered: readonly Answered[], wholeBytes: number): number[
 }
 
 describe('a Redis that dies', () => {
-  it('with appendfsync always has every charge that was answered, killed at any moment', async () => {
+  it('with appendfsync=always has kept every charge whose call was answered, whenever it is killed', async () => {
     const { url, buyer } = await open('always', false);
     const answered: string[] = [];
     let isDead = false;
@@ -140,11 +140,11 @@ describe('a Redis that dies', () => {
     const { known, drifts } = await remainsOf(statSync(appendOnlyFile(market.redis.dir)).size);
     expect(answered.filter((usageId) => !known.has(usageId))).toEqual([]);
     expect(drifts).toEqual([]);
-    // For the gateway, which still has settlements to send.
+    // The gateway still has settlements to send.
     await market.redis.restart();
   });
 
-  it('loses charge and event together, wherever its file ends', async () => {
+  it('loses a charge only together with its event, wherever its file ends', async () => {
     const scene = await open('everysec', false);
     const answered = await callMany(scene);
     await market.redis.kill();
@@ -154,16 +154,16 @@ describe('a Redis that dies', () => {
       const { known, drifts } = await remainsOf(bytes);
       expect(drifts, `cut at ${bytes} of ${wholeBytes}`).toEqual([]);
       const missing = answered.filter(({ usageId }) => !known.has(usageId));
-      // What was in the file when the answer was there is lost by no cut behind it.
+      // A cut does not lose calls that were answered when the file was no longer than that.
       expect(missing.filter(({ fileBytes }) => fileBytes <= bytes)).toEqual([]);
       lost.push(missing.length);
     }
-    // Some of the cuts lose calls: else nothing was shown.
+    // If no cut lost calls, the test would prove nothing.
     expect(Math.max(...lost)).toBeGreaterThan(0);
     await market.redis.restart();
   });
 
-  it('older than what the writer has stored, it never takes money from a buyer: what is lost is lost by us', async () => {
+  it('that comes back with less than the writer has stored never takes money from a buyer: the platform bears the loss', async () => {
     const scene = await open('everysec', true);
     const answered = await callMany(scene);
     await market.settled();
@@ -174,7 +174,7 @@ describe('a Redis that dies', () => {
       const { drifts } = await remainsOf(bytes);
       for (const { driftMicros } of drifts) {
         expect(driftMicros, `cut at ${bytes} of ${wholeBytes}`).toBeGreaterThan(0);
-        // Never more than all that was charged.
+        // Never more than the sum of all charges.
         expect(driftMicros).toBeLessThanOrEqual(answered.length * PRICE * 1e6);
         given = Math.max(given, driftMicros);
       }

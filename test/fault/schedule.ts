@@ -12,17 +12,17 @@ import { checkPromises, type Exception } from './promises.ts';
 import type { Stack } from './stack.ts';
 import { Witness } from './witness.ts';
 
-/** Far beyond every timeout, back-off and restart on the way back. */
+/** Limit for recovery, far beyond every timeout, back-off and restart on the way. After it the schedule fails. */
 const QUIET_WITHIN_MS = 20_000;
 
 export type Outcome = {
-  /** What is wrong, in words; empty is what everybody hopes for. */
+  /** What is wrong, in words; empty when all is well. */
   readonly faults: readonly string[];
   readonly told: readonly Told[];
   readonly rows: readonly Row[];
   readonly exceptions: ReadonlyMap<Exception, number>;
   readonly looks: number;
-  /** From the last repair until nothing was under way any more. */
+  /** From the end of the last fault until nothing was under way any more. */
   readonly recoveryMs: number;
 };
 
@@ -68,11 +68,11 @@ export async function runSchedule(stack: Stack, market: Market, plan: Plan): Pro
   return { faults: found, told, rows, exceptions, looks: witness.looks, recoveryMs };
 }
 
-/** Waits until all that was broken works, nothing is held, and every event is in Postgres. */
+/** Waits until everything works again, no hold is open, and every event is in Postgres. */
 async function becomeQuiet(stack: Stack, market: Market): Promise<void> {
   const deadline = performance.now() + QUIET_WITHIN_MS;
   let left = 'nothing was looked at';
-  // Twice: a call whose admission was late is between being held and being in the stream only for a moment.
+  // Two quiet looks in a row: a late admission may open a hold between the reading of the holds and of the streams.
   for (let quiet = 0; quiet < 2; ) {
     if (performance.now() > deadline) throw new Error(`not quiet within ${QUIET_WITHIN_MS} ms: ${left}`);
     try {
@@ -100,12 +100,12 @@ async function whatIsLeft(stack: Stack, market: Market): Promise<string> {
   const waiting = (await Promise.all(keys.usage.map((name) => redis.command('xlen', [name])))) as number[];
   const events = waiting.reduce((sum, length) => sum + length, 0);
   if (events > 0) return `${events} events in the streams`;
-  // Answered, since they are in Postgres; the writer carries them into wallets that could not be reached then.
+  // These credits were confirmed once they were in Postgres. The writer carries them to wallets that could not be reached.
   const credits = await sql<object[]>`SELECT seq FROM credits WHERE applied_at IS NULL`;
   return credits.length === 0 ? '' : `${credits.length} credits that no wallet has yet`;
 }
 
-/** Calls that reached the service and have no record. */
+/** Calls that reached the service but have no record. */
 async function unrecorded(
   { stores }: Stack,
   seen: ReadonlySet<string>,

@@ -1,5 +1,5 @@
-// A whole installation in processes of its own, with a fault proxy on every link: a supervised gateway of two workers, a
-// writer, Redis, Postgres, a service.
+// A complete installation in its own processes, with a fault proxy on every link: a supervised gateway with two workers, a
+// writer, Redis, Postgres and a service.
 
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -8,8 +8,8 @@ import { freePort } from '../../scripts/local/ports.mjs';
 import { loadConfig } from '../../src/config/config.ts';
 import { readMigrations } from '../../src/platform/migrate.ts';
 import { openStores, type Stores } from '../../src/roles/stores.ts';
-import { QUIET } from '../admission/redis.ts';
 import { buildSources } from '../support/build.ts';
+import { QUIET } from '../support/store.ts';
 import { scratchDir, startTestPostgres, startTestRedis, type TestRedis, type TestStore } from '../support/stores.ts';
 import { Daemon } from './daemon.ts';
 import { FaultProxy } from './fault-proxy.ts';
@@ -40,11 +40,11 @@ export class Stack {
   readonly service: Daemon;
   readonly writer: Daemon;
   readonly gateway: Daemon;
-  /** Straight to the stores, past all faults of links. */
+  /** Direct connections to the stores, not through the fault proxies. */
   readonly stores: Stores;
   readonly gatewayUrl: string;
   readonly #metricsUrl: string;
-  /** Where the service wrote down which calls reached it. */
+  /** The file in which the service records the calls that reached it. */
   readonly seenFile: string;
 
   private constructor(parts: Parts) {
@@ -62,7 +62,7 @@ export class Stack {
 
   static async start(): Promise<Stack> {
     const build = buildSources();
-    // What Redis has acknowledged is on its disk.
+    // Everything that Redis has acknowledged is on its disk.
     const redis = await startTestRedis({ appendonly: true, appendfsync: 'always' });
     const postgres = await startTestPostgres();
     const ports = { gateway: await freePort(), service: await freePort() };
@@ -123,7 +123,7 @@ export class Stack {
     });
   }
 
-  /** The workers that run, asleep or not. */
+  /** The workers that exist, whether running or stopped. */
   workers(): Worker[] {
     return this.#started().filter(({ pid }) => processIdentity(pid) !== null);
   }
@@ -136,7 +136,7 @@ export class Stack {
     );
   }
 
-  /** A gauge summed over all workers; null while one of those that run does not answer. */
+  /** The sum of gauges over all workers; null while a worker does not answer. */
   async gauges(names: readonly string[]): Promise<number | null> {
     const page = await (await fetch(this.#metricsUrl)).text();
     const samples = page.split('\n').filter((line) => names.some((name) => line.startsWith(`${name}{`)));

@@ -1,5 +1,5 @@
-// A Postgres whose configuration lets a commit answer before it is on the disk, killed: what was answered must be there. Events
-// of stored calls are deleted from Redis on the word of that commit, so what it loses is lost for good.
+// Kills a Postgres whose configuration acknowledges commits before they are on the disk: acknowledged data must still be there.
+// The writer deletes events from Redis after that acknowledgement, so anything Postgres loses would be lost for good.
 
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { openPostgres } from '../../src/platform/postgres.ts';
@@ -8,7 +8,7 @@ import { startTestPostgres, type TestStore } from '../support/stores.ts';
 
 const CALLS = 50;
 const PRICE_USD = 0.001;
-/** What Postgres may keep back of asynchronous commits (the most it takes), so that all of them fall into it. */
+/** The longest delay that Postgres allows for asynchronous commits, so that all commits of the test fall into it. */
 const LAZY = { synchronous_commit: 'off', wal_writer_delay: '10s' };
 
 let store: TestStore;
@@ -26,7 +26,7 @@ afterAll(async () => {
   await store.stop();
 });
 
-it('calls and credits that were stored survive an immediate stop of a Postgres configured with synchronous_commit=off', async () => {
+it('stored calls and credits survive an immediate stop of a Postgres configured with synchronous_commit=off', async () => {
   const path = await market.service({ endpoint: service.url, price: PRICE_USD });
   const buyer = await market.buyer(1);
   for (let i = 0; i < CALLS; i++) {
@@ -34,7 +34,7 @@ it('calls and credits that were stored survive an immediate stop of a Postgres c
     expect(response.status).toBe(200);
     await response.arrayBuffer();
   }
-  // Stored, as far as Postgres says: no event waits in Redis any more.
+  // Postgres has acknowledged everything: no event waits in Redis any more.
   await market.settled();
   await market.credit(buyer, 2, 'the last one');
 
@@ -48,11 +48,11 @@ it('calls and credits that were stored survive an immediate stop of a Postgres c
   await sql.end();
 });
 
-it('a server with fsync or full_page_writes off is named in the log of the start, and a good one is not', async () => {
+it('a start logs a warning for a Postgres with fsync or full_page_writes off, and none for a safe one', async () => {
   const warningsOf = ({ log }: Marketplace): string[] =>
     log.lines.filter((line) => line.includes('postgres runs with'));
   expect(warningsOf(market)).toEqual([]);
-  // The one that all test files share has both off.
+  // The Postgres that all test files share has both off.
   const careless = await Marketplace.start();
   await careless.stop();
   expect(warningsOf(careless).sort()).toEqual([

@@ -1,4 +1,4 @@
-// Looks at the stores while the load runs: what must hold at any time, and which calls were admitted.
+// Looks at the stores while the load runs: checks what must be true at all times, and records which calls were admitted.
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isRedisUnavailable } from '../../src/platform/redis.ts';
@@ -9,7 +9,7 @@ import type { Stack } from './stack.ts';
 const EVERY_MS = 10;
 
 export class Witness {
-  /** Usage ids that were seen held. */
+  /** Usage ids of the calls whose hold was seen. */
   readonly held = new Set<string>();
   readonly faults: string[] = [];
   looks = 0;
@@ -37,7 +37,7 @@ export class Witness {
         await this.#look();
         this.looks++;
       } catch (error) {
-        // A Redis that is dead or asleep shows nothing to anybody.
+        // A Redis that is dead or stopped cannot be looked at.
         if (!isRedisUnavailable(error)) throw error;
       }
       await sleep(EVERY_MS);

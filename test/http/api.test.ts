@@ -3,7 +3,7 @@ import type { CallerStream, RequestHead } from '../../src/gate/caller-io.ts';
 import type { Gate } from '../../src/gate/gate.ts';
 import { Api } from '../../src/http/api.ts';
 import type { Route } from '../../src/http/route.ts';
-import { QUIET } from '../admission/redis.ts';
+import { QUIET } from '../support/store.ts';
 
 /** @returns how a response with this body is sent, and how many bytes it declares */
 async function leavesAs(body: string): Promise<[how: string, bytes: number]> {

@@ -12,7 +12,7 @@ import type { KeyRecord } from '../../src/keys/caller.ts';
 import { newKeyId, newSecret } from '../../src/keys/credentials.ts';
 import { KeyCache } from '../../src/keys/key-cache.ts';
 import { Exchange, type ExchangeOptions } from '../../src/proxy/exchange.ts';
-import { QUIET } from '../admission/redis.ts';
+import { QUIET } from '../support/store.ts';
 import { until } from '../support/wait.ts';
 import { newServer } from './test-server.ts';
 

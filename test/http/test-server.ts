@@ -1,7 +1,7 @@
 import type { CallerEvents } from '../../src/gate/caller-io.ts';
 import { HttpServer, type ServerOptions } from '../../src/http/server.ts';
 import { loadUws } from '../../src/http/uws.ts';
-import { QUIET } from '../admission/redis.ts';
+import { QUIET } from '../support/store.ts';
 
 export const noEvents: CallerEvents = { onCallerBody() {}, onCallerGone() {}, onCallerWritable() {} };
 

@@ -20,7 +20,7 @@ const statuses = async (count: number, headers: (i: number) => string[]): Promis
 };
 
 describe('an address behind a trusted proxy', () => {
-  it('is the last one, in however many lines the proxies wrote them', async () => {
+  it('is the last one in X-Forwarded-For, however many header lines the proxies wrote', async () => {
     const seen = await statuses(12, (i) => [`X-Forwarded-For: 198.51.100.${i}`, 'X-Forwarded-For: 203.0.113.1']);
     expect(seen.slice(-2)).toEqual([429, 429]);
     expect(await statuses(1, () => ['X-Forwarded-For: 203.0.113.1, 203.0.113.2'])).toEqual([200]);

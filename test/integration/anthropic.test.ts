@@ -5,10 +5,10 @@ import { bodyOf, type Key, Marketplace, startService, type TestService } from '.
 
 const WORDS = ['Toll', 'gates ', 'count ', 'every ', 'call', '.'];
 const MESSAGES = [{ role: 'user' as const, content: 'What does a tollgate do?' }];
-/** What somebody who uses the SDK for its own provider has in the environment. */
+/** Environment variables of somebody who uses the SDK for its own provider. */
 const REAL = { key: 'sk-ant-api03-the-real-key', token: 'sk-ant-oat01-the-real-token' };
 
-/** As much of an Anthropic-shaped API as a message takes. */
+/** The part of an Anthropic-shaped API that a message needs. */
 async function anthropicShaped(request: IncomingMessage, response: ServerResponse): Promise<void> {
   received.push(JSON.stringify([request.url, request.rawHeaders]));
   const body = JSON.parse((await bodyOf(request)).toString('utf8'));
@@ -41,7 +41,7 @@ let market: Marketplace;
 let service: TestService;
 let buyer: Key;
 let baseURL: string;
-/** Targets and headers as the service got them. */
+/** Request targets and headers as the service received them. */
 let received: string[];
 
 beforeAll(async () => {
@@ -65,7 +65,7 @@ afterAll(async () => {
 
 const ours = (): string => `${buyer.key_id}:${buyer.secret}`;
 
-/** The SDK sends what it finds in its environment beside what it is given: one as X-Api-Key, the other as Authorization. */
+/** The SDK sends a key from its environment beside the key it is given: one as X-Api-Key, the other as Authorization. */
 const given: [string, () => { apiKey: string } | { authToken: string }][] = [
   ['apiKey', () => ({ apiKey: ours() })],
   ['authToken', () => ({ authToken: ours() })],
@@ -78,7 +78,7 @@ describe.each(given)(
     const nothingLeaked = (): void => {
       expect(received).toHaveLength(1);
       for (const secret of [REAL.key, REAL.token, buyer.secret]) expect(received[0]).not.toContain(secret);
-      // It is the SDK's request that arrived, and all else of it.
+      // The rest of the SDK's request arrived unchanged.
       expect(received[0]).toMatch(/anthropic-version/);
     };
 

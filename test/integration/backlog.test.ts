@@ -26,8 +26,8 @@ describe('with no writer', () => {
   const keys: Key[] = [];
   const waiting = (): Promise<number> => market.metric('tollgate_usage_backlog_events');
 
-  it('calls go on until the stream is as long as its bound; then they get 503, and nothing is charged', async () => {
-    // Real events, so that the writer has to store them all in the end; one key may make 300 calls a minute.
+  it('calls are served until the stream reaches its bound; then they get 503, and nothing is charged', async () => {
+    // Real events, so that the writer has to store all of them in the end. One key may make 300 calls a minute.
     for (let i = 0; i < 4; i++) keys.push(await market.anotherKey(scene.buyer));
     const free = await market.service({ endpoint: scene.service.url });
     let made = 0;
@@ -47,12 +47,12 @@ describe('with no writer', () => {
     expect(Number(refused.get('x-ratelimit-remaining'))).toBeGreaterThan(0);
     expect(await market.balance(scene.buyer)).toMatchObject({ balance: 1, held: 0 });
     expect(await waiting()).toBe(BOUND);
-    // What does not make events goes on.
+    // Requests that make no events are still served.
     expect((await market.request('/api/v1/discover')).status).toBe(200);
     expect((await market.request('/readyz')).status).toBe(200);
   });
 
-  it('and once a writer is back everything is stored, and calls pass again', async () => {
+  it('once a writer is back, everything is stored and calls are served again', async () => {
     await market.startWriter();
     await market.settled();
     await until(async () => (await waiting()) === 0);

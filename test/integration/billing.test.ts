@@ -5,7 +5,7 @@ import { bodyOf, type Key, Marketplace, startService, type TestService } from '.
 
 let market: Marketplace;
 let service: TestService;
-/** Calls to `/wait` are answered when the test says so. */
+/** Calls to `/wait`, which the service answers when the test tells it to. */
 const waiting: ServerResponse[] = [];
 
 beforeAll(async () => {
@@ -44,7 +44,7 @@ const count = (bills: readonly Bill[], wanted: Partial<Bill>): number =>
   bills.filter((bill) => Object.entries(wanted).every(([name, value]) => bill[name as keyof Bill] === value)).length;
 
 describe('the last cent', () => {
-  it('pays for one of two calls at the same time; the other gets 402 with what it lacks', async () => {
+  it('pays for one of two simultaneous calls; the other gets 402 with the missing amount', async () => {
     const path = await market.service({ endpoint: service.url, price: 0.01 });
     for (let round = 0; round < 5; round++) {
       const buyer = await market.buyer(0.01);
@@ -58,7 +58,7 @@ describe('the last cent', () => {
     }
   });
 
-  it('is held while the call is under way: nobody else can spend it', async () => {
+  it('is held while the call is under way, so no other call can spend it', async () => {
     const path = await market.service({ endpoint: service.url, price: 0.01 });
     const buyer = await market.buyer(0.015);
     const first = call(`${path}/wait`, buyer);
@@ -71,7 +71,7 @@ describe('the last cent', () => {
 });
 
 describe('the free tier', () => {
-  it('serves exactly 100 of 200 calls at the same time, the balance pays for 50, and 50 get 402', async () => {
+  it('serves exactly 100 of 200 simultaneous calls, the balance pays for 50, and 50 get 402', async () => {
     const path = await market.service({ endpoint: service.url, price: 0.01, free_calls: 100 });
     const first = await market.buyer(0.5);
     const keys = [
@@ -114,7 +114,7 @@ describe('the free tier', () => {
     ]);
   });
 
-  it('does not lose a slot to a call that the balance could not pay, nor to another service', async () => {
+  it('does not lose a slot to a call that the balance could not pay for, nor to a call of another service', async () => {
     const free = await market.service({ endpoint: service.url, price: 0.01, free_calls: 1 });
     const priced = await market.service({ endpoint: service.url, price: 0.01 });
     const buyer = await market.buyer(0);
@@ -123,14 +123,14 @@ describe('the free tier', () => {
     expect(await call(free, buyer)).toMatchObject({ status: 402 });
   });
 
-  it('is not said of a service without a price', async () => {
+  it('is not reported for a service without a price', async () => {
     const path = await market.service({ endpoint: service.url, price: 0 });
     expect(await call(path, await market.buyer(0))).toMatchObject({ status: 200, amount: '0', free: 'false' });
   });
 });
 
 describe('a balance', () => {
-  it('never goes below zero, and ends at what the calls say, whatever runs at the same time', async () => {
+  it('never goes below zero, and in the end equals what the records say, whatever runs at the same time', async () => {
     const prices = [0.000001, 0.003, 0.01, 0.25];
     const paths = await Promise.all(prices.map((price) => market.service({ endpoint: service.url, price })));
     const buyer = await market.buyer(2);
@@ -163,7 +163,7 @@ describe('a change of a listing', () => {
   const patch = (path: string, body: object): Promise<Response> =>
     market.request(`/api/v1/services/${path.split('/').at(-1)}`, { key: market.provider, method: 'PATCH', body });
 
-  it('of the price counts from the next call; a call under way is charged what it was admitted for', async () => {
+  it('of the price applies to the next call; a call under way is charged the price it was admitted for', async () => {
     const path = await market.service({ endpoint: service.url, price: 0.01 });
     const buyer = await market.buyer(1);
     const underWay = call(`${path}/wait`, buyer);
@@ -177,7 +177,7 @@ describe('a change of a listing', () => {
     expect(await market.balance(buyer)).toMatchObject({ balance: 0.79, held: 0 });
   });
 
-  it('to paused or removed makes it 404 at once, and active again makes it serve', async () => {
+  it('to paused or removed makes its calls get 404 at once, and back to active makes it serve', async () => {
     const path = await market.service({ endpoint: service.url, price: 0.01 });
     const buyer = await market.buyer(1);
     await patch(path, { status: 'paused' });
@@ -191,7 +191,7 @@ describe('a change of a listing', () => {
   });
 });
 
-it('a finished call is in its usage within a second', async () => {
+it('a finished call appears in the usage within a second', async () => {
   const path = await market.service({ endpoint: service.url, price: 0.03 });
   const buyer = await market.buyer(1);
   await call(path, buyer);
@@ -208,7 +208,7 @@ describe('a credit', () => {
       body: { account_id: key.account_id, amount, reference },
     });
 
-  it('counts once, however often and at the same time its reference comes', async () => {
+  it('counts once, however often its reference comes, even simultaneously', async () => {
     const buyer = await market.buyer(0);
     const statuses = await Promise.all(
       Array.from({ length: 8 }, async () => (await credit(buyer, 0.5, `once ${buyer.key_id}`)).status),
@@ -226,7 +226,7 @@ describe('a credit', () => {
     expect(await call(path, buyer)).toMatchObject({ status: 200, amount: '0.3', balance: '0' });
   });
 
-  it('adds up with others and with calls at the same time', async () => {
+  it('adds up correctly with simultaneous credits and calls', async () => {
     const path = await market.service({ endpoint: service.url, price: 0.01 });
     const buyer = await market.buyer(1);
     const credits = Array.from({ length: 20 }, (_, i) => credit(buyer, 0.1, `many ${i} ${buyer.key_id}`));

@@ -6,7 +6,7 @@ import type { RawCaller } from './raw-caller.ts';
 import { PRICE, Scene } from './scene.ts';
 
 let market: Marketplace;
-/** One connection to a service, and time to leave while Redis thinks. */
+/** One connection per service, and a long Redis timeout, so that callers can leave while Redis is silent. */
 let narrow: Marketplace;
 let scene: Scene;
 
@@ -22,13 +22,13 @@ afterAll(async () => {
 
 const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok';
 const OPEN = 'tollgate_responses_open';
-/** Leaves as a process that was killed does, or as one whose machine resets the connection. */
+/** Ways to leave: as a killed process does, or with a connection reset. */
 const leaves: [string, (caller: RawCaller) => void][] = [
   ['closing', (caller) => caller.socket.end()],
   ['resetting', (caller) => caller.socket.resetAndDestroy()],
 ];
 
-/** Postgres has an answer about keys only after `release()`. */
+/** Postgres answers questions about keys only after `release()`. */
 async function lockKeys() {
   const { sql } = market.stores;
   let release = (): void => {};
@@ -65,7 +65,7 @@ describe('a caller that leaves while its key is looked up', () => {
     } finally {
       await lock.release();
     }
-    // Asked with the same key: it is known by then, and what came of the call is done.
+    // Asked with the same key: by then the key is known, and the call has ended.
     await scene.expectNothing();
     expect(await market.metric('tollgate_calls_admitted_total')).toBe(admitted);
     expect(scene.service.peers).toEqual([]);
@@ -75,7 +75,7 @@ describe('a caller that leaves while its key is looked up', () => {
 describe('a caller that leaves before its call was forwarded gets its money back', () => {
   it.each(leaves)('while it is being admitted, %s', async (_how, leave) => {
     scene = await Scene.open(narrow);
-    // The key, wallet and script are loaded: what is left is the admission itself.
+    // The key, wallet and script are loaded, so only the admission itself is left.
     await narrow.balance(scene.buyer);
     narrow.redis.pause();
     try {
@@ -103,7 +103,7 @@ describe('a caller that leaves before its call was forwarded gets its money back
     await second.expectEnd({ outcome: 'refunded:caller_gone', status: 499 });
     peer.send(OK);
     expect((await first.response()).status).toBe(200);
-    // It was taken out of the queue: the service never hears of it.
+    // The call was taken out of the queue, so the service never sees it.
     await scene.expectEnd({ outcome: 'completed', status: 200, amount: PRICE });
     expect(peer.received).toBe('');
     expect(scene.service.peers).toHaveLength(1);
@@ -133,7 +133,7 @@ describe('a caller that leaves later has paid: the service did the work', () => 
     const peer = await scene.service.peer(0);
     await peer.takeRequest();
     leave(caller);
-    // Nobody is left to answer: the service may stop.
+    // No caller is left, so the gateway closes the connection and the service may stop.
     await peer.gone();
     await scene.expectEnd({ outcome: 'completed', status: 499, amount: PRICE });
   });
@@ -195,7 +195,7 @@ describe('a caller that leaves later has paid: the service did the work', () => 
 });
 
 describe('a service with too many calls', () => {
-  it('gives 503 upstream_busy with Retry-After, and the money back', async () => {
+  it('makes the gateway answer 503 upstream_busy with Retry-After and refund the call', async () => {
     scene = await Scene.open(narrow);
     const first = await scene.call();
     const peer = await scene.service.peer(0);
@@ -224,7 +224,7 @@ describe('a body that is too large', () => {
     expect(scene.service.peers).toEqual([]);
   });
 
-  it('is cut off when it grows too large in chunks, and the money comes back', async () => {
+  it('is cut off when it grows too large in chunks, and the call is refunded', async () => {
     scene = await Scene.open(market);
     const caller = await scene.call('POST', { headers: ['Transfer-Encoding: chunked'] });
     const piece = `4000\r\n${'x'.repeat(0x4000)}\r\n`;
@@ -239,7 +239,7 @@ describe('a body that is too large', () => {
     await scene.expectEnd({ outcome: 'refunded:payload_too_large', status: 413 });
   });
 
-  it('at the bound passes, both ways', async () => {
+  it('of exactly the maximum size passes, with a length and in chunks', async () => {
     scene = await Scene.open(market, async (peer) => {
       await peer.until((received) => received.replace(/[^x]/g, '').length >= 65_536);
       peer.send('HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok');

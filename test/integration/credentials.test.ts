@@ -22,11 +22,11 @@ afterAll(async () => {
 const textOf = (key: Key): string => `${key.key_id}:${key.secret}`;
 const balanceAfter = (response: Response): string | null => response.headers.get('x-acf-balance');
 
-/** A key of our shape that nobody has, with a good checksum. */
+/** A key in Tollgate's format, with a valid checksum, that was never issued. */
 const unknown = (): string => `${newKeyId()}:${newSecret()}`;
 
 describe('a key in X-Api-Key', () => {
-  it('pays for a call and opens a page, whatever else stands in Authorization', async () => {
+  it('pays for a call and opens a page, whatever else is in Authorization', async () => {
     let balance = 1;
     for (const other of [{}, { Authorization: 'Bearer sk-ant-oat01-x' }, { Authorization: 'Basic YTpi' }]) {
       const headers = { 'X-Api-Key': textOf(buyer), ...other };
@@ -38,7 +38,7 @@ describe('a key in X-Api-Key', () => {
     }
   });
 
-  it('is as good where a key may be left out', async () => {
+  it('is accepted where a key is optional, too', async () => {
     const create = (headers: Record<string, string>): Promise<Response> =>
       market.request('/api/v1/keys', { method: 'POST', body: { owner_id: 'x', role: 'buyer' }, headers });
     const added = (await (await create({ 'X-Api-Key': textOf(buyer) })).json()) as Key;
@@ -48,14 +48,14 @@ describe('a key in X-Api-Key', () => {
     expect((await create({ Authorization: 'Bearer sk-ant-oat01-x' })).status).toBe(401);
   });
 
-  it('does not help where Authorization has the shape of ours and is wrong', async () => {
+  it("does not help if Authorization has a wrong key in Tollgate's format", async () => {
     const headers = { 'X-Api-Key': textOf(buyer), Authorization: `Bearer ${unknown()}` };
     for (const asked of [path, '/api/v1/usage/me']) {
       expect((await market.request(asked, { headers })).status).toBe(401);
     }
   });
 
-  it('that is wrong, or no key of ours, is none; and does no harm beside one in Authorization', async () => {
+  it("that is wrong, or not Tollgate's, counts as none, and does no harm beside a key in Authorization", async () => {
     for (const given of [unknown(), 'sk-ant-api03-x', '']) {
       const headers = { 'X-Api-Key': given };
       const refused = await market.request(path, { headers });
@@ -64,7 +64,7 @@ describe('a key in X-Api-Key', () => {
     }
   });
 
-  it('is refused when it is sent twice, as Authorization is', async () => {
+  it('is refused if it is sent twice, like Authorization', async () => {
     for (const line of [`X-Api-Key: ${textOf(buyer)}`, `Authorization: Bearer ${textOf(buyer)}`]) {
       const caller = await RawCaller.connect(market.baseUrl);
       const response = await caller.exchange(`GET ${path}`, { headers: [line, line] });
@@ -74,8 +74,8 @@ describe('a key in X-Api-Key', () => {
   });
 });
 
-describe('what carries credentials by custom', () => {
-  it('does not reach the service, and no key of ours does in any header', async () => {
+describe('a header that usually carries credentials', () => {
+  it('does not reach the service, and no Tollgate key does in any header', async () => {
     const foreign = 'sk-ant-api03-a-key-that-is-not-ours';
     const names = ['Cookie', 'Proxy-Authorization', 'X-Api-Key', 'Api-Key', 'X-Goog-Api-Key', 'X-Auth-Token'];
     const headers: Record<string, string> = Object.fromEntries(names.map((name) => [name, foreign]));

@@ -32,7 +32,7 @@ async function callTimes(path: string, key: Key, times: number): Promise<Respons
   return responses;
 }
 
-it('a wallet of 1.5 is refused within its rate limit, eight other buyers call on, and it is served once it is deleted', async () => {
+it('a buyer with a wallet of 1.5 gets 503, eight other buyers are served, and once the wallet is deleted that buyer is, too', async () => {
   const path = await market.service({ endpoint: service.url, price: PRICE });
   const buyers = await Promise.all(Array.from({ length: 9 }, () => market.buyer(1)));
   const [victim, ...others] = buyers as [Key, ...Key[]];
@@ -53,7 +53,7 @@ it('a wallet of 1.5 is refused within its rate limit, eight other buyers call on
   });
 
   const startedAt = performance.now();
-  // All at once, so that their calls share batches with those of the damaged one.
+  // All at once, so that their calls share batches with those of the damaged wallet.
   const [refused, ...served] = await Promise.all([
     Promise.all(Array.from({ length: 4 }, () => callTimes(path, victim, limit / 2))),
     ...others.map((key) => callTimes(path, key, CALLS)),

@@ -1,4 +1,4 @@
-// `node dist/main.js` as it is, and with ONE_PROCESS=on.
+// `node dist/main.js` with its default settings, and with ONE_PROCESS=on.
 
 import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { childPids } from '../../scripts/local/identity.mjs';
@@ -25,7 +25,7 @@ afterEach(async () => {
   await service.close();
 });
 
-/** A paid call, and its record in Postgres. */
+/** Makes a paid call, and waits for its record in Postgres. */
 async function expectPaidCall(): Promise<void> {
   const path = await stack.service({ endpoint: service.url, price: 0.01 });
   const key = await stack.buyer(5);
@@ -42,7 +42,7 @@ describe('node dist/main.js', () => {
     stack = await WorkerStack.start(build, AS_IT_IS);
   });
 
-  it('runs a gateway and a writer as processes of their own, and one page has the metrics of both', async () => {
+  it('runs a gateway and a writer in separate processes, and one page has the metrics of both', async () => {
     const { supervisor } = stack;
     const pids = [supervisor.pidOf('writer'), supervisor.pidOf('1')];
     expect(childPids(supervisor.child.pid).sort()).toEqual(pids.sort());
@@ -58,7 +58,7 @@ describe('node dist/main.js', () => {
   });
 
   it.each(['SIGTERM', 'SIGINT'] as const)(
-    'drains at %s sent to all of it, as a Ctrl-C is; nothing is left',
+    'drains when all its processes get %s, as from a Ctrl-C, and leaves no process behind',
     async (signal) => {
       const { supervisor } = stack;
       const pids = childPids(supervisor.child.pid);
@@ -69,7 +69,7 @@ describe('node dist/main.js', () => {
     },
   );
 
-  it('starts a writer again that died, while the gateway serves on', async () => {
+  it('restarts a writer that died, while the gateway keeps serving', async () => {
     const { supervisor } = stack;
     const writer = supervisor.pidOf('writer');
     process.kill(writer, 'SIGKILL');
@@ -80,7 +80,7 @@ describe('node dist/main.js', () => {
 });
 
 describe('ONE_PROCESS=on', () => {
-  it('runs both in the process that was started', async () => {
+  it('runs gateway and writer in the process that was started', async () => {
     stack = await WorkerStack.start(build, { ...AS_IT_IS, ONE_PROCESS: 'on' });
     expect(childPids(stack.supervisor.child.pid)).toEqual([]);
     await expectPaidCall();

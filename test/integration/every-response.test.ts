@@ -136,13 +136,13 @@ describe('every response has the rate limit headers and a request id', () => {
     if (status === 405) expect(response.get('allow')).toMatch(/GET, HEAD/);
   });
 
-  it('except what the HTTP parser refuses before there is a request: a length beside chunks', async () => {
+  it('except what the HTTP parser refuses before there is a request: Content-Length beside chunks', async () => {
     const headers = ['Transfer-Encoding: chunked', 'Content-Length: 5'];
     const { status } = await once((caller) => caller.exchange(`POST ${free}`, { key: buyer, headers }));
     expect(status).toBe(400);
   });
 
-  it('304 of discovery', async () => {
+  it('also a 304 of discovery', async () => {
     const first = await once((caller) => caller.exchange('GET /api/v1/discover'));
     const etag = first.get('etag') as string;
     const again = await once((caller) =>
@@ -152,7 +152,7 @@ describe('every response has the rate limit headers and a request id', () => {
     expectRateHeaders(again);
   });
 
-  it('502 of a service that is not there', async () => {
+  it('also a 502 of a service that is not there', async () => {
     const closed = await rawServer();
     const path = await market.service({ endpoint: closed.url });
     await closed.close();
@@ -201,7 +201,7 @@ describe('the rate limit', () => {
     const [first, second, third] = await several(path(), key, 3);
     expect([first?.get('x-ratelimit-limit'), first?.get('x-ratelimit-remaining')]).toEqual(['2', '1']);
     expect(second?.get('x-ratelimit-remaining')).toBe('0');
-    // Two a minute: one comes back within 30 s, both within 60.
+    // At two tokens a minute, one comes back within 30 s, both within 60.
     expect(Number(second?.get('x-ratelimit-reset'))).toBeGreaterThan(30);
     expect(Number(second?.get('x-ratelimit-reset'))).toBeLessThanOrEqual(60);
     const refused = third as RawResponse;
@@ -213,16 +213,16 @@ describe('the rate limit', () => {
     expect(refused.json<{ message: string }>().message).toContain(`${seconds} seconds`);
   });
 
-  it('lets a call pass after the seconds of Retry-After, and a refused call costs neither token nor money', async () => {
+  it('admits a call after the seconds of Retry-After, and a refused call costs neither token nor money', async () => {
     const key = await limited(60);
     const responses = await several(free, key, 65);
     const refused = responses.filter(({ status }) => status === 429);
     expect(refused.length).toBeGreaterThan(0);
-    // The others are told later times: each has a token of its own to wait for.
+    // The other callers are told later times, because each waits for a token of its own.
     const first = refused[0] as RawResponse;
     expect(first.get('retry-after')).toBe('1');
     expect(first.json<{ message: string }>().message).toContain('1 second.');
-    // The time is what the header promises.
+    // The header promises this time.
     await wait(1000 * Number(first.get('retry-after')));
     expect((await market.request(free, { key })).status).toBe(200);
     await market.settled();
@@ -231,9 +231,9 @@ describe('the rate limit', () => {
     expect(count).toBe(responses.length - refused.length + 1);
   });
 
-  it('of a caller without a valid key is per address', async () => {
+  it('of callers without a valid key is per address', async () => {
     const small = await Marketplace.start({ ANONYMOUS_RATE_LIMIT: '3' });
-    // The harness has used two to make its keys.
+    // The test setup has used two tokens to make its keys.
     const third = await small.request('/api/v1/discover');
     const fourth = await small.request('/api/v1/discover');
     const call = await small.request(unknown, { headers: { Authorization: 'Bearer nonsense' } });
@@ -268,7 +268,7 @@ describe('a key', () => {
     expect((await market.request('/api/v1/balance/me', { key })).status).toBe(401);
   });
 
-  it('whose limit changes has the new one on the very next call', async () => {
+  it('whose limit changes has the new limit on the very next call', async () => {
     const key = await market.buyer(0);
     await market.json(`/api/v1/keys/${key.key_id}`, { key: market.admin, method: 'PATCH', body: { rate_limit: 7 } });
     const response = await market.request(free, { key });
@@ -276,17 +276,17 @@ describe('a key', () => {
     expect(response.headers.get('x-ratelimit-remaining')).toBe('6');
   });
 
-  it('of a provider may not call', async () => {
+  it('of a provider may not make calls', async () => {
     const response = await once((caller) => caller.exchange(`GET ${free}`, { key: market.provider }));
     expectError(response, 403, 'forbidden');
     expectRateHeaders(response);
   });
 
-  it('of an admin may call', async () => {
+  it('of an admin may make calls', async () => {
     expect((await market.request(free, { key: market.admin })).status).toBe(200);
   });
 
-  it('with the wrong secret is refused like no key at all', async () => {
+  it('with the wrong secret is refused like a missing key', async () => {
     const other = await market.buyer(0);
     const response = await market.request(free, { key: { ...buyer, secret: other.secret } });
     expect(response.status).toBe(401);
@@ -294,7 +294,7 @@ describe('a key', () => {
 });
 
 describe('X-ACF-Max-Amount', () => {
-  it('lets a call pass at its price and refuses it above, without a charge, naming the price', async () => {
+  it('admits a call at exactly its price, and refuses a dearer call without a charge, naming the price', async () => {
     const path = await market.service({ endpoint: service.url, price: 0.25 });
     const key = await market.buyer(1);
     const at = await market.request(path, { key, headers: { 'X-ACF-Max-Amount': '0.25' } });

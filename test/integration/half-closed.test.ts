@@ -14,7 +14,7 @@ afterAll(() => market.stop());
 
 // A half-closed connection is a caller that left: the gateway does not keep answering into it.
 describe('a caller that closes its half of the connection', () => {
-  it('within its request is gone, and gets its money back', async () => {
+  it('within its request counts as gone, and is refunded', async () => {
     scene = await Scene.open(market);
     const caller = await scene.call('POST', { headers: ['Content-Length: 10'] });
     const peer = await scene.service.peer(0);
@@ -24,7 +24,7 @@ describe('a caller that closes its half of the connection', () => {
     await scene.expectEnd({ outcome: 'refunded:caller_gone', status: 499 });
   });
 
-  it('behind its request is gone too: the service did the work, and is paid', async () => {
+  it('after its request counts as gone, but pays, because the service did the work', async () => {
     scene = await Scene.open(market);
     const caller = await scene.call();
     const peer = await scene.service.peer(0);
@@ -35,7 +35,7 @@ describe('a caller that closes its half of the connection', () => {
     await scene.expectEnd({ outcome: 'completed', status: 499, amount: PRICE });
   });
 
-  it('before it has asked for anything costs nothing', async () => {
+  it('before any request costs nothing', async () => {
     scene = await Scene.open(market);
     const caller = await RawCaller.connect(market.baseUrl);
     caller.socket.end('GET / HTTP/1.1\r\nHost: x\r\n');

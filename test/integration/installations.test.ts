@@ -1,5 +1,5 @@
-// Two installations, each with a database of its own, that come to share a Redis: by configuration, by a flush, or because
-// another one is behind the same name.
+// Two installations, each with its own database, that come to share a Redis: by configuration, by a flush, or because the same
+// name leads to another Redis.
 
 import { randomUUID } from 'node:crypto';
 import { Redis } from 'ioredis';
@@ -11,8 +11,8 @@ import { ForeignRedis } from '../../src/platform/installation.ts';
 import { migrate, readMigrations } from '../../src/platform/migrate.ts';
 import { openPostgres, type Sql } from '../../src/platform/postgres.ts';
 import { openStores } from '../../src/roles/stores.ts';
-import { QUIET } from '../admission/redis.ts';
 import { buildSources } from '../support/build.ts';
+import { QUIET } from '../support/store.ts';
 import { createDatabase, startTestRedis } from '../support/stores.ts';
 import { TcpProxy } from '../support/tcp-proxy.ts';
 import { until } from '../support/wait.ts';
@@ -22,7 +22,7 @@ import { SupervisorProcess } from './worker-stack.ts';
 const PRICE_USD = 0.01;
 const CREDIT_USD = 5;
 
-/** What a test started, ended in reverse order. */
+/** Functions that stop what a test started, called in reverse order. */
 const ends: (() => Promise<unknown>)[] = [];
 afterEach(async () => {
   for (const end of ends.splice(0).reverse()) await end();
@@ -63,14 +63,14 @@ class Installation {
     return response.status;
   }
 
-  /** @returns how many were answered with 200 */
+  /** @returns how many calls were answered with 200 */
   async calls(count: number): Promise<number> {
     let served = 0;
     for (let i = 0; i < count; i++) if ((await this.call()) === 200) served++;
     return served;
   }
 
-  /** In its database. `strangers`: of accounts that it does not have. */
+  /** Counts in the installation's database. `strangers`: calls of accounts that it does not have. */
   async rows(): Promise<{ calls: number; strangers: number; charged: number }> {
     const [row] = await this.market.stores.sql<{ calls: number; strangers: number; charged: number }[]>`
       SELECT count(*)::int AS calls, coalesce(sum(amount), 0)::bigint AS charged,
@@ -87,7 +87,7 @@ class Installation {
   }
 }
 
-/** What an operator does with redis-cli. */
+/** Sends a command to Redis as an operator with redis-cli would. */
 async function withRedis<Result>(url: string, work: (redis: Redis) => Promise<Result>): Promise<Result> {
   const redis = new Redis(url);
   try {
@@ -97,7 +97,7 @@ async function withRedis<Result>(url: string, work: (redis: Redis) => Promise<Re
   }
 }
 
-/** An installation whose Redis is reached through a proxy, so that another one can be put behind it. */
+/** An installation that reaches its Redis through a proxy, so that the test can put another Redis behind it. */
 async function startBehindProxy(): Promise<{ installation: Installation; proxy: TcpProxy; port: number }> {
   const redis = await startTestRedis();
   const proxy = await TcpProxy.open(redis.port);
@@ -108,7 +108,7 @@ async function startBehindProxy(): Promise<{ installation: Installation; proxy: 
   return { installation: await Installation.start({ REDIS_URL: proxy.through(redis.url) }), proxy, port: redis.port };
 }
 
-/** The gateways that have ever written there. */
+/** The instances of all gateways that have ever written to this Redis. */
 async function leasesIn(url: string): Promise<string[]> {
   return withRedis(url, async (redis) => {
     const hashes = await Promise.all((await redis.keys('lease:*')).map((key) => redis.hkeys(key)));
@@ -116,7 +116,7 @@ async function leasesIn(url: string): Promise<string[]> {
   });
 }
 
-/** A service that answers when the test says so. */
+/** A service that answers when the test tells it to. */
 async function startSlowService(): Promise<TestService & { waiting(): number; answer(): void }> {
   const waiting: (() => void)[] = [];
   const slow = await startService((_, response) => waiting.push(() => response.end('done')));
@@ -131,7 +131,7 @@ async function startSlowService(): Promise<TestService & { waiting(): number; an
 }
 
 describe('a Redis of another installation', () => {
-  it('is refused at start: exit code 1, and a message that names both and the cause', async () => {
+  it('is refused at start with exit code 1 and a message that names both installations and the cause', async () => {
     const build = buildSources();
     const owner = await Installation.start();
     const database = await createDatabase();
@@ -149,12 +149,12 @@ describe('a Redis of another installation', () => {
       expect(second.output).toContain(`this Redis holds the data of installation ${owner.id}, but our database is new`);
       expect(second.output).toContain('a Redis or a database number of its own');
     }
-    // It is no matter to the first.
+    // The first installation is not affected.
     expect(await owner.calls(5)).toBe(5);
     expect(await owner.market.books()).toMatchObject({ drifting: [], total: '0' });
   }, 60_000);
 
-  it('may be used with a database number of its own', async () => {
+  it('may be shared if each installation has its own database number', async () => {
     const owner = await Installation.start();
     const other = await Installation.start({ REDIS_URL: `${owner.market.redis.url.replace(/\/$/, '')}/1` });
     expect(await Promise.all([owner.calls(20), other.calls(20)])).toEqual([20, 20]);
@@ -164,7 +164,7 @@ describe('a Redis of another installation', () => {
     }
   });
 
-  it('that is empty goes to exactly one of two that start at once', async () => {
+  it('that is empty is claimed by exactly one of two installations that start at once', async () => {
     const redis = await startTestRedis();
     const databases = await Promise.all([createDatabase(), createDatabase()]);
     ends.push(() => redis.stop(), ...databases.map(({ drop }) => drop));
@@ -186,7 +186,7 @@ describe('a Redis of another installation', () => {
     }
   });
 
-  it('behind the same name counts as away: no call, no charge, nothing written there; all as before when ours is back', async () => {
+  it('behind the same name counts as away: no call, no charge, no write there; all is as before once our own Redis is back', async () => {
     const owner = await Installation.start();
     const { installation: strayed, proxy, port } = await startBehindProxy();
     const slow = await startSlowService();
@@ -199,7 +199,7 @@ describe('a Redis of another installation', () => {
     proxy.leadTo(owner.market.redis.port);
     proxy.cut();
     await until(async () => !(await strayed.ready()));
-    // It ends now; its settlement has to wait for the Redis that has its hold.
+    // The call ends now. Its settlement has to wait for the Redis that has its hold.
     slow.answer();
     expect((await underWay).status).toBe(200);
     expect(await strayed.calls(10)).toBe(0);
@@ -212,7 +212,7 @@ describe('a Redis of another installation', () => {
     expect(keys.filter((key) => key.includes(strayed.buyer.account_id) || key.includes(strayed.buyer.key_id))).toEqual(
       [],
     );
-    // Each of its connections says it once, however often it tried.
+    // Each connection logs it once, however often it tried.
     const lines = strayed.reasons.filter((line) => line.includes('redis connection lost or refused'));
     expect(lines).toHaveLength(2);
 
@@ -225,18 +225,18 @@ describe('a Redis of another installation', () => {
     expect(await strayed.market.books()).toMatchObject({ drifting: [], total: '0' });
   });
 
-  it('that was flushed and claimed by another under our connections: neither takes the events of the other', async () => {
+  it("that another installation claims after a flush, while we are connected: neither takes the other's events", async () => {
     const loser = await Installation.start();
     const { installation: winner, proxy } = await startBehindProxy();
     expect(await Promise.all([loser.calls(10), winner.calls(10)])).toEqual([10, 10]);
     await Promise.all([loser.market.settled(), winner.market.settled()]);
-    // In one step, or the loser would have claimed it again.
+    // Flushed and claimed in one step, or the first installation would claim it again in between.
     await withRedis(loser.market.redis.url, (redis) =>
       redis.multi().flushall().set('tollgate:installation', winner.id).exec(),
     );
     proxy.leadTo(loser.market.redis.port);
     proxy.cut();
-    // The first call there already: what it needs cannot be loaded, and nothing is charged before.
+    // Even the first call is refused: its key and wallet cannot be loaded, and nothing is charged before that.
     expect(await loser.call()).toBe(503);
     await until(async () => (await winner.call()) === 200, 5_000);
     const [lost, served] = await Promise.all([loser.calls(40), winner.calls(100)]);
@@ -250,7 +250,7 @@ describe('a Redis of another installation', () => {
     expect(loser.reasons.length).toBeGreaterThanOrEqual(1);
   });
 
-  it('that was flushed stays ours while we run, also without a call', async () => {
+  it('that was flushed stays ours while we run, even without a call', async () => {
     const owner = await Installation.start();
     await withRedis(owner.market.redis.url, async (redis) => {
       await redis.flushall();
@@ -262,7 +262,7 @@ describe('a Redis of another installation', () => {
 });
 
 describe('a gateway whose Redis was flushed and claimed by another', () => {
-  it('is not ready as soon as one of its connections comes back, and the other one looks again as well', async () => {
+  it('is not ready as soon as one of its connections comes back, and the other connection checks again as well', async () => {
     const loser = await Installation.start();
     expect(await loser.ready()).toBe(true);
     await withRedis(loser.market.redis.url, async (redis) => {
@@ -281,7 +281,7 @@ describe('a gateway whose Redis was flushed and claimed by another', () => {
 
 describe('the start of a process', () => {
   const MIGRATIONS = readMigrations('migrations');
-  /** As the last version without ids left it. */
+  /** Makes Redis look as the last version without installation ids left it. */
   const withoutIds = async (): Promise<{ url: string; sql: Sql }> => {
     const { url, drop } = await createDatabase();
     const sql = openPostgres({ url, maxConnections: 1, applicationName: 'test' });
@@ -303,7 +303,7 @@ describe('the start of a process', () => {
       (error: unknown) => (error instanceof ForeignRedis ? error.message : String(error)),
     );
 
-  it('leaves a database as it is when Redis belongs to another, and names both, without their passwords', async () => {
+  it('leaves the database unchanged if Redis belongs to another installation, and names both stores without passwords', async () => {
     const redis = await startTestRedis();
     ends.push(() => redis.stop());
     const owner = randomUUID();
@@ -317,7 +317,7 @@ describe('the start of a process', () => {
     expect(await versionOf(sql)).toBe(5);
   });
 
-  it('takes a Redis that was used without an id only for a database that has its accounts', async () => {
+  it('accepts a Redis used by a version without ids only if the database has its accounts', async () => {
     const redis = await startTestRedis();
     ends.push(() => redis.stop());
     const [owner, other, fresh] = [await withoutIds(), await withoutIds(), await createDatabase()];
@@ -335,7 +335,7 @@ describe('the start of a process', () => {
     const installation = await start(owner.url, redis.url);
     await withRedis(redis.url, async (client) => {
       expect(await client.get('tollgate:installation')).toBe(installation);
-      // What the message advises to somebody who knows better.
+      // The command that the message offers if the Redis is ours after all.
       const [, key, id] = /run SET (\S+) (\S+) there/.exec(message) as RegExpExecArray;
       await client.set(key as string, id as string);
     });
@@ -343,7 +343,7 @@ describe('the start of a process', () => {
     expect(await refusal(owner.url, redis.url)).toContain('holds the data of installation');
   });
 
-  it('goes on with its Redis when its database is restored to before it had an id', async () => {
+  it('keeps its Redis if its database is restored to a state before it had an id', async () => {
     const redis = await startTestRedis();
     ends.push(() => redis.stop());
     const { url, sql } = await withoutIds();
@@ -356,7 +356,7 @@ describe('the start of a process', () => {
 });
 
 describe('a Postgres database of another installation', () => {
-  it('behind the same URL counts as away: events and credits wait, none is stored there', async () => {
+  it('behind the same URL counts as away: events and credits wait, and none is stored there', async () => {
     const owner = await Installation.start();
     const { sql } = owner.market.stores;
     const [here] = await sql<{ name: string }[]>`SELECT current_database() AS name`;
@@ -369,7 +369,7 @@ describe('a Postgres database of another installation', () => {
 
     await swapDatabases(name, otherName);
     ends.push(() => other.drop());
-    // Known keys go on, as with a Postgres that is away, and the writer says why it does not store them.
+    // Known keys are still served, as when Postgres is away, and the writer logs why it does not store their calls.
     expect(await owner.calls(20)).toBe(20);
     await until(() => owner.reasons.some((line) => line.includes('writer cannot work')));
     const credit = { account_id: owner.buyer.account_id, amount: 1, reference: 'astray' };
@@ -398,7 +398,7 @@ async function migrateOnly(url: string): Promise<void> {
   await sql.end();
 }
 
-/** Each has the name of the other then. Whoever is connected is cut off, as by a restore or a failover. */
+/** Swaps the names of two databases and cuts all their connections, as a restore or a failover would. */
 async function swapDatabases(one: string, two: string): Promise<void> {
   const between = `${one}_swapped`;
   const admin = postgres(inject('postgresAdminUrl'), { max: 1, onnotice: () => {} });

@@ -15,7 +15,7 @@ afterEach(async () => {
 
 const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok';
 
-/** How a new connection to the gateway fares. */
+/** What happens to a new connection to the gateway. */
 function knock(): Promise<string> {
   return new Promise((resolve) => {
     const { hostname, port } = new URL(market.baseUrl);
@@ -27,7 +27,7 @@ function knock(): Promise<string> {
 }
 
 describe('a gateway that is stopped', () => {
-  it('finishes the calls under way, says that it is not ready, and takes no new connections', async () => {
+  it('finishes the calls under way, reports that it is not ready, and accepts no new connections', async () => {
     market = await Marketplace.start({ DRAIN_SECONDS: '20' });
     scene = await Scene.open(market);
     const [plain, stream, idle] = [await scene.call(), await scene.call(), await RawCaller.connect(market.baseUrl)];
@@ -56,7 +56,7 @@ describe('a gateway that is stopped', () => {
     expect(await market.books()).toMatchObject({ drifting: [], total: '0', negative: 0 });
   });
 
-  it('cuts what does not finish in time, and gives the money back: it was not the caller that left', async () => {
+  it('cuts calls that do not finish in time and refunds them, because the caller did not leave', async () => {
     market = await Marketplace.start({ DRAIN_SECONDS: '1' });
     scene = await Scene.open(market);
     const [silent, begun] = [await scene.call(), await scene.call()];
@@ -74,7 +74,7 @@ describe('a gateway that is stopped', () => {
     expect(await knock()).toBe('ECONNREFUSED');
   });
 
-  it('gives a slow reader all that its service has sent', async () => {
+  it('delivers to a slow reader everything its service has sent', async () => {
     market = await Marketplace.start({ DRAIN_SECONDS: '20' });
     const body = patternBytes(12_000_000);
     const service = await startService((_request, response) => {
@@ -97,7 +97,7 @@ describe('a gateway that is stopped', () => {
 });
 
 describe('the log', () => {
-  it('has no secret in it, whatever goes wrong', async () => {
+  it('contains no secret, whatever goes wrong', async () => {
     market = await Marketplace.start({ REDIS_COMMAND_TIMEOUT_MS: '100' });
     const marks = ['Cookie-Mark', 'Query-Mark', 'Header-Mark', 'Body-Mark', 'Answer-Mark'];
     const [cookie, query, header, body, answer] = marks as [string, string, string, string, string];
@@ -146,7 +146,7 @@ describe('the log', () => {
     market.redis.pause();
     statuses.push(await call(path));
     market.redis.resume();
-    // Something that breaks on our side.
+    // An error inside the gateway.
     await until(async () => (await market.metric('tollgate_settlements_unconfirmed')) === 0);
     await market.settled();
     await market.stores.sql`ALTER TABLE credits RENAME TO credits_gone`;

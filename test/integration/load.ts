@@ -1,4 +1,4 @@
-// Callers that call without a pause, each over a connection of its own that it keeps for as long as it may.
+// Callers that call without a pause, each over its own kept-alive connection.
 
 import { Agent, type ClientRequest, get } from 'node:http';
 import { seedBuyers } from '../../src/accounts/seed-buyers.ts';
@@ -6,27 +6,27 @@ import type { Sql } from '../../src/platform/postgres.ts';
 import { authorization, type Key } from './market-client.ts';
 
 /**
- * How far a call came that was not answered with 200.
+ * How far a call got that was not answered with 200.
  *
  *   not connected ──► not sent ──► no answer ──► cut ──► status
  *
- * `no answer`: the request was handed to the system, and the connection ended before one byte of a response. The gateway may
- * have closed it as idle while the request was on its way (RFC 9112 §9.3.1), or have reset it before it accepted it; it
- * looks the same to take the call and lose it. Only what the gateway recorded tells them apart.
+ * `no answer`: the request was handed to the kernel, and the connection ended before the first byte of a response. The gateway
+ * may have closed the connection as idle while the request was on its way (RFC 9112 §9.3.1), or have reset it before accepting
+ * it, or have taken the call and lost it. Only the gateway's records tell these apart.
  */
 export type Phase = 'not connected' | 'not sent' | 'no answer' | 'cut' | 'status';
 export type Failure = {
   readonly phase: Phase;
   readonly reason: string;
-  /** Not on a connection that an earlier call of this caller was answered on. */
+  /** The call used a connection on which no earlier call of this caller was answered. */
   readonly isFirstOfConnection: boolean;
   readonly accountId: string;
 };
 
 export class Load {
-  /** Usage ids of the calls that were answered whole, with 200. */
+  /** Usage ids of the calls that were answered completely, with 200. */
   readonly answered: string[] = [];
-  /** What became of all others, one for each call. */
+  /** How far each of the other calls got. */
   readonly failures: Failure[] = [];
   readonly #url: string;
   readonly #callers: Promise<void>[];
@@ -34,8 +34,8 @@ export class Load {
   #stopped = false;
 
   /**
-   * @param keys those of each caller, used in turn: a key may not call more than 300 times a minute
-   * @param options.endsAtFailure a caller whose call failed makes no more: for gateways that do not come back
+   * @param keys the keys of each caller, used in turn, because a key may not call more than 300 times a minute
+   * @param options.endsAtFailure whether a caller stops after a failed call, for gateways that do not come back
    */
   constructor(
     url: string,
@@ -82,14 +82,14 @@ export class Load {
         });
       });
       request.on('error', (error: NodeJS.ErrnoException) => {
-        // With a response it is the response that fails, or has all it needs.
+        // Once there is a response, the response itself fails or completes.
         if (!isAnswering) failed(phaseOf(error, received()), error.message);
       });
     });
   }
 }
 
-/** @returns what tells how many bytes have come on the request's connection since the request got it */
+/** @returns a function that tells how many bytes have come on the request's connection since the request got it */
 function bytesReceived(request: ClientRequest): () => number {
   let received = (): number => 0;
   request.on('socket', (socket) => {
@@ -108,7 +108,7 @@ function phaseOf({ syscall }: NodeJS.ErrnoException, received: number): Phase {
 const KEY_LIMIT = 300;
 let seeded = 0;
 
-/** Keys for callers without a pause, each of an account of its own: so many for each caller, used in turn. */
+/** Makes the keys of each caller, used in turn, so that it can call without a pause. Each caller has its own account. */
 export async function keysForFullLoad(
   sql: Sql,
   { callers, keysEach, balanceMicros }: { callers: number; keysEach: number; balanceMicros: number },

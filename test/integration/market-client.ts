@@ -1,4 +1,4 @@
-// A running marketplace as its users and its operator see it: over HTTP, and in the stores below.
+// A running marketplace as its users and its operator see it: over HTTP, and in its stores.
 
 import type { Stores } from '../../src/roles/stores.ts';
 import { until } from '../support/wait.ts';
@@ -26,7 +26,7 @@ export type ServiceOptions = {
   readonly timeout_seconds?: number;
 };
 
-/** Who made the first two accounts of an empty marketplace. */
+/** The first two accounts of an empty marketplace. */
 export type Founders = { readonly admin: Key; readonly provider: Key };
 
 export type MarketParts = Founders & { readonly baseUrl: string; readonly stores: Stores };
@@ -44,7 +44,7 @@ export class MarketClient {
     this.provider = parts.provider;
   }
 
-  /** A request to the API; the path begins with `/api/v1` or is one of the operations paths. */
+  /** Sends a request to the API. The path begins with `/api/v1`, or is `/healthz` or `/readyz`. */
   request(
     path: string,
     options: { key?: Key | undefined; method?: string; body?: unknown; headers?: Record<string, string> } = {},
@@ -65,7 +65,7 @@ export class MarketClient {
     return (await response.json()) as T;
   }
 
-  /** A buyer with money, and a rate limit no test runs into by accident. */
+  /** Makes a buyer with money, and a rate limit that no test reaches by accident. */
   async buyer(usd: number): Promise<Key> {
     const url = `${this.baseUrl}/api/v1/keys`;
     const key = await createKey(url, { owner_id: 'buyer', role: 'buyer' });
@@ -79,7 +79,7 @@ export class MarketClient {
     await this.json('/api/v1/admin/credits', { key: this.admin, method: 'POST', body });
   }
 
-  /** Another key of the same account, with the same limit. */
+  /** Makes another key of the same account, with the same limit. */
   async anotherKey(of: Key): Promise<Key> {
     const url = `${this.baseUrl}/api/v1/keys`;
     const key = await createKey(url, { owner_id: 'buyer', role: 'buyer' }, { Authorization: authorization(of) });
@@ -110,13 +110,13 @@ export class MarketClient {
     });
   }
 
-  /** All records of the key, newest first, once nothing of its account is under way any more. */
+  /** All records of the key, newest first, after waiting until nothing of its account is under way. */
   async records(key: Key): Promise<readonly CallRecord[]> {
     await this.settled(key.account_id);
     return (await this.json<Usage>('/api/v1/usage/me?limit=1000', { key })).records;
   }
 
-  /** The money identity: what Redis and Postgres say of every wallet, and that the books sum to zero. */
+  /** Checks the money identity of every wallet in Redis and Postgres, and sums up the books. */
   async books(): Promise<{ wallets: unknown; drifting: unknown; total: string; negative: number }> {
     await this.settled();
     const { redis, keys, sql } = this.stores;
@@ -133,7 +133,7 @@ export class MarketClient {
     return { wallets: rows.length, drifting, total: sums?.total ?? '0', negative: sums?.negative ?? 0 };
   }
 
-  /** The key's usage once it has `calls` records. */
+  /** Waits until the key has `calls` records. @returns the key's usage */
   async usage(key: Key, calls: number): Promise<Usage> {
     return until(async () => {
       const usage = await this.json<Usage>('/api/v1/usage/me', { key });
@@ -144,7 +144,7 @@ export class MarketClient {
 
 export const authorization = (key: Key): string => `Bearer ${key.key_id}:${key.secret}`;
 
-/** The first admin, and a provider. */
+/** Makes the first admin and a provider. */
 export async function found(baseUrl: string): Promise<Founders> {
   const url = `${baseUrl}/api/v1/keys`;
   const admin = await createKey(url, { owner_id: 'operator', role: 'admin' });

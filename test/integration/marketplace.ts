@@ -1,4 +1,4 @@
-// A whole marketplace in this process, on real stores and free ports, driven over HTTP as a caller would.
+// A complete marketplace in this process, on real stores and free ports, used over HTTP as a caller would.
 
 import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -17,7 +17,7 @@ import { type Founders, found, MarketClient } from './market-client.ts';
 
 export { authorization, type CallRecord, type Key, type ServiceOptions, type Usage } from './market-client.ts';
 
-/** Log lines of the gateway, kept so that a test can look for secrets in them. */
+/** The gateway's log lines, kept so that a test can look for secrets in them. */
 export class MemoryLog implements Log {
   readonly lines: string[] = [];
   debug = (fields: object, message: string): void => this.#add('debug', fields, message);
@@ -36,7 +36,7 @@ export class MemoryLog implements Log {
 
 export type TestService = { readonly url: string; readonly port: number; close(): Promise<void> };
 
-/** A service on a free port of the loopback. */
+/** Starts a service on a free port of 127.0.0.1. */
 export async function startService(listener: RequestListener): Promise<TestService> {
   const server = createServer(listener);
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
@@ -58,7 +58,7 @@ export async function bodyOf(request: IncomingMessage): Promise<Buffer> {
   return Buffer.concat(chunks);
 }
 
-/** Answers with what was received: for header, path and body rules. */
+/** A service that answers with the request it received, to test header, path and body rules. */
 export async function echo(request: IncomingMessage, response: ServerResponse): Promise<void> {
   const body = await bodyOf(request);
   const received = {
@@ -106,7 +106,7 @@ export class Marketplace extends MarketClient {
     this.#cleanUp = parts.cleanUp;
   }
 
-  /** @param settings environment variables beyond the stores */
+  /** @param settings environment variables besides those of the stores */
   static async start(
     settings: Readonly<Record<string, string>> = {},
     {
@@ -155,13 +155,13 @@ export class Marketplace extends MarketClient {
     });
   }
 
-  /** What SIGTERM does to a gateway. */
+  /** Drains the gateway as SIGTERM does. */
   stopGateway(): ReturnType<Gateway['stop']> {
     this.#gatewayStopped ??= this.#gateway.stop();
     return this.#gatewayStopped;
   }
 
-  /** A second gateway on the same stores, with caches of its own. */
+  /** Starts a second gateway on the same stores, with its own caches. */
   async anotherGateway(): Promise<{ baseUrl: string; stop(): Promise<unknown> }> {
     const { port, stop } = await this.#startGateway();
     return { baseUrl: `http://127.0.0.1:${port}`, stop };
@@ -179,7 +179,7 @@ export class Marketplace extends MarketClient {
     return left;
   }
 
-  /** A number the gateway reports, summed over its labels. */
+  /** The value of a gateway metric, summed over its labels. */
   async metric(name: string): Promise<number> {
     const lines = (await this.#metrics.render()).split('\n');
     const values = lines.filter((line) => line.startsWith(`${name} `) || line.startsWith(`${name}{`));

@@ -6,7 +6,7 @@ import { bodyOf, type Key, Marketplace, startService, type TestService } from '.
 const WORDS = ['Toll', 'gates ', 'count ', 'every ', 'call', ' \u2014 \u4e00\u6b21', '.'];
 const TEXT = WORDS.join('');
 
-/** As much of an OpenAI-shaped API as a chat completion takes, and as strict about it. */
+/** The part of an OpenAI-shaped API that a chat completion needs, as strict as the original. */
 async function openAiShaped(request: IncomingMessage, response: ServerResponse): Promise<void> {
   const body = JSON.parse((await bodyOf(request)).toString('utf8'));
   const fail = (status: number, message: string): void => {
@@ -14,7 +14,7 @@ async function openAiShaped(request: IncomingMessage, response: ServerResponse):
     response.end(JSON.stringify({ error: { message, type: 'invalid_request_error', code: null, param: null } }));
   };
   if (request.method !== 'POST' || request.url !== '/v1/chat/completions') return fail(404, `no ${request.url}`);
-  // The key is the gateway's, and ends there.
+  // The key is meant for the gateway and must not reach the service.
   if (request.headers.authorization !== undefined) return fail(400, 'the caller sent its key along');
   if (body.model === 'broken') return fail(500, 'broken');
   const head = { id: 'chatcmpl-1', created: 1_700_000_000, model: body.model };
@@ -94,7 +94,7 @@ describe('the OpenAI SDK, unchanged, with a proxy path as its base URL', () => {
     expect(await market.balance(buyer)).toMatchObject({ balance: 0.992, held: 0 });
   });
 
-  it('understands what goes wrong: a wrong key, no money, too many requests, a broken service', async () => {
+  it('recognises errors: a wrong key, no money, too many requests, a broken service', async () => {
     const create = (client: OpenAI, model = 'small') => client.chat.completions.create({ model, messages: MESSAGES });
     const poor = await market.buyer(0);
     const hasty = await market.buyer(1);
@@ -111,7 +111,7 @@ describe('the OpenAI SDK, unchanged, with a proxy path as its base URL', () => {
     expect(await market.balance(buyer)).toMatchObject({ balance: 0.992, held: 0 });
   });
 
-  it('that stops reading a stream has paid for it', async () => {
+  it('pays for a stream that it stops reading', async () => {
     const reader = await market.buyer(1);
     const stream = await clientOf(reader).chat.completions.create({ model: 'small', messages: MESSAGES, stream: true });
     for await (const _ of stream) break;

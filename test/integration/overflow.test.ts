@@ -10,8 +10,8 @@ afterAll(() => market.stop());
 
 const chunk = (bytes: number): string => `${bytes.toString(16)}\r\n${'x'.repeat(bytes)}\r\n`;
 
-describe('a chunked body that grows beyond the bound', () => {
-  it('before the service answered: 413, not charged', async () => {
+describe('a chunked body that grows beyond the maximum size', () => {
+  it('before the service answered gets 413 and is not charged', async () => {
     const scene = await Scene.open(market);
     const caller = await scene.call('POST', { headers: ['Transfer-Encoding: chunked'] });
     caller.send(chunk(600) + chunk(600));
@@ -21,14 +21,14 @@ describe('a chunked body that grows beyond the bound', () => {
     await scene.close();
   });
 
-  it('after the service answered: charged, as if the caller had left', async () => {
+  it('after the service answered is charged, as if the caller had left', async () => {
     const scene = await Scene.open(market, async (peer) => {
       await peer.until((received) => received.includes('\r\n\r\n'));
       peer.send('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n');
     });
     const caller = await scene.call('POST', { headers: ['Transfer-Encoding: chunked'] });
     caller.send(chunk(10));
-    // In several chunks: the last bytes of an answer that will close its connection come a turn later.
+    // In several chunks, because the last bytes of a response that closes its connection come one event-loop turn later.
     await caller.until((received) => received.includes('llo'));
     caller.send(chunk(600) + chunk(600));
     await caller.end();

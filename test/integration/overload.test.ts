@@ -12,7 +12,7 @@ let buyer: Key;
 let path: string;
 
 beforeAll(async () => {
-  // Redis answers in time, but everything is read late: what is shed must be shed for that reason alone.
+  // Redis answers in time but everything is read late, so calls must be shed for the late event loop alone.
   market = await Marketplace.start({ REDIS_COMMAND_TIMEOUT_MS: '20000' });
   service = await startService((_request, response) => response.end('ok'));
   path = await market.service({ endpoint: service.url, price: PRICE });
@@ -23,7 +23,7 @@ afterAll(async () => {
   await service.close();
 });
 
-/** Takes the event loop that the gateway shares with this test away from it, for so long in each of its turns. */
+/** Blocks the event loop, which the gateway shares with this test, for this long in each turn. */
 function stall(turnMs: number): { end(): void } {
   let stalling = true;
   const turn = (): void => {
@@ -39,7 +39,7 @@ function stall(turnMs: number): { end(): void } {
   };
 }
 
-it('calls are shed while the event loop is late, and cost nothing; pages and health answer; then all pass again', async () => {
+it('calls are shed free of charge while the event loop is late; pages and health checks answer; then all calls pass again', async () => {
   const passed = new Set<string>();
   const call = async (): Promise<Response> => {
     const response = await market.request(path, { key: buyer });
@@ -69,8 +69,8 @@ it('calls are shed while the event loop is late, and cost nothing; pages and hea
   expect(pages.map(({ status }) => status)).toEqual([200, 200, 200, 200]);
   stalled.end();
 
-  // The share of calls shed is halved step by step: a few that pass do not show that it is none.
-  // On a busy machine the loop may be late again meanwhile: then it has to recover once more.
+  // The share of shed calls is halved step by step, so a few served calls do not prove that no call is shed.
+  // On a busy machine the loop may be late again meanwhile, and then has to recover once more.
   let shedInAll = 0;
   await until(async () => {
     const shedBefore = await market.metric('tollgate_calls_shed_total');

@@ -8,7 +8,7 @@ import { patternBytes } from '../upstream/helpers.ts';
 import { bodyOf, type Key, Marketplace, startService, type TestService } from './marketplace.ts';
 import { RawCaller, requestText } from './raw-caller.ts';
 
-// What the addon would cut after 10 s of silence. Time itself is what is tested here; the tests wait at the same time.
+// Calls that the addon would cut after 10 s of silence. The tests have to wait that long, so they wait concurrently.
 vi.setConfig({ maxConcurrency: 20 });
 const LONGER_THAN_THE_ADDON_MS = 12_500;
 
@@ -50,7 +50,7 @@ afterAll(async () => {
 
 const sha = (bytes: Uint8Array): string => createHash('sha256').update(bytes).digest('hex');
 
-describe.concurrent('a call that takes longer than the addon waits is not cut', () => {
+describe.concurrent("a call that takes longer than the addon's timeout is not cut", () => {
   it.for<[string, number]>([
     ['GET', 0],
     ['POST of a small body', 10],

@@ -5,7 +5,7 @@ import { RawCaller, requestText } from './raw-caller.ts';
 
 let market: Marketplace;
 let service: TestService;
-/** Says what the test tells it to, and shows what it received byte for byte. */
+/** A service that sends what the test tells it to, and shows byte for byte what it received. */
 let raw: RawServer;
 let buyer: Key;
 let echoPath: string;
@@ -29,7 +29,7 @@ const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok';
 
 type Echoed = { readonly method: string; readonly url: string; readonly headers: string[]; readonly body: string };
 
-/** The message the service receives for this request, as soon as the condition holds, after which it answers `reply`. */
+/** The message that the service has received for this request once the condition is met. Then it answers `reply`. */
 async function forwarded(
   request: string,
   {
@@ -42,7 +42,7 @@ async function forwarded(
   caller.send(request);
   const peer = await raw.peer(before);
   await peer.until(until);
-  // A connection of its own for every test.
+  // Every test uses its own connection.
   peer.send(reply.replace(/(HTTP\/1.1 [2-5].*?\r\n)/, '$1Connection: close\r\n'));
   const response = await caller.response(request.startsWith('HEAD '));
   caller.destroy();
@@ -52,7 +52,7 @@ async function forwarded(
 const headerLines = (message: string): string[] => message.slice(0, message.indexOf('\r\n\r\n')).split('\r\n').slice(1);
 
 describe('what the service receives', () => {
-  it('is every header of the caller, in order, without credentials, hops and what only the gateway may say', async () => {
+  it('is every header of the caller, in order, without credentials, hop-by-hop headers and headers that only the gateway may set', async () => {
     const request = requestText(`GET ${rawPath}/x`, {
       key: buyer,
       headers: [
@@ -99,7 +99,7 @@ describe('what the service receives', () => {
     expect(received).not.toContain(buyer.secret);
   });
 
-  it('names the buyer by a pseudonym: the same on every call and key, another for every provider and buyer', async () => {
+  it('contains a pseudonym of the buyer: the same for every call and key, different for every provider and buyer', async () => {
     const url = `${market.baseUrl}/api/v1/keys`;
     const created = await fetch(url, { method: 'POST', body: JSON.stringify({ owner_id: 'p2', role: 'provider' }) });
     const provider = (await created.json()) as Key;
@@ -165,7 +165,7 @@ describe('what the caller receives', () => {
   const answer = async (reply: string, line = `GET ${rawPath}`) =>
     (await forwarded(requestText(line, { key: buyer }), { reply })).response;
 
-  it('is every header of the service, in order, without hops, cookies and what only the gateway may say', async () => {
+  it('is every header of the service, in order, without hop-by-hop headers, cookies and headers that only the gateway may set', async () => {
     const response = await answer(
       [
         'HTTP/1.1 203 Whatever',
@@ -231,7 +231,7 @@ describe('what the caller receives', () => {
     expect(response.get('transfer-encoding')).toBe(length === null ? 'chunked' : null);
   });
 
-  it('is a body that ends with the connection of the service, in chunks', async () => {
+  it('is chunked if the service ends its body by closing the connection', async () => {
     const path = await market.service({ endpoint: raw.url });
     const before = raw.peers.length;
     const caller = await RawCaller.connect(market.baseUrl);
@@ -273,7 +273,7 @@ describe('what the caller receives', () => {
   });
 });
 
-it('a caller that waits for 100 Continue gets it, and its body goes through', async () => {
+it('a caller that waits for 100 Continue gets it, and its body is forwarded', async () => {
   const caller = await RawCaller.connect(market.baseUrl);
   const headers = ['Expect: 100-continue', 'Content-Length: 5'];
   caller.send(requestText(`POST ${echoPath}`, { key: buyer, headers }));
@@ -286,7 +286,7 @@ it('a caller that waits for 100 Continue gets it, and its body goes through', as
 });
 
 it.each(['Content-Length: 100000', 'Transfer-Encoding: chunked'])(
-  'a large response head passes whole: %s',
+  'a large response head passes completely: %s',
   async (framing) => {
     const names = Array.from({ length: 50 }, (_, i) => `X-Large-${i}`);
     const lines = names.map((name, i) => `${name}: ${String(i % 10).repeat(1000)}\r\n`).join('');
@@ -301,7 +301,7 @@ it.each(['Content-Length: 100000', 'Transfer-Encoding: chunked'])(
 
 describe('a dot segment', () => {
   it.each(['/..', '/.', '/a/../b', '/%2e%2e/b', '/.%2E', '/a/..%2fb', '/a%5c..%5cb', '/..;x=1/b', '/a\\..\\b'])(
-    'is 400 and costs nothing: %s',
+    'gets 400 and costs nothing: %s',
     async (path) => {
       const poor = await market.buyer(0.002);
       const priced = await market.service({ endpoint: raw.url, price: 0.002 });
@@ -319,7 +319,7 @@ describe('a dot segment', () => {
 });
 
 describe('a connection of the caller', () => {
-  it('serves call after call, whatever the one before was', async () => {
+  it('serves call after call, whatever the previous call was', async () => {
     const path = await market.service({ endpoint: service.url, price: 0.1 });
     const odd = await startService(async (request, response) => {
       await bodyOf(request);
@@ -353,7 +353,7 @@ describe('a connection of the caller', () => {
     await odd.close();
   });
 
-  it('is told to end after a chunked request, and its answer is complete', async () => {
+  it('is closed after a chunked request, whose response is complete', async () => {
     const caller = await RawCaller.connect(market.baseUrl);
     const head = requestText(`POST ${echoPath}`, { key: buyer, headers: ['Transfer-Encoding: chunked'] });
     caller.send(`${head}5\r\nhello\r\n0\r\n\r\n`);

@@ -1,4 +1,4 @@
-// A caller that says exactly what a test tells it to, and reads responses as strictly as RFC 9112 lets it.
+// A caller that sends exactly what a test tells it to, and reads responses as strictly as RFC 9112 allows.
 
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
@@ -8,7 +8,7 @@ export type RawResponse = {
   readonly status: number;
   readonly headers: readonly (readonly [name: string, value: string])[];
   readonly body: Buffer;
-  /** The first value of a header, by any spelling of its name. */
+  /** The first value of a header; upper and lower case of its name do not matter. */
   get(name: string): string | null;
   all(name: string): string[];
   json<T>(): T;
@@ -52,7 +52,7 @@ export class RawCaller {
     }
   }
 
-  /** What has come and was not read yet. */
+  /** Received bytes that were not read yet. */
   get received(): Buffer {
     if (this.#pieces.length !== 1) this.#pieces = [Buffer.concat(this.#pieces)];
     return this.#pieces[0] as Buffer;
@@ -70,7 +70,7 @@ export class RawCaller {
     return caller;
   }
 
-  /** Text goes out as latin1. */
+  /** Sends text as latin1. */
   send(text: string | Uint8Array): void {
     this.socket.write(typeof text === 'string' ? Buffer.from(text, 'latin1') : text);
   }
@@ -81,7 +81,7 @@ export class RawCaller {
     return this.response(line.startsWith('HEAD '));
   }
 
-  /** Waits until the condition holds; throws when the connection ends first. */
+  /** Waits until the condition is met. Throws if the connection ends first. */
   until(condition: (received: Buffer) => boolean): Promise<void> {
     return this.#until(() => condition(this.received));
   }
@@ -93,7 +93,7 @@ export class RawCaller {
     }
   }
 
-  /** Reads one whole response and forgets it. Throws when it is cut, malformed, or framed in two ways. */
+  /** Reads and removes one complete response. Throws if it is cut, malformed, or framed in two ways. */
   async response(isHead = false): Promise<RawResponse> {
     const head = await this.head();
     const length = head.all('content-length');
@@ -103,7 +103,7 @@ export class RawCaller {
     return { ...head, body, json: <T>() => JSON.parse(body.toString('utf8')) as T };
   }
 
-  /** Reads the final response head, and forgets it. */
+  /** Reads and removes the final response head. */
   async head(): Promise<Head> {
     for (;;) {
       await this.until((received) => received.includes('\r\n\r\n'));
@@ -113,13 +113,13 @@ export class RawCaller {
     }
   }
 
-  /** Waits for the end of the connection. @returns what came before it */
+  /** Waits for the end of the connection. @returns the bytes that came before it */
   async end(): Promise<Buffer> {
     while (!this.gone) await this.#change();
     return this.received;
   }
 
-  /** Goes away without a goodbye. */
+  /** Closes the connection without notice. */
   destroy(): void {
     this.socket.destroy();
   }

@@ -5,7 +5,7 @@ import { RawCaller, type RawResponse, requestText } from './raw-caller.ts';
 import { PRICE, Scene } from './scene.ts';
 
 const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok';
-/** For every single answer, on a machine that may be busy: the command timeout of 500 ms, 300 ms, and a second (stores-away.test.ts). */
+/** Bound for any single answer: the command timeout of 500 ms, 300 ms, and 1 s for a busy machine (stores-away.test.ts). */
 const BOUNDED_MS = 1_800;
 
 let market: Marketplace;
@@ -23,7 +23,7 @@ beforeEach(async () => {
     },
     { free_calls: 1 },
   );
-  // Its free call is used, and all that a call needs is loaded.
+  // The free call is used, and everything that a call needs is loaded.
   expect((await (await scene.call()).response()).get('x-acf-free-tier')).toBe('true');
   await market.settled();
 });
@@ -51,7 +51,7 @@ const refusedCalls = async (count: number): Promise<void> => {
 const statusOf = async (path: string, key?: Key): Promise<number> => (await market.request(path, { key })).status;
 
 describe('while Redis does not answer', () => {
-  it('calls get 503 with Retry-After in bounded time, and are not charged afterwards either', async () => {
+  it('calls get 503 with Retry-After in bounded time, and are not charged later', async () => {
     market.redis.pause();
     try {
       await refusedCalls(20);
@@ -59,7 +59,7 @@ describe('while Redis does not answer', () => {
     } finally {
       market.redis.resume();
     }
-    // Redis carries out what it had received; each admission is cancelled by its id.
+    // Redis executes the commands it had received, and each admission is cancelled by its id.
     await until(async () => (await market.metric('tollgate_settlements_unconfirmed')) === 0);
     const records = await market.records(scene.buyer);
     expect(records.length).toBeLessThanOrEqual(21);
@@ -68,7 +68,7 @@ describe('while Redis does not answer', () => {
     expect([...outcomes].filter((outcome) => outcome !== 'refunded:unavailable 0 503')).toEqual([]);
     expect(await market.balance(scene.buyer)).toMatchObject({ balance: 1, held: 0 });
     expect(await market.books()).toMatchObject({ drifting: [], total: '0', negative: 0 });
-    // Nothing but the first call reached the service.
+    // Only the first call reached the service.
     expect(scene.service.peers).toHaveLength(1);
     const again = await (await scene.call()).response();
     expect([again.status, again.get('x-acf-amount'), again.get('x-acf-balance')]).toEqual([200, '0.1', '0.9']);
@@ -83,7 +83,7 @@ describe('while Redis does not answer', () => {
     try {
       peer.send(OK);
       expect((await caller.response()).get('x-acf-amount')).toBe(String(PRICE));
-      // At least one attempt to settle is lost before Redis is back.
+      // At least one attempt to settle the call fails before Redis is back.
       await until(() => market.log.lines.filter((line) => line.includes('no reply from redis')).length >= 1);
     } finally {
       market.redis.resume();
@@ -94,7 +94,7 @@ describe('while Redis does not answer', () => {
     await slow.close();
   });
 
-  it('the gateway is not ready, though its connection is open; afterwards it is', async () => {
+  it('the gateway is not ready, although its connection is open; afterwards it is ready', async () => {
     market.redis.pause();
     try {
       await until(async () => (await statusOf('/readyz')) === 503, 15_000);
@@ -122,7 +122,7 @@ describe('while Redis does not answer', () => {
 });
 
 describe('when Redis is gone', () => {
-  it('calls get 503 at once, the gateway is not ready, and with Redis back it is', async () => {
+  it('calls get 503 at once and the gateway is not ready, until Redis is back', async () => {
     await market.redis.stop();
     await until(async () => (await statusOf('/readyz')) === 503);
     const began = performance.now();
@@ -135,8 +135,8 @@ describe('when Redis is gone', () => {
   });
 });
 
-describe('when Redis comes back with what it knew', () => {
-  it('a call that ended meanwhile is settled then, once', async () => {
+describe('when Redis comes back with its data', () => {
+  it('a call that ended meanwhile is settled exactly once', async () => {
     const durable = await Marketplace.start({}, { durableRedis: true });
     const [paid, failed] = [await Scene.open(durable), await Scene.open(durable)];
     const callers = [await paid.call(), await failed.call()];
@@ -160,18 +160,18 @@ describe('when Redis comes back with what it knew', () => {
 });
 
 describe('when Redis comes back empty', () => {
-  it('balances, free calls used, limits and revoked keys are what Postgres says', async () => {
+  it('balances, free calls used, limits and revoked keys are as in Postgres', async () => {
     expect((await (await scene.call()).response()).get('x-acf-balance')).toBe('0.9');
     const revoked = await market.anotherKey(scene.buyer);
     await market.request(`/api/v1/keys/${revoked.key_id}`, { key: market.admin, method: 'DELETE' });
     await market.settled();
     await market.redis.restart();
     await until(async () => (await statusOf('/readyz')) === 200);
-    // All at the same time: each wallet is loaded once.
+    // All at the same time, so that each wallet is loaded once.
     const callers = await Promise.all(Array.from({ length: 10 }, () => scene.call()));
     const answers = await Promise.all(callers.map((caller) => caller.response()));
     const seen = answers.map((answer) => [answer.status, answer.get('x-acf-amount'), answer.get('x-acf-free-tier')]);
-    // The free call is used up; 9 calls empty the balance, the tenth lacks the money.
+    // The free call is used up. Nine calls empty the balance, and the tenth lacks the money.
     expect(seen.sort()).toEqual([...Array(9).fill([200, '0.1', 'false']), [402, null, null]]);
     expect(answers[0]?.get('x-ratelimit-limit')).toBe('300');
     expect(await statusOf(scene.path, revoked)).toBe(401);

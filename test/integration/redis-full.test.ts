@@ -14,7 +14,7 @@ const setMaxMemory = (bytes: number): Promise<unknown> =>
   market.stores.redis.command('config', ['set', 'maxmemory', String(bytes)]);
 
 describe('a Redis at its maxmemory', () => {
-  it('lets calls under way be settled and charged, takes no new ones, and serves again when it has room', async () => {
+  it('lets calls under way be settled and charged, refuses new calls, and serves again when it has room', async () => {
     let answer = (): void => {};
     let isAnswered = false;
     let usageId: string | null = null;
@@ -32,14 +32,14 @@ describe('a Redis at its maxmemory', () => {
         };
       }
     });
-    // Enough for the calls of the second in which the bound goes unnoticed.
+    // Enough memory for the calls of the second in which the gateway has not noticed the limit yet.
     await market.credit(scene.buyer, 100, 'enough');
     const caller = await scene.call();
     await until(async () => (await market.metric('tollgate_calls_open')) === 1);
     await until(() => scene.service.peers.length === 1);
     await setMaxMemory(1);
     try {
-      // It refuses writes that need memory, but those of the settlement.
+      // Redis refuses writes that need memory, except those of settlements.
       await expect(market.stores.redis.command('set', ['probe', 'x'])).rejects.toThrow('OOM');
       await until(async () => (await market.request(scene.path, { key: scene.buyer })).status === 503);
       answer();

@@ -17,12 +17,12 @@ const PATH = '/api/v1/admin/reconciliation';
 
 /** How long a repair may take on a busy machine; on an idle one it takes less than a second. */
 const REPAIR_MS = 20_000;
-/** Several repairs and restarts, each up to its own bound. */
+/** Limit of one test, which waits for several repairs and restarts, each up to its own bound. */
 const TEST_MS = 90_000;
 
 let market: Marketplace;
 beforeAll(async () => {
-  // SAVE writes to disk before it replies, and Redis serves nobody meanwhile: on a busy disk that takes longer than the default 500 ms.
+  // Redis serves nobody while SAVE writes to disk. On a busy disk that takes longer than the default timeout of 500 ms.
   market = await Marketplace.start({ REDIS_COMMAND_TIMEOUT_MS: '20000' });
 });
 afterAll(() => market.stop());
@@ -36,8 +36,8 @@ const answerAll = async (peer: Peer): Promise<void> => {
 const page = (method = 'GET'): Promise<Page> => market.json(PATH, { key: market.admin, method });
 const noDrift = { drift: 0, drifting_accounts: 0, shards_not_compared: 0 };
 
-describe('a Redis that comes back older than Postgres', { timeout: TEST_MS }, () => {
-  it('is repaired by itself: nobody is charged twice or refunded for a stored call, and new calls are right', async () => {
+describe('a Redis that comes back with an older state than Postgres', { timeout: TEST_MS }, () => {
+  it('is repaired automatically: nobody is charged twice or refunded for a stored call, and new calls are charged right', async () => {
     const scene = await Scene.open(market, answerAll, { free_calls: 2 });
     const [slow, failing] = [await Scene.open(market), await Scene.open(market)];
     expect((await (await scene.call()).response()).get('x-acf-free-tier')).toBe('true');
@@ -45,7 +45,7 @@ describe('a Redis that comes back older than Postgres', { timeout: TEST_MS }, ()
     const peers = [await slow.service.peer(0), await failing.service.peer(0)];
     for (const peer of peers) await peer.takeRequest();
     await market.settled(scene.buyer.account_id);
-    // The state that it will come back with: by itself this Redis writes nothing to disk.
+    // The state with which Redis will come back. This Redis saves nothing to disk by itself.
     await market.stores.redis.command('save', []);
 
     peers[0]?.send(OK);
@@ -70,7 +70,7 @@ describe('a Redis that comes back older than Postgres', { timeout: TEST_MS }, ()
       expect(repair).toMatchObject({
         made_by: 'writer',
         state: 'done',
-        reason: expect.stringContaining('came back older'),
+        reason: expect.stringContaining('came back with an older state'),
       });
     }
     const change = (of: Scene): unknown =>
@@ -88,10 +88,10 @@ describe('a Redis that comes back older than Postgres', { timeout: TEST_MS }, ()
   });
 });
 
-describe('a Redis that comes back older than a change of a key', { timeout: TEST_MS }, () => {
+describe('a Redis that comes back with a state from before a change of a key', { timeout: TEST_MS }, () => {
   const change = (path: string, body: object) => market.json(path, { key: market.admin, method: 'PATCH', body });
 
-  it('has the change again after the first request: a resumed account and a raised limit need nobody to repeat them', async () => {
+  it('has the change again after the first request: nobody has to repeat the resuming of an account or the raising of a limit', async () => {
     const scene = await Scene.open(market, answerAll);
     const { buyer } = scene;
     const account = `/api/v1/admin/accounts/${buyer.account_id}`;
@@ -113,7 +113,7 @@ describe('a Redis that comes back older than a change of a key', { timeout: TEST
     await market.redis.restart();
     await until(async () => (await market.request('/readyz')).status === 200, REPAIR_MS);
 
-    // A key that was revoked is no better for it: its record is asked first.
+    // A revoked key stays refused, because its record in Postgres is read first.
     expect((await market.request(scene.path, { key: another })).status).toBe(401);
     expect(await ask()).toEqual([403, '7']);
     await until(async () => (await ask())[0] === 200, REPAIR_MS);
@@ -123,7 +123,7 @@ describe('a Redis that comes back older than a change of a key', { timeout: TEST
 });
 
 describe('the page of the reconciliation', () => {
-  it('shows a drift that nothing proves, and leaves the wallet alone', async () => {
+  it('shows a drift that cannot be proven, and leaves the wallet alone', async () => {
     const buyer = await market.buyer(2);
     const { redis, keys } = market.stores;
     const wallet = keys.wallet(keys.shardOf(buyer.account_id), buyer.account_id);
@@ -141,7 +141,7 @@ describe('the page of the reconciliation', () => {
     expect((await page('POST')).totals).toMatchObject(noDrift);
   });
 
-  it('is for admins', async () => {
+  it('is for admins only', async () => {
     for (const key of [market.provider, await market.buyer(0)]) {
       for (const method of ['GET', 'POST']) expect((await market.request(PATH, { key, method })).status).toBe(403);
     }

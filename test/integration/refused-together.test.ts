@@ -3,7 +3,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { emptyBucket } from '../support/empty-bucket.ts';
 import { type Key, Marketplace, startService, type TestService } from './marketplace.ts';
 
-/** A minute of these is a place in the refill every 200 ms. */
+/** Requests per minute: one token every 200 ms. */
 const LIMIT = 300;
 const CALLERS = 20;
 const PLACES_PER_SECOND = LIMIT / 60;
@@ -35,7 +35,7 @@ const bucketOf = ({ account_id, key_id }: Key): string => {
   return keys.key(keys.shardOf(account_id), key_id);
 };
 
-/** What each of so many requests at once is told to wait, in seconds, from the least to the most. */
+/** Sends this many requests at once. @returns the seconds each is told to wait, ascending */
 async function waits(ask: () => Promise<Response>): Promise<number[]> {
   const responses = await Promise.all(Array.from({ length: CALLERS }, ask));
   const refused = responses.filter(({ status }) => status === 429);
@@ -52,14 +52,14 @@ function expectSpread(seconds: readonly number[]): void {
   expect(seconds.length).toBeGreaterThan(CALLERS / 2);
   for (let i = 0; i < seconds.length; i++) {
     const least = Math.ceil((i + 1) / PLACES_PER_SECOND) - 1;
-    // One more or less: the first place comes within the second in which they are refused.
+    // One more or less, because the first token comes back within the second in which the callers are refused.
     expect(seconds[i]).toBeGreaterThanOrEqual(Math.max(1, least));
     expect(seconds[i]).toBeLessThanOrEqual(least + 2);
   }
 }
 
 describe('callers that are refused together', () => {
-  it('are all served when they come back as they were told: the OpenAI SDK, unchanged, with its two retries', async () => {
+  it('are all served when they come back as told: the unchanged OpenAI SDK with its two retries', async () => {
     const openai = new OpenAI({ baseURL: market.baseUrl + path, apiKey: `${buyer.key_id}:${buyer.secret}` });
     await emptyBucket(market.stores.redis, bucketOf(buyer));
     const call = (): Promise<unknown> => openai.chat.completions.create({ model: 'small', messages: [] });
@@ -68,12 +68,12 @@ describe('callers that are refused together', () => {
     expect(failed).toEqual([]);
   }, 30_000);
 
-  it('of one key are told different times, and read them in the message, too', async () => {
+  it('of one key are told different times, also in the message', async () => {
     await emptyBucket(market.stores.redis, bucketOf(buyer));
     expectSpread(await waits(() => market.request(path, { key: buyer })));
   });
 
-  it('of one key are told different times by pages as well', async () => {
+  it('of one key are told different times by pages, too', async () => {
     await emptyBucket(market.stores.redis, bucketOf(buyer));
     expectSpread(await waits(() => market.request('/api/v1/keys/me', { key: buyer })));
   });

@@ -1,4 +1,4 @@
-// One buyer, one service that does what the test says, and how the call between them ends for the money.
+// One buyer, one service that does what the test says, and checks of how a call between them was charged.
 
 import { expect } from 'vitest';
 import { type Peer, type RawServer, rawServer } from '../upstream/helpers.ts';
@@ -36,12 +36,12 @@ export class Scene {
     return new Scene(market, buyer, path, service);
   }
 
-  /** Another buyer of the same listing: its calls share the service's connections. Closed with this one. */
+  /** Opens another buyer of the same listing, whose calls share the service's connections. Closed with this scene. */
   async withAnotherBuyer(): Promise<Scene> {
     return new Scene(this.market, await this.market.buyer(1), this.path, this.service, this.#callers);
   }
 
-  /** Sends `GET` (or the line given) and returns the caller. */
+  /** Sends a `GET`, or the given request line. @returns the caller */
   async call(line = 'GET', options: Parameters<typeof requestText>[1] = {}): Promise<RawCaller> {
     const caller = await RawCaller.connect(this.market.baseUrl);
     this.#callers.push(caller);
@@ -49,7 +49,7 @@ export class Scene {
     return caller;
   }
 
-  /** The only call of this buyer ended so: one record, the right charge, nothing held. */
+  /** Expects that this buyer's only call ended like this: one record, the right charge, no open hold. */
   async expectEnd({ outcome, status, amount = 0 }: End): Promise<CallRecord> {
     const records = await this.market.records(this.buyer);
     expect(records.map((record) => [record.outcome, record.status, record.amount])).toEqual([
@@ -59,7 +59,7 @@ export class Scene {
     return records[0] as CallRecord;
   }
 
-  /** Nothing was admitted: no record, no charge, nothing held. */
+  /** Expects that nothing was admitted: no record, no charge, no open hold. */
   async expectNothing(): Promise<void> {
     expect(await this.market.records(this.buyer)).toEqual([]);
     expect(await this.market.balance(this.buyer)).toMatchObject({ balance: 1, held: 0 });

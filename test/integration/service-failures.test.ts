@@ -36,7 +36,7 @@ describe('a service that cannot be reached', () => {
     scene = await Scene.open(market);
     const id = scene.path.split('/').at(-1);
     if (closed) await scene.service.close();
-    // Behind the API's back: it would refuse an address that is forbidden as it stands, and rules may have changed since.
+    // Written past the API, which would refuse a forbidden address. The rules may have changed since a service was listed.
     const moved = endpoint(scene.service.port);
     await market.stores.sql`
       WITH changed AS (
@@ -93,7 +93,7 @@ describe('a service that fails before its response', () => {
       status: 502,
     });
     expect([request_bytes, response_bytes]).toEqual([4, 0]);
-    // A POST may have had its effect: it is not sent twice.
+    // A POST is not sent twice, because the first one may have had its effect.
     expect(scene.service.peers).toHaveLength(1);
   });
 
@@ -106,13 +106,13 @@ describe('a service that fails before its response', () => {
     const response = await (await scene.call()).response();
     expectRefundedError(response, 504, 'upstream_timeout');
     await scene.expectEnd({ outcome: 'refunded:upstream_timeout', status: 504 });
-    // It is not left working for nobody.
+    // The gateway closes the connection, so that the service does not work for nobody.
     await (await scene.service.peer(0)).gone();
   });
 });
 
 describe('a service that answers', () => {
-  it.each([500, 502, 503, 599])('with %i: its response passes and the money comes back', async (status) => {
+  it.each([500, 502, 503, 599])('with %i: its response passes and the call is refunded', async (status) => {
     scene = await Scene.open(market, async (peer) => {
       await peer.takeRequest();
       peer.send(`HTTP/1.1 ${status} Sorry\r\nContent-Length: 5\r\nRetry-After: 7\r\nX-Why: it\r\n\r\nsorry`);
@@ -124,7 +124,7 @@ describe('a service that answers', () => {
     await scene.expectEnd({ outcome: 'refunded:upstream_5xx', status });
   });
 
-  it.each([200, 301, 400, 404, 429, 499])('with %i is paid', async (status) => {
+  it.each([200, 301, 400, 404, 429, 499])('with %i is paid for the call', async (status) => {
     scene = await Scene.open(market, async (peer) => {
       await peer.takeRequest();
       peer.send(`HTTP/1.1 ${status} Well\r\nContent-Length: 2\r\nRetry-After: 7\r\n\r\nok`);
@@ -135,7 +135,7 @@ describe('a service that answers', () => {
     await scene.expectEnd({ outcome: 'completed', status, amount: PRICE });
   });
 
-  it('more than it declared: the response is what was declared, and the connection is not used again', async () => {
+  it('with more bytes than declared: the caller gets the declared bytes, and the connection is not used again', async () => {
     scene = await Scene.open(market, async (peer) => {
       await peer.takeRequest();
       peer.send('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nokHTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nforged');
@@ -148,12 +148,12 @@ describe('a service that answers', () => {
     expect(scene.service.peers).toHaveLength(2);
   });
 
-  it('the next call of a connection it has closed meanwhile: nobody notices, and it is paid once', async () => {
+  it('and then closes the connection: the next caller notices nothing, and pays once', async () => {
     scene = await Scene.open(market, async (peer, index) => {
       await peer.takeRequest();
       peer.send('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok');
       if (index > 0) return;
-      // The next request on this connection meets a reset.
+      // The next request on this connection gets a reset.
       await peer.takeRequest();
       peer.socket.resetAndDestroy();
     });

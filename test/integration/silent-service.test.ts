@@ -4,9 +4,9 @@ import { type Key, Marketplace, startService, type TestService } from './marketp
 import { RawCaller, requestText } from './raw-caller.ts';
 
 const PRICE = 0.1;
-/** Failed calls that open a breaker. */
+/** Number of failed calls that opens a breaker. */
 const ENOUGH = 10;
-/** Of the gateway to one service. */
+/** Maximum number of connections from the gateway to one service. */
 const CONNECTIONS = 4;
 
 let market: Marketplace;
@@ -24,7 +24,7 @@ afterAll(async () => {
 type Behaviour = 'answers' | 'resets' | 'fails' | 'hangs';
 type MoodyService = TestService & { behaviour: Behaviour; requests: number };
 
-/** Does to each request what `behaviour` says at that moment. */
+/** A service that treats each request as `behaviour` says at that moment. */
 async function moodyService(behaviour: Behaviour): Promise<MoodyService> {
   const mood = { behaviour, requests: 0 };
   const server = await startService((request, response) => {
@@ -49,7 +49,7 @@ async function statuses(path: string, key: Key, times: number): Promise<number[]
 }
 
 describe('a service that does not answer', () => {
-  it('is called no more after ten failures: callers get 503 at once, and no money moves', async () => {
+  it('is no longer called after ten failures: callers get 503 at once and are not charged', async () => {
     const service = await moodyService('resets');
     const path = await market.service({ endpoint: service.url, price: PRICE });
     const buyer = await market.buyer(10);
@@ -72,7 +72,7 @@ describe('a service that does not answer', () => {
     await service.close();
   });
 
-  it('gets one call after a pause, and all of them again once that is answered', async () => {
+  it('gets one call after a pause, and all calls again once that call is answered', async () => {
     const service = await moodyService('resets');
     const path = await market.service({ endpoint: service.url, price: PRICE });
     const buyer = await market.buyer(10);
@@ -85,7 +85,7 @@ describe('a service that does not answer', () => {
     await service.close();
   });
 
-  it('is not kept waiting by callers who cannot pay: they do not use up the probe', async () => {
+  it('is probed although callers who cannot pay come first: they do not use up the probe', async () => {
     const service = await moodyService('resets');
     const path = await market.service({ endpoint: service.url, price: PRICE });
     const [poor, rich] = [await market.buyer(0), await market.buyer(10)];
@@ -96,7 +96,7 @@ describe('a service that does not answer', () => {
     await service.close();
   });
 
-  it('costs other services nothing, with all its connections taken and its line full', async () => {
+  it('does not delay other services, even if all its connections are in use and its queue is full', async () => {
     const service = await moodyService('hangs');
     const hanging = await market.service({ endpoint: service.url, price: PRICE, timeout_seconds: 300 });
     const path = await market.service({ endpoint: healthy.url, price: PRICE });
@@ -106,9 +106,9 @@ describe('a service that does not answer', () => {
     await until(() => service.requests === CONNECTIONS);
     const startedAt = performance.now();
     expect(await statuses(path, buyer, 20)).toEqual(Array(20).fill(200));
-    // One after the other, some 5 ms each: not one of them waited for the line, which is kept for a second.
+    // One after the other, about 5 ms each: none of them waited for the queue, which keeps calls for a second.
     expect(performance.now() - startedAt).toBeLessThan(1_000);
-    // Those in line learn within a second or so that it is too long, and get their money back.
+    // Queued calls get their refusal within about a second, and are refunded.
     const inLine = callers.filter(({ socket }) => socket.bytesRead === 0);
     await until(() => inLine.filter(({ received }) => received.length > 0).length === 2 * CONNECTIONS);
     const answers = await Promise.all(
@@ -119,7 +119,7 @@ describe('a service that does not answer', () => {
     );
     for (const caller of callers) caller.destroy();
     await market.settled();
-    // Waiting in line says nothing about the service.
+    // Waiting in the queue says nothing about the service.
     service.behaviour = 'answers';
     expect((await call(hanging, buyer)).status).toBe(200);
     await service.close();
@@ -127,7 +127,7 @@ describe('a service that does not answer', () => {
 });
 
 describe('a service that answers', () => {
-  it('is called on, whatever it answers: a caller who knows how to break it cannot close it for others', async () => {
+  it('keeps being called, whatever it answers: a caller who knows how to break it cannot open the breaker for others', async () => {
     const service = await moodyService('fails');
     const path = await market.service({ endpoint: service.url, price: PRICE });
     const buyer = await market.buyer(10);
@@ -136,7 +136,7 @@ describe('a service that answers', () => {
     await service.close();
   });
 
-  it('is called on while another listing of its host has all its connections taken and its line full', async () => {
+  it('keeps being called while another listing of its host uses all its connections and has a full queue', async () => {
     const service = await moodyService('hangs');
     const [good, bad] = [
       await market.service({ endpoint: service.url, price: PRICE }),
@@ -152,7 +152,7 @@ describe('a service that answers', () => {
     await service.close();
   });
 
-  it('is called on when another listing points to its host and fails there', async () => {
+  it('keeps being called when another listing points to its host and fails there', async () => {
     const service = await moodyService('answers');
     const [good, bad] = [
       await market.service({ endpoint: service.url, price: PRICE }),

@@ -1,4 +1,4 @@
-// One process without a supervisor: `ONE_PROCESS=on node dist/main.js`, and each role by itself.
+// Processes without a supervisor: `ONE_PROCESS=on node dist/main.js`, and each role by itself.
 
 import { createServer, type Server } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -41,7 +41,7 @@ describe('a single process', () => {
   it.each(['SIGHUP', 'SIGTERM', 'SIGINT'] as const)('drains at %s', async (signal) => {
     const single = await start();
     expect(await single.stop(signal)).toBe(0);
-    // Between them the writer may say what it does.
+    // The writer may log lines between these.
     const steps = ['draining', 'gateway drained', 'stopped'];
     expect(messages(single).filter((message) => steps.includes(message))).toEqual(steps);
   });
@@ -52,7 +52,7 @@ describe('a single process', () => {
     ['SIGINT', 'SIGHUP'],
   ] as const)('that drains at %s ends at once at %s', async (first, second) => {
     const single = await start();
-    // A request that is never whole keeps it busy.
+    // A request that never becomes complete keeps the process busy.
     const caller = await RawCaller.connect(`http://127.0.0.1:${env.PORT}`);
     caller.send('POST /api/v1/keys HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{');
     await until(async () => {
@@ -63,7 +63,7 @@ describe('a single process', () => {
     });
     single.signal(first);
     await until(() => messages(single).includes('draining'));
-    // What comes within half a second of the first is the same request: a shell and the kernel both send SIGHUP.
+    // A second signal within half a second counts as the same one, because a shell and the kernel both send SIGHUP.
     const toldAt = performance.now();
     await until(() => {
       if (!single.child.hasExited()) single.signal(second);
@@ -77,12 +77,12 @@ describe('a single process', () => {
 });
 
 describe('gateway and writer apart', () => {
-  it('take two metrics ports on one host; without, the second ends before it takes a call', async () => {
+  it('need two metrics ports on one host; otherwise the second process ends before it takes a call', async () => {
     const taken: Server = createServer();
     const port = await new Promise<string>((resolve) => {
       taken.listen(0, '127.0.0.1', () => resolve(String((taken.address() as { port: number }).port)));
     });
-    // With both taken, the one it stumbles over is the one it tries first.
+    // Both ports are in use, so the error names the port that the process opens first.
     const refused = await start('gateway', { PORT: port, METRICS_PORT: port });
     expect((await refused.child.exited).code).toBe(1);
     refused.child.forget();

@@ -8,34 +8,34 @@ import { PRICE, Scene } from './scene.ts';
 
 const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok';
 const COMMAND_TIMEOUT_MS = 500;
-/** What an answer may take longer than the timeout it waits for. */
+/** How much longer than its timeout an answer may take. */
 const ANSWER_MS = 300;
-/** Callers' patience for Postgres (README, Limits): a key or wallet that has to be loaded, and a page. */
+/** Bounds for answers while Postgres is away (docs/operating.md): of a call whose key or wallet must be loaded, and of a page. */
 const LOAD_TIMEOUT_MS = 2_000;
 const PAGE_TIMEOUT_MS = 5_000;
-/** From the return of a store until everything is as before. */
+/** How long recovery may take after a store is back. */
 const RECOVERY_MS = 2_000;
 /**
- * Tests run on machines with two busy processors, where any single answer may be read late. So of the answers of an outage
- * one in ten may be later than its bound, and none by more than this. Few callers at once: it is the gateway that is measured.
+ * Tests run on machines with two busy processors, where any single answer may be read late. So one in ten answers during an
+ * outage may exceed its bound, but none by more than this. Only a few callers call at once, so that the gateway is measured.
  */
 const LATE_MS = 1_000;
 const LATE_SHARE = 0.1;
 const CALLERS = 4;
 /**
- * How long Redis is away: during the first timeouts, about when a silent connection is given up, and after several attempts. Each
- * fault takes one in turn, and on demand (`ALL_OUTAGES=1`) all: together they are half a minute of waiting.
+ * How long Redis is away: it returns during the first timeouts, about when a silent connection is given up, or after several
+ * attempts. Each fault is tested with one of these in turn, or with `ALL_OUTAGES=1` all, which takes half a minute.
  */
 const OUTAGES_MS = [700, 1_600, 2_700];
-/** Share of a processor that gateway, writer and this test may use together while nobody calls. A loop that spins takes 1. */
+/** Maximum share of a processor that gateway, writer and this test use together while nobody calls. A spinning loop takes 1. */
 const IDLE_CPU = 0.5;
-/** Of an outage, however many calls it refuses: gateway and writer have a handful of parts that each say so once. */
+/** Maximum number of log lines per outage, however many calls are refused: each part of gateway and writer logs it once. */
 const MAX_LINES = 16;
 const CALLS = 40;
 
 let market: Marketplace;
 let scene: Scene;
-/** Calls answered with 200. */
+/** Number of calls answered with 200. */
 let served = 0;
 let proxy: TcpProxy;
 let redis: TestRedis;
@@ -73,14 +73,14 @@ async function timed(work: () => Promise<unknown>): Promise<number> {
   return performance.now() - began;
 }
 
-/** Nearly all within the bound, and none far beyond it. */
+/** Expects nearly all times within the bound, and none far beyond it. */
 function expectWithin(boundMs: number, tookMs: readonly number[]): void {
   const sorted = tookMs.map(Math.round).sort((a, b) => a - b);
   expect(sorted[Math.ceil(sorted.length * (1 - LATE_SHARE)) - 1], sorted.join(' ')).toBeLessThanOrEqual(boundMs);
   expect(sorted.at(-1)).toBeLessThanOrEqual(boundMs + LATE_MS);
 }
 
-/** Share of a processor that this process takes in half a second in which it is asked for nothing. */
+/** Share of a processor that this process uses during half a second without requests. */
 async function idleCpu(): Promise<number> {
   const [before, began] = [process.cpuUsage(), performance.now()];
   await until(() => performance.now() - began >= 500);
@@ -106,7 +106,7 @@ type Fault = {
 const heal = (): void => {
   proxy.delayMs = 0;
   proxy.set('pass');
-  // What was swallowed will never be answered: a network would say so by a reset.
+  // Swallowed requests are never answered. A network would reset the connection.
   proxy.cut();
 };
 
@@ -148,7 +148,7 @@ describe('Redis', () => {
   const unconfirmed = (): Promise<number> => market.metric('tollgate_settlements_unconfirmed');
   const statusOf = async (path: string): Promise<number> => (await market.request(path, { key: scene.buyer })).status;
 
-  /** One outage. @returns what each answer took, and what recovery took after Redis was back */
+  /** One outage. @returns the time of each answer, and the time of recovery after Redis was back */
   async function outage({ begin, end }: Fault, outageMs: number): Promise<{ answers: number[]; recovery: number }> {
     const answers: number[] = [];
     const refused = async (ask: () => Promise<RawResponse>): Promise<void> => {
@@ -178,7 +178,7 @@ describe('Redis', () => {
     process.env.ALL_OUTAGES === '1' ? OUTAGES_MS : [OUTAGES_MS[i % OUTAGES_MS.length] as number];
 
   it.each(faults.map((fault, i) => ({ ...fault, outages: outagesOf(i) })))(
-    '$name: 503 within the command timeout + 300 ms, all well within 2 s of its return, right books',
+    '$name: calls get 503 within the command timeout + 300 ms, are served again within 2 s of its return, and the books are right',
     async ({ outages, ...fault }) => {
       const answers: number[] = [];
       const recoveries: number[] = [];
@@ -197,24 +197,27 @@ describe('Redis', () => {
     },
   );
 
-  it.each(faults)('$name: few log lines for many callers, and an idle processor', async ({ begin, end }) => {
-    const linesBefore = market.log.lines.length;
-    let cpu: number;
-    try {
-      await begin();
-      await Promise.all(Array.from({ length: CALLS }, async () => expectUnavailable(await callOnce())));
-      cpu = await idleCpu();
-    } finally {
-      await end();
-    }
-    await until(async () => (await callOnce()).status === 200);
-    expect(cpu).toBeLessThan(IDLE_CPU);
-    const lines = market.log.lines.slice(linesBefore);
-    expect(lines.length, lines.join('\n')).toBeLessThanOrEqual(MAX_LINES);
-    await until(async () => (await unconfirmed()) === 0);
-  });
+  it.each(faults)(
+    '$name: many refused callers cause few log lines, and the processor stays idle',
+    async ({ begin, end }) => {
+      const linesBefore = market.log.lines.length;
+      let cpu: number;
+      try {
+        await begin();
+        await Promise.all(Array.from({ length: CALLS }, async () => expectUnavailable(await callOnce())));
+        cpu = await idleCpu();
+      } finally {
+        await end();
+      }
+      await until(async () => (await callOnce()).status === 200);
+      expect(cpu).toBeLessThan(IDLE_CPU);
+      const lines = market.log.lines.slice(linesBefore);
+      expect(lines.length, lines.join('\n')).toBeLessThanOrEqual(MAX_LINES);
+      await until(async () => (await unconfirmed()) === 0);
+    },
+  );
 
-  it('one that evicts is refused at start', async () => {
+  it('with an evicting maxmemory-policy is refused at start', async () => {
     await market.stores.redis.command('config', ['set', 'maxmemory-policy', 'allkeys-lru']);
     await expect(Marketplace.start({ REDIS_URL: redis.url })).rejects.toThrow('would evict money');
     await market.stores.redis.command('config', ['set', 'maxmemory-policy', 'noeviction']);
@@ -251,7 +254,7 @@ describe('Postgres', () => {
     },
   ];
 
-  /** A buyer whose key the gateway knows, but whose wallet is not in Redis. */
+  /** Makes a buyer whose key the gateway knows, but whose wallet is not in Redis. */
   async function unloadedBuyer(): Promise<Key> {
     const buyer = await market.buyer(1);
     await market.balance(buyer);
@@ -261,7 +264,7 @@ describe('Postgres', () => {
   }
 
   it.each(faults)(
-    '$name: known keys call on, the rest is 503 within its timeout + 300 ms, all well within 2 s of its return',
+    '$name: known keys are served, other requests get 503 within their timeout + 300 ms, and all recover within 2 s of its return',
     async ({ begin, end, isSlow }) => {
       const [unknown, another] = [await market.anotherKey(scene.buyer), await market.anotherKey(scene.buyer)];
       const unloaded = await unloadedBuyer();
@@ -275,7 +278,7 @@ describe('Postgres', () => {
       const several = (what: keyof typeof took, work: () => Promise<unknown>, count = CALLERS): Promise<unknown>[] =>
         Array.from({ length: count }, () => measure(what, work));
       const known = async (): Promise<void> => expect((await callOnce()).status).toBe(200);
-      // A slow Postgres answers those who find a connection open in time; making one takes it several trips.
+      // A slow Postgres answers in time on open connections. Opening a connection takes several exchanges.
       const asked = async (answer: Promise<RawResponse>): Promise<void> => {
         const response = await answer;
         if (response.status !== 200 || isSlow !== true) expectUnavailable(response);
@@ -306,7 +309,7 @@ describe('Postgres', () => {
       expectWithin(PAGE_TIMEOUT_MS + ANSWER_MS, took.page);
       expect(recovery).toBeLessThanOrEqual(RECOVERY_MS);
       expect(cpu).toBeLessThan(IDLE_CPU);
-      // All calls of that account, by whichever of its keys, and the one of the other.
+      // All calls of the first account, with either key, and one call of the other account.
       expect((await market.records(scene.buyer)).length - made).toBe(CALLERS + 1);
       expect(await market.books()).toMatchObject({ drifting: [], total: '0', negative: 0 });
       const lines = market.log.lines.slice(linesBefore);

@@ -9,7 +9,7 @@ import { authorization, bodyOf, type Key, Marketplace, startService, type TestSe
 import { RawCaller, requestText } from './raw-caller.ts';
 
 const BODY = patternBytes(9 * 1024 * 1024, 7);
-/** What the kernel may hold of two connections (receive buffers grow to 32 MB), and a little of ours. */
+/** Bytes that the kernel may buffer for two connections (receive buffers grow to 32 MB), and a few for the gateway. */
 const KERNEL_BYTES = 64 * 1024 * 1024;
 const GZIPPED = gzipSync(Buffer.from('the same bytes, '.repeat(1000)));
 const sha = (bytes: Uint8Array): string => createHash('sha256').update(bytes).digest('hex');
@@ -18,7 +18,7 @@ let market: Marketplace;
 let service: TestService;
 let buyer: Key;
 let path: string;
-/** Open event streams, by their path. */
+/** Open event streams, by path. */
 const streams = new Map<string, ServerResponse>();
 
 const { promise: mayRead, resolve: readNow } = deferred();
@@ -32,7 +32,7 @@ async function serve(request: IncomingMessage, response: ServerResponse): Promis
     const [, , , length, offset] = url.split('/').map(Number) as [number, number, number, number, number];
     const body = BODY.subarray(offset, offset + length);
     if (url.includes('/known/')) response.setHeader('Content-Length', body.length);
-    // Odd pieces, so that no boundary meets another by accident.
+    // Pieces of odd sizes, so that no two boundaries coincide by accident.
     for (let at = 0; at < body.length; at += 70_003) {
       if (!response.write(body.subarray(at, at + 70_003))) await new Promise((go) => response.once('drain', go));
     }
@@ -73,7 +73,7 @@ afterAll(async () => {
 
 type Sent = { readonly status: number; readonly response: IncomingMessage };
 
-/** A call by node:http, which takes what it is given at its own pace. */
+/** A call by node:http, which reads the response at its own pace. */
 function send(
   target: string,
   { method = 'GET', headers = {}, write = (out: NodeJS.WritableStream): unknown => out.end() } = {},
@@ -100,7 +100,7 @@ async function digest(response: AsyncIterable<Uint8Array>): Promise<{ length: nu
   return { length, sha: hash.digest('hex') };
 }
 
-/** Stops after every 256 KB until the gateway has stopped writing. */
+/** Stops reading after every 256 KB, until the gateway has stopped writing. */
 class StallingReader implements AsyncIterable<Uint8Array> {
   stalls = 0;
   readonly #response: IncomingMessage;
@@ -121,7 +121,7 @@ class StallingReader implements AsyncIterable<Uint8Array> {
     }
   }
 
-  /** Nothing has arrived for many turns of the loop. */
+  /** Whether nothing has arrived for many turns of the event loop. */
   async #quiet(): Promise<void> {
     const { socket } = this.#response;
     for (let quiet = 0, seen = -1; quiet < 20; ) {
@@ -133,7 +133,7 @@ class StallingReader implements AsyncIterable<Uint8Array> {
 }
 
 describe('an event stream', () => {
-  it('arrives event by event: each is there before the service sends the next', async () => {
+  it('arrives event by event: the caller has each event before the service sends the next', async () => {
     const caller = await RawCaller.connect(market.baseUrl);
     caller.send(requestText(`GET ${path}/events/1`, { key: buyer }));
     const stream = await until(() => streams.get('/events/1'));
@@ -148,7 +148,7 @@ describe('an event stream', () => {
     caller.destroy();
   });
 
-  it('is one call, charged at its end', async () => {
+  it('is one call, charged when it ends', async () => {
     const reader = await market.buyer(1);
     const caller = await RawCaller.connect(market.baseUrl);
     caller.send(requestText(`GET ${path}/events/2`, { key: reader }));
@@ -164,8 +164,8 @@ describe('an event stream', () => {
 });
 
 describe('a download', () => {
-  it('reaches readers that stall many times with every byte, with a length and in chunks', async () => {
-    // Several at once: bytes that wait for one reader must not be those of another.
+  it('reaches readers that stall many times completely, both with a length and in chunks', async () => {
+    // Several readers at once: no reader may get bytes that wait for another.
     const readers = ['known', 'chunked', 'known', 'chunked'].map(async (framing, i) => {
       const length = BODY.length - 1_000_000;
       const { response } = await send(`/download/${framing}/${length}/${i * 250_007}`);
@@ -177,7 +177,7 @@ describe('a download', () => {
     await Promise.all(readers);
   });
 
-  it('does not fill the memory of the gateway when nobody reads it', async () => {
+  it("does not fill the gateway's memory when the caller does not read", async () => {
     let sent = 0;
     const endless = await startService((_request, response) => {
       const piece = Buffer.alloc(65_536, 1);
@@ -200,7 +200,7 @@ describe('a download', () => {
     await endless.close();
   });
 
-  it('of encoded bytes is not decoded or encoded on the way', async () => {
+  it('with a Content-Encoding is neither decoded nor encoded on the way', async () => {
     const { response } = await send('/gzip', { headers: { 'Accept-Encoding': 'gzip' } });
     const body = await bodyOf(response);
     expect(response.headers['content-encoding']).toBe('gzip');
@@ -209,7 +209,7 @@ describe('a download', () => {
   });
 });
 
-/** The number once it has not changed for half a second's worth of looks. */
+/** Returns the number once it has not changed over looks of half a second. */
 async function settledNumber(read: () => number): Promise<number> {
   let seen = -1;
   let quiet = 0;
@@ -264,7 +264,7 @@ describe('an upload', () => {
     await raw.close();
   });
 
-  /** Offers 132 MB as fast as it is taken; nobody takes it yet. @returns how far that went, and how it ends */
+  /** Offers 132 MB that nobody reads yet. @returns how many bytes were accepted, and how the upload ends */
   async function offerTooMuch(target: string): Promise<{ taken: number; finish(): Promise<void> }> {
     const total = 14 * BODY.length;
     const expected = createHash('sha256');
@@ -291,14 +291,14 @@ describe('an upload', () => {
     return { taken, finish };
   }
 
-  it('to a service that does not read is held back, and loses nothing by it', async () => {
+  it('to a service that does not read is slowed down by backpressure, and loses no bytes', async () => {
     const { taken, finish } = await offerTooMuch('/sum-later');
     expect(taken).toBeLessThan(KERNEL_BYTES);
     readNow();
     await finish();
   });
 
-  it('is held back while the call is being admitted, and loses nothing by it', async () => {
+  it('is slowed down by backpressure while the call is being admitted, and loses no bytes', async () => {
     const admitted = await market.metric('tollgate_calls_admitted_total');
     market.redis.pause();
     const { taken, finish } = await offerTooMuch('/sum');
@@ -308,7 +308,7 @@ describe('an upload', () => {
     await finish();
   });
 
-  it('may be answered before it ends, and the call is over then', async () => {
+  it('may be answered before it ends, and then the call is over', async () => {
     const raw = await rawServer();
     const target = await market.service({ endpoint: raw.url, price: 0.01 });
     const early = await market.buyer(1);
@@ -323,7 +323,7 @@ describe('an upload', () => {
     expect(response.get('connection')).toBe('close');
     const [record] = await market.records(early);
     expect(record).toMatchObject({ outcome: 'completed', status: 403, amount: 0.01, request_bytes: 13 });
-    // The rest is swallowed, and the connection ends. Behind it nothing is served.
+    // The gateway discards the rest of the upload, closes the connection, and serves no request behind it.
     caller.send('x'.repeat(100_000 - 'the beginning'.length));
     caller.send(requestText(`POST ${path}/sum`, { key: early, body: 'next' }));
     expect((await caller.end()).toString()).toBe('');
@@ -340,7 +340,7 @@ describe('an upload', () => {
   });
 });
 
-it('an echo comes back whole to a caller that reads only after it has sent everything', async () => {
+it('an echo comes back complete to a caller that reads only after it has sent everything', async () => {
   const caller = await RawCaller.connect(market.baseUrl);
   const body = Buffer.concat([BODY, BODY, BODY]);
   const headers = [`Content-Length: ${body.length}`, 'Connection: close'];
@@ -351,7 +351,7 @@ it('an echo comes back whole to a caller that reads only after it has sent every
   expect(sha((await caller.response()).body)).toBe(sha(body));
 });
 
-it('fifty streams of all kinds at the same time keep their bytes apart', async () => {
+it('fifty simultaneous streams of all kinds do not mix their bytes', async () => {
   const calls = Array.from({ length: 50 }, async (_, i) => {
     const body = patternBytes(150_000 + i * 1009, i + 1);
     const length = 200_000 + i * 1013;

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { until } from '../support/wait.ts';
 import { authorization, echo, type Key, Marketplace, startService, type TestService } from './marketplace.ts';
 
-/** What is promised within a second, from the reply on: with a margin for two busy cores. */
+/** Bound for changes that are promised within a second of the reply, with a margin for two busy cores. */
 const A_SECOND_MS = 3_000;
 
 let market: Marketplace;
@@ -23,14 +23,14 @@ afterAll(async () => {
 const callThere = (path: string, key: Key): Promise<Response> =>
   fetch(other.baseUrl + path, { headers: { Authorization: authorization(key) } });
 
-/** Until this gateway has it: the other one made it. */
+/** Waits until this gateway knows a service that was made on the other gateway. */
 async function listed(options: Parameters<Marketplace['service']>[0]): Promise<string> {
   const path = await market.service(options);
   await until(async () => (await fetch(`${other.baseUrl}${path.replace('proxy', 'services')}`)).ok, A_SECOND_MS);
   return path;
 }
 
-describe('what one gateway is told, another acts upon', () => {
+describe('a change made on one gateway applies on another', () => {
   it('a revoked key gets 401 on the very next call', async () => {
     const path = await listed({ endpoint: service.url });
     const key = await market.buyer(1);
@@ -39,7 +39,7 @@ describe('what one gateway is told, another acts upon', () => {
     expect((await callThere(path, key)).status).toBe(401);
   });
 
-  it('a suspended account is refused from the very next request on, with every key, and resumed likewise', async () => {
+  it('a suspended account is refused with every key from the very next request on, and resuming it applies as fast', async () => {
     const path = await listed({ endpoint: service.url, price: 0.01 });
     const key = await market.buyer(1);
     const keys = [key, await market.anotherKey(key)];
@@ -63,7 +63,7 @@ describe('what one gateway is told, another acts upon', () => {
       ]);
       expect(await ask()).toEqual(Array(6).fill(403));
       expect((await callThere(path, stranger)).status).toBe(200);
-      // A changed limit of one of its keys brings none of them back; nor does resuming bring back a revoked key.
+      // Changing the limit of a key does not bring back any key. Resuming the account does not bring back a revoked key.
       await market.json(`/api/v1/keys/${key.key_id}`, {
         key: market.admin,
         method: 'PATCH',
@@ -77,7 +77,7 @@ describe('what one gateway is told, another acts upon', () => {
     expect((await market.records(key)).every(({ outcome }) => outcome === 'completed')).toBe(true);
   });
 
-  it('a key made while its account is suspended is as good as the account', async () => {
+  it('a key made while its account is suspended works if and only if the account does', async () => {
     const path = await listed({ endpoint: service.url });
     const key = await market.buyer(1);
     const patch = { key: market.admin, method: 'PATCH', body: { status: 'suspended' } };
@@ -89,7 +89,7 @@ describe('what one gateway is told, another acts upon', () => {
     await until(async () => (await callThere(path, another)).status === 200, A_SECOND_MS);
   });
 
-  it('a changed limit counts from the very next call, and one bucket serves both', async () => {
+  it('a changed limit applies from the very next call, and both gateways share one bucket', async () => {
     const path = await listed({ endpoint: service.url });
     const key = await market.buyer(1);
     expect((await callThere(path, key)).headers.get('x-ratelimit-limit')).toBe('300');
@@ -105,7 +105,7 @@ describe('what one gateway is told, another acts upon', () => {
     expect(statuses).toEqual([200, 200, 200, 429]);
   });
 
-  it('a rotated secret is good within a second, and the old one is not any more', async () => {
+  it('a rotated secret is accepted within a second, and the old one no longer is', async () => {
     const path = await listed({ endpoint: service.url });
     const key = await market.buyer(1);
     expect((await callThere(path, key)).status).toBe(200);
@@ -115,7 +115,7 @@ describe('what one gateway is told, another acts upon', () => {
     expect((await callThere(path, key)).status).toBe(401);
   });
 
-  it('of a rotated key both secrets are good from the very next call on, until the overlap is cut short', async () => {
+  it('both secrets of a rotated key are accepted from the very next call on, until the overlap is cut short', async () => {
     const path = await listed({ endpoint: service.url });
     let key = await market.buyer(1);
     const rotated = async (body: object): Promise<Key> => {
@@ -135,7 +135,7 @@ describe('what one gateway is told, another acts upon', () => {
     await until(async () => (await callThere(path, key)).status === 401, A_SECOND_MS);
   });
 
-  it('a paused service is 404 within a second, and a new price is charged within a second', async () => {
+  it('a paused service gets 404 within a second, and a new price is charged within a second', async () => {
     const path = await listed({ endpoint: service.url, price: 0.01 });
     const key = await market.buyer(10);
     const patch = (body: object): Promise<unknown> =>
@@ -149,7 +149,7 @@ describe('what one gateway is told, another acts upon', () => {
     await until(async () => (await callThere(path, key)).status === 200, A_SECOND_MS);
   });
 
-  it('what a suspended account sells is gone and free within a second, and back when it is resumed; calls under way go on', async () => {
+  it('services of a suspended account get 404 without a charge within a second, and return with it; calls under way go on', async () => {
     const answers: (() => void)[] = [];
     const slow = await startService((_, response) => answers.push(() => response.end('done')));
     const seller = await market.json<Key>('/api/v1/keys', {
@@ -163,7 +163,7 @@ describe('what one gateway is told, another acts upon', () => {
     const key = await market.buyer(1);
     const gateways = [market.baseUrl, other.baseUrl];
     const headers = { Authorization: authorization(key) };
-    /** Proxy, page and discovery on each gateway. */
+    /** The statuses of a call and a page, and the discovery, on each gateway. */
     const look = async (): Promise<[number, number, boolean][]> =>
       Promise.all(
         gateways.map(async (url): Promise<[number, number, boolean]> => {
@@ -205,7 +205,7 @@ describe('what one gateway is told, another acts upon', () => {
     await slow.close();
   });
 
-  it('the last cent is spent once', async () => {
+  it('the last cent is spent only once', async () => {
     const path = await listed({ endpoint: service.url, price: 0.01 });
     for (let round = 0; round < 5; round++) {
       const key = await market.buyer(0.01);

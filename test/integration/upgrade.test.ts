@@ -25,7 +25,7 @@ afterAll(async () => {
   await service.close();
 });
 
-/** What the `ws` package and browsers send (RFC 6455 §4.1). */
+/** Headers that the `ws` package and browsers send (RFC 6455 §4.1). */
 const WEBSOCKET = [
   'Connection: Upgrade',
   'Upgrade: websocket',
@@ -33,7 +33,7 @@ const WEBSOCKET = [
   'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==',
 ];
 
-/** The answer, and whether the connection ended with it. */
+/** Sends a call. @returns the response, and whether the connection ended with it */
 async function answerTo(line: string, headers: readonly string[], body?: string): Promise<RawResponse> {
   const caller = await RawCaller.connect(market.baseUrl);
   try {
@@ -54,12 +54,12 @@ describe('a call that asks for another protocol', () => {
     ['h2c with a version, second in a list', 'DELETE', ['Upgrade: TLS/1.0 , H2C/1']],
     ['first in a list', 'GET', ['Upgrade: websocket,x']],
     ['in a second line', 'GET', ['Upgrade: x', 'Upgrade: h2c']],
-  ])('is 426, and free: %s', async (_how, method, headers) => {
+  ])('gets 426 and is not charged: %s', async (_how, method, headers) => {
     const balance = await market.balance(buyer);
     const before = forwarded;
     const response = await answerTo(`${method} ${path}/a`, headers);
     expect([response.status, response.json<{ error: string }>().error]).toEqual([426, 'upgrade_not_supported']);
-    // RFC 9110 §15.5.22: which protocol it wants instead; §7.8: an Upgrade is an option of the connection.
+    // RFC 9110 §15.5.22: the 426 names the protocol the server wants instead; §7.8: Upgrade is also named in Connection.
     expect(response.get('upgrade')).toBe('HTTP/1.1');
     expect(response.all('connection').map((value) => value.toLowerCase())).toEqual(['upgrade', 'close']);
     expect([response.get('x-ratelimit-limit'), response.get('x-acf-usage-id')]).toEqual(['300', null]);
@@ -68,11 +68,11 @@ describe('a call that asks for another protocol', () => {
     expect(await market.records(buyer)).toEqual([]);
   });
 
-  it('is 426 with a body, which is not read', async () => {
+  it('gets 426 also if it has a body, which is not read', async () => {
     expect((await answerTo(`POST ${path}`, ['Upgrade: h2c'], 'x'.repeat(1000))).status).toBe(426);
   });
 
-  it('counts against the rate limit, as every refusal does', async () => {
+  it('counts against the rate limit, like every refused request', async () => {
     const slow = await market.buyer(1);
     const body = { rate_limit: 1 };
     await market.json(`/api/v1/keys/${slow.key_id}`, { key: market.admin, method: 'PATCH', body });
@@ -90,7 +90,7 @@ describe('a call that asks for another protocol', () => {
     },
   );
 
-  it.skipIf(!existsSync('/usr/bin/curl'))('is told so by curl --http2, too (skipped without curl)', async () => {
+  it.skipIf(!existsSync('/usr/bin/curl'))('gets 426 also from curl --http2 (skipped without curl)', async () => {
     const args = [
       '--http2',
       '-s',
@@ -109,7 +109,7 @@ describe('a call that asks for another protocol', () => {
   });
 });
 
-it('a page that is asked for with an upgrade comes in HTTP/1.1, which RFC 9110 §7.8 lets a server do', async () => {
+it('a page requested with an Upgrade is answered in HTTP/1.1, as RFC 9110 §7.8 allows', async () => {
   for (const headers of [WEBSOCKET, ['Upgrade: h2c']]) {
     expect((await answerTo('GET /api/v1/balance/me', headers)).status).toBe(200);
   }

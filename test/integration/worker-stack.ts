@@ -1,4 +1,4 @@
-// A marketplace as `node dist/main.js` starts it: processes under their supervisor, two workers unless told otherwise.
+// A marketplace as `node dist/main.js` starts it: processes under a supervisor, with two workers by default.
 
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
@@ -9,24 +9,24 @@ import { type OwnedProcess, signalProcess, spawnOwned } from '../../scripts/loca
 import { loadConfig } from '../../src/config/config.ts';
 import { readMigrations } from '../../src/platform/migrate.ts';
 import { openStores } from '../../src/roles/stores.ts';
-import { QUIET } from '../admission/redis.ts';
+import { QUIET } from '../support/store.ts';
 import { createDatabase, scratchDir, scratchRunDir, startTestRedis } from '../support/stores.ts';
 import { until } from '../support/wait.ts';
 import { found, MarketClient, type MarketParts } from './market-client.ts';
 
 export type LogLine = Readonly<Record<string, unknown>> & { readonly msg: string };
 
-/** What `main.js` reads. */
+/** The environment variables that `main.js` reads. */
 type Env = Readonly<Record<string, string>> & { readonly PORT: string; readonly METRICS_PORT: string };
 
 let started = 0;
 
-/** A supervisor in a process of its own, with its log in a file. */
+/** A supervisor in its own process, with its log in a file. */
 export class SupervisorProcess {
   readonly child: OwnedProcess;
   readonly #logFile: string;
 
-  /** @param build what `buildSources` made */
+  /** @param build the folder that `buildSources` returned */
   constructor(build: string, env: Readonly<Record<string, string>>, role = 'all') {
     const name = `supervisor-${process.pid}-${started++}`;
     this.#logFile = path.join(scratchDir(), `${name}.log`);
@@ -44,22 +44,22 @@ export class SupervisorProcess {
     return readFileSync(this.#logFile, 'utf8');
   }
 
-  /** What it and its children logged. */
+  /** The log lines of the supervisor and its children. */
   get log(): readonly LogLine[] {
     const lines = this.output.split('\n').filter((line) => line.startsWith('{') && line.endsWith('}'));
     return lines.map((line) => JSON.parse(line) as LogLine);
   }
 
-  /** Waits until all its processes are ready. */
+  /** Waits until all processes are ready. */
   async ready(): Promise<void> {
-    // `all` is what a process without a supervisor says.
+    // A process without a supervisor logs `all`.
     const isWhole = (role: unknown): boolean => role === 'supervisor' || role === 'all';
     const isReady = (): boolean => this.log.some(({ role, msg }) => isWhole(role) && msg === 'ready');
     await until(() => isReady() || this.child.hasExited(), 30_000);
     if (!isReady()) throw new Error(`the supervisor ended at its start:\n${this.output}`);
   }
 
-  /** Pids of all processes that ever became ready as this one (`1`, `2`, `writer`), oldest first. */
+  /** Pids of all processes that became ready under this name (`1`, `2`, `writer`), oldest first. */
   pidsOf(name: string): number[] {
     const lines = this.log.filter(({ msg, process: of }) => msg === 'process is ready' && of === name);
     return lines.map(({ pid }) => pid as number);
@@ -130,13 +130,13 @@ export class WorkerStack extends MarketClient {
     return new WorkerStack({ ...(await found(baseUrl)), baseUrl, stores, supervisor, build, env, cleanUp });
   }
 
-  /** Starts it once more on the same stores and ports. */
+  /** Starts the supervisor again on the same stores and ports. */
   async startAgain(): Promise<void> {
     this.supervisor = new SupervisorProcess(this.#build, this.env);
     await this.supervisor.ready();
   }
 
-  /** Every sample of a metric, by its `worker` label. */
+  /** All samples of a metric, by their `worker` label. */
   async samples(name: string): Promise<ReadonlyMap<string, number>> {
     const page = await (await fetch(`http://127.0.0.1:${this.env.METRICS_PORT}/metrics`)).text();
     const samples = new Map<string, number>();
@@ -147,13 +147,13 @@ export class WorkerStack extends MarketClient {
     return samples;
   }
 
-  /** Waits until every worker has a service that was made on another: each learns of it by itself. */
+  /** Waits until every worker knows a service that was made on another worker. Each worker learns of it by itself. */
   async listedEverywhere(proxyPath: string): Promise<void> {
-    // Each request on a connection of its own; that none of 40 meets one of two workers happens once in 10^12.
+    // Each request uses its own connection. All 40 miss one of two workers once in 10^12 times.
     const url = this.baseUrl + proxyPath.replace('proxy', 'services');
     let address = 0;
     const ask = async (): Promise<boolean> => {
-      // From an address of its own: there are more requests than one may send.
+      // Each from its own address, because one address may not send this many requests.
       const from = `198.18.${address >> 8}.${address++ & 255}`;
       return (await fetch(url, { headers: { Connection: 'close', 'X-Forwarded-For': from } })).ok;
     };
@@ -166,5 +166,5 @@ export class WorkerStack extends MarketClient {
   }
 }
 
-/** Whether a process with this pid runs. Orphans stay as zombies until process 1 looks. */
+/** Whether a process with this pid runs. A zombie does not count: orphans stay zombies until process 1 reaps them. */
 export const isAlive = (pid: number): boolean => processIdentity(pid) !== null;

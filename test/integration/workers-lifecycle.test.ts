@@ -11,21 +11,21 @@ import { isAlive, type LogLine, SupervisorProcess, WorkerStack } from './worker-
 
 const PRICE_MICROS = 1_000;
 const CALLERS = 24;
-/** Callers that call again as soon as they are answered: more than two workers on a small machine can take. */
+/** Callers that call again as soon as they are answered: more load than two workers on a small machine can take. */
 const FULL_LOAD = { callers: CALLERS, keysEach: 40, balanceMicros: 10_000_000 };
 const NAMES = ['writer', '1', '2'];
-/** Where a call may fail that meets a gateway on its way out: nobody listens, or its connection is just being closed. */
+/** How far a call may get that meets a stopping gateway: nobody listens, or its connection is just being closed. */
 const BEFORE_ADMISSION: readonly Phase[] = ['not connected', 'not sent', 'no answer'];
 
 let build: string;
 let stack: WorkerStack;
 let service: TestService;
 let path: string;
-/** Answered at once. */
+/** A listing whose calls are answered at once. */
 let fast: string;
-/** Answered at once, in every shape in turn. */
+/** A listing whose calls are answered at once, with each kind of framing in turn. */
 let anyShape: string;
-/** Calls to `/wait`, which the service answers when the test says so. */
+/** Calls to `/wait`, which the service answers when the test tells it to. */
 let waiting: ServerResponse[];
 
 beforeAll(async () => {
@@ -35,7 +35,7 @@ beforeAll(async () => {
     if (request.url === '/wait') waiting.push(response);
     else if (request.url === '/fast') response.end('ok');
     else if (request.url === '/shapes') answerInTurn(response);
-    // No caller exceeds 300 calls a minute, however long the test takes, and there is always a call under way.
+    // No key exceeds 300 calls a minute, however long the test takes, and a call is always under way.
     else setTimeout(() => response.end('ok'), 200);
   });
   path = await stack.service({ endpoint: service.url, price: PRICE_MICROS / 1e6 });
@@ -53,7 +53,7 @@ afterAll(async () => {
 
 let shapes = 0;
 
-/** An answer with a length, one in chunks, one without a body: the gateway ends each in a way of its own. */
+/** Responses with a length, in chunks, and without a body, because the gateway ends each of these differently. */
 function answerInTurn(response: ServerResponse): void {
   const shape = shapes++ % 3;
   if (shape === 1) response.write('in ');
@@ -73,7 +73,7 @@ type Bill = { readonly usage_id: string; readonly outcome: string; readonly amou
 const billsOf = async (key: Key): Promise<Bill[]> =>
   stack.stores.sql<Bill[]>`SELECT usage_id, outcome, amount::int FROM calls WHERE account_id = ${key.account_id}`;
 
-/** Every call that was answered has its record, and the wallet lacks exactly what the records charge. */
+/** Expects a record of every answered call, and a wallet that lacks exactly the sum of the charges. */
 async function expectRightBooks(key: Key, answered: readonly string[]): Promise<void> {
   await stack.settled(key.account_id);
   const bills = await billsOf(key);
@@ -86,8 +86,8 @@ async function expectRightBooks(key: Key, answered: readonly string[]): Promise<
 }
 
 /**
- * The same of callers with accounts of their own, where no process was killed: a call has a record if and only if it was
- * answered. So a call that failed was never admitted, and nobody paid for what did not arrive.
+ * Expects the same of callers with their own accounts when no process was killed: a call has a record if and only if it was
+ * answered. So a failed call was never admitted, and nobody paid for a response that did not arrive.
  */
 async function expectAllAdmittedAnswered(keys: readonly (readonly Key[])[], load: Load): Promise<void> {
   await stack.settled();
@@ -116,7 +116,7 @@ async function expectAllAdmittedAnswered(keys: readonly (readonly Key[])[], load
   expect(await stack.books()).toMatchObject({ drifting: [], total: '0', negative: 0 });
 }
 
-/** No hold is open, and no settled call waits for Postgres. */
+/** Expects that no hold is open, and that no settled call waits for Postgres. */
 async function expectNothingLeft(): Promise<void> {
   const { redis, keys } = stack.stores;
   const lengths = await Promise.all(keys.usage.map((stream) => redis.command('xlen', [stream])));
@@ -133,11 +133,11 @@ async function waitingCall(key: Key): Promise<RawCaller> {
 }
 
 /**
- * Stops everything at full load, with one more call open until nobody listens: no call is cut, none is charged that was not
- * answered, and nothing is left in the stores to do. Callers end with their first call that fails.
+ * Stops everything at full load, with one more call open until nobody listens. Expects that no call is cut, that no unanswered
+ * call is charged, and that no work is left in the stores. Each caller stops after its first failed call.
  *
- * @param wholeGroup the signal reaches all processes, not the supervisor alone
- * @returns the record of the open call, and what everybody logged from the signal on
+ * @param wholeGroup whether the signal reaches all processes, not only the supervisor
+ * @returns the record of the open call, and all log lines since the signal
  */
 async function stopAtFullLoad(
   signal: NodeJS.Signals,
@@ -159,14 +159,14 @@ async function stopAtFullLoad(
   const log = supervisor.log.slice(before);
   const drained = log.filter(({ msg }) => msg === 'gateway drained');
   expect(drained.map(({ callsCut, unsettled }) => [callsCut, unsettled])).toEqual(Array(2).fill([0, 0]));
-  // Nobody runs any more who could store what was left.
+  // No process runs any more that could store events that were left.
   await expectNothingLeft();
   await expectAllAdmittedAnswered(keys, load);
   return { open: await billsOf(key), log };
 }
 
 describe('a supervisor', () => {
-  it('refuses a port that somebody has, workers of another supervisor included, and those serve on', async () => {
+  it('refuses a port that is in use, even by workers of another supervisor, which keep serving', async () => {
     const env = { ...stack.env, METRICS_PORT: String(await freePort()) };
     const other = new SupervisorProcess(build, env);
     expect((await other.child.exited).code).toBe(1);
@@ -176,7 +176,7 @@ describe('a supervisor', () => {
     expect((await stack.request('/readyz')).status).toBe(200);
   });
 
-  it('ends when nothing can be started, and says why', async () => {
+  it('ends when nothing can be started, and logs why', async () => {
     const [port, metricsPort] = [String(await freePort()), String(await freePort())];
     const redis = `redis://127.0.0.1:${await freePort()}`;
     const env = { ...stack.env, PORT: port, METRICS_PORT: metricsPort, REDIS_URL: redis };
@@ -187,7 +187,7 @@ describe('a supervisor', () => {
     expect(other.output).toContain('ECONNREFUSED');
   });
 
-  it('SIGHUP replaces every process at full load, and not one call fails', { timeout: 60_000 }, async () => {
+  it('replaces every process after SIGHUP at full load, and not one call fails', { timeout: 60_000 }, async () => {
     const keys = await keysForFullLoad(stack.stores.sql, FULL_LOAD);
     const before = pids();
     const load = new Load(fast, keys);
@@ -204,7 +204,7 @@ describe('a supervisor', () => {
     await expectAllAdmittedAnswered(keys, load);
   });
 
-  it('a worker that is killed under load is started again; the other serves, and its open calls are refunded', {
+  it('restarts a worker that is killed under load; the other worker serves, and the open calls of the killed one are refunded', {
     timeout: 60_000,
   }, async () => {
     const [keys, slow] = [await keysOfOne(), await stack.buyer(10)];
@@ -222,7 +222,7 @@ describe('a supervisor', () => {
     await until(() => stack.supervisor.pidOf('1') !== first, 20_000);
     expect([stack.supervisor.pidOf('2'), isAlive(second as number)]).toEqual([second, true]);
     await load.stop();
-    // Of each caller at most the call that was under way; none meets a closed port.
+    // Each caller loses at most the call that was under way. No caller finds the port closed.
     expect(load.failures.length).toBeLessThanOrEqual(CALLERS);
     expect(load.failures.filter(({ reason }) => reason.includes('ECONNREFUSED'))).toEqual([]);
 
@@ -242,7 +242,7 @@ describe('a supervisor', () => {
     for (const caller of callers) caller.destroy();
   });
 
-  it('a worker that gets a SIGTERM of its own drains at full load and is started again; no call is charged and lost', {
+  it('restarts a worker that gets a SIGTERM, which drains at full load; no call is charged and lost', {
     timeout: 60_000,
   }, async () => {
     const [writer, first, second] = pids();
@@ -260,12 +260,12 @@ describe('a supervisor', () => {
     expect(log.filter(({ msg }) => msg === 'gateway drained')).toMatchObject([
       { worker: 1, callsCut: 0, unsettled: 0 },
     ]);
-    // A writer never goes before its workers.
+    // The writer never ends before its workers.
     expect(pids()).toEqual([writer, stack.supervisor.pidOf('1'), second]);
     await expectAllAdmittedAnswered(keys, load);
   });
 
-  it('a Ctrl-C that reaches all at once drains the workers first and ends the writer last', {
+  it('drains the workers first and ends the writer last after a Ctrl-C that reaches all processes at once', {
     timeout: 60_000,
   }, async () => {
     const { open, log } = await stopAtFullLoad('SIGINT', true);
@@ -274,7 +274,7 @@ describe('a supervisor', () => {
     expect(open).toMatchObject([{ outcome: 'completed', amount: PRICE_MICROS }]);
   });
 
-  it('SIGTERM at full load drains: no call in flight is cut, none charged without its answer, and all are stored', {
+  it('drains after SIGTERM at full load: no call is cut, none is charged without its answer, and all are stored', {
     timeout: 60_000,
   }, async () => {
     await stack.startAgain();
@@ -282,7 +282,7 @@ describe('a supervisor', () => {
     expect(open).toMatchObject([{ outcome: 'completed', amount: PRICE_MICROS }]);
   });
 
-  it('a second signal ends all at once', async () => {
+  it('ends all processes at once after a second signal', async () => {
     await stack.startAgain();
     const caller = await waitingCall(await stack.buyer(10));
     await until(() => waiting.length === 1);
@@ -298,7 +298,7 @@ describe('a supervisor', () => {
     caller.destroy();
   });
 
-  it('killed, it leaves no process behind and nobody on the port', async () => {
+  it('leaves no process behind when it is killed, and nobody on the port', async () => {
     await stack.startAgain();
     const all = pids();
     expect(all.filter(isAlive)).toEqual(all);

@@ -21,17 +21,17 @@ afterAll(async () => {
   await service.close();
 });
 
-/** The system deals them out to the workers by chance: that all go to one of two happens once in 10^14. */
+/** Connections, which the kernel distributes to the workers at random: all go to one of two once in 10^14 times. */
 const CONNECTIONS = 48;
 
-/** A key's 300 a minute. */
+/** Requests per minute that a key may send. */
 const TOKENS_PER_SECOND = 5;
 
-/** That many calls at once over all connections. */
+/** Sends this many calls at once over all connections. */
 async function calls(path: string, key: Key, count: number): Promise<RawResponse[]> {
   const each = callers.map(async (caller, i) => {
     const responses: RawResponse[] = [];
-    // From an address of its own: that is what counts when the key does not.
+    // From its own address, because the address counts where the key does not.
     const headers = [`X-Forwarded-For: 198.19.0.${i}`];
     for (let n = i; n < count; n += CONNECTIONS) responses.push(await caller.exchange(`GET ${path}`, { key, headers }));
     return responses;
@@ -48,7 +48,7 @@ async function listed(options: { price: number; free_calls?: number }): Promise<
   return path;
 }
 
-/** Both workers have had a part in what happened between two readings. */
+/** Expects that both workers did some of the work between two readings. */
 async function byBoth(metric: string, act: () => Promise<void>): Promise<void> {
   const before = await stack.samples(metric);
   await act();
@@ -57,7 +57,7 @@ async function byBoth(metric: string, act: () => Promise<void>): Promise<void> {
 }
 
 describe('two workers and a writer', () => {
-  it('200 calls on 100 free ones: exactly 100 are free', async () => {
+  it('serve exactly 100 of 200 calls free of charge when 100 are free', async () => {
     const path = await listed({ price: 0.01, free_calls: 100 });
     const key = await stack.buyer(5);
     await byBoth('tollgate_calls_admitted_total', async () => {
@@ -71,7 +71,7 @@ describe('two workers and a writer', () => {
     expect(records.filter(({ amount, free_tier }) => free_tier && amount === 0)).toHaveLength(100);
   });
 
-  it('a bucket of 5 tokens admits exactly 5', async () => {
+  it('admit exactly 5 calls from a bucket of 5 tokens', async () => {
     const path = await listed({ price: 0.01 });
     const key = await stack.buyer(5);
     // The next token comes after 12 s.
@@ -80,7 +80,7 @@ describe('two workers and a writer', () => {
     expect([count(all, 200), count(all, 429)]).toEqual([5, 139]);
   });
 
-  it('callers that both of them refuse together are not told to come again for the same tokens', async () => {
+  it('do not tell the callers they refuse to come back for the same tokens', async () => {
     const path = await listed({ price: 0 });
     const key = await stack.buyer(0);
     expect(count(statuses(await calls(path, key, CONNECTIONS)), 200)).toBe(CONNECTIONS);
@@ -91,8 +91,8 @@ describe('two workers and a writer', () => {
     const seconds = (performance.now() - emptiedAt) / 1000;
     const told = responses.flatMap(({ status, get }) => (status === 429 ? [Number(get('retry-after'))] : []));
     expect(told.length).toBeGreaterThan(CONNECTIONS / 2);
-    // Whoever is told n-th must find n tokens refilled. The waits are counted from when the last caller was refused, so a slow
-    // machine fails nothing. By itself each worker would promise all tokens: the last callers would come after half the time.
+    // The n-th caller must find n tokens refilled. The waits are counted from the refusal of the last caller, so a slow
+    // machine does not fail the test. If each worker promised all tokens, the last callers would come after half the time.
     const served = CONNECTIONS - told.length;
     told
       .sort((a, b) => a - b)
@@ -102,7 +102,7 @@ describe('two workers and a writer', () => {
       });
   });
 
-  it('money for 30 calls pays for exactly 30', async () => {
+  it('charge exactly 30 calls when the money suffices for 30', async () => {
     const path = await listed({ price: 0.01 });
     const key = await stack.buyer(0.3);
     await byBoth('tollgate_calls_refused_total', async () => {
@@ -112,7 +112,7 @@ describe('two workers and a writer', () => {
     expect(await stack.balance(key)).toMatchObject({ balance: 0, held: 0 });
   });
 
-  it('the last cent is spent once, round after round', async () => {
+  it('let the last cent be spent only once, round after round', async () => {
     const path = await listed({ price: 0.01 });
     const key = await stack.buyer(0);
     for (let round = 0; round < 5; round++) {
@@ -122,10 +122,10 @@ describe('two workers and a writer', () => {
     }
   });
 
-  it('a revoked key is refused by every worker from the next call on', async () => {
+  it('refuse a revoked key from the next call on, in every worker', async () => {
     const path = await listed({ price: 0.01 });
     const key = await stack.buyer(5);
-    // Every worker has it in its memory now.
+    // Every worker has the key in its memory now.
     await byBoth('tollgate_calls_completed_total', async () => {
       expect(count(statuses(await calls(path, key, CONNECTIONS)), 200)).toBe(CONNECTIONS);
     });
@@ -135,7 +135,7 @@ describe('two workers and a writer', () => {
     });
   });
 
-  it('a suspended account is refused by every worker from the next call on', async () => {
+  it('refuse a suspended account from the next call on, in every worker', async () => {
     const path = await listed({ price: 0.01 });
     const key = await stack.buyer(5);
     expect(count(statuses(await calls(path, key, CONNECTIONS)), 200)).toBe(CONNECTIONS);
@@ -146,7 +146,7 @@ describe('two workers and a writer', () => {
     });
   });
 
-  it('an address without a key has one bucket, too', async () => {
+  it('share one bucket for an address without a key', async () => {
     // The next token comes after 3 s.
     const headers = ['X-Forwarded-For: 203.0.113.9'];
     const asked = callers.map(async (caller) => [
@@ -157,11 +157,11 @@ describe('two workers and a writer', () => {
     expect([count(all, 200), count(all, 429)]).toEqual([20, 2 * CONNECTIONS - 20]);
   });
 
-  it('the books balance', async () => {
+  it('keep books that balance', async () => {
     expect(await stack.books()).toMatchObject({ drifting: [], total: '0', negative: 0 });
   });
 
-  it('one scrape has every process, each of its values under its own name', async () => {
+  it('give every process its own label in one scrape of the metrics', async () => {
     const up = await stack.samples('tollgate_worker_up');
     expect(Object.fromEntries(up)).toEqual({ writer: 1, 1: 1, 2: 1 });
     expect(Array.from((await stack.samples('tollgate_responses_open')).keys()).sort()).toEqual(['1', '2']);
@@ -170,12 +170,12 @@ describe('two workers and a writer', () => {
     expect(Array.from(started.keys()).sort()).toEqual(['1', '2', 'supervisor', 'writer']);
   });
 
-  it('every line that a worker logs has its number', () => {
+  it('log the number of the worker in every line', () => {
     const lines = stack.supervisor.log.filter(({ role }) => role === 'gateway');
     expect(new Set(lines.map(({ worker }) => worker))).toEqual(new Set([1, 2]));
   });
 
-  it('each worker answers for itself on the public port', async () => {
+  it('each answer on the public port', async () => {
     const answers = await Promise.all(callers.map((caller) => caller.exchange('GET /readyz')));
     expect(new Set(statuses(answers))).toEqual(new Set([200]));
   });

@@ -23,7 +23,7 @@ const record: KeyRecord = {
   buyer: null,
   lastPlace: 0,
 };
-/** Another gateway has rotated the key, and the message has not come. */
+/** Another gateway rotates the key, and its message has not arrived yet. */
 const rotated = { ...record, secretDigest: digestOf(after), previousSecretDigest: record.secretDigest };
 
 let inPostgres: KeyRecord | 'away';
@@ -45,15 +45,15 @@ beforeEach(async () => {
   reads = 0;
 });
 
-it('a secret that is younger than what is known of its key is good', async () => {
+it('a secret that is newer than the cached record of its key is accepted', async () => {
   inPostgres = { ...rotated, previousExpiresAtMs: 1_000 };
   expect(await authenticator.identify(header(after), always)).toMatchObject({ keyId });
-  // From now on both are known.
+  // From now on the cache has both secrets.
   for (const secret of [after, before]) expect(authenticator.identify(header(secret), always)).toMatchObject({ keyId });
   expect(reads).toBe(1);
 });
 
-it('a wrong secret of a known key stays wrong; many at once cost one look-up, and none when look-ups are used up', async () => {
+it('a wrong secret of a known key is refused; many at once cost one look-up, and none when look-ups are used up', async () => {
   const wrong = Array.from({ length: 10 }, () => authenticator.identify(header(newSecret()), always));
   expect(await Promise.all(wrong)).toEqual(Array(10).fill(null));
   expect(reads).toBe(1);
@@ -63,7 +63,7 @@ it('a wrong secret of a known key stays wrong; many at once cost one look-up, an
   expect(reads).toBe(1);
 });
 
-it('while Postgres is away nobody can say whether it is wrong, and the right one stays good', async () => {
+it('while Postgres is away, an unknown secret is unavailable rather than wrong, and the right one is accepted', async () => {
   inPostgres = 'away';
   await expect(authenticator.identify(header(after), always)).rejects.toMatchObject({ code: 'unavailable' });
   expect(authenticator.identify(header(before), always)).toMatchObject({ keyId });

@@ -72,7 +72,7 @@ describe('an Authorization header', () => {
   const keyId = newKeyId();
   const secret = newSecret();
 
-  it('with valid credentials is taken apart, whatever the case of the scheme', () => {
+  it('with valid credentials is parsed, whatever the case of the scheme', () => {
     for (const scheme of ['Bearer', 'bearer', 'BEARER', 'bEaReR']) {
       expect(parseBearer(`${scheme} ${keyId}:${secret}`)).toEqual({ keyId, secret });
     }
@@ -138,7 +138,7 @@ describe('of Authorization and X-Api-Key', () => {
   const ours = `${newKeyId()}:${newSecret()}`;
   const wrong = `${ours.slice(0, -1)}${ours.endsWith('0') ? '1' : '0'}`;
 
-  it('the first decides when it has the shape of ours, right or wrong', () => {
+  it('the first decides when it has our form, whether its secret is right or wrong', () => {
     for (const authorization of [`Bearer ${ours}`, `bearer ${ours}`, `Bearer ${wrong}`]) {
       expect(decidingCredentials(authorization, undefined)).toBe(authorization);
       expect(decidingCredentials(authorization, 'sk-ant-api03-x')).toBe(authorization);
@@ -164,12 +164,12 @@ describe('of Authorization and X-Api-Key', () => {
 });
 
 describe('a secret', () => {
-  it('is stored as its SHA-256 only', () => {
+  it('is stored only as its SHA-256', () => {
     const secret = newSecret();
     expect(hashSecret(secret)).toBe(createHash('sha256').update(secret).digest('hex'));
   });
 
-  it('has the same digest from what is stored of it', () => {
+  it('has the same digest as the one computed from its stored hash', () => {
     const secret = newSecret();
     expect(digestOf(secret)).toBe(createHash('sha256').update(secret).digest('binary'));
     expect(digestOfHash(hashSecret(secret))).toBe(digestOf(secret));
@@ -181,7 +181,7 @@ describe('a secret', () => {
     expect(verifySecret(record({}), secret, 0)).toBe(false);
   });
 
-  it('from before a rotation is good until its overlap ends, to the millisecond', () => {
+  it('from before a rotation is valid until its overlap ends, to the millisecond', () => {
     const previous = newSecret();
     const present = newSecret();
     const rotated = record({
@@ -205,7 +205,7 @@ describe('a secret', () => {
     expect(equalConstantTime(a, a.slice(1))).toBe(false);
   });
 
-  it('or a key id is told from other text', () => {
+  it('and a key id are told from other text', () => {
     expect(isKeyId(newKeyId())).toBe(true);
     for (const text of ['', 'acf_', newSecret(), `${newKeyId()}x`, `${newKeyId()}\n`])
       expect(isKeyId(text)).toBe(false);

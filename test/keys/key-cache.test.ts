@@ -5,7 +5,7 @@ import type { KeyRecord } from '../../src/keys/caller.ts';
 import { KeyCache, type KeyCacheOptions } from '../../src/keys/key-cache.ts';
 import { applyKeyChange } from '../../src/keys/key-feed.ts';
 
-/** A stand-in for Postgres whose answers the test releases by hand, each as of the moment it was asked. */
+/** A stand-in for Postgres. The test releases its answers by hand; each has the data as of when the query was made. */
 class Source {
   readonly rows = new Map<string, KeyRecord>();
   readonly queries: string[][] = [];
@@ -72,7 +72,7 @@ describe('the key cache', () => {
     expect(new Set(records).size).toBe(1);
   });
 
-  it('does not keep a record that was read before the change it was told of', async () => {
+  it('does not store a record that was read before a change that was announced meanwhile', async () => {
     const source = new Source();
     source.set('k', 60);
     const cache = makeCache(source);
@@ -87,20 +87,23 @@ describe('the key cache', () => {
     expect(cache.get('k')?.rateLimit).toBe(5);
   });
 
-  it.each(['account', 'reconnect'] as const)('the same when all it hears is: %s', async (what) => {
-    const source = new Source();
-    source.set('k', 60);
-    const cache = makeCache(source);
-    source.hold();
-    const early = cache.load('k');
-    source.set('k', 5);
-    if (what === 'account') cache.invalidateAccount('account-1');
-    else cache.markAllStale();
-    source.release();
-    await early;
-    expect(cache.get('k')).toBeUndefined();
-    expect((await cache.load('k'))?.rateLimit).toBe(5);
-  });
+  it.each(['account', 'reconnect'] as const)(
+    'does not store such a record either when the message is only: %s',
+    async (what) => {
+      const source = new Source();
+      source.set('k', 60);
+      const cache = makeCache(source);
+      source.hold();
+      const early = cache.load('k');
+      source.set('k', 5);
+      if (what === 'account') cache.invalidateAccount('account-1');
+      else cache.markAllStale();
+      source.release();
+      await early;
+      expect(cache.get('k')).toBeUndefined();
+      expect((await cache.load('k'))?.rateLimit).toBe(5);
+    },
+  );
 
   it('remembers for a while that a key does not exist, and learns at once when it is created', async () => {
     const source = new Source();
@@ -127,7 +130,7 @@ describe('the key cache', () => {
     expect(await cache.load('k')).not.toBeNull();
   });
 
-  it('is bounded, and keeps what is used over what is not', async () => {
+  it('is bounded, and prefers records in use', async () => {
     const source = new Source();
     const cache = makeCache(source, { maxKeys: 100 });
     source.set('hot');
@@ -142,7 +145,7 @@ describe('the key cache', () => {
     expect(cache.get('k999')).toBeDefined();
   });
 
-  it('bounds what it remembers of ids that do not exist', async () => {
+  it('bounds the number of non-existent ids that it remembers', async () => {
     const source = new Source();
     const cache = makeCache(source, { maxAbsent: 3, absentForMs: 60_000 });
     for (const id of ['a', 'b', 'c', 'd']) await cache.load(id);
@@ -173,7 +176,7 @@ describe('the key cache', () => {
 });
 
 describe('after messages may have been missed', () => {
-  it('every key is served at once and read again in the background, in few queries', async () => {
+  it('every key is still served at once, and is read again in the background, in few queries', async () => {
     const source = new Source();
     const cache = makeCache(source);
     for (let i = 0; i < 300; i++) {
@@ -189,7 +192,7 @@ describe('after messages may have been missed', () => {
     expect(source.queries.map((ids) => ids.length)).toEqual([256, 44]);
   });
 
-  it('keys that are gone are dropped', async () => {
+  it('keys that no longer exist are dropped', async () => {
     const source = new Source();
     source.set('k');
     const cache = makeCache(source);
@@ -200,7 +203,7 @@ describe('after messages may have been missed', () => {
     await vi.waitFor(() => expect(cache.get('k')).toBeUndefined());
   });
 
-  it('known keys keep calling while Postgres is away, with a bounded number of attempts, and are read when it is back', async () => {
+  it('known keys are served while Postgres is away, with a bounded number of attempts, and are re-read when it is back', async () => {
     const source = new Source();
     source.set('k', 60);
     const cache = makeCache(source, { refreshPauseMs: 50 });
@@ -220,7 +223,7 @@ describe('after messages may have been missed', () => {
     await vi.waitFor(() => expect(cache.get('k')?.rateLimit).toBe(9));
   });
 
-  it('a refresh does not bring back what changed while it was under way', async () => {
+  it('a refresh does not bring back a record that changed while it was under way', async () => {
     const source = new Source();
     source.set('k', 60);
     const cache = makeCache(source);
@@ -241,7 +244,7 @@ describe('after messages may have been missed', () => {
 describe('with Postgres away', () => {
   const refused = { code: 'unavailable', status: 503, headers: { 'Retry-After': '1' } };
 
-  it('an unknown key is unavailable, which is not remembered', async () => {
+  it('an unknown key is unavailable, and that is not remembered', async () => {
     const source = new Source();
     source.set('k');
     source.away = true;
@@ -251,26 +254,26 @@ describe('with Postgres away', () => {
     expect(await cache.load('k')).not.toBeNull();
   });
 
-  it('silent, the wait for an unknown key is bounded in time and in number', async () => {
+  it('and no error from it, waits for unknown keys are bounded in time and in number', async () => {
     const source = new Source();
     const cache = makeCache(source, { loadTimeoutMs: 20, maxLoads: 2 });
     source.hold();
     const slow = [cache.load('a'), cache.load('b')];
     await expect(cache.load('c')).rejects.toMatchObject(refused);
     for (const load of slow) await expect(load).rejects.toMatchObject(refused);
-    // The two queries still burden Postgres: no third before one of them ended.
+    // Postgres is still busy with the two queries: there must be no third before one of them has ended.
     await expect(cache.load('c')).rejects.toMatchObject(refused);
     source.release();
     await vi.waitFor(async () => expect(await cache.load('c')).toBeNull());
   });
 
-  it('an error that is a bug of ours is not dressed up as an outage', async () => {
+  it('an error that is a bug of ours is not reported as an outage', async () => {
     const cache = new KeyCache({ fetchKeys: () => Promise.reject(new TypeError('bug')) });
     await expect(cache.load('k')).rejects.toThrow(TypeError);
   });
 });
 
-it('whatever the order of changes, messages, reads and answers, the cache ends up with what Postgres says', async () => {
+it('in any order of changes, messages, reads and answers, the cache ends up with what Postgres has', async () => {
   const step = fc.record({
     what: fc.constantFrom('change', 'load', 'get', 'stale', 'hold', 'release', 'remove'),
     key: fc.constantFrom('a', 'b', 'c'),

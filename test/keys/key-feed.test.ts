@@ -5,10 +5,10 @@ import { Keys } from '../../src/keys/keys.ts';
 import { selectKeyRecords } from '../../src/keys/keys-sql.ts';
 import { migrate, readMigrations } from '../../src/platform/migrate.ts';
 import { openPostgres, type Sql } from '../../src/platform/postgres.ts';
-import { addAccount, addKeyTo, openTestDatabase } from '../accounts/support.ts';
+import { addAccount, addKeyTo, openTestDatabase } from '../support/accounts.ts';
 import { startTestPostgres } from '../support/stores.ts';
 
-/** A gateway's cache, fed by Postgres, next to whoever changes keys elsewhere. */
+/** The cache of one gateway, fed by Postgres, and the `Keys` of another gateway that changes keys. */
 function gateway(sql: Sql): { cache: KeyCache; elsewhere: Keys } {
   const cache = new KeyCache({ fetchKeys: (keyIds) => selectKeyRecords(sql, keyIds), refreshPauseMs: 50 });
   const elsewhere = new Keys({ sql, state: { put: async () => {} }, cache: { invalidate: () => {} } });
@@ -64,21 +64,21 @@ describe('a gateway', () => {
     }
   });
 
-  it('catches up on what it missed while its connection was broken', async () => {
+  it('catches up on the changes it missed while its connection was broken', async () => {
     const { keyId } = await addAccount(sql);
     await cache.load(keyId);
-    // Changed behind the back of the channel: only the reconnection can tell.
+    // Changed without a message: only the reconnection can reveal it.
     await sql`UPDATE api_keys SET rate_limit = 11 WHERE key_id = ${keyId}`;
     expect(cache.get(keyId)?.rateLimit).toBe(60);
     const ended = await sql.unsafe(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE ${LISTENERS}`);
     expect(ended.length).toBeGreaterThan(0);
     await vi.waitFor(() => expect(cache.get(keyId)?.rateLimit).toBe(11), SEEN_MS);
-    // And it listens again.
+    // The cache also listens again.
     await elsewhere.setRateLimit(keyId, 12);
     await vi.waitFor(async () => expect((await cache.load(keyId))?.rateLimit).toBe(12), SEEN_MS);
   });
 
-  it('re-reads what it uses from time to time, should a connection be dead without saying so', async () => {
+  it('re-reads the keys in use from time to time, in case its connection is dead without an error', async () => {
     await stop();
     stop = await keepKeyCacheFresh(sql, cache, { revalidateMs: 30 });
     const { keyId } = await addAccount(sql);
@@ -88,7 +88,7 @@ describe('a gateway', () => {
   });
 });
 
-it('Postgres stopped and started: known keys never notice, unknown ones are unavailable, then all is as before', async () => {
+it('while Postgres is stopped, known keys work and unknown ones are unavailable; afterwards all is as before', async () => {
   const store = await startTestPostgres();
   const sql = openPostgres({ url: store.url, maxConnections: 4, applicationName: 'test' });
   try {

@@ -19,7 +19,7 @@ async function booksSum(): Promise<number | undefined> {
   return books?.sum;
 }
 
-/** Charged, free, refunded and swept calls of two accounts, in several flushes of both kinds. */
+/** Charged, free, refunded and swept calls of two accounts, stored by both kinds of flush. */
 async function storeCalls(): Promise<void> {
   const accounts = [await ledger.account(50_000), await ledger.account(50_000)];
   const events = accounts.flatMap((accountId) => [
@@ -28,7 +28,7 @@ async function storeCalls(): Promise<void> {
     newEvent({ accountId, outcome: 'refunded:upstream_error', status: 502 }),
     newEvent({ accountId, outcome: 'abandoned', status: 0 }),
   ]);
-  // Some come twice: those batches are stored with care.
+  // Some events come twice, so that their batches are stored by `storeEntries`.
   await ledger.append(...events, ...events.slice(0, 5));
   ledger.startWriter({ batchSize: 4 });
   await ledger.drained();
@@ -43,7 +43,7 @@ it.each<Name>(['charges', 'balances', 'journal'])(
   },
 );
 
-// One account gets what another loses, so that all balances together are still nothing.
+// One account gets what another loses, so that all balances still add up to 0.
 const WALLETS = `FROM (SELECT account_id, row_number() OVER (ORDER BY account_id) AS n FROM balances WHERE ledger = 'wallet') w`;
 
 it.each<[what: string, damage: string, name: Name, rows: number]>([

@@ -15,14 +15,14 @@ const post = (wallet: number, cash: number) => {
   );
 };
 
-it('entries that do not sum to zero are refused, and nothing of them is kept', async () => {
+it('entries that do not sum to zero are refused, and none of them is stored', async () => {
   await expect(post(5, -4)).rejects.toThrow('sum to zero');
   expect(
     await ledger.sql`SELECT (SELECT count(*) FROM journal)::int AS rows, (SELECT count(*) FROM entries)::int AS entries`,
   ).toEqual([{ rows: 0, entries: 0 }]);
 });
 
-it('a posting moves the balances of both sides by its entries', async () => {
+it('a posting moves the balances on both sides by the amounts of its entries', async () => {
   await post(5, -5);
   await post(7, -7);
   expect(

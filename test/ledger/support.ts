@@ -6,13 +6,13 @@ import { dayName } from '../../src/ledger/writing/flush-sql.ts';
 import { UsageWriter, type UsageWriterOptions } from '../../src/ledger/writing/writer.ts';
 import { uuidv7 } from '../../src/platform/ids.ts';
 import type { Sql } from '../../src/platform/postgres.ts';
-import { openTestDatabase } from '../accounts/support.ts';
-import { QUIET, Store } from '../admission/redis.ts';
+import { openTestDatabase } from '../support/accounts.ts';
+import { QUIET, Store } from '../support/store.ts';
 import { until } from '../support/wait.ts';
 
 export const FEE_BASIS_POINTS = 250;
 
-/** A Redis and a migrated database of the test file's own. */
+/** A Redis and a migrated database that only this test file uses. */
 export class Ledger {
   readonly store: Store;
   readonly sql: Sql;
@@ -38,7 +38,7 @@ export class Ledger {
     await this.store.close();
   }
 
-  /** Everything empty again. */
+  /** Empties Redis and the database. */
   async clear(): Promise<void> {
     await this.stopWriters();
     await this.store.command('flushall');
@@ -67,7 +67,7 @@ export class Ledger {
     return writer;
   }
 
-  /** Everything a comparison needs; a new one each time, as another process would have. */
+  /** A new reconciler, with what it needs, as another process would have. */
   reconciler(): Reconciler {
     return new Reconciler({ sql: this.sql, redis: this.store.redis, keys: this.store.keys });
   }
@@ -85,7 +85,7 @@ export class Ledger {
     );
   }
 
-  /** As the versions did that had no number. */
+  /** Appends an event as versions without a format number did. */
   async appendOld(...events: UsageEvent[]): Promise<void> {
     await Promise.all(
       events.map((event) => this.appendRaw(event.accountId, event.usageId, holdOf(event), tailOf(event))),
@@ -106,14 +106,14 @@ export class Ledger {
     await until(async () => (await this.backlog()) === 0, timeoutMs);
   }
 
-  /** Advisory locks of this database, granted ones or those that are waited for. (Other test files use the same server.) */
+  /** Advisory locks in this database, either granted or waited for. (Other test files use the same server.) */
   async advisoryLocks({ granted }: { granted: boolean }): Promise<readonly { classid: number; mode: string }[]> {
     return this.sql<{ classid: number; mode: string }[]>`
       SELECT classid::int, mode FROM pg_locks JOIN pg_database d ON d.oid = database
       WHERE locktype = 'advisory' AND granted = ${granted} AND d.datname = current_database()`;
   }
 
-  /** An account with a balance, as a credit would have made it. */
+  /** Makes an account with a balance, as a credit would have done. */
   async account(balanceMicros: number): Promise<string> {
     const id = uuidv7();
     await this.sql`INSERT INTO accounts (id, owner_id, credit_seq) VALUES (${id}, 'buyer', 0)`;
@@ -151,7 +151,7 @@ export class Ledger {
     return rows[0]?.balance ?? 0;
   }
 
-  /** The books as a comparable value, after checking that they agree with themselves. */
+  /** The books as a comparable value, after checking that they are consistent. */
   async readBooks(): Promise<Books> {
     const { sql } = this;
     expect(await sql`SELECT journal_id FROM entries GROUP BY 1 HAVING sum(amount) <> 0`).toEqual([]);
@@ -223,7 +223,7 @@ export function holdOf(event: UsageEvent): string {
 
 export const tailOf = (event: UsageEvent): string => encodeSettlement(event);
 
-/** What the books must say after these events, however often each came: the first of an id counts. */
+/** The books after these events, however often each came. If an id comes several times, its first event counts. */
 export function expectedBooks(events: readonly UsageEvent[]): Books {
   const first = new Map<string, UsageEvent>();
   for (const event of events) if (!first.has(event.usageId)) first.set(event.usageId, event);

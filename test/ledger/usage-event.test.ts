@@ -8,7 +8,7 @@ import { holdOf, newEvent, tailOf } from './support.ts';
 const decode = (event: UsageEvent) => decodeUsageEvent([event.usageId, holdOf(event), tailOf(event)].join('\t'));
 
 describe('a usage event', () => {
-  it('is read as it was written', () => {
+  it('is decoded to what was encoded', () => {
     const event = newEvent({ path: '/a?b="c"\\', outcome: 'refunded:upstream_cut', heldMicros: 0, freeTier: true });
     expect(decode(event)).toEqual(event);
   });
@@ -30,11 +30,11 @@ describe('a usage event', () => {
     expect(() => decode({ ...newEvent(), ...change } as UsageEvent)).toThrow('usage event');
   });
 
-  it('that is a tombstone is refused', () => {
+  it('is refused if it is a tombstone', () => {
     expect(() => decodeUsageEvent(`${newEvent().usageId}\tx\t\t1\tgateway\t${tailOf(newEvent())}`)).toThrow('fields');
   });
 
-  it('costs the buyer what it held, only when it was completed and not free', () => {
+  it('costs the buyer the held amount only when the call completed and was not free', () => {
     expect(chargedMicros(newEvent({ heldMicros: 700 }))).toBe(700);
     expect(chargedMicros(newEvent({ heldMicros: 700, outcome: 'abandoned' }))).toBe(0);
     expect(chargedMicros(newEvent({ heldMicros: 700, outcome: 'refunded:caller_gone' }))).toBe(0);
@@ -57,7 +57,7 @@ it('the fee is the exact share, rounded down, for any amount', () => {
 describe('a batch', () => {
   const lengths = fc.array(fc.nat(5_000), { minLength: 1, maxLength: 16 });
 
-  it('takes as much as there is, up to its size, and never more of a stream than is in it', () => {
+  it('takes as many entries as there are, up to its size, and never more of a stream than it has', () => {
     fc.assert(
       fc.property(lengths, fc.nat(4_000), (streams, size) => {
         const counts = shares(streams, size);
@@ -68,7 +68,7 @@ describe('a batch', () => {
     );
   });
 
-  it('takes the short streams whole beside a long one', () => {
+  it('takes short streams whole beside a long one', () => {
     expect(shares([3, 100_000, 0, 40], 1_000)).toEqual([3, 957, 0, 40]);
   });
 });

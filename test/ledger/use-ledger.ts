@@ -1,10 +1,10 @@
 import { afterAll, afterEach, beforeAll, beforeEach } from 'vitest';
 import { Ledger } from './support.ts';
 
-/** Of the test file that has called `useLedger`. */
+/** The ledger of the test file that has called `useLedger`. */
 export let ledger: Ledger;
 
-/** A ledger for all tests of a file, empty at the begin of each; its writers end with the test. */
+/** Opens a ledger for all tests of a file. It is emptied before each test, and its writers stop after each test. */
 export function useLedger(): void {
   beforeAll(async () => {
     ledger = await Ledger.open();

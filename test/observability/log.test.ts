@@ -7,7 +7,7 @@ import { describe, expect, it } from 'vitest';
 import { describeError } from '../../src/observability/log.ts';
 import { buildSources } from '../support/build.ts';
 
-/** Runs code with a `log` whose lines nothing takes, as on a full disk; EIO of a terminal that is gone is handled alike. */
+/** Runs code with a `log` that writes to a full disk. The code handles the EIO of a closed terminal in the same way. */
 function withFullDisk(code: string) {
   const log = pathToFileURL(path.join(buildSources(), 'observability', 'log.js'));
   const program = `
@@ -25,18 +25,18 @@ function withFullDisk(code: string) {
   return { status, signal, stderr };
 }
 
-describe('a log that nothing takes any more', () => {
-  it('ends no process', () => {
+describe('a log whose output takes no more lines', () => {
+  it('does not end the process', () => {
     const code = `for (let i = 0; i < 3; i++) log.info({}, 'nobody hears this'); process.exitCode = 7;`;
     expect(withFullDisk(code)).toEqual({ status: 7, signal: null, stderr: '' });
   });
 
-  it('keeps no process from ending after its last words', () => {
+  it('does not keep a process from ending after a fatal line', () => {
     const code = `log.fatal({}, 'nobody hears this'); process.exit(7);`;
     expect(withFullDisk(code)).toEqual({ status: 7, signal: null, stderr: '' });
   });
 
-  it('has its lines kept nowhere', () => {
+  it('keeps no lines in memory', () => {
     const lines = 100_000;
     const { stderr } = withFullDisk(`
       const before = process.memoryUsage().rss;
@@ -46,7 +46,7 @@ describe('a log that nothing takes any more', () => {
   });
 });
 
-describe('a log whose reader is behind, on a pipe that somebody else made non-blocking', () => {
+describe('a log whose reader is slow, on a pipe that another process made non-blocking', () => {
   /** Runs code with a `log`. Standard output is a pipe that a parent process shares and has made non-blocking, as Node does with its own. */
   function behind(code: string) {
     const log = pathToFileURL(path.join(buildSources(), 'observability', 'log.js'));
@@ -83,7 +83,7 @@ describe('a log whose reader is behind, on a pipe that somebody else made non-bl
     expect(await exited).toEqual([7, null]);
   });
 
-  it('ends although nobody reads', async () => {
+  it('does not keep the process from ending when nobody reads', async () => {
     const { exited } = behind(
       `for (let i = 0; i < 10_000; i++) log.info({ text: 'x'.repeat(400) }, 'line'); process.exit(7);`,
     );
@@ -92,7 +92,7 @@ describe('a log whose reader is behind, on a pipe that somebody else made non-bl
 });
 
 describe('an error in the log', () => {
-  it('has its message and cause, and nothing that a library hung on it', () => {
+  it('has its message and cause, and no property that a library added', () => {
     const error = Object.assign(new Error('WRONGPASS'), {
       code: 'E1',
       command: { name: 'hello', args: ['3', 'AUTH', 'default', 'hunter2'] },

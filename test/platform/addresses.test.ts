@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { isCidr, networkOf } from '../../src/platform/addresses.ts';
 
-describe('what counts as one caller', () => {
+describe('the network that counts as one caller', () => {
   it.each([
     ['192.0.2.7', '192.0.2.7'],
     ['2001:db8:1:2:3:4:5:6', '2001:db8:1:2::/64'],
@@ -45,9 +45,9 @@ it.each([
   'fe80::1%eth0/64',
   '1::2::3/64',
   'localhost/8',
-])('%j is no address range', (text) => expect(isCidr(text)).toBe(false));
+])('%j is not an address range', (text) => expect(isCidr(text)).toBe(false));
 
-it('takes for an address what the network stack takes for one', () => {
+it('accepts as an address exactly what the network stack accepts', () => {
   const part = fc.constantFrom(
     '::',
     ':',

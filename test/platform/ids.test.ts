@@ -13,7 +13,7 @@ describe('a UUIDv7', () => {
     expect(dayOfId(uuidv7(Date.UTC(2026, 10, 21, 23, 59, 59, 999)))).toBe('2026-11-21');
   });
 
-  it('is never made twice, also within one millisecond and across refills of the random pool', () => {
+  it('is never made twice, even within one millisecond and across refills of the random pool', () => {
     const ids = new Set(Array.from({ length: 10_000 }, () => uuidv7(1_700_000_000_000)));
     expect(ids.size).toBe(10_000);
   });

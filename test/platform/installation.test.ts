@@ -12,7 +12,7 @@ const THEIRS = '22222222-2222-4222-8222-222222222222';
 const ECHO = "return table.concat(KEYS, ',') .. '|' .. table.concat(ARGV, ',')";
 
 let server: TestRedis;
-/** An operator's, who claims nothing. */
+/** The client of an operator: it claims nothing. */
 let operator: RedisClient;
 let client: RedisClient;
 let warnings: { readonly message: string; readonly err?: unknown }[];
@@ -35,7 +35,7 @@ afterEach(async () => {
 });
 
 const owner = (): Promise<unknown> => operator.command('get', [INSTALLATION_KEY]);
-/** Everything is gone, and another installation was quicker. */
+/** Redis is flushed, and another installation claims it first. */
 async function loseTo(installation: string): Promise<void> {
   await operator.command('eval', [
     `redis.call('FLUSHALL') redis.call('SET', KEYS[1], ARGV[1])`,
@@ -46,7 +46,7 @@ async function loseTo(installation: string): Promise<void> {
 }
 
 describe('a client that has claimed its Redis', () => {
-  it('is the first that came, and the others are told who it is', async () => {
+  it('is the first one to claim it, and later ones are told the owner', async () => {
     await client.claim(OURS);
     await client.claim(OURS);
     const other = clientOf();
@@ -59,17 +59,17 @@ describe('a client that has claimed its Redis', () => {
     other.destroy();
   });
 
-  it.each(Object.entries(ledgerScripts))('runs no %s in one that is not its own any more', async (_, script) => {
+  it.each(Object.entries(ledgerScripts))('does not run %s in a Redis that is no longer its own', async (_, script) => {
     await client.claim(OURS);
     await loseTo(THEIRS);
-    // More than any of them reads: what counts is that none of it is read.
+    // More keys and arguments than any script reads: the test shows that the guard stops them all.
     const error = await client.script(script, 4, Array(12).fill('1')).catch((failure: unknown) => failure);
     expect(error).toBeInstanceOf(ForeignRedis);
     expect(isRedisUnavailable(error)).toBe(true);
     expect(await operator.command('keys', ['*'])).toEqual([INSTALLATION_KEY]);
   });
 
-  it('gives scripts their keys and arguments as they are, with a shebang or without, after a flush of the scripts too', async () => {
+  it('passes keys and arguments to scripts unchanged, with or without a shebang, even after a flush of the scripts', async () => {
     await client.claim(OURS);
     for (const source of [ECHO, `#!lua flags=allow-oom\n${ECHO}`]) {
       const script = defineScript('echo', source);
@@ -80,14 +80,14 @@ describe('a client that has claimed its Redis', () => {
     }
   });
 
-  it('is not ready while it is another one’s, says so once, and is back when it is free again', async () => {
+  it('is not ready while Redis belongs to another installation, logs that once, and recovers when Redis is free again', async () => {
     await client.claim(OURS);
     const told: Error[] = [];
     client.onForeign((error) => told.push(error));
     let readied = 0;
     client.onReady(() => readied++);
     await loseTo(THEIRS);
-    // Nobody asks for anything: it looks by itself.
+    // Nobody sends a command: the client checks by itself.
     await until(() => !client.ready, 8_000);
     await expect(client.command('ping', [])).rejects.toThrow('redis is not connected');
     const tries = async (): Promise<number> =>
@@ -95,7 +95,7 @@ describe('a client that has claimed its Redis', () => {
     const before = await tries();
     await until(async () => (await tries()) >= before + 4);
     expect(client.ready).toBe(false);
-    // Each time: what was connected in between has to look again.
+    // Told at each attempt, because other connections may have been made in between and must compare again.
     expect(told.length).toBeGreaterThan(1);
     expect(warnings).toMatchObject([{ message: 'redis connection lost or refused', err: expect.any(ForeignRedis) }]);
     await operator.command('flushall', []);
@@ -104,8 +104,8 @@ describe('a client that has claimed its Redis', () => {
   });
 });
 
-describe('a client that comes back', () => {
-  it('and finds another one there tells those who were connected all the time', async () => {
+describe('a client that reconnects', () => {
+  it("and finds another installation's data tells its listeners", async () => {
     await client.claim(OURS);
     const told: Error[] = [];
     client.onForeign((error) => told.push(error));
@@ -126,14 +126,14 @@ describe('a client that comes back', () => {
     await expect(client.command('set', ['a', 'b'])).rejects.toThrow('NOREPLICAS');
   });
 
-  it('and cannot be told whose the data are tries four times a second, not twenty', async () => {
+  it('and cannot find out whose the data are tries four times a second, not twenty', async () => {
     await client.claim(OURS);
     await operator.command('flushall', []);
     await operator.command('config', ['set', 'min-replicas-to-write', '1']);
     const connections = async (): Promise<number> =>
       Number(/total_connections_received:(\d+)/.exec(String(await operator.command('info', ['stats'])))?.[1]);
     await operator.command('client', ['kill', 'type', 'normal', 'skipme', 'yes']);
-    // 50, 100, 150, 200, 250, 250 … ms apart; without the pause growing it would be 50 each.
+    // The attempts are 50, 100, 150, 200, 250, 250 … ms apart; if the pause did not grow, 50 ms each.
     const [startedAt, before] = [performance.now(), await connections()];
     await until(async () => (await connections()) >= before + 8);
     expect(performance.now() - startedAt).toBeGreaterThan(1_000);
@@ -152,15 +152,15 @@ describe('a connection for batches', () => {
     );
   const run = (connection: ScriptConnection): Promise<string> =>
     new Promise((resolve, reject) => {
-      const call = new TripEncoder();
-      call.key('runs');
-      connection.run(call, {
+      const trip = new TripEncoder();
+      trip.key('runs');
+      connection.send(trip, {
         onReply: (bytes, start, end) => resolve(bytes.toString('latin1', start, end)),
         onLost: reject,
       });
     });
 
-  it('is refused by a Redis that another installation has, and claims one that nobody has', async () => {
+  it('refuses a Redis of another installation, and claims one that has no owner', async () => {
     const first = connectionOf(THEIRS);
     await first.connect();
     expect(await owner()).toBe(THEIRS);
@@ -169,7 +169,7 @@ describe('a connection for batches', () => {
     await first.close();
   });
 
-  it('made anew compares again, and carries out nothing until it is ours', async () => {
+  it('compares again after a reconnection, and carries out nothing until Redis is ours', async () => {
     const connection = connectionOf(OURS);
     await connection.connect();
     await loseTo(THEIRS);

@@ -4,7 +4,7 @@ import { type ReplyKind, ReplyReader } from '../../src/platform/redis-replies.ts
 
 type Reply = readonly [ReplyKind, string];
 
-/** What a reader makes of input that comes in these pieces, each in memory that is used again for the next. */
+/** The replies read from these pieces of input. All pieces use the same memory, as they do on a connection. */
 function read(pieces: readonly string[]): Reply[] {
   const replies: Reply[] = [];
   const reader = new ReplyReader({
@@ -46,7 +46,7 @@ describe('replies of Redis', () => {
   });
 
   it.each(['HTTP/1.1 400 Bad Request\r\n', '*1\r\n$1\r\na\r\n', '$1x\r\n', '$99999999\r\n', '+a\rb\r\n'])(
-    'and %j is none',
+    'do not include %j',
     (wire) => {
       expect(() => read([wire])).toThrow(/^redis sent/);
     },

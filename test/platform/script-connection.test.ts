@@ -8,7 +8,7 @@ import { startTestRedis, type TestRedis } from '../support/stores.ts';
 import { TcpProxy } from '../support/tcp-proxy.ts';
 import { until } from '../support/wait.ts';
 
-/** Replies what it was given, joined so that it can be taken apart again; writes, so that a replica refuses it. */
+/** Replies its keys and arguments, joined so that they can be split again. Writes a key, so that a replica refuses it. */
 const ECHO = defineScript(
   'echo',
   `redis.call('INCR', 'runs')
@@ -44,16 +44,16 @@ afterEach(async () => {
   await server.stop();
 });
 
-const callOf = (keys: readonly string[], args: readonly string[]): TripEncoder => {
-  const call = new TripEncoder();
-  for (const key of keys) call.key(key);
-  for (const arg of args) call.arg(arg);
-  return call;
+const tripOf = (keys: readonly string[], args: readonly string[]): TripEncoder => {
+  const trip = new TripEncoder();
+  for (const key of keys) trip.key(key);
+  for (const arg of args) trip.arg(arg);
+  return trip;
 };
 
-function run(call: TripEncoder): Promise<string> {
+function send(trip: TripEncoder): Promise<string> {
   return new Promise((resolve, reject) => {
-    connection.run(call, {
+    connection.send(trip, {
       onReply: (bytes, start, end) => resolve(bytes.toString('latin1', start, end)),
       onLost: reject,
     });
@@ -78,7 +78,7 @@ async function ask(...args: string[]): Promise<string> {
   return answer.slice('+OK\r\n'.length, -'+OK\r\n'.length);
 }
 
-describe('an encoded call', () => {
+describe('an encoded trip', () => {
   it('arrives as it was written, whatever ASCII it holds', async () => {
     const ascii = fc.string({
       unit: fc.integer({ min: 0, max: 0x7f }).map((code) => String.fromCharCode(code)),
@@ -86,36 +86,36 @@ describe('an encoded call', () => {
     });
     await fc.assert(
       fc.asyncProperty(fc.array(ascii, { maxLength: 5 }), fc.array(ascii, { maxLength: 20 }), async (keys, args) => {
-        expect(await run(callOf(keys, args))).toBe(echo(keys, args));
+        expect(await send(tripOf(keys, args))).toBe(echo(keys, args));
       }),
       { numRuns: 200 },
     );
   });
 
-  it('and many at once are answered each with its own reply', async () => {
-    const calls = Array.from({ length: 200 }, (_, i) => [`call ${i}`, 'x'.repeat(i * 20)]);
-    const replies = await Promise.all(calls.map((args) => run(callOf([], args))));
-    expect(replies).toEqual(calls.map((args) => echo([], args)));
+  it('gets its own reply when many are under way at once', async () => {
+    const trips = Array.from({ length: 200 }, (_, i) => [`trip ${i}`, 'x'.repeat(i * 20)]);
+    const replies = await Promise.all(trips.map((args) => send(tripOf([], args))));
+    expect(replies).toEqual(trips.map((args) => echo([], args)));
   });
 
-  it('begun anew has nothing of a run that broke off', async () => {
-    const call = callOf(['left'], ['over']);
-    call.begin();
-    call.arg('new');
-    expect(await run(call)).toBe(echo([], ['new']));
-    // Longer than the memory it starts with.
-    call.arg('x'.repeat(100_000));
-    expect(await run(call)).toBe(echo([], ['x'.repeat(100_000)]));
+  it('contains nothing of an earlier trip that was never sent', async () => {
+    const trip = tripOf(['left'], ['over']);
+    trip.begin();
+    trip.arg('new');
+    expect(await send(trip)).toBe(echo([], ['new']));
+    // Longer than the memory that the encoder starts with.
+    trip.arg('x'.repeat(100_000));
+    expect(await send(trip)).toBe(echo([], ['x'.repeat(100_000)]));
   });
 
   it('with characters beyond ASCII still ends where it should', async () => {
-    expect(await run(callOf(['k'], ['caf\u00e9 \u20ac\r\n$3', 'after']))).toMatch(/5:after\|$/);
+    expect(await send(tripOf(['k'], ['caf\u00e9 \u20ac\r\n$3', 'after']))).toMatch(/5:after\|$/);
   });
 
-  it('is run after Redis forgot the script, once', async () => {
+  it('is carried out once when Redis had forgotten the script', async () => {
     await ask('SCRIPT', 'FLUSH');
     await ask('DEL', 'runs');
-    expect(await Promise.all([run(callOf([], ['a'])), run(callOf([], ['b']))])).toEqual([
+    expect(await Promise.all([send(tripOf([], ['a'])), send(tripOf([], ['b']))])).toEqual([
       echo([], ['a']),
       echo([], ['b']),
     ]);
@@ -124,7 +124,7 @@ describe('an encoded call', () => {
 });
 
 describe('a connection', () => {
-  it('is refused with the reason at the first try', async () => {
+  it('rejects with the reason when the first attempt fails', async () => {
     const wrong = connectTo(server.url.replace(/:[^:@]*@/, ':wrong@'));
     await expect(wrong.connect()).rejects.toThrow(/WRONGPASS/);
     await expect(connectTo('redis://127.0.0.1:1').connect()).rejects.toThrow(/ECONNREFUSED/);
@@ -138,9 +138,9 @@ describe('a connection', () => {
     await other.close();
   });
 
-  it('that breaks loses what is under way, says so once, and comes back by itself', async () => {
+  it('that breaks loses the trips under way, logs that once, and is restored by itself', async () => {
     proxy.set('swallow replies');
-    const lost = [run(callOf([], ['a'])), run(callOf([], ['b']))].map((pending) =>
+    const lost = [send(tripOf([], ['a'])), send(tripOf([], ['b']))].map((pending) =>
       pending.catch((error: unknown) => error),
     );
     await until(() => proxy.swallowed > 0);
@@ -149,7 +149,7 @@ describe('a connection', () => {
       expect(error).toBeInstanceOf(Error);
       expect(error).not.toBeInstanceOf(RedisNotSent);
     }
-    await expect(run(callOf([], ['c']))).rejects.toBeInstanceOf(RedisNotSent);
+    await expect(send(tripOf([], ['c']))).rejects.toBeInstanceOf(RedisNotSent);
     await until(() => proxy.refused > 2);
     expect(warnings).toEqual(['redis connection lost or refused']);
     let times = 0;
@@ -158,53 +158,53 @@ describe('a connection', () => {
     await until(() => connection.ready);
     expect(times).toBe(1);
     expect(warnings).toEqual(['redis connection lost or refused', 'redis connection is back']);
-    expect(await run(callOf([], ['d']))).toBe(echo([], ['d']));
+    expect(await send(tripOf([], ['d']))).toBe(echo([], ['d']));
   });
 
-  it("that is silent loses what is under way in time, and a reply that comes later is nobody else's", async () => {
+  it('that is silent loses the trips under way after the timeout, and a late reply goes to no other trip', async () => {
     server.pause();
     const startedAt = performance.now();
-    await expect(run(callOf([], ['late']))).rejects.toThrow('Command timed out');
+    await expect(send(tripOf([], ['late']))).rejects.toThrow('Command timed out');
     expect(performance.now() - startedAt).toBeGreaterThanOrEqual(TIMEOUT_MS);
-    const next = run(callOf([], ['next']));
+    const next = send(tripOf([], ['next']));
     server.resume();
     expect(await next).toBe(echo([], ['next']));
   });
 
-  it('that stays silent is given up for a new one', async () => {
+  it('that stays silent is replaced by a new one', async () => {
     proxy.set('swallow replies');
-    const lost = run(callOf([], ['a'])).catch((error: unknown) => error);
+    const lost = send(tripOf([], ['a'])).catch((error: unknown) => error);
     await until(() => !connection.ready);
     expect(await lost).toBeInstanceOf(Error);
     proxy.set('pass');
     await until(() => connection.ready);
   });
 
-  it('gives a reply that lies in the socket its turn before it calls it late', async () => {
-    // Not through the proxy, which would need turns of its own.
+  it('reads the replies that lie in the socket before it counts a trip as late', async () => {
+    // Not through the proxy, which would itself need turns of the event loop.
     await connection.close();
     connection = connectTo(server.url);
     await connection.connect();
-    const pending = run(callOf([], ['a']));
+    const pending = send(tripOf([], ['a']));
     await new Promise((resolve) => setImmediate(resolve));
-    // A long turn: the reply came long ago, and nobody has read it.
+    // Blocks the event loop: the reply has arrived long ago, but nobody has read it.
     const end = performance.now() + 4 * TIMEOUT_MS;
     while (performance.now() < end);
     expect(await pending).toBe(echo([], ['a']));
   });
 
-  it('does not use a replica, and is back when it is a primary again', async () => {
+  it('does not use a replica, and is ready when the server is a primary again', async () => {
     await ask('REPLICAOF', '127.0.0.1', '1');
-    await expect(run(callOf([], ['a']))).rejects.toThrow(/READONLY/);
+    await expect(send(tripOf([], ['a']))).rejects.toThrow(/READONLY/);
     await until(() => warnings.length === 1);
     expect(connection.ready).toBe(false);
     await ask('REPLICAOF', 'NO', 'ONE');
     await until(() => connection.ready);
-    expect(await run(callOf([], ['b']))).toBe(echo([], ['b']));
+    expect(await send(tripOf([], ['b']))).toBe(echo([], ['b']));
   });
 
-  it('that falls silent after it forgot the script loses a run once', async () => {
-    // A Redis that can be stopped between two replies.
+  it('loses a trip only once when Redis falls silent after it forgot the script', async () => {
+    // Stands in for a Redis that stops between two replies.
     const fake = createServer((socket) => {
       socket.on('error', () => {});
       let isOpen = false;
@@ -225,19 +225,19 @@ describe('a connection', () => {
     connection = connectTo(`redis://127.0.0.1:${(fake.address() as { port: number }).port}`);
     await connection.connect();
     const lost: string[] = [];
-    connection.run(callOf([], ['a']), {
+    connection.send(tripOf([], ['a']), {
       onReply: () => lost.push('reply'),
       onLost: (error) => lost.push(error.message),
     });
     await until(() => lost.length > 0);
-    // Everything that was pending has been told by the time it is there again.
+    // By the time the connection is ready again, all pending trips have been told that they are lost.
     await until(() => connection.ready);
     expect(lost).toHaveLength(1);
     await connection.close();
     await new Promise((resolve) => fake.close(resolve));
   });
 
-  it('may be opened with a password that is not asked for, and by a user who may not name it', async () => {
+  it('opens with a password that Redis does not ask for, and as a user who may not name connections', async () => {
     const open = await startTestRedis();
     const unneeded = connectTo(open.url.replace('redis://', 'redis://:unneeded@'));
     await unneeded.connect();
@@ -252,22 +252,22 @@ describe('a connection', () => {
     await Promise.all([nameless.close(), nameless.close()]);
   });
 
-  it('that is closed waits for what is under way, and no longer than a run may take', async () => {
-    const pending = run(callOf([], ['a']));
+  it('that is closed waits for trips under way, for at most the timeout of a trip', async () => {
+    const pending = send(tripOf([], ['a']));
     await connection.close();
     expect(await pending).toBe(echo([], ['a']));
-    await expect(run(callOf([], ['b']))).rejects.toBeInstanceOf(RedisNotSent);
+    await expect(send(tripOf([], ['b']))).rejects.toBeInstanceOf(RedisNotSent);
     connection = connectTo(server.url);
     await connection.connect();
     server.pause();
-    const lost = run(callOf([], ['c'])).catch((error: Error) => error.message);
+    const lost = send(tripOf([], ['c'])).catch((error: Error) => error.message);
     await connection.close();
     expect(await lost).toBe('Command timed out');
     server.resume();
     expect(warnings).toEqual([]);
   });
 
-  it('of something that is not Redis is dropped', async () => {
+  it('to a server that is not Redis is dropped', async () => {
     await connection.close();
     const web = createServer((socket) => {
       socket.on('error', () => {});
@@ -289,7 +289,7 @@ it('has no timer while nothing is under way', async () => {
     vi.advanceTimersByTime(TIMEOUT_MS);
     expect(vi.getTimerCount()).toBe(0);
     const replied = new Promise<void>((resolve, reject) => {
-      other.run(callOf([], ['x']), { onReply: () => resolve(), onLost: reject });
+      other.send(tripOf([], ['x']), { onReply: () => resolve(), onLost: reject });
     });
     expect(vi.getTimerCount()).toBe(1);
     await replied;

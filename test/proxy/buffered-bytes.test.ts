@@ -9,7 +9,7 @@ import { Breakers } from '../../src/proxy/breakers.ts';
 import { BufferedBytes } from '../../src/proxy/buffered-bytes.ts';
 import { Exchange, type ExchangeOptions } from '../../src/proxy/exchange.ts';
 import type { UpstreamHandler } from '../../src/upstream/index.ts';
-import { NO_OWNER } from '../admission/redis.ts';
+import { NO_OWNER } from '../support/store.ts';
 
 const ID = '01890a5d-ac96-774b-bcce-b302099a8057';
 const head: RequestHead = {

@@ -2,8 +2,8 @@ import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
 import { Metrics } from '../../src/observability/metrics.ts';
 import { PostgresSession } from '../../src/platform/postgres.ts';
 import { startWriter, type Writer } from '../../src/roles/writer.ts';
-import { QUIET } from '../admission/redis.ts';
 import { expectedBooks, FEE_BASIS_POINTS, holdOf, Ledger, newEvent } from '../ledger/support.ts';
+import { QUIET } from '../support/store.ts';
 import { until } from '../support/wait.ts';
 
 let ledger: Ledger;

@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import { ApiError } from '../../src/errors.ts';
 import type { KeyRecord } from '../../src/keys/caller.ts';
 import { balanceRoutes } from '../../src/routes/balance.ts';
-import { findRoute, json, send } from '../accounts/support.ts';
+import { findRoute, json, send } from '../support/accounts.ts';
 
 const buyer: KeyRecord = {
   keyId: 'acf_0000000000000000000000',

@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import type { CreditApplier } from '../../src/accounts/credits.ts';
 import type { Route } from '../../src/http/route.ts';
 import type { KeyRecord } from '../../src/keys/caller.ts';
@@ -7,22 +7,17 @@ import { newKeyId } from '../../src/keys/credentials.ts';
 import { selectKey } from '../../src/keys/keys-sql.ts';
 import { PLATFORM_ACCOUNT_ID } from '../../src/ledger/posting.ts';
 import { uuidv7 } from '../../src/platform/ids.ts';
-import type { Sql } from '../../src/platform/postgres.ts';
 import { creditsRoutes } from '../../src/routes/credits.ts';
-import { accepts, addAccount, findRoute, json, openTestDatabase, send } from '../accounts/support.ts';
+import { accepts, addAccount, findRoute, json, send } from '../support/accounts.ts';
+import { sql, useDatabase } from '../support/use-database.ts';
 
-let sql: Sql;
-let close: () => Promise<void>;
 let admin: KeyRecord;
 let applied: Parameters<CreditApplier['apply']>[0][];
 let redisAway: boolean;
 let warnings: Record<string, unknown>[];
 let routes: Route[];
 
-beforeAll(async () => {
-  ({ sql, close } = await openTestDatabase());
-});
-afterAll(() => close());
+useDatabase();
 
 async function reset(): Promise<void> {
   await sql`TRUNCATE accounts, api_keys, credits, journal, entries, balances CASCADE`;

@@ -3,16 +3,14 @@ import { Catalog } from '../../src/catalog/catalog.ts';
 import type { ListingFields } from '../../src/catalog/listing.ts';
 import { insertListing, updateListing } from '../../src/catalog/sql.ts';
 import type { Route } from '../../src/http/route.ts';
-import type { Sql } from '../../src/platform/postgres.ts';
 import { discoverRoutes } from '../../src/routes/discover.ts';
-import { addAccount, openTestDatabase } from '../accounts/support.ts';
-import { ask, bodyOf, LISTING_FIELDS, refusalOf } from '../catalog/support.ts';
+import { addAccount } from '../support/accounts.ts';
+import { ask, bodyOf, LISTING_FIELDS, refusalOf } from '../support/listings.ts';
+import { sql, useDatabase } from '../support/use-database.ts';
 import { until } from '../support/wait.ts';
 
 const log = { warn: () => {}, error: () => {} };
 
-let sql: Sql;
-let close: () => Promise<void>;
 let catalog: Catalog;
 let routes: Route[];
 let providerId: string;
@@ -23,8 +21,8 @@ const SERVICES: Partial<ListingFields>[] = [
   { name: 'Echo', description: 'é'.repeat(201), priceMicros: 0, category: 'tools' },
 ];
 
+useDatabase();
 beforeAll(async () => {
-  ({ sql, close } = await openTestDatabase());
   providerId = (await addAccount(sql, 'provider')).accountId;
   for (const [age, fields] of SERVICES.entries()) {
     const { id } = await insertListing(sql, { ...LISTING_FIELDS, ...fields, providerId });
@@ -38,7 +36,6 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await catalog.stop();
-  await close();
 });
 
 const discover = (query = '', headers: Record<string, string> = {}) =>

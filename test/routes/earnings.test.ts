@@ -1,24 +1,21 @@
 import fc from 'fast-check';
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { Route } from '../../src/http/route.ts';
 import type { KeyRecord } from '../../src/keys/caller.ts';
-import { openPostgres, type Sql } from '../../src/platform/postgres.ts';
+import { openPostgres } from '../../src/platform/postgres.ts';
 import { earningsRoutes } from '../../src/routes/earnings.ts';
-import { addAccount, addService, findRoute, json, openTestDatabase, send } from '../accounts/support.ts';
+import { addAccount, addService, findRoute, json, send } from '../support/accounts.ts';
+import { sql, url, useDatabase } from '../support/use-database.ts';
 
-let sql: Sql;
-let url: string;
-let close: () => Promise<void>;
 let routes: Route[];
 let provider: KeyRecord;
 let weather: string;
 let maps: string;
 
+useDatabase();
 beforeAll(async () => {
-  ({ sql, url, close } = await openTestDatabase());
   routes = earningsRoutes({ sql });
 });
-afterAll(() => close());
 
 async function reset(): Promise<void> {
   await sql`TRUNCATE accounts, api_keys, services, service_days, journal, entries, balances CASCADE`;

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { selectKeyActivity } from '../../src/accounts/usage-sql.ts';
 import type { Route } from '../../src/http/route.ts';
 import type { KeyRecord } from '../../src/keys/caller.ts';
@@ -6,31 +6,17 @@ import { newKeyId, parseBearer, verifySecret } from '../../src/keys/credentials.
 import { type KeyStateStore, Keys, MAX_ACTIVE_KEYS_PER_ACCOUNT } from '../../src/keys/keys.ts';
 import { selectKeyRecords } from '../../src/keys/keys-sql.ts';
 import { uuidv7 } from '../../src/platform/ids.ts';
-import type { Sql } from '../../src/platform/postgres.ts';
 import { keysRoutes } from '../../src/routes/keys.ts';
-import {
-  accepts,
-  addAccount,
-  addCall,
-  addKeyTo,
-  findRoute,
-  json,
-  openTestDatabase,
-  send,
-} from '../accounts/support.ts';
+import { accepts, addAccount, addCall, addKeyTo, findRoute, json, send } from '../support/accounts.ts';
+import { sql, useDatabase } from '../support/use-database.ts';
 
 type State = Parameters<KeyStateStore['put']>[2];
 
-let sql: Sql;
-let close: () => Promise<void>;
 let redis: { puts: [string, string, State][]; away: boolean; delayed: (() => void)[] | null };
 let invalidated: string[];
 let keys: Keys;
 
-beforeAll(async () => {
-  ({ sql, close } = await openTestDatabase());
-});
-afterAll(() => close());
+useDatabase();
 
 beforeEach(async () => {
   await sql`TRUNCATE accounts, api_keys, credits, calls CASCADE`;

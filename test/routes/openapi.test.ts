@@ -10,7 +10,7 @@ import { openApiRoutes } from '../../src/routes/openapi.ts';
 import { reconciliationRoutes } from '../../src/routes/reconciliation.ts';
 import { servicesRoutes } from '../../src/routes/services.ts';
 import { usageRoutes } from '../../src/routes/usage.ts';
-import { send } from '../accounts/support.ts';
+import { send } from '../support/accounts.ts';
 
 type Json = Record<string, unknown>;
 type Parameter = { readonly name: string; readonly in: string; readonly required?: boolean; readonly schema: Json };

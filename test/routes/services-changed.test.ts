@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { uuidv7 } from '../../src/platform/ids.ts';
-import { ask, bodyOf } from '../catalog/support.ts';
+import { ask, bodyOf } from '../support/listings.ts';
 import { until } from '../support/wait.ts';
 import {
   admin,

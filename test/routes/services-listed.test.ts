@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { uuidv7 } from '../../src/platform/ids.ts';
-import { bodyOf } from '../catalog/support.ts';
+import { bodyOf } from '../support/listings.ts';
 import { admin, BODY, buyer, catalog, create, post, provider, refused, request, useServices } from './use-services.ts';
 
 useServices();

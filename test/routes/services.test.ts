@@ -4,8 +4,8 @@ import { PROXY_PREFIX } from '../../src/gate/caller-io.ts';
 import { uuidv7 } from '../../src/platform/ids.ts';
 import { parseTarget } from '../../src/proxy/target.ts';
 import { servicesRoutes } from '../../src/routes/services.ts';
-import { addKeyTo } from '../accounts/support.ts';
-import { ask, bodyOf, refusalOf } from '../catalog/support.ts';
+import { addKeyTo } from '../support/accounts.ts';
+import { ask, bodyOf, refusalOf } from '../support/listings.ts';
 import { until } from '../support/wait.ts';
 import {
   addresses,

@@ -5,24 +5,22 @@ import { ApiError } from '../../src/errors.ts';
 import type { Route } from '../../src/http/route.ts';
 import type { KeyRecord } from '../../src/keys/caller.ts';
 import { Keys } from '../../src/keys/keys.ts';
-import type { Sql } from '../../src/platform/postgres.ts';
 import { discoverRoutes } from '../../src/routes/discover.ts';
 import { earningsRoutes } from '../../src/routes/earnings.ts';
 import { keysRoutes } from '../../src/routes/keys.ts';
 import { servicesRoutes } from '../../src/routes/services.ts';
 import { usageRoutes } from '../../src/routes/usage.ts';
 import { AddressPolicy } from '../../src/upstream/index.ts';
-import { addAccount, openTestDatabase } from '../accounts/support.ts';
-import { ask, refusalOf } from '../catalog/support.ts';
+import { addAccount } from '../support/accounts.ts';
+import { ask, refusalOf } from '../support/listings.ts';
+import { sql, useDatabase } from '../support/use-database.ts';
 
-let sql: Sql;
-let close: () => Promise<void>;
 let catalog: Catalog;
 let routes: Route[];
 let by: KeyRecord;
 
+useDatabase();
 beforeAll(async () => {
-  ({ sql, close } = await openTestDatabase());
   catalog = new Catalog({ sql, log: { warn: () => {}, error: () => {} } });
   await catalog.start();
   // These tests only read: no key is changed.
@@ -46,7 +44,6 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await catalog.stop();
-  await close();
 });
 
 const get = (path: string, query: Record<string, string>, headers = {}) =>

@@ -1,8 +1,7 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { Route } from '../../src/http/route.ts';
 import type { KeyRecord } from '../../src/keys/caller.ts';
 import { uuidv7 } from '../../src/platform/ids.ts';
-import type { Sql } from '../../src/platform/postgres.ts';
 import { usageRoutes } from '../../src/routes/usage.ts';
 import {
   accepts,
@@ -12,24 +11,22 @@ import {
   addService,
   findRoute,
   json,
-  openTestDatabase,
   send,
   type TestCall,
-} from '../accounts/support.ts';
+} from '../support/accounts.ts';
+import { sql, useDatabase } from '../support/use-database.ts';
 
 const NOON = Date.UTC(2026, 0, 15, 12);
 const DAY_MS = 86_400_000;
 
-let sql: Sql;
-let close: () => Promise<void>;
 let routes: Route[];
 let buyer: KeyRecord;
 let provider: KeyRecord;
 let weather: string;
 let maps: string;
 
+useDatabase();
 beforeAll(async () => {
-  ({ sql, close } = await openTestDatabase());
   // A partition per day, as the writer makes them; other days have none.
   for (const day of ['2026-01-14', '2026-01-15', '2026-01-16']) {
     await sql.unsafe(
@@ -38,7 +35,6 @@ beforeAll(async () => {
   }
   routes = usageRoutes({ sql });
 });
-afterAll(() => close());
 
 beforeEach(async () => {
   await sql`TRUNCATE accounts, api_keys, services, calls CASCADE`;

@@ -5,8 +5,8 @@ import type { KeyRecord } from '../../src/keys/caller.ts';
 import type { Sql } from '../../src/platform/postgres.ts';
 import { servicesRoutes } from '../../src/routes/services.ts';
 import { AddressPolicy } from '../../src/upstream/index.ts';
-import { addAccount, openTestDatabase } from '../accounts/support.ts';
-import { type Asked, ask, bodyOf, refusalOf } from '../catalog/support.ts';
+import { addAccount, openTestDatabase } from '../support/accounts.ts';
+import { type Asked, ask, bodyOf, refusalOf } from '../support/listings.ts';
 
 /** The operator allows calls to one private address. */
 export const addresses = new AddressPolicy(['10.1.2.3/32']);

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { hostOf, Store } from '../admission/redis.ts';
+import { hostOf, Store } from '../support/store.ts';
 
 let store: Store;
 beforeAll(async () => {

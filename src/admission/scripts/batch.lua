@@ -1,37 +1,37 @@
 #!lua flags=allow-oom
 --[[
   batch.lua: every admission and settlement of one event-loop turn of one gateway, in one trip.
-  It may exceed maxmemory: a full Redis must not stop calls from being settled, nor let the sweep take what it cannot
-  renew. New calls are stopped before (admission/backlog.ts).
-  The script is the only place where a call's money moves between a wallet and a hold.
+  The script may exceed maxmemory (allow-oom): a full Redis must not keep calls from being settled, nor leases from being renewed,
+  without which the sweep would take the holds of live gateways. New calls are stopped earlier (admission/backlog.ts).
+  This script is the only place where a call's money moves between a wallet and a hold.
 
-  KEYS   consumed from left to right by the commands, as each states.
-  ARGV   [1] instance: who is written into the holds. Then what each command states. The last: a letter for each command,
-         in one text. A run with the first alone has none: it says whether this Redis carries out scripts.
-  Reply  numbers in decimal, separated by spaces, as one text: each command appends what it states, in order. An array costs
-         the server one reply a number, and the client one decision about its type.
+  KEYS   consumed from left to right: each command below takes the keys it lists.
+  ARGV   [1] instance: the owner's id that is written into the holds. Then the arguments of each command. Last, one text with a
+         letter for each command. With ARGV[1] alone there are no commands: such a trip shows whether this Redis runs scripts.
+  Reply  one text of decimal numbers separated by spaces: each command appends the numbers it lists, in order. An array would
+         cost the server one reply per number, and the client one decision about its type.
 
-  'P'  terms of the calls admitted after it, up to the next 'P'
+  'P'  sets the terms of the calls that are admitted after it, up to the next 'P'
          ARGV price (micro-USD), free calls of the listing, wallet field of the free calls used
          reply nothing
-  'A'  admit a call: key state, token, free slot or wallet, open hold
+  'A'  admit a call: checks the key, takes a token, takes a free slot or money, opens the hold
          KEYS bucket, wallet, open
          ARGV usage_id, tail of the hold: account, key, service, provider, method, path; tab separated
          reply code, limit, tokens, balance after the call (micro-USD), served from the free tier (0|1)
-  'S'  settle a call: its hold goes, one usage event comes
+  'S'  settle a call: removes its hold, appends one usage event
          KEYS open, usage
          ARGV usage_id, settlement (opaque here, see ledger/usage-event.ts)
-         reply a code of closing, below
-  'R'  the same with a refund: what the hold took goes back
+         reply a closing code, below
+  'R'  settle with a refund: as 'S', and gives back what the hold took
          KEYS open, usage, wallet
          ARGV and reply as 'S'
-  'C'  cancel an admission whose reply was lost: as 'R', and where there is no hold, a tombstone keeps
-       the admission from being carried out should it still arrive
+  'C'  cancel an admission whose reply was lost: as 'R'. Without a hold it leaves a tombstone: should the admission still arrive
+       later, it finds the tombstone and does nothing
          KEYS open, usage, wallet
          ARGV and reply as 'S'
   'T'  take one token
          KEYS bucket
-         ARGV limit: requests per minute of an address's bucket, made on demand; '0': the bucket of an API key
+         ARGV limit: requests per minute of an address, whose bucket is made on demand; '0' for the bucket of an API key
          reply code, limit, tokens
   'L'  renew the lease of an instance in a shard
          KEYS lease, open
@@ -40,49 +40,52 @@
 
   Codes (mirrored in admission/codes.ts):
     0 OK   1 RATE_LIMITED   2 KEY_REVOKED   3 KEY_NOT_LOADED   4 WALLET_NOT_LOADED   5 INSUFFICIENT_BALANCE
-    6 DUPLICATE: this usage_id is held or cancelled already   7 ACCOUNT_SUSPENDED
-    8 WALLET_DAMAGED   9 SHARD_DAMAGED: the hash of open holds is of another type
-  Codes of closing (mirrored there, too):
-    0 NO_HOLD: somebody else settled it   1 SETTLED now
+    6 DUPLICATE: there is a hold or a tombstone of this usage_id already   7 ACCOUNT_SUSPENDED
+    8 WALLET_DAMAGED   9 SHARD_DAMAGED: the key of the open holds is of another type
+  Closing codes (mirrored there, too):
+    0 NO_HOLD: there is no hold, as the call was settled or swept before   1 SETTLED now
     2 SETTLED_BESIDE_WALLET: settled now, but the wallet is damaged and got nothing back
     3 HOLD_LEFT: the hold is damaged, or of a newer version; it was left alone
-    4 NOT_CLOSED: the hash of holds or the stream is damaged; nothing was changed, and it may be sent again
+    4 NOT_CLOSED: the hash of holds or the stream is damaged; nothing was changed, and the command may be sent again
 
   `tokens` is in units of 1/60000 of a request, so that a refill of `limit` requests a minute is exactly `limit` units a
-  millisecond: integers only. A rejected call changes nothing but its bucket: codes 5, 8 and 9 have taken its
-  token, and a bucket of a later time than now is refilled from now on.
+  millisecond: integers only. A rejected call changes nothing but its bucket: codes 5, 8 and 9 have taken its token, and a
+  bucket whose time lies in the future gets the present time.
 
-  Damaged data (a key of another type, a number that HINCRBY refuses, one beyond 2^53) concern one command, never the batch.
-  In each command the Redis calls that may refuse come first. They raise, and `answer_damaged` answers for that command; or they
-  are tried, and what was done before is undone. The batch goes on behind it. So nothing is counted on (k, a, r) before a
-  command is done. What Postgres or time restores (limit, status, tokens, leases, a bucket of another type) is dropped here and
-  made anew. A damaged wallet is left as it is: to mend it, an operator deletes it.
+  Damaged data (a key of another type, a number that HINCRBY refuses, a number beyond 2^53) affect one command, never the batch.
+  In each command, a redis.call that may fail comes before all other writes: it raises an error, and `answer_damaged` replies for
+  the command. What may fail after a write is called by redis.pcall, and the command then undoes that write. Either way the
+  batch goes on with the next command; for that, a command advances the counters k, a and r only when it is done. Damaged data
+  that Postgres or time restores (limit, status, tokens, leases, a bucket of another type) are deleted here, and made anew.
+  A damaged wallet is left as it is: an operator repairs it by deleting it.
 
   A hold's text: 'v1', amount, free (0|1), admitted at (ms), instance, then the tail; tab separated. Holds of earlier versions lack
-  'v1' and begin with the amount. A tombstone's: 'x', '', ms, instance. The event: a field 'e1' of usage_id, hold, settlement.
-  A hash without fields is deleted. So that `open` need not be made anew for every other call of a shard that has few, a renewal
-  leaves a tombstone of no call in it, which the sweep takes away once nobody renews it.
+  'v1' and begin with the amount. A tombstone's text: 'x', '', ms, instance. An event's field 'e1': usage_id, hold, settlement.
+  Redis deletes a hash without fields. In a shard with few calls it would delete and remake `open` for every other call, so
+  a lease renewal leaves a tombstone of no call (field 'kept') in it. The sweep removes that once nobody renews it.
 ]]
 local call, try, format, byte, match = redis.call, redis.pcall, string.format, string.byte, string.match
 local KEYS, ARGV = KEYS, ARGV
--- Codes stand here as the header lists them, and letters by their bytes: a constant that functions share costs each batch 0.2 µs,
--- and a function that refers to many up to 1. 60000 is one request; 9007199254740991 the largest number that Lua and the gateway
--- have exactly. Codes are text, and so is every number that only passes through: to write one as text takes 0.3 µs, and takes
--- numbers from 10^14 on for '1e+14'. Where a number is made, `%d` writes it in 0.18.
+-- Reply codes are literals here, as the header lists them, and letters are byte values: a constant that functions share (an
+-- upvalue) costs each batch 0.2 µs, and a function that refers to many of them up to 1 µs. 60000 is one request in bucket units.
+-- 9007199254740991 is the largest integer that Lua and the gateway both have exactly. Codes are text, and so is every number that
+-- only passes through: tostring takes 0.3 µs, and writes numbers from 10^14 on as '1e+14'. Computed numbers are written by '%d',
+-- in 0.18 µs.
 
 local time = call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local now_text = format('%d', now)
 local since = '\t' .. now_text .. '\t' .. ARGV[1] .. '\t'
 local price, quota, quota_text, free_field, debit
--- The limit that was checked last, as text and as a number: most keys have the same.
+-- The limit that was parsed last, as text and as a number. Most keys have the same limit: it is parsed once.
 local limit_text, limit_number
 local reply, r = {}, 0
 local k, a = 1, 2
 local rare, rare_commands
 
--- Code and tokens of a bucket now. A clock that went back refills nothing and takes nothing away; but from now on the bucket is
--- refilled by it. A bucket that lacks one of its numbers is full, and so is one of 'nan' or below zero: ours never are.
+-- Returns a bucket's code ('0', or '1' for rate limited) and its tokens now. When Redis's clock was set back, the bucket keeps its
+-- tokens, and from now on is refilled by the new time. A bucket without tokens or time counts as full; so does one with 'nan' or a
+-- number below zero, which this script never writes.
 local function refill(bucket, limit, tokens, ts)
   local capacity = limit * 60000
   if not tokens or not ts then return '0', capacity end
@@ -94,7 +97,7 @@ local function refill(bucket, limit, tokens, ts)
   return '1', tokens -- rate limited
 end
 
--- State of an API key's bucket: code, tokens (number), limit (text).
+-- Returns the state of an API key's bucket: code, tokens (number), limit (text).
 local function key_bucket(bucket)
   local state = try('HMGET', bucket, 'limit', 'status', 'tokens', 'ts')
   local limit = state[1]
@@ -107,14 +110,15 @@ local function key_bucket(bucket)
   return code, tokens, limit
 end
 
--- Whether a balance of no more digits than the price is an integer, and lower.
+-- Whether the balance `found`, which has no more characters than `price`, is an integer lower than the price.
 local function is_lower(found, price)
   return (tonumber(found) or 0) < tonumber(price) and format('%d', tonumber(found) or 0) == found
 end
 
--- HINCRBY is the first to write: it refuses a balance that is no integer. Where it has no balance to change, that is compared
--- with the number that it says. A balance that is lower than the price is refused before any write, as most of them have no more
--- digits than the price; the others (a negative one) are found by the result, and put back.
+-- HINCRBY comes before all other writes: it refuses a balance that is no integer. A call that costs nothing has no HINCRBY of the
+-- balance; there, the text is compared with the number that Lua reads from it. Most balances that are too low have no more
+-- characters than the price: the call is refused before any write. The others (a negative balance of many digits) show in the
+-- result of HINCRBY, and `undo` puts the price back.
 local function admit()
   local code, tokens, limit = key_bucket(KEYS[k])
   local balance, free = '0', '0'
@@ -126,7 +130,7 @@ local function admit()
       if (tonumber(used) or 0) < quota then
         free = '1'
       elseif used ~= quota_text and format('%d', tonumber(used)) ~= used then
-        -- 'nan', '1e99' or '0x7': its buyer would be charged.
+        -- 'nan', '1e99' or '0x7': without this check its buyer would be charged.
         error('free calls used: not an integer', 0)
       end
     else
@@ -143,7 +147,7 @@ local function admit()
         balance = format('%d', left)
       end
     else
-      -- What costs nothing asks for no money, of a wallet below zero neither.
+      -- A call that costs nothing needs no money: it is admitted even when the wallet is below zero.
       left = tonumber(found)
       if left and left <= 9007199254740991 and left >= -9007199254740991 and format('%d', left) == found then
         if free == '1' then call('HINCRBY', wallet, free_field, '1') end
@@ -169,12 +173,13 @@ local function admit()
   a = a + 2
 end
 
--- Removing the hold is the permission to act: whoever does not find it does nothing. The event comes first, as the stream may
--- refuse it. @return code of closing, nil for no hold
+-- Removing the hold is the permission to act: a command that finds no hold does nothing. The event is appended before the hold is
+-- removed, because the stream may refuse it. @return closing code, nil for no hold
 local function settle(open, usage, id, settlement)
   local hold = call('HGET', open, id)
   if not hold then return nil end
-  -- Where its time begins: the amount has 16 digits at most. What `read_hold` looks at besides would cost 0.4 µs here.
+  -- Position of the hold's time; beyond 23 the amount would have more than 16 digits. To check all that `read_hold` checks would
+  -- cost another 0.4 µs here.
   local time_at = match(hold, '^v1\t%d+\t[01]\t()')
   if not time_at or time_at > 23 then
     if byte(hold) == 120 then return '0' end -- a tombstone
@@ -213,14 +218,15 @@ local function carry_out()
   end
 end
 
--- What most batches have none of.
+-- Makes the functions for what most batches do not have: rare commands and damaged data. Called at the first of these in a batch.
 rare_commands = function()
   local find = string.find
   local KEY_NOT_LOADED = '3'
   local SETTLED, SETTLED_BESIDE_WALLET, HOLD_LEFT, NOT_CLOSED = '1', '2', '3', '4'
   local functions = {}
 
-  -- A key that may not call: code, tokens, limit. What Postgres restores, and is damaged, goes: it is loaded where it is absent.
+  -- Returns code, tokens and limit of a key that may not call. Deletes what is damaged here and can be restored from Postgres: the
+  -- gateway loads what is absent.
   function functions.barred(bucket, state)
     local limit, status = state[1], state[2]
     if state.err then
@@ -242,7 +248,7 @@ rare_commands = function()
     return KEY_NOT_LOADED, 0, '0'
   end
 
-  -- An admission that did not come to its end: gives back what it took. @return code, balance
+  -- Gives back what an admission took that failed after its first write. @return code, balance
   function functions.undo(wallet, left, free, used, opened)
     if free == '0' and price ~= '0' then
       call('HINCRBY', wallet, 'balance', price)
@@ -256,7 +262,8 @@ rare_commands = function()
     return '9', '0' -- shard damaged
   end
 
-  -- A wallet that is not loaded will be loaded with the money in it. @return whether the wallet could take it
+  -- Gives the hold's money or free slot back to the wallet. A wallet that is not loaded gets nothing: loading it will include the
+  -- money. @return false when the wallet is damaged
   local function give_back(wallet, amount, free, service)
     local field, back = 'balance', amount
     if free == '1' then
@@ -269,7 +276,7 @@ rare_commands = function()
     return loaded == 1 and type(try('HINCRBY', wallet, field, back)) == 'number'
   end
 
-  -- @return amount, free (0|1), service; nil for what is damaged or of a newer version
+  -- @return amount, free (0|1), service; nil for a hold that is damaged or of a newer version
   function functions.read_hold(hold)
     local start = string.sub(hold, 1, 3) == 'v1\t' and 4 or 1
     local amount, free, service =
@@ -277,7 +284,7 @@ rare_commands = function()
     if amount and #amount <= 16 then return amount, free, service end
   end
 
-  -- As `settle`, and what the hold took goes back before it ends.
+  -- As `settle`, and gives back what the hold took before it removes the hold.
   local function refund(open, usage, wallet, id, settlement)
     local hold = call('HGET', open, id)
     if not hold then return nil end
@@ -327,7 +334,7 @@ rare_commands = function()
     local tokens_text = format('%d', tokens)
     if code == '0' then
       call('HSET', bucket, 'tokens', tokens_text, 'ts', now_text)
-      -- A bucket nobody touched for a minute is full: forgetting it changes nothing.
+      -- A bucket that nobody touched for a minute is full: forgetting it changes nothing.
       if of_address then call('PEXPIRE', bucket, '61000') end
     end
     r = r + 1
@@ -336,7 +343,7 @@ rare_commands = function()
     a = a + 1
   end
 
-  -- A hash of leases of another type has none: gateways that live write theirs within seconds.
+  -- A key of leases that is of another type has no leases to lose: live gateways write theirs again within seconds.
   functions[byte('L')] = function()
     local done = try('HSET', KEYS[k], ARGV[a], now_text)
     if type(done) ~= 'number' then
@@ -359,8 +366,8 @@ rare_commands = function()
     return false
   end
 
-  -- Answers for the command in which a Redis call raised `fault`, if that is for damaged data. An admission's was of its wallet:
-  -- it takes its token, so that its caller is held to its limit.
+  -- Replies for the command whose redis.call raised `fault` because of damaged data; any other error is raised again. An admission
+  -- can only have met a damaged wallet: its token is taken all the same, so that its caller is held to the limit.
   function functions.answer_damaged(fault)
     local letter = string.char(byte(letters, at))
     if not is_damage(fault) or not find('ASRC', letter, 1, true) then error(fault, 0) end
@@ -381,7 +388,7 @@ rare_commands = function()
   return functions
 end
 
--- One pcall for all commands: 0.1 µs a batch, and one more for each that meets damaged data.
+-- One pcall for the whole batch takes 0.1 µs; each command that meets damaged data takes one more.
 local is_done, fault = pcall(carry_out)
 while not is_done do
   rare = rare or rare_commands()

@@ -1,30 +1,30 @@
 /**
- * The money identity (DESIGN.md, 'Redis') of one account, on what was read of it. Amounts in micro-USD.
+ * The money identity (docs/design.md, 'Redis') of one account, applied to what was read of it. Amounts in micro-USD.
  *
  *   wallet = settled balance − credits the wallet lacks − events in the stream that are not stored − open holds
  *
- * and for the free calls of each service the same with counts. A call moves money between two of these at one instant, so
- * it holds at any instant, whatever is under way.
+ * The same holds for the free calls of each service, with counts. A call moves money between two of these terms in a single
+ * step, so the identity is true at every instant, whatever is under way.
  */
 
 export type Wallet = {
-  /** 0 when it is damaged. */
+  /** 0 when the balance is damaged. */
   readonly balanceMicros: number;
   readonly creditSeq: number;
-  /** Free calls used, by service. */
+  /** Number of free calls used, by service. */
   readonly freeUsed: ReadonlyMap<string, number>;
-  /** The last repair that was made; 0: none. */
+  /** Number of the last repair made in this wallet; 0: none. */
   readonly repairId: number;
-  /** Fields that hold no whole number within 2^53: the scripts refuse those, too. */
+  /** Fields whose value is not an integer within 2^53. The scripts refuse those, too. */
   readonly damagedFields: readonly string[];
 };
 
-/** What Postgres says. */
+/** What Postgres knows of the account. */
 export type Settled = {
   readonly balanceMicros: number;
-  /** Of which the wallet does not have these credits yet. */
+  /** The part of `balanceMicros` from credits that the wallet does not have yet. */
   readonly missingCreditsMicros: number;
-  /** Of which it had these before: they were marked as applied before the wallet was read. */
+  /** The part of those that the wallet once had: credits that were marked as applied before the wallet was read. */
   readonly lostCreditsMicros: number;
   readonly creditSeq: number;
   readonly freeUsed: ReadonlyMap<string, number>;
@@ -32,7 +32,7 @@ export type Settled = {
 
 export type Hold = {
   readonly usageId: string;
-  /** As it stands in Redis. */
+  /** The hold as it is written in Redis. */
   readonly text: string;
   readonly accountId: string;
   readonly serviceId: string;
@@ -46,11 +46,11 @@ export type StreamedCall = {
   readonly accountId: string;
   readonly serviceId: string;
   readonly chargedMicros: number;
-  /** It used up a free call. */
+  /** Whether the call used up a free call. */
   readonly freeCall: boolean;
 };
 
-/** A call in Postgres. */
+/** A call that Postgres has stored. */
 export type StoredCall = { readonly amountMicros: number; readonly freeCall: boolean };
 
 export type AccountState = {
@@ -59,26 +59,26 @@ export type AccountState = {
   readonly settled: Settled;
   readonly holds: readonly Hold[];
   readonly streamed: readonly StreamedCall[];
-  /** Those of `holds` and `streamed` that are in Postgres, by usage id. */
+  /** The calls of `holds` and `streamed` that Postgres has stored, by usage id. */
   readonly stored: ReadonlyMap<string, StoredCall>;
-  /** Its shard has holds or events that cannot be read: damaged, or of a newer version. They may be of this account. */
+  /** The shard has holds or events that cannot be read (damaged, or of a newer version). They may belong to this account. */
   readonly isIncomplete: boolean;
 };
 
 export type FreeDrift = { readonly serviceId: string; readonly used: number; readonly expected: number };
 
-/** A hold of a call that is in Postgres: settling removes the hold first, so Redis came back from before that. */
+/** A hold of a call that Postgres has stored. Settling removes the hold first, so Redis came back with a state from before that. */
 export type StoredHold = Hold & { readonly stored: StoredCall };
 
 export type Comparison = {
   readonly accountId: string;
   readonly walletMicros: number;
-  /** Without the credits that the wallet lacks. */
+  /** The settled balance without the credits that the wallet lacks. */
   readonly settledMicros: number;
   readonly streamedMicros: number;
   readonly heldMicros: number;
   readonly expectedMicros: number;
-  /** `wallet − expected`: positive is money the account can spend and should not have. */
+  /** `wallet − expected`. A positive drift is money that the account can spend but should not have. */
   readonly driftMicros: number;
   readonly freeDrifts: readonly FreeDrift[];
   readonly storedHolds: readonly StoredHold[];

@@ -3,31 +3,31 @@ import type { Reconciler } from './reconciler.ts';
 
 const TICK_MS = 500;
 const EVERY_MS = 60_000;
-/** A store is away, or there was more to repair than one run does: whoever comes back older must be looked at soon. */
+/** Pause after a run that failed or left repairs to the next run: an older state of Redis must be repaired soon. */
 const RETRY_MS = 1_000;
 const STOP_MS = 2_000;
 
 export type ReconcileJobOptions = {
   readonly reconciler: Reconciler;
-  /** Whether this process is the one that works: of several writers the one that holds shards. */
+  /** Whether this process does the regular runs: of several writers, the one that has taken shards. */
   readonly isActive: () => boolean;
   readonly onRedisReady: (listener: () => void) => void;
-  /** Default: a minute. */
+  /** Default: one minute. */
   readonly everyMs?: number;
   readonly log: { warn(fields: object, message: string): void; info(fields: object, message: string): void };
 };
 
 /**
- * Runs the reconciliation every minute, and at once when Redis is back: if it came back older than Postgres, wallets are
- * too high until then, and the sweep would refund stored calls a lease later. It waits for that: so a process that does not
- * work makes one run too whenever Redis is back.
+ * Runs the reconciliation every minute, and at once when Redis comes back. If Redis came back with an older state than Postgres,
+ * wallets are too high until they are repaired, and one lease later the sweep would refund stored calls. The sweep waits for the
+ * comparison in its own process, so a process that is not active also makes one run whenever Redis comes back.
  */
 export class ReconcileJob {
   readonly #options: ReconcileJobOptions;
   #timer: NodeJS.Timeout | null = null;
   #running: Promise<void> | null = null;
   #dueAt = Number.NEGATIVE_INFINITY;
-  /** No run came to its end since Redis was away. */
+  /** No run has finished since Redis came back. */
   #isOwed = true;
   #failing = false;
   #drifting = 0;
@@ -45,7 +45,7 @@ export class ReconcileJob {
     this.#timer ??= setTimeout(() => this.#tick(), TICK_MS).unref();
   }
 
-  /** Ends before the next step of a run under way, or after `timeoutMs`. */
+  /** Stops the run under way before its next step. Resolves then, or after `timeoutMs`. */
   async stop(timeoutMs = STOP_MS): Promise<void> {
     if (this.#timer !== null) clearTimeout(this.#timer);
     this.#timer = null;
@@ -59,7 +59,7 @@ export class ReconcileJob {
       this.#lookAgain();
       return;
     }
-    // Redis's return during the run makes it due at once.
+    // Infinity until the run ends. If Redis comes back meanwhile, the listener makes the next run due at once.
     this.#dueAt = Number.POSITIVE_INFINITY;
     this.#isOwed = false;
     this.#running = this.#run().then((isDone) => {
@@ -71,7 +71,7 @@ export class ReconcileJob {
     });
   }
 
-  /** When the next run is due, or soon: a process that holds no shards now may be the one that works then. */
+  /** Ticks again when the next run is due, but at the earliest after `TICK_MS`: this process may become active at any time. */
   #lookAgain(): void {
     if (this.#timer === null) return;
     clearTimeout(this.#timer);
@@ -79,7 +79,7 @@ export class ReconcileJob {
     this.#timer = setTimeout(() => this.#tick(), waitMs).unref();
   }
 
-  /** @returns whether it came to its end, with nothing left for the next */
+  /** @returns whether the run finished and left nothing to the next one */
   async #run(): Promise<boolean> {
     const { reconciler, log } = this.#options;
     const repairedBefore = reconciler.repaired;
@@ -87,21 +87,25 @@ export class ReconcileJob {
       const { reports, undecided } = await reconciler.run('writer', 'gently');
       const repaired = reconciler.repaired - repairedBefore;
       if (repaired > 0)
-        log.warn({ wallets: repaired }, 'repaired wallets of a redis that came back older than postgres');
+        log.warn({ wallets: repaired }, 'repaired wallets after redis came back with an older state than postgres');
       this.#reportDrift(reports.reduce((sum, { driftingAccounts }) => sum + driftingAccounts, 0));
       this.#failing = false;
       return undecided === 0;
     } catch (error) {
-      if (!this.#failing && this.#timer !== null) log.warn({ err: error }, 'cannot reconcile now');
+      if (!this.#failing && this.#timer !== null)
+        log.warn({ err: error }, 'cannot compare redis with postgres now: retrying');
       this.#failing = true;
       return false;
     }
   }
 
-  /** One line when the number changes. */
+  /** Logs one line when the number changes. */
   #reportDrift(accounts: number): void {
     if (accounts !== this.#drifting) {
-      this.#options.log.warn({ accounts }, 'wallets that do not agree with postgres: see /api/v1/admin/reconciliation');
+      this.#options.log.warn(
+        { accounts },
+        'the number of wallets that disagree with postgres has changed: see /api/v1/admin/reconciliation',
+      );
     }
     this.#drifting = accounts;
   }

@@ -1,22 +1,23 @@
+// The SQL of the reconciliation. Tested by test/ledger/reconcile/reconciler.test.ts, credits.test.ts and restart.test.ts.
 import { uuidv7 } from '../../platform/ids.ts';
 import type { Sql } from '../../platform/postgres.ts';
 import { type RecentCall, START_UNCERTAIN_MS } from './provable.ts';
 import type { ShardReport } from './report.ts';
 
-/** How far back from Redis's start calls are looked for: the longest that any persistence of Redis loses, with room to spare. */
+/** How far before Redis's start to look for lost calls: further back than Redis loses data with any persistence setting. */
 const LOST_MS = 600_000;
-/** How far a gateway's clock, which is in the ids, may be from Redis's. */
+/** How far a gateway's clock, from which the ids are made, may differ from Redis's clock. */
 const CLOCK_SKEW_MS = 300_000;
 const MAX_CALLS = 5_000;
 
-/** The account's stored calls that a Redis started then may have lost, youngest first. */
+/** The account's stored calls that a Redis which started at this time may have lost, youngest first. */
 export async function selectCallsBefore(
   sql: Sql,
   accountId: string,
   redisStartedAtMs: number,
 ): Promise<readonly RecentCall[]> {
   const [from, to] = [redisStartedAtMs - LOST_MS, redisStartedAtMs + START_UNCERTAIN_MS];
-  // By key: that is how calls are indexed.
+  // Found through the API keys, because `calls` is indexed by key.
   return sql<RecentCall[]>`
     SELECT (extract(epoch FROM c.created_at) * 1000)::float8 AS "admittedAtMs", c.amount AS "amountMicros",
            CASE WHEN c.free_tier AND c.outcome = 'completed' THEN c.service_id END AS "freeServiceId"
@@ -27,7 +28,7 @@ export async function selectCallsBefore(
     ORDER BY c.created_at DESC, c.usage_id DESC LIMIT ${MAX_CALLS}`;
 }
 
-/** The smallest id of that millisecond. */
+/** The smallest id made in that millisecond. */
 function firstId(ms: number): string {
   return `${uuidv7(ms).slice(0, 13)}-7000-8000-000000000000`;
 }
@@ -38,7 +39,7 @@ export type NewRepair = {
   readonly reason: string;
   readonly before: object;
   readonly after: object;
-  /** Of the balance. */
+  /** Change of the balance. */
   readonly changeMicros: number;
 };
 
@@ -48,9 +49,9 @@ export type Repair = NewRepair & {
   readonly createdAt: Date;
 };
 
-/** Writes down what is about to be done, whatever becomes of it. */
+/** Records a repair before it is made, so that there is a record whatever becomes of it. */
 export async function beginRepair(sql: Sql, repair: NewRepair): Promise<number> {
-  // A transaction, here and below, for a commit that is on the disk (postgres-session.ts).
+  // A transaction, here and below, because only transactions wait until the commit is on disk (postgres-session.ts).
   const rows = await sql.begin(
     (tx) => tx<{ id: number }[]>`
       INSERT INTO repairs (account_id, made_by, reason, change, before, after)
@@ -61,7 +62,7 @@ export async function beginRepair(sql: Sql, repair: NewRepair): Promise<number> 
   return rows[0]?.id as number;
 }
 
-/** @returns whether it had not been ended before */
+/** @returns whether this ended the repair; false when it had ended before */
 export async function endRepair(sql: Sql, id: number, state: 'done' | 'left'): Promise<boolean> {
   const { count } = await sql.begin(
     (tx) => tx`UPDATE repairs SET state = ${state}, ended_at = now() WHERE id = ${id} AND state = 'begun'`,
@@ -69,7 +70,7 @@ export async function endRepair(sql: Sql, id: number, state: 'done' | 'left'): P
   return count > 0;
 }
 
-/** Repairs of which it is not known whether they were made, by account. */
+/** Repairs that may or may not have been made, because their reply was lost; by account. */
 export async function selectBegunRepairs(sql: Sql): Promise<ReadonlyMap<string, readonly number[]>> {
   const rows = await sql<{ accountId: string; ids: number[] }[]>`
     SELECT account_id AS "accountId", array_agg(id) AS ids FROM repairs WHERE state = 'begun' GROUP BY account_id`;
@@ -77,8 +78,8 @@ export async function selectBegunRepairs(sql: Sql): Promise<ReadonlyMap<string, 
 }
 
 /**
- * Credits up to `creditSeq` that are not in a wallet, though they were marked as applied, are marked as missing: then they
- * are applied, in order and each at most once (`CreditWallets`). With the record of it, or neither.
+ * Marks credits up to `creditSeq` as missing if the wallet lacks them although they were marked as applied. `CreditWallets` then
+ * applies them again, in order and each at most once. The mark and its record are written together or not at all.
  *
  * @returns whether there were any
  */
@@ -94,7 +95,7 @@ export async function unmarkCredits(
       WHERE account_id = ${accountId} AND seq > ${walletSeq} AND seq <= ${creditSeq} AND applied_at IS NOT NULL
       RETURNING amount)
     INSERT INTO repairs (account_id, made_by, reason, change, before, after, state, ended_at)
-    SELECT ${accountId}, ${madeBy}, 'Redis came back without credits that it had: they are applied again', sum(amount),
+    SELECT ${accountId}, ${madeBy}, 'Redis came back without credits that it had: the credits are applied again', sum(amount),
            json_build_object('credit_seq', ${walletSeq}::bigint), json_build_object('credit_seq', ${creditSeq}::bigint),
            'done', now()
     FROM lost HAVING count(*) > 0
@@ -103,7 +104,7 @@ export async function unmarkCredits(
   return rows.length > 0;
 }
 
-/** The youngest first. */
+/** Youngest first. */
 export async function selectRepairs(sql: Sql, limit: number): Promise<readonly Repair[]> {
   return sql<Repair[]>`
     SELECT id, account_id AS "accountId", made_by AS "madeBy", reason, before, after, change AS "changeMicros", state, created_at AS "createdAt"
@@ -123,7 +124,7 @@ export async function selectReports(sql: Sql): Promise<readonly ShardReport[]> {
   return rows.map(({ report }) => report);
 }
 
-/** What is on all ledgers of all accounts together: 0, or the books are wrong. */
+/** The sum of all balances of all accounts and ledgers. If it is not 0, the books are wrong. */
 export async function selectBooksSum(sql: Sql): Promise<number> {
   const rows = await sql<{ sum: number }[]>`SELECT coalesce(sum(balance), 0)::bigint AS sum FROM balances`;
   return rows[0]?.sum ?? 0;

@@ -9,32 +9,32 @@ import { Repairer } from './repairer.ts';
 import { type Drift, hadAgreed, newDrift, newReport, notCompared, ReportSums, type ShardReport } from './report.ts';
 import { type ReconcileStores, ShardView, StreamTooLong } from './shard-view.ts';
 
-/** Accounts read under one lock: some milliseconds. */
+/** Maximum number of accounts read under one lock, which takes some milliseconds; more are read under the next lock. */
 const PAGE = 500;
 const SCAN_COUNT = 1_000;
-/** Of the time, a gentle run works this share: 100 000 accounts took Postgres 2 s in a row, and calls waited. */
+/** A gentle run works for this share of the time. Without pauses, 100 000 accounts kept Postgres busy for 2 s, and calls waited. */
 const GENTLE_SHARE = 0.1;
 const LONGEST_PAUSE_MS = 200;
-/** Repairs in one run, at a few milliseconds each; the rest has its turn in the next. */
+/** Maximum number of repairs in one run, at a few milliseconds each; the next run makes the rest. */
 const MAX_REPAIRS = 2_000;
 
 export type RunResult = {
   readonly reports: readonly ShardReport[];
-  /** Accounts of which the next run may say whether they can be repaired. */
+  /** Number of accounts that may be repairable, but could not be judged or repaired in this run. */
   readonly undecided: number;
   readonly endedAtMs: number;
 };
 
-/** What was learnt of one Redis process. */
+/** What the runs have found out about one Redis process. */
 type Learnt = {
   readonly redisRunId: string;
-  /** Compared whole, with every account decided. */
+  /** Shards that were compared completely, with every account decided. */
   readonly shards: Set<number>;
-  /** Accounts that cannot be repaired, with the reason. Nothing proves later what is not proved then. */
+  /** Accounts that cannot be repaired, with the reason. No later run in this Redis process could prove what is not proven now. */
   readonly unproven: Map<string, string>;
 };
 
-/** Which Redis process this is, where it began, what there is in it, and what was known before. Times by its own clock. */
+/** Which Redis process is compared, when it started, what is in it, and what was known before. Times by Redis's clock. */
 type Scene = {
   readonly redisRunId: string;
   readonly redisStartedAtMs: number;
@@ -47,8 +47,9 @@ type Scene = {
 };
 
 /**
- * Compares the wallets in Redis with Postgres, shard by shard and page by page, repairs what provably came of a Redis that
- * is older than Postgres, and keeps the reports. One run at a time in this process; runs of several do each other no harm.
+ * Compares the wallets in Redis with Postgres, shard by shard and page by page; repairs what is provably the effect of a Redis
+ * whose state is older than Postgres; and stores the reports. This process makes one run at a time; runs of several processes
+ * do each other no harm.
  */
 export class Reconciler {
   readonly #stores: ReconcileStores;
@@ -66,25 +67,25 @@ export class Reconciler {
     this.#repairer = new Repairer(stores);
   }
 
-  /** The last run that went through here; null before the first. */
+  /** The last run that finished; null before the first. */
   get last(): RunResult | null {
     return this.#last;
   }
 
-  /** Wallets repaired since the start. */
+  /** Number of wallets repaired since the start. */
   get repaired(): number {
     return this.#repairer.repaired;
   }
 
-  /** Whether a run has compared the shard in this Redis process, and left nothing there that it could still repair. */
+  /** Whether a run has compared the shard in this Redis process and left nothing there that may still be repaired. */
   hasCompared(shard: number, redisRunId: string): boolean {
     return this.#learnt.redisRunId === redisRunId && this.#learnt.shards.has(shard);
   }
 
   /**
-   * @param by who is written beside its repairs
-   * @param pace gently: with pauses, in shards that were compared in this Redis process before. Nobody waits for those
-   * @throws when a store is away or Redis restarts: then nothing is known of what is left
+   * @param by recorded with each repair as its maker
+   * @param pace 'gently': pause within shards that were compared in this Redis process before, since nobody waits for those
+   * @throws when a store is away or Redis restarts; then the run says nothing about accounts that are left to repair
    */
   run(by: string, pace: 'at once' | 'gently' = 'at once'): Promise<RunResult> {
     this.#running ??= this.#runOnce(by, pace === 'gently').finally(() => {
@@ -93,7 +94,7 @@ export class Reconciler {
     return this.#running;
   }
 
-  /** Ends the run under way before its next step; it rejects. */
+  /** Stops the run under way before its next step; that run rejects. */
   stop(): void {
     this.#stopping = true;
     this.#sleeper.wake();
@@ -160,7 +161,7 @@ export class Reconciler {
     }
   }
 
-  /** @returns what is left of the drift */
+  /** @returns the drift that is left; null when the account agrees */
   async #repair(
     view: ShardView,
     shard: number,
@@ -175,7 +176,7 @@ export class Reconciler {
     const driftingSinceMs = before?.driftingSince[accountId] ?? null;
     const agreedSinceStart = before?.redisRunId === redisRunId && hadAgreed(before, accountId);
     const since = driftingSinceMs ?? nowMs;
-    // Neither learnt nor undecided: an operator will mend it while this Redis process runs, and the sweep need not wait for that.
+    // Neither remembered nor undecided: an operator will repair the account while this Redis runs, and the sweep need not wait.
     const obstacle = obstacleOf(found);
     if (obstacle !== null) return newDrift(found, since, obstacle);
     const { unproven } = this.#learnt;
@@ -183,7 +184,7 @@ export class Reconciler {
     if (known !== undefined) return newDrift(found, since, known);
     if (scene.repairsLeft <= 0) {
       scene.undecided++;
-      return newDrift(found, since, 'not tried yet: too many repairs in one run');
+      return newDrift(found, since, 'not tried yet: this run has made its maximum number of repairs');
     }
     scene.repairsLeft--;
     const evidence = { redisStartedAtMs, driftingSinceMs, agreedSinceStart };
@@ -195,7 +196,7 @@ export class Reconciler {
     return newDrift(left.comparison, since, left.unproven);
   }
 
-  /** Accounts with a loaded wallet, by shard. What is loaded meanwhile comes fresh from Postgres. */
+  /** Accounts with a loaded wallet, by shard. A wallet loaded during the scan comes fresh from Postgres and cannot drift. */
   async #scanWallets(): Promise<Map<number, string[]>> {
     const { redis, keys } = this.#stores;
     const accounts = new Map<number, Set<string>>();
@@ -209,14 +210,14 @@ export class Reconciler {
         const id = name.slice(name.lastIndexOf(':') + 1);
         const shard = keys.shardOf(id);
         if (!isUuid(id) || name !== keys.wallet(shard, id)) continue;
-        // A scan may name a key twice.
+        // A set, because a scan may return the same key twice.
         accounts.set(shard, (accounts.get(shard) ?? new Set()).add(id));
       }
     } while (cursor !== '0');
     return new Map(Array.from(accounts, ([shard, ids]) => [shard, Array.from(ids)]));
   }
 
-  /** Ends early when the end has come. */
+  /** Pauses in proportion to the work done. `stop` ends the pause early. */
   #pauseAfter(workedMs: number): Promise<void> {
     const pauseMs = Math.min(workedMs * (1 / GENTLE_SHARE - 1), LONGEST_PAUSE_MS);
     return this.#sleeper.sleep(pauseMs);
@@ -227,7 +228,7 @@ export class Reconciler {
   }
 }
 
-/** Its start is exact to a second. */
+/** Reads which Redis answers and when it started. The start is exact to a second. */
 async function readStart({ redis }: ReconcileStores) {
   const { runId, uptimeSeconds } = await readRedisRun(redis);
   const nowMs = await readRedisTime(redis);

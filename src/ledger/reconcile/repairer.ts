@@ -6,7 +6,7 @@ import { explain, obstacleOf, type RecentCall } from './provable.ts';
 import { beginRepair, endRepair, selectCallsBefore, unmarkCredits } from './reconcile-sql.ts';
 import type { Reading, ReconcileStores, ShardView } from './shard-view.ts';
 
-/** Looks at an account: one that finds the drift, one that finds it gone, and one for a repair that another came before. */
+/** Maximum number of looks at an account: one finds the drift, one confirms the repair, one more if another repair came first. */
 const MAX_LOOKS = 3;
 
 export type RepairRequest = {
@@ -15,18 +15,18 @@ export type RepairRequest = {
   readonly accountId: string;
   readonly madeBy: string;
   readonly redisStartedAtMs: number;
-  /** When the account was first found drifting before this comparison; null: never. */
+  /** When an earlier comparison first found the account drifting; null: never. */
   readonly driftingSinceMs: number | null;
   readonly agreedSinceStart: boolean;
-  /** Its repairs of which nobody knows whether they were made. */
+  /** Repairs of the account that may or may not have been made. */
   readonly begun: readonly number[];
 };
 
-/** What is left after a repair was tried: the comparison and why; null when the account agrees. */
+/** What is left after a repair was tried: the comparison and the reason; null when the account agrees. */
 export type Left = {
   readonly comparison: Comparison;
   readonly unproven: string;
-  /** Nothing will prove it while this Redis process runs. */
+  /** Nothing can prove it as long as this Redis process runs. */
   readonly isFinal: boolean;
 } | null;
 
@@ -36,7 +36,10 @@ type Plan = {
   readonly validUntilMs: number;
 };
 
-/** Repairs an account where `explain` says that it is provably right, each time with a row in `repairs`. */
+/**
+ * Repairs accounts where `explain` proves the repair right, and writes a row in `repairs` for each repair.
+ * Tested by test/ledger/reconcile/reconciler.test.ts, restart.test.ts and damaged.test.ts.
+ */
 export class Repairer {
   readonly #stores: ReconcileStores;
   #repaired = 0;
@@ -45,15 +48,15 @@ export class Repairer {
     this.#stores = stores;
   }
 
-  /** Wallets repaired since the start. */
+  /** Number of wallets repaired since the start. */
   get repaired(): number {
     return this.#repaired;
   }
 
-  /** Looks at the account again, under the lock, and repairs it when that is provably right. */
+  /** Reads the account again, under the lock, and repairs it if `explain` proves that right. */
   async repair(request: RepairRequest): Promise<Left> {
     const { view, accountId, redisStartedAtMs } = request;
-    // Before the lock: of the calls from before Redis's start, those that it lost are all stored by now.
+    // Read before the lock is taken: the calls that Redis lost with its old state were all stored before this.
     const calls = await selectCallsBefore(this.#stores.sql, accountId, redisStartedAtMs);
     for (let attempt = 0; attempt < MAX_LOOKS; attempt++) {
       const ticket = randomUUID();
@@ -63,17 +66,17 @@ export class Repairer {
     return this.#lookOnly(request);
   }
 
-  /** Has credits applied again that Redis lost. They are numbered, so that is provably right whenever it lost them. */
+  /** Marks credits that Redis lost, so that they are applied again. Credits are numbered, so none can be applied twice. */
   async restoreCredits({ accountId, wallet, settled }: AccountState, madeBy: string): Promise<void> {
-    // Its number may be what is damaged.
+    // The damaged field may be the credit number.
     if (wallet.damagedFields.length > 0) return;
     const credits = { accountId, madeBy, walletSeq: wallet.creditSeq, creditSeq: settled.creditSeq };
     if (await unmarkCredits(this.#stores.sql, credits)) this.#repaired++;
   }
 
   /**
-   * Says of repairs whose reply was lost whether they were made. They must have been begun before the wallet was read, and it
-   * agrees or has another ticket by now: then none of them can still be made.
+   * Records whether repairs whose reply was lost were made. They must have begun before the wallet was read, and by now the
+   * account must agree or its wallet must have another ticket: then none of them can still take effect.
    */
   async resolve(begun: readonly number[], { repairId, damagedFields }: Wallet): Promise<void> {
     if (damagedFields.length > 0) return;
@@ -89,7 +92,7 @@ export class Repairer {
     calls: readonly RecentCall[],
     ticket: string,
   ): Promise<Left | 'again'> {
-    // Redis lost it meanwhile.
+    // The wallet is gone: Redis lost it meanwhile.
     if (state === undefined) return null;
     await this.resolve(request.begun, state.wallet);
     const comparison = compare(state);
@@ -97,7 +100,7 @@ export class Repairer {
     const verdict = explain(comparison, { ...state, ...request, calls });
     if ('unproven' in verdict) return { comparison, ...verdict, isFinal: obstacleOf(comparison) === null };
     await this.#carryOut(request, { comparison, validUntilMs, ...verdict }, ticket);
-    // The next look says whether it is right now.
+    // The next look confirms whether the account agrees now.
     return 'again';
   }
 
@@ -106,7 +109,7 @@ export class Repairer {
     if (state === undefined) return null;
     const comparison = compare(state);
     if (agrees(comparison)) return null;
-    return { comparison, unproven: 'its repairs were refused, see their records', isFinal: false };
+    return { comparison, unproven: 'Redis refused its repairs: see their records', isFinal: false };
   }
 
   async #carryOut({ shard, madeBy }: RepairRequest, plan: Plan, ticket: string): Promise<void> {
@@ -122,7 +125,7 @@ export class Repairer {
   }
 }
 
-/** Of `repair-wallet.lua`. */
+/** The arguments of `repair-wallet.lua`. */
 function repairArgs({ comparison, validUntilMs }: Plan, ticket: string, id: number): string[] {
   const { storedHolds, freeDrifts, driftMicros } = comparison;
   const args = [ticket, String(validUntilMs), String(id), String(-driftMicros), String(storedHolds.length)];
@@ -131,7 +134,7 @@ function repairArgs({ comparison, validUntilMs }: Plan, ticket: string, id: numb
   return args;
 }
 
-/** What the record says: enough to undo it by hand. Balances as they were read; the change is what was made. */
+/** What the record contains: enough to undo the repair by hand. Balances as they were read, and the change that was made. */
 function describe({ walletMicros, expectedMicros, freeDrifts, storedHolds }: Comparison) {
   const free = (pick: 'used' | 'expected') =>
     Object.fromEntries(freeDrifts.map((drift) => [drift.serviceId, drift[pick]]));

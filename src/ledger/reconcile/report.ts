@@ -1,8 +1,8 @@
 import type { Comparison, FreeDrift } from './identity.ts';
 
-/** Accounts listed one by one; beyond it they are only counted. */
+/** Maximum number of accounts listed in a report; further accounts are only counted. */
 export const MAX_LISTED = 100;
-/** Accounts of which it is kept since when they drift. Those beyond look as if they had begun to with the next report. */
+/** Maximum number of accounts whose drift's start is remembered. Further accounts seem to start drifting at the next report. */
 const MAX_REMEMBERED = 10_000;
 
 /** An account that does not agree. Amounts in micro-USD. */
@@ -13,48 +13,54 @@ export type Drift = {
   readonly streamedMicros: number;
   readonly heldMicros: number;
   readonly expectedMicros: number;
-  /** 0 where the wallet's numbers are damaged: nobody knows it. */
+  /** 0 if the balance or the credit number is damaged: then the drift is unknown. */
   readonly driftMicros: number;
   readonly damagedFields: readonly string[];
   readonly freeDrifts: readonly FreeDrift[];
-  /** Holds of calls that are in Postgres. */
+  /** Number of holds of calls that Postgres has stored. */
   readonly storedHolds: number;
-  /** When a comparison first found it. */
+  /** When a comparison first found the drift. */
   readonly sinceMs: number;
-  /** Why it was not repaired. */
+  /** Why the drift was not repaired. */
   readonly unproven: string;
 };
 
-/** What one comparison of one shard found. It is kept as JSON. */
+/**
+ * What one comparison of one shard found. Stored as JSON.
+ * Tested by test/ledger/reconcile/reconciler.test.ts and restart.test.ts.
+ */
 export type ShardReport = {
   readonly shard: number;
-  /** By Redis's clock, as the times of drifts are. */
+  /** By Redis's clock, like the times of drifts. */
   readonly checkedAtMs: number;
-  /** False when the stream was too long to be compared (the writer is behind), or the shard's own keys are damaged. All else is of the last comparison then. */
+  /**
+   * False when the stream was too long to compare (the writer is behind), or the shard's own keys are damaged. Then everything
+   * else here comes from the last comparison.
+   */
   readonly compared: boolean;
-  /** Of the Redis process that was compared; '' before the first comparison. */
+  /** `run_id` of the Redis process that was compared; '' before the first comparison. */
   readonly redisRunId: string;
-  /** Loaded wallets; one that is not loaded cannot drift. The sums are of these, without those whose numbers are damaged. */
+  /** Number of loaded wallets; others cannot drift. The sums are over these, except wallets whose numbers are damaged. */
   readonly wallets: number;
   readonly walletMicros: number;
   readonly settledMicros: number;
   readonly streamedMicros: number;
   readonly heldMicros: number;
   readonly driftMicros: number;
-  /** Without their signs: what is too much in one wallet does not make up for what another lacks. */
+  /** The sum without signs: a surplus in one wallet does not cancel what another lacks. */
   readonly absoluteDriftMicros: number;
   readonly driftingAccounts: number;
-  /** Those of damaged wallets first, then the largest; at most `MAX_LISTED`. */
+  /** Accounts with damaged wallets first, then the largest drifts; at most `MAX_LISTED`. */
   readonly drifts: readonly Drift[];
-  /** All of them with the time of `sinceMs`. */
+  /** The `sinceMs` of each drifting account; at most `MAX_REMEMBERED`. */
   readonly driftingSince: Readonly<Record<string, number>>;
 };
 
-/** What such a wallet seems to lack is the sum of all its credits, or its whole balance. */
+/** Whether the drift is unknown. With such a field damaged, the wallet would seem to lack its whole balance or all its credits. */
 const isUnknown = ({ damagedFields }: Comparison): boolean =>
   damagedFields.includes('balance') || damagedFields.includes('credit_seq');
 
-/** Adds up comparisons. */
+/** Adds up the comparisons of a shard. */
 export class ReportSums {
   wallets = 0;
   walletMicros = 0;
@@ -95,13 +101,13 @@ export function newReport(
   };
 }
 
-/** It could not be compared this time: what was found the last time stays known. */
+/** The report of a shard that could not be compared this time: the findings of the last comparison stay. */
 export function notCompared(shard: number, checkedAtMs: number, before: ShardReport | undefined): ShardReport {
   const known = before ?? newReport({ shard, checkedAtMs, redisRunId: '' }, new ReportSums(), []);
   return { ...known, checkedAtMs, compared: false };
 }
 
-/** Whether the report shows that the account agreed: what is too much to be remembered may have drifted. */
+/** Whether the report proves that the account agreed. It proves nothing if more accounts drifted than are remembered. */
 export function hadAgreed({ driftingSince, driftingAccounts }: ShardReport, accountId: string): boolean {
   return driftingSince[accountId] === undefined && Object.keys(driftingSince).length === driftingAccounts;
 }

@@ -13,23 +13,26 @@ import type { AccountState, Hold, Settled, StoredCall, StreamedCall, Wallet } fr
 export type ReconcileStores = { readonly sql: Sql; readonly redis: RedisClient; readonly keys: RedisKeys };
 
 const STREAM_PAGE = 1_000;
-/** Events kept of one stream at a time, at some 300 bytes. With more than these waiting, the writer is behind and comparing can wait. */
+/**
+ * Maximum number of events kept of one stream, at about 300 bytes each. Beyond it the writer is far behind, and the shard is not
+ * compared in this run.
+ */
 const MAX_EVENTS = 100_000;
 const LOCK_WAIT_MS = 2_000;
-/** A process that sleeps in the middle loses its lock after this, and must not repair anything by what it read. */
+/** A process that is suspended during a reading loses its lock after this time, and must not repair anything by that reading. */
 const LOCK_LIFE_MS = 5_000;
 
-/** The stream is longer than what is compared. */
+/** The stream has more events than `MAX_EVENTS`. */
 export class StreamTooLong extends Error {}
 
-/** What was read is of two states of Redis. */
+/** Redis restarted during the reading, so parts of it belong to two different states. */
 export class RedisRestarted extends Error {
   constructor() {
     super('redis restarted while it was compared');
   }
 }
 
-/** Accounts as they are at one instant, and until when that can be relied on (ms, Redis's clock). */
+/** Accounts at one instant, and until when a repair may rely on them (ms, Redis's clock). */
 export type Reading = { readonly states: AccountState[]; readonly validUntilMs: number };
 
 /**
@@ -38,12 +41,12 @@ export type Reading = { readonly states: AccountState[]; readonly validUntilMs: 
  *   read the stream, page by page ──► lock ──► wallets, holds, end of the stream (one script) ──► the stream up to there
  *                                                ──► still the same Redis? ──► Postgres ──► unlock
  *
- * What was read of the stream is of no use for the wallets of a Redis that restarted since: it may have lost those events,
- * and then they are not waiting there. After the question a repair's ticket says as much.
+ * Events read before Redis restarted prove nothing about its wallets now: the restarted Redis may have lost those events. So the
+ * process is compared after the last reading of Redis. From then on, a repair's ticket shows whether Redis restarted.
  *
- * The lock keeps events from being stored between the script and Postgres; it is held for some accounts at a time, and
- * shared, so that wallets are loaded meanwhile. What was read of the stream before may have been stored and deleted since:
- * Postgres says so. It is forgotten with the next script, so that a long run keeps what waits, and not all that came by.
+ * The lock keeps events from being stored between the script and the reading of Postgres. It is taken for a page of accounts at
+ * a time, and shared, so that wallets can be loaded meanwhile. Events that were read earlier may have been stored and deleted
+ * since; Postgres tells which. They are forgotten at the next script, so that a long run keeps only the events that still wait.
  */
 export class ShardView {
   readonly #stores: ReconcileStores;
@@ -51,12 +54,12 @@ export class ShardView {
   readonly #redisRunId: string;
   readonly #maxEvents: number;
   readonly #calls = new Map<string, StreamedCall[]>();
-  /** The entries of these, and those that are no events, in the order of the stream. */
+  /** All entries read, in the order of the stream: those of `#calls`, and those that are no events. */
   readonly #kept: { readonly id: string; readonly accountId: string | null }[] = [];
   #last: string | null = null;
   #hasNewerEvents = false;
 
-  /** @param redisRunId the Redis that is compared, as it was before anything was read */
+  /** @param redisRunId run_id of the Redis that is compared, asked before anything was read */
   constructor(stores: ReconcileStores, shard: number, redisRunId: string, maxEvents = MAX_EVENTS) {
     this.#stores = stores;
     this.#shard = shard;
@@ -64,7 +67,7 @@ export class ShardView {
     this.#maxEvents = maxEvents;
   }
 
-  /** Reads the stream to its present end. @throws StreamTooLong */
+  /** Reads the stream up to its present end. @throws StreamTooLong */
   async readAhead(): Promise<void> {
     for (;;) {
       const entries = await readEntries(this.#stores, this.#shard, this.#last, STREAM_PAGE);
@@ -74,7 +77,7 @@ export class ShardView {
   }
 
   /**
-   * Runs `work` on the accounts whose wallets are loaded, while no event of the shard is stored.
+   * Calls `work` with those of the accounts whose wallets are loaded. Until it resolves, no event of the shard is stored.
    *
    * @param ticket left in the wallets for a repair: see `repair-wallet.lua`
    * @throws RedisRestarted, StreamTooLong
@@ -124,7 +127,7 @@ export class ShardView {
     return { states, validUntilMs: nowMs + LOCK_LIFE_MS - 1_000 };
   }
 
-  /** Nothing up to there is deleted meanwhile but what was stored before. */
+  /** Reads on to `youngest`. Entries up to there that are deleted meanwhile were stored before the lock was taken. */
   async #readUpTo(youngest: string): Promise<void> {
     while (youngest !== '' && isYounger(youngest, this.#last)) {
       const entries = await readEntries(this.#stores, this.#shard, this.#last, STREAM_PAGE);
@@ -150,7 +153,7 @@ export class ShardView {
     if (this.#kept.length > this.#maxEvents) throw new StreamTooLong();
   }
 
-  /** What is not in the stream any more is in Postgres, where the same transaction sees it: only then is it deleted. */
+  /** Forgets entries that left the stream. They are deleted only after they are stored, and the same transaction sees them. */
   #forgetBefore(oldest: string): void {
     const first = this.#kept.findIndex(({ id }) => oldest !== '' && !isYounger(oldest, id));
     for (const { accountId } of this.#kept.splice(0, first < 0 ? this.#kept.length : first)) {
@@ -162,7 +165,7 @@ export class ShardView {
   }
 }
 
-/** Of compare-wallets.lua. */
+/** The reply of compare-wallets.lua. */
 type WalletsReply = [
   nowMs: number,
   oldest: string,
@@ -172,7 +175,7 @@ type WalletsReply = [
   unreadHolds: number,
 ];
 
-/** Ids of stream entries: milliseconds and a number, joined by a dash. Every id is younger than null. */
+/** Compares ids of stream entries: milliseconds and a number, joined by a dash. Every id is younger than null. */
 function isYounger(id: string, than: string | null): boolean {
   if (than === null) return true;
   const [ms = 0, seq = 0] = id.split('-').map(Number);
@@ -201,12 +204,12 @@ function readWallet(fields: readonly string[]): Wallet | null {
   return { balanceMicros: balance, creditSeq: credit_seq, freeUsed, repairId: repair, damagedFields };
 }
 
-/** As Redis writes integers, and HINCRBY takes them. */
+/** An integer as Redis writes it and HINCRBY accepts it. */
 const INTEGER = /^(0|-?[1-9]\d*)$/;
 
 const unversioned = (hold: string): string => (hold.startsWith(HOLD_V1) ? hold.slice(HOLD_V1.length) : hold);
 
-/** Holds as batch.lua writes them, by account. */
+/** Reads holds as batch.lua writes them, by account. */
 function readHolds(pairs: readonly string[]): Map<string, Hold[]> {
   const holds = new Map<string, Hold[]>();
   for (let i = 0; i + 1 < pairs.length; i += 2) {
@@ -224,9 +227,10 @@ async function selectSettled(tx: Tx, wallets: ReadonlyMap<string, Wallet>): Prom
   const ids = Array.from(wallets.keys());
   const seqs = Array.from(wallets.values(), ({ creditSeq }) => creditSeq);
   type Row = Omit<Settled, 'freeUsed'> & { readonly id: string; readonly free: Record<string, number> | null };
-  // One statement: the balance is that of exactly these credits. `now()` is when the transaction began, before the wallets
-  // were read: a credit marked before that was in its wallet by then. Look-ups for each account, as the planner cannot see it
-  // otherwise: joined, and without statistics of `balances`, every page of 500 accounts read all of it, 130 ms of 100 000.
+  // One statement, so the balance includes exactly these credits. `now()` is when the transaction began, before the wallets were
+  // read: a credit marked as applied before that was in its wallet by then. Sub-selects per account, because the planner does not
+  // choose them itself: with a join, and without statistics of `balances`, every page of 500 accounts read the whole table, which
+  // took 130 ms with 100 000 accounts.
   const rows = await tx<Row[]>`
     SELECT asked.id,
            coalesce((SELECT a.credit_seq FROM accounts a WHERE a.id = asked.id), 0) AS "creditSeq",
@@ -243,7 +247,7 @@ async function selectSettled(tx: Tx, wallets: ReadonlyMap<string, Wallet>): Prom
 }
 
 async function selectStored(tx: Tx, usageIds: readonly string[]): Promise<Map<string, StoredCall>> {
-  // A hold that somebody wrote by hand may have any name.
+  // A hold that somebody wrote by hand may have any text as its usage id.
   const ids = usageIds.filter(isUuid);
   if (ids.length === 0) return new Map();
   const rows = await tx<(StoredCall & { id: string })[]>`

@@ -1,19 +1,20 @@
 --[[
-  apply-credit.lua: adds a committed credit to a loaded wallet, in order, at most once.
+  apply-credit.lua: adds a committed credit to a loaded wallet, in the order of the credits' numbers, each at most once.
 
   KEYS   [1] wallet
   ARGV   [1] number of the credit within its account, [2] amount (micro-USD)
   Reply  {outcome, number of the last credit in the wallet}. Outcomes (mirrored in ledger/wallets/credit-wallets.ts):
            0 APPLIED now or before   1 GAP: an earlier credit is missing   2 NOT_LOADED
-           3 DAMAGED: the wallet's balance or number is not an integer, and was left alone
+           3 DAMAGED: the wallet's balance or credit number is not an integer; the wallet was left as it is
 
-  The balance moves first: should it refuse, nothing is done.
-  Not loaded is not 'nothing to do': somebody may be loading what Postgres said before the credit was committed.
+  The balance changes first: if Redis refuses that, nothing has been done.
+  NOT_LOADED does not mean that nothing is to do: another process may be loading what it read in Postgres before the credit was
+  committed.
 ]]
 local MAX = 9007199254740991
 local wallet = redis.pcall('HMGET', KEYS[1], 'balance', 'credit_seq')
 if wallet.err then return string.find(wallet.err, 'WRONGTYPE', 1, true) and { 3, 0 } or wallet end
--- Without a balance it is not loaded, whatever else somebody left there: a credit must not make a wallet of its own amount.
+-- A wallet without a balance is not loaded, whatever other fields somebody left there: a credit must not create a wallet.
 if not wallet[1] then return { 2, 0 } end
 local found = wallet[2]
 if not found then return { 3, 0 } end

@@ -1,13 +1,13 @@
 --[[
-  compare-wallets.lua: some wallets of a shard, what open holds have taken from them, and where the stream begins and
-  ends: all at one instant.
+  compare-wallets.lua: reads some wallets of a shard, what open holds have taken from them, and where the stream begins and
+  ends, all at one instant.
 
   KEYS   [1] open, [2] usage, then the wallets
   ARGV   [1] a ticket to leave in each loaded wallet for repair-wallet.lua; '' leaves none
          then the account of each wallet
   Reply  {now (ms), ids of the oldest and the youngest stream entry or '' and '', {usage_id, hold, usage_id, hold, …} of these accounts,
-          {field, value, …} of each wallet: empty when it is not loaded, {'balance', ''} when it is of another type,
-          number of holds that are damaged or of a newer version (formats: see batch.lua): nobody knows whose they are}
+          {field, value, …} of each wallet: empty when it is not loaded, {'balance', ''} when its key is not a hash,
+          number of holds that are damaged or of a newer version (formats: see batch.lua), whose accounts cannot be known}
 ]]
 local call = redis.call
 local ticket = ARGV[1]
@@ -21,7 +21,7 @@ for i = 1, #open, 2 do
   local start = string.sub(hold, 1, 3) == 'v1\t' and 4 or 1
   local amount, account = string.match(hold, '^(%d+)\t[01]\t%d+\t[^\t]*\t([^\t]*)\t[^\t]*\t[^\t]*\t', start)
   if not amount or #amount > 16 then
-    -- A tombstone has no account and holds nothing.
+    -- A tombstone has no account and no money, so it is not counted.
     if string.sub(hold, 1, 2) ~= 'x\t' then unread = unread + 1 end
   elseif asked[account] then
     holds[n + 1], holds[n + 2] = open[i], open[i + 1]

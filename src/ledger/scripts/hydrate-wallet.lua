@@ -1,9 +1,9 @@
 --[[
-  hydrate-wallet.lua: fills a wallet from Postgres unless it is there already.
+  hydrate-wallet.lua: fills a wallet with values from Postgres, unless it is loaded already.
 
   KEYS   [1] wallet
   ARGV   [1] balance (micro-USD), [2] number of the last credit in it, then pairs: free field, free calls used
-  Reply  1 loaded now, 0 it was loaded already (and is the truth)
+  Reply  1 loaded now; 0 it was loaded already, and Redis's values stay
 ]]
 if redis.call('HEXISTS', KEYS[1], 'balance') == 1 then return 0 end
 redis.call('DEL', KEYS[1])

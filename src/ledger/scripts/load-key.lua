@@ -1,5 +1,5 @@
 --[[
-  load-key.lua: fills the limit and status of a key from Postgres, each unless it is there already.
+  load-key.lua: fills a key's limit and status with values from Postgres, each only if it is absent.
 
   KEYS   [1] key
   ARGV   [1] limit (requests a minute), [2] status

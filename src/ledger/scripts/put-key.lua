@@ -1,5 +1,5 @@
 --[[
-  put-key.lua: sets the limit and status of a key, whatever they were.
+  put-key.lua: sets a key's limit and status, whatever they were before.
 
   KEYS   [1] key
   ARGV   [1] limit (requests a minute), [2] status

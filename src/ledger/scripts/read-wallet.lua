@@ -1,10 +1,10 @@
 --[[
-  read-wallet.lua: a wallet and what its open holds have taken from it, at one instant.
+  read-wallet.lua: reads a wallet and what its open holds have taken from it, at one instant.
 
   KEYS   [1] wallet, [2] open
   ARGV   [1] account id
-  Reply  {balance, held} in micro-USD, {} when the wallet is not loaded, or
-         {'damaged'} when its balance is no integer within 2^53 (see batch.lua). A hold that cannot be read is left out
+  Reply  {balance, held} in micro-USD; {} when the wallet is not loaded;
+         {'damaged'} when its balance is not an integer within 2^53 (see batch.lua). Holds that cannot be read are not counted
 ]]
 local MAX = 9007199254740991
 local balance = redis.pcall('HGET', KEYS[1], 'balance')

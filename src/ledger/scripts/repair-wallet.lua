@@ -1,16 +1,17 @@
 --[[
-  repair-wallet.lua: takes a drift out of a wallet, and drops holds of calls that are stored already; all of it, or nothing.
+  repair-wallet.lua: takes a drift out of a wallet, and deletes its holds of calls that Postgres has stored; all of it, or nothing.
 
-  Calls, settlements and credits since the wallet was read change no drift, so they are no reason to refuse. A Redis that
-  lost something since, or another repair, is: then the ticket that was left at the reading is gone. Where the ticket is,
-  all that was read is, or was moved by the scripts: Redis loses the youngest writes first.
+  Calls, settlements and credits after the wallet was read change no drift, so they do not make the repair wrong. A Redis that
+  has lost data since, or another repair, does: then the ticket that compare-wallets.lua left in the wallet is gone. As long as
+  the ticket is there, everything that was read is still there or was moved by the scripts, because Redis loses the youngest
+  writes first.
 
   KEYS   [1] wallet, [2] open
-  ARGV   [1] the ticket, [2] latest time to do it (ms, Redis's clock): then the lock that keeps Postgres still may be lost
-         [3] number of the repair, kept in the wallet: it says that the repair was made, should the reply be lost
-         [4] change of the balance (micro-USD), [5] number of holds to drop, then for each: usage_id, hold as read
+  ARGV   [1] the ticket, [2] latest time for the repair (ms, Redis's clock), after which the lock on the shard's flush may be lost
+         [3] number of the repair, kept in the wallet, so that a lost reply leaves no doubt whether the repair was made
+         [4] change of the balance (micro-USD), [5] number of holds to delete, then for each: usage_id, hold as read
          then for each free field to change: field, change
-  Reply  1 done, 0 nothing was changed: neither when one of the numbers is damaged, as the others are then put back
+  Reply  1 done; 0 nothing was changed. If one of the numbers is damaged, the changes made before are undone
 ]]
 local call, format = redis.call, string.format
 local wallet, open = KEYS[1], KEYS[2]
@@ -25,7 +26,7 @@ for i = 6, first_field - 1, 2 do
   if call('HGET', open, ARGV[i]) ~= ARGV[i + 1] then return 0 end
 end
 
--- What may refuse comes first. @return whether all of the changes were made; the rest of them was not
+-- Changes come first, because Redis may refuse one. @return whether all were made; if not, none of them remains
 local function change_all(changes)
   for i = 1, #changes, 2 do
     if type(redis.pcall('HINCRBY', wallet, changes[i], changes[i + 1])) ~= 'number' then

@@ -1,22 +1,23 @@
 #!lua flags=allow-oom
 --[[
-  sweep.lua: settles holds of gateways that died. Safe to run anywhere, any number of times: a hold is given back only
-  while its instance's lease is older than the bound, and removing the hold is the permission to act.
+  sweep.lua: settles holds of gateways that died. It is safe to send from anywhere, any number of times: a hold is given back
+  only if its instance's lease is older than the bound, and only the script that removes the hold may give it back.
 
   KEYS   [1] open, [2] lease, [3] usage, then the wallet of each candidate
-  ARGV   [1] lease bound (ms), [2] tombstone bound (ms), [3] settlement of a swept call, [4] time of the judgement by
-         Redis's clock (ms), [5] the only Redis process (run_id) to do it in, or '', then usage_id of each candidate
-  Reply  {number of holds swept, usage_id of each whose wallet is damaged: it was swept, and the wallet got nothing back}
+  ARGV   [1] maximum age of a lease (ms), [2] maximum age of a tombstone (ms), [3] settlement of a swept call, [4] time at which
+         leases are judged, by Redis's clock (ms), [5] the only Redis process (run_id) to sweep in, or '' for any, then usage_id of
+         each candidate
+  Reply  {number of holds swept, usage_id of each call that was swept but whose damaged wallet got nothing back}
 
-  A hold that is damaged, or of a newer version, is left alone (formats: see batch.lua). Where a stream refuses the event nothing
+  A hold that is damaged, or of a newer version, is left as it is (formats: see batch.lua). If the stream refuses an event, nothing
   of that hold is changed, and the script ends with the error.
 
-  An instance without a lease is not dead yet: Redis may have come back without its leases while the gateway lives. It is
-  given one now, and is swept when that runs out.
+  An instance without a lease is not dead yet: Redis may have come back without its leases while the gateway lives. The script
+  gives it a lease, and its holds are swept when that runs out.
 
-  Leases are judged as of [4], not as of now: should everything have slept between the sweeper's look and this script,
-  the living were as asleep as it was. [5] is for the same reason: a Redis that restarted since has other holds, and one that
-  is older than Postgres has some of stored calls.
+  Leases are judged as of [4], not as of now: if the whole machine slept between the sweeper's look and this script, the living
+  gateways slept as well and could not renew. [5] is there because a Redis that restarted since has other holds, and a Redis
+  whose state is older than Postgres has the holds of calls that are stored.
 ]]
 local call = redis.call
 local open, lease, usage = KEYS[1], KEYS[2], KEYS[3]
@@ -28,7 +29,7 @@ local reply = { 0 }
 
 if ARGV[5] ~= '' and not string.find(call('INFO', 'server'), 'run_id:' .. ARGV[5], 1, true) then return reply end
 
--- @return whether the wallet has back what the hold took, or will be loaded with it
+-- @return whether the wallet got back what the hold took, or is not loaded: a later load includes the refund
 local function give_back(wallet, amount, free, service)
   local field, back = 'balance', amount
   if free == '1' then
@@ -41,7 +42,7 @@ local function give_back(wallet, amount, free, service)
   return loaded == 1 and type(redis.pcall('HINCRBY', wallet, field, back)) == 'number'
 end
 
--- A lease that cannot be read counts as none, and so does one of the future: Redis's clock went back since.
+-- A lease that cannot be read counts as missing. So does a lease in the future: Redis's clock has gone back since.
 local function has_run_out(instance)
   local seen = tonumber(call('HGET', lease, instance))
   if seen and seen <= now then return judged_at - seen > lease_ms end
@@ -49,7 +50,7 @@ local function has_run_out(instance)
   return false
 end
 
--- The event comes first, as the stream may refuse it, and the hold goes last.
+-- The event is added first, because the stream may refuse it, and the hold is deleted last.
 local function sweep(id, hold, wallet)
   local start = string.sub(hold, 1, 3) == 'v1\t' and 4 or 1
   local amount, free, instance, service =

@@ -1,15 +1,18 @@
-/** A silence of Redis longer than this part of the lease may have made the living look dead: they renew every 3 s of 15. */
+/**
+ * If Redis was silent for longer than this part of the lease, leases of living gateways may have run out. Gateways renew every
+ * 3 s of a lease of 15 s.
+ */
 const LONGEST_GAP = 2 / 3;
 
-/** What a round learns from Redis: which process it is, for how long it runs, and what time it has. */
+/** What the sweeper learns from Redis in a round: which process answers, for how long it has run, and its time. */
 export type RedisReport = { readonly runId: string; readonly uptimeSeconds: number; readonly nowMs: number };
 
 /**
- * Whether leases say who is alive. They do not after Redis was away (a partition, a file being loaded, a machine that
- * slept): nobody could renew, and whoever looks first would take all gateways for dead. So they count only after Redis
- * has answered without a gap for one full lease.
+ * Decides whether leases say who is alive. They do not after Redis was away (a partition, a file being loaded, a machine that
+ * slept): no gateway could renew its lease, and the first look would take all of them for dead. So leases count only after
+ * Redis has answered without a gap for one full lease.
  *
- * All times are Redis's: it is the clock that leases are written by, and it goes on while a machine sleeps.
+ * All times are read from Redis's clock: leases are written by that clock, and it goes on while a machine sleeps.
  */
 export class Steadiness {
   readonly #leaseMs: number;
@@ -20,7 +23,7 @@ export class Steadiness {
     this.#leaseMs = leaseSeconds * 1000;
   }
 
-  /** Redis did not answer: the wait begins again with its next answer. */
+  /** Redis did not answer: the full lease is counted again from its next answer. */
   lost(): void {
     this.#run = null;
   }
@@ -28,12 +31,12 @@ export class Steadiness {
   /** The first answer of a round. */
   reported({ runId, uptimeSeconds, nowMs }: RedisReport): void {
     this.#uptimeMs = uptimeSeconds * 1000;
-    // Another process, which may be a replica with leases of long ago, or the same one with what its file had.
+    // Another process answers: a replica, perhaps with old leases, or a restarted Redis with the leases in its file.
     if (this.#run?.runId !== runId) this.#run = { runId, sinceMs: nowMs, lastMs: nowMs };
     this.answered(nowMs);
   }
 
-  /** Any later answer of the round. */
+  /** A later answer of the same round. */
   answered(nowMs: number): void {
     const run = this.#run;
     if (run === null) return;

@@ -7,39 +7,39 @@ import { sweepScript } from '../scripts.ts';
 import { ABANDONED } from '../usage-event.ts';
 import { Steadiness } from './steadiness.ts';
 
-/** Holds settled in one run of the script: Redis does nothing else meanwhile. */
+/** Maximum number of holds that one script settles; more take several scripts. Redis does nothing else while a script works. */
 const MAX_GROUP = 100;
 const SCAN_COUNT = 500;
-/** Of 500 holds each: Redis does nothing else for 2 ms at most. */
+/** Shards scanned concurrently. With 500 holds from each, Redis does nothing else for at most 2 ms. */
 const SHARDS_AT_ONCE = 16;
 const STOP_MS = 2_000;
-/** How long a cancelled admission could still arrive: far beyond any command timeout. */
+/** How long a tombstone is kept. A cancelled admission could still arrive until then: far longer than any command timeout. */
 const TOMBSTONE_MS = 60_000;
-/** Leases are forgotten after this many bounds, when no hold refers to them. */
+/** A lease is deleted when it is this many lease times old and no hold names its instance. */
 const FORGET_AFTER_BOUNDS = 10;
 
 export type SweeperOptions = {
   readonly redis: RedisClient;
   readonly keys: RedisKeys;
-  /** A gateway whose lease is older is dead. */
+  /** A gateway whose lease is older than this is dead. */
   readonly leaseSeconds: number;
   /** Default: a third of the lease. */
   readonly intervalMs?: number;
   /**
-   * Whether the holds of a shard were compared with Postgres in this Redis process (`Reconciler`): a Redis that came back
-   * older has holds of stored calls again, and to sweep those is to refund them.
+   * Whether the holds of a shard were compared with Postgres in this Redis process (`Reconciler`). A Redis that came back with
+   * an older state has the holds of stored calls again, and sweeping those would refund calls that were charged.
    */
   readonly isReconciled: (shard: number, redisRunId: string) => boolean;
   readonly log: { warn(fields: object, message: string): void; info(fields: object, message: string): void };
 };
 
 /**
- * Settles the holds of gateways that died: refunded, outcome `abandoned`. It only proposes; the script decides, with
- * Redis's own clock. Any number of sweepers may run.
+ * Settles the holds of gateways that died: the buyer is refunded, and the outcome is `abandoned`. The sweeper only proposes
+ * holds; the script decides, by Redis's clock. Any number of sweepers may work at the same time.
  *
- * A started sweeper trusts leases only while Redis answers without a gap (see `Steadiness`), and holds only after they were
- * compared with Postgres: holds of a gateway that died are swept within the lease and two rounds, or that long after Redis
- * came back or the sweeper itself was started, if Postgres is there.
+ * A started sweeper trusts leases only while Redis answers without a gap (see `Steadiness`), and sweeps a shard only after its
+ * holds were compared with Postgres. So the holds of a dead gateway are swept within one lease and two rounds of its death, or
+ * of the moment when Redis came back or the sweeper started, provided that Postgres is available.
  */
 export class Sweeper {
   readonly #options: SweeperOptions;
@@ -70,33 +70,33 @@ export class Sweeper {
     run();
   }
 
-  /** Resolves when the round under way is over, which leaves the shards it has not come to, or after `timeoutMs`. */
+  /** Resolves when the round under way is over, or after `timeoutMs`. That round leaves out the shards it has not reached. */
   async stop(timeoutMs = STOP_MS): Promise<void> {
     if (this.#timer !== null) clearInterval(this.#timer);
     this.#timer = null;
     if (this.#running !== null) await overWithin(this.#running, timeoutMs);
   }
 
-  /** Holds swept since the start. */
+  /** Number of holds swept since the start. */
   get swept(): number {
     return this.#swept;
   }
 
-  /** Holds that the last round left alone, because they are damaged or of a newer version. */
+  /** Number of holds that the last round left alone, because they are damaged or of a newer version. */
   get leftAlone(): number {
     return this.#leftAlone;
   }
 
-  /** Shards and wallets that were found damaged, by what was; counted each time. */
+  /** How often shards and wallets were found damaged, by kind. */
   get damage(): ReadonlyMap<Damage, number> {
     return this.#damage.counts;
   }
 
   /**
-   * Looks at every shard once, and takes leases and holds as they are.
+   * Looks at every shard once, and trusts leases and holds without the checks that a round makes.
    *
    * @returns number of holds swept
-   * @throws when Redis is away, or a shard's own keys are damaged: then all others were swept
+   * @throws when Redis is away; or when a shard's own keys are damaged, after all other shards were swept
    */
   async sweepOnce(): Promise<number> {
     const { swept, damaged } = await this.#sweepAll(BLIND_TRUST);
@@ -105,7 +105,8 @@ export class Sweeper {
   }
 
   /**
-   * A few shards at once: one by one each answer woke the process, fifty times a round, which was most of what an idle writer did.
+   * Looks at several shards concurrently. One at a time, each answer woke the process: fifty times a round, which was most of
+   * an idle writer's work.
    *
    * @returns number of holds swept, and the errors of shards whose own keys are damaged
    */
@@ -116,7 +117,7 @@ export class Sweeper {
     for (let first = 0; first < this.#options.keys.shards; first += SHARDS_AT_ONCE) {
       const last = Math.min(first + SHARDS_AT_ONCE, this.#options.keys.shards);
       const shards = Array.from({ length: last - first }, (_, i) => first + i);
-      // Before the leases are read: one that is renewed meanwhile is the younger for it.
+      // The time is read before the leases: a lease renewed in between only looks younger.
       const nowMs = await readRedisTime(this.#options.redis);
       this.#steadiness.answered(nowMs);
       const results = await Promise.allSettled(shards.map((shard) => this.#sweepShard(shard, nowMs, trust)));
@@ -142,7 +143,7 @@ export class Sweeper {
   /** One line when the number changes. */
   #reportLeftAlone(holds: number): void {
     if (holds > 0 && holds !== this.#leftAlone) {
-      this.#options.log.warn({ holds }, 'open holds that are damaged or of a newer version are left alone');
+      this.#options.log.warn({ holds }, 'the sweep left alone open holds that are damaged or of a newer version');
     }
     this.#leftAlone = holds;
   }
@@ -154,7 +155,7 @@ export class Sweeper {
     if (!trust.in(shard)) return { swept: 0, leftAlone: 0 };
     const holders = new Set<string>();
     let swept = 0;
-    // By name: a scan may name a hold twice.
+    // A set of names, because a scan may return the same hold twice.
     const leftAlone = new Set<string>();
     let cursor = '0';
     do {
@@ -183,7 +184,7 @@ export class Sweeper {
 
   #isCandidate(hold: Candidate, leases: ReadonlyMap<string, number>, nowMs: number): boolean {
     if (hold.tombstone) return nowMs - hold.atMs > TOMBSTONE_MS;
-    // None, one that is no time, one of the future: the script decides about these.
+    // The script decides about an instance whose lease is missing, is not a time, or lies in the future.
     const renewedAt = leases.get(hold.instance) ?? Number.NaN;
     return !(renewedAt <= nowMs) || nowMs - renewedAt > this.#options.leaseSeconds * 1000;
   }
@@ -212,13 +213,13 @@ export class Sweeper {
 
   async #readLeases(shard: number): Promise<Map<string, number>> {
     const { redis, keys } = this.#options;
-    // ioredis makes an object of this reply.
+    // ioredis turns this reply into an object.
     const fields = (await redis.command('hgetall', [keys.lease[shard] as string])) as Record<string, string>;
     const leases = new Map(Object.entries(fields).map(([instance, at]) => [instance, Number(at)]));
     return leases;
   }
 
-  /** An instance that sleeps this long and comes back renews its lease before it admits anything, so nothing is lost. */
+  /** Deletes old leases. An instance that slept this long and wakes renews its lease before it admits anything. */
   async #forgetLeases(
     shard: number,
     leases: ReadonlyMap<string, number>,
@@ -250,7 +251,7 @@ export class Sweeper {
       if (this.#steadiness.lasting) await this.#sweepAll(trust);
       this.#failing = false;
     } catch (error) {
-      // Whatever keeps the sweeper from its work, as a Redis that refuses all writes, may keep gateways from renewing their leases.
+      // A failure that stops the sweeper, such as a Redis that refuses all writes, may also stop gateways from renewing leases.
       this.#steadiness.lost();
       if (!this.#failing) log.warn({ err: error }, 'cannot sweep now');
       this.#failing = true;
@@ -258,15 +259,15 @@ export class Sweeper {
   }
 }
 
-/** The keys of one shard are damaged. All other shards are as they should be, and so is Redis. */
+/** Whether an error concerns only the keys of one shard, which are damaged. Redis and all other shards are sound. */
 const isDamage = (error: unknown): boolean =>
   isWrongType(error) || (error instanceof Error && error.message.includes('exhausted the last possible ID'));
 
-/** What is believed of a round. */
+/** What the sweeper may rely on during a round. */
 type Trust = {
-  /** The only Redis process to sweep in; '' is any. */
+  /** The only Redis process to sweep in; '' allows any. */
   readonly redisRunId: string;
-  /** Asked before a shard's holds are judged; false leaves them for another time. */
+  /** Asked before a shard's holds are judged; false leaves them for a later round. */
   readonly in: (shard: number) => boolean;
 };
 
@@ -283,7 +284,7 @@ type Candidate = {
 const HOLD = /^(?:v1\t)?\d{1,16}\t[01]\t(\d+)\t([^\t]*)\t([^\t]*)\t[^\t]*\t[^\t]*\t/;
 const TOMBSTONE = /^x\t\t(\d+)\t([^\t]*)$/;
 
-/** A hold as batch.lua writes it, or a tombstone, which has no account; null: damaged, or of a newer version. */
+/** Reads a hold as batch.lua writes it, or a tombstone, which has no account. Null: damaged, or of a newer version. */
 function readHold(usageId: string, text: string): Candidate | null {
   const hold = HOLD.exec(text);
   const found = hold ?? TOMBSTONE.exec(text);

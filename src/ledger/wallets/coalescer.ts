@@ -1,30 +1,30 @@
 export type CoalescerOptions<Value> = {
   readonly maxBatch: number;
-  /** Keys that may wait; who asks for one more is rejected at once. */
+  /** Maximum number of keys that wait. A request for one more key is rejected at once. */
   readonly maxWaiting: number;
-  /** Nobody waits longer than this from asking, whatever is before them. */
+  /** A request is rejected this long after it was made, however many are ahead of it. */
   readonly timeoutMs: number;
   /**
-   * Loads a batch; never run twice at the same time. `finish` tells of a key before the batch is over; keys it was not
-   * called for end as the batch does.
+   * Loads a batch; never called while an earlier batch is loading. `finish` ends one key's wait before the batch is over.
+   * Keys for which `finish` was not called succeed or fail with the batch.
    */
   readonly load: (batch: ReadonlyMap<string, Value>, finish: (key: string, error?: unknown) => void) => Promise<void>;
-  /** Whether a failure says that the store is away, so that trying the others would only make them wait as well. */
+  /** Whether an error means that the store is away. Then the other keys are not tried, as they would only wait as well. */
   readonly isAway: (error: unknown) => boolean;
 };
 
 type Entry<Value> = { readonly value: Value; readonly done: Promise<void>; isFinished: boolean; finish: Finish };
 type Finish = (error?: unknown) => void;
 
-/** An error that `isPostgresUnavailable` knows: the caller is told to come again. */
+/** An error that `isPostgresUnavailable` recognises, so that the caller is told to retry later. */
 const notNow = (message: string): Error => Object.assign(new Error(message), { code: 'ETIMEDOUT' });
 
 /**
- * Collects what is asked for while one batch is under way, and asks for all of it in the next. The same key asked for
- * twice is one request, and has the deadline of the first.
+ * Collects the keys requested while one batch is loading, and loads them together in the next batch. Two requests for the
+ * same key share one load and the deadline of the first.
  *
- * A batch that fails is loaded again in halves, so that only what cannot be loaded is rejected; when the store is away,
- * all who wait are rejected with it.
+ * If a batch fails, it is loaded again in halves, so that only the keys that cannot be loaded are rejected. If the store is
+ * away, all waiting keys are rejected at once.
  */
 export class Coalescer<Value> {
   readonly #options: CoalescerOptions<Value>;
@@ -35,16 +35,17 @@ export class Coalescer<Value> {
     this.#options = options;
   }
 
-  /** Resolves after a batch that began later than this loaded the key. Rejects with its failure, or at the deadline. */
+  /** Resolves once a batch that began after this call has loaded the key. Rejects if that load fails, or at the deadline. */
   ask(key: string, value: Value): Promise<void> {
     const waiting = this.#waiting.get(key);
     if (waiting !== undefined) return waiting.done;
-    if (this.#waiting.size >= this.#options.maxWaiting) return Promise.reject(notNow('too many wait to be loaded'));
+    if (this.#waiting.size >= this.#options.maxWaiting)
+      return Promise.reject(notNow('too many accounts or keys are waiting to be loaded'));
     const entry = this.#newEntry(key, value);
     this.#waiting.set(key, entry);
     if (!this.#running) {
       this.#running = true;
-      // After this turn: whatever else it asks for comes along.
+      // After this event-loop turn, so that the batch includes every key requested in the same turn.
       setImmediate(() => void this.#run());
     }
     return entry.done;
@@ -88,7 +89,7 @@ export class Coalescer<Value> {
   }
 
   async #loadBatch(batch: ReadonlyMap<string, Entry<Value>>): Promise<void> {
-    // Those whose deadline passed meanwhile cost nothing more: that bounds the halving.
+    // Keys whose deadline has passed are skipped: this bounds how long the halving can go on.
     const asked = Array.from(batch).filter(([, entry]) => !entry.isFinished);
     if (asked.length === 0) return;
     try {

@@ -10,21 +10,21 @@ const APPLIED = 0;
 const GAP = 1;
 const DAMAGED = 3;
 
-/** How often credits that did not reach their wallet are tried again. */
+/** How often credits that did not reach their wallet are retried. */
 const RETRY_MS = 1_000;
-/** Accounts whose credits are made up for in one run. */
+/** Maximum number of accounts whose missing credits one round applies; the next round goes on with the accounts after them. */
 const MAX_ACCOUNTS = 500;
 const STOP_MS = 2_000;
 /**
- * Credits applied this close to a restart of Redis are applied again at once. That is for speed: whatever else it lost is
- * found by the reconciliation, of any age.
+ * After a restart of Redis, credits applied within this time of it are applied again at once, because Redis may have lost
+ * them. This is only for speed: the reconciliation finds lost credits of any age.
  */
 const DOUBTFUL_MINUTES = 10;
 
-/** Before all account ids. */
+/** Sorts before every account id. */
 const FIRST_ACCOUNT = '00000000-0000-0000-0000-000000000000';
 
-/** Credits under way at the same time while catching up. */
+/** Maximum number of credits applied concurrently in a round. */
 const PARALLEL = 50;
 
 export type CreditToApply = { readonly accountId: string; readonly seq: number; readonly amountMicros: number };
@@ -35,17 +35,17 @@ export type CreditWalletsOptions = WalletStores & {
   readonly log: { warn(fields: object, message: string): void; info(fields: object, message: string): void };
 };
 
-/** Carries credits from Postgres into live wallets: in the order of their numbers, each at most once. */
+/** Carries credits from Postgres into loaded wallets, in the order of their numbers and each at most once. */
 export class CreditWallets {
   readonly #options: CreditWalletsOptions;
   #timer: NodeJS.Timeout | null = null;
   #running: Promise<void> | null = null;
   #stopping = false;
-  /** Where the last run ended: should there be more accounts than fit in one, none of them starves the others. */
+  /** Where the last round ended. The next one starts behind it, so that no account starves when one round cannot take all. */
   #after = FIRST_ACCOUNT;
-  /** Which Redis process the wallets were last seen in. */
+  /** The Redis process whose restart has been dealt with: its doubtful credits were all applied again. */
   #redisRun = '';
-  /** Of the present connection to Redis; null: not asked yet. */
+  /** The Redis process behind the present connection; null: not asked yet. */
   #runOfConnection: RedisRun | null = null;
   #connections = 0;
   #failing = false;
@@ -61,21 +61,21 @@ export class CreditWallets {
   }
 
   /**
-   * Adds a stored credit to the wallet, and those before it that are missing. Idempotent. Rejects when Redis is away;
-   * `start()` makes up for it.
+   * Adds a stored credit to the wallet, after any earlier credits that the wallet lacks. Idempotent. Rejects when Redis is
+   * away; then the rounds that `start()` begins apply the credit later.
    */
   async apply({ accountId, seq, amountMicros }: CreditToApply): Promise<void> {
     for (let attempt = 0; attempt <= MAX_LOADS; attempt++) {
       const outcome = await this.#applyInOrder(accountId, seq, amountMicros);
       if (outcome === APPLIED) return this.#markApplied(accountId, seq);
       if (outcome === DAMAGED) throw new WalletDamaged(accountId);
-      // Somebody may be loading what Postgres said before the credit was committed: be sure that it is in.
+      // A load under way may have read Postgres before the credit was committed. A new load is sure to include the credit.
       await this.#options.hydrator.loadWallet(accountId);
     }
     throw new Error(`credit ${seq} of ${accountId} cannot be applied: its wallet is lost as fast as it is loaded`);
   }
 
-  /** From now on applies, every second, the credits that never reached their wallet. One run at a time. */
+  /** Starts a round every second that applies the credits that never reached their wallet. Rounds do not overlap. */
   start(): void {
     this.#stopping = false;
     this.#timer ??= setInterval(() => {
@@ -86,7 +86,7 @@ export class CreditWallets {
     this.#timer.unref();
   }
 
-  /** Ends with the credits under way, after `timeoutMs` without them: each is applied at most once, now or next time. */
+  /** Resolves when the credits under way have ended, or after `timeoutMs`. A credit that is cut off is applied next time. */
   async stop(timeoutMs = STOP_MS): Promise<void> {
     this.#stopping = true;
     if (this.#timer !== null) clearInterval(this.#timer);
@@ -95,8 +95,8 @@ export class CreditWallets {
   }
 
   /**
-   * Applies, once, the credits that are not known to be in their wallets. An account whose credit cannot be applied keeps
-   * no other waiting.
+   * Runs one round: applies the credits that are not known to be in their wallets. A credit that cannot be applied does not
+   * delay other accounts.
    *
    * @returns number of accounts looked at
    * @throws the first failure, after all of them were tried
@@ -108,8 +108,8 @@ export class CreditWallets {
   }
 
   /**
-   * Which Redis process answers, and for how long it has run. Once its restart was looked into that is not asked again on the same
-   * connection, which cannot outlive its process.
+   * Which Redis process answers, and for how long it has run. Once the restart of this process has been dealt with, the answer
+   * is kept for the connection's life, because a connection cannot outlive its Redis process.
    */
   async #currentRun(): Promise<RedisRun> {
     const known = this.#runOfConnection;
@@ -140,7 +140,7 @@ export class CreditWallets {
     return { looked, failures };
   }
 
-  /** The last missing credit of each account: applying it brings those before it along. */
+  /** The last missing credit of each account: applying it also applies the earlier ones that are missing. */
   async #selectMissing(): Promise<CreditToApply[]> {
     const credits = await this.#options.sql<CreditToApply[]>`
       SELECT DISTINCT ON (account_id) account_id AS "accountId", seq, amount AS "amountMicros" FROM credits
@@ -151,8 +151,8 @@ export class CreditWallets {
   }
 
   /**
-   * Redis restarted: it may have lost credits of its last moments, marked as applied though they are. A wallet that is
-   * not loaded will be loaded with all of them.
+   * The last credit of each account that was applied around Redis's start. Redis may have lost it although it is marked as
+   * applied. A wallet that is not loaded needs no care: loading it brings all its credits.
    */
   async #selectDoubtful(uptimeSeconds: number): Promise<CreditToApply[]> {
     return this.#options.sql<CreditToApply[]>`
@@ -161,7 +161,7 @@ export class CreditWallets {
       ORDER BY account_id, seq DESC`;
   }
 
-  /** Runs `work` for all credits, a bounded number at a time, until it is told to stop. @returns the failures */
+  /** Calls `work` for all credits, `PARALLEL` at a time, until the rounds are stopped. @returns the failures */
   async #tryAll(credits: readonly CreditToApply[], work: (credit: CreditToApply) => Promise<unknown>) {
     const failures: unknown[] = [];
     for (let from = 0; from < credits.length && !this.#stopping; from += PARALLEL) {
@@ -171,23 +171,23 @@ export class CreditWallets {
     return failures;
   }
 
-  /** Applies the credit after those before it that the wallet lacks. @returns the outcome of the last one that was tried */
+  /** Applies the earlier credits that the wallet lacks, then this one. @returns the outcome of the last credit tried */
   async #applyInOrder(accountId: string, seq: number, amountMicros: number): Promise<number> {
-    const [outcome, last] = await this.#run(accountId, seq, amountMicros);
+    const [outcome, last] = await this.#tryOne(accountId, seq, amountMicros);
     if (outcome !== GAP) return outcome;
     const { sql } = this.#options;
     const credits = await sql<{ seq: number; amountMicros: number }[]>`
       SELECT seq, amount AS "amountMicros" FROM credits
       WHERE account_id = ${accountId} AND seq > ${last} AND seq <= ${seq} ORDER BY seq`;
     for (const credit of credits) {
-      const [next] = await this.#run(accountId, credit.seq, credit.amountMicros);
-      // Those after it would only be told that this one is missing.
+      const [next] = await this.#tryOne(accountId, credit.seq, credit.amountMicros);
+      // The later credits would only be answered GAP, because this one is missing.
       if (next !== APPLIED) return next;
     }
     return credits.length > 0 ? APPLIED : GAP;
   }
 
-  async #run(accountId: string, seq: number, amountMicros: number): Promise<[outcome: number, last: number]> {
+  async #tryOne(accountId: string, seq: number, amountMicros: number): Promise<[outcome: number, last: number]> {
     const { redis, keys } = this.#options;
     const args = [keys.wallet(keys.shardOf(accountId), accountId), String(seq), String(amountMicros)];
     return (await redis.script(applyCreditScript, 1, args)) as [number, number];
@@ -203,7 +203,7 @@ export class CreditWallets {
     const { log, keys } = this.#options;
     try {
       const { failures } = await this.#tryMissing();
-      // A damaged wallet stays so until an operator repairs it, and may not hide what happens to others until then.
+      // A damaged wallet stays damaged until an operator repairs it. Until then it must not hide failures of other accounts.
       for (const error of failures) {
         if (!(error instanceof WalletDamaged)) throw error;
         this.#damage.found('wallet', error.accountId, '', keys.shardOf(error.accountId));

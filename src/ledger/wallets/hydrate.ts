@@ -6,22 +6,22 @@ import { FLUSH_LOCK } from '../locks.ts';
 import { hydrateWalletScript, loadKeyScript } from '../scripts.ts';
 import { Coalescer } from './coalescer.ts';
 
-/** Wallets or keys loaded in one go. A Redis that lost everything is asked for all of them at once. */
+/** Maximum number of wallets or keys in one batch; more wait for the next. If Redis lost everything, all are asked for at once. */
 const MAX_BATCH = 500;
-/** Accounts or keys that may wait for a load: what 2 s can bring, with room to spare. Beyond it callers get their 503 at once. */
+/** Maximum number of accounts or keys that wait: more than callers can ask for within 2 s. Beyond it they get 503 at once. */
 const MAX_WAITING = 10_000;
-/** Callers wait for this: what takes longer is answered 503. */
+/** How long a caller waits for its wallet or key. After that the caller gets 503. */
 const TIMEOUT_MS = 2_000;
-/** Of which for shards that are being flushed or compared. */
+/** The part of that time that may be spent waiting for shards that are being flushed. */
 const LOCK_WAIT_MS = 1_000;
 const SESSION_SETTINGS = {
   lock_timeout: LOCK_WAIT_MS,
   idle_in_transaction_session_timeout: TIMEOUT_MS,
-  // A plan made while tables are small is kept for as long as the session lasts: it must not read all of them.
+  // The session keeps a plan for its whole life. A plan made while the tables are small must not scan them once they are large.
   enable_seqscan: 'off',
 };
 const LOCK_NOT_AVAILABLE = '55P03';
-/** Limit of a key that does not exist: it is revoked, and a limit of 0 is not a number of requests. */
+/** The limit written for a key that does not exist. Such a key is revoked; 1, because batch.lua takes a limit of 0 for damaged. */
 const NO_LIMIT = 1;
 
 const BOUNDS = {
@@ -32,9 +32,9 @@ const BOUNDS = {
 };
 
 export type HydratorOptions = {
-  /** For a connection of its own: transactions that wait for Redis in the middle. */
+  /** The hydrator opens its own connection: its transactions stay open while they wait for Redis. */
   readonly databaseUrl: string;
-  /** Whose database that must be; without it nothing is compared. */
+  /** Id of the installation the database must belong to; if absent, this is not checked. */
   readonly installation?: string;
   readonly sql: Sql;
   readonly redis: RedisClient;
@@ -42,18 +42,18 @@ export type HydratorOptions = {
   readonly log: { info(fields: object, message: string): void };
 };
 
-/** Tells of one key or wallet before its batch is over. */
+/** Ends the wait for one key or wallet before its batch is over. */
 type Finish = (key: string, error?: unknown) => void;
 type WalletRow = { id: string; creditSeq: number; balance: number; free: Record<string, number> | null };
 type KeyRow = { keyId: string; limit: number; status: 'active' | 'suspended' | 'revoked' };
 
 /**
- * Loads keys and wallets from Postgres into Redis, where they are absent. What is asked for while a load is under way
- * goes into the next one together.
+ * Loads keys and wallets that are absent from Redis out of Postgres. Whatever is asked for while a load is under way goes
+ * together into the next load.
  *
- * A wallet is absent only when its shard's Redis lost everything, or when it was never there: nothing removes single
- * wallets, so no open hold and no event in the stream belongs to one that is absent, and the settled balance in Postgres
- * is all there is to know. (An operator who deletes a damaged one has to wait for these: README, Limits.)
+ * A wallet is absent only if its shard's Redis lost everything, or if it was never loaded: nothing removes single wallets. So
+ * no open hold and no event in the stream belongs to an absent wallet, and its settled balance in Postgres is all there is to
+ * know. (An operator who deletes a damaged wallet first has to wait until its holds and events are gone: docs/operating.md.)
  */
 export class Hydrator {
   readonly #options: HydratorOptions;
@@ -69,22 +69,22 @@ export class Hydrator {
     this.#options = options;
   }
 
-  /** Loads the limit and status of a key unless Redis has them. A key nobody knows is revoked. */
+  /** Loads the limit and status of a key unless Redis has them. A key that Postgres does not know is loaded as revoked. */
   loadKey(keyId: string, accountId: string): Promise<void> {
     return this.#states.ask(keyId, accountId);
   }
 
-  /** Loads a wallet unless Redis has it. Rejects within 2 s, as `isPostgresUnavailable` when many wait or a store is away. */
+  /** Loads a wallet unless Redis has it. If too many wait or a store is away, rejects within 2 s (`isPostgresUnavailable`). */
   loadWallet(accountId: string): Promise<void> {
     return this.#wallets.ask(accountId, accountId);
   }
 
-  /** Wallets loaded since the start. */
+  /** Number of wallets loaded since the start. */
   get loadedWallets(): number {
     return this.#loaded;
   }
 
-  /** Ends its connection; it opens another should it be asked again. */
+  /** Closes the hydrator's connection. A later load opens a new one. */
   close(): void {
     this.#session?.close();
   }
@@ -106,11 +106,11 @@ export class Hydrator {
   async #putKey({ keyId, limit, status }: KeyRow, accountId: string): Promise<void> {
     const { redis, keys } = this.#options;
     const name = keys.key(keys.shardOf(accountId), keyId);
-    // Set if absent: a change that reached Redis since the SELECT is newer than what we read.
+    // Only fields that are absent are set: a change that reached Redis after the SELECT is newer than what was read here.
     await redis.script(loadKeyScript, 1, [name, String(limit), status]);
   }
 
-  /** First the shards that nobody has locked, then the others: one that stays locked keeps only its own accounts waiting. */
+  /** Loads the shards that nobody has locked first, then the others. A shard that stays locked delays only its own accounts. */
   async #loadWallets(accountIds: readonly string[], finish: Finish): Promise<void> {
     const byShard = new Map<number, string[]>();
     for (const id of accountIds) {
@@ -143,9 +143,9 @@ export class Hydrator {
   }
 
   /**
-   * Loads the accounts of those shards that nobody has locked for a flush now.
+   * Loads the accounts of all shards that are not locked for a flush at the moment.
    *
-   * @param waitFor a shard whose lock is waited for; null waits for none
+   * @param waitFor a shard whose lock is waited for; null: wait for none
    * @returns the shards that were loaded
    */
   #loadUnlocked(
@@ -155,7 +155,7 @@ export class Hydrator {
     finish: Finish,
   ): Promise<number[]> {
     return session.transaction(async () => {
-      // Shared: no flush of these shards is between its reading and its commit now, nor begins until ours.
+      // Shared: until this transaction commits, no flush of these shards is between its check of the stream and its commit.
       if (waitFor !== null) {
         await session.query('SELECT pg_advisory_xact_lock_shared($1::int, $2::int)', [FLUSH_LOCK, waitFor]);
       }
@@ -167,7 +167,7 @@ export class Hydrator {
       const shards = locks.filter(({ locked }) => locked).map(({ shard }) => shard);
       const ids = shards.flatMap((shard) => byShard.get(shard) ?? []);
       const rows = await session.query<WalletRow>(SELECT_WALLETS, [`{${ids.join(',')}}`]);
-      // Before the commit, that is under the lock.
+      // Before the commit, while the locks still keep flushes out.
       await eachAlone(
         rows.map((row) => [row.id, row] as const),
         finish,
@@ -194,8 +194,8 @@ export class Hydrator {
 }
 
 /**
- * One statement, so one snapshot: the balance is that of exactly these credits. An unknown account has nothing. Look-ups
- * instead of joins: without statistics of `balances` the planner would read all of it for each batch.
+ * One statement, so one snapshot: the balance includes exactly these credits. An account that does not exist gets zeros. The
+ * sub-selects replace joins: without statistics of `balances` the planner would read the whole table for each batch.
  */
 const SELECT_WALLETS = `
 SELECT asked.id,
@@ -204,7 +204,7 @@ SELECT asked.id,
        (SELECT json_object_agg(f.service_id, f.used) FROM free_usage f WHERE f.account_id = asked.id) AS free
 FROM unnest($1::uuid[]) AS asked (id)`;
 
-/** Does `work` for each; a failure is that item's alone, unless Redis is away. */
+/** Calls `work` for each item. A failure rejects only that item, unless Redis is away: then everything fails. */
 async function eachAlone<Item extends readonly [key: string, ...rest: unknown[]]>(
   items: Iterable<Item>,
   finish: Finish,
@@ -222,11 +222,11 @@ async function eachAlone<Item extends readonly [key: string, ...rest: unknown[]]
   if (away.length > 0) throw away[0];
 }
 
-/** The result of `work`, or a rejection after `TIMEOUT_MS`, when `abort` is called as well. */
+/** The result of `work`, or a rejection after `TIMEOUT_MS`, after `abort` was called. */
 function withDeadline<T>(work: PromiseLike<T>, abort: () => void): Promise<T> {
   return within(work, TIMEOUT_MS, () => {
     abort();
-    // As `isPostgresUnavailable` knows it.
+    // The code makes `isPostgresUnavailable` recognise it.
     return Object.assign(new Error(`no answer within ${TIMEOUT_MS} ms`), { code: 'ETIMEDOUT' });
   });
 }

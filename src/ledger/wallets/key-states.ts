@@ -2,7 +2,7 @@ import type { RedisClient } from '../../platform/redis.ts';
 import type { RedisKeys } from '../../platform/redis-keys.ts';
 import { putKeyScript } from '../scripts.ts';
 
-/** Where the admission script finds the limit and status of a key: they count from the very next call. */
+/** Writes a key's limit and status to Redis, where the admission script reads them: the change applies to the very next call. */
 export class KeyStates {
   readonly #stores: { readonly redis: RedisClient; readonly keys: RedisKeys };
 
@@ -10,7 +10,7 @@ export class KeyStates {
     this.#stores = stores;
   }
 
-  /** Sets both at once. Rejects when Redis cannot be reached. */
+  /** Sets limit and status in one step. Rejects when Redis cannot be reached. */
   async put(
     keyId: string,
     accountId: string,

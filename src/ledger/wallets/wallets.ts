@@ -6,10 +6,10 @@ import { readWalletScript } from '../scripts.ts';
 export type WalletStores = { readonly redis: RedisClient; readonly keys: RedisKeys };
 export type WalletLoader = { loadWallet(accountId: string): Promise<void> };
 
-/** How often a wallet is loaded for one reading or credit; more means that Redis loses it as fast as we load. */
+/** How often a wallet is loaded for one reading or credit. If that is not enough, Redis is losing it as fast as it is loaded. */
 export const MAX_LOADS = 3;
 
-/** What Redis has of an account's money is not to be understood: an operator has to look at it. */
+/** The wallet in Redis has values that cannot be read as money: an operator has to look at it. */
 export class WalletDamaged extends Error {
   readonly accountId: string;
 
@@ -19,7 +19,7 @@ export class WalletDamaged extends Error {
   }
 }
 
-/** Live wallets, calls in flight included. */
+/** Reads balances from the wallets in Redis, which include calls that are not settled yet. */
 export class Wallets {
   readonly #stores: WalletStores;
   readonly #loader: WalletLoader;
@@ -30,8 +30,8 @@ export class Wallets {
   }
 
   /**
-   * @returns micro-USD: what can be spent, and what open holds have taken
-   * @throws ApiError `unavailable` when Redis is away, or Postgres while the wallet has to be loaded
+   * @returns micro-USD: the balance that can be spent, and the sum that open holds have taken
+   * @throws ApiError `unavailable` when Redis is away, or when the wallet has to be loaded and Postgres is away
    */
   async read(accountId: string): Promise<{ balanceMicros: number; heldMicros: number }> {
     const { redis, keys } = this.#stores;

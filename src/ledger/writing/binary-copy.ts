@@ -1,4 +1,7 @@
-/** `COPY … FROM STDIN (FORMAT binary)`: what stands before and behind the rows, and the rows themselves. */
+/**
+ * Writes rows for `COPY … FROM STDIN (FORMAT binary)`, and the header and trailer around them.
+ * Tested by test/ledger/writing/call-rows.test.ts and flush.test.ts.
+ */
 
 /** Postgres counts days and microseconds from 2000-01-01 UTC. */
 const POSTGRES_EPOCH_MS = 946_684_800_000;
@@ -14,7 +17,7 @@ for (let i = 0; i < 16; i++) NIBBLES['0123456789abcdef'.charCodeAt(i)] = i;
 const DASH = 0x2d;
 const TWO_32 = 0x1_0000_0000;
 
-/** The 16 bytes of a UUID in canonical form. */
+/** Writes the 16 bytes of a UUID given in canonical form. */
 export function writeUuid(buffer: Buffer, at: number, text: string): void {
   let to = at;
   for (let i = 0; i < 36; i += 2) {
@@ -24,7 +27,7 @@ export function writeUuid(buffer: Buffer, at: number, text: string): void {
   }
 }
 
-/** Values as Postgres receives them: a length in 32 bits, then the value, big end first. */
+/** Values as Postgres receives them: a length in 32 bits, then the value, big-endian. */
 export class Chunk {
   readonly #buffer: Buffer;
   readonly #view: DataView;
@@ -40,7 +43,7 @@ export class Chunk {
     return this.#buffer.length - this.#at;
   }
 
-  /** The last column, left open. */
+  /** Leaves room for the last column, the journal row's id, which `finish` fills in. */
   endWithJournalId(): void {
     this.bigint(0);
     this.#rowEnds.push(this.#at);
@@ -83,13 +86,13 @@ export class Chunk {
     this.#at += 8;
   }
 
-  /** A day, from any time within it. */
+  /** The UTC day that contains this time. */
   date(ms: number): void {
     this.#int32(4);
     this.#int32(Math.floor(ms / DAY_MS) - POSTGRES_EPOCH_DAY);
   }
 
-  /** In two parts, because a time in microseconds may be beyond 2^53. */
+  /** Computed in two halves, because a time in microseconds may exceed 2^53. */
   timestamp(unixMs: number): void {
     const ms = unixMs - POSTGRES_EPOCH_MS;
     const high = Math.floor(ms / TWO_32);
@@ -107,7 +110,7 @@ export class Chunk {
     this.#at += 16;
   }
 
-  /** A UUID, from its bytes as a latin1 text. */
+  /** A UUID given as its 16 bytes in a latin1 string. */
   uuidBytes(bytes: string): void {
     this.#int32(16);
     this.#at += this.#buffer.write(bytes, this.#at, 16, 'latin1');
@@ -116,7 +119,7 @@ export class Chunk {
   text(text: string): void {
     const start = this.#at + 4;
     let at = start;
-    // A call into the encoder costs more than the letters of a short text.
+    // Calling the encoder costs more than copying the letters of a short text.
     for (let i = 0; i < text.length; i++) {
       const code = text.charCodeAt(i);
       if (code > 0x7f) {

@@ -2,19 +2,19 @@ import { timeOfId } from '../../platform/ids.ts';
 import { chargedMicros, feeMicros, type UsageEvent } from '../usage-event.ts';
 import { CHUNK_BYTES, Chunk, HEADER, TRAILER } from './binary-copy.ts';
 
-/** What `callRows` makes rows for: columns in its order, of exactly the types it writes. */
+/** The statement that takes the rows of `CallRows`: columns in its order, of exactly the types it writes. */
 export const COPY_CALLS_SQL = `
 COPY calls (day, usage_id, account_id, key_id, provider_id, service_id, method, path, outcome, status, amount, fee,
             free_tier, latency_us, request_bytes, response_bytes, created_at, journal_id)
 FROM STDIN (FORMAT binary)`;
 const COLUMNS = 18;
 
-/** All of a row but its texts: 18 lengths and fixed-size values. */
+/** Bound for everything in a row except its texts: 18 lengths and the fixed-size values. */
 const FIXED_ROW_BYTES = 256;
 
 /**
- * Calls as rows for `COPY … (FORMAT binary)`. COPY took Postgres 8.4 µs an event, INSERT from arrays 11.1 (17 text arrays
- * to parse, one WAL record a row); COPY in text form 11.5, and twice the CPU here.
+ * Calls as rows for `COPY … (FORMAT binary)`. COPY took Postgres 8.4 µs per event, INSERT from arrays 11.1 (17 text arrays to
+ * parse, one WAL record per row), and COPY in text form 11.5, with twice the CPU in the writer.
  */
 export class CallRows {
   readonly #chunks: Chunk[] = [];
@@ -31,13 +31,13 @@ export class CallRows {
     }
   }
 
-  /** The rows, which get the number of their journal row only now: they are made before there is one. */
+  /** The rows with the id of their journal row, which does not exist yet when the rows are made. */
   chunks(journalId: number): Buffer[] {
     return this.#chunks.map((chunk) => chunk.finish(journalId));
   }
 }
 
-/** The data of one COPY. Postgres stores the first chunks while the last are sent. */
+/** The data of one COPY, in chunks, so that Postgres stores the first ones while the writer sends the last ones. */
 export function* copyData(pages: readonly { readonly rows: CallRows }[], journalId: number): Generator<Buffer> {
   yield HEADER;
   for (const { rows } of pages) yield* rows.chunks(journalId);

@@ -1,28 +1,28 @@
 import { CHUNK_BYTES, Chunk, HEADER, TRAILER, writeUuid } from './binary-copy.ts';
 
-/** What `entryData` makes rows for: columns in its order, of exactly the types it writes. */
+/** The statement that takes the rows of `entryData`: columns in its order, of exactly the types it writes. */
 export const COPY_ENTRIES_SQL = `
 COPY entries (account_id, ledger, amount, journal_id) FROM STDIN (FORMAT binary)`;
 const COLUMNS = 4;
-/** The longest ledger has 8 letters. */
+/** Bound for the bytes of a row, whose longest ledger name has 8 letters. */
 const MOST_ROW_BYTES = 64;
 
 const LEDGERS = ['wallet', 'earnings', 'fees'] as const;
 export type UsageLedger = (typeof LEDGERS)[number];
 
-/** An account's 16 bytes and a ledger's number. */
+/** An account's 16 bytes and the index of a ledger. */
 const KEY_BYTES = 17;
 
 /**
- * Sums by account and ledger, of one page of calls. Packed: a page waits for its flush, and 10 000 texts would outlive the
- * young generation.
+ * Sums by account and ledger, of one page of calls. They are packed into a buffer because a page waits for its flush, and
+ * 10 000 strings would survive the garbage collector's young generation. Tested by test/ledger/writing/flush.test.ts.
  */
 export class PackedEntries {
   readonly #keys: Buffer;
   readonly #amounts: Float64Array;
   #size = 0;
 
-  /** @param most entries that will be added */
+  /** @param most upper bound for the number of entries that will be added */
   constructor(most: number) {
     this.#keys = Buffer.allocUnsafeSlow(most * KEY_BYTES);
     this.#amounts = new Float64Array(most);
@@ -43,10 +43,10 @@ export class PackedEntries {
   }
 }
 
-/** One amount an account and ledger, none of them 0. */
+/** One amount for each account and ledger; none is 0. */
 export type EntrySums = ReadonlyMap<string, number>;
 
-/** The entries of a journal row: an account may be in several pages. */
+/** Adds up the entries of a journal row over all pages, because an account may occur in several pages. */
 export function entrySums(pages: readonly { readonly entries: PackedEntries }[]): EntrySums {
   const sums = new Map<string, number>();
   for (const { entries } of pages) entries.addTo(sums);
@@ -54,7 +54,7 @@ export function entrySums(pages: readonly { readonly entries: PackedEntries }[])
   return sums;
 }
 
-/** The data of one COPY. */
+/** The data of one COPY of entries, in chunks. */
 export function* entryData(sums: EntrySums, journalId: number): Generator<Buffer> {
   yield HEADER;
   let chunk = new Chunk(CHUNK_BYTES);

@@ -2,16 +2,17 @@ import type { PostgresSession } from '../../platform/postgres.ts';
 import { FLUSH_LOCK } from '../locks.ts';
 
 /**
- * A shard that somebody has locked (wallets are loaded, or it is compared) is left out of the flush. So that it has its
- * turn among many short locks, the writer queues for one such shard now and then, for so long.
+ * Longest wait for the lock of one shard. A flush leaves out a shard that another process has locked (to load its wallets or
+ * to compare it). Among many short locks such a shard would never get its turn, so the writer sometimes queues for one of them.
+ * If it does not get the lock within this time, it gives that flush up and tries again.
  */
 const LOCK_WAIT_MS = 250;
 
 /**
- * Takes the flush locks that are free, and waits for one that is not if asked to.
+ * Takes all flush locks of `shards` that are free, after waiting for the lock of `waitFor`.
  *
- * @param waitFor a shard, or null
- * @returns the shards whose locks are ours until the end of the transaction
+ * @param waitFor a shard; null: wait for none
+ * @returns the shards that this transaction has locked until it ends
  */
 export async function lockShards(
   session: PostgresSession,

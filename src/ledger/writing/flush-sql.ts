@@ -3,11 +3,12 @@ import { MOVE_BALANCES_SQL, PLATFORM_ACCOUNT_ID } from '../posting.ts';
 import { chargedMicros, feeMicros, type UsageEvent } from '../usage-event.ts';
 
 /**
- * For a batch in which something is there already, or cannot be stored: one statement stores calls, then what follows from the calls that were really inserted. A call that is there
- * already has no second effect, because everything below `inserted` reads only from it.
+ * Stores a batch that may contain calls that are stored already, or data that Postgres refuses. One statement inserts the calls
+ * and then everything that follows from those that were really inserted. A call that is stored already has no second effect,
+ * because everything below `inserted` reads only from `inserted`.
  *
- * Rows of `balances`, `free_usage` and `service_days` are locked in the order of their keys: so does everybody who moves
- * balances (credits, payouts), and no two wait for each other in a ring.
+ * Rows of `balances`, `free_usage` and `service_days` are locked in the order of their keys. Every transaction that moves
+ * balances (credits, payouts) does the same, so no two can deadlock. Tested by test/ledger/writing/flush.test.ts.
  */
 export const FLUSH_SQL = `
 WITH input AS (
@@ -57,7 +58,7 @@ WITH input AS (
 )
 SELECT count(*)::int AS inserted FROM inserted`;
 
-/** Keeps an event that cannot be stored; doing it again changes nothing. (As json, the client would encode it twice.) */
+/** Keeps an event that cannot be stored as a call. Repeatable. (The client would encode a parameter of type `json` twice.) */
 export const REJECT_SQL = `
 INSERT INTO rejected_events (shard, stream_id, fields, error) VALUES ($1::int, $2::text, $3::text::json, $4::text)
 ON CONFLICT DO NOTHING`;
@@ -65,12 +66,12 @@ ON CONFLICT DO NOTHING`;
 const DAY_MS = 86_400_000;
 const dayNames = new Map<number, string>();
 
-/** UTC day of an id as `YYYY-MM-DD`. A batch is of one or two days, so the names are kept: 0.7 µs a call saved. */
+/** UTC day of an id as `YYYY-MM-DD`. Names are cached, since a batch has one or two days; this saves 0.7 µs per call. */
 export function dayName(usageId: string): string {
   const day = Math.floor(timeOfId(usageId) / DAY_MS);
   let name = dayNames.get(day);
   if (name === undefined) {
-    // Years beyond 9999 print as '+010889-…', which Postgres takes without the sign.
+    // Years beyond 9999 print as '+010889-…'; Postgres accepts them without the sign and the zeros.
     name = new Date(day * DAY_MS).toISOString().replace(/^\+0*/, '').split('T')[0] as string;
     if (dayNames.size >= 64) dayNames.clear();
     dayNames.set(day, name);
@@ -81,14 +82,14 @@ export function dayName(usageId: string): string {
 const NEEDS_ESCAPE = /["\\]/;
 const ESCAPED = /["\\]/g;
 
-/** An element of a Postgres array literal. Quoted always: bare `null` or an empty text would mean something else. */
+/** An element of a Postgres array literal. It is always quoted, because a bare `null` or an empty text means something else. */
 function quoted(text: string): string {
   return NEEDS_ESCAPE.test(text) ? `"${text.replace(ESCAPED, '\\$&')}"` : `"${text}"`;
 }
 
 /**
- * The parameters of `FLUSH_SQL`: one array literal a column, written here because the client's own array encoder calls
- * two functions for every element.
+ * The parameters of `FLUSH_SQL`: one array literal per column. They are written here because the client's own array encoder
+ * calls two functions for every element.
  */
 export function flushParameters(events: readonly UsageEvent[], feeBasisPoints: number): string[] {
   const columns: string[] = Array.from({ length: 17 }, () => '{');

@@ -10,24 +10,24 @@ export type FlushResult = {
   /** Calls that were not in Postgres before. */
   readonly inserted: number;
   readonly rejected: readonly StreamEntry[];
-  /** Those of `rejected` that Postgres refused even to put aside: whoever logs them whole keeps the last of them. */
+  /** The part of `rejected` that Postgres refused even in `rejected_events`. Only the log can keep them, so log them whole. */
   readonly unkept: readonly StreamEntry[];
 };
 
-/** Errors quote the event, and an event may be of any size. */
+/** Maximum length of a stored error; the rest is cut off. Errors quote the event, and an event may have any size. */
 const MAX_ERROR_LENGTH = 500;
 
 /**
- * Whether Postgres refuses the data itself, so that sending it again cannot help: data exception, integrity violation,
- * a limit of the program (an index entry too large), an exception raised by a trigger.
+ * Whether Postgres refuses the data itself, so that sending it again cannot help: a data exception, an integrity violation, a
+ * program limit (an index entry that is too large), or an exception raised by a trigger.
  */
 export function isRefusedData(error: unknown): boolean {
   return /^(22|23|54|P0001)/.test(sqlState(error) ?? '');
 }
 
 /**
- * Stores calls none of which is there already, as all are but after a crash, inside the open transaction of `session`.
- * One that is there, or that Postgres refuses, fails the transaction: see `storeEntries`.
+ * Stores calls that are all new, which is always so except after a crash, inside the open transaction of `session`. A call that
+ * is stored already, or that Postgres refuses, fails the transaction; then `storeEntries` can store the batch.
  */
 export async function storeNewCalls(session: PostgresSession, pages: readonly Page[]): Promise<FlushResult> {
   const calls = pages.reduce((sum, page) => sum + page.calls, 0);
@@ -37,11 +37,11 @@ export async function storeNewCalls(session: PostgresSession, pages: readonly Pa
 }
 
 /**
- * COPY stores every row or fails, and says how many: so the sums made of a batch are those of the rows that were really
- * stored. Against one INSERT … ON CONFLICT DO NOTHING RETURNING with everything derived from it in SQL (`FLUSH_SQL`),
- * Postgres' CPU for 10 000 events a flush fell from 17.2 µs an event to 8.7: 2.0 for reading arrays in a target list
- * instead of FROM, 2.2 for no ON CONFLICT (a look-up and a WAL record a row), 1.9 for sums made here, 2.4 for COPY. With an account an event,
- * entries by COPY took it from 14 to 11: no arrays to parse, one WAL record a page.
+ * COPY stores every row or fails, and returns their number, so the sums made from a batch are the sums of the rows that were
+ * really stored. Compared with one INSERT … ON CONFLICT DO NOTHING RETURNING and everything derived from it in SQL (`FLUSH_SQL`),
+ * Postgres' CPU with 10 000 events per flush fell from 17.2 µs per event to 8.7: 2.0 by reading arrays in a target list instead of
+ * FROM, 2.2 without ON CONFLICT (a look-up and a WAL record per row), 1.9 by adding up in the writer, 2.4 by COPY. When every event
+ * has another account, COPY of the entries reduced it from 14 to 11: no arrays to parse, one WAL record per page.
  */
 async function copyAndPost(session: PostgresSession, pages: readonly Page[], calls: number): Promise<void> {
   const rows = await session.query<{ id: number }>(`SELECT nextval(pg_get_serial_sequence('journal', 'id')) AS id`);
@@ -58,8 +58,8 @@ async function copyAndPost(session: PostgresSession, pages: readonly Page[], cal
 }
 
 /**
- * Stores entries inside the open transaction of `session`, each call once, whether it is there already or not. The events
- * that Postgres refuses are found by halving, under savepoints, and rejected.
+ * Stores entries inside the open transaction of `session`, each call once, whether it is stored already or not. Events that
+ * Postgres refuses are found by halving the batch, under savepoints, and put aside.
  */
 export async function storeEntries(
   session: PostgresSession,
@@ -72,7 +72,7 @@ export async function storeEntries(
   return { inserted, rejected, unkept: await putAllAside(session, rejected) };
 }
 
-/** @returns those that Postgres refuses even there */
+/** @returns the entries that Postgres refuses even in `rejected_events` */
 async function putAllAside(session: PostgresSession, rejected: readonly StreamEntry[]): Promise<StreamEntry[]> {
   const unkept: StreamEntry[] = [];
   for (const entry of rejected) {
@@ -81,9 +81,9 @@ async function putAllAside(session: PostgresSession, rejected: readonly StreamEn
   return unkept;
 }
 
-/** Keeps an entry in `rejected_events`. @returns false when Postgres refuses even that: it must not block the stream */
+/** Puts an entry into `rejected_events`. @returns false when Postgres refuses even that: the entry must not block the stream */
 async function putAside(session: PostgresSession, { shard, id, fields, error }: StreamEntry): Promise<boolean> {
-  // Postgres stores no NUL, and the error may quote one. (In `fields` it is escaped.)
+  // Postgres cannot store a NUL, and the error may quote one. (JSON.stringify escapes it in `fields`.)
   const reason = error.replaceAll('\0', '').slice(0, MAX_ERROR_LENGTH);
   await session.query('SAVEPOINT aside');
   try {

@@ -1,18 +1,19 @@
-/** How long the writer waits when it has stored all there was, and there is little or nothing to wait for. */
+/** How long the writer waits after it has stored everything, while events are rare, so that an event is stored soon. */
 export const SHORT_PAUSE_MS = 100;
-/** A finished call shows in Postgres within a second: this, and the flush. */
+/** Longest pause, so that a finished call appears in Postgres within a second: this pause and the flush. */
 const LONGEST_PAUSE_MS = 500;
 /**
- * Events that make a flush worth its fixed costs. Postgres' CPU an event by size, with 4 000 accounts: 1 000 13.4 µs,
- * 2 000 11.4, 5 000 9.3, 10 000 8.0.
+ * Number of events that makes a flush worth its fixed costs. Postgres' CPU per event by batch size, with 4 000 accounts: 1 000
+ * 13.4 µs, 2 000 11.4, 5 000 9.3, 10 000 8.0.
  */
 const WORTH_A_FLUSH = 5_000;
-/** After so long without an event it looks as rarely as under steady load: an installation that nobody calls should rest. */
+/** After this time without events the writer makes the longest pauses, so that an idle installation uses little CPU. */
 const QUIET_AFTER_MS = 2_000;
 
 /**
- * How long to wait for the next batch: under steady load until it is large, otherwise a moment. Load is steady when two
- * looks in a row found events, however few: each flush has its fixed cost. The first calls after a silence do not wait longer.
+ * How long to wait before the next batch: under steady load until the batch is large, otherwise only briefly. Load is steady
+ * when two looks in a row found events, however few, because each flush has its fixed cost. The first calls after a silence are
+ * stored without the longer wait.
  */
 export class Pace {
   #lookedAtMs: number;
@@ -25,7 +26,7 @@ export class Pace {
     this.#lastEventAtMs = nowMs;
   }
 
-  /** @param events that were found at `nowMs`, all younger than the look before */
+  /** @param events number of events found at `nowMs`, all of them added since the previous look */
   found(events: number, nowMs: number): void {
     const elapsedMs = Math.max(1, nowMs - this.#lookedAtMs);
     this.#rateBefore = this.#rate;
@@ -34,7 +35,7 @@ export class Pace {
     if (events > 0) this.#lastEventAtMs = nowMs;
   }
 
-  /** No event for a while. */
+  /** Whether there was no event for `QUIET_AFTER_MS`. */
   get isQuiet(): boolean {
     return this.#lookedAtMs - this.#lastEventAtMs >= QUIET_AFTER_MS;
   }
@@ -47,11 +48,11 @@ export class Pace {
   }
 }
 
-/** Bounds of the wait after a failure: Postgres may be back any moment, and must be noticed within two seconds. */
+/** Bounds of the pause after a failure: Postgres may be back at any moment, and the writer must notice within two seconds. */
 const MIN_BACKOFF_MS = 50;
 const MAX_BACKOFF_MS = 1_000;
 
-/** How long the writer waits after so many failures in a row. */
+/** How long the writer pauses after `failures` failures in a row. */
 export function backoffMs(failures: number): number {
   return Math.min(MIN_BACKOFF_MS * 2 ** Math.min(failures - 1, 10), MAX_BACKOFF_MS);
 }

@@ -2,9 +2,9 @@ import { type PostgresSession, sqlState } from '../../platform/postgres.ts';
 import { PARTITION_LOCK } from '../locks.ts';
 
 const DAY_MS = 86_400_000;
-/** Today's and those of the next week: a writer that cannot make any for days still has where to put calls. */
+/** Partitions are made this far ahead, so that a writer that cannot make any for days still has partitions to write to. */
 const DAYS_AHEAD = 7;
-/** Rows of that day lie in `calls_default` already. */
+/** SQLSTATE when `calls_default` already has rows of the day. */
 const CHECK_VIOLATION = '23514';
 
 type PartitionLog = { warn(fields: object, message: string): void };
@@ -12,8 +12,8 @@ type PartitionLog = { warn(fields: object, message: string): void };
 const isoDay = (ms: number): string => new Date(ms).toISOString().slice(0, 10);
 
 /**
- * Makes the partitions of `calls` for today and the days ahead. A day whose calls are in the default partition already
- * stays there (it is logged): they are complete and found, only harder to detach.
+ * Makes the partitions of `calls` for today and the days ahead. A day whose calls are already in the default partition gets no
+ * partition (this is logged): its calls are complete and can be found, but are harder to detach.
  */
 export async function makePartitions(session: PostgresSession, nowMs: number, log: PartitionLog): Promise<void> {
   const missing = await missingDays(session, nowMs);
@@ -22,7 +22,10 @@ export async function makePartitions(session: PostgresSession, nowMs: number, lo
       await makePartition(session, dayMs);
     } catch (error) {
       if (sqlState(error) !== CHECK_VIOLATION) throw error;
-      log.warn({ day: isoDay(dayMs) }, 'calls of this day are in the default partition: it gets none of its own');
+      log.warn(
+        { day: isoDay(dayMs) },
+        'this day gets no partition of its own: its calls are already in the default partition',
+      );
     }
   }
 }
@@ -43,7 +46,7 @@ async function missingDays(session: PostgresSession, nowMs: number): Promise<num
 
 async function makePartition(session: PostgresSession, dayMs: number): Promise<void> {
   await session.transaction(async () => {
-    // IF NOT EXISTS alone lets two makers collide in the catalog.
+    // With IF NOT EXISTS alone, two processes that create the same partition can collide in the catalog.
     await session.query('SELECT pg_advisory_xact_lock($1::int, 0)', [PARTITION_LOCK]);
     await session.query(
       `CREATE TABLE IF NOT EXISTS ${partitionName(dayMs)} PARTITION OF calls

@@ -1,19 +1,19 @@
-/** How far a stream was read: the last entry that was looked at, and how many up to there are of a newer version. */
+/** How far a stream was read: the last entry that was read, and the number of entries up to it that are of a newer version. */
 export type Position = { readonly id: string | null; readonly newer: number };
 
 const BEGINNING: Position = { id: null, newer: 0 };
 
-/** A newer writer may have stored them meanwhile, or another Redis may be there: so long after the first look they are read again. */
+/** After this time a stream is read from its beginning again: a newer writer may have stored the events, or Redis was replaced. */
 const FORGET_MS = 60_000;
 
 /**
- * Where the events of a newer version at the head of each stream end: they stay there until a newer writer comes, and each look
- * would read all of them again.
+ * Remembers where the events of a newer version at the head of each stream end. They stay in the stream until a newer writer
+ * comes, and without this every look at the stream would read all of them again.
  */
 export class ReadOver {
   readonly #heads = new Map<number, { readonly position: Position; readonly sinceMs: number }>();
 
-  /** @param length of the stream, where it is known */
+  /** @param length of the stream, if known. If it is shorter than what was read over, the position is forgotten. */
   head(shard: number, length = Number.POSITIVE_INFINITY): Position {
     const head = this.#heads.get(shard);
     if (head === undefined) return BEGINNING;

@@ -1,9 +1,9 @@
 type Log = { error(fields: object, message: string): void };
 
-/** What the writer found in streams and left there, with one line a shard for each kind. */
+/** Logs what the writer found in streams and left there: one line per shard for each kind. */
 export class StreamNotices {
   readonly #log: Log;
-  /** By shard, of the last look. */
+  /** Number of events of a newer version by shard, at the last look. */
   readonly #newer = new Map<number, number>();
   readonly #damaged = new Set<number>();
 
@@ -11,12 +11,12 @@ export class StreamNotices {
     this.#log = log;
   }
 
-  /** Events of a newer version that the last look at the streams left there. */
+  /** Number of events of a newer version that the last look at the streams left there. */
   get newerEvents(): number {
     return Array.from(this.#newer.values()).reduce((sum, events) => sum + events, 0);
   }
 
-  /** They are neither stored nor put aside: a newer writer will read them. */
+  /** Events of a newer version are neither stored nor put aside: a newer writer will store them. */
   newer(shard: number, events: number): void {
     if (!this.#newer.has(shard)) {
       if (events === 0) return;
@@ -33,6 +33,9 @@ export class StreamNotices {
       return;
     }
     this.#damaged.add(shard);
-    this.#log.error({ shard }, 'the stream of a shard is of another type in redis: its calls cannot be settled');
+    this.#log.error(
+      { shard },
+      'the key of a usage stream in redis is not a stream: the calls of its shard cannot be settled',
+    );
   }
 }

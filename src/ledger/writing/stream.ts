@@ -8,21 +8,21 @@ import { CallSums } from './call-sums.ts';
 import type { PackedEntries } from './entry-rows.ts';
 import type { Position, ReadOver } from './read-over.ts';
 
-/** An entry of a usage stream: a settled call, one that only a newer version can read, or something that cannot be one. */
+/** An entry of a usage stream: a settled call, an event that only a newer version can read, or something that is no event. */
 export type StreamEntry = {
   readonly shard: number;
   readonly id: string;
-  /** As they stand in the stream: name, value, name, value. */
+  /** The entry's fields as they are in the stream: name, value, name, value. */
   readonly fields: readonly string[];
   readonly event: UsageEvent | null;
-  /** Why there is no event. */
+  /** Why `event` is null. */
   readonly error: string;
-  /** It stays in the stream until a newer writer comes. */
+  /** The entry is of a newer version, and stays in the stream until a newer writer comes. */
   readonly isNewer: boolean;
 };
 
 function decode(shard: number, id: string, fields: readonly string[]): StreamEntry {
-  // Without an exception: each look at a stream may meet 20 000 of them again.
+  // No exception is thrown here, because each look at a stream may meet 20 000 such events again.
   if (isNewerEvent(fields[0])) return { shard, id, fields, event: null, error: 'of a newer version', isNewer: true };
   try {
     if (!isEvent(fields[0])) throw new Error('usage event: no field e1');
@@ -32,14 +32,14 @@ function decode(shard: number, id: string, fields: readonly string[]): StreamEnt
   }
 }
 
-/** Most entries one command asks Redis for: longer ones would hold up calls. */
+/** Maximum number of entries that one command reads. A longer command would delay calls in Redis. */
 const PAGE = 1_000;
-/** Events of a newer version that one look at a stream reads over, some 50 ms; the next look goes on behind them. */
+/** Maximum number of newer events one look at a stream reads over, about 50 ms; the next look continues behind them. */
 const MAX_READ_OVER = 20_000;
 
 /**
- * Consecutive entries of one stream, ready to be stored. The events themselves are not kept: 10 000 of them outlive the
- * young generation; collecting them cost 1.2 µs an event more.
+ * Consecutive entries of one stream, prepared for storing. The decoded events are not kept: 10 000 of them would survive the
+ * garbage collector's young generation, and collecting them cost 1.2 µs more per event.
  */
 export type Page = {
   readonly shard: number;
@@ -50,13 +50,13 @@ export type Page = {
   readonly entries: PackedEntries;
   readonly sums: readonly string[];
   readonly chargedMicros: number;
-  /** Those that are no events. */
+  /** Entries that are no events. */
   readonly rejected: readonly StreamEntry[];
-  /** There are events of a newer version among them in the stream. They are not of the page, and must not be deleted. */
+  /** In the stream there are events of a newer version between these entries. They are not in the page and must not be deleted. */
   readonly hasGaps: boolean;
 };
 
-/** @returns null when all of them are for a newer writer */
+/** @returns null when all entries read are of a newer version */
 function newPage(read: readonly StreamEntry[], feeBasisPoints: number): Page | null {
   const hasGaps = read.some(({ isNewer }) => isNewer);
   const entries = hasGaps ? read.filter(({ isNewer }) => !isNewer) : read;
@@ -85,15 +85,15 @@ function newPage(read: readonly StreamEntry[], feeBasisPoints: number): Page | n
 
 /** What the writer stores in one transaction: the oldest entries of some streams. */
 export type Batch = {
-  /** Those of a shard in their order. */
+  /** The pages of one shard are in the order of its stream. */
   readonly pages: readonly Page[];
-  /** With entries in this batch, ascending. */
+  /** Shards with entries in this batch, ascending. */
   readonly shards: readonly number[];
-  /** Entries in it. */
+  /** Number of entries in the batch. */
   readonly size: number;
-  /** Entries that were in the streams behind this batch, and may be for this writer: those that it read over are not counted. */
+  /** Number of entries behind this batch in the streams, without the events of a newer version that were read over. */
   readonly behind: number;
-  /** How far each stream was read for it. */
+  /** How far each stream was read to make this batch. */
   readonly readTo: ReadonlyMap<number, Position>;
 };
 
@@ -103,8 +103,8 @@ function newBatch(pages: readonly Page[], behind: number, readTo: ReadonlyMap<nu
 }
 
 /**
- * Whether every sum over these pages is what its digits say: none is larger than that of all charges. If it left the exact
- * range of numbers, the calls are stored by `FLUSH_SQL`.
+ * Whether every sum over these pages is an exact number. No sum is larger than that of all charges. If that sum exceeds 2^53,
+ * the batch is stored by `FLUSH_SQL`, which adds up in Postgres.
  */
 export function isExact(pages: readonly Page[]): boolean {
   return Number.isSafeInteger(pages.reduce((sum, { chargedMicros }) => sum + chargedMicros, 0));
@@ -112,21 +112,21 @@ export function isExact(pages: readonly Page[]): boolean {
 
 const sizeOf = (pages: readonly Page[]): number => pages.reduce((sum, { ids }) => sum + ids.length, 0);
 
-/** Where to read a stream, and how the calls in it are charged. */
+/** The streams that the writer reads, and how their calls are charged. */
 export type StreamSource = {
   readonly redis: RedisClient;
   readonly keys: RedisKeys;
   readonly feeBasisPoints: number;
   readonly readOver: ReadOver;
-  /** Told with each look at a stream from its beginning how many events of a newer version it read over. */
+  /** Called after each look at a stream from its beginning, with the number of events of a newer version that were read over. */
   readonly onNewer?: (shard: number, events: number) => void;
-  /** Told with each look whether the key of a stream has another type: then it counts as empty, and keeps no other waiting. */
+  /** Called at each look: is the stream's key of another type? Then it counts as empty, so that other streams need not wait. */
   readonly onLook?: (shard: number, isDamaged: boolean) => void;
 };
 
 type Stores = Pick<StreamSource, 'redis' | 'keys'>;
 
-/** Whether a stream of `shards` has an entry that it has not read over, asked in one command: what an idle writer asks. */
+/** Whether any stream of `shards` has an entry beyond those read over. An idle writer asks this with a single command. */
 export async function isAnyWaiting(
   { redis, keys, readOver }: StreamSource,
   shards: readonly number[],
@@ -137,18 +137,18 @@ export async function isAnyWaiting(
   try {
     return (await redis.command('xread', ['COUNT', '1', 'STREAMS', ...streams, ...ids])) !== null;
   } catch (error) {
-    // One of them is damaged: whoever reads them one by one says so, and leaves out only that one.
+    // One of the streams is damaged. Answer yes: `readBatch` then reads them one by one and leaves out only the damaged one.
     if (isWrongType(error)) return true;
     throw error;
   }
 }
 
 /**
- * Reads the next entries of the streams of `shards`, at most `size`. One command at a time: Redis carries out all that a
- * client has sent before it turns to the others, and calls would wait for 10 ms. At half load and 5 000 events a batch the
- * p99 of calls was 14.1 ms with all streams at once and 10.5 like this.
+ * Reads the next entries of the streams of `shards`, at most `size`. It sends one command at a time: Redis executes everything
+ * that a client has sent before it turns to other clients, and calls would wait 10 ms. At half load with 5 000 events per batch,
+ * the calls' p99 was 14.1 ms when all streams were read at once, and 10.5 this way.
  *
- * @param after a batch that is still in the streams: read on behind it
+ * @param after a batch whose entries are still in the streams: read the entries behind it
  */
 export async function readBatch(
   source: StreamSource,
@@ -191,7 +191,7 @@ async function lengthOf({ redis, keys, onLook }: StreamSource, shard: number): P
   }
 }
 
-/** @returns the pages, how far it has read, and where the first of the pages begins at the earliest */
+/** @returns the pages, how far the stream was read, and the last position before the first page */
 async function readPages(source: StreamSource, shard: number, from: Position, count: number) {
   const pages: Page[] = [];
   let to = from;
@@ -210,7 +210,7 @@ async function readPages(source: StreamSource, shard: number, from: Position, co
   return { pages, to, head };
 }
 
-/** @param after the id of an entry: those behind it; null: the oldest */
+/** @param after id of an entry: read the entries behind it; null: read from the oldest */
 export async function readEntries(
   { redis, keys }: Stores,
   shard: number,
@@ -223,21 +223,22 @@ export async function readEntries(
   return entries.map(([id, fields]) => decode(shard, id, fields));
 }
 
-/** The part of a batch that is of these shards; the rest is behind it. */
+/** The part of a batch that belongs to `shards`. The other entries are counted as behind it. */
 export function ofShards(batch: Batch, shards: ReadonlySet<number>): Batch {
   if (batch.shards.every((shard) => shards.has(shard))) return batch;
   const pages = batch.pages.filter(({ shard }) => shards.has(shard));
-  // What was dropped is read from the head of its stream again.
+  // Streams that are dropped here will be read again from their heads.
   const readTo = new Map(Array.from(batch.readTo).filter(([shard]) => shards.has(shard)));
   return newBatch(pages, batch.behind + batch.size - sizeOf(pages), readTo);
 }
 
 /**
- * Whether the batch is in the streams as it was read. Entries leave only through us, or when Redis loses its data: all of
- * it, or the last moments before its end. So where the youngest entry is, all of them are. And where it still is, nobody
- * flushed Redis since it was read: so the installation whose data these are now is the one they were read from.
+ * Whether the batch is still in the streams as it was read. Entries disappear only when this writer deletes them, or when Redis
+ * loses its data: either all of it, or its last moments before a crash. So if the youngest entry is there, all of them are. It
+ * also proves that nobody flushed Redis since the read, so the installation that owns Redis now owned the entries when they were
+ * read.
  *
- * @throws ForeignRedis when that is not ours
+ * @throws ForeignRedis when Redis belongs to another installation
  */
 export async function isStillThere(source: Stores, batch: Batch): Promise<boolean> {
   const youngest = new Map(batch.pages.map((page) => [page.shard, page]));
@@ -252,7 +253,7 @@ async function isPageThere({ redis, keys }: Stores, { shard, ids, lastFields }: 
   return entry?.[1].join('\t') === lastFields.join('\t');
 }
 
-/** The entries of a batch that is still there, with their events. */
+/** Reads the entries of a batch from the streams again, because the pages no longer contain the events. */
 export async function readAgain({ redis, keys }: Stores, batch: Batch): Promise<StreamEntry[]> {
   const entries = batch.pages.map(async ({ shard, ids }) => {
     const args = [keys.usage[shard] as string, ids[0] as string, ids[ids.length - 1] as string];
@@ -263,9 +264,9 @@ export async function readAgain({ redis, keys }: Stores, batch: Batch): Promise<
 }
 
 /**
- * Deletes exactly these entries: those of a page at once where they are the oldest, else one by one. One command at a time, as
- * they are read. Of a page that is not there any more as it was read, nothing: what is left of it is read again, and what is
- * stored already changes nothing then.
+ * Deletes exactly the entries of this batch: a page at once if its entries are the oldest, otherwise one by one. It sends one
+ * command at a time, like the reading. If a page is no longer in the stream as it was read, nothing of it is deleted: what is
+ * left of it is read again, and calls that are stored already then change nothing.
  */
 export async function deleteBatch(source: Stores, batch: Batch): Promise<void> {
   const { redis, keys } = source;
@@ -280,10 +281,10 @@ export async function deleteBatch(source: Stores, batch: Batch): Promise<void> {
 }
 
 /**
- * Splits a batch among streams: all of the short ones, so that a busy account does not delay the others, and the rest
- * evenly among the long ones.
+ * Splits a batch among streams. Short streams are read whole, so that a busy account does not delay the others; the long ones
+ * share the rest evenly.
  *
- * @returns how many entries to read of each; their sum is at most `total`
+ * @returns how many entries to read from each stream; their sum is at most `total`
  */
 export function shares(lengths: readonly number[], total: number): number[] {
   const counts = lengths.map(() => 0);

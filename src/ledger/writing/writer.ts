@@ -23,25 +23,25 @@ import {
 } from './stream.ts';
 import { StreamNotices } from './stream-notices.ts';
 
-/** How often it tries for the shards that another writer holds. */
+/** How often the writer tries to take the shards that another writer has. */
 const TAKEOVER_MS = 1_000;
 const PARTITIONS_MS = 3_600_000;
 const PARTITIONS_RETRY_MS = 60_000;
 const QUERY_TIMEOUT_MS = 20_000;
-/** How often the writer queues for a shard that was passed over: with `LOCK_WAIT_MS` it costs the others a quarter at most. */
+/** How often the writer queues for a shard it has passed over. A wait lasts `LOCK_WAIT_MS`, so it delays others by at most 25 %. */
 const LOCK_WAIT_EVERY_MS = 1_000;
-/** What a writer that is out of time may take to notice and to say so. */
+/** How much longer than its timeout `stop` may take, so that the writer can notice it and log the events that are left. */
 const GRACE_MS = 500;
 const LOCK_NOT_AVAILABLE = '55P03';
 
 /** Settings of the writer's session. */
 const SESSION_SETTINGS = {
   lock_timeout: 5_000,
-  // A plan made while `entries` is small is kept for as long as the session lasts: it must not read all of it.
+  // The session keeps a plan for its whole life. A plan made while `entries` is small must not scan it once it is large.
   enable_seqscan: 'off',
-  // A writer that was stopped in the middle of a flush must not keep wallets from being loaded.
+  // A writer process that is suspended in the middle of a flush must not block the loading of wallets.
   idle_in_transaction_session_timeout: 5_000,
-  // The locks of a writer whose machine vanished are free after about 11 s.
+  // If the writer's machine vanishes, its locks are free after about 11 s.
   tcp_keepalives_idle: 5,
   tcp_keepalives_interval: 2,
   tcp_keepalives_count: 3,
@@ -54,44 +54,44 @@ export type WriterLog = {
 };
 
 export type UsageWriterOptions = {
-  /** The writer opens one connection of its own: its session locks say which shards are its. Not through PgBouncer. */
+  /** The writer opens its own connection, not through PgBouncer: the session's locks say which shards this writer has. */
   readonly databaseUrl: string;
-  /** Whose database that must be; without it nothing is compared. */
+  /** Id of the installation the database must belong to; if absent, this is not checked. */
   readonly installation?: string;
   readonly redis: RedisClient;
-  /** Where `redis` is connected to: the writer opens a second connection there, to wait for events. */
+  /** The URL of `redis`. The writer opens a second connection there, to wait for events. */
   readonly redisUrl: string;
   readonly keys: RedisKeys;
-  /** The platform's share of a charge; 10 000 is all of it. */
+  /** The platform's share of a charge in basis points: 10 000 is the whole charge. */
   readonly feeBasisPoints: number;
   readonly log: WriterLog;
   /**
-   * Most events in one transaction, which holds the flush locks of its shards. Postgres' CPU per event by size, with 2 000
-   * accounts: 2 000 19.6 µs, 10 000 8.7, 20 000 7.7.
+   * Maximum number of events in one transaction, which keeps the flush locks of its shards; more are left for the next one.
+   * Postgres' CPU per event by size, with 2 000 accounts: 2 000 19.6 µs, 10 000 8.7, 20 000 7.7.
    */
   readonly batchSize?: number;
   readonly clock?: Clock;
-  /** Runs between the commit and the deletion from the stream: where a test kills the process. */
+  /** Called between the commit and the deletion from the stream. Tests kill the process here. */
   readonly afterCommit?: () => Promise<void> | void;
 };
 
 export type WriterStats = {
-  /** Calls stored since the start; one that was there already is not counted again. */
+  /** Calls stored since the start. A call that Postgres had already is not counted again. */
   readonly storedCalls: number;
   readonly rejectedEvents: number;
-  /** Events of a newer version that its last look at the streams left there. */
+  /** Events of a newer version that the writer's last look at the streams left there. */
   readonly newerEvents: number;
   readonly flushes: number;
-  /** Entries in the streams of its shards when it last looked; null before that. */
+  /** Entries in the streams of the writer's shards at its last look; null before the first look. */
   readonly backlog: number | null;
   readonly ownedShards: number;
-  /** False while Postgres or Redis keeps it from working. */
+  /** False while a failure of Postgres or Redis stops the writer. */
   readonly working: boolean;
 };
 
 /**
- * Carries usage events from the streams into Postgres: each once in effect, in batches, and out of the stream only
- * after the commit.
+ * Carries usage events from the streams into Postgres, in batches. Each event takes effect once, and is deleted from its stream
+ * only after the commit.
  *
  *   connect ──► read a batch ──► BEGIN, lock, still there?, store, COMMIT ──► delete ──┐
  *      ▲             ▲    ▲                    │        │                              │
@@ -99,9 +99,9 @@ export type WriterStats = {
  *      │             └─ none: wait for some ◄──┼───────────────────────────────────────┘
  *      └─ wait 50 ms … 1 s ◄── any failure: events stay in the stream
  *
- * Killed between commit and deletion, it (or the next) reads the same events again. COPY fails for them, the batch is
- * stored with care (`storeEntries`), and those that are in Postgres change nothing. A second writer waits for the shards of
- * the first, and has them within a second of its end.
+ * If the writer is killed between commit and deletion, the next writer reads the same events again. COPY fails for them, so the
+ * batch is stored by `storeEntries`, and calls that are in Postgres already change nothing. A second writer waits for the shards
+ * of the first, and takes them within a second of its end.
  */
 export class UsageWriter {
   readonly #options: UsageWriterOptions;
@@ -116,7 +116,7 @@ export class UsageWriter {
   #triedShardsAt = 0;
   #madePartitionsAt = 0;
   #stopping = false;
-  /** The time for stopping is over. */
+  /** The timeout of `stop` is over. */
   #outOfTime = false;
   readonly #sleeper = new Sleeper();
   #running: Promise<void> | null = null;
@@ -124,9 +124,9 @@ export class UsageWriter {
   #reported = '';
   #ahead: Promise<Batch> | null = null;
   #deletion: Promise<void> = Promise.resolve();
-  /** The next batch is stored with care: Postgres refused something in the last one, or had it already. */
+  /** Store the next batch by `storeEntries`: Postgres refused something in the last one, or had it already. */
   #careful = false;
-  /** Left out of the last flush, because somebody had locked them. */
+  /** Shards left out of the last flush because another process had locked them. */
   #passedOver: readonly number[] = [];
   #waitedForLockAt = Number.NEGATIVE_INFINITY;
   #storedCalls = 0;
@@ -153,14 +153,14 @@ export class UsageWriter {
   }
 
   /**
-   * Stores all that is in the streams now, then ends the session. Whatever fails is tried again until `timeoutMs` are over;
-   * what is left then, it leaves to the next writer, and says so.
+   * Stores everything that is in the streams now, then ends the session. Failures are retried until `timeoutMs` is over. The
+   * events that are left then stay for the next writer, and a line is logged.
    */
   async stop(timeoutMs = 5_000): Promise<void> {
     this.#stopping = true;
-    // Read before now, so not the last look at the streams: events that came since are behind it.
+    // This batch was read before now: events that came since are behind it, so it cannot be the last look at the streams.
     this.#ahead = null;
-    // Nobody may have the shards of a writer that has just ended.
+    // Another writer may just have ended and left shards that no writer has: try to take them at once.
     this.#triedShardsAt = Number.NEGATIVE_INFINITY;
     this.#sleeper.wake();
     const timer = setTimeout(() => {
@@ -168,7 +168,7 @@ export class UsageWriter {
       this.#session?.close();
       this.#sleeper.wake();
     }, timeoutMs);
-    // A Redis that is slow, command by command, must not make it longer.
+    // A slow Redis, waited for command by command, must not make stopping take longer.
     await overWithin(this.#running ?? Promise.resolve(), timeoutMs + GRACE_MS);
     clearTimeout(timer);
   }
@@ -188,7 +188,7 @@ export class UsageWriter {
   async #run(): Promise<void> {
     let emptied = false;
     while (!emptied && !this.#outOfTime) {
-      // Its last look at the streams begins after it was told to stop.
+      // The last look at the streams must begin after the writer was told to stop.
       const last = this.#stopping;
       try {
         const more = await this.#cycle();
@@ -203,31 +203,32 @@ export class UsageWriter {
     }
     this.#session?.close();
     this.#events.close();
-    if (!emptied) this.#options.log.warn({ events: this.#backlog }, 'writer ends with events left for the next one');
+    if (!emptied)
+      this.#options.log.warn({ events: this.#backlog }, 'writer stops and leaves events for the next writer');
   }
 
   async #pause(): Promise<void> {
-    // What was left out because somebody had locked it has waited already.
+    // Events of locked shards have waited already, so pause only briefly.
     if (this.#passedOver.length > 0) await this.#sleeper.sleep(SHORT_PAUSE_MS);
     else if (!this.#mayWaitForEvents || !(await this.#waitForEvent())) await this.#sleeper.sleep(this.#pace.pauseMs);
   }
 
-  /** Shards that it does not have may become free any moment, and events that come all the time are better taken together. */
+  /** Not while shards are missing, which may become free at any moment, nor while events come steadily: batches are better then. */
   get #mayWaitForEvents(): boolean {
     return this.#pace.isQuiet && this.#shards.length === this.#options.keys.shards;
   }
 
-  /** @returns whether it waited, until there was an event or somebody woke it */
+  /** @returns whether it waited until there was an event or the writer was woken */
   #waitForEvent(): Promise<boolean> {
     return Promise.race([this.#sleeper.woken(), this.#events.next(this.#shards, this.#source.readOver)]);
   }
 
-  /** One batch, if there is any. @returns whether there is more to do at once */
+  /** Stores one batch, if there are events. @returns whether to continue at once */
   async #cycle(): Promise<boolean> {
     const session = await this.#ready();
     const ahead = this.#ahead;
     this.#ahead = null;
-    // What is still being deleted would be read again.
+    // Entries whose deletion is still under way would be read again.
     if (ahead === null) await this.#deletion;
     if (this.#pace.isQuiet && !(await isAnyWaiting(this.#source, this.#shards))) {
       this.#pace.found(0, performance.now());
@@ -243,12 +244,12 @@ export class UsageWriter {
     }
     const stored = await this.#flush(session, batch);
     if (stored === 'nothing') return true;
-    // All of it is locked. Before its end the writer queues for it, and may not rest.
+    // All shards of the batch are locked. While stopping, the writer queues for a lock at once instead of pausing.
     if (stored === 'locked') return this.#stopping;
     await this.#options.afterCommit?.();
     const previous = this.#deletion;
     const deletion = deleteBatch(this.#options, stored);
-    // While there is more to do, it is awaited a batch later. What could not be deleted is read again.
+    // While there is more to store, this deletion is awaited one batch later. Entries that were not deleted are read again.
     deletion.catch(() => {});
     this.#deletion = deletion;
     await previous;
@@ -260,9 +261,9 @@ export class UsageWriter {
   }
 
   /**
-   * One transaction.
+   * Stores a batch in one transaction.
    *
-   * @returns the part of the batch that is stored now: all but the shards that somebody has locked
+   * @returns the part of the batch that is now stored: everything except the shards that another process has locked
    */
   async #flush(session: PostgresSession, batch: Batch): Promise<Batch | 'locked' | 'nothing'> {
     const { log } = this.#options;
@@ -273,8 +274,8 @@ export class UsageWriter {
         const part = ofShards(batch, await lockShards(session, batch.shards, waitFor));
         this.#passedOver = batch.shards.filter((shard) => !part.shards.includes(shard));
         if (part.size === 0) return 'locked';
-        // It was read before the lock. If Redis lost it since, wallets may have been loaded without it, or it may be another
-        // installation's Redis by now.
+        // The batch was read before the locks were taken. If Redis has lost it since, wallets may have been loaded without it,
+        // or the Redis may belong to another installation by now.
         if (!(await isStillThere(this.#options, part))) return 'lost';
         if (careful) return { part, result: await this.#storeCarefully(session, part) };
         const storing = storeNewCalls(session, part.pages);
@@ -304,17 +305,18 @@ export class UsageWriter {
 
   async #storeCarefully(session: PostgresSession, part: Batch): Promise<FlushResult> {
     const entries = await readAgain(this.#options, part);
-    if (entries.length !== part.size) throw new Error(`${part.size - entries.length} usage events left their streams`);
+    if (entries.length !== part.size)
+      throw new Error(`${part.size - entries.length} usage events disappeared from their streams`);
     return storeEntries(session, entries, this.#options.feeBasisPoints);
   }
 
-  /** A shard whose lock this flush waits for, if one is due. */
+  /** The shard whose lock this flush should wait for; null when none is due. */
   #lockToWaitFor(batch: Batch): number | null {
     const now = performance.now();
     const shard = this.#passedOver.find((passed) => batch.shards.includes(passed));
     if (shard === undefined || (!this.#stopping && now - this.#waitedForLockAt < LOCK_WAIT_EVERY_MS)) return null;
     this.#waitedForLockAt = now;
-    // Should it be in vain, the next one has its turn before this one.
+    // If this wait is in vain, the other shards get their turn before this one.
     this.#passedOver = [...this.#passedOver.filter((passed) => passed !== shard), shard];
     return shard;
   }
@@ -324,18 +326,22 @@ export class UsageWriter {
     for (const entry of rejected) {
       const line = { shard: entry.shard, stream_id: entry.id, reason: entry.error };
       if (!unkept.includes(entry)) log.error(line, 'usage event put aside in rejected_events');
-      else log.error({ ...line, fields: entry.fields }, 'usage event refused by rejected_events: it is kept only here');
+      else
+        log.error(
+          { ...line, fields: entry.fields },
+          'usage event refused even by rejected_events: only this log line keeps it',
+        );
     }
   }
 
-  /** Reads and prepares the next batch (8 µs an event here) while Postgres stores this one (11 µs an event there). */
+  /** Reads and prepares the next batch (8 µs of the writer's CPU per event) while Postgres stores this one (11 µs per event). */
   #readAhead(batch: Batch): void {
     this.#ahead = this.#deletion.then(() => readBatch(this.#source, this.#shards, this.#batchSize, batch));
-    // Its failure is seen by the next cycle, or by nobody when this flush fails as well.
+    // The next cycle sees a failure. If this flush fails as well, the failure of the reading does not matter.
     this.#ahead.catch(() => {});
   }
 
-  /** An open session that holds the shards nobody else has, with partitions made. */
+  /** An open session that has taken the shards no other writer has, and made the partitions. */
   async #ready(): Promise<PostgresSession> {
     const session = this.#session?.open ? this.#session : this.#connect();
     const now = performance.now();
@@ -350,7 +356,7 @@ export class UsageWriter {
     return session;
   }
 
-  /** A partition that cannot be made now (a long query is reading `calls`) delays no call: there is a default one. */
+  /** A failure to make partitions (a long query is reading `calls`) must not delay calls: the default partition takes them. */
   async #makePartitions(session: PostgresSession): Promise<void> {
     try {
       await makePartitions(session, this.#clock(), this.#options.log);
@@ -381,10 +387,10 @@ export class UsageWriter {
     const taken = rows.filter((row) => row.taken).map((row) => row.shard);
     if (taken.length === 0) return;
     this.#shards = [...this.#shards, ...taken].sort((a, b) => a - b);
-    this.#options.log.info({ shards: this.#shards }, 'writer holds shards');
+    this.#options.log.info({ shards: this.#shards }, 'writer has taken shards');
   }
 
-  /** One line when the state changes; an outage of an hour does not fill the disk. */
+  /** Logs one line when the cause changes, so that an outage of an hour does not fill the disk. */
   #failed(error: unknown): void {
     this.#failures++;
     this.#ahead = null;

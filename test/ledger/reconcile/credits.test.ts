@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
 import { CreditWallets } from '../../../src/ledger/wallets/credit-wallets.ts';
-import { QUIET } from '../../admission/redis.ts';
+import { QUIET } from '../../support/store.ts';
 import { comeBackOlder, keepState } from './older-redis.ts';
 import { ComparedLedger } from './scene.ts';
 
@@ -17,7 +17,7 @@ beforeEach(async () => {
   credits = new CreditWallets({ sql, redis: store.redis, keys: store.keys, hydrator, log: QUIET });
 });
 
-it('a credit that Redis lost is in the wallet again, however long ago it was applied, with a record', async () => {
+it('a credit that Redis lost is applied to the wallet again, with a record, however long ago it was first applied', async () => {
   const { ledger } = compared;
   const scene = await compared.newScene(10_000);
   await credits.applyMissing();
@@ -49,7 +49,7 @@ it('a credit that Redis lost is in the wallet again, however long ago it was app
   expect(await compared.repairs()).toHaveLength(1);
 });
 
-it('a credit on its way to the wallet is not taken for one that was lost', async () => {
+it('a credit that has not reached its wallet yet is not mistaken for a lost credit', async () => {
   const { ledger } = compared;
   const scene = await compared.newScene(10_000);
   await credits.applyMissing();
@@ -61,7 +61,7 @@ it('a credit on its way to the wallet is not taken for one that was lost', async
   expect(await compared.repairs()).toEqual([]);
 });
 
-it('credits of the last minutes before a restart of Redis need no comparison, however late they are looked for', async () => {
+it('credits applied minutes before a restart of Redis are applied again without a comparison, however late the writer looks', async () => {
   const { ledger } = compared;
   const scene = await compared.newScene(10_000);
   await credits.applyMissing();
@@ -70,7 +70,7 @@ it('credits of the last minutes before a restart of Redis need no comparison, ho
   await credits.apply({ accountId: scene.accountId, seq, amountMicros: 5_000 });
   await comeBackOlder(ledger);
   const { sql, store } = ledger;
-  // As if Redis had been running for an hour when the writer came back to it.
+  // The credits look as if Redis had been running for an hour when the writer came back.
   await sql`UPDATE credits SET applied_at = applied_at - interval '1 hour'`;
   const redis = Object.create(store.redis, {
     command: {

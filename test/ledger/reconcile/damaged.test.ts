@@ -5,7 +5,7 @@ import { CreditWallets } from '../../../src/ledger/wallets/credit-wallets.ts';
 import { WalletDamaged, Wallets } from '../../../src/ledger/wallets/wallets.ts';
 import { freeField } from '../../../src/platform/redis-keys.ts';
 import { admit, request, type Scene } from '../../admission/calls.ts';
-import { QUIET } from '../../admission/redis.ts';
+import { QUIET } from '../../support/store.ts';
 import { until } from '../../support/wait.ts';
 import type { Ledger } from '../support.ts';
 import { comeBackOlder, keepState } from './older-redis.ts';
@@ -39,14 +39,14 @@ function sweeper(): Sweeper {
   return new Sweeper({ redis, keys, leaseSeconds: 15, isReconciled: () => true, log });
 }
 
-/** Everybody's last sign of life was so long ago that all holds are of the dead. */
+/** Makes all leases so old that every hold belongs to a dead gateway. */
 async function letDie(instance = 'gateway-1'): Promise<void> {
   const at = (await ledger.store.now()) - 60_000;
   for (const lease of ledger.store.keys.lease) await ledger.store.command('hset', lease, instance, at);
 }
 
 describe('a damaged wallet', () => {
-  it('is reported as such, with all others compared, and agrees once it was deleted and loaded', async () => {
+  it('is reported as damaged while all others are compared, and agrees once it was deleted and loaded again', async () => {
     const [half, text, number, free, healthy, drifting] = await Promise.all(
       Array.from({ length: 6 }, () => compared.newScene(10_000)),
     );
@@ -66,7 +66,7 @@ describe('a damaged wallet', () => {
       expect(found.get((drifting as Scene).accountId)?.driftMicros).toBe(7);
       expect(Array.from(found.values()).every(({ driftMicros }) => Number.isSafeInteger(driftMicros))).toBe(true);
     }
-    // What nobody knows is in no sum, and first in the list.
+    // A damaged balance is in no sum, and its account is first in the list.
     const reports = await compared.run();
     expect(reports.reduce((sum, report) => sum + report.absoluteDriftMicros, 0)).toBe(7);
     expect(reports.reduce((sum, report) => sum + report.settledMicros, 0)).toBe(3 * 10_000);
@@ -81,7 +81,7 @@ describe('a damaged wallet', () => {
     expect(await compared.repairs()).toEqual([]);
   });
 
-  it('has its hold swept with one event and gets nothing back; the others of the dead do', async () => {
+  it('has its hold swept with one event and gets nothing back; the other wallets get their refunds', async () => {
     const [victim, other] = [await compared.newScene(10_000), await compared.newScene(10_000)];
     for (const scene of [victim, other]) await admit(ledger.store, request(scene, 1_000));
     await set(victim, 'balance', 'abc');
@@ -101,25 +101,28 @@ describe('a damaged wallet', () => {
     ['balance', '1.5'],
     ['balance', '9007199254740000'],
     ['credit_seq', '1e0'],
-  ])('(%s %s) takes no credit, keeps no other from theirs, and has it once it is loaded', async (field, value) => {
-    const [victim, other] = [await compared.newScene(10_000), await compared.newScene(10_000)];
-    const { store, sql } = ledger;
-    const stores = { sql, redis: store.redis, keys: store.keys, hydrator: compared.hydrator, log: QUIET };
-    const credits = new CreditWallets(stores);
-    await credits.applyMissing();
-    await set(victim, field, value);
-    const before = await store.hash(walletOf(victim));
-    for (const { accountId } of [victim, other]) await ledger.credit(accountId, 5_000);
-    await expect(credits.applyMissing()).rejects.toThrow(WalletDamaged);
-    expect(await store.hash(walletOf(victim))).toEqual(before);
-    expect(await store.balance(other.accountId)).toBe(15_000);
-    if (value === '1.5') await expect(new Wallets(stores).read(victim.accountId)).rejects.toThrow('cannot serve');
-    await reload(victim);
-    await credits.applyMissing();
-    expect(await compared.balances(victim)).toEqual([15_000, 15_000]);
-  });
+  ])(
+    '(%s %s) takes no credit, does not keep credits from other wallets, and has its credit once it is loaded again',
+    async (field, value) => {
+      const [victim, other] = [await compared.newScene(10_000), await compared.newScene(10_000)];
+      const { store, sql } = ledger;
+      const stores = { sql, redis: store.redis, keys: store.keys, hydrator: compared.hydrator, log: QUIET };
+      const credits = new CreditWallets(stores);
+      await credits.applyMissing();
+      await set(victim, field, value);
+      const before = await store.hash(walletOf(victim));
+      for (const { accountId } of [victim, other]) await ledger.credit(accountId, 5_000);
+      await expect(credits.applyMissing()).rejects.toThrow(WalletDamaged);
+      expect(await store.hash(walletOf(victim))).toEqual(before);
+      expect(await store.balance(other.accountId)).toBe(15_000);
+      if (value === '1.5') await expect(new Wallets(stores).read(victim.accountId)).rejects.toThrow('cannot serve');
+      await reload(victim);
+      await credits.applyMissing();
+      expect(await compared.balances(victim)).toEqual([15_000, 15_000]);
+    },
+  );
 
-  it('is not repaired by half: where one number refuses, the others are put back and the holds stay', async () => {
+  it('is not half repaired: if one number cannot be changed, the other changes are undone and the holds stay', async () => {
     const scene = await compared.newScene(10_000);
     const call = request(scene, 1_000);
     await admit(ledger.store, call);
@@ -136,8 +139,8 @@ describe('a damaged wallet', () => {
   });
 });
 
-describe('what is not known here', () => {
-  it('a hold of a newer version, or garbage, is left by the sweep and reported; holds of before are swept', async () => {
+describe('data that this version cannot read', () => {
+  it('a hold that is damaged or of a newer version is left by the sweep and reported; holds of earlier versions are swept', async () => {
     const scene = await compared.newScene(10_000);
     const [old, present] = [request(scene, 1_000), request(scene, 200)];
     for (const call of [old, present]) await admit(ledger.store, call);
@@ -161,7 +164,7 @@ describe('what is not known here', () => {
   });
 
   it.each(['a hold', 'an event'])(
-    '(%s) keeps a Redis that came back older from being repaired only until it is gone',
+    '(%s) prevents repairs after Redis came back with an older state, but only until it is removed',
     async (what) => {
       const scene = await compared.newScene(10_000);
       const usage = ledger.store.keys.usage[ledger.store.keys.shardOf(scene.accountId)] as string;
@@ -186,7 +189,7 @@ describe('what is not known here', () => {
     },
   );
 
-  it('a lease that is no time, or of the future, counts as none: its gateway is given one', async () => {
+  it('a lease that is not a time, or lies in the future, counts as missing: the sweep gives the gateway a new one', async () => {
     const scene = await compared.newScene(10_000);
     await admit(ledger.store, request(scene, 1_000));
     const lease = ledger.store.keys.lease[ledger.store.keys.shardOf(scene.accountId)] as string;
@@ -200,7 +203,7 @@ describe('what is not known here', () => {
     expect(await sweeper().sweepOnce()).toBe(1);
   });
 
-  it('the keys of one shard keep no other from being swept and compared', async () => {
+  it('damaged keys of one shard do not keep other shards from being swept and compared', async () => {
     const scenes = await Promise.all(Array.from({ length: 8 }, () => compared.newScene(10_000)));
     const [broken, ...rest] = scenes as [Scene, ...Scene[]];
     const others = rest.filter((scene) => openOf(scene) !== openOf(broken));
@@ -216,7 +219,7 @@ describe('what is not known here', () => {
   });
 });
 
-it('an event that its stream refuses leaves the swept hold as it was', async () => {
+it('when the stream refuses the event, the sweep leaves the hold as it was', async () => {
   const scene = await compared.newScene(10_000);
   const call = request(scene, 1_000);
   await admit(ledger.store, call);

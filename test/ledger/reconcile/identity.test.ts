@@ -37,13 +37,13 @@ const state: AccountState = {
   settled,
   holds: [hold('h1', 300), hold('h2', 0, true)],
   streamed: [streamed('s1', 600), streamed('s2', 0, true), streamed('s3', 77)],
-  // Committed, and not yet deleted from the stream.
+  // This call is committed in Postgres, and its event is not yet deleted from the stream.
   stored: new Map([['s3', { amountMicros: 77, freeCall: false }]]),
   isIncomplete: false,
 };
 
 describe('the money identity', () => {
-  it('holds when balance − missing credits − stream − holds is the wallet, and free calls add up', () => {
+  it('is true when wallet = balance − missing credits − stream − holds, and the free calls add up', () => {
     const comparison = compare(state);
     expect(comparison).toMatchObject({ settledMicros: 1_900, streamedMicros: 600, heldMicros: 300, driftMicros: 0 });
     expect(agrees(comparison)).toBe(true);
@@ -54,14 +54,14 @@ describe('the money identity', () => {
     ['a charge is missing in the stream', { streamed: state.streamed.slice(1) }, -600],
     ['a field of the wallet is damaged', { wallet: { ...state.wallet, damagedFields: ['free:x'] } }, 0],
     ['a hold is missing', { holds: state.holds.slice(1) }, -300],
-    ['a call is in Postgres that was not charged', { settled: { ...settled, balanceMicros: 1_990 } }, 10],
-  ])('does not when %s', (_, change, driftMicros) => {
+    ['Postgres has a call that was not charged', { settled: { ...settled, balanceMicros: 1_990 } }, 10],
+  ])('is false when %s', (_, change, driftMicros) => {
     const comparison = compare({ ...state, ...change });
     expect(comparison.driftMicros).toBe(driftMicros);
     expect(agrees(comparison)).toBe(false);
   });
 
-  it('does not when free calls do not add up, or a hold is of a stored call', () => {
+  it('is false when the free calls do not add up, or when a hold belongs to a stored call', () => {
     const free = compare({ ...state, settled: { ...settled, freeUsed: new Map([[SERVICE, 3]]) } });
     expect(free.freeDrifts).toEqual([{ serviceId: SERVICE, used: 4, expected: 5 }]);
     expect(agrees(free)).toBe(false);

@@ -1,13 +1,13 @@
 import { afterEach, expect, it } from 'vitest';
 import { ReconcileJob } from '../../../src/ledger/reconcile/job.ts';
 import type { Reconciler } from '../../../src/ledger/reconcile/reconciler.ts';
-import { QUIET } from '../../admission/redis.ts';
+import { QUIET } from '../../support/store.ts';
 import { until } from '../../support/wait.ts';
 
 const jobs: ReconcileJob[] = [];
 afterEach(() => Promise.all(jobs.splice(0).map((job) => job.stop())));
 
-/** A job that runs whenever it may, and leaves so many accounts undecided each time. */
+/** Starts a job with a fake reconciler. `left`: number of undecided accounts after each run. */
 function start({ isActive = true, everyMs = 1, left = [] as readonly number[] }) {
   const seen = { runs: 0, redisIsBack: () => {} };
   const reconciler = {
@@ -24,12 +24,12 @@ function start({ isActive = true, everyMs = 1, left = [] as readonly number[] })
   return seen;
 }
 
-it('a run that leaves repairs to the next is followed by it at once, not a minute later', async () => {
+it('when a run leaves repairs to the next run, that run follows at once, not a minute later', async () => {
   const seen = start({ left: [2, 1, 0], everyMs: 60_000 });
   await until(() => seen.runs === 3);
 });
 
-it('a process that does not work runs once, to its end, whenever Redis is back: its sweep waits for that', async () => {
+it('an inactive process completes one run whenever Redis comes back, because its sweep waits for that', async () => {
   const [working, idle] = [start({}), start({ isActive: false, left: [1, 0, 0] })];
   await until(() => idle.runs === 2);
   const before = working.runs;

@@ -1,19 +1,19 @@
-// A Redis that comes back with the state it had at some moment, as one that lost its last writes does.
+// Makes Redis come back with the state it had at an earlier moment, like a Redis that lost its last writes.
 
-import type { Store } from '../../admission/redis.ts';
+import type { Store } from '../../support/store.ts';
 import { until } from '../../support/wait.ts';
 
 type With = { readonly store: Store };
 
-/** The state that Redis will come back with. */
+/** Saves the state with which Redis will come back. */
 export async function keepState({ store }: With): Promise<void> {
   await store.command('save');
-  // What happens in the same millisecond is on neither side.
+  // Wait, so that nothing after this happens in the same millisecond as the saved state.
   const now = await store.now();
   await until(async () => (await store.now()) > now + 1);
 }
 
-/** Redis dies, and starts with what `keepState` kept: it writes nothing to disk by itself. */
+/** Kills Redis and starts it with the state that `keepState` saved. This Redis saves nothing to disk by itself. */
 export async function comeBackOlder({ store }: With): Promise<void> {
   await store.server.kill();
   await store.server.restart();

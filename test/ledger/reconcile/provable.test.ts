@@ -47,19 +47,19 @@ const storedHold = (amountMicros: number, stored: StoredCall, freeTier = false):
 });
 
 describe('a wallet that is too high', () => {
-  it('is explained by the charges of the last calls before Redis started, all in a row', () => {
+  it('is explained by the charges of consecutive last calls before Redis started', () => {
     for (const driftMicros of [5, 12, 23, 36]) expect(isProven({ driftMicros }), String(driftMicros)).toBe(true);
-    // Not by some of them, nor by older ones without the youngest.
+    // Neither a selection of these calls, nor older calls without the youngest, explain it.
     for (const driftMicros of [1, 7, 16, 18, 11, 13, 24, 37]) expect(isProven({ driftMicros })).toBe(false);
   });
 
-  it('may be explained without the calls that could be from after the start, which is known to a second', () => {
+  it("may be explained without calls in the second around Redis's start, which may have come after it", () => {
     const calls = [call(-0.5, 3), call(0.8, 4), ...CALLS];
     for (const driftMicros of [3, 7, 12, 19, 4, 9, 16, 5]) expect(isProven({ driftMicros }, { calls })).toBe(true);
     for (const driftMicros of [8, 11, 17]) expect(isProven({ driftMicros }, { calls })).toBe(false);
   });
 
-  it('is not explained when it was so before Redis started', () => {
+  it('is not explained when the drift began before Redis started', () => {
     expect(isProven({ driftMicros: 5 }, { driftingSinceMs: START - 60_000 })).toBe(false);
     expect(isProven({ driftMicros: 5 }, { driftingSinceMs: START + 60_000 })).toBe(true);
   });
@@ -83,11 +83,11 @@ describe('a wallet that is too high', () => {
 });
 
 describe('a wallet that is too low', () => {
-  it('is never explained: an event may be missing in Postgres', () => {
+  it('is not explained by calls: an event may be missing in Postgres', () => {
     for (const driftMicros of [-1, -5, -36]) expect(isProven({ driftMicros })).toBe(false);
   });
 
-  it('but by a hold that is back of a call that was refunded', () => {
+  it('is explained by the hold of a refunded call that came back with Redis', () => {
     const storedHolds = [storedHold(9, { amountMicros: 0, freeCall: false })];
     expect(isProven({ driftMicros: -9, storedHolds })).toBe(true);
     expect(isProven({ driftMicros: -9 + 12, storedHolds })).toBe(true);
@@ -95,7 +95,7 @@ describe('a wallet that is too low', () => {
   });
 });
 
-it('a hold of a call that was charged is explained when the wallet is right', () => {
+it('a hold of a charged call is explained when the balance is right', () => {
   const storedHolds = [storedHold(9, { amountMicros: 9, freeCall: false })];
   expect(isProven({ storedHolds })).toBe(true);
   expect(isProven({ driftMicros: 9, storedHolds })).toBe(false);
@@ -104,13 +104,13 @@ it('a hold of a call that was charged is explained when the wallet is right', ()
 describe('free calls', () => {
   const free = (used: number, expected: number) => ({ freeDrifts: [{ serviceId: SERVICE, used, expected }] });
 
-  it('too few used are explained when so many were stored before the start', () => {
+  it('counted too low are explained when that many were stored before Redis started', () => {
     expect(isProven(free(1, 2))).toBe(true);
     expect(isProven(free(1, 3))).toBe(false);
     expect(isProven({ ...free(1, 2), driftMicros: 1 })).toBe(false);
   });
 
-  it('too many used are explained only by holds that are back of refunded calls', () => {
+  it('counted too high are explained only by holds of refunded calls that came back with Redis', () => {
     expect(isProven(free(2, 1))).toBe(false);
     const storedHolds = [storedHold(0, { amountMicros: 0, freeCall: false }, true)];
     expect(isProven({ ...free(2, 1), storedHolds })).toBe(true);

@@ -5,7 +5,7 @@ import { Reconciler, type RunResult } from '../../../src/ledger/reconcile/reconc
 import { Sweeper } from '../../../src/ledger/sweep/sweeper.ts';
 import { PostgresSession } from '../../../src/platform/postgres.ts';
 import { admit, request, type Scene, settle } from '../../admission/calls.ts';
-import { QUIET } from '../../admission/redis.ts';
+import { QUIET } from '../../support/store.ts';
 import { until } from '../../support/wait.ts';
 import { type Ledger, newEvent } from '../support.ts';
 import { comeBackOlder, keepState } from './older-redis.ts';
@@ -32,7 +32,7 @@ const setBalance = (accountId: string, change: number): Promise<unknown> =>
   ledger.store.command('hincrby', ledger.store.walletName(accountId), 'balance', change);
 
 describe('comparing', () => {
-  it('finds no drift at any stage of a call: held, settled, stored, not deleted yet, credited', async () => {
+  it('finds no drift at any stage: call held, settled, stored, event not deleted yet, account credited', async () => {
     const scene = await newScene(10_000);
     const calls = [request(scene, 1_000), request(scene, 200), request(scene, 30), request(scene, 9, 1)];
     for (const one of calls) await admit(ledger.store, one);
@@ -49,13 +49,13 @@ describe('comparing', () => {
     await writer.stop();
     expect(inBetween).toEqual([]);
     expect(await drifts()).toEqual([]);
-    // A credit that is not in the wallet yet is no drift.
+    // A credit that has not reached the wallet yet is no drift.
     await ledger.credit(scene.accountId, 5_000);
     expect(await drifts()).toEqual([]);
     expect(await ledger.balance(scene.accountId)).toBe(14_000);
   });
 
-  it('finds none while calls run and are stored', async () => {
+  it('finds no drift while calls run and are stored', async () => {
     const scenes = await Promise.all(Array.from({ length: 8 }, () => newScene(100_000)));
     const writer = ledger.startWriter({ batchSize: 60 });
     let running = true;
@@ -71,7 +71,7 @@ describe('comparing', () => {
     expect(await repairs()).toEqual([]);
   });
 
-  it('says what it summed up, by shard, and since when an account drifts', async () => {
+  it('reports the sums of each shard, and since when an account drifts', async () => {
     const scene = await newScene(10_000);
     const shard = ledger.store.keys.shardOf(scene.accountId);
     await admit(ledger.store, request(scene, 300));
@@ -95,7 +95,7 @@ describe('comparing', () => {
     expect(await selectReports(ledger.sql)).toEqual(second);
   });
 
-  it('gently, works a tenth of the time, finds the same, and ends at once when told to', async () => {
+  it('gently works a tenth of the time, finds the same drifts, and stops at once when told to', async () => {
     const scenes = await Promise.all(Array.from({ length: 20 }, () => newScene(10_000)));
     await setBalance((scenes[0] as Scene).accountId, 3);
     const { redis, keys } = ledger.store;
@@ -109,7 +109,7 @@ describe('comparing', () => {
     await stopped;
   });
 
-  it('takes no lock that keeps wallets from being loaded, and waits for a flush', async () => {
+  it('does not keep wallets from being loaded, and waits for a flush', async () => {
     const scene = await newScene(10_000);
     const flush = new PostgresSession({ url: ledger.databaseUrl, applicationName: 'test' });
     const shard = ledger.store.keys.shardOf(scene.accountId);
@@ -120,15 +120,15 @@ describe('comparing', () => {
     await flush.query('COMMIT');
     expect((await running).flatMap((report) => report.drifts)).toEqual([]);
     await flush.query('BEGIN');
-    // As whoever loads a wallet does.
+    // Takes the lock as the loading of a wallet does.
     await flush.query('SELECT pg_advisory_xact_lock_shared($1::int, $2::int)', [FLUSH_LOCK, shard]);
     expect(await drifts()).toEqual([]);
     flush.close();
   });
 });
 
-describe('what is not provable', () => {
-  it('money that came from nowhere, and money that went nowhere, is reported and left alone', async () => {
+describe('a drift that cannot be proven to come from an older state of Redis', () => {
+  it('is reported and left alone, whether the wallet has too much or too little', async () => {
     const [rich, poor] = [await newScene(1_000), await newScene(1_000)];
     await call(rich, 100);
     await storeAll();
@@ -137,8 +137,8 @@ describe('what is not provable', () => {
     const found = (await drifts()).map(({ accountId, driftMicros, unproven }) => [accountId, driftMicros, unproven]);
     expect(found.sort()).toEqual(
       [
-        [rich.accountId, 5, expect.stringContaining('no run of the last calls')],
-        [poor.accountId, -400, expect.stringContaining('no run of the last calls')],
+        [rich.accountId, 5, expect.stringContaining('do not add up')],
+        [poor.accountId, -400, expect.stringContaining('do not add up')],
       ].sort(),
     );
     expect([await ledger.store.balance(rich.accountId), await ledger.store.balance(poor.accountId)]).toEqual([
@@ -147,13 +147,13 @@ describe('what is not provable', () => {
     expect(await repairs()).toEqual([]);
   });
 
-  it('not even by the price of a call, when the account drifted before Redis restarted', async () => {
+  it('is not repaired even if it equals the price of a call, when it began before Redis restarted', async () => {
     const scene = await newScene(1_000);
     await call(scene, 100);
     await storeAll();
     await setBalance(scene.accountId, 100);
     const shard = ledger.store.keys.shardOf(scene.accountId);
-    // Redis has not lost anything: it did not restart since the call.
+    // Redis cannot have lost anything, because it has not restarted since the call.
     const { redis } = ledger.store;
     const info = /uptime_in_seconds:(\d+)/.exec(String(await redis.command('info', ['server'])));
     if (Number(info?.[1]) > 1) expect(await drifts()).toMatchObject([{ driftMicros: 100 }]);
@@ -163,11 +163,11 @@ describe('what is not provable', () => {
       ON CONFLICT (shard) DO UPDATE SET report = excluded.report`;
     await keepState(ledger);
     await comeBackOlder(ledger);
-    expect(await drifts()).toMatchObject([{ driftMicros: 100, unproven: 'it was so before Redis started' }]);
+    expect(await drifts()).toMatchObject([{ driftMicros: 100, unproven: 'the drift began before Redis started' }]);
     expect(await repairs()).toEqual([]);
   });
 
-  it('an event that could not be stored is a drift: it was charged and is not in the books', async () => {
+  it('is reported for an event that could not be stored: the call was charged but is not in the books', async () => {
     const scene = await newScene(1_000);
     const event = newEvent({ accountId: scene.accountId, heldMicros: 40 });
     await setBalance(scene.accountId, -40);
@@ -178,8 +178,8 @@ describe('what is not provable', () => {
   });
 });
 
-describe('a Redis that came back older than Postgres', () => {
-  it('has the charges of stored calls again, without holds that the sweep would refund', async () => {
+describe('a Redis that came back with an older state than Postgres', () => {
+  it('is repaired: it has the charges of stored calls again, and no holds that the sweep would refund', async () => {
     const scene = await newScene(10_000);
     await call(scene, 1_000, false, 2);
     const held = [request(scene, 500), request(scene, 70), request(scene, 8)] as const;
@@ -192,7 +192,7 @@ describe('a Redis that came back older than Postgres', () => {
     await call(scene, 20, true);
     await storeAll();
     await comeBackOlder(ledger);
-    // The last three charges are gone, one of a free call; two holds of stored calls are back.
+    // Redis lost the last three charges, one of them a free call, and has two holds of stored calls again.
     expect(await ledger.store.balance(scene.accountId)).toBe(10_000 - 500 - 70 - 8);
 
     const reconciler = ledger.reconciler();
@@ -213,7 +213,7 @@ describe('a Redis that came back older than Postgres', () => {
         after: { balance_micros: 9_192, free_used: { [scene.serviceId]: 2 } },
       },
     ]);
-    // The gateway is dead: what is left is swept once, and nothing of what is stored.
+    // The gateway is dead: the sweep settles the remaining holds once, and none of a stored call.
     await ledger.store.command(
       'hset',
       ledger.store.keys.lease[ledger.store.keys.shardOf(scene.accountId)] as string,
@@ -229,7 +229,7 @@ describe('a Redis that came back older than Postgres', () => {
     expect(await ledger.store.balance(scene.accountId)).toBe(await ledger.balance(scene.accountId));
   });
 
-  it('is repaired at whatever moment it died, whatever was under way', async () => {
+  it('is repaired, whatever was under way when it died', async () => {
     for (let round = 0; round < 3; round++) {
       await ledger.clear();
       const random = seeded(round);
@@ -255,7 +255,7 @@ describe('a Redis that came back older than Postgres', () => {
       await keepState(ledger);
       await steps(random(30));
       await storeAll();
-      // These vanish whole, charge and record together.
+      // Such calls vanish completely, charge and record together.
       await steps(random(10));
       const books = await ledger.readBooks();
       await comeBackOlder(ledger);
@@ -266,7 +266,7 @@ describe('a Redis that came back older than Postgres', () => {
     }
   });
 
-  it('accounts keep calling while they are repaired', async () => {
+  it('is repaired while the accounts keep calling', async () => {
     const scenes = await Promise.all(Array.from({ length: 6 }, () => newScene(100_000)));
     await keepState(ledger);
     for (const scene of scenes) for (let i = 1; i < 4; i++) await call(scene, 100 * i);

@@ -7,7 +7,7 @@ import { Sweeper } from '../../../src/ledger/sweep/sweeper.ts';
 import { PostgresSession } from '../../../src/platform/postgres.ts';
 import type { RedisClient, Script } from '../../../src/platform/redis.ts';
 import { admit, INSTANCE, request, type Scene, settle } from '../../admission/calls.ts';
-import { QUIET } from '../../admission/redis.ts';
+import { QUIET } from '../../support/store.ts';
 import { until } from '../../support/wait.ts';
 import { comeBackOlder, keepState } from './older-redis.ts';
 import { ComparedLedger } from './scene.ts';
@@ -19,7 +19,7 @@ beforeAll(async () => {
 afterAll(() => compared.close());
 beforeEach(() => compared.ledger.clear());
 
-/** Redis's start is known to a second: what happens from now on is certainly after it. */
+/** Waits out the second by which Redis's start is uncertain, so that everything from now on is certainly after it. */
 async function passTheStart(): Promise<void> {
   const { store } = compared.ledger;
   const uptime = async () => Number(/uptime_in_seconds:(\d+)/.exec(String(await store.command('info', 'server')))?.[1]);
@@ -27,7 +27,7 @@ async function passTheStart(): Promise<void> {
 }
 
 describe('a Redis that restarts under a comparison', () => {
-  /** Runs `restart` while a comparison waits for a flush, with the stream read before. */
+  /** Calls `restart` while a comparison that has read the stream waits for a flush. */
   async function underComparison(
     { accountId }: Scene,
     restart: () => Promise<void>,
@@ -45,7 +45,7 @@ describe('a Redis that restarts under a comparison', () => {
     return (await running)[0];
   }
 
-  it('makes it take no money: the events that it has read are not in the stream any more', async () => {
+  it('does not make it take money for events that it read and that Redis has lost since', async () => {
     const { ledger } = compared;
     const scene = await compared.newScene(10_000);
     await compared.call(scene, 100);
@@ -53,7 +53,7 @@ describe('a Redis that restarts under a comparison', () => {
     await keepState(ledger);
     await comeBackOlder(ledger);
     await passTheStart();
-    // Lost with its charge, and of the same price as the last call before the start that the comparison knows.
+    // Redis loses this call with its charge. It costs as much as the last call before the start that the comparison knows.
     await compared.call(scene, 100);
     const result = await underComparison(scene, () => comeBackOlder(ledger));
     expect(await compared.balances(scene)).toEqual([9_900, 9_900]);
@@ -63,7 +63,7 @@ describe('a Redis that restarts under a comparison', () => {
   });
 });
 
-describe('what was found before', () => {
+describe('a finding of an earlier comparison', () => {
   /** An account whose last call before Redis's start cost 100. */
   async function restarted(): Promise<Scene> {
     const { ledger } = compared;
@@ -75,11 +75,13 @@ describe('what was found before', () => {
     return scene;
   }
 
-  it('counts: a drift that begins after the account agreed with the restarted Redis is not of the restart', async () => {
+  it('counts: if the account agreed after Redis restarted, a later drift does not come from the restart', async () => {
     const scene = await restarted();
     expect(await compared.drifts()).toEqual([]);
     await compared.changeBalance(scene, 100);
-    expect(await compared.drifts()).toMatchObject([{ driftMicros: 100, unproven: 'it agreed after Redis started' }]);
+    expect(await compared.drifts()).toMatchObject([
+      { driftMicros: 100, unproven: 'the drift began after Redis started' },
+    ]);
     expect(await compared.repairs()).toEqual([]);
   });
 
@@ -98,16 +100,16 @@ describe('what was found before', () => {
     const report = (await compared.run())[shard];
     expect(report).toMatchObject({ compared: false, driftingAccounts: 1, absoluteDriftMicros: 50, drifts: [known] });
 
-    // The long stream is gone, and the drift is now the price of the last call: it is from before this start.
+    // The long stream is gone. The drift equals the price of the last call, but it began before this start of Redis.
     await comeBackOlder(ledger);
     await compared.changeBalance(scene, 50);
     expect(await compared.drifts()).toMatchObject([
-      { driftMicros: 100, sinceMs: known?.sinceMs, unproven: 'it was so before Redis started' },
+      { driftMicros: 100, sinceMs: known?.sinceMs, unproven: 'the drift began before Redis started' },
     ]);
     expect(await compared.repairs()).toEqual([]);
   });
 
-  it("is dated by Redis's clock, as its start is: that of the writer may be wrong", async () => {
+  it("is dated by Redis's clock, like Redis's start, because the writer's clock may be wrong", async () => {
     const { store } = compared.ledger;
     const scene = await compared.newScene(10_000);
     await compared.changeBalance(scene, 50);
@@ -121,7 +123,7 @@ describe('what was found before', () => {
 });
 
 describe('the sweep after a restart', () => {
-  it('waits for the comparison: it refunds no stored call, whose gateway died with Redis, and settles the others', async () => {
+  it('waits for the comparison: it refunds no stored call whose gateway died with Redis, and settles the others', async () => {
     const { ledger } = compared;
     const { redis, keys } = ledger.store;
     const scene = await compared.newScene(10_000);
@@ -146,7 +148,7 @@ describe('the sweep after a restart', () => {
     };
     const sweeper = new Sweeper({ redis, keys, leaseSeconds: 2, intervalMs: 20, isReconciled, log: QUIET });
     sweeper.start();
-    // Everything else would let it sweep.
+    // Every other condition for sweeping is met.
     await until(() => asked.length > 3);
     expect(Object.keys(await ledger.store.open(scene.accountId)).sort()).toEqual([stored.usageId, open.usageId].sort());
     await reconciler.run('test');
@@ -157,7 +159,7 @@ describe('the sweep after a restart', () => {
     expect(await compared.drifts()).toEqual([]);
   });
 
-  it('waits for the last of many repairs, and not for what cannot be repaired', async () => {
+  it('waits until the last of many repairs is made, but not for accounts that cannot be repaired', async () => {
     const { ledger } = compared;
     const { redis, keys } = ledger.store;
     const scenes = await Promise.all(Array.from({ length: 6 }, () => compared.newScene(1_000)));
@@ -179,7 +181,7 @@ describe('the sweep after a restart', () => {
 });
 
 describe('a repair whose reply was lost', () => {
-  /** @param isMade whether Redis has carried it out */
+  /** @param isMade whether Redis made the repair */
   async function repairLost(isMade: boolean): Promise<Scene> {
     const { ledger } = compared;
     const { sql, store } = ledger;
@@ -204,14 +206,14 @@ describe('a repair whose reply was lost', () => {
   }
   const states = async () => (await compared.repairs()).map(({ state }) => state);
 
-  it('is known to be done after the next comparison, when it was made', async () => {
+  it('is recorded as done by the next comparison if it was made', async () => {
     const scene = await repairLost(true);
     expect(await compared.drifts()).toEqual([]);
     expect(await states()).toEqual(['done']);
     expect(await compared.balances(scene)).toEqual([9_700, 9_700]);
   });
 
-  it('is known to be left, and made by another, when it was not', async () => {
+  it('is recorded as left by the next comparison if it was not made, and another repair is made', async () => {
     const scene = await repairLost(false);
     expect(await compared.drifts()).toEqual([]);
     expect(await states()).toEqual(['done', 'left']);

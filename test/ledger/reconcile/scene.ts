@@ -2,12 +2,12 @@ import { expect } from 'vitest';
 import { selectRepairs } from '../../../src/ledger/reconcile/reconcile-sql.ts';
 import type { Drift, ShardReport } from '../../../src/ledger/reconcile/report.ts';
 import { Hydrator } from '../../../src/ledger/wallets/hydrate.ts';
-import { addKeyTo } from '../../accounts/support.ts';
 import { admit, request, type Scene, settle } from '../../admission/calls.ts';
-import { QUIET } from '../../admission/redis.ts';
+import { addKeyTo } from '../../support/accounts.ts';
+import { QUIET } from '../../support/store.ts';
 import { Ledger, newEvent } from '../support.ts';
 
-/** A ledger whose wallets are loaded as gateways do, and compared by a new reconciler each time. */
+/** A ledger whose wallets are loaded as gateways load them. Each comparison uses a new reconciler. */
 export class ComparedLedger {
   readonly ledger: Ledger;
   readonly hydrator: Hydrator;
@@ -39,7 +39,7 @@ export class ComparedLedger {
     return selectRepairs(this.ledger.sql, 100);
   }
 
-  /** An account with a key and a balance; both are loaded. */
+  /** Makes an account with a key and a balance, and loads both into Redis. */
   async newScene(balanceMicros: number): Promise<Scene> {
     const { ledger, hydrator } = this;
     const accountId = await ledger.account(balanceMicros);
@@ -66,7 +66,7 @@ export class ComparedLedger {
     return this.ledger.store.command('hincrby', this.ledger.store.walletName(accountId), 'balance', change);
   }
 
-  /** What is spendable in Redis, and what Postgres says. */
+  /** The balance in Redis, and the settled balance in Postgres. */
   async balances({ accountId }: Scene): Promise<[redis: number, postgres: number]> {
     return [await this.ledger.store.balance(accountId), await this.ledger.balance(accountId)];
   }

@@ -13,7 +13,7 @@ beforeAll(async () => {
 afterAll(() => compared.close());
 beforeEach(() => compared.ledger.clear());
 
-/** A buyer, a view of its shard that keeps a few events, and what the view says of the buyer. */
+/** A buyer, a view of its shard that keeps only a few events, and a function that reads the buyer in that view. */
 async function open() {
   const { sql, store } = compared.ledger;
   const scene = await compared.newScene(10_000);
@@ -28,21 +28,21 @@ async function open() {
   return { look, call };
 }
 
-it('a long comparison counts the events that wait, not those that were stored under it', async () => {
+it('a long comparison counts the events that wait, not the events stored while it runs', async () => {
   const { look, call } = await open();
   for (let round = 1; round <= 4; round++) {
     await call(MAX_EVENTS - 2);
     expect(await look()).toMatchObject({ driftMicros: 0, streamedMicros: 800 });
     await compared.storeAll();
     expect(await look()).toMatchObject({ driftMicros: 0, streamedMicros: 0, settledMicros: 10_100 - 900 * round });
-    // Some that wait behind those that are stored.
+    // Some events wait behind the stored ones.
     await call(1);
     expect(await look()).toMatchObject({ driftMicros: 0, streamedMicros: 100 });
     await compared.storeAll();
   }
 });
 
-it('more events that wait than are kept end it', async () => {
+it('a comparison ends when more events wait than the view keeps', async () => {
   const { look, call } = await open();
   await call(MAX_EVENTS);
   expect(await look()).toMatchObject({ driftMicros: 0, streamedMicros: 1_000 });

@@ -1,11 +1,11 @@
-// What docs/guarantees.md says under 'Seen, and not mended yet': where a test here fails because something was mended, the
-// page has to change as well.
+// The faults that docs/guarantees.md lists under 'Seen, and not mended yet'. If a test fails here because a fault was mended,
+// that page has to change as well.
 
 import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
 import { Reconciler } from '../../../src/ledger/reconcile/reconciler.ts';
 import { CreditWallets } from '../../../src/ledger/wallets/credit-wallets.ts';
-import { QUIET } from '../../admission/redis.ts';
+import { QUIET } from '../../support/store.ts';
 import { until } from '../../support/wait.ts';
 import { comeBackOlder, keepState } from './older-redis.ts';
 import { ComparedLedger } from './scene.ts';
@@ -17,7 +17,7 @@ beforeAll(async () => {
 afterAll(() => compared.close());
 beforeEach(() => compared.ledger.clear());
 
-/** The command of the page that takes a drift out of a wallet, for this account. */
+/** The command on that page that takes a drift out of a wallet, filled in for this account. */
 function takeOutCommand(shard: number, accountId: string, driftMicros: number): [string, string[]] {
   const page = readFileSync('docs/guarantees.md', 'utf8');
   const [, command = ''] = /`redis-cli (HINCRBY [^`]+)`/.exec(page) ?? [];
@@ -30,7 +30,7 @@ function takeOutCommand(shard: number, accountId: string, driftMicros: number): 
   return [name, args];
 }
 
-it('a wallet that two crashes of Redis left wrong stays so, is reported, and is right after the command on the page', async () => {
+it('a wallet that is wrong after two crashes of Redis stays wrong, is reported, and is right after the command on the page', async () => {
   const { ledger } = compared;
   const { store, sql } = ledger;
   const scene = await compared.newScene(10_000);
@@ -38,14 +38,16 @@ it('a wallet that two crashes of Redis left wrong stays so, is reported, and is 
   await compared.call(scene, 700);
   await compared.storeAll();
   await comeBackOlder(ledger);
-  // The second crash comes when the loss was found and before it was repaired.
+  // The second crash comes after the loss was found and before it is repaired.
   await new Reconciler({ sql, redis: store.redis, keys: store.keys }, 0).run('test');
   const foundAt = await store.now();
   await until(async () => (await store.now()) > foundAt + 2_000);
   await comeBackOlder(ledger);
 
   for (let i = 0; i < 2; i++) {
-    expect(await compared.drifts()).toMatchObject([{ driftMicros: 700, unproven: 'it was so before Redis started' }]);
+    expect(await compared.drifts()).toMatchObject([
+      { driftMicros: 700, unproven: 'the drift began before Redis started' },
+    ]);
   }
   expect(await compared.balances(scene)).toEqual([10_000, 9_300]);
   const [name, args] = takeOutCommand(store.keys.shardOf(scene.accountId), scene.accountId, 700);
@@ -54,7 +56,7 @@ it('a wallet that two crashes of Redis left wrong stays so, is reported, and is 
   expect(await compared.balances(scene)).toEqual([9_300, 9_300]);
 });
 
-/** @returns brings Postgres back to what it is now, as a restored backup or a standby that lags does */
+/** @returns a function that brings Postgres back to its present state, like a restored backup or a lagging standby */
 async function keepPostgres(): Promise<() => Promise<void>> {
   const { sql } = compared.ledger;
   const tables = ['accounts', 'journal', 'entries', 'balances', 'calls', 'free_usage', 'service_days', 'credits'];
@@ -66,7 +68,7 @@ async function keepPostgres(): Promise<() => Promise<void>> {
   };
 }
 
-it('of a Postgres that came back older only drifts of loaded wallets tell, and none is repaired', async () => {
+it('after Postgres came back with an older state, only loaded wallets show a drift, and none is repaired', async () => {
   const { ledger, hydrator } = compared;
   const { store } = ledger;
   const [loaded, unloaded] = [await compared.newScene(10_000), await compared.newScene(10_000)];
@@ -82,7 +84,7 @@ it('of a Postgres that came back older only drifts of loaded wallets tell, and n
   expect(await compared.balances(unloaded)).toEqual([10_000, 10_000]);
 });
 
-it('after a Postgres that came back older a credit with the number of a lost one is in the wallet only once Redis was emptied', async () => {
+it('after Postgres came back older, a credit that reuses the number of a lost one reaches the wallet only once Redis is emptied', async () => {
   const { ledger, hydrator } = compared;
   const { store, sql } = ledger;
   const credits = new CreditWallets({ sql, redis: store.redis, keys: store.keys, hydrator, log: QUIET });

@@ -7,7 +7,7 @@ import { ABANDONED } from '../../../src/ledger/usage-event.ts';
 import { RedisClient } from '../../../src/platform/redis.ts';
 import { freeField } from '../../../src/platform/redis-keys.ts';
 import { admit, admitAll, openScene, request, type Scene, settle } from '../../admission/calls.ts';
-import { QUIET, Store } from '../../admission/redis.ts';
+import { QUIET, Store } from '../../support/store.ts';
 import { TcpProxy } from '../../support/tcp-proxy.ts';
 import { until } from '../../support/wait.ts';
 
@@ -32,13 +32,13 @@ beforeEach(async () => {
 
 const leaseOf = (scene: Scene): string => store.keys.lease[store.keys.shardOf(scene.accountId)] as string;
 
-/** Sets when an instance was last seen, in seconds from now. */
+/** Sets the lease of an instance, in seconds from now. */
 async function seen(scene: Scene, instance: string, secondsAgo: number): Promise<void> {
   await store.command('hset', leaseOf(scene), instance, (await store.now()) - secondsAgo * 1000);
 }
 
 describe('the sweep', () => {
-  it('refunds the holds of a dead gateway, free slots too, with one event each', async () => {
+  it('refunds the holds of a dead gateway, including free slots, with one event each', async () => {
     const scene = await openScene(store, 5_000);
     const calls = [request(scene, 1_000, 1), request(scene, 1_000, 1), request(scene, 2_000)];
     await admitAll(store, calls, 'dead');
@@ -56,7 +56,7 @@ describe('the sweep', () => {
     expect(new Set(events.map(({ settlement }) => settlement))).toEqual(new Set([ABANDONED]));
   });
 
-  it('leaves the holds of the living alone', async () => {
+  it('leaves the holds of living gateways alone', async () => {
     const scene = await openScene(store, 5_000);
     await admit(store, request(scene, 1_000), 'alive');
     await admit(store, request(scene, 2_000), 'dead');
@@ -67,7 +67,7 @@ describe('the sweep', () => {
     expect(Object.values(await store.open(scene.accountId))).toEqual([expect.stringContaining('alive')]);
   });
 
-  it('gives an instance without a lease the time of one before it takes it for dead', async () => {
+  it('gives an instance without a lease a new one before it considers the instance dead', async () => {
     const scene = await openScene(store, 5_000);
     await admit(store, request(scene, 1_000), 'unknown');
     expect(await sweeper.sweepOnce()).toBe(0);
@@ -78,7 +78,7 @@ describe('the sweep', () => {
     expect(await store.balance(scene.accountId)).toBe(5_000);
   });
 
-  it('of a call that its gateway settles at the same time has one effect between them', async () => {
+  it('and a gateway that settle the same call at the same time have one effect between them', async () => {
     const scene = await openScene(store, 100_000);
     const calls = Array.from({ length: 60 }, () => request(scene, 1_000));
     await admitAll(store, calls, 'slow');
@@ -90,7 +90,7 @@ describe('the sweep', () => {
     expect(await store.balance(scene.accountId)).toBe(100_000 - (60 - swept) * 1_000);
   });
 
-  it('before a late settlement leaves it nothing to do', async () => {
+  it('leaves nothing to do for a settlement that comes later', async () => {
     const scene = await openScene(store, 5_000);
     const call = request(scene, 2_000);
     await admit(store, call, 'asleep');
@@ -102,7 +102,7 @@ describe('the sweep', () => {
     expect(await store.events(scene.accountId)).toHaveLength(1);
   });
 
-  it('keeps young tombstones and removes old ones', async () => {
+  it('keeps young tombstones and deletes old ones', async () => {
     const scene = await openScene(store, 5_000);
     const open = store.keys.open[store.keys.shardOf(scene.accountId)] as string;
     const now = await store.now();
@@ -112,7 +112,7 @@ describe('the sweep', () => {
     expect(await store.events(scene.accountId)).toEqual([]);
   });
 
-  it('goes through thousands of holds in bounded groups', async () => {
+  it('settles thousands of holds in bounded groups', async () => {
     const scene = await openScene(store, 10_000_000);
     for (let i = 0; i < 20; i++) {
       const calls = Array.from({ length: 100 }, () => request(scene, 1_000));
@@ -125,7 +125,7 @@ describe('the sweep', () => {
     expect(await store.balance(scene.accountId)).toBe(10_000_000);
   });
 
-  it('forgets the leases of instances long dead, unless they still hold something', async () => {
+  it('deletes the leases of instances that died long ago, unless they still have holds', async () => {
     const scene = await openScene(store, 5_000);
     await admit(store, request(scene, 1_000), 'holder');
     await seen(scene, 'long dead', LEASE_SECONDS * 10 + 1);
@@ -163,13 +163,13 @@ describe('a started sweeper', () => {
     await proxy.close();
   });
 
-  /** Rounds begun by any sweeper since Redis started. */
+  /** Number of rounds that sweepers have begun since Redis started. */
   async function rounds(): Promise<number> {
     const stats = String(await store.command('info', 'commandstats'));
     return Number(/^cmdstat_time:calls=(\d+)/m.exec(stats)?.[1] ?? 0);
   }
 
-  /** @param shard of its account; any by default */
+  /** @param shard the account's shard; default: any */
   async function holdOfDead(shard?: number): Promise<Scene> {
     let scene = await openScene(store, 5_000);
     while (shard !== undefined && store.keys.shardOf(scene.accountId) !== shard) scene = await openScene(store, 5_000);
@@ -178,7 +178,7 @@ describe('a started sweeper', () => {
     return scene;
   }
 
-  it('takes nobody for dead before living gateways had a lease long time to renew, after Redis was away', async () => {
+  it('considers no gateway dead until, after Redis was away, living gateways had one lease time to renew', async () => {
     const dead = await holdOfDead();
     own.start();
     await until(async () => (await store.balance(dead.accountId)) === 5_000);
@@ -191,7 +191,7 @@ describe('a started sweeper', () => {
     await seen(scene, 'living', BOUND_SECONDS + 1);
     const before = await rounds();
     proxy.set('pass');
-    // It has looked several times while the leases were as the outage left them.
+    // It has looked several times, and the leases were still as old as the outage left them.
     await until(async () => (await rounds()) > before + 5);
     expect(await store.balance(scene.accountId)).toBe(4_000);
     const backAt = performance.now();
@@ -204,7 +204,7 @@ describe('a started sweeper', () => {
     expect(Object.values(await store.open(scene.accountId)).join()).toContain('living');
   });
 
-  it('takes nobody for dead before Redis itself runs for as long as a lease', async () => {
+  it('considers no gateway dead until Redis itself has run for one lease time', async () => {
     own.start();
     await store.server.restart();
     await until(() => store.redis.ready);
@@ -214,7 +214,7 @@ describe('a started sweeper', () => {
     expect(Number(/^uptime_in_seconds:(\d+)/m.exec(info)?.[1])).toBeGreaterThanOrEqual(BOUND_SECONDS);
   });
 
-  it('sweeps by itself, says so once when Redis is away, and sweeps again when it is back', async () => {
+  it('sweeps by itself, logs once that Redis is away, and sweeps again when Redis is back', async () => {
     const dead = await holdOfDead();
     own.start();
     await until(async () => (await store.balance(dead.accountId)) === 5_000);
@@ -225,11 +225,11 @@ describe('a started sweeper', () => {
     const another = await holdOfDead();
     await until(async () => (await store.balance(another.accountId)) === 5_000);
     expect(lines).toEqual(['cannot sweep now']);
-    // Counted once the round is over.
+    // The sweeper counts holds at the end of a round.
     await until(() => own.swept === 2);
   });
 
-  it('goes on at its pace beside a damaged shard, says so once for each time it breaks, and sweeps it once it is mended', async () => {
+  it('keeps its pace beside a damaged shard, logs each damage once, and sweeps the shard once it is mended', async () => {
     const lost = vi.spyOn(Steadiness.prototype, 'lost');
     const broken = store.keys.open[0] as string;
     const isSwept = async ({ accountId }: Scene) => (await store.balance(accountId)) === 5_000;
@@ -250,7 +250,7 @@ describe('a started sweeper', () => {
     lost.mockRestore();
   });
 
-  it('says once that a wallet is damaged, however many of its holds are swept', async () => {
+  it('logs once that a wallet is damaged, however many of its holds are swept', async () => {
     const scene = await openScene(store, 5_000);
     await admitAll(
       store,
@@ -266,7 +266,7 @@ describe('a started sweeper', () => {
   });
 });
 
-describe('leases say who is alive', () => {
+describe('leases are trusted', () => {
   const report = (nowMs: number, runId = 'a', uptimeSeconds = 100) => ({ nowMs, runId, uptimeSeconds });
   function steadyFor(seconds: number): Steadiness {
     const steadiness = new Steadiness(LEASE_SECONDS);
@@ -274,7 +274,7 @@ describe('leases say who is alive', () => {
     return steadiness;
   }
 
-  it('after Redis answered for one lease, and not before', () => {
+  it('after Redis has answered for one lease time, and not before', () => {
     expect([0, 5, 10, 15, 20].map((seconds) => steadyFor(seconds).lasting)).toEqual([false, false, false, true, true]);
   });
 
@@ -291,14 +291,14 @@ describe('leases say who is alive', () => {
     expect(steadiness.lasting).toBe(false);
   });
 
-  it('not while Redis runs for less than a lease, whatever answers it gave', () => {
+  it('not while Redis has run for less than one lease time, whatever it answered', () => {
     const steadiness = steadyFor(30);
     steadiness.reported(report(31_000, 'a', LEASE_SECONDS - 1));
     expect(steadiness.lasting).toBe(false);
   });
 });
 
-it('a lease is judged as of the look of the sweeper: what slept between it and the script is not dead', async () => {
+it('a lease is judged as of the look of the sweeper: a gateway that slept between that look and the script is not dead', async () => {
   const scene = await openScene(store, 5_000);
   const call = request(scene, 1_000);
   await admit(store, call, 'asleep');
@@ -319,7 +319,7 @@ it('a lease is judged as of the look of the sweeper: what slept between it and t
       call.usageId,
     ]);
   expect(await sweepAsOf(now - 61_000)).toEqual([0]);
-  // Nor is it in a Redis that restarted since.
+  // Nor is it swept in a Redis that has restarted since.
   expect(await sweepAsOf(now, 'f'.repeat(40))).toEqual([0]);
   expect(await sweepAsOf(now)).toEqual([1]);
 });

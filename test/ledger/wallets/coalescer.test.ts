@@ -5,7 +5,7 @@ import { until } from '../../support/wait.ts';
 
 const AWAY = new Error('away');
 
-/** Its load is the test's; batches are remembered. */
+/** A coalescer whose `load` the test provides, and which records its batches. */
 function coalescer(options: Partial<CoalescerOptions<number>>) {
   const batches: string[][] = [];
   const load = options.load ?? (async () => {});
@@ -24,8 +24,8 @@ function coalescer(options: Partial<CoalescerOptions<number>>) {
 const rejected = (results: readonly PromiseSettledResult<void>[]) =>
   results.map((result) => (result.status === 'rejected' ? result.reason : null));
 
-describe('who waits for a load', () => {
-  it('waits no longer than the deadline from asking, however many batches are before it', async () => {
+describe('a request for a load', () => {
+  it('is rejected at its deadline, however many batches are ahead of it', async () => {
     const never = new Promise<void>(() => {});
     const { batches, askAll } = coalescer({ maxBatch: 1, timeoutMs: 200, load: () => never });
     const startedAt = performance.now();
@@ -35,16 +35,16 @@ describe('who waits for a load', () => {
     expect(batches).toEqual([['a']]);
   });
 
-  it('is rejected with the batch before it when that says the store is away', async () => {
+  it('is rejected together with the batch ahead of it when that batch finds the store away', async () => {
     const { batches, askAll } = coalescer({ load: () => Promise.reject(AWAY) });
     expect(rejected(await askAll('abcdefghij'))).toEqual(Array(10).fill(AWAY));
     expect(batches).toEqual([['a', 'b', 'c', 'd']]);
-    // And who asks later gets a try of its own.
+    // A later request is tried again.
     await askAll('x');
     expect(batches[1]).toEqual(['x']);
   });
 
-  it('is rejected at once beyond the bound of the queue', async () => {
+  it('is rejected at once when the queue is full', async () => {
     let release = () => {};
     const gate = new Promise<void>((resolve) => {
       release = resolve;
@@ -60,7 +60,7 @@ describe('who waits for a load', () => {
 });
 
 describe('a batch that fails', () => {
-  it('for two of its keys rejects those two, and loads the others', async () => {
+  it('because of two of its keys rejects those two, and loads the others', async () => {
     const load = async (batch: ReadonlyMap<string, number>) => {
       for (const key of 'cf') if (batch.has(key)) throw new Error(key);
     };
@@ -71,7 +71,7 @@ describe('a batch that fails', () => {
     ]);
   });
 
-  it('is not tried again for those whose deadline has passed', async () => {
+  it('is not loaded again for keys whose deadline has passed', async () => {
     let fail = () => {};
     const load = () =>
       new Promise<void>((_, reject) => {

@@ -5,7 +5,7 @@ import { KeyStates } from '../../../src/ledger/wallets/key-states.ts';
 import { Wallets } from '../../../src/ledger/wallets/wallets.ts';
 import { RedisClient } from '../../../src/platform/redis.ts';
 import { admit, INSTANCE, openScene, request, settle, take } from '../../admission/calls.ts';
-import { QUIET } from '../../admission/redis.ts';
+import { QUIET } from '../../support/store.ts';
 import { until } from '../../support/wait.ts';
 import { Ledger } from '../support.ts';
 
@@ -36,7 +36,7 @@ const unapplied = async (): Promise<number> => {
 };
 
 describe('a key state', () => {
-  it('counts from the very next call', async () => {
+  it('applies to the very next call', async () => {
     const { store } = ledger;
     const scene = await openScene(store, 5_000, 60);
     const states = new KeyStates({ redis: store.redis, keys: store.keys });
@@ -57,7 +57,7 @@ describe('a credit', () => {
     expect(await unapplied()).toBe(0);
   });
 
-  it('brings along the ones before it that never arrived', async () => {
+  it('also brings earlier credits that never reached the wallet', async () => {
     const accountId = await ledger.account(1_000);
     await hydrator.loadWallet(accountId);
     await ledger.credit(accountId, 10);
@@ -68,17 +68,17 @@ describe('a credit', () => {
     expect(await unapplied()).toBe(0);
   });
 
-  it('is not lost to a load that read Postgres before it was stored', async () => {
+  it('is not lost when a load under way read Postgres before the credit was stored', async () => {
     const accountId = await ledger.account(1_000);
-    // The load has read 1 000 with credit 1, and is on its way to Redis…
+    // The load has read a balance of 1 000 with credit 1, and is on its way to Redis…
     const slow = hydrator.loadWallet(accountId);
     const seq = await ledger.credit(accountId, 500);
-    // … while the credit finds no wallet.
+    // … while the credit finds no wallet in Redis.
     await Promise.all([credits.apply({ accountId, seq, amountMicros: 500 }), slow]);
     expect(await ledger.store.balance(accountId)).toBe(1_500);
   });
 
-  it('of an account without a wallet loads it, with the credit in it', async () => {
+  it('of an account without a wallet loads the wallet, including the credit', async () => {
     const accountId = await ledger.account(1_000);
     await credits.apply({ accountId, seq: 1, amountMicros: 1_000 });
     expect(await ledger.store.hash(ledger.store.walletName(accountId))).toEqual({ balance: '1000', credit_seq: '1' });
@@ -93,14 +93,14 @@ describe('a credit', () => {
     for (const id of accounts) expect(await ledger.store.balance(id)).toBe(1_321);
   });
 
-  it('that a restarted Redis lost is applied again, although it was marked', async () => {
+  it('that a restarted Redis lost is applied again, although it was marked as applied', async () => {
     const accountId = await ledger.account(1_000);
     await hydrator.loadWallet(accountId);
     const seq = await ledger.credit(accountId, 500);
     await credits.apply({ accountId, seq, amountMicros: 500 });
     await credits.applyMissing();
     expect(await unapplied()).toBe(0);
-    // What an fsync window loses: the wallet as it was before the credit.
+    // Redis loses the last second before an fsync: the wallet is as it was before the credit.
     await ledger.store.server.restart();
     await until(() => ledger.store.redis.ready);
     await ledger.store.loadWallet(accountId, 1_000);
@@ -108,7 +108,7 @@ describe('a credit', () => {
     expect(await ledger.store.hash(ledger.store.walletName(accountId))).toEqual({ balance: '1500', credit_seq: '2' });
   });
 
-  it('while Redis is away rejects and stays unapplied; the job says so once and makes up for it', async () => {
+  it('while Redis is away is rejected and stays unapplied; the job logs that once and applies the credit later', async () => {
     const lines: string[] = [];
     const log = { info: () => {}, warn: (_: object, line: string) => void lines.push(line) };
     const { sql, store } = ledger;
@@ -129,7 +129,7 @@ describe('a credit', () => {
 });
 
 describe('a credit of a damaged wallet', () => {
-  it('is tried once in a run, and the wallet is not loaded for it', async () => {
+  it('is tried once per round, and the wallet is not loaded for it', async () => {
     const accountId = await ledger.account(1_000);
     await hydrator.loadWallet(accountId);
     for (const amount of [500, 20]) await ledger.credit(accountId, amount);
@@ -143,7 +143,7 @@ describe('a credit of a damaged wallet', () => {
     });
   });
 
-  it('whose balance an operator has deleted is loaded with all of the money, not made of the credit alone', async () => {
+  it('whose balance an operator has deleted is loaded with the whole balance, not created from the credit alone', async () => {
     const accountId = await ledger.account(1_000);
     await hydrator.loadWallet(accountId);
     await ledger.store.command('hdel', ledger.store.walletName(accountId), 'balance');
@@ -152,7 +152,7 @@ describe('a credit of a damaged wallet', () => {
     expect(await ledger.store.balance(accountId)).toBe(1_500);
   });
 
-  it('is said once by the job, which goes on to tell of what keeps others from theirs', async () => {
+  it('is logged once by the job, which still logs what keeps other accounts from their credits', async () => {
     const lines: string[] = [];
     const log = { info: () => {}, warn: (_: object, line: string) => void lines.push(line) };
     const { sql, store } = ledger;
@@ -171,10 +171,10 @@ describe('a credit of a damaged wallet', () => {
   });
 });
 
-describe('credits made up for', () => {
-  it('reach every account but the one whose wallet cannot take them', async () => {
+describe('missing credits', () => {
+  it('reach every account except the one whose wallet cannot take its credit', async () => {
     const accounts = await Promise.all(Array.from({ length: 5 }, () => ledger.account(1_000)));
-    // The first in the order in which they are looked at.
+    // This account is the first in the order of a round.
     const bad = accounts.sort()[0] as string;
     await ledger.store.command('set', ledger.store.walletName(bad), 'no wallet');
     await expect(credits.applyMissing()).rejects.toThrow('is damaged in redis');
@@ -182,7 +182,7 @@ describe('credits made up for', () => {
     for (const id of accounts.slice(1)) expect(await ledger.store.balance(id)).toBe(1_000);
   });
 
-  it('reach everybody although more accounts than fit in one run cannot take them', async () => {
+  it('reach all other accounts, even if more accounts than fit in one round cannot take theirs', async () => {
     const bad = Array.from({ length: 500 }, (_, i) => `00000000-0000-7000-8000-${String(i).padStart(12, '0')}`);
     await ledger.sql`INSERT INTO accounts (id, owner_id, credit_seq) SELECT id, 'buyer', 1 FROM unnest(${bad}::uuid[]) AS id`;
     const [journal] = await ledger.sql`INSERT INTO journal (kind) VALUES ('credit') RETURNING id`;
@@ -197,7 +197,7 @@ describe('credits made up for', () => {
     expect(await unapplied()).toBe(500);
   });
 
-  it('run once at a time, and stopping waits no longer than its bound', async () => {
+  it('are applied by one round at a time, and stopping waits no longer than its bound', async () => {
     let loads = 0;
     const never = { loadWallet: () => new Promise<void>(() => void loads++) };
     const { sql, store } = ledger;
@@ -206,7 +206,7 @@ describe('credits made up for', () => {
     let ticks = 0;
     stuck.start();
     await until(() => loads > 0);
-    // Three more rounds are due.
+    // Wait until three more rounds are due.
     const ticking = setInterval(() => ticks++, 1_000);
     await until(() => ticks === 3);
     clearInterval(ticking);
@@ -218,7 +218,7 @@ describe('credits made up for', () => {
 });
 
 describe('reading a wallet', () => {
-  it('tells what can be spent and what open calls hold', async () => {
+  it('returns the balance that can be spent and the sum of the open holds', async () => {
     const scene = await openScene(ledger.store, 5_000);
     const other = await openScene(ledger.store, 9_000);
     const [first, second] = [request(scene, 1_000), request(scene, 700)];
@@ -231,7 +231,7 @@ describe('reading a wallet', () => {
     expect(await wallets.read(scene.accountId)).toEqual({ balanceMicros: 4_000, heldMicros: 0 });
   });
 
-  it('loads it first when it has to', async () => {
+  it('loads the wallet first if it is not loaded', async () => {
     const accountId = await ledger.account(1_234);
     expect(await wallets.read(accountId)).toEqual({ balanceMicros: 1_234, heldMicros: 0 });
   });

@@ -4,7 +4,7 @@ import { Hydrator } from '../../../src/ledger/wallets/hydrate.ts';
 import { uuidv7 } from '../../../src/platform/ids.ts';
 import { isPostgresUnavailable, openPostgres, PostgresSession } from '../../../src/platform/postgres.ts';
 import { freeField } from '../../../src/platform/redis-keys.ts';
-import { QUIET } from '../../admission/redis.ts';
+import { QUIET } from '../../support/store.ts';
 import { TcpProxy } from '../../support/tcp-proxy.ts';
 import { until } from '../../support/wait.ts';
 import { Ledger, newEvent } from '../support.ts';
@@ -39,13 +39,13 @@ describe('loading a wallet', () => {
     expect(await wallet(accountId)).toEqual({ balance: '5700', credit_seq: '2', [freeField(serviceId)]: '3' });
   });
 
-  it('of an account without money or history makes an empty one: absent means not loaded', async () => {
+  it('of an account without money or history creates an empty wallet, because an absent wallet means not loaded', async () => {
     const accountId = uuidv7();
     await hydrator.loadWallet(accountId);
     expect(await wallet(accountId)).toEqual({ balance: '0', credit_seq: '0' });
   });
 
-  it('leaves one that is there alone', async () => {
+  it('leaves a loaded wallet alone', async () => {
     const accountId = await ledger.account(5_000);
     await ledger.store.loadWallet(accountId, 123);
     await hydrator.loadWallet(accountId);
@@ -53,17 +53,17 @@ describe('loading a wallet', () => {
     expect(hydrator.loadedWallets).toBe(0);
   });
 
-  it('goes for thousands at once in a few transactions', async () => {
+  it('loads thousands of wallets in a few transactions', async () => {
     const accounts = Array.from({ length: 1_200 }, () => uuidv7());
     await ledger.sql`
       INSERT INTO balances SELECT id, 'wallet', 77 FROM unnest(${accounts}::uuid[]) AS id`;
-    // Each is asked for twice, as two calls of the same account would.
+    // Each wallet is requested twice, as by two calls of the same account.
     await Promise.all([...accounts, ...accounts].map((id) => hydrator.loadWallet(id)));
     expect(hydrator.loadedWallets).toBe(1_200);
     for (const id of accounts.slice(0, 20)) expect(await wallet(id)).toMatchObject({ balance: '77' });
   });
 
-  it('waits for a flush of its shard, and so sees what it committed', async () => {
+  it('waits for a flush of its shard, and so sees what the flush committed', async () => {
     const accountId = await ledger.account(5_000);
     const shard = ledger.store.keys.shardOf(accountId);
     const flush = new PostgresSession({ url: ledger.databaseUrl, applicationName: 'test' });
@@ -79,8 +79,8 @@ describe('loading a wallet', () => {
     flush.close();
   });
 
-  it('keeps the flush out until Redis has the wallet', async () => {
-    // A flush that begins while the wallet is on its way must find it there: it is what the events are compared with.
+  it('keeps flushes of the shard out until Redis has the wallet', async () => {
+    // A flush that begins while the wallet is on its way must find the wallet in Redis.
     const accountId = await ledger.account(5_000);
     ledger.store.server.pause();
     const loading = hydrator.loadWallet(accountId);
@@ -97,7 +97,7 @@ describe('loading a wallet', () => {
     expect(after?.free).toBe(true);
   });
 
-  it('rejects in bounded time while somebody holds the lock, and works afterwards', async () => {
+  it('rejects in bounded time while another session has the lock, and works afterwards', async () => {
     const accountId = await ledger.account(5_000);
     const stuck = new PostgresSession({ url: ledger.databaseUrl, applicationName: 'test' });
     const shard = ledger.store.keys.shardOf(accountId);
@@ -119,16 +119,16 @@ describe('loading a wallet', () => {
 describe('a wallet that cannot be loaded', () => {
   it.each<[string, (id: string) => Promise<unknown>, RegExp]>([
     [
-      'for its balance',
+      'because of its balance',
       (id) => ledger.sql`UPDATE balances SET balance = 9007199254740993 WHERE account_id = ${id}`,
       /safe/,
     ],
     [
-      'for what Redis has in its place',
+      'because Redis has another type under its key',
       (id) => ledger.store.command('set', ledger.store.walletName(id), 'x'),
       /WRONGTYPE/,
     ],
-  ])('%s is rejected alone: the others of its batch are loaded', async (_, spoil, message) => {
+  ])('%s is rejected alone, and the others of its batch are loaded', async (_, spoil, message) => {
     const accounts = await Promise.all(Array.from({ length: 40 }, () => ledger.account(5_000)));
     const bad = accounts[17] as string;
     await spoil(bad);
@@ -138,7 +138,7 @@ describe('a wallet that cannot be loaded', () => {
     for (const id of accounts) if (id !== bad) expect(await wallet(id)).toMatchObject({ balance: '5000' });
   });
 
-  it('because its shard stays locked keeps no other waiting', async () => {
+  it('because its shard stays locked does not delay wallets of other shards', async () => {
     const accounts = await Promise.all(Array.from({ length: 20 }, () => ledger.account(5_000)));
     const isLocked = (id: string) => ledger.store.keys.shardOf(id) === 0;
     const stuck = new PostgresSession({ url: ledger.databaseUrl, applicationName: 'test' });
@@ -148,7 +148,7 @@ describe('a wallet that cannot be loaded', () => {
       const settled = Promise.allSettled(loads);
       let over = false;
       void settled.then(() => (over = true));
-      // The others are there while the locked ones wait.
+      // The other wallets are loaded while those of the locked shard wait.
       await Promise.all(loads.filter((_, i) => !isLocked(accounts[i] as string)));
       expect(over).toBe(false);
       expect((await settled).map(({ status }) => status === 'rejected')).toEqual(accounts.map(isLocked));
@@ -175,7 +175,7 @@ describe('loading a key', () => {
     expect(await keyState(revoked, accountId)).toEqual({ limit: '120', status: 'revoked' });
   });
 
-  it('of a suspended account is suspended, unless it is revoked; one that nobody knows is revoked', async () => {
+  it('of a suspended account gives status suspended, unless the key is revoked; an unknown key is revoked', async () => {
     const accountId = await ledger.account(1);
     const [keyId, revoked] = [await addKey(accountId), await addKey(accountId, 'revoked')];
     await ledger.sql`UPDATE accounts SET status = 'suspended' WHERE id = ${accountId}`;
@@ -185,7 +185,7 @@ describe('loading a key', () => {
     expect(await keyState('acf_nobody', accountId)).toMatchObject({ status: 'revoked' });
   });
 
-  it('does not undo a change that reached Redis first', async () => {
+  it('does not overwrite a change that reached Redis first', async () => {
     const accountId = await ledger.account(1);
     const keyId = await addKey(accountId);
     await ledger.store.loadKey(keyId, accountId, 5, 'revoked');
@@ -195,8 +195,8 @@ describe('loading a key', () => {
 });
 
 describe('while Postgres is away', () => {
-  it.each(['refuses', 'is silent'])(
-    'and %s: loading rejects in bounded time, and works when it is back',
+  it.each(['it refuses connections', 'it is silent'])(
+    'and %s, loading rejects in bounded time, and works when Postgres is back',
     async (how) => {
       const proxy = await TcpProxy.open(Number(new URL(ledger.databaseUrl).port));
       const url = proxy.through(ledger.databaseUrl);
@@ -239,7 +239,7 @@ it('wallets loaded while the writer stores calls of the same accounts are right 
     const events = Array.from({ length: 40 }, (_, i) => newEvent({ accountId: accounts[i % 4] as string }));
     await ledger.append(...events);
     await until(() => writer.stats().storedCalls > round * 40);
-    // Redis loses everything: what the writer has read and not stored yet must be in the wallet or in Postgres, not both.
+    // Redis loses everything. An event that the writer has read but not stored must not count both in a wallet and in Postgres.
     await ledger.store.command('flushall');
     await Promise.all(accounts.map((id) => hydrator.loadWallet(id)));
     await until(async () => {

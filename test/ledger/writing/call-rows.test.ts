@@ -8,7 +8,7 @@ useFlush();
 
 const LARGEST = Number.MAX_SAFE_INTEGER;
 
-/** What reads the same, whichever way it was stored. */
+/** The columns of a call. Their values must be equal whether COPY or INSERT stored the call. */
 async function storedBothWays(events: readonly UsageEvent[]): Promise<[unknown, unknown]> {
   const books: unknown[] = [];
   for (const store of [storeFast, storeWithCare]) {
@@ -21,7 +21,7 @@ async function storedBothWays(events: readonly UsageEvent[]): Promise<[unknown, 
   return [books[0], books[1]];
 }
 
-it('a call reads the same whether it was copied or inserted', async () => {
+it('a call is stored the same by COPY as by INSERT', async () => {
   const [copied, inserted] = await storedBothWays([
     newEvent(),
     newEvent({
@@ -38,10 +38,10 @@ it('a call reads the same whether it was copied or inserted', async () => {
     newEvent({ path: '' }),
     newEvent({ path: `/ü/字/😀/"\\{},NULL`, method: '"', keyId: 'é' }),
     newEvent({ path: '/\ud800' }),
-    // Longer than a chunk, in bytes and not in letters.
+    // Longer than a chunk in bytes, but not in letters.
     newEvent({ path: `/${'字'.repeat(40_000)}` }),
     newEvent({ path: `/${'x'.repeat(70_000)}` }),
-    // Before Postgres counts, and long after: ids may carry any time.
+    // Before Postgres' epoch, and long after it: ids may contain any time.
     newEvent({ usageId: uuidv7(0), admittedAtMs: 0 }),
     newEvent({ usageId: uuidv7(281_474_976_710_655), admittedAtMs: 7_000_000_000_123 }),
     newEvent({ admittedAtMs: 946_684_799_999 }),

@@ -5,7 +5,7 @@ import { ledger, useLedger } from '../use-ledger.ts';
 
 useLedger();
 
-/** The client of a writer that waits for events, as Redis lists it. */
+/** The line with which CLIENT LIST shows a writer that waits for events. */
 async function waitingClient(): Promise<string | undefined> {
   const list = String(await ledger.store.command('client', 'list'));
   return list.split('\n').find((line) => /name=tollgate-writer-wait .*flags=b .*cmd=xread/.test(line));
@@ -18,12 +18,12 @@ async function readsSoFar(): Promise<number> {
   return Number(/cmdstat_xread:calls=(\d+)/.exec(stats)?.[1]);
 }
 
-it('an idle writer asks for nothing until there is an event, and stores that', async () => {
+it('an idle writer sends no commands until there is an event, and stores that event', async () => {
   const writer = ledger.startWriter();
   await isWaiting();
   const reads = await readsSoFar();
   const first = await waitingClient();
-  // Three looks of a writer that asks every half second. The command under way is counted when it ends.
+  // Long enough for three looks of a writer that polls every half second. Redis counts the command under way when it ends.
   await until(async () => Number(/ idle=(\d+)/.exec((await waitingClient()) ?? '')?.[1]) >= 2);
   expect(await readsSoFar()).toBe(reads);
   expect(/ id=(\d+)/.exec(` ${await waitingClient()}`)?.[1]).toBe(/ id=(\d+)/.exec(` ${first}`)?.[1]);
@@ -32,7 +32,7 @@ it('an idle writer asks for nothing until there is an event, and stores that', a
   await ledger.drained();
 });
 
-it('goes on storing when the connection it waits on is cut, and waits on a new one', async () => {
+it('the writer goes on storing when its waiting connection is cut, and waits on a new one', async () => {
   const writer = ledger.startWriter();
   await isWaiting();
   const cut = / id=(\d+)/.exec(` ${await waitingClient()}`)?.[1] as string;
@@ -43,7 +43,7 @@ it('goes on storing when the connection it waits on is cut, and waits on a new o
   expect(writer.stats().working).toBe(true);
 });
 
-it('waits for what is behind the events of a newer version', async () => {
+it('the writer waits for entries behind events of a newer version', async () => {
   const writer = ledger.startWriter();
   await isWaiting();
   const { accountId } = newEvent();
@@ -60,7 +60,7 @@ it('waits for what is behind the events of a newer version', async () => {
   await until(() => writer.stats().storedCalls === 1, 1_000);
 });
 
-it('stores the events of the other streams when one is damaged and it cannot wait', async () => {
+it('the writer stores the events of the other streams when a damaged stream keeps it from waiting', async () => {
   const { keys } = ledger.store;
   const writer = ledger.startWriter();
   await isWaiting();
@@ -70,7 +70,7 @@ it('stores the events of the other streams when one is damaged and it cannot wai
   await until(() => writer.stats().storedCalls === 1, 2_000);
 });
 
-it('stops at once while it waits', async () => {
+it('the writer stops at once while it waits', async () => {
   const writer = ledger.startWriter();
   await isWaiting();
   await ledger.append(newEvent());

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { FLUSH_LOCK } from '../../../src/ledger/locks.ts';
 import type { UsageEvent } from '../../../src/ledger/usage-event.ts';
 import { PostgresSession } from '../../../src/platform/postgres.ts';
-import { QUIET } from '../../admission/redis.ts';
+import { QUIET } from '../../support/store.ts';
 import { until } from '../../support/wait.ts';
 import { expectedBooks, newEventOf } from '../support.ts';
 import { ledger, useLedger } from '../use-ledger.ts';
@@ -14,7 +14,7 @@ const ofShard = (shard: number): UsageEvent => newEventOf(shard, ledger.store);
 describe('a shard whose flush lock is taken', () => {
   const session = () => new PostgresSession({ url: ledger.databaseUrl, applicationName: 'test' });
 
-  it('keeps no other waiting, and is stored when it is free', async () => {
+  it('does not delay other shards, and is stored when its lock is free', async () => {
     const lock = session();
     await lock.query('SELECT pg_advisory_lock($1::int, 0)', [FLUSH_LOCK]);
     const warnings: string[] = [];
@@ -23,7 +23,7 @@ describe('a shard whose flush lock is taken', () => {
     try {
       await ledger.append(held, free[0] as UsageEvent);
       await until(() => writer.stats().storedCalls === 1);
-      // It has queued for the lock in vain, and goes on with the others.
+      // The writer has queued for the lock in vain, and goes on with the other shards.
       await until(async () => (await ledger.sql`SELECT 1 FROM pg_locks WHERE NOT granted`).length > 0);
       await until(async () => (await ledger.sql`SELECT 1 FROM pg_locks WHERE NOT granted`).length === 0);
       await ledger.append(free[1] as UsageEvent);
@@ -37,7 +37,7 @@ describe('a shard whose flush lock is taken', () => {
     expect(await ledger.readBooks()).toEqual(expectedBooks([held, ...free]));
   });
 
-  it('is stored although somebody else has it at any moment', async () => {
+  it('is stored although at every moment another session has its lock', async () => {
     const turns = [session(), session()];
     const lock = (i: number) => turns[i % 2]?.query('SELECT pg_advisory_lock_shared($1::int, 0)', [FLUSH_LOCK]);
     const unlock = (i: number) => turns[i % 2]?.query('SELECT pg_advisory_unlock_shared($1::int, 0)', [FLUSH_LOCK]);
@@ -45,7 +45,7 @@ describe('a shard whose flush lock is taken', () => {
     const writer = ledger.startWriter();
     await ledger.append(ofShard(0));
     for (let i = 1; writer.stats().storedCalls === 0 && i < 100_000; i++) {
-      // The next has it, or waits behind the writer, before the last lets it go.
+      // Before the last session unlocks, the next one has the lock or queues behind the writer.
       const next = lock(i);
       await unlock(i - 1);
       await next;
@@ -54,7 +54,7 @@ describe('a shard whose flush lock is taken', () => {
     for (const turn of turns) turn.close();
   });
 
-  it('is waited for by a writer that stops, within its bound', async () => {
+  it('is waited for by a stopping writer, but no longer than its bound', async () => {
     const lock = session();
     await lock.query('SELECT pg_advisory_lock($1::int, 0)', [FLUSH_LOCK]);
     const writer = ledger.startWriter();

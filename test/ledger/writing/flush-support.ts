@@ -8,10 +8,10 @@ import { ledger, useLedger } from '../use-ledger.ts';
 
 export { ledger };
 
-/** A connection that stores by hand, of the test file that has called `useFlush`. */
+/** The session with which the test file that has called `useFlush` stores batches itself. */
 export let session: PostgresSession;
 
-/** A ledger as with `useLedger`, and the session. */
+/** Opens a ledger as `useLedger` does, and the session. */
 export function useFlush(): void {
   useLedger();
   beforeAll(() => {
@@ -27,13 +27,13 @@ const source = (): StreamSource => ({
   feeBasisPoints: FEE_BASIS_POINTS,
 });
 
-/** All that waits, up to 10 000. */
+/** All events that wait, up to 10 000. */
 export function readAll(): Promise<Batch> {
   const shards = ledger.store.keys.usage.map((_, shard) => shard);
   return readBatch(source(), shards, 10_000, null);
 }
 
-/** The ways in which a batch is stored: the plain one by COPY, the careful one by INSERT. Within a transaction of the session. */
+/** The two ways to store a batch in a transaction of the session: plain, by COPY, and careful, by INSERT. */
 export async function storeFast(batch: Batch): Promise<void> {
   await storeNewCalls(session, batch.pages);
 }

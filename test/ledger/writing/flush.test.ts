@@ -11,7 +11,7 @@ useFlush();
 const ROLLED_BACK = new Error('rolled back');
 const TABLES = ['calls', 'journal', 'entries', 'balances', 'free_usage', 'service_days', 'rejected_events'];
 
-/** What every table holds after `store`, which leaves no trace: rows without their journal row's number and times. */
+/** The rows of every table after `store`, without journal ids and times. `store` is rolled back. */
 async function tablesAfter(store: () => Promise<unknown>): Promise<Record<string, string[]>> {
   const tables: Record<string, string[]> = {};
   const work = session.transaction(async () => {
@@ -42,7 +42,7 @@ const outcomes: Outcome[] = ['completed', 'completed', 'abandoned', 'refunded:ca
 const anyEvent = fc
   .record({
     buyer: fc.nat(5),
-    // Accounts may sell to each other, and to themselves.
+    // Accounts may sell to each other and to themselves.
     provider: fc.nat(5),
     service: fc.nat(2),
     heldMicros: fc.oneof(fc.constantFrom(0, 1, 39, 40), fc.nat(1_000_000_000)),
@@ -60,7 +60,7 @@ const anyEvent = fc
     }),
   );
 
-it('new calls leave the same tables whether they are stored fast or with care, on balances that exist or not', async () => {
+it('new calls lead to the same tables whether COPY or INSERT stores them, and whether or not balances exist already', async () => {
   const property = fc.asyncProperty(
     fc.array(anyEvent, { maxLength: 40 }),
     fc.array(anyEvent, { minLength: 1, maxLength: 40 }),
@@ -78,7 +78,7 @@ it('new calls leave the same tables whether they are stored fast or with care, o
   await fc.assert(property, { numRuns: 25 });
 }, 120_000);
 
-it('an account whose calls fill several pages of a batch has one entry', async () => {
+it('an account whose calls fill several pages of a batch gets one entry', async () => {
   const [accountId, providerId, serviceId] = [uuidv7(), uuidv7(), uuidv7()];
   const events = Array.from({ length: 2_500 }, () => newEvent({ accountId, providerId, serviceId, heldMicros: 40 }));
   const { fast, careful, batch } = await bothWays(events);
@@ -88,23 +88,23 @@ it('an account whose calls fill several pages of a batch has one entry', async (
   expect(fast).toEqual(careful);
 });
 
-it('more entries than fit in a chunk of the copy are all there', async () => {
+it('more entries than fit in one chunk of a COPY are all stored', async () => {
   const events = Array.from({ length: 3_000 }, () => newEvent());
   const { fast, careful } = await bothWays(events);
   expect(fast.entries).toHaveLength(6_001);
   expect(fast).toEqual(careful);
 });
 
-it('calls that cost nothing have a journal row and no entries', async () => {
+it('calls that cost nothing get a journal row and no entries', async () => {
   const { fast, careful } = await bothWays([newEvent({ heldMicros: 0 }), newEvent({ outcome: 'abandoned' })]);
   expect(fast).toMatchObject({ entries: [], balances: [], journal: [expect.stringContaining('usage')] });
   expect(fast).toEqual(careful);
 });
 
-it('sums beyond the exact range of numbers, of pages that are each within it, are exact', async () => {
+it('sums beyond 2^53 are exact, even if each page stays below it', async () => {
   const providerId = uuidv7();
   const heldMicros = Number.MAX_SAFE_INTEGER;
-  // Of different shards, so each is a page.
+  // The events are of different shards, so each makes its own page.
   const buyers = new Map(Array.from({ length: 200 }, uuidv7).map((id) => [ledger.store.keys.shardOf(id), id]));
   const two = Array.from(buyers.values()).slice(0, 2);
   await ledger.append(...two.map((accountId) => newEvent({ accountId, providerId, heldMicros })));

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { Pace } from '../../../src/ledger/writing/pace.ts';
 
-/** The pauses after looks 100 ms apart that found these many events. */
+/** The pauses after looks, 100 ms apart, that found these numbers of events. */
 function pauses(...found: number[]): number[] {
   const pace = new Pace(0);
   return found.map((events, i) => {
@@ -10,15 +10,15 @@ function pauses(...found: number[]): number[] {
   });
 }
 
-it('the first event after a silence, and what comes alone, is looked for in a moment', () => {
+it('after the first event following a silence, and after single events, the pause is short', () => {
   expect(pauses(0, 1, 0, 50, 0, 99, 0)).toEqual([100, 100, 100, 100, 100, 100, 100]);
 });
 
-it('events in two looks in a row are steady load, however few they are', () => {
+it('events in two looks in a row count as steady load, however few they are', () => {
   expect(pauses(0, 1, 1, 0, 1)).toEqual([100, 100, 500, 100, 100]);
 });
 
-it('after two seconds without an event it looks twice a second, until there is one', () => {
+it('after two seconds without an event the pause is half a second, until there is an event', () => {
   const pace = new Pace(0);
   pace.found(0, 1_900);
   expect([pace.isQuiet, pace.pauseMs]).toEqual([false, 100]);
@@ -28,11 +28,11 @@ it('after two seconds without an event it looks twice a second, until there is o
   expect([pace.isQuiet, pace.pauseMs]).toEqual([false, 100]);
 });
 
-it('the first calls after a silence, and what follows the end of load, do not wait longer', () => {
+it('the pause is short for the first calls after a silence and after the end of load', () => {
   expect(pauses(0, 5_000, 0, 5_000, 20, 0)).toEqual([100, 100, 100, 100, 500, 100]);
 });
 
-it('under steady load a batch gathers 5 000 events, for half a second at most', () => {
+it('under steady load the pause lets 5 000 events gather, but is half a second at most', () => {
   const looks = (perLook: number) => pauses(perLook, perLook).at(-1);
   expect(looks(100)).toBe(500);
   expect(looks(1_000)).toBe(500);
@@ -41,7 +41,7 @@ it('under steady load a batch gathers 5 000 events, for half a second at most', 
   expect(looks(10_000)).toBe(100);
 });
 
-it('the rate counts the time since the look before, however long it was', () => {
+it('the rate is taken over the time since the previous look, however long that was', () => {
   const pace = new Pace(0);
   pace.found(1_000, 100);
   pace.found(5_000, 600);

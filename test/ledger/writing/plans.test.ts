@@ -3,7 +3,7 @@ import { Reconciler } from '../../../src/ledger/reconcile/reconciler.ts';
 import { Hydrator } from '../../../src/ledger/wallets/hydrate.ts';
 import { uuidv7 } from '../../../src/platform/ids.ts';
 import { openPostgres, PostgresSession } from '../../../src/platform/postgres.ts';
-import { QUIET } from '../../admission/redis.ts';
+import { QUIET } from '../../support/store.ts';
 import { until } from '../../support/wait.ts';
 import { Ledger, newEvent } from '../support.ts';
 
@@ -13,11 +13,11 @@ beforeAll(async () => {
 });
 afterAll(() => ledger.close());
 
-/** Postgres prefers a plan without parameters from the sixth time on, and keeps it while its connection lives. */
+/** From the sixth execution on, Postgres prefers a generic plan and keeps it for the life of the connection. */
 const TIMES = 8;
 const TABLES = ['accounts', 'balances', 'credits', 'entries', 'free_usage'];
 
-it('no plan that is kept reads a whole table, though it was made while the tables were small', async () => {
+it('no cached plan reads a whole table, even if it was made while the tables were small', async () => {
   const { redis, keys } = ledger.store;
   const serviceId = uuidv7();
   const setUp = new PostgresSession({ url: ledger.databaseUrl, applicationName: 'test' });
@@ -28,7 +28,7 @@ it('no plan that is kept reads a whole table, though it was made while the table
     await setUp.query('INSERT INTO balances VALUES ($1, $2, 1000000)', [id, 'wallet']);
     await setUp.query('INSERT INTO free_usage VALUES ($1, $2, 1)', [id, serviceId]);
   }
-  // Statistics by which reading all of a table is cheapest.
+  // With these statistics, reading a whole table is cheapest.
   await setUp.query(`ANALYZE ${TABLES.join(', ')}`);
   setUp.close();
 
@@ -42,7 +42,7 @@ it('no plan that is kept reads a whole table, though it was made while the table
     await ledger.drained();
     await reconciler.run('test');
   }
-  // A connection that ends has reported what it read.
+  // A connection reports its statistics when it ends.
   await writer.stop();
   hydrator.close();
   await sql.end();

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { uuidv7 } from '../../../src/platform/ids.ts';
-import { QUIET } from '../../admission/redis.ts';
+import { QUIET } from '../../support/store.ts';
 import { until } from '../../support/wait.ts';
 import { expectedBooks, holdOf, newEvent, tailOf } from '../support.ts';
 import { ledger, useLedger } from '../use-ledger.ts';
@@ -13,7 +13,7 @@ describe('an event that cannot be stored', () => {
   const rejected = () =>
     ledger.sql<{ fields: string[]; error: string }[]>`SELECT fields, error FROM rejected_events ORDER BY error`;
 
-  it('because it is none is put aside whole, and the others pass', async () => {
+  it('because it is no event is put aside whole, and the others are stored', async () => {
     const [before, after] = [newEvent(), newEvent()];
     const errors: object[] = [];
     const good = newEvent({ accountId: before.accountId });
@@ -39,7 +39,7 @@ describe('an event that cannot be stored', () => {
     expect(errors).toHaveLength(4);
   });
 
-  it('because a number in it has a NUL, or is of any length, is put aside and blocks nothing', async () => {
+  it('because a number in it contains a NUL or is too long is put aside and blocks nothing', async () => {
     const [good, bad] = [newEvent(), newEvent()];
     await ledger.appendRaw(bad.accountId, bad.usageId, holdOf(bad).replace(/^\d+/, '1\x002'), tailOf(bad));
     await ledger.appendRaw(bad.accountId, bad.usageId, holdOf(bad), `${'x'.repeat(9_000)}${tailOf(bad)}`);
@@ -53,7 +53,7 @@ describe('an event that cannot be stored', () => {
     expect(rows.map(({ fields }) => fields[1]?.split('\t')[1])).toContain('1\x002');
   });
 
-  it('and that even rejected_events refuses is logged whole and blocks nothing', async () => {
+  it('even in rejected_events is logged whole and blocks nothing', async () => {
     await ledger.sql`ALTER TABLE rejected_events ADD CONSTRAINT test_refuse CHECK (error NOT LIKE '%free is neither%')`;
     try {
       const [good, bad] = [newEvent(), newEvent()];
@@ -72,7 +72,7 @@ describe('an event that cannot be stored', () => {
     }
   });
 
-  it('because Postgres refuses it is found among its batch and put aside', async () => {
+  it('because Postgres refuses it is found within its batch and put aside', async () => {
     await ledger.sql`ALTER TABLE calls ADD CONSTRAINT test_poison CHECK (path NOT LIKE '/poison%')`;
     try {
       const events = Array.from({ length: 100 }, (_, i) =>
@@ -86,7 +86,7 @@ describe('an event that cannot be stored', () => {
       const rows = await rejected();
       expect(rows.map(({ error }) => error)).toEqual(Array(3).fill(expect.stringContaining('test_poison')));
       await until(() => writer.stats().rejectedEvents === 3);
-      // And it goes on as usual.
+      // Afterwards the writer stores events as usual.
       const next = newEvent();
       await ledger.append(next);
       await ledger.drained();

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { ReadOver } from '../../../src/ledger/writing/read-over.ts';
 import { type Batch, deleteBatch, readBatch, type StreamSource } from '../../../src/ledger/writing/stream.ts';
-import { Store } from '../../admission/redis.ts';
+import { Store } from '../../support/store.ts';
 
 let store: Store;
 let source: StreamSource;
@@ -23,7 +23,7 @@ async function addSome(count: number): Promise<void> {
 }
 
 describe('deleting a batch that was stored', () => {
-  it('takes what was read, of any number of pages, and nothing that came since', async () => {
+  it('deletes what was read, over any number of pages, and nothing that came later', async () => {
     await addSome(2_500);
     const batch = await read();
     expect(batch.pages.length).toBeGreaterThan(1);
@@ -32,14 +32,14 @@ describe('deleting a batch that was stored', () => {
     expect(await idsThere()).toEqual(['5-2501']);
   });
 
-  it('leaves older entries that were not in it', async () => {
+  it('leaves older entries that were not in the batch', async () => {
     await addSome(6);
     const first = await read(3);
     await deleteBatch(source, await read(3, first));
     expect(await idsThere()).toEqual(['5-1', '5-2', '5-3']);
   });
 
-  it('leaves what a Redis that came back empty, its clock behind, has in the same places', async () => {
+  it('leaves new entries with the same ids, in a Redis that came back empty with its clock behind', async () => {
     await addSome(3);
     const batch = await read();
     await store.command('del', usage);
@@ -50,7 +50,7 @@ describe('deleting a batch that was stored', () => {
     expect(await idsThere()).toEqual(['5-1', '5-2', '6-1']);
   });
 
-  it('leaves the entries of a Redis that lost its youngest ones, and others have their places', async () => {
+  it('leaves new entries with the ids of entries that Redis has lost', async () => {
     await addSome(3);
     const batch = await read();
     await store.command('del', usage);
@@ -61,7 +61,7 @@ describe('deleting a batch that was stored', () => {
     expect(await idsThere()).toEqual(['5-1', '5-2', '5-3']);
   });
 
-  it('leaves entries between those it read, where others came back', async () => {
+  it('leaves entries that came back between the entries it read', async () => {
     await add('5-1');
     await add('5-9');
     const batch = await read();
@@ -73,7 +73,7 @@ describe('deleting a batch that was stored', () => {
     expect(await idsThere()).toEqual(['5-1', '5-4', '5-9']);
   });
 
-  it('takes an entry whose id has the largest number that there is', async () => {
+  it('deletes an entry whose id has the largest possible number', async () => {
     await add('5-1');
     await add('5-18446744073709551615');
     const batch = await read();
@@ -82,14 +82,14 @@ describe('deleting a batch that was stored', () => {
     expect(await idsThere()).toEqual(['6-0']);
   });
 
-  it('takes an entry that is no text', async () => {
+  it('deletes an entry that is not valid text', async () => {
     await store.redis.command('xadd', [usage, '5-1', 'e', Buffer.from([0xc3, 0x28, 0xff])]);
     const batch = await read();
     await deleteBatch(source, batch);
     expect(await idsThere()).toEqual([]);
   });
 
-  it('may be done twice', async () => {
+  it('may be repeated', async () => {
     await addSome(3);
     const batch = await read();
     await deleteBatch(source, batch);

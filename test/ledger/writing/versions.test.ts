@@ -1,7 +1,7 @@
 import { setTimeout } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import type { UsageEvent } from '../../../src/ledger/usage-event.ts';
-import { QUIET } from '../../admission/redis.ts';
+import { QUIET } from '../../support/store.ts';
 import { until } from '../../support/wait.ts';
 import { expectedBooks, holdOf, newEventOf, tailOf } from '../support.ts';
 import { ledger, useLedger } from '../use-ledger.ts';
@@ -20,11 +20,11 @@ const idsLeft = async (): Promise<string[]> => {
 };
 
 describe('usage events', () => {
-  it('of the version without a number are stored as those of this one', async () => {
+  it('of the version without a number are stored like events of this version', async () => {
     const [old, present] = [newEventOf(0, ledger.store), newEventOf(0, ledger.store)];
     await ledger.appendOld(old);
     await ledger.append(present);
-    // A hold of before, settled by this version.
+    // A hold of an earlier version, settled by this version.
     const between = newEventOf(1, ledger.store);
     await ledger.appendRaw(between.accountId, between.usageId, holdOf(between), tailOf(between), 'e1');
     ledger.startWriter();
@@ -34,10 +34,10 @@ describe('usage events', () => {
   });
 
   it.each([
-    ['as new ones', false],
-    ['with care, as one of them was stored before', true],
+    ['by COPY, if all are new', false],
+    ['by INSERT, if one was stored before', true],
   ])(
-    'of a newer version stay in the stream and are reported once; all others are stored, %s',
+    'of a newer version stay in the stream and are logged once; all others are stored, %s',
     async (_, isStoredBefore) => {
       errors.length = 0;
       const events = Array.from({ length: 4 }, () => newEventOf(0, ledger.store));
@@ -55,7 +55,7 @@ describe('usage events', () => {
       const writer = ledger.startWriter({ log });
       await until(async () => (await idsLeft()).length === left.length);
       await until(() => writer.stats().newerEvents === left.length);
-      // And it goes on, and ends.
+      // Afterwards the writer goes on, and can stop.
       const next = newEventOf(0, ledger.store);
       await ledger.append(next);
       await until(async () => (await idsLeft()).length === left.length);
@@ -67,7 +67,7 @@ describe('usage events', () => {
     },
   );
 
-  it('of a newer version, a thousand of them before all others, keep these from nothing', async () => {
+  it('of a newer version, a thousand at the head of the stream, do not keep later events from being stored', async () => {
     for (let i = 0; i < 1_100; i++) await newer();
     const event = newEventOf(0, ledger.store);
     await ledger.append(event);
@@ -83,7 +83,7 @@ async function commands(name: string): Promise<number> {
   return Number(new RegExp(`^cmdstat_${name}:calls=(\\d+)`, 'm').exec(stats)?.[1] ?? 0);
 }
 
-it('beside a newer event the writer waits for company under steady load, as it does without one', async () => {
+it('beside an event of a newer version, the writer gathers batches under steady load as usual', async () => {
   await newer();
   const writer = ledger.startWriter({ log });
   await until(() => writer.stats().newerEvents === 1);
@@ -92,24 +92,24 @@ it('beside a newer event the writer waits for company under steady load, as it d
   while (performance.now() < endsAt) {
     await ledger.append(newEventOf(0, ledger.store));
     appended++;
-    // Some 300 a second: the next comes before a flush is over.
+    // About 300 events a second: the next one comes before a flush is over.
     await setTimeout(3);
   }
   expect(appended).toBeGreaterThan(200);
-  // Ten of a second apart at most, until the load counts as steady, and two a second from then on.
+  // At most ten flushes, 0.1 s apart, until the load counts as steady; then two a second.
   expect(writer.stats().flushes).toBeLessThan(20);
   await until(async () => (await idsLeft()).length === 1);
   expect(writer.stats().storedCalls).toBe(appended);
 });
 
-it('newer events that were read over once are not read with each look, and what comes behind them is stored', async () => {
+it('newer events that were read over are not read again at each look, and events behind them are stored', async () => {
   for (let i = 0; i < 1_500; i++) await newer();
   const writer = ledger.startWriter({ log });
   await until(() => writer.stats().newerEvents === 1_500);
   const looks = async () => (await commands('xread')) + (await commands('xlen'));
   await until(async () => (await commands('xread')) > 0);
   await ledger.store.command('config', 'resetstat');
-  // An idle writer waits five seconds at a time.
+  // An idle writer waits up to five seconds.
   await until(async () => (await looks()) >= 2);
   expect(await commands('xrange')).toBe(0);
   const event = newEventOf(0, ledger.store);
@@ -119,7 +119,7 @@ it('newer events that were read over once are not read with each look, and what 
   expect(writer.stats().backlog).toBe(0);
 });
 
-it('more newer events than one look reads over do not keep those behind them', async () => {
+it('more newer events than one look reads over do not keep the events behind them from being stored', async () => {
   const add = Array.from({ length: 1_000 }, () => "redis.call('XADD', KEYS[1], '*', 'e2', 'x')").join('\n');
   for (let i = 0; i < 22; i++) await ledger.store.command('eval', add, 1, ledger.store.keys.usage[0] as string);
   const event = newEventOf(0, ledger.store);
@@ -129,7 +129,7 @@ it('more newer events than one look reads over do not keep those behind them', a
   await until(() => writer.stats().newerEvents === 22_000);
 });
 
-it('a stream that is of another type keeps no other shard waiting, and is said once', async () => {
+it('a stream key of another type does not delay other shards, and is logged once', async () => {
   errors.length = 0;
   await ledger.store.command('set', ledger.store.keys.usage[0] as string, 'x');
   const event = newEventOf(1, ledger.store);
@@ -139,7 +139,7 @@ it('a stream that is of another type keeps no other shard waiting, and is said o
   await until(async () => (await ledger.store.command('xlen', ledger.store.keys.usage[1] as string)) === 0);
   expect(writer.stats().working).toBe(true);
   expect(errors).toHaveLength(1);
-  // Broken once more after it was mended, it is said once more.
+  // If it is damaged again after it was mended, that is logged again.
   await ledger.store.command('del', ledger.store.keys.usage[0] as string);
   const another = newEventOf(0, ledger.store);
   await ledger.append(another);

@@ -2,8 +2,8 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import path from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
 import { uuidv7 } from '../../../src/platform/ids.ts';
-import { SHARDS } from '../../admission/redis.ts';
 import { buildSources } from '../../support/build.ts';
+import { SHARDS } from '../../support/store.ts';
 import { until } from '../../support/wait.ts';
 import { expectedBooks, FEE_BASIS_POINTS, Ledger, newEvent } from '../support.ts';
 
@@ -59,13 +59,13 @@ const storedCalls = async (): Promise<number> => {
 };
 
 it.each([1, 2, 3])(
-  'killed between commit %i and its deletion: no row twice, balances right',
+  'a writer killed between commit %i and its deletion stores no row twice, and balances are right',
   async (dieAfterCommit) => {
     const events = someEvents(200);
     await ledger.append(...events);
     const first = startWriterProcess({ dieAfterCommit });
     await until(() => ended(first));
-    // It died where it should: stored, and still in the stream.
+    // The writer died where it should: the events are stored, and still in the stream.
     const stored = await storedCalls();
     expect(stored).toBe(dieAfterCommit * 50);
     expect(await ledger.backlog()).toBeGreaterThan(200 - stored);
@@ -76,7 +76,7 @@ it.each([1, 2, 3])(
   },
 );
 
-it('killed at any moment, again and again, while calls come in: each call is stored once', async () => {
+it('when writers are killed at any moment, again and again, while calls come in, each call is stored once', async () => {
   const events = someEvents(3_000);
   let appended = 0;
   const appending = (async () => {
@@ -97,7 +97,7 @@ it('killed at any moment, again and again, while calls come in: each call is sto
   expect(await ledger.readBooks()).toEqual(expectedBooks(events));
 }, 60_000);
 
-it('killed, it leaves its shards to a writer that waited for them', async () => {
+it('when a writer is killed, a writer that waited takes its shards', async () => {
   const first = startWriterProcess();
   await ledger.append(...someEvents(10));
   await ledger.drained();

@@ -5,7 +5,7 @@ import { CANCELLED } from '../../../src/ledger/usage-event.ts';
 import { Hydrator } from '../../../src/ledger/wallets/hydrate.ts';
 import { uuidv7 } from '../../../src/platform/ids.ts';
 import { COMPLETED, REFUNDED, request, type Scene } from '../../admission/calls.ts';
-import { QUIET } from '../../admission/redis.ts';
+import { QUIET } from '../../support/store.ts';
 import { TcpProxy } from '../../support/tcp-proxy.ts';
 import { until } from '../../support/wait.ts';
 import { expectedBooks, Ledger, newEvent } from '../support.ts';
@@ -37,7 +37,7 @@ beforeEach(async () => {
 afterEach(() => ledger.stopWriters());
 
 describe('while Postgres is away', () => {
-  it('events wait in the stream, and are all stored within two seconds of its return', async () => {
+  it('events wait in the stream, and all are stored within two seconds after it is back', async () => {
     const events = Array.from({ length: 300 }, () => newEvent());
     const writer = ledger.startWriter({ databaseUrl: throughProxy, batchSize: 40, log });
     await ledger.append(...events.slice(0, 100));
@@ -46,7 +46,7 @@ describe('while Postgres is away', () => {
     await ledger.append(...events.slice(100, 200));
     await until(() => !writer.stats().working);
     const failing = lines.length;
-    // So many that the wait between attempts has reached its bound.
+    // After this many failures the wait between attempts has reached its bound.
     const attempts = proxy.refused;
     await until(() => proxy.refused >= attempts + 6);
     await ledger.append(...events.slice(200));
@@ -58,13 +58,13 @@ describe('while Postgres is away', () => {
     expect(performance.now() - backAt).toBeLessThan(2_000);
     await until(() => writer.stats().working);
     expect(await ledger.readBooks()).toEqual(expectedBooks(events));
-    // One line a change, however many attempts: two reasons at most (the cut, then the refusals).
+    // One log line per change of cause, however many attempts: at most two causes (the cut, then the refusals).
     expect(failing).toBeGreaterThan(0);
     expect(lines.filter((line) => line.startsWith('writer cannot work')).length).toBeLessThanOrEqual(2);
     expect(lines.filter((line) => line === 'writer works again')).toHaveLength(1);
   });
 
-  it('a cut in the middle of flushes loses and doubles nothing', async () => {
+  it('connections cut in the middle of flushes lose no event and store none twice', async () => {
     const events = Array.from({ length: 600 }, () => newEvent());
     await ledger.append(...events);
     const writer = ledger.startWriter({ databaseUrl: throughProxy, batchSize: 15, log });
@@ -87,7 +87,7 @@ describe('while Postgres is away', () => {
   });
 });
 
-it('while Redis is away the writer waits, and goes on when it is back', async () => {
+it('while Redis is away the writer waits, and it goes on when Redis is back', async () => {
   const writer = ledger.startWriter({ log });
   await until(() => writer.stats().ownedShards > 0);
   await ledger.store.server.stop();
@@ -105,7 +105,7 @@ it('events that Redis loses after the writer read them are not stored: their wal
   const events = [newEvent(), newEvent()];
   const { redis } = ledger.store;
   let lost = false;
-  // The same Redis; it loses everything just after it answered the writer's first reading.
+  // The same Redis, which loses everything just after it has answered the writer's first reading.
   const losing = Object.create(redis) as typeof redis;
   losing.script = (...args) => redis.script(...args);
   losing.command = async (name, args) => {
@@ -120,7 +120,7 @@ it('events that Redis loses after the writer read them are not stored: their wal
   const writer = ledger.startWriter({ redis: losing, log });
   await until(() => lines.includes('redis lost usage events that were about to be stored'));
   expect(await ledger.sql`SELECT usage_id FROM calls`).toEqual([]);
-  // And it goes on with what comes.
+  // Afterwards the writer stores new events.
   await ledger.append(events[0] as (typeof events)[0]);
   await ledger.drained();
   await until(() => writer.stats().storedCalls === 1);
@@ -164,7 +164,7 @@ describe('Redis flushed while calls run', () => {
       admission.admit(one, { onAdmission });
     });
 
-  it('the next calls pass, and in the end wallets and Postgres agree to the micro-dollar', async () => {
+  it('the next calls are served, and in the end wallets and Postgres agree to the micro-dollar', async () => {
     const writer = ledger.startWriter({ batchSize: 25, log });
     let calls = 0;
     for (let round = 0; round < 4; round++) {
@@ -172,7 +172,7 @@ describe('Redis flushed while calls run', () => {
         scenes.flatMap((scene) => Array.from({ length: 40 }, (_, i) => call(scene, i % 3 === 0))),
       );
       calls += outcomes.filter((outcome) => outcome === 'admitted').length;
-      // The writer is somewhere between reading and deleting.
+      // At this moment the writer is somewhere between reading and deleting.
       await until(() => writer.stats().storedCalls > round * 20);
       await ledger.store.command('flushall');
       const next = await Promise.all(scenes.map((scene) => call(scene, false)));

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { FLUSH_LOCK } from '../../../src/ledger/locks.ts';
 import type { UsageEvent } from '../../../src/ledger/usage-event.ts';
 import { PostgresSession } from '../../../src/platform/postgres.ts';
-import { QUIET } from '../../admission/redis.ts';
+import { QUIET } from '../../support/store.ts';
 import { until } from '../../support/wait.ts';
 import { newEvent, newEventOf } from '../support.ts';
 import { ledger, useLedger } from '../use-ledger.ts';
@@ -12,7 +12,7 @@ useLedger();
 const ofShard = (shard: number): UsageEvent => newEventOf(shard, ledger.store);
 
 describe('a writer that is told to stop', () => {
-  it('stores what came after it had read ahead', async () => {
+  it('stores events that came after it had read ahead', async () => {
     const lock = new PostgresSession({ url: ledger.databaseUrl, applicationName: 'test' });
     await lock.query('SELECT pg_advisory_lock($1::int, 0)', [FLUSH_LOCK]);
     const events = [ofShard(0), ofShard(1), ofShard(1)];
@@ -20,7 +20,7 @@ describe('a writer that is told to stop', () => {
     const writer = ledger.writer({
       afterCommit: async () => {
         if (stopped !== null) return;
-        // One shard was locked, so that it has read ahead, and knows nothing of this one yet.
+        // One shard was locked, so the writer has read ahead and does not know of this event yet.
         await ledger.append(events[2] as UsageEvent);
         lock.close();
         stopped = writer.stop();
@@ -33,11 +33,11 @@ describe('a writer that is told to stop', () => {
     expect([writer.stats().storedCalls, await ledger.backlog()]).toEqual([3, 0]);
   });
 
-  it('tries again after a failure, as long as it has time', async () => {
+  it('retries after a failure until its time is over', async () => {
     const { redis } = ledger.store;
     let [slow, failures] = [false, 0];
     let stopped: Promise<void> | null = null;
-    // The same Redis; it is too slow for a while, and still for the first commands after the writer was told to stop.
+    // The same Redis, too slow for a while, and still so for the first commands after the writer was told to stop.
     const sometimesSlow = Object.create(redis) as typeof redis;
     sometimesSlow.script = (...args) => redis.script(...args);
     sometimesSlow.command = async (name, args) => {
@@ -55,7 +55,7 @@ describe('a writer that is told to stop', () => {
     expect([writer.stats().storedCalls, await ledger.backlog()]).toEqual([1, 0]);
   });
 
-  it('says what it leaves when its time is over', async () => {
+  it('logs how many events it leaves when its time is over', async () => {
     const lock = new PostgresSession({ url: ledger.databaseUrl, applicationName: 'test' });
     await lock.query('SELECT pg_advisory_lock($1::int, 0)', [FLUSH_LOCK]);
     try {
@@ -64,7 +64,7 @@ describe('a writer that is told to stop', () => {
       const writer = ledger.startWriter({ log });
       await ledger.append(ofShard(0), ofShard(1));
       await writer.stop(1_000);
-      const message = 'writer ends with events left for the next one';
+      const message = 'writer stops and leaves events for the next writer';
       expect(warnings).toContainEqual({ events: 1, message });
       expect([writer.stats().storedCalls, await ledger.backlog()]).toEqual([1, 1]);
     } finally {

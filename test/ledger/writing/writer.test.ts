@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { deleteEntriesScript, deleteStoredScript } from '../../../src/ledger/scripts.ts';
 import type { Outcome, UsageEvent } from '../../../src/ledger/usage-event.ts';
 import { uuidv7 } from '../../../src/platform/ids.ts';
-import { QUIET } from '../../admission/redis.ts';
+import { QUIET } from '../../support/store.ts';
 import { until } from '../../support/wait.ts';
 import { expectedBooks, holdOf, newEvent, tailOf } from '../support.ts';
 import { ledger, useLedger } from '../use-ledger.ts';
@@ -14,7 +14,7 @@ const DAY_MS = 86_400_000;
 const accounts = [0, 1, 2].map(() => uuidv7());
 const providers = [0, 1].map(() => uuidv7());
 const services = [0, 1, 2].map(() => uuidv7());
-// From a small pool, so that ids come again; of yesterday (no partition), today and tomorrow.
+// Ids come from a small pool, so that they repeat; they are of yesterday (no partition), today and tomorrow.
 const ids = [-DAY_MS, 0, DAY_MS].flatMap((offset) => Array.from({ length: 12 }, () => uuidv7(Date.now() + offset)));
 
 const outcomes: Outcome[] = ['completed', 'abandoned', 'refunded:upstream_5xx', 'refunded:caller_gone'];
@@ -27,7 +27,7 @@ const anyEvent: fc.Arbitrary<UsageEvent> = fc
     outcome: fc.oneof(fc.constant(outcomes[0] as Outcome), fc.constantFrom(...outcomes)),
     status: fc.integer({ min: 0, max: 999 }),
     latencyUs: fc.nat(),
-    // Printable ASCII, quotes and backslashes among it, and what UTF-8 may bring.
+    // Printable ASCII, including quotes and backslashes, and other UTF-8.
     path: fc.oneof(fc.string({ maxLength: 30 }), fc.constantFrom('/"', '/\\', '/{a,b}', 'NULL', '/ü/字', "/'")),
     keyId: fc.constantFrom('acf_a', 'acf_b"\\'),
     admittedAtMs: fc.integer({ min: 1_600_000_000_000, max: 1_900_000_000_000 }),
@@ -45,11 +45,11 @@ const anyEvent: fc.Arbitrary<UsageEvent> = fc
     }),
   );
 
-it('whatever events come, however often, the books say what the model says', async () => {
+it('whatever events come, however often, the books equal those of the model', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(anyEvent, { maxLength: 60 }), fc.constantFrom(1, 7, 2_000), async (events, batchSize) => {
       await ledger.clear();
-      // One after the other: the first of an id counts, and the order is the stream's.
+      // One after the other, because the first event of an id counts, in the order of the stream.
       for (const event of events) await ledger.append(event);
       const writer = ledger.startWriter({ batchSize });
       await ledger.drained();
@@ -63,7 +63,7 @@ it('whatever events come, however often, the books say what the model says', asy
 }, 120_000);
 
 describe('the writer', () => {
-  it('has a finished call in Postgres well within a second', async () => {
+  it('stores a finished call in Postgres well within a second', async () => {
     const writer = ledger.startWriter();
     await until(() => writer.stats().ownedShards > 0);
     for (let i = 0; i < 3; i++) {
@@ -87,7 +87,7 @@ describe('the writer', () => {
     expect(writer.stats().storedCalls).toBe(1);
   });
 
-  it('stores what is there before it stops', async () => {
+  it('stores all events before it stops', async () => {
     const events = Array.from({ length: 500 }, () => newEvent());
     const writer = ledger.startWriter({ batchSize: 50 });
     await until(() => writer.stats().ownedShards > 0);
@@ -97,8 +97,8 @@ describe('the writer', () => {
     expect((await ledger.readBooks()).calls).toHaveLength(500);
   });
 
-  it('makes the partitions of the days ahead, and leaves a day whose calls are in the default partition', async () => {
-    // Another day than today's, so that this test has its partitions to itself.
+  it('makes the partitions of the days ahead, except for a day whose calls are in the default partition', async () => {
+    // Not today, so that no other test uses the same partitions.
     const clock = () => Date.UTC(2031, 4, 1, 23, 59, 59);
     await ledger.append(newEvent({ usageId: uuidv7(Date.UTC(2031, 4, 3)) }));
     const early = ledger.startWriter();
@@ -134,7 +134,7 @@ describe('a batch', () => {
     expect(await ledger.readBooks()).toEqual(expectedBooks(events));
   });
 
-  it('some of whose events are in Postgres already adds the others, and the next is copied again', async () => {
+  it('some of whose events are in Postgres already adds the others, and the next batch is stored by COPY again', async () => {
     const [first, second, third] = [shared(5), shared(5), shared(5)];
     const writer = ledger.startWriter();
     await ledger.append(...first);
@@ -147,7 +147,7 @@ describe('a batch', () => {
     expect(await ledger.readBooks()).toEqual(expectedBooks([...first, ...second, ...third]));
   });
 
-  it('of more events of one account than Redis is asked for at once is stored whole', async () => {
+  it('of one account with more events than one command reads is stored whole', async () => {
     const events = shared(2_500, (i) => ({ heldMicros: i, path: `/${i}` }));
     await ledger.append(...events);
     await ledger.appendRaw(accounts[0] as string, 'not-a-uuid', holdOf(newEvent()), tailOf(newEvent()));
@@ -158,8 +158,8 @@ describe('a batch', () => {
     expect(await ledger.readBooks()).toEqual(expectedBooks(events));
   });
 
-  it('whose sums are beyond 2^53 is booked to the micro-dollar', async () => {
-    // Odd, so that a sum in floating point would be another.
+  it('whose sums exceed 2^53 is booked to the micro-dollar', async () => {
+    // Odd numbers, so that a floating-point sum would differ.
     const events = shared(7, () => ({ heldMicros: 9_000_000_000_000_001 }));
     await ledger.append(...events);
     ledger.startWriter();
@@ -173,7 +173,7 @@ describe('a batch', () => {
 });
 
 describe('two writers', () => {
-  it('share nothing: each event is stored once, by the one that holds its shard', async () => {
+  it('share nothing: each event is stored once, by the writer that has its shard', async () => {
     const writers = [ledger.startWriter({ batchSize: 20 }), ledger.startWriter({ batchSize: 20 })];
     const events = Array.from({ length: 400 }, () => newEvent());
     await ledger.append(...events);
@@ -183,7 +183,7 @@ describe('two writers', () => {
     expect(writers.reduce((sum, writer) => sum + writer.stats().storedCalls, 0)).toBe(400);
   });
 
-  it('follow each other: the second has the shards within seconds of the first losing its connection', async () => {
+  it('follow each other: the second takes the shards within seconds after the first loses its connection', async () => {
     const first = ledger.startWriter();
     await until(() => first.stats().ownedShards === ledger.store.keys.shards);
     const second = ledger.startWriter();
@@ -198,12 +198,12 @@ describe('two writers', () => {
   });
 });
 
-it('an event that was stored is not read again while it is being deleted, nor left behind at the end', async () => {
+it('a stored event is not read again while it is being deleted, nor left behind at the end', async () => {
   const accountId = uuidv7();
   const { redis } = ledger.store;
   const deleted = new Set<string>();
   const readAgain: string[] = [];
-  // The same Redis, slow to delete.
+  // The same Redis through a client that delays deletions.
   const slow = Object.create(redis) as typeof redis;
   const deleteSlowly = async (ids: readonly unknown[]) => {
     for (const id of ids) deleted.add(String(id));

@@ -7,8 +7,8 @@ import { batchScript } from '../../src/admission/scripts.ts';
 import { RedisClient } from '../../src/platform/redis.ts';
 import { RedisKeys } from '../../src/platform/redis-keys.ts';
 import { ScriptConnection } from '../../src/platform/script-connection.ts';
-import { calledFrom, withCallerStack } from '../support/caller-stack.ts';
-import { startTestRedis, type TestRedis } from '../support/stores.ts';
+import { calledFrom, withCallerStack } from './caller-stack.ts';
+import { startTestRedis, type TestRedis } from './stores.ts';
 
 export const SHARDS = 2;
 export const QUIET = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {}, fatal: () => {} };
@@ -18,7 +18,7 @@ export function batchesOf(url: string, commandTimeoutMs: number): ScriptConnecti
   return new ScriptConnection({ url, name: 'batches', script: batchScript, commandTimeoutMs }, QUIET);
 }
 
-/** A Redis of the test file's own with a client, and what the tests ask of it. */
+/** A Redis that only this test file uses, with a client and the questions that tests ask. */
 export class Store {
   readonly server: TestRedis;
   readonly redis: RedisClient;
@@ -54,7 +54,7 @@ export class Store {
     return { ...((await this.command('hgetall', name)) as Record<string, string>) };
   }
 
-  /** Redis's own clock in milliseconds: the one the scripts go by. */
+  /** Redis's own time in milliseconds, which the scripts use. */
   async now(): Promise<number> {
     const [seconds, micros] = (await this.command('time')) as [string, string];
     return Number(seconds) * 1000 + Math.floor(Number(micros) / 1000);
@@ -83,7 +83,7 @@ export class Store {
     return this.openOf(this.keys.shardOf(accountId));
   }
 
-  /** Without the tombstone of no call that is left there with the lease. */
+  /** Open holds and tombstones of a shard, without the tombstone of no call that a lease renewal leaves there. */
   async openOf(shard: number): Promise<Record<string, string>> {
     const { kept: _, ...open } = await this.hash(this.keys.open[shard] as string);
     return open;
@@ -105,7 +105,7 @@ export class Store {
     });
   }
 
-  /** Carries commands out in one run of the script, as one event-loop turn of a gateway. */
+  /** Sends commands in one trip, as one event-loop turn of a gateway does. */
   async run(commands: readonly Command[], host: TestHost): Promise<void> {
     const batch = new BatchEncoder();
     batch.begin(host.instance);
@@ -113,7 +113,7 @@ export class Store {
     const { replies } = batch;
     const here = new Error();
     const reply = await new Promise<number[]>((resolve, reject) => {
-      this.batches.run(batch.end(), {
+      this.batches.send(batch.end(), {
         onReply: (bytes, start, end) => {
           const numbers = readReply(bytes, start, end, replies);
           if (numbers instanceof Error) reject(numbers);
@@ -130,10 +130,10 @@ export class Store {
 
 type TestHost = CommandHost & { readonly instance: string };
 
-/** Of calls whose end nobody waits for. */
+/** Owner for calls whose end no test waits for. */
 export const NO_OWNER: HoldOwner = { instance: '', openCalls: 0, ended: () => {} };
 
-/** A host for commands that are expected to find everything loaded. */
+/** A host for commands that should find everything loaded: throws when one asks for anything else. */
 export function hostOf(keys: RedisKeys, instance: string, notes: Partial<CommandHost> = {}): TestHost {
   const unexpected = (what: string) => () => {
     throw new Error(`unexpected: ${what}`);

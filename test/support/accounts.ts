@@ -5,9 +5,9 @@ import { digestOfHash, hashSecret, newKeyId, newSecret } from '../../src/keys/cr
 import { dayOfId, timeOfId, uuidv7 } from '../../src/platform/ids.ts';
 import { migrate, readMigrations } from '../../src/platform/migrate.ts';
 import { openPostgres, type Sql } from '../../src/platform/postgres.ts';
-import { createDatabase } from '../support/stores.ts';
+import { createDatabase } from './stores.ts';
 
-/** A fresh, migrated database with a pool of its own. */
+/** A new, migrated database with its own pool. */
 export async function openTestDatabase(): Promise<{ sql: Sql; url: string; close: () => Promise<void> }> {
   const database = await createDatabase();
   const sql = openPostgres({ url: database.url, maxConnections: 8, applicationName: 'test' });
@@ -19,7 +19,7 @@ export async function openTestDatabase(): Promise<{ sql: Sql; url: string; close
   return { sql, url: database.url, close };
 }
 
-/** An account with one key, straight in the tables. */
+/** Inserts an account with one key directly into the tables. */
 export async function addAccount(sql: Sql, role: Role = 'buyer', ownerId = 'owner'): Promise<KeyRecord> {
   const accountId = uuidv7();
   await sql`INSERT INTO accounts (id, owner_id) VALUES (${accountId}, ${ownerId})`;
@@ -69,7 +69,7 @@ export type TestCall = {
   readonly path?: string;
 };
 
-/** A recorded call, straight in the table. @returns its usage id */
+/** Inserts a recorded call directly into the table. @returns its usage id */
 export async function addCall(sql: Sql, call: TestCall): Promise<string> {
   const id = uuidv7(call.atMs ?? Date.now());
   await sql`
@@ -92,7 +92,7 @@ type Sent = {
   readonly headers?: Record<string, string>;
 };
 
-/** Calls a route's handler as the http layer would after its checks, of which access by role is repeated here. */
+/** Calls a route's handler as the http layer does after its checks. Of those, this repeats only access by role. */
 export async function send(routes: readonly Route[], name: string, sent: Sent = {}): Promise<ApiResponse> {
   const route = findRoute(routes, name);
   if (Array.isArray(route.access)) {

@@ -6,7 +6,7 @@ import { compileValidators, validBody, validQuery } from '../../src/http/validat
 import type { KeyRecord } from '../../src/keys/caller.ts';
 import { uuidv7 } from '../../src/platform/ids.ts';
 
-/** A listing with the given fields; the rest is ordinary. */
+/** A listing with the given fields and ordinary values for the rest. */
 export function makeListing(fields: Partial<Listing> = {}): Listing {
   return {
     id: uuidv7(),
@@ -66,7 +66,7 @@ export async function ask(routes: readonly Route[], line: string, asked: Asked =
   });
 }
 
-/** The error a request is answered with. Fails when there is none. */
+/** The error with which a request is answered. Fails when there is none. */
 export async function refusalOf(answer: Promise<ApiResponse>): Promise<ApiError> {
   const response = await answer.catch((error: unknown) => error);
   if (response instanceof ApiError) return response;

@@ -1,0 +1,119 @@
+import { statusLine } from './status.ts';
+import type { HttpResponse } from './uws.ts';
+
+/**
+ * How UwsCallerStream writes a response with uWebSockets.js ("the addon"). A response that closes its connection also needs
+ * closing.ts and KeptBack.
+ *
+ * The addon sends a head only together with the first bytes of the body or with the end. A function that may be the first to
+ * send something therefore takes the head, or null if the head has been sent.
+ *
+ * All writes are corked: the addon collects what is written within cork() in a buffer of 16 KiB, and hands it to the operating
+ * system when cork() returns. Within a callback from the addon that happens only when the callback returns.
+ *
+ * Tested by test/http/caller-stream.test.ts, closing.test.ts and unread.test.ts.
+ */
+
+/** Status line and header lines. */
+export type Head = string | Uint8Array;
+
+/**
+ * Maximum bytes of a chunked write in one cork; a longer chunk goes out in several corks. The legacy addon can drop bytes if a
+ * corked write is larger than what is left of its 16 KiB cork buffer and the socket is full.
+ */
+const MAX_CORKED_WRITE = 15_900;
+const NOTHING_SENT: [boolean, boolean] = [false, false];
+const noop = (): void => {};
+
+/**
+ * The whole head, to be written as one long status line: each call into the addon costs about 0.2 µs, and a response has a
+ * dozen headers. The addon writes text as UTF-8, so a head that is not ASCII goes out as bytes.
+ */
+export function headOf(status: number, headerLines: string, isAscii: boolean): Head {
+  const head = statusLine(status) + headerLines;
+  return isAscii ? head : Buffer.from(head, 'latin1');
+}
+
+/** Sends a whole response. The addon does not say whether the socket has taken it. */
+export function sendWhole(response: HttpResponse, head: Head, body: string | Uint8Array): void {
+  response.cork(() => {
+    response.writeStatus(head);
+    response.end(body);
+  });
+}
+
+/**
+ * Sends a whole response without a body. If it declares a length, that is one of its header lines: the legacy addon's
+ * endWithoutBody() works only without arguments. Given a length, it waits for that many bytes for ever; given `undefined`, it
+ * declares 2^63.
+ */
+export function sendWithoutBody(response: HttpResponse, head: Head): void {
+  response.cork(() => {
+    response.writeStatus(head);
+    response.endWithoutBody();
+  });
+}
+
+/**
+ * Sends a piece of a body of known length. The piece must not be empty: the current addon treats an empty tryEnd() as the end of
+ * the response.
+ *
+ * @param length  the addon declares the length it is given first, and ends the response at the length it is given last
+ * @returns whether the socket took the whole piece, and whether the response is complete
+ */
+export function sendWithLength(
+  response: HttpResponse,
+  head: Head | null,
+  piece: Uint8Array,
+  length: number,
+): [ok: boolean, done: boolean] {
+  let result: [boolean, boolean] = NOTHING_SENT;
+  response.cork(() => {
+    if (head !== null) response.writeStatus(head);
+    result = response.tryEnd(piece, length);
+  });
+  return result;
+}
+
+/**
+ * Sends bytes of a body of unknown length, as one or more chunks.
+ *
+ * @returns -1, or how many bytes the addon has taken when it found the socket full; it buffers those that the socket did not take
+ */
+export function sendChunks(response: HttpResponse, head: Head | null, bytes: Uint8Array): number {
+  for (let from = 0; from < bytes.length; from += MAX_CORKED_WRITE) {
+    const piece = bytes.length <= MAX_CORKED_WRITE ? bytes : bytes.subarray(from, from + MAX_CORKED_WRITE);
+    const firstHead = from === 0 ? head : null;
+    let ok = false;
+    response.cork(() => {
+      if (firstHead !== null) response.writeStatus(firstHead);
+      ok = response.write(piece);
+    });
+    if (!ok) return from + piece.length;
+  }
+  return -1;
+}
+
+/**
+ * Sends what the addon still buffers, by an empty cork. Once a response has a handler for onWritable, the addon leaves that to
+ * the handler. It may also buffer bytes of a write that reported success: they fitted into the cork's buffer, and met a full
+ * socket only when the cork ended.
+ */
+export function flush(response: HttpResponse): void {
+  response.cork(noop);
+}
+
+/**
+ * Restarts the addon's timeout for this connection, which is 10 s, give or take 4.
+ *
+ * resume() does that. It also gives the socket the events that the last pause() found, even if that was on another socket. So a
+ * pause() comes just before it. Otherwise this socket would get the events of another socket, or none, and a stalled reader would
+ * hang for ever.
+ *
+ * @param isPaused  whether the socket is paused now; it stays so
+ */
+export function renewTimeout(response: HttpResponse, isPaused: boolean): void {
+  if (!isPaused) response.pause();
+  response.resume();
+  if (isPaused) response.pause();
+}
