@@ -2,7 +2,7 @@
 import { parseArgs } from 'node:util';
 
 /**
- * @typedef {object} Options what the command line says; null: the scenario's own default
+ * @typedef {object} Options the options of the command line. Null means the scenario's own default
  * @property {string[] | null} only scenarios
  * @property {string[] | null} peers
  * @property {number | null} seconds
@@ -10,8 +10,8 @@ import { parseArgs } from 'node:util';
  * @property {number[] | null} connections
  * @property {number} workers
  * @property {number | null} events
- * @property {'wrk' | 'autocannon' | null} driver null: wrk where it is installed
- * @property {string | null} target a gateway that runs already
+ * @property {'wrk' | 'autocannon' | null} driver null: wrk if it is installed
+ * @property {string | null} target URL of a gateway that runs already
  * @property {string | null} keys for `target`: a file of `npm run seed`
  * @property {string | null} path for `target`; null: a page of the catalog
  * @property {boolean} save
@@ -19,15 +19,15 @@ import { parseArgs } from 'node:util';
  */
 
 export const usage = `npm run bench -- [options]
-  --list                say which scenarios there are, and which question each answers
-  --only NAME[,NAME]    these scenarios; default: all
-  --peers NAME[,NAME]   these peers of them; default: all that can run here
-  --seconds N           length of one measurement; from 4 on the clock of /proc is fine enough
-  --rounds N            measurements of each peer, in turn
+  --list                list the scenarios, their questions and their bars
+  --only NAME[,NAME]    run only these scenarios; default: all
+  --peers NAME[,NAME]   measure only these peers; default: all that can run here
+  --seconds N           length of one measurement; the clock of /proc needs at least 4
+  --rounds N            how often each peer is measured; peers take turns
   --connections N[,N]   open connections, one call at a time on each
   --workers N           processes of each proxy (1)
-  --events N            of the scenario usage-pipeline
-  --driver NAME         wrk or autocannon; default: wrk where it is installed
+  --events N            events that the scenario usage-pipeline stores
+  --driver NAME         wrk or autocannon; default: wrk if it is installed
   --no-save             write nothing to bench/results
   --target URL          measure a gateway that runs already, from outside: no peers, no CPU. Needs
     --keys FILE         keys to call with, as npm run seed writes them

@@ -1,5 +1,5 @@
 // @ts-check
-// What will be run, with which options, and how long it takes.
+// What a run consists of, with which options, and how long it takes.
 
 import { hasWrk } from './load/drive.mjs';
 import { barName } from './report/bars.mjs';
@@ -24,7 +24,7 @@ export function optionsOf({ defaults }, options) {
   };
 }
 
-// Stores, service and peers are started, keys are made, and all of it is stopped again.
+// How long it takes to start stores, service and peers, to make keys, and to stop everything again.
 const stageSeconds = 8;
 
 /** In seconds. @param {readonly Scenario[]} scenarios @param {Options} options */
@@ -48,6 +48,6 @@ export const listLines = (scenarios) =>
       .map((bar) => `  bar: ${barName(bar)} ${formatLimit(bar, bar.bar)} (stretch ${formatLimit(bar, bar.stretch)})`),
   ]);
 
-/** Is its chart one to show? @param {Options} options */
+/** Whether the run measures everything, so that its chart may become the chart of the README. @param {Options} options */
 export const isWholeRun = ({ only, peers, target, seconds }) =>
   only === null && peers === null && target === null && (seconds ?? shortestWindowSeconds) >= shortestWindowSeconds;

@@ -1,5 +1,5 @@
 // @ts-check
-// Runs scenarios one after another, each on a stage of its own: fresh stores, nothing left from the one before.
+// Runs scenarios one after another. Each has a stage of its own, with new stores, so nothing is left from the one before.
 
 import { availableParallelism, loadavg } from 'node:os';
 import { createScratch } from '../scripts/local/scratch.mjs';
@@ -36,7 +36,7 @@ import { runTarget, targetScenario } from './target.mjs';
  * @property {(line: string) => void} say
  * @property {(line: string) => void} progress one line that the next one replaces
  * @property {(names: readonly PeerName[], options: import('./peers/peer.mjs').PeerOptions) => Promise<Peer[]>} peers
- *   starts those that can run here and were asked for
+ *   starts the peers that can run here and were asked for
  *
  * @typedef {object} Findings
  * @property {import('./report/summary.mjs').Column[]} columns
@@ -49,8 +49,8 @@ import { runTarget, targetScenario } from './target.mjs';
  * @property {string} name
  * @property {string} question
  * @property {{ connections: number[], seconds: number, rounds: number }} defaults
- * @property {readonly import('./report/bars.mjs').Promised[]} bars what it holds the gateway to
- * @property {(options: RunOptions) => number} estimateSeconds beside the start of its stage
+ * @property {readonly import('./report/bars.mjs').Promised[]} bars what the project promises here
+ * @property {(options: RunOptions) => number} estimateSeconds without the start of its stage
  * @property {(bench: Bench) => Promise<Findings>} run
  *
  * @typedef {object} ScenarioResult
@@ -58,9 +58,9 @@ import { runTarget, targetScenario } from './target.mjs';
  * @property {string} question
  * @property {import('./report/bars.mjs').Promised[]} bars
  * @property {RunOptions} options
- * @property {number} loadAverage of the minute before it
- * @property {number} seconds that it took
- * @property {Findings | null} findings null: it failed
+ * @property {number} loadAverage of the machine, in the minute before the scenario
+ * @property {number} seconds how long the scenario took
+ * @property {Findings | null} findings null if the scenario failed
  * @property {string | null} failure
  *
  * @typedef {{ say: (line: string) => void, command: string }} Context
@@ -73,7 +73,7 @@ const titleOf = (peer) => /** @type {Record<string, { title: string }>} */ (peer
  * @param {Stage} stage
  * @param {Options} wanted
  * @param {(line: string) => void} say
- * @param {Peer[]} started is filled
+ * @param {Peer[]} started each peer that is started is added to this array
  * @returns {Bench['peers']}
  */
 const starter = (stage, wanted, say, started) => async (names, peerOptions) => {
@@ -89,7 +89,8 @@ const starter = (stage, wanted, say, started) => async (names, peerOptions) => {
     peers.push(await kind.start(stage, peerOptions));
   }
   started.push(...peers);
-  if (peers.length === 0) throw new Error(`none of the peers asked for is one of ${names.join(', ')}`);
+  if (peers.length === 0)
+    throw new Error(`this scenario can measure ${names.join(', ')}, and none of them was asked for or can run here`);
   return peers;
 };
 
@@ -117,7 +118,7 @@ async function runOnStage(scenario, wanted, scratch, { say }) {
     peers: starter(stage, wanted, say, started),
   };
   const found = await scenario.run(bench).catch((error) => {
-    // What the error shows already need not be shown twice.
+    // Logs that the error shows already are not shown again.
     const ended = isStopping ? [] : stage.ended().filter(({ logFile }) => !error.message.includes(logFile));
     throw ended.length === 0 ? error : new Error([error.message, ...ended.map(lastWords)].join('\n'), { cause: error });
   });
@@ -130,7 +131,7 @@ async function runOnStage(scenario, wanted, scratch, { say }) {
 const secondsSince = (startedAt) => Math.round((performance.now() - startedAt) / 1000);
 
 /**
- * On a stage of its own. One that fails says so, and the others still run.
+ * Runs a scenario on a stage of its own. If it fails, that is said, and the other scenarios still run.
  * @param {Scenario} scenario @param {Options} wanted @param {Context} context
  * @returns {Promise<ScenarioResult>}
  */
@@ -210,7 +211,7 @@ export async function runBench(options, context) {
 let releaseAtSignal = async () => {};
 let isStopping = false;
 
-/** Stops everything that runs for the scenario under way, and removes its files. No other scenario begins. */
+/** Stops everything that runs for the present scenario, and removes its files. No further scenario begins. */
 export const stopAll = () => {
   isStopping = true;
   return releaseAtSignal();

@@ -1,5 +1,5 @@
 // @ts-check
-// A gateway that runs already, seen from outside: calls and latencies, no peers and no CPU.
+// Measures a gateway that runs already, from outside: calls and latencies, without peers and without CPU.
 
 import { probe } from './measure/probe.mjs';
 import { alternate, alternateSeconds } from './measure/rounds.mjs';
@@ -15,7 +15,8 @@ export const targetScenario = {
   estimateSeconds: (/** @type {import('./run.mjs').RunOptions} */ options) => alternateSeconds(options, 1),
 };
 
-// Which service to load, and at whose cost, is not ours to choose: without a path the gateway answers itself.
+// Only the user can say which service gets the load and who pays for it. So without --path the load goes to a page of the
+// gateway itself.
 const ownPath = '/api/v1/discover?limit=20';
 
 /**
@@ -43,8 +44,8 @@ export const runTarget =
     const samples = await alternate(bench, { contestants, connections: bench.options.connections });
     const notes = [
       `GET ${load.rawPath}`,
-      ...(path === null ? ['no call to a service: name one with --path /api/v1/proxy/<service id>/<path>'] : []),
-      'a key makes at most its limit of calls a minute: if answers are 429, seed more keys',
+      ...(path === null ? ['no service was called: name one with --path /api/v1/proxy/<service id>/<path>'] : []),
+      'a key may make only as many calls a minute as its limit: if answers are 429, seed more keys',
     ];
     return { columns: callColumns, rows: toRows(samples), bars: [], samples, notes };
   };

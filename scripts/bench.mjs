@@ -1,6 +1,6 @@
 // @ts-check
-// `npm run bench`: measures the gateway next to its peers. Sets itself up, stops everything it started, also at Ctrl-C.
-// What it measures and how is in bench/README.md.
+// `npm run bench`: measures the gateway next to its peers. It installs and starts what it needs, and stops everything that it
+// started, also at Ctrl-C. bench/README.md says what is measured, and how.
 
 import { checkNodeVersion, ensureBuilt, ensureDependencies } from './local/dependencies.mjs';
 import { ensureRedisServer } from './local/redis-install.mjs';
@@ -11,7 +11,7 @@ const say = (line) => console.log(line);
 async function main() {
   checkNodeVersion();
   ensureDependencies(say);
-  // Only now: they import what was just installed.
+  // Imported only now: these modules import packages that were just installed.
   const { parseOptions, usage, UsageError } = await import('../bench/options.mjs');
   const { ensurePeerPackages, ensureSystemPackages } = await import('../bench/stage/install.mjs');
   const { runBench, stopAll } = await import('../bench/run.mjs');
@@ -41,7 +41,7 @@ let isStopping = false;
 function stopAtSignals(stopAll) {
   for (const signal of /** @type {const} */ (['SIGINT', 'SIGTERM', 'SIGHUP'])) {
     process.on(signal, () => {
-      // npm passes on a Ctrl-C that the terminal has sent us as well.
+      // At a Ctrl-C the terminal and npm both send the signal, so it arrives twice.
       if (isStopping) return;
       isStopping = true;
       say('\nStopping everything that was started');

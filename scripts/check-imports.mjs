@@ -12,8 +12,8 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
 /** @typedef {{ mayImport: string[], because: string }} Layer */
 
 /**
- * Folder → the folders it imports from, besides itself, top to bottom. A folder that is listed here and not imported is a
- * fault too (`unusedAllowances`): the table says what is true.
+ * Folder → the other folders that it may import from, from the top of the layout to the bottom. A folder that is allowed but
+ * not imported is a fault too (`unusedAllowances`), so the table always shows the real dependencies.
  * @type {Record<string, Layer>}
  */
 const layers = {
@@ -56,20 +56,20 @@ function domainRule() {
   return 'the domain knows neither the call that uses it nor HTTP';
 }
 
-/** Files right in src/. Entries may import everything and nobody imports them. */
+/** Files directly in src/. An entry may import everything, and no file may import an entry. */
 const entries = ['main.ts', 'seed.ts'];
 const usableFromEverywhere = ['assert.ts', 'errors.ts', 'shared.mjs'];
-const onlyEntriesReadConfig = 'only the entry reads the configuration, everything else is handed what it needs';
+const onlyEntriesReadConfig = 'only an entry reads the configuration and passes on what the other parts need';
 
 /**
- * Foreign library → the only folders that import it. A package without a row is a fault.
+ * Foreign library → the only folders that may import it. Importing a package that has no row here is a fault.
  * @type {{ names: string[], owners: string[], because: string }[]}
  */
 const libraries = [
   {
     names: ['uws-current', 'uws-legacy'],
     owners: ['http'],
-    because: 'its objects die with the callback; one folder knows the rules',
+    because: 'its objects are valid only during their callback, and one folder knows such rules',
   },
   {
     names: ['node:dns', 'node:dns/promises'],
@@ -79,12 +79,13 @@ const libraries = [
   {
     names: ['node:tls'],
     owners: ['upstream', 'platform'],
-    because: 'services are dialled by the address that was checked; platform dials only the stores its operator names',
+    because:
+      'upstream dials services by the address that it has checked, platform dials only the stores of the operator',
   },
   {
     names: ['node:net'],
     owners: ['upstream', 'platform'],
-    because: 'upstream dials services, whose address it has checked, and platform dials the stores',
+    because: 'upstream dials services by the address that it has checked, and platform dials the stores',
   },
   {
     names: ['ioredis', 'postgres'],
@@ -99,7 +100,7 @@ const libraries = [
   {
     names: ['node:child_process'],
     owners: ['supervisor'],
-    because: 'a process that somebody started has to be stopped, and in the right order',
+    because: 'what starts a process must also stop it, in the right order',
   },
   { names: ['ajv'], owners: ['config', 'http'], because: 'input is validated where it enters' },
 ];
@@ -112,8 +113,8 @@ const environmentReaders = ['config'];
  * @property {number} line
  * @property {boolean} typeOnly
  *
- * @typedef {object} Place where a file or an import lives: a folder of src, or a file right in src
- * @property {string} name
+ * @typedef {object} Place where a file or the target of an import is: a folder of src, or a file directly in src
+ * @property {string} name of the folder or file
  * @property {boolean} isFolder
  */
 
@@ -141,8 +142,8 @@ export function checkImports(srcDir) {
 }
 
 /**
- * @param {string} srcDir the real tree: a part of it uses only a part of the table
- * @returns {string[]} one line for each folder that another may import and does not
+ * @param {string} srcDir the whole src/: a part of it would use only a part of the table
+ * @returns {string[]} one line for each folder that another folder may import but does not
  */
 export function unusedAllowances(srcDir) {
   const used = new Set(
@@ -156,7 +157,7 @@ export function unusedAllowances(srcDir) {
   return Object.entries(layers).flatMap(([folder, { mayImport }]) =>
     mayImport
       .filter((other) => !used.has(`${folder} ${other}`))
-      .map((other) => `scripts/check-imports.mjs: ${folder} may import ${other}, and does not`),
+      .map((other) => `scripts/check-imports.mjs: ${folder} may import ${other}, but does not`),
   );
 }
 
@@ -171,10 +172,10 @@ function sourceFiles(srcDir, folder) {
     });
 }
 
-/** Blanks comments and keeps every line where it is. @param {string} code */
+/** Replaces comments by blanks, so that every line keeps its number. @param {string} code */
 function withoutComments(code) {
   const blank = (/** @type {string} */ text) => text.replace(/[^\n]/g, ' ');
-  // A string is matched first, so that '//' inside one is no comment.
+  // Strings are matched first, so that a '//' inside a string does not count as a comment.
   return code.replace(
     /('(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*")|\/\*[\s\S]*?\*\/|(?<![\\/])\/\/[^\n]*/g,
     (text, string) => (string === undefined ? blank(text) : text),
@@ -224,15 +225,15 @@ const isKnown = ({ name, isFolder }) =>
 /** @param {string} file @param {Place} from @param {Import} found */
 function judgeLocal(file, from, { specifier, typeOnly }) {
   const target = path.posix.join(path.posix.dirname(file), specifier);
-  if (target.startsWith('..')) return 'src imports nothing from outside of src';
+  if (target.startsWith('..')) return 'src imports no file from outside of src';
   const to = placeOf(target);
   if (!to.isFolder && usableFromEverywhere.includes(to.name)) return null;
-  if (!to.isFolder && entries.includes(to.name)) return 'nobody imports an entry';
+  if (!to.isFolder && entries.includes(to.name)) return 'no file may import an entry';
   if (!to.isFolder && !isKnown(to)) return `${to.name} is not in the table of layers (scripts/check-imports.mjs)`;
   if (!from.isFolder && entries.includes(from.name)) return null;
   if (from.isFolder && from.name === to.name) return null;
   if (to.name === 'config') return typeOnly ? null : onlyEntriesReadConfig;
-  if (!from.isFolder) return 'what is usable from everywhere imports nothing';
+  if (!from.isFolder) return 'a file that every folder may import must not import a folder';
   const layer = layers[from.name];
   if (layer?.mayImport.includes(to.name)) return null;
   return `${from.name} may import ${layer?.mayImport.join(', ') || 'no other folder'}; ${layer?.because}`;
@@ -245,7 +246,7 @@ function judgeLibrary(from, specifier) {
     return specifier.startsWith('node:') ? null : 'this library has no owner (scripts/check-imports.mjs)';
   }
   if (from.isFolder && library.owners.includes(from.name)) return null;
-  return `only src/${library.owners.join(' and src/')} may; ${library.because}`;
+  return `only src/${library.owners.join(' and src/')} may import it; ${library.because}`;
 }
 
 /** @param {string} file @param {string} code @returns {string[]} */
@@ -266,8 +267,8 @@ function localTargets(file, imports, srcDir) {
 }
 
 /**
- * Depth-first search; an import of a file that is still on the path closes a circle. Types are left out: they are gone
- * when modules load, and classes that work together may know each other's shape.
+ * A depth-first search: an import of a file that is still on the path closes a circle. Imports of types are left out: they no
+ * longer exist when modules load, and classes that work together may know each other's shape.
  * @param {Map<string, { file: string, line: number }[]>} graph
  * @returns {string[]}
  */

@@ -1,6 +1,6 @@
 // @ts-check
-// The second half of `npm run build`: puts what the program reads at run time beside the compiled code, so that dist/
-// and the production packages are all an image needs. src/**/*.lua → dist/**/*.lua, migrations/*.sql → dist/migrations/.
+// The second half of `npm run build`: copies the files that the program reads at run time to the compiled code, so that an
+// image needs only dist/ and the production packages. src/**/*.lua → dist/**/*.lua, migrations/*.sql → dist/migrations/.
 
 import { copyFileSync, mkdirSync, readdirSync } from 'node:fs';
 import path from 'node:path';

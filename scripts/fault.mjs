@@ -1,11 +1,11 @@
 // @ts-check
-// `npm run test:fault`: many schedules of test/fault/ on demand.
+// `npm run test:fault`: runs as many fault schedules of test/fault/ as you ask for.
 //
-//   npm run test:fault -- --schedules 1000      of seeds that were never run; the first is printed
-//   npm run test:fault -- --seed 47             that one again
+//   npm run test:fault -- --schedules 1000      1 000 schedules, from a random first seed, which is printed
+//   npm run test:fault -- --seed 47             the schedule of seed 47 again
 //
-// Options: --seed N, --schedules N (default: 50, and 1 with --seed). Beyond 100 they run a hundred at a time, each hundred
-// on an installation of its own.
+// Options: --seed N, --schedules N (default: 50, or 1 with --seed). More than 100 schedules run in groups of a hundred, each
+// group on an installation of its own.
 
 import { spawnSync } from 'node:child_process';
 import path from 'node:path';
@@ -22,11 +22,11 @@ function wholeNumber(name, text, otherwise) {
   return Number(text);
 }
 
-/** @param {number} seed @param {number} schedules @returns {boolean} whether all went well */
+/** @param {number} seed @param {number} schedules @returns {boolean} whether all schedules passed */
 function runRound(seed, schedules) {
   const vitest = path.join(projectDir, 'node_modules', '.bin', 'vitest');
   const env = { ...process.env, FAULT_SEED: String(seed), FAULT_SCHEDULES: String(schedules) };
-  // One line a schedule, at its end: of a run that is cut short it is known how far it came.
+  // The verbose reporter prints a line at the end of each schedule, so an interrupted run shows how far it came.
   const args = ['run', '--reporter=verbose', 'test/fault/fault.test.ts'];
   const run = spawnSync(vitest, args, { cwd: projectDir, env, stdio: 'inherit' });
   if (run.error) throw run.error;

@@ -1,5 +1,6 @@
 // @ts-check
-// `npm run seed`: finds the stack that runs here, or takes the one that is configured, and runs dist/seed.js against it.
+// `npm run seed`: runs dist/seed.js on the stores that DATABASE_URL and REDIS_URL name, or else on those of the stack that
+// `npm start` runs here.
 
 import { spawnSync } from 'node:child_process';
 import path from 'node:path';
@@ -34,7 +35,7 @@ function main() {
   const program = path.join(projectDir, 'dist', 'seed.js');
   const result = spawnSync(process.execPath, [program, ...process.argv.slice(2)], {
     stdio: 'inherit',
-    // npm runs scripts in the project's folder; --out is meant from where the user is.
+    // npm runs scripts in the project's folder, but the user gives --out relative to the folder where npm was called.
     cwd: process.env.INIT_CWD ?? process.cwd(),
     env,
   });

@@ -1,6 +1,6 @@
 // @ts-check
-// `npm start`: from a bare clone to a running marketplace. Installs, builds, starts local stores where none are
-// configured, serves, and on the first start makes a demo to try. Ctrl-C stops everything it started.
+// `npm start`: from a bare clone to a running marketplace. It installs packages, builds, starts a local Postgres and Redis where
+// none are configured, serves, and makes a demo on the first start. Ctrl-C stops everything that it started.
 
 import { randomBytes } from 'node:crypto';
 import { mkdirSync } from 'node:fs';
@@ -19,16 +19,17 @@ import { Stack, stopLeftovers } from './local/stack.mjs';
 /** @param {string} line */
 const say = (line) => console.log(line);
 
-// Whoever reads our output may leave (`npm start | head`); the stack goes on.
+// The reader of our output may leave (`npm start | head`). The stack goes on.
 process.stdout.on('error', () => {});
 
-// npm passes a terminal's Ctrl-C on to us, and the terminal sends it to us as well: two within a moment are one.
+// At a Ctrl-C the terminal sends us the signal, and so does npm. Signals within this time after the first count as the same
+// keystroke; a later one means that the user wants to hurry.
 const sameKeystrokeMs = 500;
 
 class Stopped extends Error {}
 
 /**
- * Resolves at the first request to stop; later ones call `onAgain`.
+ * Listens for signals that ask for a stop. The first one resolves `requested`, later ones call `onAgain`.
  * @param {() => void} onAgain
  */
 function listenForStop(onAgain) {
@@ -57,7 +58,8 @@ function listenForStop(onAgain) {
 
 /** @param {Settings} settings */
 async function prepare(settings) {
-  // Others may pass through, so that Postgres' own user reaches its folder; every file with a secret is closed to them.
+  // 711: other users may pass through, so that the user who runs Postgres reaches its folder. Each file with a secret in it is
+  // closed to them.
   mkdirSync(settings.dataDir, { recursive: true, mode: 0o711 });
   const { runDir, stack } = filesOf(settings.dataDir);
   const unlock = await takeLock(runDir, (pid) => {
@@ -100,7 +102,9 @@ async function startAll(stack, settings, throwIfStopped) {
   else say(`\nTollgate serves ${stack.baseUrl}`);
   throwIfStopped();
   stack.announce(databaseUrl, redisUrl);
-  say(`\nLogs: ${stack.logFile('*')}\nCtrl-C drains and stops everything; the data stay for the next start.`);
+  say(
+    `\nLogs: ${stack.logFile('*')}\nCtrl-C waits for calls under way, then stops everything. The data stay for the next start.`,
+  );
   return gateway;
 }
 
@@ -114,14 +118,14 @@ function gatewayEnvironment(settings, databaseUrl, redisUrl, hasDemo) {
     PORT: String(settings.port),
     METRICS_PORT: String(settings.metricsPort),
   };
-  // Services that are tried out here, the demo's among them, listen on loopback, which is closed to listings otherwise.
-  // With that open, anybody who reaches the port reaches this machine's loopback, so the port is on loopback as well.
+  // Services that are tried out here, those of the demo among them, listen on loopback, where listings may not point by default.
+  // Once they may, everybody who reaches the port can reach all of this machine's loopback, so the port listens there only.
   if (env.UPSTREAM_ALLOW_CIDRS === undefined && (settings.databaseUrl === undefined || settings.wantsDemo)) {
     env.UPSTREAM_ALLOW_CIDRS = '127.0.0.0/8';
     env.HOST ||= '127.0.0.1';
   }
-  // While the demo is being made, nobody else on this machine shall be the first admin; and an interrupted run that
-  // lost the admin's secret can make another.
+  // With a token nobody else on this machine can become the first admin while the demo is being made. And if an interrupted
+  // start has lost the admin's secret, the token allows it to make another admin.
   if (settings.wantsDemo && !hasDemo) env.ADMIN_BOOTSTRAP_TOKEN ||= randomBytes(24).toString('base64url');
   return { env, bootstrapToken: env.ADMIN_BOOTSTRAP_TOKEN };
 }
@@ -132,7 +136,7 @@ async function showDemo(stack, bootstrapToken) {
     const demo = await stack.startDemo(bootstrapToken);
     say(`\nTollgate serves ${stack.baseUrl}\n\n${demoCommands(demo)}`);
   } catch (error) {
-    // The marketplace works without its demo, and the next start tries again.
+    // The marketplace works without its demo, and the next start tries again to make it.
     say(`\nTollgate serves ${stack.baseUrl}, but without its demo: ${messageOf(error)}`);
   }
 }
@@ -145,11 +149,11 @@ async function serveUntilStopped(stack, gateway, stop) {
   let stopping = false;
   stack.onExit((name, { code, signal }) => {
     if (!stopping && name !== 'gateway')
-      say(`${name} has ended (${signal ?? `exit code ${code}`}); start again to repair`);
+      say(`${name} has ended (${signal ?? `exit code ${code}`}). Stop, and run npm start again`);
   });
   const ended = await Promise.race([stop, gateway.exited]);
   stopping = true;
-  if (ended === undefined) return say('\nStopping: waiting for calls in flight (again to hurry)');
+  if (ended === undefined) return say('\nStopping: waiting for calls under way (press Ctrl-C again to cut them)');
   const logFile = stack.logFile('gateway');
   throw new Error(`The gateway ended by itself (${ended.signal ?? `exit code ${ended.code}`}).\n${lastLines(logFile)}`);
 }
@@ -160,7 +164,7 @@ async function main() {
   const unlock = await prepare(settings);
   const stack = new Stack(settings);
   const { requested, throwIfRequested } = listenForStop(() => {
-    say('Hurrying: calls in flight are cut off');
+    say('Hurrying: calls under way are cut');
     stack.hurry();
   });
   try {

@@ -1,6 +1,6 @@
 // @ts-check
-// The driver where wrk is not installed. It costs about as much CPU per call as the slower peers, so calls/s are lower
-// than with wrk; CPU per call of the proxy is comparable.
+// The driver that is used if wrk is not installed. It spends about as much CPU on a call as the slower peers do, so calls/s are
+// lower than with wrk. The CPU of the proxy per call is comparable.
 
 import autocannon from 'autocannon';
 import { readAuthorizations, readJob, statusCounter, writeResult } from './drive.mjs';
@@ -13,11 +13,11 @@ const statuses = statusCounter(job);
 let bytes = 0;
 let nextClient = 0;
 
-/** Every connection gets its share of the keys: no request is built while the clock runs. */
+/** Every connection has its own keys and requests, made beforehand, so that none is built while the clock runs. */
 function requestsOfNextClient() {
   const own = authorizations.filter((_, index) => index % job.connections === nextClient);
   nextClient += 1;
-  // More connections than keys: they share.
+  // If there are more connections than keys, connections share keys.
   const used = own.length > 0 ? own : [authorizations[nextClient % authorizations.length] ?? null];
   return used.map((authorization) => ({ headers: authorization === null ? {} : { authorization } }));
 }
@@ -34,7 +34,7 @@ const instance = autocannon(
   },
   (error, result) => {
     if (error) throw error;
-    // autocannon counts what it could not connect and what it lost as one.
+    // autocannon has one number for failed and lost connections.
     const { timeouts, errors: lost, duration } = result;
     const { unexpected, tolerated } = statuses.counts;
     writeResult({
@@ -45,7 +45,7 @@ const instance = autocannon(
   },
 );
 
-// Its own histogram has a resolution of one millisecond: too coarse for a loopback.
+// autocannon's own histogram has a resolution of one millisecond, which is too coarse for calls over loopback.
 instance.on('response', (_client, status, responseBytes, milliseconds) => {
   recordMicros(latency, milliseconds * 1000);
   bytes += responseBytes;

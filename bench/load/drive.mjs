@@ -1,5 +1,7 @@
 // @ts-check
-// Runs one load generator, as a process of its own (its work shall not delay the one that measures), and reads its result.
+// Runs one load generator and reads its result. It is a process of its own, so that its work does not delay the process that
+// measures.
+// Tested by test/bench/open-loop.test.ts.
 
 import { spawnSync } from 'node:child_process';
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -11,21 +13,21 @@ import { killProcess, lastLines, spawnOwned } from '../../scripts/local/processe
  * @typedef {'wrk' | 'autocannon' | 'open-loop' | 'transfer' | 'event-streams' | 'stalled-readers'} Driver
  *
  * @typedef {object} Job what to send
- * @property {'http' | 'https'} protocol https: wrk and autocannon only
+ * @property {'http' | 'https'} protocol only wrk and autocannon know https
  * @property {string} host
  * @property {number} port
  * @property {string} path
  * @property {string} method
  * @property {number} bodyBytes
- * @property {string | null} authFile one value of the Authorization header a line, used in turn; null: none is sent
- * @property {number} firstAuth where in that file to begin: not every run shall be about the same keys
- * @property {number} connections each with one request at a time: HTTP pipelining is 1
+ * @property {string | null} authFile one value of the Authorization header on each line, used in turn; null: none is sent
+ * @property {number} firstAuth the line to begin with, so that not every run uses the same keys
+ * @property {number} connections each has one request at a time (no HTTP pipelining)
  * @property {number} seconds
- * @property {number} transferBytes transfers only: of one body
- * @property {number} transfersPerConnection transfers only: `seconds` is then the longest they may take
- * @property {number | null} ratePerSecond open loop only: requests begun each second, whatever the answers do
- * @property {number | null} expectStatus the one status that is no error; null: any 2xx
- * @property {number | null} tolerateStatus beside it: counted apart
+ * @property {number} transferBytes transfers only: length of one body
+ * @property {number} transfersPerConnection transfers only; `seconds` is then the longest time that they may take
+ * @property {number | null} ratePerSecond open loop only: requests begun each second, whether or not others are answered
+ * @property {number | null} expectStatus the expected status; all others are errors. Null: any 2xx is expected
+ * @property {number | null} tolerateStatus a second status that is no error; its answers are counted apart
  *
  * @typedef {object} Latency in microseconds
  * @property {number} p50
@@ -36,18 +38,18 @@ import { killProcess, lastLines, spawnOwned } from '../../scripts/local/processe
  *
  * @typedef {object} LoadResult
  * @property {number} seconds as measured
- * @property {number} calls answered completely, whatever the status
+ * @property {number} calls those that were answered completely, with any status
  * @property {number} bytes of all responses, heads included
- * @property {{ connect: number, socket: number, timeout: number, status: number }} errors status: neither
- *   expected nor tolerated
+ * @property {{ connect: number, socket: number, timeout: number, status: number }} errors `status`: answers whose
+ *   status is neither expected nor tolerated
  * @property {number} tolerated answers with the tolerated status
  * @property {Latency} latency
  * @property {{ unsent: number, latenessP99Micros: number, inTime: { calls: number, tolerated: number } }} [openLoop]
- *   inTime: answered before the last call was due
+ *   `inTime`: calls that were answered before the last call was due
  */
 
 const here = (/** @type {string} */ file) => fileURLToPath(new URL(file, import.meta.url));
-// Beyond its own seconds a driver only connects and ends; one that takes this much longer hangs.
+// How much longer than `seconds` a driver may take to connect and to end. After that it counts as hanging, and is killed.
 const graceMs = 45_000;
 
 /** @returns {boolean} */
@@ -58,7 +60,7 @@ function wrkCommand(resultFile, job) {
   return {
     command: 'wrk',
     args: [
-      // One thread keeps any single proxy process busy, and more would take the processor from it.
+      // One thread is enough to keep a proxy process busy. More threads would take the processor from it.
       ...['--threads', '1', '--connections', String(job.connections), '--duration', `${job.seconds}s`],
       ...['--timeout', '10s', '--script', here('wrk.lua'), `${job.protocol}://${job.host}:${job.port}${job.path}`],
     ],
@@ -113,12 +115,12 @@ export async function drive(scratch, driver, job) {
   }
 }
 
-/** For drivers in Node: the job they were given. @returns {Job} */
+/** For drivers written for Node: reads their job. @returns {Job} */
 export function readJob() {
   return JSON.parse(process.env.BENCH_JOB ?? '');
 }
 
-/** For drivers in Node. @param {LoadResult} result */
+/** For drivers written for Node: hands over their result. @param {LoadResult} result */
 export function writeResult(result) {
   writeFileSync(process.env.BENCH_RESULT ?? '', JSON.stringify(result));
 }
@@ -131,7 +133,7 @@ export function readAuthorizations({ authFile, firstAuth }) {
   return [...all.slice(first), ...all.slice(0, first)];
 }
 
-/** Counts answers by whether their status is the wanted one. @param {Job} job */
+/** Counts the answers whose status is tolerated, and those whose status is unexpected. @param {Job} job */
 export function statusCounter({ expectStatus, tolerateStatus }) {
   const counts = { unexpected: 0, tolerated: 0 };
   const count = (/** @type {number} */ status) => {

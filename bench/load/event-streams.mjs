@@ -1,6 +1,6 @@
 // @ts-check
-// The driver for event streams: opens them all, waits until each has spoken, and then times events from the moment the
-// service sent them. Both clocks are CLOCK_MONOTONIC, which all processes of a machine share.
+// The driver for event streams. It opens all streams, waits until each has brought something, and then measures how long each
+// event took from the service to here. Both sides read CLOCK_MONOTONIC, which all processes of a machine share.
 
 import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -40,7 +40,7 @@ function openStream(authorization) {
       recordMicros(delay, nowMicros() - Number(match[1]));
       seen = match.index + match[0].length;
     }
-    // An event may be cut in two by the network; anything longer is a head.
+    // The network may cut an event in two, so keep the end of what came. An event has fewer than 64 characters.
     tail = text.slice(Math.max(seen, text.length - 64));
     return true;
   };

@@ -1,9 +1,9 @@
 // @ts-check
-// The driver for latency at a fixed rate. Calls begin when the plan says so, whatever the answers do: a server that stalls
-// finds all the calls waiting that real callers would have sent meanwhile, and each is timed from the moment it was due
-// ("coordinated omission" is what a closed loop does instead: it politely waits with the server and never notices).
+// The driver for latency at a fixed rate. Calls begin when they are due, whether or not others were answered, and each is timed
+// from the moment at which it was due. So while a server stalls, all the calls pile up that real callers would have sent. A closed
+// loop would wait together with the server and never notice the stall ("coordinated omission").
 //
-// Gaps between calls are exponential (independent callers), from a fixed seed: every peer gets the same arrivals.
+// The gaps between calls are exponential, as with independent callers, from a fixed seed: every peer gets the same arrivals.
 
 import { connect } from 'node:net';
 import { readAuthorizations, readJob, statusCounter, writeResult } from './drive.mjs';
@@ -14,11 +14,13 @@ const job = readJob();
 const ratePerMs = (job.ratePerSecond ?? 0) / 1000;
 if (!(ratePerMs > 0)) throw new Error('the open loop needs a rate');
 
-// Timers of Node are whole milliseconds, which would send calls in bursts that no server sees in life. The loop polls
-// instead, and sleeps in steps of this length between: about 10 % of one processor.
+// Node's timers have a resolution of a millisecond, and would send calls in bursts that no server meets in reality. So the loop
+// polls, and sleeps this long between two looks. That takes about 10 % of one processor.
 const napMs = 0.05;
-// Calls that find every connection busy wait in line. A line of this length means the rate is not held.
+// Calls that find every connection busy wait in line. The line is as long as the calls of 2 s; calls beyond it are not sent at
+// all, and count as errors.
 const maxWaitingMs = 2_000;
+// How long the connections may take to open, and the calls under way to end. A call that takes longer is an error.
 const drainMs = 5_000;
 
 const body = 'x'.repeat(job.bodyBytes);
@@ -40,7 +42,7 @@ let unsent = 0;
 let begun = 0;
 let ended = false;
 
-/** Small, fast and seeded: mulberry32. @param {number} seed */
+/** The random numbers of a seed, by mulberry32, which is small and fast. @param {number} seed */
 function randomFrom(seed) {
   let state = seed;
   return () => {
@@ -55,7 +57,7 @@ function randomFrom(seed) {
 const idle = [];
 /** Due times of calls that wait for a connection. @type {number[]} */
 let waiting = [];
-/** Those before it have left: to shift a line of 100 000 took 16 µs, a quarter of a processor that the server needs. */
+/** Index of the first call in line. Shifting a line of 100 000 took 16 µs: a quarter of a processor that the server needs. */
 let firstWaiting = 0;
 
 /** @returns {number | undefined} */
@@ -115,7 +117,7 @@ class Connection {
 
   #onClose() {
     if (ended) return;
-    // A connection that is closed between two calls is the server's right; one closed within a call is an error.
+    // A server may close a connection between two calls. Within a call that is an error.
     if (this.#isBusy) lost += 1;
     const index = idle.indexOf(this);
     if (index >= 0) idle.splice(index, 1);
@@ -159,7 +161,7 @@ function run() {
   step();
 }
 
-/** Calls that are under way belong to the run: leaving out the slowest would be the old mistake at its end. @param {number} elapsedMs */
+/** Waits for the calls under way: without them the slowest calls of all would not be counted. @param {number} elapsedMs */
 async function drain(elapsedMs) {
   const inTime = { calls: latency.count, tolerated: statuses.counts.tolerated };
   const deadline = performance.now() + drainMs;

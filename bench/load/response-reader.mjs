@@ -6,8 +6,8 @@ const contentLength = /\r\ncontent-length: *(\d+)/i;
 const chunked = /\r\ntransfer-encoding: *chunked/i;
 
 /**
- * Finds where responses end, one after another on a connection. For load on servers of the benchmark, which are known to
- * speak HTTP correctly: it checks nothing.
+ * Finds where each response on a connection ends. It checks nothing, because the servers of the benchmark are known to speak HTTP
+ * correctly.
  */
 export class ResponseReader {
   #onResponse;
@@ -51,7 +51,7 @@ export class ResponseReader {
   /** @param {Buffer} chunk */
   #readBody(chunk) {
     if (this.#state === 'chunked') {
-      // The last chunk ends what arrives: nobody sends a second request before this response is complete.
+      // No second request is sent before this response is complete, so what arrives ends with the last chunk.
       this.#tail = (this.#tail + chunk.toString('latin1', Math.max(0, chunk.length - 7))).slice(-7);
       if (this.#tail.endsWith('0\r\n\r\n')) this.#finish();
       return;

@@ -1,6 +1,7 @@
 // @ts-check
-// The driver of callers that ask and then read nothing more: opens them, waits, leaves. Each makes the kernel fill several
-// MiB of socket buffers on its way, which takes longer than opening it: so the next begin when the last were answered.
+// The driver for stalled readers: callers that ask for a body and stop reading after its first bytes. It opens their connections
+// in groups, waits, and closes them. For each of them the kernel fills several MiB of socket buffers, which takes longer than
+// opening the connection. So a group begins when the group before it was answered.
 
 import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';

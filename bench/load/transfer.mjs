@@ -1,6 +1,6 @@
 // @ts-check
-// The driver for large bodies: every connection makes a few whole transfers, one after another. Reads into one buffer per
-// connection that is used again and again, so that the reader is not what is measured.
+// The driver for large bodies. Every connection makes a few whole transfers, one after another. It reads into one buffer, which is
+// used again and again, so that the driver costs little beside the proxy.
 
 import { connect } from 'node:net';
 import { readAuthorizations, readJob, statusCounter, writeResult } from './drive.mjs';
@@ -85,7 +85,7 @@ class Transfer {
     this.#bodyRemaining -= body.length;
     if (!isUpload) bytes += body.length;
     if (this.#bodyRemaining === 0) this.#end();
-    // A byte too many would hide that another is missing.
+    // More bytes came than the body has. The connection is cut, so that the transfer counts as lost.
     else if (this.#bodyRemaining < 0) this.#socket.destroy();
     return true;
   }
@@ -99,7 +99,7 @@ class Transfer {
     statuses.count(Number(this.#head.slice(9, 12)));
     const length = Number(/\r\ncontent-length: *(\d+)/i.exec(this.#head.slice(0, end + 2))?.[1]);
     if (!isUpload && length !== transferBytes)
-      throw new Error(`a transfer of ${length} instead of ${transferBytes} bytes`);
+      throw new Error(`the body has ${length} bytes instead of ${transferBytes}`);
     this.#bodyRemaining = length;
     return chunk.subarray(end + 4 - before);
   }

@@ -1,5 +1,5 @@
--- wrk's side of drive.mjs: sends with many API keys in turn and writes the result as JSON.
--- See https://github.com/wg/wrk/blob/master/SCRIPTING for what wrk calls when.
+-- The script that wrk runs for drive.mjs: it sends requests with many API keys in turn, and writes the result as JSON.
+-- https://github.com/wg/wrk/blob/master/SCRIPTING says which of these functions wrk calls when.
 
 local method = os.getenv("BENCH_METHOD")
 local auth_file = os.getenv("BENCH_AUTH")
@@ -7,7 +7,8 @@ local expected = tonumber(os.getenv("BENCH_EXPECT_STATUS"))
 local tolerable = tonumber(os.getenv("BENCH_TOLERATE_STATUS"))
 local body_bytes = tonumber(os.getenv("BENCH_BODY_BYTES"))
 
--- A large body is joined to the head when it is sent: one whole request per key would not fit into memory.
+-- Up to this length a request is prepared whole for each key. A larger body is joined to its head when it is sent, because whole
+-- requests for all keys would not fit into memory.
 local prepared_body_bytes = 4096
 
 local threads = {}
@@ -19,7 +20,7 @@ end
 local heads, bodies = {}, ""
 local current = 0
 
--- Not wrk.format: it drops the Content-Length of a body it is not given.
+-- wrk.format is not used here, because it drops the Content-Length if it is not given the body.
 local function head_of(authorization)
   local lines = { method .. " " .. wrk.path .. " HTTP/1.1", "Host: " .. wrk.headers["Host"] }
   if authorization then lines[#lines + 1] = "Authorization: " .. authorization end
@@ -54,8 +55,8 @@ function request()
   return heads[current] .. bodies
 end
 
--- Only where a status other than 2xx is wanted: with this function wrk parses every head into a table. Without it wrk
--- counts statuses from 400 up by itself.
+-- Defined only if a certain status is expected: with this function wrk parses every head into a table, which costs time. Without
+-- it, wrk itself counts statuses from 400 up as errors.
 if expected then
   function response(status)
     if status == expected then return end

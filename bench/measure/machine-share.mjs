@@ -1,12 +1,12 @@
 // @ts-check
-// What else the machine did while something was measured. Numbers from a busy machine are worth less, and say so.
+// Measures how much of the machine other programs used during a measurement, so that results of a busy machine say so.
 
 import { cpuSeconds, cpuSecondsOf, machineCpuSeconds } from './proc.mjs';
 
 /**
  * @typedef {object} MachineShares
- * @property {number} foreignShare share of the machine that processes used which are not of this benchmark
- * @property {number} stolenShare share that the machine's host took away
+ * @property {number} foreignShare share of the machine that processes outside this benchmark used
+ * @property {number} stolenShare share of the machine that its host gave to other virtual machines
  */
 
 /**
@@ -17,7 +17,7 @@ import { cpuSeconds, cpuSecondsOf, machineCpuSeconds } from './proc.mjs';
 export function watchMachine(stage, processors) {
   const read = () => ({
     ...machineCpuSeconds(),
-    // Drivers are children of this process: their time is known when they have ended.
+    // Drivers are children of this process. Their time counts once they have ended.
     own: cpuSecondsOf(stage.watched) + cpuSeconds(process.pid, { withReaped: true }),
     at: performance.now() / 1000,
   });

@@ -1,5 +1,5 @@
 // @ts-check
-// Before anything is measured: does the peer answer what it should? A fast error is not a fast proxy.
+// Makes one call before anything is measured, and checks the answer: a peer that answers errors fast is not a fast proxy.
 
 import http from 'node:http';
 import https from 'node:https';
@@ -9,7 +9,7 @@ import { jobOf } from './sample.mjs';
 const timeoutMs = 10_000;
 
 /**
- * One call as the driver will make it. Throws when it is not what was expected.
+ * Makes one call as the driver will make it. Throws if the answer is not the expected one.
  * @param {import('../peers/peer.mjs').Peer} peer
  * @param {import('./sample.mjs').Load} load
  */
@@ -21,7 +21,7 @@ export async function probe(peer, load) {
   const what = `${peer.name}: ${job.method} ${job.path}`;
   if (status !== wanted) throw new Error(`${what} answered ${status} instead of ${wanted}`);
   if (wanted === 200 && bytes === 0) throw new Error(`${what} answered without a body`);
-  // Whoever is measured as metered shall have metered.
+  // A call with a key must have been metered. A peer that skips the metering would only look cheaper.
   if (wanted === 200 && authorization && load.rawPath === undefined && !headers['x-acf-amount'])
     throw new Error(`${what} did not meter the call`);
 }

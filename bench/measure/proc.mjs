@@ -1,16 +1,16 @@
 // @ts-check
-// What the kernel says that processes have used: CPU time and memory, from /proc.
+// Reads from /proc how much CPU time and memory processes use.
 //
-// utime + stime of /proc/<pid>/stat count every thread of the process (the event loop, libuv's pool, V8's helpers), those
-// that have ended included: test/bench/proc.test.ts holds the kernel to it. They come in clock ticks of 10 ms, so a window
-// of 4 s is read to ±0.5 %.
+// utime + stime of /proc/<pid>/stat count all threads of a process (the event loop, libuv's pool, V8's helpers), also those that
+// have ended; test/bench/proc.test.ts checks that. Their unit is a clock tick of 10 ms, so in a window of 4 s the error is
+// ±0.5 %.
 
 import { spawnSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import { childPids } from '../../scripts/local/identity.mjs';
 
 /**
- * @typedef {object} Watched a part of the system that is accounted for as one
+ * @typedef {object} Watched one or more processes whose CPU and memory count as one part of the system
  * @property {number} pid
  * @property {'process' | 'tree'} extent `tree`: with all its descendants (Postgres, nginx with its master, workers)
  */
@@ -19,16 +19,16 @@ const ticksPerSecond = readTicksPerSecond();
 
 function readTicksPerSecond() {
   const answer = spawnSync('getconf', ['CLK_TCK'], { encoding: 'utf8' });
-  // Every Linux that Node runs on has 100; Alpine may lack getconf.
+  // Alpine may lack getconf. Every Linux that Node runs on has 100.
   return answer.status === 0 ? Number(answer.stdout) : 100;
 }
 
 export function checkProcIsThere() {
   if (process.platform === 'linux') return;
-  throw new Error('The benchmark reads CPU time and memory from /proc: it runs on Linux only.');
+  throw new Error('The benchmark runs on Linux only: it reads CPU time and memory from /proc.');
 }
 
-/** @param {string} file @returns {string | null} null when the process has ended */
+/** @param {string} file @returns {string | null} null if the process has ended */
 function readOrNull(file) {
   try {
     return readFileSync(file, 'utf8');
@@ -38,14 +38,15 @@ function readOrNull(file) {
 }
 
 /**
- * CPU seconds since its start, in user and kernel mode.
+ * CPU seconds of a process since its start, in user and kernel mode.
  * @param {number} pid
- * @param {{ withReaped?: boolean }} [options] withReaped: of children that have ended and were waited for as well
+ * @param {{ withReaped?: boolean }} [options] withReaped: adds the time of children that have ended and were waited for
  */
 export function cpuSeconds(pid, { withReaped = false } = {}) {
   const stat = readOrNull(`/proc/${pid}/stat`);
   if (stat === null) return 0;
-  // proc_pid_stat(5): the command in parentheses may hold anything, so count from its end; utime is field 14.
+  // proc_pid_stat(5): the command in parentheses may contain blanks and parentheses, so count from the last parenthesis. utime is
+  // field 14.
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
   const ticks = Number(fields[11]) + Number(fields[12]);
   const reapedTicks = Number(fields[13]) + Number(fields[14]);
@@ -53,7 +54,7 @@ export function cpuSeconds(pid, { withReaped = false } = {}) {
 }
 
 /**
- * CPU seconds of all threads that run, to the nanosecond: for windows in which a process uses less than a tick or two.
+ * CPU seconds of all running threads, to the nanosecond. For windows in which a process uses only a clock tick or two.
  * @param {readonly Watched[]} parts
  */
 export function exactCpuSecondsOf(parts) {
@@ -71,12 +72,12 @@ function threadsOf(pid) {
   try {
     return readdirSync(`/proc/${pid}/task`);
   } catch {
-    // The process has ended: it uses nothing any more.
+    // The process has ended, so it uses nothing any more.
     return [];
   }
 }
 
-/** What the process was started with, e.g. `['/usr/bin/node', 'dist/main.js', 'writer']`. @param {number} pid */
+/** The command line of a process, e.g. `['/usr/bin/node', 'dist/main.js', 'writer']`. @param {number} pid */
 export const commandOf = (pid) => (readOrNull(`/proc/${pid}/cmdline`) ?? '').split('\0');
 
 /** @param {number} pid @returns {number[]} the process and all its descendants */
@@ -91,7 +92,7 @@ const pidsOf = ({ pid, extent }) => (extent === 'tree' ? treeOf(pid) : [pid]);
 export function cpuSecondsOf(parts) {
   let sum = 0;
   for (const part of parts) {
-    // A child that ends while we measure hands its time to the parent that waits for it, so no time is lost.
+    // When a child ends during the measurement, its time moves to the parent that waits for it, so no time is lost.
     for (const pid of pidsOf(part)) sum += cpuSeconds(pid, { withReaped: part.extent === 'tree' });
   }
   return sum;
@@ -108,8 +109,8 @@ export function rssBytesOf(parts) {
 }
 
 /**
- * What all processors of the machine have done since boot, in seconds.
- * @returns {{ busy: number, stolen: number }} stolen: taken by other virtual machines
+ * How long all processors of the machine were busy since boot, in seconds.
+ * @returns {{ busy: number, stolen: number }} stolen: the time that the host gave to other virtual machines
  */
 export function machineCpuSeconds() {
   const line = readOrNull('/proc/stat')?.split('\n')[0] ?? '';

@@ -1,6 +1,6 @@
 // @ts-check
-// Peers in turn, A B A B …, within one run. A machine is never the same twice (clock, neighbours, caches): what changes
-// between rounds hits all peers, and the ratio of two that ran next to each other keeps its meaning.
+// Measures the peers in turn, A B A B …, within one run. A machine changes all the time (clock, neighbours, caches). What changes
+// between two rounds affects all peers, so the ratio of two peers within a round stays meaningful.
 
 import { drive } from '../load/drive.mjs';
 import { probe } from './probe.mjs';
@@ -20,15 +20,15 @@ import { driverOf, jobOf, measure } from './sample.mjs';
  * @property {readonly number[]} connections
  */
 
-// The first seconds of a JIT compiler are not what it is measured for; more connections only grow pools. Later rounds find
-// everything as the round before left it.
+// Before its first measurement a peer is warmed up until its code is compiled. A new number of connections only has to fill the
+// pools. Further rounds need no warm-up, because the peer is as the round before left it.
 const firstWarmUpSeconds = 3;
 const laterWarmUpSeconds = 1;
-// Around a measurement: a driver starts and connects, and the last events are stored.
+// What a measurement takes beside its seconds: the driver starts and connects, and the last events are stored.
 const overheadSeconds = 0.5;
 
 /**
- * Seconds of load that one contestant gets in all: what the number of keys follows from.
+ * The seconds of load that one contestant gets in all. The number of keys is computed from them.
  * @param {{ rounds: number, seconds: number }} options
  * @param {number} levels how many numbers of connections
  */
@@ -36,7 +36,7 @@ export const loadSeconds = ({ rounds, seconds }, levels) =>
   firstWarmUpSeconds + (levels - 1) * laterWarmUpSeconds + levels * rounds * seconds;
 
 /**
- * How long `alternate` takes, about.
+ * About how many seconds `alternate` takes.
  * @param {import('../run.mjs').RunOptions} options
  * @param {number} contestants
  */
@@ -61,7 +61,7 @@ export async function alternate(bench, { contestants, connections }) {
         const driver = driverOf(load, options.driver);
         bench.progress(`${count} connections, round ${round}/${options.rounds}: ${peer.name} ${variant}`);
         const seconds = level === 0 ? firstWarmUpSeconds : laterWarmUpSeconds;
-        // Whole bodies have a warm-up of their own: the first of them, of which a round more or less shows nothing.
+        // Transfers need no warm-up: their first bodies are enough of one.
         if (round === 1 && driver !== 'transfer')
           await drive(stage.scratch, driver, jobOf(peer, load, { connections: count, seconds }));
         await peer.settled();

@@ -1,5 +1,6 @@
 // @ts-check
-// One measurement: one peer under one load, and what every part of the system used meanwhile.
+// Takes one measurement: puts one load on one peer, and reads what every part of the system used meanwhile.
+// Tested by test/bench/failed.test.ts.
 
 import { randomInt } from 'node:crypto';
 import { drive } from '../load/drive.mjs';
@@ -13,16 +14,16 @@ import { withRedis } from './redis.mjs';
  * @typedef {import('../load/drive.mjs').Driver} Driver
  * @typedef {import('../load/drive.mjs').Job} Job
  *
- * @typedef {object} Load what a scenario asks for; the rest of the job follows from the peer
- * @property {string} [path] of the service, without the first slash; default 'hello'
+ * @typedef {object} Load what a scenario asks for. The rest of the driver's job follows from the peer
+ * @property {string} [path] path of the service, without the first slash; default 'hello'
  * @property {string} [method] default GET
  * @property {number} [bodyBytes] default 0
- * @property {string} [rawPath] instead of `path`: of the proxy itself
+ * @property {string} [rawPath] a path of the proxy itself, instead of `path`
  * @property {string | null} [keySet] default 'main'; null: without a key
  * @property {number} [ratePerSecond] makes it an open loop
  * @property {number} [expectStatus] default any 2xx
  * @property {{ bytes: number, perConnection: number }} [transfer] makes it a fixed number of whole bodies
- * @property {number} [tolerateStatus] a few of these are no errors
+ * @property {number} [tolerateStatus] a few answers with this status are no errors
  *
  * @typedef {object} Sample
  * @property {string} peer
@@ -35,15 +36,15 @@ import { withRedis } from './redis.mjs';
  * @property {number} callsPerSecond
  * @property {import('../load/drive.mjs').Latency} latency
  * @property {import('../load/drive.mjs').LoadResult['errors']} errors
- * @property {number} tolerated answers with the status that is tolerated
+ * @property {number} tolerated answers with the tolerated status
  * @property {number} bytes
- * @property {Record<CpuPart, number | null>} cpuMicros per call; null: there is no such part
- * @property {number | null} tripsPerCall scripts that Redis ran per call: below 1 where calls share a trip
+ * @property {Record<CpuPart, number | null>} cpuMicros per call; null if the peer has no such part
+ * @property {number | null} tripsPerCall scripts that Redis ran per call; below 1 if calls share a trip
  * @property {number} rssBytes of the proxy when the load has just ended
  * @property {number} rssDuringBytes of the proxy: median over the second half of the load
  * @property {number} settledSeconds from the end of the load until its last event was stored
- * @property {number} foreignShare share of the machine that processes used which are not of this benchmark
- * @property {number} stolenShare share that the machine's host took away
+ * @property {number} foreignShare share of the machine that processes outside this benchmark used
+ * @property {number} stolenShare share of the machine that its host gave to other virtual machines
  * @property {import('../load/drive.mjs').LoadResult['openLoop']} [openLoop]
  *
  * @typedef {'proxy' | 'redis' | 'writer' | 'postgres'} CpuPart
@@ -86,7 +87,7 @@ export function driverOf({ ratePerSecond, transfer }, driver) {
 /** @param {Peer} peer */
 const readCpu = (peer) => cpuParts.map((part) => cpuSecondsOf(peer.watched[part]));
 
-/** Scripts that the peer's Redis has run. @param {Peer} peer @returns {Promise<number | null>} null: it has no Redis */
+/** How many scripts the peer's Redis has run. @param {Peer} peer @returns {Promise<number | null>} null: no Redis */
 async function countTrips({ redisUrl }) {
   if (redisUrl === undefined) return null;
   const stats = await withRedis(redisUrl, (redis) => redis.info('commandstats'));
@@ -103,7 +104,7 @@ function watchMemory(peer) {
   const timer = setInterval(read, memoryIntervalMs);
   return {
     end: () => clearInterval(timer),
-    /** Of the second half. */
+    /** The median of the readings in the second half of the load. */
     median: () => {
       const later = readings.slice(readings.length >> 1).sort((a, b) => a - b);
       return later[later.length >> 1] ?? 0;
@@ -124,13 +125,13 @@ export async function measure(stage, peer, driver, load, how) {
   const tripsBefore = await countTrips(peer);
   const before = readCpu(peer);
   const memory = watchMemory(peer);
-  // A timer that goes on would keep a benchmark that has failed from ending.
+  // The timer must end even if the load fails. Otherwise it would keep the benchmark from ending.
   const result = await drive(stage.scratch, driver, jobOf(peer, load, how)).finally(memory.end);
   const endedAt = performance.now();
   const rssBytes = rssBytesOf(peer.watched.proxy);
   const rssDuringBytes = memory.median();
-  // The counters are read when the work is done, not when the last answer came: what a call leaves behind (settling,
-  // storing) belongs to it. Idle processes add nothing that matters.
+  // The counters are read when all work is done, not at the last answer: settling and storing a call belong to its cost. Idle
+  // processes add hardly anything meanwhile.
   await peer.settled();
   const settledSeconds = (performance.now() - endedAt) / 1000;
   const after = readCpu(peer);

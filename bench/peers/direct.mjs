@@ -2,7 +2,7 @@
 import { nothingWatched } from './peer.mjs';
 
 /**
- * No proxy at all: what the service and the load generator can do.
+ * No proxy at all: shows what the service and the load generator can do.
  * @type {import('./peer.mjs').PeerKind}
  */
 export const direct = {

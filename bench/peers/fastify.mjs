@@ -1,5 +1,5 @@
 // @ts-check
-// Fastify with @fastify/http-proxy and the same Redis script, in a process of its own.
+// The peer Fastify: @fastify/http-proxy with the Redis script of the other metered peers, in a process of its own.
 
 import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';

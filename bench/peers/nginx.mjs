@@ -1,5 +1,5 @@
 // @ts-check
-// nginx in front of the service: plain, and with metering in Lua and Redis.
+// Two peers with nginx in front of the service: one that only proxies, and one that meters calls with Lua and Redis.
 
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
@@ -39,7 +39,7 @@ async function startNginx(stage, name, lua) {
     name,
     command: 'nginx',
     args: ['-c', config, '-p', dir],
-    // With its master, which does nothing once the workers run.
+    // Includes the master process, which does nothing once the workers run.
     extent: 'tree',
     isReady: async () => !(await isPortFree(port, '127.0.0.1')),
   });
@@ -59,7 +59,7 @@ export const nginxLua = {
   missing: () => {
     if (!hasNginx()) return 'nginx is not installed';
     const absent = luaParts.find((file) => !existsSync(file));
-    return absent === undefined ? null : `${absent} is not there (libnginx-mod-http-lua, lua-nginx-redis)`;
+    return absent === undefined ? null : `${absent} is missing (packages libnginx-mod-http-lua and lua-nginx-redis)`;
   },
   start: async (stage, { keySets }) => {
     const name = 'nginx-lua';

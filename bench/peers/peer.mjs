@@ -1,5 +1,6 @@
 // @ts-check
-// What every peer has in common.
+// Types and functions that all peers share.
+// Tested by test/bench/failed.test.ts.
 
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
@@ -11,32 +12,32 @@ import { loadPeerKeys, makeKeys, writeAuthFile, writeKeyTable } from '../stage/k
  * @typedef {import('../stage/stage.mjs').Stage} Stage
  * @typedef {import('../stage/keys.mjs').KeySets} KeySets
  *
- * @typedef {object} Peer a way to reach the service
+ * @typedef {object} Peer a running way to reach the service: one of the proxies, or none
  * @property {string} name
  * @property {'http' | 'https'} [protocol] default http
  * @property {string} host
  * @property {number} port
- * @property {string} prefix what stands for the service's `/`
- * @property {Record<string, string> | null} authFiles key set → file for drivers; null: no key is asked for
+ * @property {string} prefix the path that stands for the service's `/`
+ * @property {Record<string, string> | null} authFiles key set → file for drivers; null: the peer asks for no key
  * @property {{ proxy: Watched[], redis: Watched[], writer: Watched[], postgres: Watched[] }} watched
- * @property {string} [redisUrl] where its scripts run
- * @property {() => Promise<void>} settled waits until all work of the calls made so far is done. Bounded
- * @property {() => Promise<string[]>} [diagnose] what it knows itself about calls that went wrong
+ * @property {string} [redisUrl] the Redis that runs its scripts
+ * @property {() => Promise<void>} settled waits, for a bounded time, until all work for the calls made so far is done
+ * @property {() => Promise<string[]>} [diagnose] what the peer itself says about calls that went wrong
  *
  * @typedef {object} PeerOptions
  * @property {KeySets} keySets
- * @property {number} [services] in the catalog, beside the one that is called; only ours has one
+ * @property {number} [services] how many services the catalog has beside the one that is called (only Tollgate has a catalog)
  *
  * @typedef {object} PeerKind
- * @property {string} title for tables
- * @property {() => string | null} missing what keeps it from running here, or null
+ * @property {string} title its name in tables
+ * @property {() => string | null} missing what the peer needs and this machine lacks, or null
  * @property {(stage: Stage, options: PeerOptions) => Promise<Peer>} start
  */
 
-/** The listing, the same for everybody. Free calls are used up in the warm-up, and the check for them stays. */
+/** The listing, the same for all peers. The warm-up uses up the free calls, but each call still checks for them. */
 export const listing = { price: 0.0001, priceMicros: 100, freeCalls: 10 };
 
-/** The service's id in the paths of peers; ours gives it one of its own. */
+/** The id of the service in the paths of the peers. Tollgate makes an id of its own. */
 export const peerServiceId = '0193517b-6a3c-7c58-9d3e-5f1f8f1a7e21';
 export const peerPrefix = `/api/v1/proxy/${peerServiceId}/`;
 
@@ -46,7 +47,7 @@ export const chargeScript = fileURLToPath(new URL('./redis/charge.lua', import.m
 export const nothingWatched = () => ({ proxy: [], redis: [], writer: [], postgres: [] });
 
 /**
- * Keys, buckets and wallets of a metered peer in a Redis of its own.
+ * Starts the Redis of a metered peer, with its keys, token buckets and wallets.
  * @param {Stage} stage
  * @param {string} name
  * @param {KeySets} keySets
@@ -69,7 +70,7 @@ export async function preparePeerStore(stage, name, keySets) {
 }
 
 /**
- * Nothing reads the usage stream of a peer, so it is emptied between measurements.
+ * Empties the usage stream of a peer between measurements, because nothing reads it.
  * @param {string} redisUrl
  */
 export async function emptyUsageStream(redisUrl) {

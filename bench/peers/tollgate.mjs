@@ -1,5 +1,6 @@
 // @ts-check
-// Ours: the built program with its own Redis and database, set up through the public API and `seed` as an operator would.
+// The peers that are Tollgate: the built program with a Redis and a database of its own, set up through the public API and `seed`
+// as an operator would do it.
 
 import { spawnSync } from 'node:child_process';
 import path from 'node:path';
@@ -25,7 +26,8 @@ import { listing } from './peer.mjs';
 const program = path.join('dist', 'main.js');
 const seedProgram = path.join('dist', 'seed.js');
 export const shards = 16;
-// As long as the writer takes for a run's events when it had no processor to itself.
+// The writer may be behind by all events of a measurement if it had no processor to itself. It gets this long to store them; after
+// that the measurement fails.
 const drainTimeoutMs = 60_000;
 
 /** @param {Stage} stage @param {string} name */
@@ -41,12 +43,12 @@ export async function environment(stage, name) {
     HOST: '127.0.0.1',
     PORT: String(port),
     METRICS_PORT: String(metricsPort),
-    // As in production; whatever the shell says.
+    // As in production, whatever the user's shell has set.
     LOG_LEVEL: 'info',
     WORKERS: '1',
     ONE_PROCESS: 'off',
     UPSTREAM_ALLOW_CIDRS: '127.0.0.0/8',
-    // Thousands of open streams are one scenario; the other peers have no such bound.
+    // One scenario opens thousands of streams, and the other peers have no such bound.
     UPSTREAM_MAX_CONNECTIONS: '20000',
     ANONYMOUS_RATE_LIMIT: '1000000',
   };
@@ -58,8 +60,8 @@ export async function environment(stage, name) {
 /**
  * @typedef {object} Shape how the gateway runs
  * @property {'all' | 'gateway'} role
- * @property {number} workers processes that serve; from two on, and in the role `all`, they have a supervisor above them
- * @property {boolean} [oneProcess] gateway and writer in one, without a supervisor
+ * @property {number} workers gateway processes. If there are two or more, or in the role `all`, a supervisor starts them
+ * @property {boolean} [oneProcess] gateway and writer share one process, without a supervisor
  *
  * @param {Stage} stage @param {string} name @param {Shape} shape @param {Place} place
  */
@@ -67,11 +69,11 @@ async function startGateway(stage, name, { role, workers, oneProcess = false }, 
   const gateway = await stage.start({
     ...{ name, command: process.execPath, args: [program, role] },
     env: { ...env, WORKERS: String(workers), ONE_PROCESS: oneProcess ? 'on' : 'off' },
-    // With the supervisor and all workers.
+    // Includes the supervisor and all workers.
     extent: 'tree',
     isReady: () => answers(port, '/readyz'),
   });
-  // Ready is said by the first of them.
+  // The first worker to serve says that it is ready, so wait for the others.
   const areThere = () => treeOf(gateway.pid).length > workers;
   if (workers > 1 && !(await pollUntil(areThere, { timeoutMs: 10_000, intervalMs: 100 }))) {
     throw new Error(`${name}: WORKERS=${workers} started ${treeOf(gateway.pid).length} processes`);
@@ -91,7 +93,7 @@ export async function startWriter(stage, { name, env }) {
   });
 }
 
-/** Runs a program of ours to its end. @param {string} what @param {string[]} args @param {Place} place */
+/** Runs a program of the project and waits for its end. @param {string} what @param {string[]} args @param {Place} place */
 function runToEnd(what, args, { env }) {
   const { status, stdout, stderr } = spawnSync(process.execPath, args, { cwd: projectDir, env, encoding: 'utf8' });
   if (status !== 0) throw new Error(`${what} failed:\n${stdout}${stderr}`);
@@ -136,8 +138,8 @@ export function seed(stage, name, place, keySets) {
 }
 
 /**
- * Waits until the writer has stored everything: the streams are empty only after the commit. What it still does when the
- * load has ended is work of the load.
+ * Waits until the writer has stored everything: the streams are empty only after the commit. What the writer does after the load
+ * belongs to the load.
  * @param {Redis} redis
  */
 async function drained(redis) {
@@ -154,7 +156,7 @@ async function drained(redis) {
 
 const failureCounter = /^tollgate_calls_(?:refused|refunded)_total\{.*\} [1-9]/;
 
-/** Calls that were refused or refunded, by reason. @param {Place} place */
+/** The metrics of calls that were refused or refunded, by reason. @param {Place} place */
 async function failures({ metricsPort }) {
   const { body } = await request('GET', `http://127.0.0.1:${metricsPort}/metrics`);
   return String(body)
@@ -163,7 +165,7 @@ async function failures({ metricsPort }) {
 }
 
 /**
- * What is the proxy of these processes, and what is the writer.
+ * Divides the processes of a default start: the writer on one side, all others, which are the proxy, on the other.
  * @param {import('../measure/proc.mjs').Watched} started
  * @returns {Pick<import('./peer.mjs').Peer['watched'], 'proxy' | 'writer'>}
  */
@@ -175,7 +177,7 @@ function partsOf(started) {
   return { proxy: others.map(each), writer: [each(writer)] };
 }
 
-/** @param {string} name @param {Omit<Shape, 'workers'> & { workers?: number }} how workers: default as the command line says */
+/** @param {string} name @param {Omit<Shape, 'workers'> & { workers?: number }} how workers: by default the number of the command line */
 const startAs =
   (name, { workers, ...how }) =>
   /** @type {PeerKind['start']} */
@@ -192,7 +194,7 @@ const startAs =
     const parts = apart === null ? partsOf(started) : { proxy: [started], writer: [apart] };
     const serviceId = await listService(`http://127.0.0.1:${place.port}`, upstream.port);
     const authFiles = seed(stage, name, place, keySets);
-    // Gone with its server at the end of the run, instead of asking for it for ever.
+    // When its server stops at the end of the scenario, this client gives up instead of connecting again for ever.
     const redis = new Redis(place.redis.url, { retryStrategy: () => null });
     redis.on('error', () => {});
     return {
@@ -208,7 +210,7 @@ const startAs =
     };
   };
 
-/** The gateway alone is 'the proxy'; the writer is accounted for beside it. @type {PeerKind} */
+/** Only the gateway counts as the proxy; the writer is accounted for beside it. @type {PeerKind} */
 export const tollgate = { title: 'Tollgate', missing: () => null, start: startAs('tollgate', { role: 'gateway' }) };
 
 /** As `npm start` and the image run it: a gateway and a writer under their supervisor. @type {PeerKind} */
@@ -225,7 +227,7 @@ export const tollgateAll = {
   start: startAs('tollgate-all', { role: 'all', workers: 1, oneProcess: true }),
 };
 
-/** Two processes on one port. @type {PeerKind} */
+/** Two workers on one port. @type {PeerKind} */
 export const tollgateTwo = {
   title: 'Tollgate, two workers',
   missing: () => null,

@@ -1,5 +1,6 @@
 // @ts-check
-// Bars: what the project promises, as data beside the scenario that measures it, and what became of them.
+// Bars are limits that the project promises to keep. Each stands as data beside the scenario that measures it. This file compares
+// them with what was measured.
 
 import { connectionsLabel, faultsOf, groupBy, median } from './summary.mjs';
 
@@ -8,23 +9,23 @@ import { connectionsLabel, faultsOf, groupBy, median } from './summary.mjs';
  *
  * @typedef {object} Promised
  * @property {string} what
- * @property {string} [loads] which loads it is about, where that is not all
+ * @property {string} [loads] the loads that it is about, if not all
  * @property {string} unit '' for a ratio
  * @property {'at most' | 'at least'} is
- * @property {number | null} bar null: measured and shown, nothing is promised
- * @property {number | null} stretch
+ * @property {number | null} bar null: measured and shown, but nothing is promised
+ * @property {number | null} stretch a goal beyond the bar
  *
  * @typedef {object} Side
  * @property {string} peer
- * @property {string} [variant] default: the one without a name
+ * @property {string} [variant] default: the load without a name
  *
  * @typedef {Promised & {
  *   of: Side,
  *   against: Side | null,
  *   metric: (sample: any) => number | null,
  *   where?: (connections: number) => boolean,
- * }} Bar the metric of one side, or its ratio to that of the other in the same round. `where`: the numbers of
- *   connections that `loads` names
+ * }} Bar is about the metric of one side, or about its ratio to the metric of the other side in the same round. `where` selects the
+ *   numbers of connections that `loads` describes in words
  *
  * @typedef {Promised & {
  *   label: string,
@@ -32,8 +33,8 @@ import { connectionsLabel, faultsOf, groupBy, median } from './summary.mjs';
  *   lowest: number | null,
  *   highest: number | null,
  *   isValid: boolean,
- * }} BarResult what became of a bar. `measured` is the median of the rounds, null: it was not measured here; `isValid`:
- *   false when a row it rests on is not valid
+ * }} BarResult a bar with what was measured. `measured` is the median of the rounds, or null if it was not measured in this run.
+ *   `isValid` is false if a row that it was computed from is not valid
  *
  * @typedef {'stretch met' | 'met' | 'MISSED' | 'INVALID' | 'not measured' | ''} Verdict
  */
@@ -41,7 +42,7 @@ import { connectionsLabel, faultsOf, groupBy, median } from './summary.mjs';
 /**
  * @param {readonly Sample[]} samples
  * @param {readonly Bar[]} bars
- * @returns {BarResult[]} for every bar one of each number of connections that both sides have, or one that says 'not measured'
+ * @returns {BarResult[]} for every bar one result for each number of connections that both sides have, or one 'not measured'
  */
 export function evaluate(samples, bars) {
   return bars.flatMap((bar) => {
@@ -54,7 +55,7 @@ export function evaluate(samples, bars) {
   });
 }
 
-/** @param {readonly [Sample, ...Sample[]]} group of one number of connections @param {Bar} bar @returns {BarResult[]} */
+/** @param {readonly [Sample, ...Sample[]]} group samples with one number of connections @param {Bar} bar @returns {BarResult[]} */
 function evaluateOne(group, bar) {
   const { of, against, metric } = bar;
   const samplesOf = (/** @type {Side} */ side) =>
@@ -76,7 +77,7 @@ function evaluateOne(group, bar) {
 /**
  * @param {Promised} promised
  * @param {string} label of the load
- * @param {readonly number[]} values one a round
+ * @param {readonly number[]} values one for each round
  * @param {boolean} isValid
  * @returns {BarResult}
  */
@@ -102,16 +103,16 @@ export function verdictOf({ measured, is, bar, stretch, isValid }) {
 }
 
 /**
- * How much of what the bar allows was used: 1 at the bar, less is better, whichever way the bar points.
+ * How much of what the bar allows was used. 1 is the bar itself; less is better, for 'at most' and for 'at least'.
  * @param {BarResult} result
- * @param {number} value measured, or another limit of the same bar
+ * @param {number} value the measured value, or the stretch goal of the same bar
  */
 export function usedShare({ is, bar }, value) {
   if (bar === null) return Number.NaN;
   return is === 'at most' ? value / bar : bar / value;
 }
 
-/** What of it is data. @param {Promised} bar @returns {Promised} */
+/** The part of a bar that can be written as JSON. @param {Promised} bar @returns {Promised} */
 export const promisedOf = ({ what, loads, unit, is, bar, stretch }) => ({
   ...{ what, unit, is, bar, stretch },
   ...(loads === undefined ? {} : { loads }),
@@ -121,7 +122,7 @@ export const promisedOf = ({ what, loads, unit, is, bar, stretch }) => ({
 export const barName = ({ what, loads }) => [what, loads].filter(Boolean).join(', ');
 
 /**
- * All bars of a run, whatever became of them: those of a scenario that failed were not measured.
+ * All bars of a run, with their results. The bars of a scenario that failed count as not measured.
  * @param {readonly { findings: { bars: readonly BarResult[] } | null, bars: readonly Promised[] }[]} results
  * @returns {BarResult[]}
  */

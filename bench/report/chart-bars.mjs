@@ -1,5 +1,6 @@
 // @ts-check
-// Panel: how much of what each bar allows was used.
+// The panel of the chart that shows how much of what each bar allows was used.
+// Tested by test/bench/chart.test.ts.
 
 import { usedShare, verdictOf } from './bars.mjs';
 import { colors, margin, width } from './chart-style.mjs';
@@ -14,7 +15,7 @@ const titleHeight = 62;
 const loadRight = 436;
 const barsLeft = 450;
 const barsWidth = 174;
-// What goes beyond is cut and gets a tip: how far it goes stands beside it in figures.
+// A longer bar is cut here and gets a tip. The figures beside it say how far it would go.
 const mostShare = 1.5;
 const tipWidth = 8;
 const columns = { measured: 762, bar: 842, verdict: width - margin };
@@ -46,7 +47,7 @@ export function barsPanel(bars) {
   };
 }
 
-/** @param {BarResult} result @param {string | undefined} previous what the row above is about @param {number} y */
+/** @param {BarResult} result @param {string | undefined} previous `what` of the row above @param {number} y */
 function row(result, previous, y) {
   const { what, label, measured, unit, stretch } = result;
   const verdict = verdictOf(result);

@@ -1,5 +1,6 @@
 // @ts-check
-// Panel: CPU per metered call, by connections and peer.
+// The panel of the chart that shows CPU per metered call, by connections and peer.
+// Tested by test/bench/chart.test.ts.
 
 import { colors, margin, width } from './chart-style.mjs';
 import { groupBy } from './summary.mjs';

@@ -1,5 +1,5 @@
 // @ts-check
-// Measures and colours of the chart.
+// Sizes and colours of the chart.
 
 export const width = 960;
 export const margin = 28;

@@ -1,6 +1,6 @@
 // @ts-check
-// The chart of a run: CPU per metered call by peer, and how much of each bar was used. One SVG with a background of its
-// own, so that it reads the same on light and dark pages.
+// Draws the chart of a run: CPU per metered call by peer, and how much of each bar was used. The SVG has a background of its own, so
+// that it looks the same on light and dark pages.
 
 import { promisedBars } from './bars.mjs';
 import { barsPanel } from './chart-bars.mjs';
@@ -21,7 +21,7 @@ const panelGap = 30;
 /**
  * @param {import('./save.mjs').Run} run
  * @param {import('./save.mjs').TitleOf} titleOf
- * @returns {string | null} null: nothing in this run that it shows
+ * @returns {string | null} null if the run has nothing that the chart shows
  */
 export function drawChart(run, titleOf) {
   const metered = run.results.find(({ name }) => name === 'metered-get')?.findings ?? null;

@@ -1,5 +1,5 @@
 // @ts-check
-// Where numbers come from: without it they mean nothing a year later.
+// Describes the machine and the versions that a result comes from. Without them its numbers mean nothing a year later.
 
 import { spawnSync } from 'node:child_process';
 import { availableParallelism, cpus, loadavg, release, totalmem } from 'node:os';
@@ -16,7 +16,7 @@ import { findRedisServer } from '../../scripts/local/redis-install.mjs';
  * @property {Record<string, string | null>} programs versions; null: not installed
  * @property {string | null} commit
  * @property {boolean} isDirty the working tree differs from the commit
- * @property {number} loadAverage of the last minute, before the run
+ * @property {number} loadAverage of the machine, in the minute before the run
  */
 
 /** @param {string} command @param {readonly string[]} args */
@@ -40,7 +40,7 @@ export function describeMachine() {
       wrk: firstLine('wrk', ['--version']),
     },
     commit: commit?.startsWith('fatal') ? null : commit,
-    // Of the code that runs: a page or a result more changes no number.
+    // Only changes of the code that runs count: a changed page or a new result changes no number.
     isDirty: firstLine('git', ['status', '--porcelain', '--', 'src', 'migrations', 'package-lock.json']) !== '',
     loadAverage: loadavg()[0] ?? 0,
   };

@@ -1,5 +1,5 @@
 // @ts-check
-// What a reader must know to judge the numbers of a scenario.
+// The notes below a scenario's tables: what a reader must know to judge its numbers.
 
 import { lastLines } from '../../scripts/local/processes.mjs';
 
@@ -9,9 +9,10 @@ import { lastLines } from '../../scripts/local/processes.mjs';
  * @typedef {import('../peers/peer.mjs').Peer} Peer
  */
 
-// Beyond these the numbers are those of a busy machine.
+// If others used more of the machine than this, the result says DISTURBED.
 const tolerableForeignShare = 0.05;
 const tolerableStolenShare = 0.05;
+// The clock of /proc ticks every 10 ms, so a shorter window is off by more than ±0.5 %. The result then says SMOKE TEST.
 export const shortestWindowSeconds = 4;
 
 /** @param {object} sample */
@@ -20,7 +21,7 @@ const readsCpu = (sample) => /** @type {import('../measure/sample.mjs').Sample} 
 /** @param {Findings} findings @param {RunOptions} options @returns {string[]} */
 export function caveats({ samples }, { seconds }) {
   const load = `${loadOf(samples)}medians of the rounds`;
-  // Seen from outside, the gateway itself may be the other program, and no CPU is read.
+  // A gateway that is measured from outside may run on this machine, and would count as another program. Its CPU is not read either.
   if (samples.every((sample) => 'tolerated' in sample && !readsCpu(sample))) return [load];
   const notes = [
     ...disturbance(samples, 'foreignShare', tolerableForeignShare, 'other programs used'),
@@ -58,13 +59,13 @@ function disturbance(samples, key, tolerable, who) {
 }
 
 /**
- * For rows that are not valid: what their peers say themselves about it.
+ * For rows that are not valid: what their peers themselves say about it.
  * @param {Findings} findings @param {readonly Peer[]} peers @param {import('../stage/stage.mjs').Stage} stage
  */
 export async function explain({ rows }, peers, stage) {
   const failed = peers.filter(({ name }) => rows.some(({ peer, faults }) => peer === name && faults.length > 0));
   const lines = failed.map(async ({ name, diagnose }) => [
-    // A peer that has died can say nothing; its log can.
+    // A peer that has died cannot be asked, but its log can be read.
     ...((await diagnose?.().catch((error) => [`cannot be asked: ${error.message}`])) ?? []).map(
       (line) => `${name}: ${line}`,
     ),
@@ -74,7 +75,7 @@ export async function explain({ rows }, peers, stage) {
 }
 
 /**
- * Of a process that ended on its own: why a scenario failed is more likely there than in the error.
+ * The last output of a process that ended by itself. It often says better than the error why a scenario failed.
  * @param {{ name: string, logFile: string }} ended
  */
 export const lastWords = ({ name, logFile }) => `${name} has ended. ${lastLines(logFile, 10)}`;

@@ -1,5 +1,6 @@
 // @ts-check
-// A run as files: bench/results/<date>.json (every sample), .md (what was printed) and .svg (the chart).
+// Writes a run to files: bench/results/<date>.json (every sample), .md (what was printed) and .svg (the chart).
+// Tested by test/bench/chart.test.ts.
 
 import { copyFileSync, mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
@@ -22,18 +23,18 @@ import { barsToMarkdown, toMarkdown } from './text.mjs';
  */
 
 const defaultDir = fileURLToPath(new URL('../results', import.meta.url));
-/** What the README shows. */
+/** The chart that README.md shows. */
 const latestChart = 'latest.svg';
 
 /**
  * @param {Run} run
  * @param {TitleOf} titleOf
- * @param {{ isWhole: boolean, resultsDir?: string }} options isWhole: of everything, so its chart is the one to show
- * @returns {string[]} the files
+ * @param {{ isWhole: boolean, resultsDir?: string }} options isWhole: the run measured everything, so its chart replaces `latestChart`
+ * @returns {string[]} the files that were written
  */
 export function saveRun(run, titleOf, { isWhole, resultsDir = defaultDir }) {
   mkdirSync(resultsDir, { recursive: true });
-  // With the time of day: a second run of a day is another result, not a correction of the first.
+  // The name has the time of day, so that a second run on the same day does not replace the first.
   const stamp = run.date.toISOString().slice(0, 16).replace(':', '');
   const name = isWhole ? stamp : [stamp, ...run.results.map((result) => result.name)].join('-');
   const file = (/** @type {string} */ extension) => path.join(resultsDir, `${name}.${extension}`);

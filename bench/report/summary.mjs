@@ -1,5 +1,5 @@
 // @ts-check
-// From samples to the rows of tables.
+// Makes the rows of tables from samples.
 
 import { countErrors } from '../measure/sample.mjs';
 
@@ -10,14 +10,14 @@ import { countErrors } from '../measure/sample.mjs';
  * @property {string} key
  * @property {string} title with the unit
  * @property {number} digits
- * @property {boolean} [hasRange] with the lowest and the highest round beside the median
+ * @property {boolean} [hasRange] the lowest and the highest round stand beside the median
  *
  * @typedef {object} Row
  * @property {string} label
  * @property {string} peer
  * @property {Record<string, number | null>} values medians of the rounds
  * @property {Record<string, [number, number]>} ranges lowest and highest round
- * @property {string[]} faults why the row is not to be believed; empty: it is valid
+ * @property {string[]} faults why the row is not valid; empty if it is valid
  */
 
 /** @type {Column[]} */
@@ -64,7 +64,7 @@ export function median(values) {
 }
 
 /**
- * One row for each label and peer: medians over the rounds and their range, but the sum of errors.
+ * One row for each label and peer, with the medians of the rounds and their ranges. Errors are added up.
  * @template {Sample} S
  * @param {readonly S[]} samples
  * @param {(sample: S) => Record<string, number | null>} [valuesOf]
@@ -92,10 +92,10 @@ export function toRows(samples, valuesOf = callValuesOf) {
   return rows;
 }
 
-// A flood of 429 lets a call through when a token comes back; more than this is another experiment.
+// In a flood of 429 a call gets through whenever a token comes back. If more than this share gets through, it is no flood of refusals.
 const tolerableShare = 0.001;
 
-/** Why these are not to be believed; empty: they are. @param {readonly Sample[]} group */
+/** Why these samples are not valid; empty if they are. @param {readonly Sample[]} group */
 export function faultsOf(group) {
   const faults = [];
   const sum = (/** @type {keyof Sample['errors']} */ key) =>
@@ -115,7 +115,7 @@ export function faultsOf(group) {
  * @template T
  * @param {readonly T[]} items
  * @param {(item: T) => string} keyOf
- * @returns {[T, ...T[]][]} groups in the order of their first items
+ * @returns {[T, ...T[]][]} the groups, in the order of their first items
  */
 export function groupBy(items, keyOf) {
   /** @type {Map<string, [T, ...T[]]>} */

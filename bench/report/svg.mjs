@@ -1,5 +1,5 @@
 // @ts-check
-// SVG elements as strings.
+// Makes SVG elements as strings.
 
 /** @type {Record<string, string>} */
 const entities = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' };
@@ -11,7 +11,7 @@ export const escapeXml = (text) => text.replace(/[&<>"]/g, (character) => entiti
 
 /** @param {Attributes} attributes */
 function attributeText(attributes) {
-  // Hundredths of a pixel are more than anybody sees.
+  // Two decimals: nobody sees less than a hundredth of a pixel.
   const value = (/** @type {string | number} */ one) => (typeof one === 'number' ? Number(one.toFixed(2)) : one);
   return Object.entries(attributes)
     .map(([name, one]) => ` ${name}="${escapeXml(String(value(one)))}"`)

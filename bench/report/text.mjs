@@ -1,5 +1,6 @@
 // @ts-check
-// Rows and bars as text: for the terminal, and as Markdown.
+// Formats rows and bars as text, for the terminal and as Markdown.
+// Tested by test/bench/summary.test.ts and test/bench/bars.test.ts.
 
 import { verdictOf } from './bars.mjs';
 import { groupBy } from './summary.mjs';
@@ -14,7 +15,7 @@ import { groupBy } from './summary.mjs';
 function formatNumber(value, digits) {
   if (value === null || value === undefined || Number.isNaN(value)) return '–';
   const text = value.toFixed(digits);
-  // Thin groups of thousands only where they help to read.
+  // Groups of thousands only in whole numbers.
   return digits === 0 ? text.replace(/\B(?=(\d{3})+$)/g, ' ') : text;
 }
 
@@ -33,13 +34,13 @@ function cell({ values, ranges }, { key, digits, hasRange }) {
  */
 function toCells(rows, columns, titleOf) {
   return rows.map((row) => [
-    // A row with a fault is no measurement, and shall not be read as one.
+    // A row with a fault is no measurement, so its name says INVALID.
     row.faults.length === 0 ? titleOf(row.peer) : `INVALID ${titleOf(row.peer)}`,
     ...columns.map((column) => cell(row, column)),
   ]);
 }
 
-/** Columns in which no row has a value say nothing. @param {readonly Row[]} rows @param {readonly Column[]} columns */
+/** The columns in which at least one row has a value. @param {readonly Row[]} rows @param {readonly Column[]} columns */
 const usedColumns = (rows, columns) =>
   columns.filter(({ key }) => rows.some(({ values }) => values[key] !== null && values[key] !== undefined));
 
@@ -50,13 +51,13 @@ const faultLines = (rows) =>
 /** A measured value or a limit of a bar, without its unit. @param {number} value @param {string} unit */
 const formatValue = (value, unit) => formatNumber(value, unit === '' ? 2 : Math.abs(value) >= 1000 ? 0 : 1);
 
-/** The same with its unit. @param {number} value @param {string} unit */
+/** A measured value with its unit. @param {number} value @param {string} unit */
 export const formatMeasure = (value, unit) => [formatValue(value, unit), unit].filter(Boolean).join(' ');
 
 /** @param {import('./bars.mjs').Promised} promised @param {number | null} value */
 export function formatLimit({ is, unit }, value) {
   if (value === null) return '–';
-  // A limit is a round number: no digits but those it has.
+  // A limit is a round number, so it is shown without rounding or further digits.
   const text = Number.isInteger(value) ? formatNumber(value, 0) : String(value);
   return [is === 'at most' ? '≤' : '≥', text, unit].filter(Boolean).join(' ');
 }
@@ -100,7 +101,7 @@ export const barsToTerminal = (bars) => (bars.length === 0 ? [] : align(barTable
 /** @param {readonly BarResult[]} bars @returns {string[]} */
 export const barsToMarkdown = (bars) => (bars.length === 0 ? [] : markdownTable(barTable(bars)));
 
-/** @param {readonly (readonly string[])[]} lines first column to the left, the others to the right */
+/** @param {readonly (readonly string[])[]} lines the first column is aligned to the left, the others to the right */
 function align(lines) {
   const widths = (lines[0] ?? []).map((_, column) => Math.max(...lines.map((line) => (line[column] ?? '').length)));
   return lines.map((line) =>

@@ -1,5 +1,5 @@
 // @ts-check
-// What the scenarios about large bodies share: transfers of whole bodies, and CPU per GiB.
+// Shared by the scenarios about large bodies: transfers of whole bodies, and CPU per GiB.
 
 import { alternate } from '../measure/rounds.mjs';
 import { evaluate } from '../report/bars.mjs';
@@ -36,7 +36,7 @@ const valuesOf = (sample) => ({
   rssMiB: sample.rssBytes === 0 ? null : sample.rssBytes / 2 ** 20,
 });
 
-// A slow machine's; most take a fraction.
+// The time of a slow machine, for the estimate. Most machines take a fraction of it.
 const secondsPerGib = 0.8;
 
 /**

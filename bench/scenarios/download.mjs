@@ -3,7 +3,7 @@ import { estimateTransfers, msPerGib, transferBodies } from './bodies.mjs';
 
 export const question = 'What does it cost to pass on a response of 1 GiB?';
 
-/** `seconds`: the longest a transfer may take. */
+/** `seconds` is the longest time that a transfer may take. */
 export const defaults = { connections: [1, 4], seconds: 60, rounds: 3 };
 
 const transferBytes = 2 ** 30;

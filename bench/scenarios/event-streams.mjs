@@ -12,13 +12,13 @@ import { kibEach, lower, warmUp, warmUpSeconds } from './memory.mjs';
 
 export const question = 'How late are events behind the proxy, and how much memory does an open event stream hold?';
 
-/** `connections`: open streams of the second kind. */
+/** `connections` is the number of open streams in the quiet kind of load. */
 export const defaults = { connections: [5_000], seconds: 5, rounds: 2 };
 
 const peerNames = /** @type {const} */ (['direct', 'nginx', 'tollgate']);
 const chatty = { streams: 200, intervalMs: 50, variant: '20 events/s each' };
 const quiet = { intervalMs: 2_000, variant: 'an event every 2 s each' };
-// Opening thousands of streams, in groups, and closing them.
+// How long it takes to open thousands of streams in groups, and to close them.
 const openingSeconds = 5;
 
 /** @typedef {Sample & { kibPerStream: number | null }} StreamSample */
@@ -74,7 +74,7 @@ export async function run(bench) {
   const samples = [];
   for (const { streams, intervalMs, variant } of kinds) {
     for (let round = 1; round <= options.rounds; round += 1) {
-      // No proxy, no memory to look at.
+      // The quiet kind measures memory of the proxy, and `direct` has no proxy.
       for (const peer of variant === chatty.variant ? peers : peers.filter(({ watched }) => watched.proxy.length > 0)) {
         bench.progress(`${streams} streams, ${variant}, round ${round}/${options.rounds}: ${peer.name}`);
         const how = { connections: streams, seconds: options.seconds, processors };
@@ -84,15 +84,15 @@ export async function run(bench) {
       }
     }
   }
-  // Only now is the baseline known.
+  // Each round may lower the baseline, so it is known only after the last one.
   const complete = samples.map((sample) => ({
     ...sample,
-    // The few streams of the chatty kind are lost in the noise of a heap.
+    // The chatty kind has too few streams: their memory is less than the noise of a heap.
     kibPerStream: sample.variant === quiet.variant ? kibEach(baselines, sample) : null,
   }));
   const notes = [
-    'delay: from the service to the caller, "direct" is what service, kernel and driver need themselves; CPU per event ' +
-      'includes opening and closing the streams; memory is RSS against the least of the warm process',
+    'delay: the time from the service to the caller; "direct" is what service, kernel and driver need themselves. CPU per ' +
+      'event includes opening and closing the streams. Memory is RSS minus the lowest RSS of the warm process',
   ];
   return { columns, rows: toRows(complete, valuesOf), bars: evaluate(complete, bars), samples: complete, notes };
 }

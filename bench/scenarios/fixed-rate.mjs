@@ -5,8 +5,8 @@ import { callColumns, median, toRows } from '../report/summary.mjs';
 import { fundedKeys } from '../stage/keys.mjs';
 
 export const question =
-  'How long does a caller wait at half of what the gateway can do, when calls come at their own times and not at the ' +
-  "server's convenience?";
+  'How long does a caller wait at half of the rate that the gateway can do, when calls come at their own times and do not ' +
+  'wait for the server?';
 
 export const defaults = { connections: [256], seconds: 4, rounds: 3 };
 
@@ -36,7 +36,8 @@ export async function run(bench) {
   const main = fundedKeys(2 * loadSeconds(bench.options, connections.length));
   const peers = await bench.peers(peerNames, { keySets: { main } });
   const gateway = peers.find(({ name }) => name === 'tollgate');
-  if (gateway === undefined) throw new Error('the rate follows from the gateway, so it has to take part');
+  if (gateway === undefined)
+    throw new Error('the rate is half of what the gateway can do, so the peer tollgate has to take part');
   const once = { ...bench, options: { ...bench.options, rounds: 1 } };
   const closed = await alternate(once, {
     contestants: [{ peer: gateway, load: {}, variant: 'saturation' }],
@@ -48,9 +49,9 @@ export async function run(bench) {
   const samples = [...closed, ...(await alternate(bench, { contestants, connections }))];
   const lateness = Math.max(...samples.map(({ openLoop }) => openLoop?.latenessP99Micros ?? 0));
   const notes = [
-    `rate: ${ratePerSecond} calls/s, half of the gateway's ${Math.round(saturation)}; arrivals are exponential and the ` +
-      'same for all; a call is timed from when it was due, answered or not',
-    `the driver itself was late by ${(lateness / 1000).toFixed(2)} ms at its worst p99; that is part of every latency here`,
+    `rate: ${ratePerSecond} calls/s, half of the gateway's ${Math.round(saturation)}; the gaps between calls are exponential ` +
+      'and the same for all peers; each call is timed from the moment at which it was due',
+    `at its worst p99 the driver itself was late by ${(lateness / 1000).toFixed(2)} ms, which is part of every latency here`,
   ];
   return { columns: callColumns, rows: toRows(samples), bars: evaluate(samples, bars), samples, notes };
 }

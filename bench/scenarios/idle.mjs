@@ -9,11 +9,11 @@ import { fundedKeys } from '../stage/keys.mjs';
 
 export const question = 'What does an installation use that nobody calls?';
 
-/** `seconds` is the length of a window in which nothing is called. */
+/** `seconds` is the length of a window without calls. */
 export const defaults = { connections: [64], seconds: 10, rounds: 1 };
 
 const loadSeconds = 3;
-// Until the last events are stored, timers that end by themselves have ended, and the collector has cleared away the load.
+// In this time the last events are stored, timers that the load has started end, and the garbage collector clears up.
 const restSeconds = 12;
 
 /** @type {import('../report/bars.mjs').Promised} */
@@ -46,7 +46,7 @@ export async function run(bench) {
   const { stage, options, processors } = bench;
   const peers = await bench.peers(['tollgate-default'], { keySets: { main: fundedKeys(loadSeconds) } });
   const [peer] = /** @type {[import('../peers/peer.mjs').Peer]} */ (peers);
-  // As after any working day: pools are filled and code is compiled.
+  // Some load first, so that pools are filled and code is compiled, as in an installation that has been used.
   const [connections = 64] = options.connections;
   await drive(stage.scratch, options.driver, jobOf(peer, {}, { connections, seconds: loadSeconds }));
   await peer.settled();
@@ -61,7 +61,7 @@ export async function run(bench) {
   const middle = samples.find(({ sum }) => sum === sums[sums.length >> 1]);
   const ranges = { sum: /** @type {[number, number]} */ ([sums[0], sums.at(-1)]) };
   const row = { label: 'nobody calls', peer: peer.name, values: { ...middle }, ranges, faults: [] };
-  const notes = ['Postgres is not in the sum: its own housekeeping has nothing to do with us'];
+  const notes = ['Postgres is not in the sum: most of what it does then is its own housekeeping'];
   return { columns, rows: [row], bars: [found(bar, 'nobody calls', sums, true)], samples, notes };
 }
 

@@ -1,5 +1,5 @@
 // @ts-check
-// The scenarios are the files of this folder; `names` is the order in which they run.
+// Every scenario is a file of this folder. `names` has the scenarios of a whole run, in their order.
 
 import { UsageError } from '../options.mjs';
 
@@ -19,7 +19,7 @@ const names = [
   'workers',
   'idle',
 ];
-// Only when they are asked for by name: everything else takes 17 minutes.
+// Run only if they are asked for by name, because the others take 17 minutes already.
 const onRequest = ['overload'];
 const known = [...names, ...onRequest];
 

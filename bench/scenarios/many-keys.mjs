@@ -31,7 +31,7 @@ export const bars = [
   },
 ];
 
-// 100 000 keys are made, and each is called once.
+// How long it takes to make 100 000 keys and to call once with each.
 const preparationSeconds = 30;
 
 /** @param {import('../run.mjs').RunOptions} options */
@@ -45,9 +45,9 @@ const touchSeconds = 10;
 const touchAttempts = 6;
 
 /**
- * Calls with every key once: first calls of keys load them from Postgres, which is not the question here.
+ * Calls once with every key. The first call of a key loads it from Postgres, which is not to be measured here.
  * @param {Bench} bench @param {import('../peers/peer.mjs').Peer} peer
- * @returns {Promise<number>} keys that were called
+ * @returns {Promise<number>} how many keys have been used
  */
 async function touchAll({ stage, options, progress }, peer) {
   let touched = 0;
@@ -62,7 +62,7 @@ async function touchAll({ stage, options, progress }, peer) {
 /** @param {Bench} bench @returns {Promise<import('../run.mjs').Findings>} */
 export async function run(bench) {
   const { rounds, connections } = bench.options;
-  // A thousand keys have the tokens for one measurement, so every one gets a thousand of its own.
+  // A thousand keys have tokens for one measurement only, so each measurement gets a thousand keys of its own.
   const few = Array.from({ length: rounds * connections.length }, (_, index) => `few${index}`);
   const set = (/** @type {number} */ count) => ({ ...fundedKeys(1), count });
   const keySets = { many: set(manyKeys), ...Object.fromEntries(few.map((name) => [name, set(fewKeys)])) };

@@ -1,5 +1,5 @@
 // @ts-check
-// What the scenarios about memory share: how much an open connection adds to what a warm process holds anyway.
+// Shared by the scenarios about memory: how much an open connection adds to the memory of a warm process.
 
 import { drive } from '../load/drive.mjs';
 import { rssBytesOf } from '../measure/proc.mjs';
@@ -10,17 +10,17 @@ import { jobOf } from '../measure/sample.mjs';
  * @typedef {import('../peers/peer.mjs').Peer} Peer
  * @typedef {import('../run.mjs').Bench} Bench
  *
- * @typedef {Map<string, number>} Baselines peer → least resident bytes of the warm process
+ * @typedef {Map<string, number>} Baselines peer → lowest resident memory of the warm process, in bytes
  */
 
 const callSeconds = 3;
 const few = { connections: 20, seconds: 1 };
 const settleMs = 1_000;
-/** Of one peer. */
+/** How long `warmUp` takes for one peer. */
 export const warmUpSeconds = callSeconds + few.seconds + 2;
 
 /**
- * A warm process: its code is compiled, its pools have their size.
+ * Warms the peers up, so that their code is compiled and their pools are filled, and reads their memory.
  * @param {Bench} bench
  * @param {readonly Peer[]} peers
  * @param {import('../load/drive.mjs').Driver} driver
@@ -40,8 +40,8 @@ export async function warmUp({ stage, options }, peers, driver, load) {
 }
 
 /**
- * Right after a warm-up, a garbage-collected heap holds what it has not cleared away yet: taken as the baseline, that
- * would hide what is measured. The least that was ever seen is the baseline.
+ * Lowers the baseline of a peer if this reading is lower. Right after a warm-up the heap still has garbage in it. As a baseline
+ * that would hide the memory of the connections, so the lowest reading of all is the baseline.
  * @param {Baselines} baselines @param {Peer['name']} peer @param {number} rssBytes
  */
 export function lower(baselines, peer, rssBytes) {

@@ -5,8 +5,8 @@ import { callColumns, proxyCpu, redisCpu, toRows } from '../report/summary.mjs';
 import { fundedKeys } from '../stage/keys.mjs';
 
 export const question =
-  'What does one small metered call cost (authenticate, limit, charge, forward, record), next to proxies that do less ' +
-  'and next to those that do the same?';
+  'What does one small metered call cost (authenticate, limit, charge, forward, record), compared with proxies that do ' +
+  'less and with proxies that do the same?';
 
 export const defaults = { connections: [16, 64, 256], seconds: 4, rounds: 3 };
 

@@ -3,7 +3,7 @@ import { alternate, alternateSeconds, loadSeconds } from '../measure/rounds.mjs'
 import { callColumns, toRows } from '../report/summary.mjs';
 import { fundedKeys } from '../stage/keys.mjs';
 
-export const question = 'What does a metered call cost that brings a body of 1 KB or 100 KB?';
+export const question = 'What does a metered call with a request body of 1 KB or 100 KB cost?';
 
 export const defaults = { connections: [64], seconds: 4, rounds: 2 };
 
@@ -13,7 +13,7 @@ const bodies = [
 ];
 const peerNames = /** @type {const} */ (['nginx', 'nginx-lua', 'tollgate']);
 
-/** No bar of its own: what differs from a GET is how bodies are passed on. @type {import('../report/bars.mjs').Bar[]} */
+/** No bars: only passing on the body differs from metered-get, and `upload` measures that. @type {import('../report/bars.mjs').Bar[]} */
 export const bars = [];
 
 /** @param {import('../run.mjs').RunOptions} options */

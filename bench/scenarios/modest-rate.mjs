@@ -16,7 +16,8 @@ export const defaults = { connections: [64], seconds: 5, rounds: 3 };
 
 const peerNames = /** @type {const} */ (['nginx-lua', 'tollgate-default']);
 const ratesPerSecond = [1_000, 4_000];
-// At 1 000 calls/s V8 takes a minute to compile what every call runs through; an installation runs for days.
+// How long each peer is warmed up at full load. At 1 000 calls/s V8 would take a minute to compile the code of a call, while a
+// real installation runs for days.
 const saturatedSeconds = 5;
 
 /** @param {Sample} sample */
@@ -54,7 +55,7 @@ export async function run(bench) {
     await drive(bench.stage.scratch, driver, jobOf(peer, {}, { connections: 64, seconds: saturatedSeconds }));
     await peer.settled();
   }
-  // One rate after the other: a round of one peer stands next to the same round of the other.
+  // One rate after the other, so that the same round of both peers is measured at nearly the same time.
   const samples = [];
   for (const ratePerSecond of ratesPerSecond) {
     const contestants = peers.map((peer) => ({ peer, load: { ratePerSecond }, variant: variantOf(ratePerSecond) }));
@@ -62,11 +63,11 @@ export async function run(bench) {
   }
   const lateness = Math.max(...samples.map(({ openLoop }) => openLoop?.latenessP99Micros ?? 0));
   const notes = [
-    `each peer was warmed up with ${saturatedSeconds} s of all the load it takes`,
-    'arrivals are exponential and the same for both; a call is timed from when it was due, answered or not',
-    `the driver itself was late by ${(lateness / 1000).toFixed(2)} ms at its worst p99; that is part of every latency here`,
-    "Tollgate's CPU is that of the gateway and its supervisor; its writer and Postgres, which the peer does without, " +
-      'stand beside it',
+    `each peer was warmed up with ${saturatedSeconds} s of all the load that it can take`,
+    'the gaps between calls are exponential and the same for both; each call is timed from the moment at which it was due',
+    `at its worst p99 the driver itself was late by ${(lateness / 1000).toFixed(2)} ms, which is part of every latency here`,
+    "Tollgate's CPU is that of the gateway and its supervisor. Its writer and Postgres, which the peer does not have, have " +
+      'columns of their own',
   ];
   return { columns: callColumns, rows: toRows(samples), bars: evaluate(samples, bars), samples, notes };
 }

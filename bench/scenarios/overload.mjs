@@ -7,9 +7,9 @@ import { fundedKeys } from '../stage/keys.mjs';
 /** @typedef {import('../measure/sample.mjs').Sample} Sample */
 
 export const question =
-  'How many calls does the gateway still serve when three times as many come as it can take, and what do the others get?';
+  'How many calls does the gateway still serve when three times as many come as it can serve, and what do the others get?';
 
-// With the first the line is at the callers; with the second it is at the gateway, and longer than it accepts.
+// With 1 024 connections the calls wait in the load generator. With 8 192 they wait in the gateway, and are more than it accepts.
 export const defaults = { connections: [1024, 8192], seconds: 5, rounds: 3 };
 
 const excess = 3;
@@ -45,8 +45,8 @@ const columns = [
 export const estimateSeconds = (options) => alternateSeconds(options, 3);
 
 /**
- * What was answered while calls came, and nothing that came of it later: a line that is worked off afterwards was not served
- * in time. Calls that could not even be begun are what an overload is, and no error of the measurement.
+ * Counts only what was answered while calls still came: a line that is worked off afterwards was not served in time. Calls that
+ * could not even be begun are no errors here, because an overload consists of them.
  * @param {Sample} sample
  */
 function servedOnly(sample) {
@@ -72,17 +72,18 @@ export async function run(bench) {
   const { options } = bench;
   const main = fundedKeys(2 * loadSeconds(options, options.connections.length));
   const [peer] = await bench.peers(['tollgate'], { keySets: { main } });
-  if (peer === undefined) throw new Error('this is about the gateway, so it has to take part');
+  if (peer === undefined)
+    throw new Error('this scenario measures only the gateway, so the peer tollgate has to take part');
   const samples = [];
   const rates = [];
   for (const count of options.connections) {
     const connections = [count];
     const closedLoop = { peer, variant: saturation, load: counted };
     const closed = await alternate(bench, { contestants: [closedLoop], connections });
-    // The best round: keys that are called for the first time cost more, and that is not what saturation means.
+    // The best round: the first call of a key costs more, so the first round is slower than saturation.
     const ratePerSecond = Math.round(Math.max(...closed.map((sample) => servedOnly(sample).callsPerSecond)));
     if (ratePerSecond === 0)
-      throw new Error(`${count} connections: not one call was served, so there is no rate to exceed`);
+      throw new Error(`${count} connections: no call was served, so there is no rate to multiply`);
     const open = (/** @type {string} */ variant, /** @type {number} */ factor) => ({
       ...{ peer, variant },
       load: { ...counted, ratePerSecond: ratePerSecond * factor },
@@ -93,8 +94,8 @@ export async function run(bench) {
   }
   const served = samples.map(servedOnly);
   const notes = [
-    `rates: what a closed loop got (${rates.join(', ')} calls/s), and ${excess} times that; callers that are told to come ` +
-      'back later come back at once; a call is timed from when it was due',
+    `rates: what a closed loop reached (${rates.join(', ')} calls/s), and ${excess} times that; callers that are told to come ` +
+      'back later come back at once; each call is timed from the moment at which it was due',
     'served/s: answers with 200 while calls came; shed/s: answers with 503',
   ];
   return { columns, rows: toRows(served, valuesOf), bars: evaluate(served, bars), samples: served, notes };

@@ -12,7 +12,7 @@ import { fundedKeys, keysFor, rateLimit } from '../stage/keys.mjs';
  */
 
 export const question =
-  'What does a call cost that is refused, because its key is over its limit or its wallet is empty?';
+  'What does a call cost that is refused because its key is over its limit or its wallet is empty?';
 
 export const defaults = { connections: [64], seconds: 4, rounds: 3 };
 
@@ -43,12 +43,12 @@ export const estimateSeconds = (options) => {
   return alternateSeconds(options, contestants) + 2 * exhaustSeconds * contestants;
 };
 
-// Together enough for the 10 free calls of any number of keys that a run needs.
+// How often `exhaust` sends for two seconds before it gives up. That is enough to use up the 10 free calls of all keys of a run.
 const exhaustAttempts = 20;
 const exhaustSeconds = 2;
 
 /**
- * Sends until next to nothing passes any more: tokens and free calls of these keys are used up.
+ * Sends calls until fewer than one in a thousand passes, because tokens and free calls of these keys are used up.
  * @param {Bench} bench
  * @param {Contestant} contestant
  */
@@ -58,7 +58,7 @@ async function exhaust({ stage, options }, { peer, load }) {
     const { calls, tolerated } = await drive(stage.scratch, options.driver, job);
     if (tolerated < calls / 1000) return;
   }
-  throw new Error(`${peer.name}: keys that should be refused are not`);
+  throw new Error(`${peer.name}: calls still pass with keys whose tokens or free calls should be used up`);
 }
 
 /** @param {Bench} bench @returns {Promise<import('../run.mjs').Findings>} */
@@ -67,9 +67,9 @@ export async function run(bench) {
   const seconds = loadSeconds(bench.options, connections.length);
   const keySets = {
     main: fundedKeys(seconds),
-    // Fifty tokens a minute for all of them together: what passes is under one call in ten thousand.
+    // Together these keys get fifty tokens a minute, so fewer than one call in ten thousand passes.
     limited: { count: 50, rateLimit: 1, balanceUsd: 10 },
-    // A call that is not paid for takes its token, so a flood of 402 needs as many keys as calls that pass.
+    // A call that is refused with 402 takes a token, so a flood of 402 needs as many keys as a load of calls that pass.
     poor: { count: keysFor(seconds + exhaustAttempts), rateLimit, balanceUsd: 0 },
   };
   const peers = await bench.peers(peerNames, { keySets });

@@ -9,9 +9,9 @@ import { kibEach, lower, warmUp, warmUpSeconds } from './memory.mjs';
 /** @typedef {import('../measure/sample.mjs').Sample & { kibPerReader: number | null }} ReaderSample */
 
 export const question =
-  'How much does the proxy hold in memory for a caller that asks for an endless body and reads nothing?';
+  'How much memory does the proxy use for a caller that asks for an endless body and reads nothing?';
 
-/** `connections`: callers that do not read. */
+/** `connections` is the number of callers that do not read. */
 export const defaults = { connections: [200], seconds: 4, rounds: 2 };
 
 const peerNames = /** @type {const} */ (['nginx', 'tollgate']);
@@ -31,7 +31,7 @@ export const bars = [
   },
 ];
 
-// The kernel's buffers of each have to be filled before it stalls.
+// For the estimate: a reader stalls only after the kernel's buffers for its connection are full.
 const secondsPerReader = 0.02;
 
 /** @param {import('../run.mjs').RunOptions} options */
@@ -68,8 +68,8 @@ export async function run(bench) {
     rssMiB: rssDuringBytes / 2 ** 20,
   }));
   const notes = [
-    'memory per reader: RSS against the least of the warm process, so what its heap grows by meanwhile counts as well; what ' +
-      'the kernel buffers for a socket is bounded by its own limits',
+    'memory per reader: RSS minus the lowest RSS of the warm process, so growth of the heap for other reasons counts too. ' +
+      'What the kernel buffers for a socket does not count; the kernel bounds it',
   ];
   return { columns, rows, bars: evaluate(complete, bars), samples: complete, notes };
 }

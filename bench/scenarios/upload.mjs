@@ -3,7 +3,7 @@ import { estimateTransfers, msPerGib, transferBodies } from './bodies.mjs';
 
 export const question = 'What does it cost to pass on large request bodies (8 MiB each; the limit is 10 MiB)?';
 
-/** `seconds`: the longest the transfers of a connection may take. */
+/** `seconds` is the longest time that the transfers of a connection may take. */
 export const defaults = { connections: [1, 4], seconds: 60, rounds: 2 };
 
 const transferBytes = 8 * 2 ** 20;

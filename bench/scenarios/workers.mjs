@@ -5,7 +5,7 @@ import { callColumns, proxyCpu, toRows } from '../report/summary.mjs';
 import { fundedKeys } from '../stage/keys.mjs';
 
 export const question =
-  'What do two workers on one port give over one, and what does the writer cost inside the only process?';
+  'What do two workers on one port gain over one, and what does it cost to have the writer in the same process?';
 
 export const defaults = { connections: [64], seconds: 4, rounds: 2 };
 
@@ -28,7 +28,7 @@ export const bars = [
 /** @param {import('../run.mjs').RunOptions} options */
 export const estimateSeconds = (options) => alternateSeconds(options, peerNames.length);
 
-// Two workers, the service, Redis, the load generator, the writer and Postgres.
+// With fewer processors, two workers have to share them with the service, Redis, the load generator, the writer and Postgres.
 const busyProcesses = 6;
 
 /** @param {import('../run.mjs').Bench} bench @returns {Promise<import('../run.mjs').Findings>} */
@@ -38,7 +38,7 @@ export async function run(bench) {
   const peers = await bench.peers(peerNames, { keySets: { main } });
   const contestants = peers.map((peer) => ({ peer, load: {} }));
   const samples = await alternate(bench, { contestants, connections: options.connections });
-  const notes = ['CPU and memory of two workers are those of both with their supervisor'];
+  const notes = ['CPU and memory of two workers are those of both workers and their supervisor'];
   if (processors < busyProcesses) {
     notes.push(
       `${processors} processors for two workers, the service, Redis, the load generator, the writer and Postgres: calls/s ` +

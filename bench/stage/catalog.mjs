@@ -1,5 +1,5 @@
 // @ts-check
-// A catalog of many services, straight into Postgres: through the API it would take longer than everything else.
+// Puts a catalog of many services directly into Postgres. Through the API that would take longer than everything else.
 
 import postgres from 'postgres';
 

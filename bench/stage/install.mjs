@@ -1,6 +1,6 @@
 // @ts-check
-// What the benchmark needs beyond the product: packages for the peers, in bench/node_modules, and on Debian and Ubuntu as
-// root the programs that peers and drivers are.
+// Installs what the benchmark needs beyond the product: the packages of the peers, in bench/node_modules, and, on Debian and Ubuntu
+// as root, the programs nginx and wrk.
 
 import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
@@ -22,11 +22,12 @@ export function ensurePeerPackages(say) {
     cwd: benchDir,
     encoding: 'utf8',
   });
-  // Without them one peer is skipped, which is said; everything else can be measured.
-  if (result.status !== 0) say(`That failed, so the Fastify peer will be left out:\n${result.stdout}${result.stderr}`);
+  // Without these packages one peer is skipped, and everything else can be measured.
+  if (result.status !== 0)
+    say(`The installation failed, so the peer Fastify will be left out:\n${result.stdout}${result.stderr}`);
 }
 
-/** Debian package → a file that shows that it is there. */
+/** Debian package → a file that exists if the package is installed. */
 const systemPackages = {
   nginx: '/usr/sbin/nginx',
   'libnginx-mod-http-lua': '/usr/lib/nginx/modules/ngx_http_lua_module.so',
@@ -34,13 +35,13 @@ const systemPackages = {
   wrk: '/usr/bin/wrk',
 };
 
-/** Installs what is missing where that can be done without asking; elsewhere peers are skipped. @param {Say} say */
+/** Installs missing programs if no question and no password is needed. Otherwise peers are skipped. @param {Say} say */
 export function ensureSystemPackages(say) {
   const missing = Object.entries(systemPackages).flatMap(([name, file]) => (existsSync(file) ? [] : [name]));
   if (missing.length === 0) return;
   if (!canInstall()) {
     say(
-      `Not installed: ${missing.join(', ')}. What needs them is left out (as root on Debian they are installed here)`,
+      `Not installed: ${missing.join(', ')}. What needs them is left out. (As root on Debian or Ubuntu the benchmark installs them)`,
     );
     return;
   }
@@ -48,6 +49,6 @@ export function ensureSystemPackages(say) {
   try {
     installPackages(missing, missing.includes('nginx') ? ['nginx'] : []);
   } catch (error) {
-    say(`That failed, so peers may be left out: ${error instanceof Error ? error.message : error}`);
+    say(`The installation failed, so peers may be left out: ${error instanceof Error ? error.message : error}`);
   }
 }

@@ -1,6 +1,6 @@
 // @ts-check
-// API keys for load. A key makes at most 300 calls a minute (and as many at once), so load needs thousands of them, used
-// in turn: a run in which a call is refused is no measurement.
+// Makes API keys for load. A key may make at most 300 calls a minute (and as many at once), and a run in which a call is refused is
+// not valid. So a load uses thousands of keys in turn.
 
 import { createHash, randomBytes, randomUUID } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
@@ -17,20 +17,21 @@ import { withRedis } from '../measure/redis.mjs';
  * @property {number} rateLimit requests a minute
  * @property {number} balanceUsd
  *
- * @typedef {Record<string, KeySet>} KeySets by name; `main` is what scenarios use unless they say otherwise
+ * @typedef {Record<string, KeySet>} KeySets by name. Scenarios use `main` unless they say otherwise
  */
 
 export const rateLimit = 300;
-// At 100 micro-USD a call ten million calls: no wallet runs dry.
+// Enough for ten million calls at 100 micro-USD each, so no wallet becomes empty.
 const balanceUsd = 1000;
 
-// More than one worker of any peer has reached on machines we know. Where it is not enough, refused calls are counted
-// as errors and the run says that it is invalid.
+// No peer has reached this rate with one worker on any machine so far. If a peer does, calls are refused for lack of keys; they
+// count as errors, and the run is reported as invalid.
 const boldestCallsPerSecond = 40_000;
 const margin = 1.25;
 
 /**
- * How many keys let this many seconds of load pass: each brings a full bucket and 5 calls a second.
+ * How many keys are needed so that all calls of this many seconds of load pass. Each key has a full bucket, and gets 5 tokens a
+ * second.
  * @param {number} seconds
  */
 export function keysFor(seconds) {
@@ -38,10 +39,10 @@ export function keysFor(seconds) {
   return Math.max(1_000, Math.ceil(calls / (rateLimit + (rateLimit / 60) * seconds)));
 }
 
-/** Keys whose calls all pass during so many seconds of load. @param {number} seconds @returns {KeySet} */
+/** A set of keys whose calls all pass during this many seconds of load. @param {number} seconds @returns {KeySet} */
 export const fundedKeys = (seconds) => ({ count: keysFor(seconds), rateLimit, balanceUsd });
 
-/** @param {number} count @returns {BenchKey[]} keys of the same form as ours, for peers */
+/** @param {number} count @returns {BenchKey[]} keys for the peers, in the form of Tollgate's keys */
 export function makeKeys(count) {
   return Array.from({ length: count }, () => ({
     key_id: `acf_${text(22)}`,
@@ -61,13 +62,13 @@ export function readKeys(file) {
     .map((line) => JSON.parse(line));
 }
 
-/** What drivers read: one Authorization value a line. @param {string} file @param {readonly BenchKey[]} keys */
+/** Writes the file that drivers read: one value of `Authorization` on each line. @param {string} file @param {readonly BenchKey[]} keys */
 export function writeAuthFile(file, keys) {
   writeFileSync(file, keys.map(({ key_id, secret }) => `Bearer ${key_id}:${secret}\n`).join(''), { mode: 0o600 });
   return file;
 }
 
-/** What peers read: key id, SHA-256 of the secret, account. @param {string} file @param {readonly BenchKey[]} keys */
+/** Writes the file that peers read: key id, SHA-256 of the secret, account. @param {string} file @param {readonly BenchKey[]} keys */
 export function writeKeyTable(file, keys) {
   const line = (/** @type {BenchKey} */ key) => `${key.key_id}\t${sha256(key.secret)}\t${key.account_id}\n`;
   writeFileSync(file, keys.map(line).join(''), { mode: 0o600 });
@@ -80,7 +81,7 @@ const sha256 = (value) => createHash('sha256').update(value).digest('hex');
 const commandsPerTrip = 1_000;
 
 /**
- * Buckets and wallets of a peer's keys.
+ * Puts the token buckets and wallets of a peer's keys into its Redis.
  * @param {string} redisUrl
  * @param {readonly BenchKey[]} keys
  * @param {KeySet} set

@@ -1,6 +1,6 @@
 // @ts-check
-// A million usage events in the streams, as settled calls leave them, and no writer yet. Made by the program's own modules
-// from dist/: whatever form events have, it is the right one.
+// Puts a million usage events into the streams, as settled calls leave them, before a writer is started. The modules of the built
+// program make ids, encode the settlement and choose the shard. The text of the hold is put together here, in the form `v1`.
 
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';

@@ -1,7 +1,7 @@
 // @ts-check
-// What a scenario runs on: stores, the service behind the peers and the peers themselves, each started when it is first
-// asked for. All of it lives in one scratch folder, whose helper stops every process and removes the folder however the
-// benchmark ends (see scripts/local/scratch.mjs).
+// The stage of a scenario: stores, the service behind the peers, and the peers themselves. Each is started when it is first asked
+// for. All of it is in one scratch folder, whose helper stops every process and removes the folder, however the benchmark ends
+// (see scripts/local/scratch.mjs).
 
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -41,12 +41,12 @@ export class Stage {
     this.options = options;
   }
 
-  /** Everything that was started here: what else the machine does is not ours. @returns {readonly Watched[]} */
+  /** All processes that were started here. What else runs on the machine does not belong to the benchmark. @returns {readonly Watched[]} */
   get watched() {
     return this.#watched;
   }
 
-  /** What was started here and runs no more. */
+  /** The processes that were started here and have ended. */
   ended() {
     return this.#started.filter(({ hasExited }) => hasExited());
   }
@@ -57,7 +57,7 @@ export class Stage {
   }
 
   /**
-   * Starts a part once, whoever asks first.
+   * Starts a part when it is asked for the first time. Later calls get the same part.
    * @template T
    * @param {string} name
    * @param {() => Promise<T>} start
@@ -112,7 +112,7 @@ export class Stage {
   }
 
   /**
-   * A database of its own in one Postgres for all, with the durability of production.
+   * A new database in the one Postgres of the stage, which has the durability of production.
    * @param {string} name
    * @returns {Promise<Store>}
    */
@@ -134,8 +134,8 @@ export class Stage {
   }
 
   /**
-   * A Redis for one peer alone, append-only with a sync every second as in production: the CPU it uses is that of this
-   * peer's calls.
+   * A Redis for one peer only, so that its CPU is that of this peer's calls. It is append-only with a sync every second, as in
+   * production.
    * @param {string} name
    * @returns {Promise<Store>}
    */
@@ -154,7 +154,7 @@ export class Stage {
 }
 
 /**
- * Does a local server answer 200 on this path?
+ * Whether a local server answers 200 on this path.
  * @param {number} port
  * @param {string} urlPath
  */

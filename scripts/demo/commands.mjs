@@ -1,5 +1,5 @@
 // @ts-check
-// The commands that `npm start` prints. Each works when it is pasted alone.
+// The commands that `npm start` prints. Each of them works when it is pasted into a shell by itself.
 
 /** @param {import('./make.mjs').Demo} demo @returns {string} */
 export function demoCommands({ base_url: baseUrl, buyer, services }) {
@@ -14,13 +14,13 @@ export function demoCommands({ base_url: baseUrl, buyer, services }) {
   };
   /** @type {[string, string | null][]} */
   const commands = [
-    ['What can be called, and for how much', `curl '${baseUrl}/api/v1/discover'`],
+    ['Which services there are, and their prices', `curl '${baseUrl}/api/v1/discover'`],
     ['A paid call: the price is in X-ACF-Amount', call('-i', 'Text Statistics')],
     ['One of 100 free calls', call('-i', 'Echo Plus')],
     ['An event stream, event by event', call('-N', 'Event Stream')],
-    ['Fails every other time, and is then not charged', call('-i', 'Flaky')],
+    ['A service that fails every other time: a failed call is not charged', call('-i', 'Flaky')],
     ['Every call of this key', `curl ${authorization} '${baseUrl}/api/v1/usage/me'`],
-    ['What is left', `curl ${authorization} '${baseUrl}/api/v1/balance/me'`],
+    ['The balance of this account', `curl ${authorization} '${baseUrl}/api/v1/balance/me'`],
   ];
   return commands.flatMap(([title, command]) => (command === null ? [] : [`# ${title}\n${command}`])).join('\n\n');
 }

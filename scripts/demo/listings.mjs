@@ -1,6 +1,6 @@
 // @ts-check
-// What the demo provider sells. `service` is the first path segment in service.mjs; `tryPath` is appended to the proxy
-// path of the listing.
+// What the demo provider sells. `service` is the first segment of the path in service.mjs. `tryPath` is appended to the proxy
+// path of the listing to make the call that is printed.
 
 /**
  * @typedef {object} DemoListing
@@ -17,7 +17,7 @@ export const demoListings = [
     tryPath: 'hello?x=1',
     listing: {
       name: 'Echo',
-      description: 'Answers with what it got: method, path, query, headers and body. Free.',
+      description: 'Answers with what it received: method, path, query, headers and body. Free.',
       price: 0,
       category: 'tools',
     },
@@ -48,7 +48,7 @@ export const demoListings = [
     tryPath: '?events=5&interval_ms=500',
     listing: {
       name: 'Event Stream',
-      description: 'Server-sent events: ?events= of them (5), one every ?interval_ms= (500).',
+      description: 'Server-sent events. ?events= sets their number (5), ?interval_ms= the time between two (500).',
       price: 0.005,
       category: 'streams',
     },
@@ -69,7 +69,7 @@ export const demoListings = [
     tryPath: '',
     listing: {
       name: 'Flaky',
-      description: 'Every other call fails with a 500, and the gateway gives the money back.',
+      description: 'Every other call fails with a 500, and the gateway refunds it.',
       price: 0.01,
       category: 'testing',
     },

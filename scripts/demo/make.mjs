@@ -1,7 +1,8 @@
 // @ts-check
-// The demo of the first start: an admin, a provider with listings, and a funded buyer, all made through the public API
-// as anybody would. Every secret is written down before the next step, so that an interrupted run is taken up again
-// instead of leaving an admin nobody has the key of.
+// Makes the demo at the first start: an admin, a provider with listings, and a funded buyer, all through the public API. Every
+// secret is saved before the next step. After an interruption the next start goes on from there; otherwise there would be an
+// admin whose key nobody has.
+// Tested by test/scripts/start.test.ts and test/scripts/ready.test.ts.
 
 import { rmSync } from 'node:fs';
 import { request } from '../local/api.mjs';
@@ -20,8 +21,8 @@ import { demoListings, endpointOf } from './listings.mjs';
  *
  * @typedef {object} DemoOptions
  * @property {string} baseUrl
- * @property {number} demoPort where the demo service listens now
- * @property {number | undefined} registeredPort where the listings say it does
+ * @property {number} demoPort the port on which the demo service listens now
+ * @property {number | undefined} registeredPort the port that the listings name
  * @property {string} demoFile
  * @property {string} partialFile
  * @property {string | undefined} bootstrapToken the gateway's ADMIN_BOOTSTRAP_TOKEN
@@ -38,7 +39,7 @@ class UnexpectedAnswer extends Error {
 }
 
 /**
- * Makes the demo, or brings an existing one up to date with where things listen now.
+ * Makes the demo. If there is one, updates it to the ports of this start.
  * @param {DemoOptions} options
  * @returns {Promise<Demo>}
  */
@@ -63,14 +64,14 @@ async function makeDemo(options) {
   try {
     return await makeFrom(partial ?? {}, options);
   } catch (error) {
-    // Keys of a database that was thrown away meanwhile: begin anew.
+    // 401: the saved keys belong to a database that was deleted meanwhile. Make all keys again.
     if (partial !== null && error instanceof UnexpectedAnswer && error.status === 401) return makeFrom({}, options);
     throw error;
   }
 }
 
 /**
- * @param {Partial<Demo>} partial what an interrupted run had made
+ * @param {Partial<Demo>} partial what an interrupted start had made already
  * @param {DemoOptions} options
  * @returns {Promise<Demo>}
  */
@@ -86,7 +87,7 @@ async function makeFrom(partial, { baseUrl, demoPort, demoFile, partialFile, boo
   await callApi(baseUrl, 'POST', '/admin/credits', admin, {
     key_id: buyer.key_id,
     amount: demoCreditUsd,
-    // The same reference again is no second credit.
+    // A second request with the same reference makes no second credit.
     reference: `demo ${buyer.key_id}`,
   });
   const demo = { base_url: baseUrl, admin, provider, buyer, services: made.services };
@@ -103,7 +104,7 @@ async function makeKey(baseUrl, role, bootstrapToken) {
 }
 
 /**
- * Those an interrupted run has made are kept and pointed to the port of now.
+ * Makes the listings. Those that an interrupted start has made are kept, and get the present port.
  * @param {string} baseUrl @param {Key} provider @param {number} demoPort
  */
 async function makeListings(baseUrl, provider, demoPort) {

@@ -1,5 +1,5 @@
 // @ts-check
-// The demo provider: a handful of small HTTP services on loopback, to have something to call. Plain node:http.
+// The services of the demo provider: a few small HTTP services on loopback, so that there is something to call. Plain node:http.
 //
 //   node scripts/demo/service.mjs PORT
 
@@ -8,7 +8,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
 
 const maxBodyBytes = 1024 * 1024;
-// The rest of a body that is too long is read and dropped, so that the caller can read its answer; not for longer than this.
+// A body that is too long is answered with 413 at once. Its rest is then read and dropped, because a connection that is closed
+// with bytes unread may lose the response. Node ends requests that take longer than this, so nobody can send for ever.
 const requestTimeoutMs = 30_000;
 
 /**
@@ -20,7 +21,7 @@ const requestTimeoutMs = 30_000;
  * @property {AbortSignal} callerGone
  */
 
-/** A request that the service refuses. */
+/** Thrown for a request that the service refuses, with the status of the response. */
 class Refused extends Error {
   /** @param {number} status @param {string} message */
   constructor(status, message) {
@@ -45,7 +46,7 @@ function queryNumber(url, name, { fallback, max }) {
   return Number.isFinite(value) ? Math.min(Math.max(value, 0), max) : fallback;
 }
 
-/** What the service got, as the service sees it. @param {Exchange} exchange */
+/** Answers with the request as the service received it. @param {Exchange} exchange */
 function echo({ request, response, url, body }) {
   sendJson(response, 200, {
     method: request.method,
@@ -66,7 +67,7 @@ function textStatistics({ response, url, body }) {
   });
 }
 
-/** Server-sent events: `?events=` of them, one every `?interval_ms=`. @param {Exchange} exchange */
+/** Sends `?events=` server-sent events, one every `?interval_ms=`. @param {Exchange} exchange */
 async function eventStream({ response, url, callerGone }) {
   const events = queryNumber(url, 'events', { fallback: 5, max: 1_000 });
   const intervalMs = queryNumber(url, 'interval_ms', { fallback: 500, max: 10_000 });
@@ -87,7 +88,7 @@ async function slow({ response, url, callerGone }) {
 
 let flakyCalls = 0;
 
-/** Every other call fails; the caller gets the money back. @param {Exchange} exchange */
+/** Every other call fails, and the gateway refunds it. @param {Exchange} exchange */
 function flaky({ response }) {
   flakyCalls += 1;
   if (flakyCalls % 2 === 1) sendJson(response, 200, { call: flakyCalls, outcome: 'this one works' });
@@ -102,7 +103,7 @@ async function readBody(request) {
   /** @type {Buffer[]} */
   const chunks = [];
   let bytes = 0;
-  // Left early, the usual iterator destroys the connection, and nobody could be told why.
+  // The default iterator destroys the connection when the loop is left early, and then no 413 could be sent.
   for await (const chunk of request.iterator({ destroyOnReturn: false })) {
     bytes += chunk.length;
     if (bytes > maxBodyBytes) throw new Refused(413, `the body is longer than ${maxBodyBytes} bytes`);
@@ -114,9 +115,9 @@ async function readBody(request) {
 /** @param {http.IncomingMessage} request @returns {URL} */
 function readUrl(request) {
   const target = request.url ?? '/';
-  // As a path: `//host` would be read as the name of a host, and `http://[` as nothing at all.
+  // A target that begins with a slash is a path. Parsed by itself, `//host` would count as the name of a host.
   const url = target.startsWith('/') ? `http://demo${target}` : target;
-  if (!URL.canParse(url)) throw new Refused(400, 'the request target is no URL');
+  if (!URL.canParse(url)) throw new Refused(400, 'the request target is not a valid URL');
   return new URL(url);
 }
 
@@ -131,7 +132,7 @@ async function handle(request, response, callerGone) {
 
 /** @param {http.IncomingMessage} request @param {http.ServerResponse} response @param {unknown} error */
 function answerError(request, response, error) {
-  // A caller that left in the middle is everyday; there is nobody to answer.
+  // The caller has left, which is normal: there is nobody to answer.
   if (response.destroyed) return;
   if (response.headersSent) return void response.destroy();
   const message = error instanceof Error ? error.message : String(error);
@@ -146,7 +147,7 @@ export function serveDemo(port) {
     response.once('close', () => gone.abort());
     handle(request, response, gone.signal).catch((error) => answerError(request, response, error));
   });
-  // Longer than the gateway keeps idle connections, so that it is never the demo that closes first.
+  // Longer than the gateway keeps idle connections to services. If the service closed first, a call could meet the closing.
   server.keepAliveTimeout = 120_000;
   server.listen(port, '127.0.0.1');
   return server;

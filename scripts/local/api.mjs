@@ -1,5 +1,5 @@
 // @ts-check
-// A request to the local gateway, as any caller makes it.
+// Requests to the local gateway, made as any caller makes them.
 
 import http from 'node:http';
 
@@ -8,11 +8,11 @@ import http from 'node:http';
  *
  * @typedef {object} ApiAnswer
  * @property {number} status
- * @property {any} body parsed when it is JSON, else the text
+ * @property {any} body the parsed value if it is JSON, else the text
  */
 
 /**
- * One request on a connection of its own: an idle one kept open would only be in the way of a drain.
+ * Sends one request on a connection of its own. An idle connection that is kept open would delay a drain of the gateway.
  * @param {string} method
  * @param {string} url
  * @param {{ key?: Key, body?: unknown, headers?: Record<string, string>, timeoutMs?: number }} [options]
@@ -52,20 +52,20 @@ export function request(method, url, { key, body, headers = {}, timeoutMs = 10_0
 const parse = (contentType, text) => (contentType?.includes('json') ? JSON.parse(text) : text);
 
 /**
- * What this URL answers right now; null when nobody does.
+ * The answer of this URL right now, or null when there is none.
  * @param {string} url
  */
 export async function tryGet(url) {
   try {
     return await request('GET', url, { timeoutMs: 2_000 });
   } catch {
-    // Not listening yet, or cut off while starting: the caller asks again, in bounded time.
+    // The server does not listen yet, or was stopped during its start. Our callers ask again, for a bounded time.
     return null;
   }
 }
 
 /**
- * Does this URL answer 200 right now?
+ * Whether this URL answers 200 right now.
  * @param {string} url
  */
 export async function isOk(url) {

@@ -1,5 +1,5 @@
 // @ts-check
-// The distribution's packages, where they can be installed without asking: on Debian and Ubuntu, as root.
+// Installs packages of the distribution, but only on Debian and Ubuntu as root, where no question and no password is needed.
 
 import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -14,10 +14,10 @@ export function canInstall() {
 }
 
 /**
- * Installs programs, and starts none of their services, now or at the next boot: they were not there before us.
+ * Installs programs. Their services are not started, neither now nor at the next boot: the machine ran without them before.
  * @param {readonly string[]} packages
- * @param {readonly string[]} services that these packages bring
- * @throws with the end of what apt-get said
+ * @param {readonly string[]} services of these packages
+ * @throws an error with the last lines of apt-get's output
  */
 export function installPackages(packages, services) {
   withoutStartingServices(() => {
@@ -41,9 +41,9 @@ function apt(args) {
 }
 
 /**
- * Packages start their services when they are installed (Redis on port 6379, nginx on 80). We want the programs only:
- * policy-rc.d is Debian's way to forbid that for the time of an installation. One that is there already is the owner's,
- * and stays.
+ * Packages start their services when they are installed (Redis on port 6379, nginx on 80), but only the programs are wanted
+ * here. Debian asks /usr/sbin/policy-rc.d whether a service may start, so one that refuses is put there for the time of the
+ * installation. If the machine's owner has a policy-rc.d, it stays as it is.
  * @param {() => void} install
  */
 function withoutStartingServices(install) {
@@ -57,11 +57,12 @@ function withoutStartingServices(install) {
 }
 
 /**
- * An owner's policy-rc.d may have let the service start, and systemd would start it at the next boot.
+ * Stops a service and keeps it from starting: the owner's policy-rc.d may have let it start, and systemd would start it at the
+ * next boot.
  * @param {string} service
  */
 function disableService(service) {
-  // The folder exists only where systemd is in charge; a container has none.
+  // This folder exists only where systemd runs; a container has none.
   if (existsSync('/run/systemd/system')) spawnSync('systemctl', ['disable', '--now', service], { stdio: 'ignore' });
   else if (existsSync(`/etc/init.d/${service}`)) spawnSync(`/etc/init.d/${service}`, ['stop'], { stdio: 'ignore' });
 }

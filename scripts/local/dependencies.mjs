@@ -1,6 +1,6 @@
 // @ts-check
-// Brings a clone to where it can run: the npm packages of the lockfile, and dist/ from src/. Both are skipped in
-// milliseconds when nothing changed. Only Node's own modules: this runs before anything is installed.
+// Makes a clone runnable: installs the npm packages of the lockfile, and builds dist/ from src/. When nothing has changed, both
+// checks take milliseconds. This file imports only Node's own modules, because it runs before any package is installed.
 
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -35,13 +35,13 @@ export function ensureDependencies(say) {
     return;
   }
   say('Installing packages (npm ci)');
-  // --include=dev: a NODE_ENV=production in the environment would leave out the compiler and the local Postgres.
+  // Without --include=dev, a NODE_ENV=production in the environment would leave out the compiler and the local Postgres.
   run('npm', ['ci', '--include=dev', '--no-audit', '--no-fund', '--loglevel=error']);
 }
 
 /**
- * Compares what the lockfile wants with what npm wrote down after its last complete installation. Times of files prove
- * nothing: git sets them when it checks out.
+ * Whether the installed packages are those of the lockfile. Compares the lockfile with the list that npm writes after a complete
+ * installation. The times of the two files prove nothing, because git sets them at a checkout.
  * @param {string} lockFile
  * @param {string} installedFile
  */
@@ -52,7 +52,7 @@ export function isInstalled(lockFile, installedFile) {
   const names = Object.keys(wanted).filter((name) => name !== '');
   const allThere = names.every((name) => {
     const there = installed[name];
-    // Binaries of other platforms are optional and stay away.
+    // Binaries for other platforms are optional, and npm does not install them.
     return there === undefined ? wanted[name]?.optional === true : isSame(there, wanted[name]);
   });
   return allThere && Object.keys(installed).every((name) => name in wanted);
@@ -74,7 +74,7 @@ const buildInputs = [
 ];
 
 /**
- * Builds dist/ when one of its sources was added, removed or changed since the last build by this function.
+ * Builds dist/ if one of its sources was added, removed or changed since this function last built it.
  * @param {(line: string) => void} say
  */
 export function ensureBuilt(say) {
@@ -83,13 +83,13 @@ export function ensureBuilt(say) {
   const fingerprint = fingerprintOf(buildInputs.map((input) => path.join(projectDir, input)));
   if (existsSync(path.join(dist, 'main.js')) && readJson(stampFile)?.fingerprint === fingerprint) return;
   say('Building (npm run build)');
-  // The compiler never removes what an older source left behind.
+  // The compiler does not remove files whose source is gone.
   rmSync(dist, { recursive: true, force: true });
   run('npm', ['run', '--silent', 'build']);
   writeJson(stampFile, { fingerprint });
 }
 
-/** Changes with every name, size and time below these paths. @param {string[]} inputs */
+/** A hash over the names, sizes and times of all files below these paths. @param {string[]} inputs */
 export function fingerprintOf(inputs) {
   const hash = createHash('sha256');
   for (const input of inputs) for (const line of describe(input)) hash.update(`${line}\n`);
@@ -106,7 +106,7 @@ function describe(file) {
     .flatMap((name) => describe(path.join(file, name)));
 }
 
-/** Quiet; its output becomes the error when it fails. @param {string} command @param {string[]} args */
+/** Runs a command without showing its output. If it fails, the error has the output. @param {string} command @param {string[]} args */
 function run(command, args) {
   const result = spawnSync(command, args, { cwd: projectDir, encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] });
   if (result.status === 0) return;

@@ -1,12 +1,12 @@
 // @ts-check
-// Small state files of the local stack: JSON, private to their owner, replaced whole.
+// Reads and writes the small state files of the local stack. They are JSON, private to their owner, and replaced as a whole.
 
 import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 
 /**
- * Writes to a neighbour and renames: a reader sees the old file or the new one, never a half. Mode 0600, since some of
- * these hold secrets.
+ * Writes a file beside it and renames that, so a reader sees the old file or the new one, never half of it. The mode is 0600,
+ * because some of these files have secrets.
  * @param {string} file
  * @param {unknown} value
  */
@@ -19,7 +19,7 @@ export function writeJson(file, value) {
 
 /**
  * @param {string} file
- * @returns {any} the value, or null when there is no such file; throws when it is not JSON
+ * @returns {any} the value, or null if there is no such file. Throws if the file is not JSON
  */
 export function readJson(file) {
   let text;
@@ -32,7 +32,7 @@ export function readJson(file) {
   try {
     return JSON.parse(text);
   } catch {
-    throw new Error(`${file} is not valid JSON; remove it and start again`);
+    throw new Error(`${file} is not valid JSON. Remove it and start again`);
   }
 }
 

@@ -1,5 +1,5 @@
 // @ts-check
-// The gateway process of the local stack.
+// Starts the gateway process of the local stack.
 
 import path from 'node:path';
 import { tryGet } from './api.mjs';
@@ -9,7 +9,8 @@ import { killProcess, spawnOwned, waitUntilReady } from './processes.mjs';
 const readyTimeoutMs = 40_000;
 
 /**
- * Starts `dist/main.js all` and waits until it can serve. For everybody else it is ready once `readyFile` is there.
+ * Starts `dist/main.js all` and waits until it can serve. Its `/readyz` answers 503 with the status `starting` until `readyFile`
+ * exists, so others see it as ready only when the whole stack is.
  * @param {object} options
  * @param {string} options.runDir
  * @param {string} options.logFile
@@ -31,7 +32,7 @@ export async function startGateway({ runDir, logFile, baseUrl, readyFile, env, t
   try {
     const isReady = async () => {
       throwIfStopped();
-      // It says so when it waits for nothing but us.
+      // The gateway says `starting` when everything works and only `readyFile` is missing.
       return (await tryGet(`${baseUrl}/readyz`))?.body.status === 'starting';
     };
     await waitUntilReady(child, isReady, { timeoutMs: readyTimeoutMs, intervalMs: 100, logFile });

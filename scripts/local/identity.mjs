@@ -1,5 +1,5 @@
 // @ts-check
-// What tells a process from a later one that got the same pid: the boot it belongs to and the moment it started.
+// Distinguishes a process from a later process with the same pid, by the boot of the machine and the start time of the process.
 
 import { execFileSync } from 'node:child_process';
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
@@ -8,7 +8,7 @@ const onLinux = process.platform === 'linux';
 
 /**
  * @param {number} pid
- * @returns {string | null} null when no such process runs (a zombie does not run)
+ * @returns {string | null} null if no such process runs (a zombie does not run)
  */
 export function processIdentity(pid) {
   return onLinux ? linuxIdentity(pid) : psIdentity(pid);
@@ -18,7 +18,7 @@ export function processIdentity(pid) {
 function linuxIdentity(pid) {
   const fields = statFields(pid);
   if (fields === null || fields.state === 'X') return null;
-  // A zombie whose other threads still end holds its ports and files until the last of them is gone.
+  // The main thread may be a zombie while other threads are still ending. Ports and files stay taken until the last one is gone.
   if (fields.state === 'Z' && threadCount(pid) <= 1) return null;
   return `${bootId()}:${fields.startTicks}`;
 }
@@ -27,7 +27,8 @@ function linuxIdentity(pid) {
 function statFields(pid) {
   const stat = readOrNull(`/proc/${pid}/stat`);
   if (stat === null) return null;
-  // proc_pid_stat(5): the second field is the command in parentheses and may hold anything, so count from its end.
+  // proc_pid_stat(5): the second field is the command in parentheses, which may contain blanks and parentheses. So count from
+  // the last parenthesis.
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
   return { state: fields[0] ?? '', parentPid: Number(fields[1]), startTicks: fields[19] ?? '' };
 }
@@ -37,7 +38,7 @@ function threadCount(pid) {
   try {
     return readdirSync(`/proc/${pid}/task`).length;
   } catch {
-    // It ended between two looks.
+    // The process has ended since its stat file was read.
     return 0;
   }
 }
@@ -49,12 +50,12 @@ function readOrNull(file) {
   try {
     return readFileSync(file, 'utf8');
   } catch {
-    // The process ended between two looks, which is the answer: it does not run.
+    // There is no such file, so the process does not run.
     return null;
   }
 }
 
-/** macOS and the BSDs have no /proc. @param {number} pid */
+/** For macOS and the BSDs, which have no /proc. @param {number} pid */
 function psIdentity(pid) {
   try {
     const line = execFileSync('ps', ['-o', 'stat=,lstart=', '-p', String(pid)], { encoding: 'utf8' }).trim();
@@ -88,7 +89,7 @@ function psChildPids(parent) {
 }
 
 /**
- * The folder a process works in; null when it is gone, not ours to look at, or this is not Linux.
+ * The working folder of a process. Null if the process is gone, if it belongs to another user, or if this is not Linux.
  * @param {number} pid
  */
 export function workingDirectory(pid) {

@@ -1,5 +1,6 @@
 // @ts-check
-// One launcher per data folder.
+// The lock that allows only one launcher (`npm start`) for each data folder.
+// Tested by test/scripts/start.test.ts.
 
 import { linkSync, mkdirSync, rmSync } from 'node:fs';
 import path from 'node:path';
@@ -11,10 +12,10 @@ import { isRunning } from './processes.mjs';
 const attempts = 5;
 
 /**
- * Takes the lock, or throws when a living launcher holds it. That of a dead one is taken over.
+ * Takes the lock. Throws if a living launcher has it; the lock of a dead launcher is taken over.
  * @param {string} runDir
  * @param {(pid: number) => string} describeHolder
- * @returns {Promise<() => void>} gives it back
+ * @returns {Promise<() => void>} a function that gives the lock back
  */
 export async function takeLock(runDir, describeHolder) {
   mkdirSync(runDir, { recursive: true });
@@ -26,7 +27,8 @@ export async function takeLock(runDir, describeHolder) {
     for (let attempt = 0; attempt < attempts; attempt += 1) {
       const holder = tryLink(ownFile, lockFile);
       if (holder === 'us') {
-        // Two that find the same dead holder both remove its file: the second may have removed ours.
+        // Two launchers that find the same dead holder both remove its file, and the second may have removed ours. So wait, and
+        // look whether the file is still ours.
         await sleep(50);
         if (isSame(readJson(lockFile), own)) return () => giveBack(lockFile, own);
       } else if (holder !== null && isRunning(holder)) throw new Error(describeHolder(holder.pid));
@@ -35,13 +37,13 @@ export async function takeLock(runDir, describeHolder) {
   } finally {
     rmSync(ownFile, { force: true });
   }
-  throw new Error(`could not take ${lockFile}: other launchers start at the same moment`);
+  throw new Error(`could not take ${lockFile}: other launchers are starting at the same moment`);
 }
 
 /** @param {string} ownFile @param {string} lockFile @returns {'us' | import('./processes.mjs').ProcessRecord | null} */
 function tryLink(ownFile, lockFile) {
   try {
-    // Linking fails when the name exists, and the file behind it is complete from the first moment.
+    // A link fails if the name exists already, and the linked file is complete from the first moment.
     linkSync(ownFile, lockFile);
     return 'us';
   } catch (error) {

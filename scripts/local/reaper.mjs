@@ -1,5 +1,6 @@
 // @ts-check
-// The helper of scratch.mjs: waits until its standard input closes, then clears the folder it was given.
+// The helper process of scratch.mjs. It waits until its standard input closes, because the maker of the scratch folder has ended
+// or has released the folder. Then it stops every process that has a record there, and removes the folder.
 
 import { rmSync } from 'node:fs';
 import { findRecorded, killProcess, recordedNames, stopProcess } from './processes.mjs';
@@ -9,10 +10,10 @@ const [dir] = process.argv.slice(2);
 if (dir === undefined) throw new Error('usage: reaper.mjs DIR');
 const dirToClear = dir;
 const runDir = runDirOf(dir);
-// Among them may be a launcher that has a stack of its own to stop.
+// One of the processes may be a launcher, which needs time to stop a stack of its own.
 const graceMs = 10_000;
 
-// A Ctrl-C in the terminal is for the maker of the folder; it ends, and then it is our turn.
+// A Ctrl-C in the terminal is meant for the maker of the folder. When that has ended, standard input closes and the work begins.
 for (const signal of /** @type {const} */ (['SIGINT', 'SIGTERM', 'SIGHUP'])) process.on(signal, () => {});
 process.stdin.resume();
 process.stdin.once('close', () => void clear());
@@ -23,10 +24,10 @@ async function clear() {
       const record = findRecorded(runDir, name);
       return record === null ? [] : [{ name, record }];
     });
-  // The test runner first: it would start more of them. It has nothing to save.
+  // The test runner goes first, because it would start more processes. It has nothing to save, so it is killed.
   const runner = found().find(({ name }) => name === 'vitest');
   if (runner) await killProcess(runner.record);
-  // Its maker may have been about to start another one.
+  // Look again until none is left: the maker may have started another process meanwhile.
   for (let left = found(); left.length > 0; left = found()) {
     await Promise.all(left.map(({ record }) => stopProcess(record, { graceMs })));
   }

@@ -1,5 +1,5 @@
 // @ts-check
-// Finds a Redis server program, and installs the distribution's package where that can be done without asking.
+// Finds a Redis server program. If there is none, installs the distribution's package where no question and no password is needed.
 
 import { spawnSync } from 'node:child_process';
 import { accessSync, constants } from 'node:fs';
@@ -9,7 +9,7 @@ import { canInstall, installPackages } from './apt.mjs';
 
 const programs = ['redis-server', 'valkey-server'];
 const advice = [
-  `Tollgate needs a Redis (${MINIMUM_REDIS_MAJOR}.0 or newer) or Valkey server program on the PATH. Any one of these helps:`,
+  `Tollgate needs a Redis (${MINIMUM_REDIS_MAJOR}.0 or newer) or Valkey server program on the PATH. Any of these installs one:`,
   '  Debian, Ubuntu   sudo apt-get install redis-server',
   '  Fedora           sudo dnf install valkey',
   '  Alpine           apk add redis',
@@ -24,7 +24,8 @@ const usualFolders = () =>
 
 /**
  * @param {readonly string[]} folders
- * @returns {string | null} full path of the first Redis server program that is new enough; throws when all are too old
+ * @returns {string | null} full path of the first Redis server program that is new enough; null if there is no such program.
+ *   Throws if there are some and all are too old
  */
 function lookUp(folders) {
   const candidates = programs.flatMap((program) => folders.map((folder) => path.join(folder, program)));
@@ -39,7 +40,7 @@ function lookUp(folders) {
   return null;
 }
 
-/** `Redis server v=7.0.15 sha=…`, `Valkey server v=8.1.0 sha=…` @param {string} file */
+/** The programs print `Redis server v=7.0.15 sha=…` or `Valkey server v=8.1.0 sha=…`. @param {string} file */
 function versionOf(file) {
   const { stdout } = spawnSync(file, ['--version'], { encoding: 'utf8', timeout: 5_000 });
   return /\bv=(\d[\w.-]*)/.exec(stdout ?? '')?.[1] ?? '';
@@ -55,7 +56,7 @@ function isExecutable(file) {
   }
 }
 
-/** @returns {string} full path; throws with advice when there is none */
+/** @returns {string} full path. If there is no such program, throws an error that says how to get one */
 export function findRedisServer(folders = usualFolders()) {
   const found = lookUp(folders);
   if (found === null) throw new Error(advice);
@@ -63,8 +64,8 @@ export function findRedisServer(folders = usualFolders()) {
 }
 
 /**
- * Makes sure that a Redis server program is there. On Debian and Ubuntu as root the package is installed; elsewhere the
- * error says what to do.
+ * Makes sure that there is a Redis server program. On Debian and Ubuntu as root the package is installed. Elsewhere it throws an
+ * error that says how to get one.
  * @param {(line: string) => void} say
  */
 export function ensureRedisServer(say) {

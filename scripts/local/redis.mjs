@@ -1,5 +1,6 @@
 // @ts-check
-// A Redis of our own: on loopback, on a free port, durable unless told otherwise.
+// Starts and stops a local Redis: on loopback, on a free port, durable unless the options say otherwise.
+// Tested by test/scripts/stores.test.ts.
 
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -10,34 +11,34 @@ import { findRedisServer } from './redis-install.mjs';
 
 /**
  * @typedef {object} RedisOptions
- * @property {string} [dir] data folder; without it a temporary one, removed at stop()
- * @property {string} [runDir] where the process is written down; default: inside `dir`
+ * @property {string} [dir] data folder; without it a temporary one, which stop() removes
+ * @property {string} [runDir] the folder for the record of the process; default: inside `dir`
  * @property {string} [name] name of that record
  * @property {string} [logFile]
- * @property {number} [port] taken when it is free, else another
- * @property {string} [password] asked of every client
+ * @property {number} [port] the wanted port; if it is taken, any free one
+ * @property {string} [password] every client needs it
  * @property {boolean} [appendonly] default true
  * @property {'always' | 'everysec' | 'no'} [appendfsync] default everysec
- * @property {readonly string[]} [args] more command-line options, e.g. ['--maxmemory', '100mb']
+ * @property {readonly string[]} [args] further command-line options, e.g. ['--maxmemory', '100mb']
  *
  * @typedef {object} RunningRedis
  * @property {string} url
  * @property {number} port
  * @property {number} pid
  * @property {Promise<import('./processes.mjs').ExitStatus>} exited
- * @property {() => Promise<void>} stop orderly: the append-only file is complete on disk afterwards
+ * @property {() => Promise<void>} stop an orderly end, after which the append-only file is complete on disk
  * @property {() => Promise<void>} kill SIGKILL, as a crash
- * @property {() => void} pause SIGSTOP: connections stay open, nobody answers
+ * @property {() => void} pause SIGSTOP: connections stay open, and get no replies
  * @property {() => void} resume
  */
 
 const startAttempts = 5;
-// A large append-only file is read back before the first answer.
+// Redis reads its append-only file before it answers, and that file may be large.
 const readyTimeoutMs = 60_000;
 
 /**
- * Starts redis-server (or valkey-server) and waits until it answers. A Redis of the same record that was left over by
- * a killed launcher is stopped first.
+ * Starts redis-server (or valkey-server) and waits until it answers. If a killed launcher has left a Redis with the same record
+ * behind, that one is stopped first.
  * @param {RedisOptions} [options]
  * @returns {Promise<RunningRedis>}
  */
@@ -59,7 +60,7 @@ export async function startRedis(options = {}) {
     try {
       return await startOn(port, place, options);
     } catch (error) {
-      // Between choosing a port and listening on it, another program may take it.
+      // Another program may have taken the port since it was chosen.
       const lostPort = error instanceof Error && /address already in use/i.test(error.message);
       if (!lostPort || attempt === startAttempts) throw error;
     }
@@ -116,7 +117,8 @@ async function startOn(port, { dir, ownDir, runDir, name, logFile }, options) {
 }
 
 /**
- * In a file and not on the command line: everybody on the machine can read a command line.
+ * The text of the configuration file. The password is in a file and not on the command line, because every user of the machine
+ * can read command lines.
  * @param {number} port
  * @param {RedisOptions} options
  */
@@ -126,11 +128,11 @@ function configuration(port, { appendonly = true, appendfsync = 'everysec', pass
     `port ${port}`,
     'dir ./',
     'daemonize no',
-    // Losing a key is losing money: never evict.
+    // A key that is evicted may be a wallet, and its money would be lost.
     'maxmemory-policy noeviction',
     `appendonly ${appendonly ? 'yes' : 'no'}`,
     `appendfsync ${appendfsync}`,
-    // The append-only file is the durable copy; snapshots beside it would only cost time.
+    // The append-only file is the durable copy, so snapshots would only cost time.
     'save ""',
     ...(password === undefined ? [] : [`requirepass ${password}`]),
   ];

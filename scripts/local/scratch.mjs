@@ -1,6 +1,6 @@
 // @ts-check
-// A temporary folder for a test run or a benchmark. Whatever way its maker ends, SIGKILL included, a small helper
-// process notices (its standard input closes), stops every process written down in the folder, and removes it.
+// A temporary folder for a test run or a benchmark. However its maker ends, by SIGKILL too, the standard input of a small helper
+// process closes. The helper then stops every process that has a record in the folder, and removes the folder.
 
 import { spawn } from 'node:child_process';
 import { mkdirSync, mkdtempSync } from 'node:fs';
@@ -13,9 +13,9 @@ const reaper = fileURLToPath(new URL('./reaper.mjs', import.meta.url));
 /**
  * @typedef {object} Scratch
  * @property {string} dir
- * @property {string} runDir where its processes are written down, see processes.mjs
- * @property {() => Promise<void>} release stops everything in it and removes it
- * @property {() => void} assertInUse throws once it is being released: nothing may be started in it any more
+ * @property {string} runDir the folder for the records of its processes, see processes.mjs
+ * @property {() => Promise<void>} release stops all its processes and removes the folder
+ * @property {() => void} assertInUse throws once the folder is being released: nothing may be started in it any more
  */
 
 /** @returns {Scratch} */
@@ -28,7 +28,7 @@ export function createScratch() {
     helper.once('error', reject);
     helper.once('exit', (code) => (code === 0 ? resolve(undefined) : reject(new Error(`${dir} could not be cleared`))));
   });
-  // Awaited in release(); until then a failure shall not end the process as an unhandled rejection.
+  // release() awaits `done`. Until then a failure must not end this process as an unhandled rejection.
   done.catch(() => {});
   helper.unref();
   let isReleased = false;

@@ -1,5 +1,6 @@
 // @ts-check
-// What `npm start` itself reads of the environment. Everything else is the gateway's business and passed on untouched.
+// The settings that `npm start` itself reads from the environment. All others are passed on to the gateway unchanged.
+// Tested by test/scripts/start.test.ts and test/scripts/redis-install.test.ts.
 
 import path from 'node:path';
 import { DRAIN_SECONDS } from '../../src/shared.mjs';
@@ -32,7 +33,7 @@ export function readSettings(env) {
     databaseUrl,
     redisUrl: env.REDIS_URL || undefined,
     wantsDemo: readDemo(env.DEMO, databaseUrl === undefined),
-    // The gateway checks it; we only need to wait longer than it does.
+    // The gateway checks the value. The launcher only has to wait longer than the gateway does.
     drainSeconds: Number(env.DRAIN_SECONDS || DRAIN_SECONDS),
   };
 }
@@ -50,8 +51,7 @@ function readPort(env, name, fallback) {
 }
 
 /**
- * Demo accounts belong into a database that was made for trying things out, never unasked into one that someone else
- * runs.
+ * Whether to make a demo. By default only in a local Postgres: nobody's own database gets demo accounts without being asked.
  * @param {string | undefined} text @param {boolean} databaseIsLocal
  */
 function readDemo(text, databaseIsLocal) {
@@ -70,7 +70,7 @@ export const filesOf = (dataDir) => ({
   redisDir: path.join(dataDir, 'redis'),
   /** Ports and passwords that local stores keep from start to start. */
   stores: path.join(dataDir, 'stores.json'),
-  /** Where the running stack is to be found; there only while all of it can be used. */
+  /** Addresses and pids of the running stack. The file exists only while all of the stack can be used. */
   stack: path.join(dataDir, 'stack.json'),
   demo: path.join(dataDir, 'demo.json'),
   demoPartial: path.join(dataDir, 'demo.partial.json'),

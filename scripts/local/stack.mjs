@@ -1,6 +1,7 @@
 // @ts-check
-// The local stack: Postgres, Redis, the gateway and the demo service. Each part is stopped exactly once, also when the
+// The local stack: Postgres, Redis, the gateway and the demo service. Every part that was started is stopped, once, also when the
 // start fails half-way.
+// Tested by test/scripts/start.test.ts and test/scripts/ready.test.ts.
 
 import { randomBytes } from 'node:crypto';
 import { rmSync } from 'node:fs';
@@ -24,22 +25,22 @@ import { filesOf } from './settings.mjs';
  * @property {Promise<ExitStatus>} exited
  * @property {() => Promise<unknown>} stop
  *
- * @typedef {object} StoreState what local stores keep from start to start, in DATA_DIR/stores.json
+ * @typedef {object} StoreState the ports and passwords that stay the same from start to start, in DATA_DIR/stores.json
  * @property {{ port: number, password: string }} [postgres]
  * @property {{ port: number, password: string }} [redis]
  * @property {{ port: number }} [demo] the port that the demo listings name
  */
 
-// The gateway first, while everything its calls under way need is still there.
+// The gateway stops first, because its calls under way need the demo service and the stores.
 const stopOrder = ['gateway', 'demo', 'redis', 'postgres'];
 
-// Beyond the gateway's own deadline for calls in flight (DRAIN_SECONDS): it shall decide what to cut off, not we. A supervisor
-// gives its workers 10 s more, and then its writer 10 s.
+// How much longer than DRAIN_SECONDS the launcher waits for the gateway before it kills it. The gateway should decide which calls
+// to cut: its supervisor gives the workers DRAIN_SECONDS + 10 s, and then the writer 10 s. The other 10 s are a margin.
 const drainMarginSeconds = 30;
 const leftoverGraceMs = 3_000;
 
 /**
- * Stops what a killed launcher left behind, except for the stores: those are recognised by their own start.
+ * Stops the gateway and the demo service that a killed launcher has left behind. Starting a store stops the store left behind.
  * @param {string} dataDir
  * @param {(line: string) => void} say
  */
@@ -122,7 +123,7 @@ export class Stack {
     writeJson(this.#files.stores, this.#state);
   }
 
-  /** @param {NodeJS.ProcessEnv} env @param {() => void} throwIfStopped called while waiting for it to get ready */
+  /** @param {NodeJS.ProcessEnv} env @param {() => void} throwIfStopped called while the gateway is not ready yet */
   async startGateway(env, throwIfStopped) {
     const { runDir, log } = this.#files;
     const graceMs = (this.#settings.drainSeconds + drainMarginSeconds) * 1000;
@@ -147,7 +148,7 @@ export class Stack {
     return gateway;
   }
 
-  /** Was the demo made already? */
+  /** Whether the demo has been made already. */
   get hasDemo() {
     return readJson(this.#files.demo) !== null;
   }
@@ -190,8 +191,8 @@ export class Stack {
   }
 
   /**
-   * Tells other commands where the stack is, and the gateway that everything is ready: once the file is there, `/readyz`
-   * answers 200.
+   * Writes the file that tells other commands where the stack is. It also tells the gateway that everything is ready: once the
+   * file exists, `/readyz` answers 200.
    * @param {string} databaseUrl
    * @param {string} redisUrl
    */
@@ -206,12 +207,12 @@ export class Stack {
     });
   }
 
-  /** Cuts off calls in flight instead of waiting for them. The stores still end orderly: nothing is lost. */
+  /** Cuts the calls under way instead of waiting for them. The stores still end in order, so nothing is lost. */
   hurry() {
     this.#hurry.abort();
   }
 
-  /** Stops everything that was started. A part that fails to stop does not keep the others from it. */
+  /** Stops everything that was started. If a part cannot be stopped, the others are stopped all the same. */
   async stop() {
     rmSync(this.#files.stack, { force: true });
     /** @type {string[]} */

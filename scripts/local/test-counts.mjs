@@ -1,5 +1,5 @@
 // @ts-check
-// From vitest's JSON report to the one line of counts at the end of `npm test`.
+// Makes the line of counts at the end of `npm test` from vitest's JSON report.
 
 /**
  * @typedef {object} Counts
@@ -7,7 +7,7 @@
  * @property {number} failed
  * @property {number} skipped
  *
- * @typedef {object} Report what we read of vitest's JSON report
+ * @typedef {object} Report the part of vitest's JSON report that is read here
  * @property {number} numPassedTests
  * @property {number} numFailedTests
  * @property {number} numPendingTests
@@ -16,16 +16,16 @@
  */
 
 /**
- * A run that crashed, ran nothing, or failed outside a test is a failure, even when every test it ran has passed.
- * @param {Report | null} report null when vitest wrote none
- * @param {number | null} exitCode null when it was killed
+ * A run that crashed, that ran no test, or that failed outside a test counts as a failure, even if all tests that ran passed.
+ * @param {Report | null} report null if vitest wrote none
+ * @param {number | null} exitCode null if vitest was killed
  * @returns {Counts}
  */
 export function countTests(report, exitCode) {
   if (report === null) return { passed: 0, failed: 1, skipped: 0 };
   const passed = report.numPassedTests;
   const skipped = report.numPendingTests + (report.numTodoTests ?? 0);
-  // A file that cannot be loaded has failed without having any test.
+  // A test file that cannot be loaded has failed, but has no tests to count.
   const brokenFiles = report.testResults.filter(
     (file) => file.status === 'failed' && file.assertionResults.length === 0,
   );

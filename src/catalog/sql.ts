@@ -124,9 +124,9 @@ export async function removeListing(sql: Sql, id: string, scope: Scope): Promise
 }
 
 /**
- * Makes all gateways read an account's listings again, because this transaction suspends or resumes the account
- * (`updateAccountStatus`, whose lock keeps listings from being added). Each listing gets a new version, so that earlier readings
- * count as older.
+ * For the transaction that suspends or resumes the account, after `updateAccountStatus`, whose lock keeps listings from being
+ * added. Once it commits, all gateways read the account's listings again. Each listing that is not removed gets a new version,
+ * so that no gateway puts an earlier reading in place of the new one.
  */
 export async function announceListingsOf(tx: Tx, providerId: string): Promise<void> {
   await tx`

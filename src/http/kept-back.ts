@@ -7,7 +7,10 @@ import type { Head } from './uws-response.ts';
  * most 32 KB are waiting in the addon, so three probes suffice. The fourth byte is a reserve.
  */
 const KEPT_IN_CHUNKS = 4;
-/** Of a body of known length one byte is enough: the addon does not take a byte that it cannot send, so the same byte probes again. */
+/**
+ * How many bytes of a body of known length are kept back. One is enough: when the socket is full, `tryEnd` leaves the byte
+ * with us (`write`, used above for chunks, takes it), so the same byte can probe again.
+ */
 const KEPT_WITH_LENGTH = 1;
 const NOTHING = new Uint8Array(0);
 

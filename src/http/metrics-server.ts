@@ -1,4 +1,4 @@
-import { EXCLUSIVE_PORT, type ListenWithOptions, portTaken } from './port.ts';
+import { EXCLUSIVE_PORT, portTaken } from './port.ts';
 import type { LoadedUws } from './uws.ts';
 
 /** The page of metrics that Prometheus reads. */
@@ -26,7 +26,7 @@ export function serveMetrics(loaded: LoadedUws, host: string, port: number, page
     response.writeStatus('404 Not Found').end();
   });
   return new Promise((resolve, reject) => {
-    (app as unknown as ListenWithOptions).listen(host, port, EXCLUSIVE_PORT, (socket) => {
+    app.listen(host, port, EXCLUSIVE_PORT, (socket) => {
       if (socket === false) reject(portTaken(host, port, ' (METRICS_PORT)'));
       else resolve(() => app.close());
     });

@@ -1,4 +1,4 @@
-import type { LoadedUws, us_listen_socket } from './uws.ts';
+import type { LoadedUws } from './uws.ts';
 
 /** Option of `listen`: other processes may listen on the same port. */
 export const SHARED_PORT = 0;
@@ -8,18 +8,13 @@ export const SHARED_PORT = 0;
  */
 export const EXCLUSIVE_PORT = 1;
 
-/** A uWebSockets.js app with the `listen` that takes options, which the addon's own types leave out. */
-export type ListenWithOptions = {
-  listen(host: string, port: number, options: number, callback: (socket: us_listen_socket | false) => void): void;
-};
-
 export const portTaken = (host: string, port: number, setting = ''): Error =>
   new Error(`cannot listen on ${host}:${port}${setting}: the port is taken`);
 
 /** Rejects when any process listens on the port, even if that process would share it. */
 export function refuseTakenPort({ uws }: LoadedUws, host: string, port: number): Promise<void> {
   return new Promise((resolve, reject) => {
-    (uws.App() as unknown as ListenWithOptions).listen(host, port, EXCLUSIVE_PORT, (socket) => {
+    uws.App().listen(host, port, EXCLUSIVE_PORT, (socket) => {
       if (socket === false) {
         reject(portTaken(host, port));
         return;

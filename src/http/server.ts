@@ -1,7 +1,7 @@
 import type { CallerStream, RequestHead } from '../gate/caller-io.ts';
 import type { Log } from '../observability/log.ts';
 import { UwsCallerStream } from './caller-stream.ts';
-import { EXCLUSIVE_PORT, type ListenWithOptions, portTaken, SHARED_PORT } from './port.ts';
+import { EXCLUSIVE_PORT, portTaken, SHARED_PORT } from './port.ts';
 import { copyRequestHead } from './request-head.ts';
 import { shortTurn } from './short-turn.ts';
 import type { StreamOwner } from './stream-owner.ts';
@@ -77,7 +77,7 @@ export class HttpServer implements StreamOwner {
   listen(): Promise<number> {
     const { host, port, sharesPort, uws } = this.#options;
     return new Promise((resolve, reject) => {
-      const app = this.#app as unknown as ListenWithOptions;
+      const app = this.#app;
       app.listen(host, port, sharesPort ? SHARED_PORT : EXCLUSIVE_PORT, (socket) => {
         if (socket === false) {
           reject(portTaken(host, port));

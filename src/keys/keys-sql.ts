@@ -144,9 +144,10 @@ async function announceKey(tx: Tx, keyId: string): Promise<void> {
 }
 
 /**
- * Gives an active key a new secret. The present secret stays valid for the overlap (0: not at all); the one before it does not.
+ * Gives an active key a new secret. The secret it replaces stays valid for the overlap (0: it ends now); an older one, left from
+ * an earlier rotation, ends now.
  *
- * @returns until when the former secret is valid, or null when there is no active key with this id
+ * @returns until when the replaced secret is valid, or null when there is no active key with this id
  */
 export async function updateSecret(
   tx: Tx,

@@ -87,11 +87,7 @@ export class Keys {
     });
   }
 
-  /**
-   * Adds a key to an account, whose label does not change; null when there is no such account.
-   *
-   * @throws ApiError `conflict` when the account already has MAX_ACTIVE_KEYS_PER_ACCOUNT active keys
-   */
+  /** Adds a key with this role to an existing account; null when there is no such account. */
   addKey(accountId: string, role: Role): Promise<CreatedKey | null> {
     return this.#sql.begin(async (tx) => {
       const account = await lockAccount(tx, accountId);
@@ -113,8 +109,8 @@ export class Keys {
   }
 
   /**
-   * Gives the key a new secret. The present one stays valid for `overlapSeconds` (0–86 400); one from before it ends now.
-   * Null when there is no active key with this id.
+   * Gives the key a new secret. The secret it replaces stays valid for `overlapSeconds` (0–86 400). An older one that is still
+   * valid from an earlier rotation ends now. Null when there is no active key with this id.
    */
   async rotate(
     keyId: string,

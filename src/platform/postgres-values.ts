@@ -1,8 +1,9 @@
 import type postgres from 'postgres';
 
 /**
- * Types that postgres.js reads as text unless told otherwise. It could ask the server for its array types, but would do so at
- * every connect with a query of its own, whose failure is an unhandled rejection.
+ * Types for which postgres.js has no parser of its own: bigint, and every array. By default (`fetch_types`) it would ask the
+ * server for the array types: an extra query at every connect, whose failure is an unhandled rejection. That is switched off,
+ * so the arrays we read are listed here.
  */
 export const VALUE_TYPES = {
   bigint: { to: 20, from: [20], serialize: String, parse: parseBigint },

@@ -17,7 +17,10 @@ export type KeysRoutesDeps = {
   readonly keys: Keys;
   /** Reads when a key was last used and what it has spent: `selectKeyActivity` over Postgres. */
   readonly readActivity: (keyId: string) => Promise<KeyActivity>;
-  /** ADMIN_BOOTSTRAP_TOKEN; if it is not set (null), the first admin is created without a token. */
+  /**
+   * ADMIN_BOOTSTRAP_TOKEN: whoever sends it can open admin accounts, any number. Null when it is not set: then the first admin
+   * account is opened without a token, and every further admin key needs an admin key.
+   */
   readonly adminBootstrapToken: string | null;
 };
 

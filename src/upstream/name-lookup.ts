@@ -126,8 +126,9 @@ async function resolveBoth(
   clearTimeout(timer);
   const addresses = [ipv4, ipv6].flatMap((answer) => (answer.status === 'fulfilled' ? answer.value : []));
   const [error4, error6] = [ipv4, ipv6].map((answer) => (answer.status === 'rejected' ? answer.reason : null));
-  // RFC 8020: a name that does not exist has no address of either family, so NOTFOUND for IPv4 decides. NOTFOUND for IPv6 does
-  // not: some nameservers that know nothing of IPv6 say then that the name does not exist (RFC 4074 §4.2).
+  // Which of the two errors counts? NOTFOUND for IPv4 does: that name has no address of either family (RFC 8020). NOTFOUND for IPv6
+  // proves nothing: some nameservers without IPv6 wrongly answer it (RFC 4074 §4.2). If the question about IPv4 failed, that failure
+  // counts. If IPv4 has no address and the question about IPv6 failed, the IPv6 failure counts: there may be an IPv6 address.
   const ipv4Decides = codeOf(error4) === NOTFOUND || !isNoSuchName(error4) || isNoSuchName(error6);
   return { addresses, error: ipv4Decides ? error4 : error6 };
 }

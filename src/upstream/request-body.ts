@@ -2,8 +2,9 @@ import type { Socket } from 'node:net';
 import { assert } from '../assert.ts';
 
 /**
- * Largest piece handed to the socket at once: Linux sends it as one packet (see READ_BUFFER). An upload's progress is measured in
- * whole pieces.
+ * Most body bytes, chunk framing included, that one write gives to the socket; READ_BUFFER says why 56 KiB. (The first write
+ * has the request head in front.) Node counts a write as unsent until all of it has left, so an upload's progress shows only
+ * in whole pieces.
  */
 const MAX_PIECE_BYTES = 56 * 1024;
 /** Room for the framing of one chunk: its size in hex and two CRLF. */

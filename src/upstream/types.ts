@@ -35,8 +35,8 @@ export interface ResponseHead {
 }
 
 /**
- * The callbacks of a call, in this order: `onHead`, any number of `onData`, then `onEnd`. `onError` can come at any point instead.
- * Nothing follows `onEnd` or `onError`. There is no callback from within `dispatch` or after `destroy`. While the call is paused,
+ * The callbacks of a call: `onHead`, any number of `onData`, then `onEnd`, in this order. `onError` can come at any point instead,
+ * and `onWritable` between any of them. Nothing follows `onEnd` or `onError`. There is no callback from within `dispatch` or after `destroy`. While the call is paused,
  * only `onError` and `onWritable` can come.
  *
  * Tested by test/upstream/client.test.ts and backpressure.test.ts.
@@ -90,7 +90,8 @@ export type UpstreamOptions = {
   /** Idle connections are closed after this, or one second before the upstream's own `Keep-Alive: timeout`, if that is sooner. */
   readonly keepAliveMs: number;
   /**
-   * Bound on a response head together with the interim responses before it, and on the trailers. Beyond it, a response is malformed.
+   * Most bytes that a response head and the interim responses before it may have together. The trailers have the same bound
+   * for themselves. With more, a response is malformed.
    */
   readonly maxHeadBytes: number;
   /**

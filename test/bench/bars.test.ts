@@ -10,7 +10,7 @@ const of = (measured: number, promised: Partial<BarResult> = {}): BarResult =>
   found({ ...ratioBar, ...promised }, '64 connections', [measured], promised.isValid ?? true);
 
 describe('a bar on the ratio of two peers', () => {
-  it('is taken within a round, so that a machine that slows down for both changes nothing', () => {
+  it('compares the peers within a round, so that a machine that slows down for both changes nothing', () => {
     const samples = [1, 2, 4].flatMap((factor, index) => [
       sample('a', index + 1, 5 * factor),
       sample('b', index + 1, 10 * factor),
@@ -18,13 +18,13 @@ describe('a bar on the ratio of two peers', () => {
     expect(evaluate(samples, [ratioBar])).toMatchObject([{ measured: 0.5, lowest: 0.5, highest: 0.5, isValid: true }]);
   });
 
-  it('was not measured when one of the two was left out, and says so', () => {
+  it('says that it was not measured if one of the two peers was left out', () => {
     const results = evaluate([sample('a', 1, 10)], [{ ...ratioBar, loads: 'few' }]);
     expect(results.map(verdictOf)).toEqual(['not measured']);
     expect(barsToTerminal(results).join('\n')).toMatch(/few .*not measured/);
   });
 
-  it('is about the loads it names only', () => {
+  it('is evaluated only for the loads that it names', () => {
     const samples = [16, 64].flatMap((connections) =>
       ['a', 'b'].map((peer) => ({ ...sample(peer, 1, connections), connections })),
     );
@@ -33,7 +33,7 @@ describe('a bar on the ratio of two peers', () => {
   });
 });
 
-it('a bar on one side alone is the median of its rounds', () => {
+it('a bar on a single peer compares the median of its rounds', () => {
   const samples = [1, 2, 9].map((micros, index) => sample('a', index + 1, micros));
   const bar = { ...ratioBar, against: null, unit: 'KiB', bar: 2, stretch: 1 };
   expect(evaluate(samples, [bar])).toMatchObject([{ measured: 2, lowest: 1, highest: 9 }]);
@@ -55,7 +55,7 @@ describe('the verdict on a bar', () => {
     expect(verdictOf(of(measured, promised))).toBe(verdict);
   });
 
-  it('says by how much a bar was missed, whichever way it points', () => {
+  it('says by how much a bar was missed, for "at most" and for "at least"', () => {
     expect(barsToMarkdown([of(0.9)]).join('\n')).toContain('MISSED by 50 %');
     const slow = of(40_000, { is: 'at least', unit: 'events/s', bar: 50_000, stretch: 100_000 });
     expect(barsToMarkdown([slow]).join('\n')).toMatch(/40\u2009?.000 events\/s .*≥ 50.000 events\/s .*MISSED by 20 %/);
@@ -69,12 +69,12 @@ it('the bars of a scenario that failed count as not measured', () => {
 });
 
 describe('the scenarios', () => {
-  it('hold the gateway to every bar of the project, and a stretch goal lies beyond its bar', async () => {
+  it('have every bar that the project promises, and each stretch goal lies beyond its bar', async () => {
     const bars = (await findScenarios(null)).flatMap((scenario) => scenario.bars).filter(({ bar }) => bar !== null);
     const limits = bars.map(({ bar, stretch }) => `${bar}/${stretch}`).sort();
     const promised = ['0.6/0.45', '0.75/0.6', '2.6/2', '0.25/0.15', '1/0.7', '1/0.7', '1.3/1', '20/10', '256/64'];
     promised.push('0.6/0.4', '0.6/0.4', '50000/100000', '0.9/0.97');
-    // CPU, p50 and p99 at two modest rates; p50 has no goal beyond its bar. And an idle installation.
+    // CPU, p50 and p99 at two modest rates (p50 has no stretch goal), and an idle installation.
     promised.push('1/0.8', '1/0.8', '1/null', '1/null', '1/0.7', '1/0.7', '5/2');
     expect(limits).toEqual(promised.sort());
     for (const { is, bar, stretch } of bars) {
@@ -83,13 +83,13 @@ describe('the scenarios', () => {
     }
   });
 
-  it('state their question, and all together take 18 minutes at most', async () => {
+  it('each state a question, and all together take 18 minutes at most', async () => {
     const scenarios = await findScenarios(null);
     for (const { question } of scenarios) expect(question).toMatch(/\?$/);
     expect(estimateRun(scenarios, parseOptions([]))).toBeLessThanOrEqual(18 * 60);
   });
 
-  it('of a name that does not exist are refused, and say which there are', async () => {
+  it('are listed in the error for a name that does not exist', async () => {
     await expect(findScenarios(['nothing'])).rejects.toThrow(/there are: metered-get/);
   });
 });

@@ -17,7 +17,7 @@ function findings(of = samples): Run['results'][number]['findings'] {
 const meteredGet = (of = samples): Run =>
   runOf([{ name: 'metered-get', bars: [promisedOf(ratioBar)], findings: findings(of) }]);
 
-/** Throws unless every tag that is opened is closed in order, and every & begins an entity. */
+/** Throws unless every opened tag is closed in order and every & begins an entity. Returns the contents of all text elements. */
 function parseXml(xml: string): { texts: string[] } {
   const open: string[] = [];
   const texts: string[] = [];
@@ -36,14 +36,14 @@ function parseXml(xml: string): { texts: string[] } {
 }
 
 describe('the chart of a run', () => {
-  it('is well-formed XML, whatever the processor is called', () => {
+  it('is well-formed XML, also if the name of the processor has special characters', () => {
     const svg = drawChart(meteredGet(), titleOf) ?? '';
     const { texts } = parseXml(svg);
     expect(texts.join('\n')).toContain('R&amp;D &lt;chip&gt;');
     expect(() => parseXml(svg.replace('</text>', ''))).toThrow();
   });
 
-  it('shows every peer with its median, and every bar with what was measured, its limit and the verdict', () => {
+  it('shows every peer with its median, and every bar with the measured value, the limit and the verdict', () => {
     const { texts } = parseXml(drawChart(meteredGet(), titleOf) ?? '');
     for (const wanted of [
       'A',
@@ -60,24 +60,24 @@ describe('the chart of a run', () => {
     }
   });
 
-  it('draws bars as long as their values say', () => {
+  it('draws bars whose lengths are proportional to their values', () => {
     const svg = drawChart(meteredGet(), titleOf) ?? '';
     const [a, b] = [...svg.matchAll(/<rect x="384" [^>]*width="([\d.]+)"/g)].map((match) => Number(match[1]));
     expect(Number(a) / Number(b)).toBeCloseTo(13.25 / 32.5, 3);
   });
 
-  it('says INVALID instead of a value that is none', () => {
+  it('says INVALID instead of a value that is not valid', () => {
     const failed = samples.map((one) => (one.peer === 'a' ? { ...one, errors: { ...noErrors, status: 1 } } : one));
     const { texts } = parseXml(drawChart(meteredGet(failed), titleOf) ?? '');
     expect(texts.filter((text) => text === 'INVALID')).toHaveLength(2);
     expect(texts).not.toContain('13.3');
   });
 
-  it('brings a background of its own', () => {
+  it('has a background of its own', () => {
     expect(drawChart(meteredGet(), titleOf)).toMatch(/<rect x="0.5" y="0.5" [^>]*fill="#ffffff"/);
   });
 
-  it('is left out where there is nothing to show', () => {
+  it('is not drawn if there is nothing to show', () => {
     expect(drawChart(runOf([{ name: 'target', bars: [], findings: findings() }]), titleOf)).not.toContain(
       'CPU of the proxy',
     );
@@ -92,7 +92,7 @@ describe('a run that is saved', () => {
   });
   afterEach(() => rmSync(resultsDir, { recursive: true }));
 
-  it('of everything is one JSON, one page and one chart, and the chart to show', () => {
+  it('is written as one JSON, one page and one chart, and replaces the latest chart if it measured everything', () => {
     saveRun(meteredGet(), titleOf, { isWhole: true, resultsDir });
     const name = '2026-11-21T1600';
     expect(readdirSync(resultsDir).sort()).toEqual([`${name}.json`, `${name}.md`, `${name}.svg`, 'latest.svg']);
@@ -103,12 +103,12 @@ describe('a run that is saved', () => {
     expect(page).toMatch(/CPU of a to b \| 64 connections \| 0\.41/);
   });
 
-  it('of one scenario leaves the chart to show as it is', () => {
+  it('does not replace the latest chart if it measured one scenario only', () => {
     saveRun(meteredGet(), titleOf, { isWhole: false, resultsDir });
     expect(readdirSync(resultsDir)).not.toContain('latest.svg');
   });
 
-  it('says of a scenario that failed that it did, and why', () => {
+  it('says that a scenario failed, and why', () => {
     const run = runOf([{ name: 'download', bars: [promisedOf(ratioBar)], findings: null }]);
     const [, page = ''] = saveRun(run, titleOf, { isWhole: false, resultsDir });
     expect(readFileSync(page, 'utf8')).toMatch(/not measured[\s\S]*FAILED: it broke/);

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { expect, it } from 'vitest';
 import { freePort } from '../../scripts/local/ports.mjs';
 
-/** Runs `body` in a process of its own. @returns what it printed, once it has ended by itself */
+/** Runs `body` in a process of its own, which has to end by itself. @returns what the process printed */
 async function outputOf(body: string): Promise<string> {
   const child = spawn(process.execPath, ['--input-type=module', '--eval', body], {
     stdio: ['ignore', 'pipe', 'inherit'],
@@ -19,7 +19,7 @@ async function outputOf(body: string): Promise<string> {
   return output;
 }
 
-it('a measurement whose load fails leaves nothing that keeps the benchmark from ending', async () => {
+it('a measurement whose load fails does not keep the benchmark from ending', async () => {
   const output = await outputOf(`
     import { measure } from './bench/measure/sample.mjs';
     import { nothingWatched } from './bench/peers/peer.mjs';
@@ -31,7 +31,7 @@ it('a measurement whose load fails leaves nothing that keeps the benchmark from 
   expect(output).toBe('no load today\n');
 });
 
-it('nor does a peer whose Redis has gone', async () => {
+it('a peer whose Redis is gone does not keep the benchmark from ending', async () => {
   const output = await outputOf(`
     import { emptyUsageStream } from './bench/peers/peer.mjs';
     await emptyUsageStream('redis://127.0.0.1:${await freePort()}').catch(() => console.log('failed'));

@@ -10,7 +10,7 @@ import { runDirOf } from '../../scripts/local/scratch.mjs';
 
 const answer = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok';
 
-/** A server that answers everything at once, except for one stall in which it answers nothing. */
+/** A server that answers every request at once, except while it is stalled: then it answers nothing until `go()`. */
 class StallingServer {
   readonly #server: Server;
   readonly #sockets = new Set<Socket>();
@@ -80,7 +80,7 @@ const run = (wanted: Job) =>
   drive({ dir, runDir: runDirOf(dir), assertInUse: () => {}, release: async () => {} }, 'open-loop', wanted);
 
 describe('the open loop', () => {
-  it('begins calls at the rate it was given', async () => {
+  it('begins calls at the rate that it was given', async () => {
     const { calls, seconds, errors } = await run(await job({}));
     expect(errors).toEqual({ connect: 0, socket: 0, timeout: 0, status: 0 });
     // Poisson arrivals: 400 ± 20 is one standard deviation.
@@ -88,20 +88,20 @@ describe('the open loop', () => {
     expect(calls / seconds).toBeLessThan(240);
   });
 
-  it('counts a stall of the server for every call that was due in it, not for one call a connection', async () => {
+  it('counts a stall of the server for every call that was due in it, not only for one call per connection', async () => {
     const wanted = await job({});
     const stallMs = 600;
     const timers = [setTimeout(() => server.stall(), 900), setTimeout(() => server.go(), 900 + stallMs)];
     const { calls, latency } = await run(wanted);
     timers.forEach(clearTimeout);
-    // 200/s × 0.6 s = 120 of 400 calls were due in the stall: it shows from the 70th percentile on. A closed loop with
-    // four connections would have seen four slow calls, one in a hundred.
+    // 200/s × 0.6 s = 120 of the 400 calls were due during the stall, so it shows from the 70th percentile on. A closed loop with
+    // four connections would have seen four slow calls: one in a hundred.
     expect(calls).toBeGreaterThan(300);
     expect(latency.p90).toBeGreaterThan(200_000);
     expect(latency.max).toBeGreaterThan(400_000);
   });
 
-  it('calls that never get an answer are errors', async () => {
+  it('counts calls that never get an answer as errors', async () => {
     const wanted = await job({ seconds: 1 });
     setTimeout(() => server.stall(), 700);
     const { errors } = await run(wanted);

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { parseOptions, UsageError } from '../../bench/options.mjs';
 
 describe('options of npm run bench', () => {
-  it('leave to the scenario what is not said', () => {
+  it('that are not given are left to the scenario', () => {
     expect(parseOptions([])).toMatchObject({ only: null, seconds: null, rounds: null, connections: null, workers: 1 });
   });
 
@@ -13,7 +13,7 @@ describe('options of npm run bench', () => {
     });
   });
 
-  it('need keys for a gateway that runs already, and no path', () => {
+  it('for a gateway that runs already need keys, but no path', () => {
     const args = ['--target', 'http://127.0.0.1:8080', '--keys', 'keys.ndjson'];
     expect(parseOptions(args)).toMatchObject({ target: 'http://127.0.0.1:8080', keys: 'keys.ndjson', path: null });
   });

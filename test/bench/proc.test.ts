@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { describe, expect, it } from 'vitest';
 import { cpuSeconds, cpuSecondsOf, machineCpuSeconds, rssBytesOf } from '../../bench/measure/proc.mjs';
 
-/** Runs a script in a child, waits until it says 'done', measures it while it still lives, and ends it. */
+/** Runs a script in a child, waits until the script prints something, measures the child while it still runs, and kills it. */
 async function measureChild<T>(code: string, measure: (pid: number) => T): Promise<T> {
   const child = spawn(process.execPath, ['-e', code], { stdio: ['ignore', 'pipe', 'inherit'] });
   try {
@@ -17,9 +17,9 @@ async function measureChild<T>(code: string, measure: (pid: number) => T): Promi
 
 const linuxOnly = describe.skipIf(process.platform !== 'linux');
 
-// Each piece of work below reports its own CPU time in milliseconds; ticks of 10 ms and the start of Node are the slack.
+// The scripts below use a known amount of CPU time. The tests leave room for the clock ticks of 10 ms and the start of Node.
 linuxOnly('CPU time of a process', () => {
-  it('counts the threads beside the event loop: libuv pool and workers', async () => {
+  it('includes the threads beside the event loop: those of libuv and worker threads', async () => {
     const code = `
       const { pbkdf2 } = require('node:crypto');
       const { Worker } = require('node:worker_threads');
@@ -31,7 +31,7 @@ linuxOnly('CPU time of a process', () => {
         console.log((user + system) / 1e6);
         setInterval(() => {}, 1000);
       });`;
-    // process.cpuUsage() is getrusage(2) of the whole process: the kernel's other account of the same time.
+    // process.cpuUsage() calls getrusage(2), in which the kernel counts the same time of the whole process in another way.
     const child = spawn(process.execPath, ['-e', code], { stdio: ['ignore', 'pipe', 'inherit'] });
     try {
       const [line] = (await once(child.stdout, 'data')) as [Buffer];
@@ -59,13 +59,13 @@ linuxOnly('CPU time of a process', () => {
     expect(tree - alone).toBeGreaterThan(0.35);
   });
 
-  it('of a process that is gone is nothing, and so is its memory', () => {
+  it('is 0 for a process that is gone, and so is its memory', () => {
     const gone = 2 ** 22 + 1;
     expect(cpuSeconds(gone)).toBe(0);
     expect(rssBytesOf([{ pid: gone, extent: 'process' }])).toBe(0);
   });
 
-  it('never exceeds what the machine did meanwhile', async () => {
+  it('is never more than the whole machine used in that time', async () => {
     const before = machineCpuSeconds().busy;
     const own = await measureChild(
       "const t = process.cpuUsage(); while (process.cpuUsage(t).user < 300_000); console.log('x'); setInterval(() => {}, 9e5)",
@@ -77,7 +77,7 @@ linuxOnly('CPU time of a process', () => {
 });
 
 linuxOnly('memory of a process', () => {
-  it('grows by what it touches', async () => {
+  it('grows by the memory that the process writes to', async () => {
     const rss = await measureChild(
       "global.b = Buffer.alloc(64 << 20, 1); console.log('x'); setInterval(() => {}, 9e5)",
       (pid) => rssBytesOf([{ pid, extent: 'process' }]),

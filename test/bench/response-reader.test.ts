@@ -12,19 +12,19 @@ function statusesOf(parts: readonly string[]): number[] {
   return statuses;
 }
 
-describe('where a response ends', () => {
+describe('the end of a response', () => {
   it.each([
     ['with a length', withLength, 200],
     ['in chunks', chunked, 429],
     ['without a body', empty, 204],
-  ])('%s, wherever the network cuts it', (_name, text, status) => {
+  ])('%s is found wherever the network cuts the response', (_name, text, status) => {
     for (let cut = 1; cut < text.length; cut++) {
       expect(statusesOf([text.slice(0, cut), text.slice(cut), withLength])).toEqual([status, 200]);
     }
     expect(statusesOf([...text])).toEqual([status]);
   });
 
-  it('is not where its body only looks like an end', () => {
+  it('is not found within a body with a length that looks like the last chunk', () => {
     const text = 'HTTP/1.1 200 OK\r\nContent-Length: 12\r\n\r\n0\r\n\r\n0\r\n\r\n..';
     expect(statusesOf([text.slice(0, -1)])).toEqual([]);
     expect(statusesOf([text])).toEqual([200]);

@@ -47,13 +47,13 @@ describe('import directions', () => {
     ],
     ['upstream imports Redis', 'upstream/client.ts', "import { x } from '../platform/redis.ts';", /knows no money/],
     [
-      'a type points up',
+      'a type is imported from a folder above',
       'admission/admit.ts',
       "import type { X } from '../http/server.ts';",
       /admission knows no HTTP/,
     ],
     [
-      'a re-export points up',
+      'a re-export of a folder above',
       'platform/redis.ts',
       "export { x } from '../ledger/writer.ts';",
       /platform may import no other folder/,
@@ -65,14 +65,14 @@ describe('import directions', () => {
       /platform may import no other folder/,
     ],
     [
-      'configuration is read below',
+      'the configuration is read below the entries',
       'proxy/exchange.ts',
       "import { env } from '../config/env.ts';",
-      /only the entry reads/,
+      /only an entry reads/,
     ],
     ['a role is imported', 'http/server.ts', "import '../roles/gateway.ts';", /http may import gate/],
-    ['an entry is imported', 'proxy/exchange.ts', "import '../main.ts';", /nobody imports an entry/],
-    ['outside of src', 'proxy/exchange.ts', "import '../../scripts/x.mjs';", /nothing from outside/],
+    ['an entry is imported', 'proxy/exchange.ts', "import '../main.ts';", /no file may import an entry/],
+    ['outside of src', 'proxy/exchange.ts', "import '../../scripts/x.mjs';", /no file from outside/],
     ['an unknown folder', 'helpers/x.ts', "import 'node:fs';", /helpers is not in the table/],
   ])('%s: is a fault', (_, file, code, rule) => {
     const faults = faultsOf({ [file]: `// first line\n${code}` });
@@ -80,7 +80,7 @@ describe('import directions', () => {
     expect(faults[0]).toMatch(`src/${file}:2 imports `);
   });
 
-  it('imports that lead back to their file are a fault', () => {
+  it('a circle of imports is a fault', () => {
     const faults = faultsOf({
       'keys/a.ts': "import './b.ts';",
       'keys/b.ts': "import './c.ts';",
@@ -96,10 +96,10 @@ describe('import directions', () => {
   });
 });
 
-it('the table allows nothing that the tree does not use', () => {
+it('the table allows no import that src does not have', () => {
   expect(unusedAllowances(path.resolve('src'))).toEqual([]);
   mkdirSync(path.join(src, 'keys'), { recursive: true });
-  expect(unusedAllowances(src)).toContainEqual(expect.stringContaining('keys may import platform, and does not'));
+  expect(unusedAllowances(src)).toContainEqual(expect.stringContaining('keys may import platform, but does not'));
 });
 
 describe('owners of foreign libraries', () => {
@@ -116,11 +116,11 @@ describe('owners of foreign libraries', () => {
     expect(faults).toEqual([expect.stringContaining(`src/${file}:1 imports ${library}: only src/${owner}`)]);
   });
 
-  it('a require is seen like an import', () => {
+  it('a require counts as an import', () => {
     expect(faultsOf({ 'keys/cache.ts': "const x = require('ioredis');" })).toHaveLength(1);
   });
 
-  it('a library nobody owns is a fault, a node module is not', () => {
+  it('a library without an owner is a fault, a module of Node is not', () => {
     const faults = faultsOf({ 'keys/cache.ts': "import 'left-pad';\nimport fs from 'node:fs';" });
     expect(faults).toEqual([expect.stringContaining('left-pad: this library has no owner')]);
   });
@@ -128,7 +128,7 @@ describe('owners of foreign libraries', () => {
 
 describe('the environment', () => {
   it.each(['process.env.PORT', 'const { env } = process', "process['env']"])(
-    '%s below the entry is a fault',
+    '%s is a fault in a file that is not an entry',
     (code) => {
       expect(faultsOf({ 'keys/cache.ts': code })).toEqual([
         expect.stringContaining('src/keys/cache.ts:1 reads process.env'),
@@ -136,7 +136,7 @@ describe('the environment', () => {
     },
   );
 
-  it('what a comment or a string says is not code', () => {
+  it('an import or process.env within a comment or a string is not a fault', () => {
     const code =
       "// import x from 'ioredis'\n/* process.env */\nconst url = 'http://x'; // process.env\nconst s = \"// \";";
     expect(faultsOf({ 'keys/cache.ts': code })).toEqual([]);

@@ -22,7 +22,7 @@ describe('installed packages', () => {
     return isInstalled(lockFile, installedFile);
   };
 
-  it('are complete when each of the lockfile is there, but for other systems', () => {
+  it('are complete when every package of the lockfile is there, except those for other systems', () => {
     expect(check({ ...ajv, ...foreign }, ajv)).toBe(true);
   });
 
@@ -38,7 +38,7 @@ describe('installed packages', () => {
 });
 
 describe('the fingerprint of the sources', () => {
-  it('stays while nothing changes, and changes when a file is added, edited or removed', () => {
+  it('stays the same while nothing changes, and differs when a file is added, edited or removed', () => {
     mkdirSync(path.join(dir, 'src'));
     const file = (name: string) => path.join(dir, 'src', name);
     const seen: string[] = [];

@@ -11,7 +11,8 @@ import { type OwnedProcess, signalProcess, spawnOwned } from '../../scripts/loca
 import { scratchDir, scratchRunDir } from '../support/stores.ts';
 import { until } from '../support/wait.ts';
 
-// `npm start` as it is, gateway and stores included, in a copy of the project, so that it builds into a folder of its own.
+// These tests run the real `npm start`, with gateway and stores. They run it in a copy of the project, so that it builds into a
+// folder of its own.
 let clone: string;
 let dataDir: string;
 let port: number;
@@ -67,7 +68,7 @@ async function stop(): Promise<number | null> {
   return code;
 }
 
-/** Asks all the time, as a script that waits does. @returns the answers before the first 200 */
+/** Asks /readyz again and again, as a script that waits does. @returns the answers before the first 200 */
 async function firstReady(): Promise<Set<string>> {
   const before = new Set<string>();
   await until(async () => {
@@ -79,7 +80,7 @@ async function firstReady(): Promise<Set<string>> {
   return before;
 }
 
-/** The first thing a script does with it: a call of each demo service that answers at once. */
+/** Calls each demo service that answers at once, as a script may do as soon as the stack is ready. */
 async function callDemo(): Promise<number[]> {
   const demo = readJson(path.join(dataDir, 'demo.json'));
   const callable = demo.services.filter(({ name }: { name: string }) =>
@@ -94,7 +95,7 @@ async function callDemo(): Promise<number[]> {
 }
 
 it.each(['1', '2'])(
-  'ready means that what is printed can be used, with WORKERS=%s: also when the demo moves',
+  'with WORKERS=%s /readyz is 200 only once the printed commands work, also when the demo service gets another port',
   {
     timeout: 120_000,
   },
@@ -115,7 +116,7 @@ it.each(['1', '2'])(
   },
 );
 
-it('without a demo it is ready as soon as it serves, and when the demo cannot be made, too', {
+it('/readyz becomes 200 too when there is no demo, and when the demo cannot be made', {
   timeout: 120_000,
 }, async () => {
   await launch({ DEMO: 'off' });
@@ -123,7 +124,7 @@ it('without a demo it is ready as soon as it serves, and when the demo cannot be
   expect(existsSync(path.join(dataDir, 'stack.json'))).toBe(true);
   expect(await stop()).toBe(0);
 
-  // Its services may not live on loopback then.
+  // With this setting listings may not point to loopback, so the demo's listings are refused.
   await launch({ UPSTREAM_ALLOW_CIDRS: '10.0.0.0/8' });
   await firstReady();
   expect(readFileSync(logFile, 'utf8')).toContain('but without its demo');

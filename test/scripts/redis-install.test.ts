@@ -7,7 +7,7 @@ import { loadConfig } from '../../src/config/config.ts';
 import { checkRedisPolicy, type RedisClient } from '../../src/platform/redis.ts';
 import { scratchDir } from '../support/stores.ts';
 
-/** Programs that only say their version, each in a folder of its own. */
+/** Makes programs that only print their version, each in a folder of its own. */
 function foldersWith(...programs: (readonly [name: string, says: string])[]): string[] {
   const base = mkdtempSync(path.join(scratchDir(), 'path-'));
   return programs.map(([name, says], i) => {
@@ -21,7 +21,7 @@ function foldersWith(...programs: (readonly [name: string, says: string])[]): st
 const redis = (version: string) => ['redis-server', `Redis server v=${version} sha=00000000:0 bits=64`] as const;
 const valkey = (version: string) => ['valkey-server', `Valkey server v=${version} sha=00000000:0 bits=64`] as const;
 
-/** The check that the start makes. */
+/** Whether the gateway refuses this version when it starts. */
 async function isRefusedByStart(version: string): Promise<boolean> {
   const info = `redis_version:${version}\r\nmaxmemory_policy:noeviction\r\naof_enabled:1\r\n`;
   const client = { command: async () => info } as unknown as RedisClient;
@@ -33,7 +33,7 @@ async function isRefusedByStart(version: string): Promise<boolean> {
 
 describe('the Redis server program', () => {
   it.each(['5.0.7', '6.2.14', '6.9.99', '7.0.0', '7.4.1', '8.0.3', '10.1.0'])(
-    '%s is taken when the start takes it, and only then',
+    'of version %s is accepted exactly if the gateway accepts that version when it starts',
     async (version) => {
       const [folder = ''] = foldersWith(redis(version));
       if (await isRefusedByStart(version)) {
@@ -45,21 +45,21 @@ describe('the Redis server program', () => {
     },
   );
 
-  it('that is too old does not stand in the way of a newer one or of Valkey', () => {
+  it('that is too old does not hide a newer one, or Valkey', () => {
     const folders = foldersWith(redis('6.0.16'), redis('7.2.5'));
     expect(findRedisServer(folders)).toBe(`${folders[1]}/redis-server`);
     const others = foldersWith(valkey('8.1.0'), redis('6.0.16'));
     expect(findRedisServer(others)).toBe(`${others[0]}/valkey-server`);
   });
 
-  it('that does not say its version is not taken', () => {
+  it('that does not print its version is not accepted', () => {
     expect(() => findRedisServer(foldersWith(['redis-server', 'hello']))).toThrow('is version unknown');
     expect(() => findRedisServer([])).toThrow('Tollgate needs a Redis (7.0 or newer)');
   });
 });
 
-describe('numbers that two places need', () => {
-  it.each([undefined, '', '0', '7'])('launcher and gateway read DRAIN_SECONDS %j alike', (text) => {
+describe('numbers that stand in two places are the same', () => {
+  it.each([undefined, '', '0', '7'])('DRAIN_SECONDS %j, as launcher and gateway read it', (text) => {
     const env = {
       DATABASE_URL: 'postgres://h/d',
       REDIS_URL: 'redis://h:1',
@@ -68,7 +68,7 @@ describe('numbers that two places need', () => {
     expect(readSettings(env).drainSeconds).toBe(loadConfig(env).drainSeconds);
   });
 
-  it('the page for operators names the oldest Redis as the start does', async () => {
+  it('the oldest Redis, in docs/operating.md and at the start of the gateway', async () => {
     const page = readFileSync('docs/operating.md', 'utf8');
     const [, major = ''] = /One Redis \((\d+) or newer\)/.exec(page) ?? [];
     expect([await isRefusedByStart(`${Number(major) - 1}.9.9`), await isRefusedByStart(`${major}.0.0`)]).toEqual([

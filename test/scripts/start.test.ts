@@ -17,7 +17,7 @@ import {
 } from '../../scripts/local/processes.mjs';
 import { scratchDir, scratchRunDir } from '../support/stores.ts';
 
-// A clone of the project whose gateway is a stub, so that these tests are about the launcher alone.
+// These tests use a copy of the project in which a stub replaces the gateway, so that only the launcher is tested.
 let clone: string;
 let dataDir: string;
 let port: number;
@@ -121,7 +121,7 @@ describe('npm start', () => {
     expect(Object.keys(stack.pids).sort()).toEqual(['demo', 'gateway', 'launcher', 'postgres', 'redis']);
     expect(await stop(first)).toBe(0);
     expect(readFileSync(inData('logs/gateway.log'), 'utf8')).toContain('the stub drains: 200 demo service');
-    // Services on loopback are allowed here, so nobody from outside may reach the gateway.
+    // Listings may point to loopback here, so the gateway must not be reachable from other machines.
     expect(readFileSync(inData('logs/gateway.log'), 'utf8')).toContain('listens on 127.0.0.1 allows 127.0.0.0/8');
     expect(existsSync(inData('stack.json'))).toBe(false);
 
@@ -144,7 +144,7 @@ describe('npm start', () => {
     expect(await stop(next)).toBe(0);
   });
 
-  it('refuses a second launcher on the same data, and the first serves on', { timeout: 60_000 }, async () => {
+  it('refuses a second launcher on the same data, while the first goes on serving', { timeout: 60_000 }, async () => {
     await started({ DEMO: 'off' });
     const second = launch({ DEMO: 'off', PORT: String(await freePort()) });
     expect(await second.exitCode).toBe(1);
@@ -177,7 +177,7 @@ describe('npm start', () => {
     expect(launcher.output()).toMatch(/ended by itself \(exit code 7\)[\s\S]*the stub serves all/);
   });
 
-  it('is stopped in the middle of its start without a trace', { timeout: 60_000 }, async () => {
+  it('leaves nothing running when it is stopped in the middle of its start', { timeout: 60_000 }, async () => {
     const launcher = launch();
     expect(await pollUntil(() => existsSync(inData('run/redis.json')), { timeoutMs: 30_000, intervalMs: 5 })).toBe(
       true,
@@ -186,7 +186,7 @@ describe('npm start', () => {
     expect(existsSync(inData('stack.json'))).toBe(false);
   });
 
-  it('an interrupted demo is finished with the keys it had', { timeout: 60_000 }, async () => {
+  it('finishes an interrupted demo with the keys that were made already', { timeout: 60_000 }, async () => {
     await stop(await started());
     const demo = readJson(inData('demo.json'));
     const { admin, provider } = demo;
@@ -199,7 +199,7 @@ describe('npm start', () => {
     expect(existsSync(inData('demo.partial.json'))).toBe(false);
   });
 
-  it('a demo that lost its admin key makes another', { timeout: 60_000 }, async () => {
+  it('makes another admin when the key of the first is lost', { timeout: 60_000 }, async () => {
     await stop(await started());
     rmSync(inData('demo.json'));
     const launcher = await started();
@@ -207,7 +207,7 @@ describe('npm start', () => {
     expect(existsSync(inData('demo.json'))).toBe(true);
   });
 
-  it('the demo listings follow the demo service to another port', { timeout: 60_000 }, async () => {
+  it('changes the demo listings when the demo service gets another port', { timeout: 60_000 }, async () => {
     await stop(await started());
     const demoPort = readJson(inData('stores.json')).demo.port;
     const squatter = createServer().listen(demoPort, '127.0.0.1');

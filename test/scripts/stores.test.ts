@@ -9,7 +9,7 @@ import { createDatabase, scratchDir, scratchRunDir, startTestPostgres, startTest
 
 async function withRedis<Result>(url: string, work: (redis: Redis) => Promise<Result>): Promise<Result> {
   const redis = new Redis(url, { retryStrategy: () => null });
-  // The command that fails says why; ioredis would also print every error event nobody listens to.
+  // A command that fails says why. Without a listener ioredis would also print every error event.
   redis.on('error', () => {});
   try {
     return await work(redis);
@@ -28,7 +28,7 @@ async function withPostgres<Result>(url: string, work: (sql: postgres.Sql) => Pr
 }
 
 describe('test databases', () => {
-  it('two of them share nothing, and a dropped one is gone', async () => {
+  it('share nothing, and are gone once they are dropped', async () => {
     const [one, two] = await Promise.all([createDatabase(), createDatabase()]);
     await withPostgres(one.url, (sql) => sql`CREATE TABLE only_here (id int)`);
     await withPostgres(two.url, async (sql) => {
@@ -40,7 +40,7 @@ describe('test databases', () => {
 });
 
 describe('local Postgres', () => {
-  it('keeps committed rows over a crash, and takes its former port and password again', async () => {
+  it('keeps committed rows through a crash, and starts again with the same port and password', async () => {
     const store = await startTestPostgres({ durable: true });
     await withPostgres(store.url, (sql) => sql.unsafe('CREATE TABLE kept (id int); INSERT INTO kept VALUES (7)'));
     await store.kill();
@@ -49,7 +49,7 @@ describe('local Postgres', () => {
     await store.stop();
   });
 
-  it('lets nobody in without the password', async () => {
+  it('refuses a wrong password', async () => {
     const store = await startTestPostgres();
     const url = new URL(store.url);
     url.password = 'guessed';
@@ -59,7 +59,7 @@ describe('local Postgres', () => {
 });
 
 describe('local Redis', () => {
-  it('is durable and never evicts by default, and asks for its password', async () => {
+  it('is durable, never evicts keys, and asks for its password', async () => {
     const store = await startTestRedis({ appendonly: true, appendfsync: 'always', password: 'sesame' });
     await withRedis(store.url, async (redis) => {
       expect(await redis.config('GET', 'maxmemory-policy')).toEqual(['maxmemory-policy', 'noeviction']);
@@ -81,7 +81,7 @@ describe('local Redis', () => {
     await store.stop();
   });
 
-  it('holds connections open and answers nothing while it is paused', async () => {
+  it('keeps connections open and answers nothing while it is paused', async () => {
     const store = await startTestRedis();
     await withRedis(store.url, async (redis) => {
       await redis.ping();

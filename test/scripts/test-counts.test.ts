@@ -10,14 +10,14 @@ const report = (overrides = {}) => ({
 });
 
 describe('the last line of npm test', () => {
-  it('adds guard rails and tests, and says nothing of skipped ones when there are none', () => {
+  it('adds up checks and tests, and names skipped ones only if there are any', () => {
     expect(summaryLine({ passed: 3, failed: 0, skipped: 0 }, { passed: 39, failed: 1, skipped: 0 })).toBe(
       '42 passed, 1 failed',
     );
     expect(summaryLine({ passed: 1, failed: 0, skipped: 2 })).toBe('1 passed, 0 failed, 2 skipped');
   });
 
-  it('counts a clean run as it is', () => {
+  it('counts the tests of a run without failures', () => {
     expect(countTests(report({ numPendingTests: 1, numTodoTests: 1 }), 0)).toEqual({
       passed: 3,
       failed: 0,
@@ -31,7 +31,7 @@ describe('the last line of npm test', () => {
     ['an error outside of the tests made the exit code', report(), 1],
     ['no test ran', report({ numPassedTests: 0, testResults: [] }), 0],
     ['a file could not be loaded', report({ testResults: [{ status: 'failed', assertionResults: [] }] }), 1],
-  ])('one failure when %s', (_, given, exitCode) => {
+  ])('has one failure when %s', (_, given, exitCode) => {
     expect(countTests(given, exitCode).failed).toBe(1);
   });
 });

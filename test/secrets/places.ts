@@ -1,4 +1,4 @@
-// Every place where a secret could come to rest, as text to search.
+// Reads every place where a secret could be stored, as text that can be searched.
 
 import type { Stores } from '../../src/roles/stores.ts';
 
@@ -14,14 +14,14 @@ export async function dumpPostgres({ sql }: Stores): Promise<string> {
   return text;
 }
 
-/** All keys with what is in them. */
+/** All keys with their contents. */
 export async function dumpRedis({ redis }: Stores): Promise<string> {
   const names = (await redis.command('keys', ['*'])) as string[];
   let text = '';
   for (const name of names) {
     const type = (await redis.command('type', [name])) as string;
     const read = READERS[type];
-    if (read === undefined) throw new Error(`a key of type ${type} is not looked into: ${name}`);
+    if (read === undefined) throw new Error(`this test cannot read keys of type ${type}: ${name}`);
     text += `${name} ${JSON.stringify(await redis.command(read[0], [name, ...read[1]]))}\n`;
   }
   return text;
@@ -36,10 +36,10 @@ const READERS: Readonly<Record<string, readonly [command: string, args: readonly
   list: ['lrange', ['0', '-1']],
 };
 
-/** A secret in the spellings it may turn up in. */
+/** All spellings in which a secret could turn up. */
 export function spellingsOf({ key_id, secret }: { readonly key_id: string; readonly secret: string }): string[] {
   const pair = `${key_id}:${secret}`;
-  // Without its prefix, and without its checksum.
+  // The secret without its prefix and its checksum.
   const random = secret.slice(3, 46);
   const encoded = [secret, pair].flatMap((text) => [
     Buffer.from(text).toString('hex'),

@@ -8,20 +8,20 @@ import { until } from '../support/wait.ts';
 import { type RawServer, rawServer } from '../upstream/helpers.ts';
 import { dumpPostgres, dumpRedis, spellingsOf } from './places.ts';
 
-/** A line of a log that somebody would like to write for us. */
+/** A log line that an attacker would like to put into our log. */
 const FORGED = '{"level":60,"msg":"forged"}';
 
 let stack: WorkerStack;
 let witness: Witness;
 let broken: RawServer;
 let answers = '';
-/** Every secret of the run: of founders, of a buyer before and after its rotation, and of a key that was revoked. */
+/** All keys of this test: of admin and provider, of a buyer before and after the rotation, and a key that was revoked. */
 const used: Key[] = [];
 
 const proxied = (path: string, key: Key, init: Parameters<WorkerStack['request']>[1] = {}): Promise<number> =>
   noted(stack.request(path, { key, ...init }));
 
-/** Keeps what the caller was told. */
+/** Keeps everything that the caller received. */
 async function noted(answer: Promise<Response>): Promise<number> {
   const response = await answer;
   answers += `${JSON.stringify([...response.headers])}\n${await response.text()}\n`;
@@ -40,7 +40,7 @@ beforeAll(async () => {
   witness = await Witness.open();
   broken = await rawServer(async (peer) => {
     const request = await peer.takeRequest();
-    // What the gateway says about this is logged.
+    // The gateway logs the fault in this response.
     peer.send(`HTTP/1.1 200 OK\r\nX: \x1b[31m\r\n${FORGED}\r\n${request}`);
     peer.socket.end();
   });
@@ -100,7 +100,7 @@ async function rotate(service: string, buyer: Key): Promise<void> {
   for (const key of [rotated, buyer]) expect(await proxied(service, key)).toBe(200);
 }
 
-/** Drivers like to put what they were doing into their errors. */
+/** Makes the drivers of both stores fail, because drivers may put the failed command or query into their errors. */
 async function cutStores(): Promise<void> {
   await stack.stores.redis.command('client', ['kill', 'type', 'normal', 'skipme', 'yes']);
   await stack.stores.sql`
@@ -116,34 +116,34 @@ describe('a secret', () => {
     }
   };
 
-  it('is not in the log, where the key id may be', () => {
+  it('is not in the log (its key id may be)', () => {
     expectNone(stack.supervisor.output);
   });
 
-  it('is in no answer but the one that made it', () => expectNone(answers));
+  it('is in no answer, except the one that issued it', () => expectNone(answers));
 
   it('is not in the metrics', async () => {
     expectNone(await (await fetch(`http://127.0.0.1:${stack.env.METRICS_PORT}/metrics`)).text());
   });
 
-  it('is not in Postgres, where its key is', async () => {
+  it('is not in Postgres, although the key is', async () => {
     const dump = await dumpPostgres(stack.stores);
     for (const { key_id } of used) expect(dump).toContain(key_id);
     expectNone(dump);
   });
 
-  it('is not in Redis, where its key is', async () => {
+  it('is not in Redis, although the key is', async () => {
     const dump = await dumpRedis(stack.stores);
     expect(dump).toContain((used[2] as Key).key_id);
     expectNone(dump);
   });
 
-  it('reaches no service but in a query, which passes byte for byte', () => {
+  it('reaches no service, except in a query that the caller wrote, which is passed on byte for byte', () => {
     const heads = witness.connections.flat().map((bytes) => bytes.toString('latin1'));
     expectNone(heads.join('').replaceAll(/\?api_key=\S+/g, ''));
   });
 
-  it('cannot be made of what Postgres has: the digest opens nothing', async () => {
+  it('cannot be derived from what Postgres has: the digest opens nothing', async () => {
     const rows = await stack.stores.sql<{ key_id: string; secret_hash: string }[]>`
       SELECT key_id, secret_hash FROM api_keys`;
     expect(rows.length).toBeGreaterThanOrEqual(4);
@@ -156,7 +156,7 @@ describe('a secret', () => {
 });
 
 describe('the log', () => {
-  it('has one object a line, with nothing unprintable, and none that a caller or a service wrote', () => {
+  it('has one object on each line, no unprintable characters, and no line that a caller or a service wrote', () => {
     const lines = stack.supervisor.output.split('\n').slice(0, -1);
     expect(lines.some((line) => line.includes('service failed'))).toBe(true);
     for (const line of lines) {

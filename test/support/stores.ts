@@ -1,4 +1,4 @@
-// Real stores for tests. Whatever is started here ends with the test run, even when the test forgets or dies.
+// Starts real stores for tests. They end with the test run, even if a test forgets to stop them or dies.
 
 import { randomBytes } from 'node:crypto';
 import { mkdirSync } from 'node:fs';
@@ -9,10 +9,10 @@ import { type RunningPostgres, startPostgres } from '../../scripts/local/postgre
 import { type RedisOptions, type RunningRedis, startRedis } from '../../scripts/local/redis.mjs';
 import { runDirOf } from '../../scripts/local/scratch.mjs';
 
-/** The folder of this test run; it is removed at the end of it. */
+/** The folder of this test run. It is removed at the end of the run. */
 export const scratchDir = (): string => inject('scratchDir');
 
-/** Where processes are written down that must not outlive the run: `spawnOwned({ runDir: scratchRunDir(), … })`. */
+/** The folder for records of processes that must end with the run: `spawnOwned({ runDir: scratchRunDir(), … })`. */
 export const scratchRunDir = (): string => runDirOf(scratchDir());
 
 const uniqueName = (prefix: string): string => `${prefix}_${randomBytes(6).toString('hex')}`;
@@ -22,7 +22,7 @@ export interface TestDatabase {
   drop(): Promise<void>;
 }
 
-/** A fresh, empty database in the run's shared Postgres (which does not fsync). */
+/** Makes an empty database in the Postgres that all tests of the run share (and that does not fsync). */
 export async function createDatabase(): Promise<TestDatabase> {
   const name = uniqueName('test');
   await asAdmin((sql) => sql`CREATE DATABASE ${sql(name)}`);
@@ -65,7 +65,7 @@ export interface TestRedis extends TestStore {
 
 type TestRedisOptions = Pick<RedisOptions, 'appendonly' | 'appendfsync' | 'args' | 'password'>;
 
-/** A Redis of the test's own. In memory only, unless `appendonly` is asked for. */
+/** Starts a Redis for one test. It keeps its data in memory only, unless `appendonly` is true. */
 export async function startTestRedis(options: TestRedisOptions = {}): Promise<TestRedis> {
   const name = uniqueName('redis');
   const dir = path.join(scratchDir(), name);
@@ -82,9 +82,9 @@ export async function startTestRedis(options: TestRedisOptions = {}): Promise<Te
 }
 
 /**
- * A Postgres of the test's own, for tests that stop or kill it. With `durable` it fsyncs, as in production.
+ * Starts a Postgres for one test that stops or kills it. With `durable` it fsyncs, as in production.
  *
- * @param options.settings of its configuration
+ * @param options.settings server settings, as in postgresql.conf
  */
 export async function startTestPostgres({
   durable = false,

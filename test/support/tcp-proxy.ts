@@ -1,8 +1,8 @@
 import { connect, createServer, type Server, type Socket } from 'node:net';
 
 /**
- * A TCP proxy between a client and a store, for what a store cannot be asked to do: answer into the void, refuse, or
- * take everything and say nothing.
+ * A TCP proxy between a client and a store. It makes faults that a store cannot be told to make: lost replies, refused
+ * connections, requests that get no reply.
  */
 export class TcpProxy {
   readonly #server: Server;
@@ -10,15 +10,15 @@ export class TcpProxy {
   readonly #pairs = new Set<readonly [client: Socket, target: Socket]>();
   #mode: 'pass' | 'refuse' | 'swallow requests' | 'swallow replies' | 'forget' | 'hold' = 'pass';
   #port = 0;
-  /** How long each reply takes more. */
+  /** Delay that is added to each reply. */
   delayMs = 0;
   /** Bytes of replies that were swallowed. */
   swallowed = 0;
   /** Connections that were forgotten. */
   forgotten = 0;
-  /** Connections taken and led on. */
+  /** Connections that were accepted and connected to the store. */
   accepted = 0;
-  /** Connections refused. */
+  /** Connections that were refused. */
   refused = 0;
 
   private constructor(targetPort: number) {
@@ -33,12 +33,12 @@ export class TcpProxy {
     return proxy;
   }
 
-  /** Another store is behind it from now on; connections that are open stay with the one they have. */
+  /** Connects new connections to another store from now on. Open connections stay with theirs. */
   leadTo(targetPort: number): void {
     this.#targetPort = targetPort;
   }
 
-  /** The address of the store behind it, with the proxy's port. */
+  /** The URL of a store, changed so that it leads through this proxy. */
   through(url: string): string {
     const through = new URL(url);
     through.hostname = '127.0.0.1';
@@ -47,16 +47,16 @@ export class TcpProxy {
   }
 
   /**
-   * Connections stay as they are; what comes from now on is treated so. 'forget' is a firewall that lost its table, or an
-   * address that moved: a connection that says anything meanwhile is dead for ever, and nobody says so. 'hold' is a network
-   * or a store that stands still: what is said meanwhile arrives afterwards.
+   * Open connections stay open. What is sent from now on is treated as the mode says. 'forget' is a firewall that has lost its
+   * table, or an address that has moved: a connection on which the client sends anything meanwhile is dead for ever, and neither
+   * side is told. 'hold' is a network or a store that stands still: what is sent meanwhile arrives afterwards.
    */
   set(mode: 'pass' | 'swallow requests' | 'swallow replies' | 'forget' | 'hold'): void {
     this.#mode = mode;
     for (const [client] of this.#pairs) this.#holdOrResume(client);
   }
 
-  /** Cuts all connections, and new ones at once, until `set`. */
+  /** Cuts all connections, and each new one at once, until `set` is called. */
   refuse(): void {
     this.#mode = 'refuse';
     this.cut();
@@ -89,7 +89,7 @@ export class TcpProxy {
     const target = connect(this.#targetPort, '127.0.0.1');
     const pair = [client, target] as const;
     this.#pairs.add(pair);
-    // One timer at a time: of several that are late, Node may run a later one first.
+    // Only one timer at a time: if several timers are late, Node may run a later one first, and replies would change their order.
     const replies: { readonly chunk: Buffer; readonly dueAt: number }[] = [];
     const sendDue = (): void => {
       while (replies[0] !== undefined && replies[0].dueAt <= performance.now())

@@ -1,4 +1,4 @@
-/** Calls `probe` until it answers something other than null, undefined or false, and returns that. Throws after `timeoutMs`. */
+/** Calls `probe` until it returns something other than null, undefined or false, and returns that. Throws after `timeoutMs`. */
 export async function until<T>(
   probe: () => Promise<T | null | undefined | false> | T | null | undefined | false,
   timeoutMs = 10_000,
@@ -8,7 +8,7 @@ export async function until<T>(
     const value = await probe();
     if (value !== null && value !== undefined && value !== false) return value;
     if (performance.now() > deadline)
-      throw new Error(`not so within ${timeoutMs} ms: ${probe.toString().slice(0, 200)}`);
+      throw new Error(`still not true after ${timeoutMs} ms: ${probe.toString().slice(0, 200)}`);
     await new Promise((resolve) => setTimeout(resolve, 10));
   }
 }

@@ -1,5 +1,5 @@
-// What a Node team would write: Fastify with @fastify/http-proxy, and one script call through ioredis before each call.
-// Not type checked: its packages are those of bench/package.json and are not there before a benchmark ran.
+// What a team that uses Node would write: Fastify with @fastify/http-proxy, and one Redis script through ioredis before each call.
+// Not type checked: it needs the packages of bench/package.json, which only a benchmark installs.
 
 import cluster from 'node:cluster';
 import { createHash } from 'node:crypto';
@@ -78,6 +78,6 @@ app.register(httpProxy, {
   },
 });
 
-// One process serves by itself; more are what Node's own module for that makes of it.
+// A single worker serves in this process. Several workers are started by Node's cluster module.
 if (cluster.isPrimary && workers > 1) for (let worker = 0; worker < workers; worker += 1) cluster.fork();
 else await app.listen({ host: '127.0.0.1', port });

@@ -1,10 +1,11 @@
--- Metering in nginx: what access_by_lua does for each call of the peer 'nginx-lua'. Written to be fast: keys in a table of
--- the worker, digests compared as interned strings, one EVALSHA over pooled connections, no work in later phases.
+-- The metering of the peer 'nginx-lua': access_by_lua runs it for each call. It is written to be fast: keys are in a table of the
+-- worker, digests are compared as interned strings, one EVALSHA goes over a pooled connection, and later phases do no work.
 
 local ffi = require "ffi"
 local redis = require "nginx.redis"
 
--- nginx is linked with libcrypto. resty.sha256, which Debian does not package, calls the same code with three calls.
+-- nginx is linked with libcrypto, so its SHA256 can be called directly. resty.sha256, which Debian does not package, needs three
+-- calls for the same work.
 ffi.cdef [[ unsigned char *SHA256(const unsigned char *data, size_t length, unsigned char *digest); ]]
 local digest = ffi.new("unsigned char[32]")
 
@@ -14,7 +15,7 @@ local M = {}
 local keys = {}
 local settings
 
--- File: key id, digest of the secret (hex), account; tab separated.
+-- A line of the file has, separated by tabs: key id, digest of the secret (hexadecimal), account.
 local function read_keys(file)
   for line in io.lines(file) do
     local id, hex, account = line:match("^(%S+)\t(%x+)\t(%S+)$")

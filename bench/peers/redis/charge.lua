@@ -1,7 +1,7 @@
 --[[
-  charge.lua: the metering of one call in one trip, as a team would write it that puts Redis behind its proxy. What nginx
-  with Lua and Fastify run here. It does a part of what our batch.lua does: it has no holds, so a call that fails later
-  stays charged, and no settlement, so its event knows neither the status nor the latency.
+  charge.lua: meters one call in one trip, as a team would write it that puts Redis behind its proxy. The peers 'nginx-lua' and
+  'fastify' run it. It does only a part of what src/admission/scripts/batch.lua does: it has no holds, so a call that fails later
+  stays charged, and it has no settlement, so its event has neither status nor latency.
 
   KEYS   [1] bucket, [2] wallet, [3] usage stream
   ARGV   [1] price (micro-USD), [2] free calls of the listing, [3] wallet field of the free calls used,

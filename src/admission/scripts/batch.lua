@@ -249,7 +249,9 @@ rare_commands = function()
     return KEY_NOT_LOADED, 0, '0'
   end
 
-  -- Gives back what an admission took that failed after its first write. @return code, balance
+  -- For an admission that opened no hold: puts the price or the free call back into the wallet if it was taken (not the token of
+  -- the rate limit), and says why the admission failed. `left`: balance after the debit; `used`: free calls before, or false;
+  -- `opened`: what HSETNX returned, nil if it was not called. @return code, balance
   function functions.undo(wallet, left, free, used, opened)
     if free == '0' and price ~= '0' then
       call('HINCRBY', wallet, 'balance', price)

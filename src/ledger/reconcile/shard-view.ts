@@ -19,7 +19,10 @@ const STREAM_PAGE = 1_000;
  */
 const MAX_EVENTS = 100_000;
 const LOCK_WAIT_MS = 2_000;
-/** A process that is suspended during a reading loses its lock after this time, and must not repair anything by that reading. */
+/**
+ * Postgres ends the transaction of a process that sends it no query for this long (perhaps because the process is suspended),
+ * and with it the flush lock. What was read under the lock must not be used for a repair after that: see `validUntilMs`.
+ */
 const LOCK_LIFE_MS = 5_000;
 
 /** The stream has more events than `MAX_EVENTS`. */

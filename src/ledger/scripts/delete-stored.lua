@@ -16,7 +16,8 @@ local oldest = call('XRANGE', usage, '-', '+', 'COUNT', 1)[1]
 if not oldest or oldest[1] ~= ARGV[1] then return 0 end
 local last = call('XRANGE', usage, ARGV[2], ARGV[2])[1]
 if not last or table.concat(last[2], '\t') ~= ARGV[3] then return 0 end
--- XTRIM keeps the bound itself. Some ids have no next id that could be the bound instead, so the last entry is deleted by its id.
+-- MINID removes the entries before ARGV[2] and keeps that one, so XDEL removes it. (The next id as MINID would remove it too, but
+-- the largest possible id has none.)
 call('XTRIM', usage, 'MINID', '=', ARGV[2])
 call('XDEL', usage, ARGV[2])
 return 1

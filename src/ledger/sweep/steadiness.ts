@@ -8,9 +8,9 @@ const LONGEST_GAP = 2 / 3;
 export type RedisReport = { readonly runId: string; readonly uptimeSeconds: number; readonly nowMs: number };
 
 /**
- * Decides whether leases say who is alive. They do not after Redis was away (a partition, a file being loaded, a machine that
- * slept): no gateway could renew its lease, and the first look would take all of them for dead. So leases count only after
- * Redis has answered without a gap for one full lease.
+ * Decides whether a lease that has run out means that its gateway is dead. It does not mean that just after Redis was away (a
+ * partition, a file being loaded, a machine that slept): no gateway could renew its lease, so all would look dead. So leases count
+ * only after Redis has answered for one full lease, with no gap longer than LONGEST_GAP of it.
  *
  * All times are read from Redis's clock: leases are written by that clock, and it goes on while a machine sleeps.
  */

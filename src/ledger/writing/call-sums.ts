@@ -102,7 +102,10 @@ export class CallSums {
     return entries;
   }
 
-  /** The sums as `sumsParameters` takes them: one text per array, with that array's elements. */
+  /**
+   * The sums by column: one text for each array parameter of POST_SUMS_SQL. Each contains that array's elements, separated by
+   * commas but without the braces, so that `sumsParameters` can join the texts of several pages.
+   */
   columns(): string[] {
     const free = Array.from(this.#freeUsed, ([account, used]) =>
       Array.from(used, (ofService) => [account, ...ofService]),

@@ -274,8 +274,9 @@ export class UsageWriter {
         const part = ofShards(batch, await lockShards(session, batch.shards, waitFor));
         this.#passedOver = batch.shards.filter((shard) => !part.shards.includes(shard));
         if (part.size === 0) return 'locked';
-        // The batch was read before the locks were taken. If Redis has lost it since, wallets may have been loaded without it,
-        // or the Redis may belong to another installation by now.
+        // The batch was read before the shards' flush locks were taken. If Redis has lost it since, wallets may have been loaded from
+        // Postgres without these charges, so they must not be stored now. (If this Redis belongs to another installation by now,
+        // `isStillThere` throws.)
         if (!(await isStillThere(this.#options, part))) return 'lost';
         if (careful) return { part, result: await this.#storeCarefully(session, part) };
         const storing = storeNewCalls(session, part.pages);

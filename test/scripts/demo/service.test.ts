@@ -5,13 +5,13 @@ import net from 'node:net';
 import path from 'node:path';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { isOk } from '../../scripts/local/api.mjs';
-import { projectDir } from '../../scripts/local/dependencies.mjs';
-import { freePort } from '../../scripts/local/ports.mjs';
-import { type OwnedProcess, pollUntil, signalProcess, spawnOwned } from '../../scripts/local/processes.mjs';
-import { scratchDir, scratchRunDir } from '../support/stores.ts';
+import { isOk } from '../../../scripts/local/api.mjs';
+import { projectDir } from '../../../scripts/local/dependencies.mjs';
+import { freePort } from '../../../scripts/local/ports.mjs';
+import { type OwnedProcess, pollUntil, signalProcess, spawnOwned } from '../../../scripts/local/processes.mjs';
+import { scratchDir, scratchRunDir } from '../../support/stores.ts';
 
-// In a process of its own, as `npm start` runs it: an exception that nobody catches ends that process.
+// The service runs in a process of its own, as `npm start` runs it. An uncaught exception would end that process.
 let service: OwnedProcess;
 let port: number;
 const logFile = path.join(scratchDir(), `demo-${randomUUID()}.log`);
@@ -34,7 +34,7 @@ afterAll(async () => {
   service.forget();
 });
 
-/** A connection, and what came back on it. */
+/** A connection to the service, with everything that came back on it. */
 class Caller {
   readonly socket = net.connect(port, '127.0.0.1');
   text = '';
@@ -42,7 +42,7 @@ class Caller {
 
   constructor() {
     this.#closed = new Promise((resolve) => this.socket.once('close', resolve));
-    // A reset by the service is for the tests to judge by what came before it.
+    // The service may reset the connection. The tests look at what came before that.
     this.socket.on('error', () => {});
     this.socket.on('data', (chunk) => {
       this.text += chunk.toString('latin1');
@@ -55,13 +55,13 @@ class Caller {
     }
   }
 
-  /** @returns whether the answer has come that far; false when the connection ends before */
+  /** @returns whether what came back matches; false if the connection ends, or ten seconds pass, before it does */
   async reads(pattern: RegExp): Promise<boolean> {
     await pollUntil(() => pattern.test(this.text) || this.socket.closed, { timeoutMs: 10_000, intervalMs: 2 });
     return pattern.test(this.text);
   }
 
-  /** With a RST, as a caller that was killed. */
+  /** Ends the connection with a RST, as when the caller is killed. */
   async reset(): Promise<void> {
     this.socket.resetAndDestroy();
     await this.#closed;
@@ -81,7 +81,7 @@ const MIB = Buffer.alloc(1024 * 1024, 'x');
 const WHOLE_JSON = /\r\n\r\n\{[\s\S]*\}\n$/;
 
 describe('the demo service', () => {
-  it('answers a body that is too long with 413, and takes the next call on that connection', async () => {
+  it('answers a body that is too long with 413, and serves the next request on that connection', async () => {
     const caller = new Caller();
     await caller.send(`POST /echo/hello HTTP/1.1\r\nHost: demo\r\nContent-Length: ${5 * MIB.length}\r\n\r\n`);
     for (let i = 0; i < 5; i++) await caller.send(MIB);
@@ -106,7 +106,7 @@ describe('the demo service', () => {
     await expectServing();
   });
 
-  it('takes a body of exactly the longest length', async () => {
+  it('accepts a body of exactly the maximum length', async () => {
     const caller = new Caller();
     await caller.send(`POST /text HTTP/1.1\r\nHost: demo\r\nContent-Length: ${MIB.length}\r\n\r\n`);
     await caller.send(MIB);
@@ -126,7 +126,7 @@ describe('the demo service', () => {
     ['/slow?ms=-1', 200],
     ['/text?text=%E0%A4%A', 200],
     ['/events?events=-5&interval_ms=1e400', 200],
-  ])('has an answer for the target %s', async (target, status) => {
+  ])('answers a request for the target %s', async (target, status) => {
     const caller = new Caller();
     await caller.send(`GET ${target} HTTP/1.1\r\nHost: demo\r\n\r\n`);
     expect(await caller.reads(/^HTTP\/1\.1 \d{3} /)).toBe(true);
@@ -140,7 +140,7 @@ describe('the demo service', () => {
     ['in the middle of a body', 'POST /echo HTTP/1.1\r\nHost: demo\r\nContent-Length: 9\r\n\r\nhalf', /^/],
     ['while it waits', 'GET /slow?ms=20 HTTP/1.1\r\nHost: demo\r\n\r\n', /^/],
     ['after its answer', 'GET /flaky HTTP/1.1\r\nHost: demo\r\n\r\n', /\}\n$/],
-  ])('serves on when its caller leaves %s', async (_, request, pattern) => {
+  ])('goes on serving when its caller leaves %s', async (_, request, pattern) => {
     const callers = Array.from({ length: 20 }, () => new Caller());
     await Promise.all(
       callers.map(async (caller) => {
@@ -152,7 +152,7 @@ describe('the demo service', () => {
     await expectServing();
   });
 
-  it('does not die of any request, whenever its caller leaves', { timeout: 60_000 }, async () => {
+  it('survives every request, whenever the caller leaves', { timeout: 60_000 }, async () => {
     const target = fc.oneof(
       fc.constantFrom(
         '/echo/a?b=c',
@@ -220,7 +220,7 @@ async function attack({ method, target, framing, leaving }: Hostile): Promise<vo
   await caller.send(leaving === 'half' ? request.slice(0, request.length / 2) : request);
   if (leaving === 'after the next request')
     await caller.send('GET /healthz HTTP/1.1\r\nHost: demo\r\nConnection: close\r\n\r\n');
-  // Some are never answered, because they never end.
+  // Some requests get no answer, because they are never complete.
   if (leaving === 'at the first byte') await pollUntil(() => caller.text !== '', { timeoutMs: 50, intervalMs: 2 });
   await caller.reset();
 }
