@@ -39,7 +39,7 @@ export function gatewayMetrics(parts: {
     },
     {
       name: 'tollgate_calls_refused_total',
-      help: 'Calls that the gateway answered with an error before admission',
+      help: 'Calls that the gateway answered with an error and did not admit',
       type: 'counter',
       label: 'error',
       read: () => counters.refused,
