@@ -37,7 +37,10 @@ export type ErrorExtras = {
   readonly cause?: unknown;
 };
 
-/** An error that the caller gets to see. Any other error that is thrown becomes `internal`, and is logged. */
+/**
+ * An error that the caller gets to see. Any other error that is thrown becomes `internal` and is logged. The API makes one
+ * exception: an error from an unreachable store becomes `unavailable`.
+ */
 export class ApiError extends Error {
   readonly code: ErrorCode;
   readonly status: number;
@@ -45,7 +48,8 @@ export class ApiError extends Error {
   readonly headers: Readonly<Record<string, string>>;
 
   constructor(code: ErrorCode, message: string = ERRORS[code].message, extras: ErrorExtras = {}) {
-    // No stack is collected: the code tells where the error comes from, and a stack made a refused call cost a quarter more.
+    // No stack is collected: the error code is enough to find where the error comes from, and collecting a stack made a refused
+    // call cost a quarter more.
     const { stackTraceLimit } = Error;
     Error.stackTraceLimit = 0;
     super(message, extras.cause === undefined ? undefined : { cause: extras.cause });
@@ -74,7 +78,8 @@ export function suspendedError(): ApiError {
 }
 
 /**
- * Every 503 says when to retry (docs/api.md). `upstream_busy` is a 503 of its own, made in src/proxy: there the service is at fault.
+ * The gateway cannot serve the request now. Like every 503, it says when to retry (docs/api.md). `upstream_busy`, made in
+ * src/proxy, is also a 503, but there the service is at fault.
  */
 export function unavailableError(cause?: unknown, message?: string, retryAfterSeconds = 1): ApiError {
   return new ApiError('unavailable', message, { headers: { 'Retry-After': String(retryAfterSeconds) }, cause });

@@ -14,7 +14,7 @@ import { type StopReason, SupervisorLink } from './supervisor/link.ts';
 import { SUPERVISED } from './supervisor/messages.ts';
 import { StartFailure } from './supervisor/supervisor.ts';
 
-/** Connections to Postgres per process. Account pages need few, calls none; a query that finds none free waits. */
+/** Maximum connections to Postgres per process. Account pages need few, and calls need none. When all are busy, a query waits. */
 const POSTGRES_CONNECTIONS = 10;
 const STOP_SIGNALS = ['SIGINT', 'SIGTERM'] as const;
 
@@ -42,7 +42,7 @@ async function main(): Promise<void> {
 
 /**
  * Whether the role runs as several processes under a supervisor. Gateway and writer are separate processes, because on one event
- * loop each flush to Postgres delays the calls: at 1 000 calls/s, the p99 was 19 to 42 ms instead of 4 to 6.
+ * loop each flush to Postgres delays the calls: at 1 000 calls/s, the p99 of calls was 19 to 42 ms instead of 4 to 6.
  */
 function isSupervised(role: ProcessRole, { workers, oneProcess }: Config): role is 'all' | 'gateway' {
   return (role === 'all' && !oneProcess) || (role === 'gateway' && workers > 1);
@@ -52,7 +52,7 @@ type Job = {
   readonly role: ProcessRole;
   readonly config: Config;
   readonly log: Log;
-  /** The link to the supervisor; null without one. */
+  /** The link to the supervisor; null if none has started this process. */
   readonly link: SupervisorLink | null;
   /** This gateway's number among those on its port, from 1. */
   readonly worker: number;
@@ -62,8 +62,8 @@ type Job = {
 async function run(job: Job, told: Promise<StopReason>): Promise<void> {
   const { log } = job;
   exitOnProgrammerError(log);
-  // A process that is told to stop during its start ends at once. `told` listens for signals from the beginning, because as
-  // process 1 of a container, Node ignores signals for which it has no listener.
+  // A process that is told to stop during its start ends at once. `told` listens for signals from the beginning: as process 1 of
+  // a container, this process would never receive a signal that it does not listen for.
   let isReady = false;
   const stopping = told.then((reason) => {
     if (!isReady) process.exit(0);
@@ -115,7 +115,8 @@ async function supervise(role: 'all' | 'gateway', config: Config, entry: string)
   const log = createLog(config.logLevel, { role: 'supervisor' });
   exitOnProgrammerError(log);
   const supervisor = createSupervisor({ role, entry, config, uws: loadUws(process.env), log });
-  // In a terminal, SIGHUP means that the terminal was closed, so everything that was started in it has to end.
+  // In a terminal, SIGHUP means that the terminal was closed, so everything that was started in it has to end. Without a
+  // terminal, an operator sends it to have the processes replaced.
   const stopsAtHangup = process.stdin.isTTY || process.stdout.isTTY;
   const signalled = untilSignal(stopsAtHangup ? [...STOP_SIGNALS, 'SIGHUP'] : STOP_SIGNALS, () => {
     supervisor.kill();
@@ -135,7 +136,11 @@ async function supervise(role: 'all' | 'gateway', config: Config, entry: string)
  */
 const SAME_SIGNAL_MS = 500;
 
-/** Resolves at the first of these signals. @param onAgain called at a second one; it has to end the process at once */
+/**
+ * Resolves at the first of these signals.
+ *
+ * @param onAgain  called at a later signal, if that does not count as the same one; it has to end the process at once
+ */
 function untilSignal(signals: readonly NodeJS.Signals[], onAgain: () => void): Promise<void> {
   return new Promise((resolve) => {
     let askedAt = Number.POSITIVE_INFINITY;
@@ -150,8 +155,8 @@ function untilSignal(signals: readonly NodeJS.Signals[], onAgain: () => void): P
 }
 
 /**
- * Ends the process at an exception that nobody caught: its state cannot be trusted with money any more. The sweep refunds its open
- * calls.
+ * Ends the process at an exception or a rejection that nobody caught: its state cannot be trusted with money any more. The sweep,
+ * which the writer runs, refunds the calls that were open here.
  */
 function exitOnProgrammerError(log: Log): void {
   for (const event of ['uncaughtException', 'unhandledRejection'] as const) {

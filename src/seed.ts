@@ -23,7 +23,7 @@ const USAGE = `npm run seed -- --buyers N --out FILE [--balance USD] [--rate-lim
   --balance     USD credited to each account (default 10)
   --rate-limit  requests per minute of each key: 1 to ${MAX_RATE_LIMIT} (default ${DEFAULT_RATE_LIMIT})`;
 
-/** Buyers per step: bounds a transaction, its unnest, and a burst of Redis commands. */
+/** Buyers made in one step. It bounds the size of a transaction in Postgres and of a burst of commands to Redis. */
 const BATCH_BUYERS = 1_000;
 const MAX_BUYERS = 1_000_000;
 const DEFAULT_BALANCE = '10';
@@ -56,7 +56,7 @@ function parseOptions(args: readonly string[]): Options {
   if (balanceMicros === null) faults.push('--balance must be USD with at most 6 decimals, e.g. 2.5');
   if (rateLimit === null) faults.push(`--rate-limit must be a whole number from 1 to ${MAX_RATE_LIMIT}`);
   if (values.out === undefined || values.out === '') faults.push('--out must name a file');
-  // The journal has one cash entry for all credits of a step, and every amount is bounded.
+  // The journal gets one cash entry for all credits of a step, and no entry may exceed MAX_AMOUNT_MICROS.
   if ((balanceMicros ?? 0) * BATCH_BUYERS > MAX_AMOUNT_MICROS) {
     faults.push(`--balance must be at most ${formatUsd(MAX_AMOUNT_MICROS / BATCH_BUYERS)}`);
   }
@@ -83,7 +83,9 @@ async function seed(stores: Stores, options: Options, out: FileHandle): Promise<
   }
 }
 
-/** Loads the wallets into Redis. Otherwise the first call of each account would, and a load test would begin with that. */
+/**
+ * Loads the wallets into Redis. Otherwise the first call of each account would have to, and slow down the start of a load test.
+ */
 async function loadWallets(
   { redis, keys }: Stores,
   buyers: readonly SeededBuyer[],
@@ -126,7 +128,9 @@ async function main(): Promise<void> {
   );
 }
 
-/** Faults of the command line: the message alone says enough, both ours and that of `parseArgs` about an unknown option. */
+/**
+ * Faults of the command line: ours, and those that `parseArgs` finds, such as an unknown option. The message alone says enough.
+ */
 const isUsageFault = (error: unknown): boolean =>
   error instanceof UsageError ||
   (error instanceof TypeError && 'code' in error && /PARSE_ARGS/.test(String(error.code)));

@@ -12,7 +12,10 @@ export function commonHeaderLines(rate: RateState, requestId: string): string {
   );
 }
 
-/** The rate limit as reported while Redis does not answer: no request passes now; the caller may retry in a second. */
+/**
+ * The rate limit as reported when no bucket could be asked, because Redis or (for an unknown key) Postgres does not answer: no
+ * request passes now, and the caller may retry in a second.
+ */
 export function unknownRate(limit: number): RateState {
   return { limit, tokens: 0, remaining: 0, resetSeconds: 1, retryAfterSeconds: 1 };
 }

@@ -19,7 +19,10 @@ export type RequestHead = {
   readonly headers: readonly string[];
   /** Whether all header values are plain ASCII. */
   readonly isAscii: boolean;
-  /** The credentials that decide who the caller is, in the form of this header even if they came in `X-Api-Key`. */
+  /**
+   * The credentials that decide who the caller is, in the form of an `Authorization` header. A key sent as `X-Api-Key` gets
+   * `Bearer ` in front.
+   */
   readonly authorization: string | undefined;
   /** Declared length of the body in bytes; 0 if there is none, -1 if the body is chunked. */
   readonly bodyLength: number;
@@ -47,7 +50,7 @@ export interface CallerStream {
   readonly aborted: boolean;
   /** The gateway is shutting down and cuts the connection itself: the caller has not left. */
   readonly wasCut: boolean;
-  /** The caller's address for rate limits; null if the caller left before this was first read. */
+  /** The caller's address for rate limits. Null if it is first read after the caller has left or the response has ended. */
   readonly address: string | null;
   /** Starts the events. Bytes of the body that arrived earlier are delivered now. */
   attach(events: CallerEvents): void;
@@ -60,8 +63,8 @@ export interface CallerStream {
    *
    * @param headerLines  header lines serialised as `\r\nname: value`, in latin1, without framing headers
    * @param isAscii  whether the header lines are plain ASCII
-   * @param contentLength  bytes that will follow, or -1 if unknown
-   * @param hasBody  false for HEAD, 204 and 304: `contentLength` is then declared, but no bytes follow
+   * @param contentLength  length of the body that the head declares, or -1 if unknown
+   * @param hasBody  false for HEAD, 204 and 304: no body follows. The head still declares `contentLength`, except in a 204
    */
   begin(status: number, headerLines: string, isAscii: boolean, contentLength: number, hasBody: boolean): void;
   /**

@@ -1,20 +1,27 @@
-/** Maximum addresses remembered. Beyond it the address refused longest ago is forgotten, and its keys are looked up again. */
+/**
+ * Maximum addresses remembered. Beyond it, the address that was refused longest ago is forgotten: look-ups of keys sent from
+ * there are unbounded until it is refused again.
+ */
 const MAX_ADDRESSES = 10_000;
 
 type Exhausted = {
   /** When one request from this address would pass again, in ms of `performance.now()`. */
   until: number;
-  /** The last place promised to a caller at this address (refill-places.ts). */
+  /** The last place in the refill that a caller at this address was promised; RefillPlaces says what a place is. */
   lastPlace: number;
 };
 
-/** Maximum look-ups per second for all remembered addresses. Beyond it, a key that is not in memory counts as invalid. */
+/**
+ * Maximum look-ups in Postgres per second, for all remembered addresses together. Beyond it, a key that is not in memory counts
+ * as invalid.
+ */
 const LOOK_UPS_PER_SECOND = 50;
 
 /**
- * Remembers the addresses that are over their rate limit, each until one request from it would pass again. A made-up key costs
- * its sender nothing but the gateway a look-up in Postgres, so keys from these addresses are looked up at a bounded rate. The
- * rate is not zero: a valid key that this gateway has not seen yet has a bucket of its own, whatever address it comes from.
+ * Remembers the addresses that are over their rate limit, each until one request from it would pass again. A made-up key is free
+ * for its sender, but makes the gateway look it up in Postgres. So keys sent from these addresses are looked up at a bounded
+ * rate. The rate is not zero, because a valid key that this gateway has not seen yet has its own rate limit, whatever address it
+ * comes from.
  */
 export class ExhaustedAddresses {
   readonly #known = new Map<string, Exhausted>();
@@ -26,7 +33,7 @@ export class ExhaustedAddresses {
    * @returns the address's entry
    */
   add(address: string, seconds: number): Exhausted {
-    // An entry whose time is over is used again: its callers may have been promised places that are still to come.
+    // The entry is kept when its time is over: callers at the address may have been promised places that are still to come.
     const exhausted = this.#known.get(address) ?? { until: 0, lastPlace: 0 };
     exhausted.until = performance.now() + seconds * 1000;
     this.#known.delete(address);
@@ -38,7 +45,10 @@ export class ExhaustedAddresses {
     return exhausted;
   }
 
-  /** Whether a key that is not in memory may be looked up for this address now. A look-up for an exhausted address is counted. */
+  /**
+   * Whether a key that is not in memory may be looked up in Postgres for this address now. If the address is exhausted, this
+   * counts as a look-up.
+   */
   mayLookUp(address: string): boolean {
     if (!this.has(address)) return true;
     const second = Math.floor(performance.now() / 1000);

@@ -14,11 +14,11 @@ export type GateOptions = {
   /** Requests per minute that an address may make without a key. */
   readonly anonymousRateLimit: number;
   readonly places: RefillPlaces;
-  /** Invoked when Redis and a key's record disagree about its rate limit or status. */
+  /** Invoked when Redis and the key's record in memory disagree about the rate limit or the status. */
   readonly onContradiction: (keyId: string) => void;
 };
 
-/** The outcome of asking for a token; `refusal` is null if the request may pass. */
+/** What came of asking a rate limit's bucket for a token; `refusal` is null if the request may pass. */
 export type Passage = { readonly rate: RateState; readonly refusal: ApiError | null };
 
 /** Identifies the caller of every request, proxied or not, and decides whether its rate limit lets the request pass. */
@@ -33,7 +33,7 @@ export class Gate {
   /**
    * Finds the key's record, or null if there is no valid key.
    *
-   * @param caller  its address is read only if the key cannot be verified from memory
+   * @param caller  its address is read only if the key has to be looked up in Postgres
    */
   identify(
     authorization: string | undefined,
@@ -64,13 +64,16 @@ export class Gate {
     });
   }
 
-  /** The error for a request that found the bucket empty. */
+  /** The error for a request that found the bucket empty. It tells this caller when to come again. */
   rateLimited(who: KeyRecord | string, rate: RateState): ApiError {
     const bucket = typeof who === 'string' ? this.#exhausted.add(who, rate.retryAfterSeconds) : who;
     return rateLimitedError(this.#options.places.next(bucket, rate));
   }
 
-  /** Compares what Redis says about a valid key with the key's record: Redis may have come back older than the last change. */
+  /**
+   * Compares what Redis says about a valid key with the key's record in memory. They differ if Redis has lost the last change of
+   * the key, because it came back with older data.
+   */
   heard(key: KeyRecord, result: AdmitResult | TakeResult): void {
     if (result.outcome === 'unavailable') return;
     const isSuspended = key.accountStatus === 'suspended';

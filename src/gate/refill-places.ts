@@ -4,13 +4,13 @@ import type { Clock } from '../platform/clock.ts';
 /**
  * Decides when each caller that one bucket refuses should come again. Suppose that sixty callers of a key with 60 requests a
  * minute are refused at once, and all are told to wait a second: 59 of them are refused again, and most client libraries give
- * up after two retries. So each refusal promises the next place in the refill:
+ * up after two retries. So each refusal promises the caller a *place* in the refill: a moment at which one more token is there.
  *
  *   tokens now ──► 1st place ──► 2nd ──► … ──► bucket full          a place every 60 000 / limit ms
  *
  * If all callers come when they were told, there is a token for each. Nothing is reserved: a new caller may take a token that
- * was promised to another. After the last place before the bucket is full, the places begin again at the first. Otherwise one
- * caller that asks without a pause would make the others wait longer and longer.
+ * was promised to another. When all places until the bucket is full have been promised, the first one is promised again.
+ * Otherwise one caller that asks without a pause would make the others wait longer and longer.
  *
  * Places are kept in memory, because a flood of refused requests must stay cheap: 0.06 µs each, and no trip to Redis. A worker
  * therefore knows only its own refusals. Each of n workers promises every nth place; the wall clock, which they share, decides
@@ -53,7 +53,7 @@ export class RefillPlaces {
     return Math.max(1, Math.ceil((place - now) / limit / 1000));
   }
 
-  /** The first place, from the given one on, that belongs to this worker. */
+  /** The first place at or after the given one that belongs to this worker. */
   #ownFrom(place: number, sharing: number): number {
     if (sharing === 1) return place;
     const owner = Math.floor(place / UNITS_PER_REQUEST) % sharing;

@@ -22,15 +22,21 @@ import type { ApiResponse, Method, Route } from './route.ts';
 import { Router } from './router.ts';
 import { compileValidators, type Validators, validBody, validQuery } from './validation.ts';
 
-/** Maximum body of a request to the API's own routes; a longer one gets 413. The largest legal body is a listing's. */
+/**
+ * Maximum body of a request to the API's own routes; a longer one gets 413. The largest body that a route can accept describes a
+ * listing, and fits.
+ */
 const MAX_JSON_BODY_BYTES = 65_536;
-/** A response of this size or more (long lists, exports) is sent in chunks as its reader takes them, a shorter one whole. */
+/**
+ * Bodies of this size or more (long lists, exports) are sent in chunks, as fast as the caller reads them. Shorter ones are sent
+ * at once.
+ */
 const MIN_STREAMED_BODY = 65_536;
 const STREAMED_CHUNK = 65_536;
 /** Maximum time a route's handler may take; after that the caller gets 503. */
 const ANSWER_MS = 5_000;
 
-/** Answers every request but a proxied call: identify → rate limit → route → permission → validation → handler → JSON. */
+/** Answers every request except calls: identify → rate limit → route → permission → validation → handler → JSON. */
 export class Api {
   readonly #gate: Gate;
   readonly #log: Log;
@@ -44,7 +50,7 @@ export class Api {
     for (const route of options.routes) this.#validators.set(route, compileValidators(route));
   }
 
-  /** Answers one request. Never throws and never rejects. */
+  /** Answers one request, unless the caller has left. Never throws and never rejects. */
   async handle(head: RequestHead, stream: CallerStream): Promise<void> {
     const requestId = uuidv7();
     let key: KeyRecord | null = null;
@@ -64,7 +70,8 @@ export class Api {
         rate = passage.rate;
         if (passage.refusal !== null) throw passage.refusal;
       }
-      // A method that the gateway does not know is refused below, where the methods of this path are known for `Allow`.
+      // A method that the gateway does not know is refused further down, because a 405 must list the methods of its path in
+      // `Allow`.
       if (head.fault !== null && head.fault.code !== 'method_not_allowed') {
         throw new ApiError(head.fault.code, head.fault.message);
       }
@@ -124,8 +131,8 @@ export class Api {
 }
 
 /**
- * Rejects with 503 when a handler takes longer than ANSWER_MS: while a store or the network to it is silent, no error may come
- * for minutes. What the handler has begun may still be completed, as after any 503.
+ * Rejects with 503 when a handler takes longer than ANSWER_MS. When a store or the network to it falls silent, it can take
+ * minutes until the handler gets an error. What the handler has begun may still be completed, as after any 503.
  */
 async function answeredInTime(handled: Promise<ApiResponse>): Promise<ApiResponse> {
   let timer: NodeJS.Timeout | undefined;
@@ -161,8 +168,8 @@ function send(stream: CallerStream, method: string, response: ApiResponse, rate:
 }
 
 /**
- * Sends a long body in chunks, as a proxied body is sent. A slow reader gets the same idle timeout, and at most one chunk is
- * copied for it, not the whole body.
+ * Sends a long body in chunks, as a proxied body is sent. So the idle timeout cuts a slow reader here too, and at most one chunk
+ * is copied for it, not the whole body.
  */
 function sendStreamed(stream: CallerStream, status: number, lines: string, body: Buffer): void {
   let at = 0;

@@ -2,14 +2,17 @@ import type { CallerEvents } from '../gate/caller-io.ts';
 import type { HttpResponse } from './uws.ts';
 
 /**
- * Maximum time without a byte while the rest of a request is read and dropped. A caller may well stop sending once it reads an
- * early response, so its connection is closed then.
+ * Maximum time without a byte while drop() reads the rest of a request; then the connection is closed. Many callers stop sending
+ * when they see that the response came early.
  */
 const DROP_IDLE_MS = 1_000;
-/** Maximum time in all for that. A caller that is still sending then is cut, and may lose what it has not read of the response. */
+/**
+ * Maximum time that drop() reads in all. A caller that is still sending then is cut, and may lose what it has not read of the
+ * response.
+ */
 const DROP_MS = 5_000;
 
-/** The stream to whose request the body belongs. */
+/** What the body of a request needs of the stream that answers the request. */
 export interface BodyOwner {
   /** Bytes of the body have arrived. @returns whether they are still wanted */
   onBodyBytes(): boolean;
@@ -18,10 +21,10 @@ export interface BodyOwner {
 }
 
 /**
- * The body of a request, on its way from the addon to the exchange that attaches.
+ * The body of a request, on its way from the addon to the exchange or page that reads it.
  *
- * The addon delivers bytes that came with the head whether or not anybody has attached. They are copied and buffered until
- * somebody does. That is at most one read, because the body is paused at once and the rest stays in the socket.
+ * The addon delivers the bytes that came with the head at once, even if nobody has called attach() yet. They are copied and
+ * buffered until then. That is at most one read, because the body is paused at once and the rest stays in the socket.
  *
  * Tested by test/http/caller-stream.test.ts and early-answers.test.ts.
  */
@@ -62,12 +65,12 @@ export class CallerBody {
   }
 
   /**
-   * Reads the rest of the request and drops it, before the connection is closed. Closing a socket with unread bytes resets the
-   * connection, and the operating system then forgets what it has not sent yet of the response (RFC 9112 §9.6). A second call
-   * changes nothing.
+   * Reads the rest of the request and drops it, so that the connection can be closed. Closing a socket with unread bytes resets
+   * the connection, and the operating system then discards what it has not sent yet of the response (RFC 9112 §9.6). A second
+   * call changes nothing.
    *
-   * @param maxBytes  maximum bytes to read; a caller that sends more is cut
-   * @param done  called once, in an event-loop turn of its own: the request is whole, or a bound was reached
+   * @param maxBytes  maximum bytes to read; beyond it `done` is called although the caller is still sending
+   * @param done  called once, in an event-loop turn of its own, when the request is whole or a bound is reached
    */
   drop(maxBytes: number, done: () => void): void {
     this.#dropping ??= new Dropping(maxBytes, done);

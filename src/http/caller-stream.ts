@@ -19,12 +19,13 @@ import { flush, headOf, renewTimeout, sendChunks, sendWhole, sendWithLength, sen
  *   streaming, ending:   the socket is full ──► stalled ──► the addon calls onWritable
  *   all but finished:    the caller leaves ──► finished and `aborted`;  abort() cuts the connection ──► finished
  *
- * **The body.** With a known length it goes out by the addon's tryEnd(), and its last byte finishes the response, even before
- * end(). Any other body goes out by write(). Never both in one response: uws-response.ts says how the addon wants to be called.
+ * **The body.** A small body that is written in one piece goes out by the addon's end() (unread.ts). Any other body of known
+ * length goes out by the addon's tryEnd(), and its last byte finishes the response, even before our end(). A body of unknown
+ * length goes out by the addon's write(). No response uses both tryEnd() and write().
  *
  * **A stalled reader.** When the socket is full, write() returns false and the stream is *stalled* until the addon reports the
- * socket writable. The stream copies the bytes that the socket did not take. There is at most one read from the service to copy,
- * because the exchange pauses the service until onCallerWritable.
+ * socket writable. The stream copies the bytes that neither the socket nor the addon took. That is at most one piece, because
+ * whoever writes has to wait for onCallerWritable; the exchange pauses the service until then.
  *
  * **Closing.** Some responses close their connection once all of the response has been sent: closing.ts says which, and how.
  *
@@ -56,17 +57,17 @@ export class UwsCallerStream implements CallerStream, BodyOwner {
   /** Length of the response's body in bytes; -1 if unknown. */
   #contentLength = -1;
   #hasBody = true;
-  /** The response closes its connection. Final once the head has been sent. */
+  /** Whether the response closes its connection. Does not change any more once the head has been sent. */
   #closes = false;
-  /** The last bytes of a response that closes its connection; null until there are any. */
+  /** The bytes kept back at the end of a response that closes its connection (KeptBack says why); null until there are any. */
   #kept: KeptBack | null = null;
   /** Body bytes that neither the socket nor the addon has taken yet. */
   #unsent: Uint8Array | null = null;
   /** The socket is full: nothing may be written until the addon calls onWritable. */
   #stalled = false;
-  /** The response has been handed over whole, but the socket may not have taken all of it yet. */
+  /** respond() or end() has been called, but the socket may not have taken the whole response yet. */
   #ending = false;
-  /** The addon has a handler for onWritable. */
+  /** onWritable() has been called on the addon. One handler serves the whole response. */
   #watching = false;
   /** Since the last tick, bytes have come from the caller or gone to it. */
   #moved = false;
@@ -84,9 +85,9 @@ export class UwsCallerStream implements CallerStream, BodyOwner {
     this.#body = head.bodyLength === 0 ? null : new CallerBody(response, this);
   }
 
-  /** Asked of the addon only when somebody needs it, because that takes 0.5 µs. A call with a known key never does. */
+  /** The addon is asked only when somebody reads this, because asking takes 0.5 µs. A call with a known key never reads it. */
   get address(): string | null {
-    // Nobody needed it before the response was finished, and now the addon cannot tell any more.
+    // Nobody read the address before the response ended, and now the addon can no longer tell it.
     if (this.#address === null && this.#finished) return null;
     this.#address ??= addressOf(this.#response, this.#head.headers, this.#owner.trustedProxyHops);
     return this.#address;
@@ -108,7 +109,7 @@ export class UwsCallerStream implements CallerStream, BodyOwner {
 
   /**
    * Does nothing once the response has begun: the addon's pause() also stops the socket's writable event, and a resume() after a
-   * failed write does not bring it back. The bytes that arrive meanwhile are bounded by the maximum size of request bodies.
+   * failed write does not bring it back. The body then arrives unpaused; the maximum size of request bodies bounds it.
    */
   pauseBody(): void {
     if (!this.#finished && this.#status === 0) this.#body?.pause();
@@ -173,12 +174,12 @@ export class UwsCallerStream implements CallerStream, BodyOwner {
     if (this.#finished) return;
     assert(this.#status !== 0 && !this.#ending, 'end() out of order');
     this.#ending = true;
-    // If some of the response is still to be sent, #onWritable or #releaseKept ends it later. Ended now, it would count as
+    // If some of the response is still to be sent, #onWritable or #releaseKept ends it later. If it ended now, it would count as
     // finished, and a server that is draining might close the connection while the addon still buffers the rest.
     if (this.#unsent === null && !this.#stalled && !this.#keepsBytes()) this.#endNow();
   }
 
-  /** Called by the body. Once the response has been handed over whole, nobody wants the rest of the request. */
+  /** CallerBody calls this. After respond() or end(), nobody wants the rest of the request. */
   onBodyBytes(): boolean {
     this.#moved = true;
     return !this.#finished && !this.#ending;
@@ -192,21 +193,22 @@ export class UwsCallerStream implements CallerStream, BodyOwner {
   }
 
   /**
-   * The server calls this every few seconds, so that the gateway decides when a caller is idle. Left alone, the addon would cut a
-   * caller that takes nothing for 10 s, that sends less than 16 KB/s, or that waits because the service does not read its upload.
+   * The server calls this every few seconds. It restarts the addon's timeout, so that the gateway and not the addon decides when
+   * a caller is idle. The addon would cut a caller that takes nothing for 10 s, that sends less than 16 KB/s, or that waits
+   * because the service does not read its upload.
    *
    * @param maxIdleTicks  a caller that ought to send or take bytes, and has done neither for more ticks than this, is cut
    */
   tick(maxIdleTicks: number): void {
     if (this.#finished || !(this.#stalled || this.#awaitsBody())) return;
     if (this.#body?.isPaused) {
-      // The caller waits for the service, and the timeouts of the upstream client bound that.
+      // The caller waits for the service to read its upload. The timeouts of the upstream client bound this wait.
       renewTimeout(this.#response, true);
       return;
     }
     this.#idleTicks = this.#moved ? 0 : this.#idleTicks + 1;
     this.#moved = false;
-    // close() has the addon call onAborted, as if the caller had left.
+    // close() makes the addon call onAborted, as if the caller had left.
     if (this.#idleTicks > maxIdleTicks) this.#response.close();
     else renewTimeout(this.#response, false);
   }
@@ -216,7 +218,9 @@ export class UwsCallerStream implements CallerStream, BodyOwner {
     return this.#body !== null && !this.#body.isDone;
   }
 
-  /** Whether the response, if it began now, would have to close its connection: closing.ts gives the reasons. */
+  /**
+   * Whether a response that began now would have to close its connection: for one of the reasons in closing.ts, chance excepted.
+   */
   #mustClose(): boolean {
     return this.#isLastRequest || this.#owner.draining || this.#awaitsBody();
   }
@@ -234,7 +238,9 @@ export class UwsCallerStream implements CallerStream, BodyOwner {
     return headOf(this.#status, lines, this.#isAscii);
   }
 
-  /** Sends everything at once, without asking whether the socket takes it. Only for a response that keeps its connection open. */
+  /**
+   * Sends everything at once, without asking whether the socket takes it. Only for a response that leaves its connection open.
+   */
   #endWhole(status: number, headerLines: string, body: string | Uint8Array): void {
     this.#headPending = false;
     sendWhole(this.#response, headOf(status, headerLines, this.#isAscii), body);
@@ -248,7 +254,8 @@ export class UwsCallerStream implements CallerStream, BodyOwner {
     const isLast = before + chunk.length >= this.#contentLength;
     const piece = this.#closes && isLast ? this.#keep().exchange(chunk) : chunk;
     if (piece.length === 0) return true;
-    // The addon declares the length it is given first. One byte more from then on keeps a closing response from being complete.
+    // The head declares the length that the first tryEnd() gets. If every later tryEnd() gets one byte more, the addon never
+    // takes a closing response for complete.
     const length = this.#closes && !this.#headPending ? this.#contentLength + 1 : this.#contentLength;
     const [ok, done] = sendWithLength(this.#response, this.#takeHead(), piece, length);
     if (done) {
@@ -259,7 +266,8 @@ export class UwsCallerStream implements CallerStream, BodyOwner {
   }
 
   #writeChunked(chunk: Uint8Array): boolean {
-    // Stays true until the head is sent, even if the request has become whole: bytes may be kept back that have to go out first.
+    // Once true, this stays true, even if the rest of the request arrives before the head is sent: bytes may have been kept back,
+    // and those that follow must not overtake them.
     if (this.#headPending) this.#closes ||= this.#mustClose();
     if (!this.#closes) return this.#writeChunks(chunk);
     const rest = this.#keep().exchange(chunk);
@@ -281,10 +289,13 @@ export class UwsCallerStream implements CallerStream, BodyOwner {
     return this.#kept !== null && !this.#kept.isEmpty;
   }
 
-  /** Sends the bytes kept back, if the operating system has taken all before them. KeptBack calls this in a turn of its own. */
+  /**
+   * Sends the bytes kept back, if the operating system has taken all bytes before them. KeptBack calls this in an event-loop turn
+   * of its own.
+   */
   #releaseKept(): void {
     const kept = this.#kept;
-    // A stalled stream releases them when the socket is writable.
+    // If the stream is stalled, #onWritable has the bytes released.
     if (this.#finished || this.#stalled || kept === null || kept.isEmpty) return;
     if (this.#contentLength === 1) {
       this.#afterRest(() => this.#closeWithByte(kept));
@@ -292,13 +303,16 @@ export class UwsCallerStream implements CallerStream, BodyOwner {
     }
     const ok = kept.release(this.#response, this.#takeHead());
     if (!ok) this.#awaitWritable();
-    // With a known length these were the last bytes, even if the exchange has not called end() yet.
+    // With a known length, these were the last bytes, even if end() has not been called yet.
     else if (this.#ending || this.#contentLength >= 0) this.#endNow();
   }
 
-  /** The socket is full. Copies the bytes that were not taken, because the chunk is the upstream's read buffer. */
+  /**
+   * The socket is full. Copies the bytes that were not taken: the chunk is a part of the upstream's read buffer, which the next
+   * read overwrites.
+   */
   #stall(chunk: Uint8Array, taken: number): false {
-    // Not slice(): on a Buffer that is a view.
+    // Not slice(): that of a Buffer does not copy.
     this.#unsent = taken < chunk.length ? new Uint8Array(chunk.subarray(taken)) : null;
     this.#awaitWritable();
     return false;
@@ -324,7 +338,8 @@ export class UwsCallerStream implements CallerStream, BodyOwner {
       flush(this.#response);
       if (!wasStalled) return true;
       if (known && this.#keepsBytes()) {
-        // The socket refused the byte kept back. No write() returned false because of it, so nobody awaits onCallerWritable.
+        // What the socket refused was the byte kept back. No write() has returned false because of it, so nobody awaits
+        // onCallerWritable.
         this.#kept?.schedule();
         return true;
       }
@@ -332,7 +347,8 @@ export class UwsCallerStream implements CallerStream, BodyOwner {
       const ok = known ? this.#writeKnown(unsent, this.#closes) : this.#writeChunks(unsent);
       if (!ok) return !known;
       if (this.#finished) {
-        // That was the last byte. But write() had returned false: the exchange calls end() only after onCallerWritable.
+        // The last byte has been sent. But the write() that brought it returned false, so the exchange awaits onCallerWritable
+        // before it calls end().
         if (!this.#ending) this.#events?.onCallerWritable();
         return true;
       }
@@ -363,7 +379,7 @@ export class UwsCallerStream implements CallerStream, BodyOwner {
   }
 
   #endWithoutBody(status: number, headerLines: string, contentLength: number, mustClose: boolean): void {
-    // RFC 9110 §8.6: never in a 204, whatever the service said.
+    // RFC 9110 §8.6: a 204 must not declare a length, even if the service did.
     const lines = headerLines + (contentLength >= 0 && status !== 204 ? `\r\ncontent-length: ${contentLength}` : '');
     if (!mustClose && !closesByChance()) {
       sendWithoutBody(this.#response, headOf(status, lines, this.#isAscii));

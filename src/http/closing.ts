@@ -7,20 +7,20 @@ import { headOf } from './uws-response.ts';
  *
  * A response has to close its connection, and announces that by `connection: close`,
  *
- * - after a chunked request, or one with a fault: the addon parses leniently, and that must not decide where the next request
- *   starts;
+ * - after a chunked request, or one with a fault: the addon parses leniently, so it might be wrong about where this request ends
+ *   and the next one starts;
  * - while the server drains;
  * - when it begins before its request is whole. The addon clears the connection's timeout when the last bytes of a request arrive.
- *   If they arrived after the response, when its handle is no longer valid, nothing would set a timeout again: callers could
- *   collect open connections for one call each;
- * - by chance, if it has no body (unread.ts).
+ *   If they arrived after the response, the response's handle would no longer be valid, and nobody could set the timeout again.
+ *   For the price of one call, a caller would get a connection that stays open for ever;
+ * - by chance, if it has no body (unread.ts says why).
  *
- * It is closed in three steps:
+ * The connection is closed in three steps:
  *
- * 1. The last bytes of the response are kept back until the operating system has taken all bytes before them (KeptBack). The addon
- *    drops what it still buffers when a connection is closed.
+ * 1. The last bytes of the response are kept back until the operating system has taken all bytes before them (KeptBack). Otherwise
+ *    the addon might still buffer some of them when the connection is closed, and drop them.
  * 2. The rest of the request, if any, is read and dropped (CallerBody.drop).
- * 3. The connection is closed before the addon serves another request on it, which it does once a response is complete:
+ * 3. The connection is closed before the addon serves another request on it. The addon would do so once the response is complete:
  *
  *    | body           | closed by                                                                                              |
  *    |----------------|--------------------------------------------------------------------------------------------------------|
@@ -30,7 +30,7 @@ import { headOf } from './uws-response.ts';
  *    | unknown length | the stream, through a second handle. Only end() sends the last chunk, and that completes the response  |
  */
 
-/** Step 2, after which `then` performs step 3. */
+/** Performs step 2, then calls `then`, which performs step 3. */
 export function afterRest(body: CallerBody | null, maxBytes: number, then: () => void): void {
   if (body === null || body.isDone) then();
   else body.drop(maxBytes, then);
@@ -45,12 +45,12 @@ export function sendByteAndClose(response: HttpResponse, head: string | Uint8Arr
 }
 
 /**
- * Sends the head of a response without a body, and leaves the response open. The addon can close the connection behind a response
- * with a body, but not behind one without. So this response never ends; its connection is closed instead.
+ * Sends the head of a response without a body, and leaves the response open. When a response has a body, the addon can close the
+ * connection after it, but not when it has none. So this response never ends; the stream closes its connection instead.
  */
 export function sendClosingHead(response: HttpResponse, status: number, headerLines: string, isAscii: boolean): void {
-  // The addon writes CRLF after a status line. Behind the last CRLF here, that is the empty line at the end of the head.
-  // The addon adds `date` only when a response ends.
+  // The addon writes CRLF after a status line. Together with the CRLF at the end of `closing`, it makes the empty line that ends
+  // the head. `date` is written here, because the addon adds it only when a response ends.
   const closing = `\r\ndate: ${new Date().toUTCString()}\r\nconnection: close\r\n`;
   const head = headOf(status, headerLines + closing, isAscii);
   response.cork(() => {
@@ -59,17 +59,17 @@ export function sendClosingHead(response: HttpResponse, status: number, headerLi
 }
 
 /**
- * Sends the last chunk, which ends the response, and closes the connection if there is a second handle. Without one, only the
- * addon's timeout closes it, 10 s after the end. The last bytes of the request would clear that timeout, so the gateway does not
- * read them.
+ * Sends the last chunk, which ends the response, and closes the connection if there is a second handle. Without a second handle,
+ * only the addon's timeout closes it, 10 s after the end. The last bytes of the request would clear that timeout, so the gateway
+ * stops reading if they have not arrived yet.
  *
- * @param secondHandle  null if the response keeps its connection open, or the server has no second handle (see HttpServer)
+ * @param secondHandle  null if the response leaves its connection open, or the server has no second handle (see HttpServer)
  * @param awaitsBody  whether some of the request has not arrived yet
  */
 export function endChunks(response: HttpResponse, secondHandle: HttpResponse | null, awaitsBody: boolean): void {
   if (secondHandle === null && awaitsBody) response.pause();
   // The addon's end() could close the connection too, but it would write `connection: close` into the body.
   response.cork(() => response.end());
-  // In the same turn, before the addon reads the next request from the connection and serves it.
+  // Closed in the same turn, before the addon can read the next request from the connection and serve it.
   secondHandle?.close();
 }

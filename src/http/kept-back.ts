@@ -2,14 +2,14 @@ import type { HttpResponse } from './uws.ts';
 import type { Head } from './uws-response.ts';
 
 /**
- * How many bytes of a body of unknown length are kept back. Each of them can probe the socket once, because the addon takes a byte
- * even if it reports that the socket is full. Such a socket has to free a third of its buffer before it is probed again, and at
- * most 32 KB are waiting in the addon, so three probes suffice. The fourth byte is a reserve.
+ * How many bytes of a body of unknown length are kept back. Each of them can probe the socket once, because the addon's write()
+ * takes a byte even if it reports that the socket is full. A full socket is probed again only after a third of its buffer is
+ * free, and at most 32 KB are waiting in the addon, so three probes suffice. The fourth byte is a reserve.
  */
 const KEPT_IN_CHUNKS = 4;
 /**
- * How many bytes of a body of known length are kept back. One is enough: when the socket is full, `tryEnd` leaves the byte
- * with us (`write`, used above for chunks, takes it), so the same byte can probe again.
+ * How many bytes of a body of known length are kept back. One is enough: the addon's tryEnd() does not take the byte when the
+ * socket is full, so the same byte can probe again.
  */
 const KEPT_WITH_LENGTH = 1;
 const NOTHING = new Uint8Array(0);
@@ -18,16 +18,16 @@ const NOTHING = new Uint8Array(0);
  * The last bytes of a response that will close its connection. They are kept back until the operating system has taken all bytes
  * before them.
  *
- * The addon does not say what it still buffers when a response ends, and drops it when the connection is closed. But a write in a
- * cork and an event-loop turn of its own reports whether the system has taken everything before it. The first byte kept back is
- * that write: it *probes* the socket.
+ * When a response ends, the addon does not say whether it still buffers some of it. If the connection is closed then, the addon
+ * drops those bytes. But a write in a cork and an event-loop turn of its own reports whether the system has taken everything
+ * before it. The first byte kept back is such a write: it *probes* the socket.
  *
  *   exchange(piece) … exchange(piece) ──next turn──► release(): the first byte probes
  *                                          ▲            ├── socket has room ──► the others follow, nothing is kept
  *                                          └────────────┴── socket is full: again when it is writable
  *
- * The bytes kept back cannot be checked in this way. If the bytes before them have filled the system's buffer exactly, they are
- * lost.
+ * The bytes kept back cannot be checked in this way. They are lost if the bytes before them have filled the system's buffer
+ * exactly.
  *
  * Tested by test/http/closing.test.ts.
  */
@@ -39,7 +39,7 @@ export class KeptBack {
 
   /**
    * @param contentLength  of the response in bytes; -1 if unknown
-   * @param onTurn  called in the event-loop turn after an exchange(): it is time to release the bytes
+   * @param onTurn  called in the event-loop turn after exchange() or schedule(): it is time to release the bytes
    */
   constructor(contentLength: number, onTurn: () => void) {
     this.#contentLength = contentLength;
@@ -50,17 +50,20 @@ export class KeptBack {
     return this.#bytes.length === 0;
   }
 
-  /** Takes the next piece of the body, and keeps back the last bytes so far. @returns the bytes to be sent now, perhaps none */
+  /**
+   * Takes the next piece of the body. Keeps back the last bytes of all that has come so far, and returns the others to be sent
+   * now, perhaps none.
+   */
   exchange(chunk: Uint8Array): Uint8Array {
     const all = this.isEmpty ? chunk : Buffer.concat([this.#bytes, chunk]);
     const from = Math.max(0, all.length - (this.#contentLength < 0 ? KEPT_IN_CHUNKS : KEPT_WITH_LENGTH));
-    // A copy, because the chunk is the upstream's read buffer. Not slice(): on a Buffer that is a view.
+    // A copy, because the next read overwrites the chunk. Not slice(): that of a Buffer does not copy.
     this.#bytes = new Uint8Array(all.subarray(from));
     this.schedule();
     return all.subarray(0, from);
   }
 
-  /** Has `onTurn` called in the next turn. */
+  /** Makes sure that `onTurn` is called in the next event-loop turn. */
   schedule(): void {
     if (this.#scheduled) return;
     this.#scheduled = true;
@@ -95,7 +98,10 @@ export class KeptBack {
     return ok;
   }
 
-  /** Gives up the only byte of a response of one byte. No byte went before it, so there is nothing to probe for. */
+  /**
+   * Returns the only byte of a one-byte response, and keeps nothing. No body byte went before it, so there is nothing to probe
+   * for.
+   */
   take(): Uint8Array {
     const bytes = this.#bytes;
     this.#bytes = NOTHING;

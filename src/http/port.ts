@@ -11,7 +11,10 @@ export const EXCLUSIVE_PORT = 1;
 export const portTaken = (host: string, port: number, setting = ''): Error =>
   new Error(`cannot listen on ${host}:${port}${setting}: the port is taken`);
 
-/** Rejects when any process listens on the port, even if that process would share it. */
+/**
+ * Rejects when any process listens on the port, even one that would share it. The supervisor asks this before it starts workers
+ * that share the port.
+ */
 export function refuseTakenPort({ uws }: LoadedUws, host: string, port: number): Promise<void> {
   return new Promise((resolve, reject) => {
     uws.App().listen(host, port, EXCLUSIVE_PORT, (socket) => {

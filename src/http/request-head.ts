@@ -15,21 +15,24 @@ const PLAIN_VALUE = /^[\t\x20-\x7e]*$/;
 const BAD_VALUE = /[\x00-\x08\x0a-\x1f\x7f\ufffd]/;
 const NAME = /^[!#$%&'*+\-.^_`|~0-9a-z]+$/;
 
-/** Finds the two protocols that clients ask for anywhere in the list, also with a version, as in `h2c/1` (RFC 9110 §7.8). */
+/**
+ * Matches an `Upgrade` header that names `websocket` or `h2c` anywhere in its list, with or without a version as in `h2c/1` (RFC
+ * 9110 §7.8). Clients ask for no other protocols.
+ */
 const UPGRADE = /(?:^|,)[\t ]*(?:websocket|h2c)[\t ]*(?:[,/]|$)/i;
 /**
- * A call that asks for another protocol is refused: if the gateway served it as plain HTTP, the call would be charged, and a
+ * A call that asks for another protocol is refused. If the gateway served it as plain HTTP, the caller would be charged, and a
  * WebSocket client has no use for any answer but 101. The value of `Connection` does not matter, because a proxy in front may
  * have rewritten it. Like every fault, this one ends the connection: its next bytes may belong to the other protocol.
  */
 const NO_UPGRADE: HeadFault = { code: 'upgrade_not_supported', message: ERRORS.upgrade_not_supported.message };
-/** No flag `u`, and no toLowerCase() before: either would take the Kelvin sign (U+212A) for a k. */
+/** No flag `u` here, and no toLowerCase() of the value: either would take the Kelvin sign (U+212A) for a k. */
 const CHUNKED = /^chunked$/i;
 /** RFC 9110 §7.2: an address in brackets (RFC 3986 §3.2.2, RFC 6874) or a non-empty name, with or without a port. */
 const HOST =
   /^(?:\[(?:[\da-f]*:[\da-f:.]+(?:%25[\w\-.~%]+)?|v[\da-f]+\.[\w\-.~!$&'()*+,;=:]+)\]|(?:[\w\-.~!$&'()*+,;=]|%[\da-f]{2})+)(?::(\d{0,5}))?$/i;
 const MAX_PORT = 65_535;
-/** The last valid Host value. Most callers name the same host, and comparing with it (0.02 µs) is cheaper than matching HOST. */
+/** The last valid Host value. Most callers send the same one, and comparing with it (0.02 µs) is cheaper than matching HOST. */
 let goodHost = '';
 
 const BAD_HEADER = 'a header has characters that are not allowed.';
@@ -60,7 +63,7 @@ export function copyRequestHead(request: HttpRequest): RequestHead {
       isAscii = false;
       if (BAD_VALUE.test(value)) fault ??= invalid(BAD_HEADER);
     }
-    // By length first: comparing one number rules out nearly every name.
+    // The length is compared first, because that one number rules out nearly every name.
     switch (name.length) {
       case 4:
         if (name !== 'host') break;
@@ -101,7 +104,7 @@ export function copyRequestHead(request: HttpRequest): RequestHead {
     fault ??= invalid('the request target has characters that must be percent-encoded.');
   }
   fault ??= framingFault(contentLength, transferEncoding);
-  // The API's own routes ignore the wish for an upgrade and answer in HTTP/1.1, as RFC 9110 §7.8 allows.
+  // The API's own routes ignore a request to upgrade, and answer in HTTP/1.1, as RFC 9110 §7.8 allows.
   if (asksToUpgrade && path.startsWith(PROXY_PREFIX)) fault ??= NO_UPGRADE;
   if (fault === null && !METHODS.has(method)) {
     fault = { code: 'method_not_allowed', message: `${method.slice(0, 20)} is not supported.` };

@@ -40,7 +40,9 @@ export type Route = {
   readonly path: string;
   readonly summary: string;
   readonly access: Access;
-  /** Requests take no token from a bucket, because health checks must answer whatever else is broken. */
+  /**
+   * Requests to this route take no token from a rate limit's bucket, because health checks must answer whatever else is broken.
+   */
   readonly unmetered?: true;
   readonly query?: JsonSchema;
   readonly body?: JsonSchema;

@@ -7,7 +7,9 @@ export type Match =
 
 type Entry = { readonly segments: readonly string[]; readonly routes: Route[] };
 
-/** Finds the route of an API request. There are a few dozen patterns, and none is on the hot path, so a list is enough. */
+/**
+ * Finds the route of an API request. It searches a list, because there are only a few dozen patterns and calls do not come here.
+ */
 export class Router {
   readonly #entries: Entry[] = [];
 
@@ -53,7 +55,7 @@ function matchSegments(pattern: readonly string[], segments: readonly string[]):
     try {
       params[expected.slice(1)] = decodeURIComponent(actual);
     } catch {
-      // Invalid percent-encoding: none of our resources has such a name.
+      // Invalid percent-encoding: no resource has such a name.
       return null;
     }
   }

@@ -8,13 +8,13 @@ import type { StreamOwner } from './stream-owner.ts';
 import type { HttpRequest, HttpResponse, LoadedUws, TemplatedApp, us_listen_socket } from './uws.ts';
 
 /**
- * How often the server looks for idle callers. Must stay below 6 s: the addon would cut an idle caller itself after 10 s, give or
- * take 4, and each of these looks puts that off.
+ * How often the server looks for idle callers. Each look restarts the addon's own timeout, which would cut an idle caller after
+ * 10 s, give or take 4. So this must stay below 6 s.
  */
 const TICK_MS = 4_000;
 /**
- * Maximum time a drain waits for connections to close once every response has ended. The addon may still buffer the last
- * 16 KiB of a response that counts as ended; it does not report them, and drops them when the server closes.
+ * Maximum time that a drain waits for connections to close after the last response has ended. The addon may still buffer the last
+ * 16 KiB of a response that counts as ended. It does not report these bytes, and drops them when the server closes.
  */
 const TAIL_MS = 1_000;
 
@@ -28,7 +28,7 @@ export type ServerOptions = {
   readonly trustedProxyHops: number;
   /** A caller that neither reads its response nor sends its request for this long is cut off. */
   readonly idleCallerSeconds: number;
-  /** Maximum bytes of a request that are read and dropped after its response; beyond it the connection is closed. */
+  /** Maximum bytes that are read and dropped of a request whose response has been sent; beyond it the connection is closed. */
   readonly maxRequestBodyBytes: number;
   readonly isCall: (head: RequestHead) => boolean;
   readonly onCall: (head: RequestHead, stream: CallerStream) => void;
@@ -44,12 +44,18 @@ export type ServerOptions = {
 export class HttpServer implements StreamOwner {
   readonly #options: ServerOptions;
   readonly #app: TemplatedApp;
-  /** In no order. Each stream knows its index, so the last one can take the place of one that ends. A Set took 0.3 µs per call. */
+  /**
+   * The open streams, in no order. Each knows its index: when a stream ends, the last one in the list takes its place. A Set took
+   * 0.3 µs per call.
+   */
   readonly #open: UwsCallerStream[] = [];
   #connections = 0;
-  /** A request that the first route passes on to the last one, which the addon invokes immediately. */
+  /** A request that the first route passes on to the last one. The addon invokes the last route immediately afterwards. */
   #passedOn: { readonly head: RequestHead; readonly connection: HttpResponse } | null = null;
-  /** Whether a response ended since the last tick, and between the two ticks before that. If neither, no tail is left to send. */
+  /**
+   * Whether a response ended since the last tick (`Now`), or between the two ticks before (`Before`). If neither, the addon has
+   * no last bytes of a response left to send.
+   */
   #finishedNow = false;
   #finishedBefore = false;
   #awaitsConnections = false;
@@ -98,12 +104,13 @@ export class HttpServer implements StreamOwner {
   }
 
   /**
-   * Stops accepting connections, and waits until all open responses have ended, and up to TAIL_MS longer for the last bytes of
-   * those that ended in the past few seconds; never beyond the deadline. From now on every response closes its connection.
+   * Stops accepting connections, and waits until all open responses have ended. If a response ended in the past few seconds,
+   * waits up to TAIL_MS longer for its last bytes. Never waits beyond the deadline. Every response whose head is sent from now on
+   * closes its connection.
    *
-   * @param options.handOver  other processes serve this port too: also waits until all connections have closed, so that no
-   *     caller sends its next request on a connection that is just being closed. A busy caller's connection closes with its
-   *     next response; the addon closes idle connections after about 10 s.
+   * @param options.handOver  other processes serve this port too: also waits until all connections have closed, so that no caller
+   *   sends its next request on a connection that is just being closed. A busy caller's connection closes with its next response;
+   *   the addon closes idle connections after about 10 s.
    * @returns how many open requests close() would cut now
    */
   async drain(deadlineMs: number, { handOver = false }: { readonly handOver?: boolean } = {}): Promise<number> {
@@ -115,7 +122,8 @@ export class HttpServer implements StreamOwner {
     const deadline = performance.now() + deadlineMs;
     await this.#drained(deadline);
     if (!handOver && (this.#finishedNow || this.#finishedBefore)) {
-      // A caller closes its connection after a response that says so. Idle connections stay, and TAIL_MS bounds this wait.
+      // When a caller has read the last bytes of a response that says `connection: close`, it closes the connection. Idle
+      // connections stay open, so TAIL_MS bounds this wait.
       this.#awaitsConnections = true;
       await this.#drained(Math.min(performance.now() + TAIL_MS, deadline));
       this.#awaitsConnections = false;
@@ -168,8 +176,9 @@ export class HttpServer implements StreamOwner {
   }
 
   /**
-   * The addon gives each route that sees a request a handle of its own. Chunked requests, and all requests during a drain, are
-   * therefore passed on to the last route: the first route's handle outlives the response, and can close its connection.
+   * The addon gives each route that sees a request a handle of its own, and the first route's handle stays valid when the
+   * response has ended. So chunked requests, and all requests during a drain, are passed on to the last route: it answers with
+   * its own handle, and the first one can still close the connection.
    */
   readonly #onFirstRoute = (response: HttpResponse, request: HttpRequest): void => {
     const head = copyRequestHead(request);
@@ -199,7 +208,8 @@ export class HttpServer implements StreamOwner {
     this.#finishedBefore = this.#finishedNow;
     this.#finishedNow = false;
     const maxIdleTicks = Math.ceil((this.#options.idleCallerSeconds * 1000) / TICK_MS);
-    // Backwards: when a stream ends here, the last one takes its place, and that one has had its tick already.
+    // Backwards: when a tick ends a stream, the last stream in the list takes its place, and that stream has had its tick
+    // already.
     for (let i = this.#open.length - 1; i >= 0; i--) this.#open[i]?.tick(maxIdleTicks);
   }
 }

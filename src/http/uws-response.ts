@@ -26,8 +26,8 @@ const NOTHING_SENT: [boolean, boolean] = [false, false];
 const noop = (): void => {};
 
 /**
- * The whole head, to be written as one long status line: each call into the addon costs about 0.2 µs, and a response has a
- * dozen headers. The addon writes text as UTF-8, so a head that is not ASCII goes out as bytes.
+ * The whole head, in the form of one long status line. A response has a dozen headers, and each call into the addon costs about
+ * 0.2 µs, so all go in one call. The addon writes text as UTF-8, so a head that is not ASCII goes out as bytes.
  */
 export function headOf(status: number, headerLines: string, isAscii: boolean): Head {
   const head = statusLine(status) + headerLines;
@@ -43,8 +43,8 @@ export function sendWhole(response: HttpResponse, head: Head, body: string | Uin
 }
 
 /**
- * Sends a whole response without a body. If it declares a length, that is one of its header lines: the legacy addon's
- * endWithoutBody() works only without arguments. Given a length, it waits for that many bytes for ever; given `undefined`, it
+ * Sends a whole response without a body. A length that it declares must be among the header lines, because the legacy addon's
+ * endWithoutBody() works only without arguments: given a length, it waits for that many bytes for ever; given `undefined`, it
  * declares 2^63.
  */
 export function sendWithoutBody(response: HttpResponse, head: Head): void {
@@ -58,7 +58,8 @@ export function sendWithoutBody(response: HttpResponse, head: Head): void {
  * Sends a piece of a body of known length. The piece must not be empty: the current addon treats an empty tryEnd() as the end of
  * the response.
  *
- * @param length  the addon declares the length it is given first, and ends the response at the length it is given last
+ * @param length  the head declares the length given in the first call; the response is complete when as many bytes have been sent
+ *   as the latest call gives
  * @returns whether the socket took the whole piece, and whether the response is complete
  */
 export function sendWithLength(
@@ -78,7 +79,8 @@ export function sendWithLength(
 /**
  * Sends bytes of a body of unknown length, as one or more chunks.
  *
- * @returns -1, or how many bytes the addon has taken when it found the socket full; it buffers those that the socket did not take
+ * @returns -1 if the socket did not become full. Otherwise how many bytes the addon took: it buffers those of them that the
+ *   socket did not take, and the others have to be sent later
  */
 export function sendChunks(response: HttpResponse, head: Head | null, bytes: Uint8Array): number {
   for (let from = 0; from < bytes.length; from += MAX_CORKED_WRITE) {
@@ -95,9 +97,9 @@ export function sendChunks(response: HttpResponse, head: Head | null, bytes: Uin
 }
 
 /**
- * Sends what the addon still buffers, by an empty cork. Once a response has a handler for onWritable, the addon leaves that to
- * the handler. It may also buffer bytes of a write that reported success: they fitted into the cork's buffer, and met a full
- * socket only when the cork ended.
+ * Makes the addon send what it still buffers, by an empty cork. The addon does not do that by itself once a response has a
+ * handler for onWritable. It may also buffer bytes of a write that reported success: they fitted into the cork's buffer, and
+ * found the socket full only when the cork ended.
  */
 export function flush(response: HttpResponse): void {
   response.cork(noop);
@@ -106,9 +108,10 @@ export function flush(response: HttpResponse): void {
 /**
  * Restarts the addon's timeout for this connection, which is 10 s, give or take 4.
  *
- * resume() does that. It also gives the socket the events that the last pause() found, even if that was on another socket. So a
- * pause() comes just before it. Otherwise this socket would get the events of another socket, or none, and a stalled reader would
- * hang for ever.
+ * The addon's resume() restarts it. But resume() also makes a paused socket listen to the events that the last pause() found,
+ * even if that pause() was on another socket. So a socket that is not paused is paused just before. Otherwise it could get wrong
+ * events, and a stalled reader would hang for ever. A socket that is paused waits only for its request body (see pauseBody()),
+ * and is paused again at once.
  *
  * @param isPaused  whether the socket is paused now; it stays so
  */

@@ -20,7 +20,8 @@ export type LoadedUws = { readonly uws: typeof Uws; readonly variant: 'current' 
 export function loadUws(env: Record<string, string | undefined>): LoadedUws {
   env.UWS_HTTP_MAX_HEADERS_SIZE = String(MAX_REQUEST_HEAD_BYTES);
   const require = createRequire(import.meta.url);
-  // The current release has no binary for older Node, and its loader would load the older release's binary, which lies beside it.
+  // The current release has no binary for older Node. Its loader looks for a binary by the version of Node, and would load the
+  // binary that npm installed for the older release.
   if (Number.parseInt(process.versions.node, 10) < FIRST_NODE_OF_CURRENT) {
     const reason = `Node ${process.versions.node} is older than ${FIRST_NODE_OF_CURRENT}`;
     return { uws: require('uws-legacy') as typeof Uws, variant: 'legacy', reason };

@@ -18,12 +18,15 @@ export function compileValidators(route: Route): Validators {
   };
 }
 
-/** Checked before ajv, which coerces with JavaScript's `Number` and would also accept '0x2', '1e3' and ' 50'. */
+/**
+ * A number in a query must look like this. ajv alone would also accept '0x2', '1e3' and ' 50', because it coerces with
+ * JavaScript's `Number`.
+ */
 const PLAIN_NUMBER = /^-?\d+(?:\.\d+)?$/;
 
 /** Query text → validated object. Throws `invalid_request` naming the parameter. */
 export function validQuery(validate: ValidateFunction | null, query: string | undefined): unknown {
-  // Without a prototype, `__proto__` is a parameter like any other.
+  // An object without a prototype, so that `__proto__` is a parameter like any other.
   const values: Record<string, string> = Object.create(null);
   const { properties = {} } = (validate?.schema ?? {}) as { properties?: Record<string, JsonSchema> };
   for (const [name, value] of new URLSearchParams(query ?? '')) {
@@ -58,11 +61,11 @@ export function validBody(validate: ValidateFunction | null, bytes: Buffer): unk
  * Looks for a lone surrogate. JSON can spell one ("\\ud800"), but UTF-8 cannot encode it: Postgres would refuse the text, or
  * store a different text than the caller sent.
  *
- * @returns the name of the top-level field that contains one; 'body' if it is in such a name, or if the body is not an object;
- *   null if there is none
+ * @returns the name of the top-level field that contains one; 'body' if it is in the name of a top-level field, or if the body is
+ *   not an object; null if there is none
  */
 function illFormedField(body: unknown): string | null {
-  // No recursion: the caller chooses how deep a body is, and could overflow the stack.
+  // A loop and not a recursion: the caller chooses how deep a body is nested, and could overflow the stack.
   const left: [field: string, value: unknown][] = [['body', body]];
   for (let next = left.pop(); next !== undefined; next = left.pop()) {
     const [field, value] = next;

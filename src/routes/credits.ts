@@ -31,13 +31,16 @@ type Body = {
   readonly reference: string;
 };
 
-/** `POST /admin/credits` brings money in. A repeated reference gets the same answer again and makes no second credit. */
+/**
+ * `POST /admin/credits` brings money in. Repeating a reference makes no second credit: the body of the answer is the same, and
+ * the status is 200 instead of 201.
+ */
 export function creditsRoutes(deps: CreditsRoutesDeps): Route[] {
   return [
     {
       method: 'POST',
       path: '/api/v1/admin/credits',
-      summary: 'Credit an account; a repeated reference gets the same answer again and makes no second credit',
+      summary: 'Credit an account; a repeated reference makes no second credit and gets the same body again',
       access: ['admin'],
       body: BODY,
       handle: async ({ body }: ApiRequest<Body>) => {
@@ -68,7 +71,10 @@ async function accountOfKey(deps: CreditsRoutesDeps, keyId: string): Promise<str
   return key.accountId;
 }
 
-/** Postgres has stored the credit already. If Redis is away, the writer applies it later, and the answer is the same. */
+/**
+ * Adds the credit to the wallet in Redis. If that fails, nothing is lost: Postgres has stored the credit, and the writer applies
+ * it later.
+ */
 async function applyToWallet(deps: CreditsRoutesDeps, credit: Credit): Promise<void> {
   const { accountId, seq, amountMicros } = credit;
   try {
@@ -81,7 +87,7 @@ async function applyToWallet(deps: CreditsRoutesDeps, credit: Credit): Promise<v
   }
 }
 
-/** The answer contains only what is still the same when it is repeated. The balance, for instance, would not be. */
+/** Only what never changes, so that a repeated reference gets the same body again. The balance, for instance, is left out. */
 function creditJson(credit: Credit): Record<string, unknown> {
   return {
     account_id: credit.accountId,

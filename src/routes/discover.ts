@@ -53,7 +53,7 @@ export function discoverRoutes(deps: { readonly catalog: Catalog }): Route[] {
       access: 'anyone',
       query: QUERY,
       handle: async (request: ApiRequest<undefined, Query>): Promise<ApiResponse> => {
-        // Without a catalog the list would be empty, and callers would believe it.
+        // Before the catalog is loaded the list would be empty, and callers would believe it.
         if (!catalog.ready()) throw unavailableError();
         const query = readQuery(request);
         const answer = discovery.answer(query);

@@ -18,15 +18,15 @@ export type KeysRoutesDeps = {
   /** Reads when a key was last used and what it has spent: `selectKeyActivity` over Postgres. */
   readonly readActivity: (keyId: string) => Promise<KeyActivity>;
   /**
-   * ADMIN_BOOTSTRAP_TOKEN: whoever sends it can open admin accounts, any number. Null when it is not set: then the first admin
-   * account is opened without a token, and every further admin key needs an admin key.
+   * ADMIN_BOOTSTRAP_TOKEN. Anyone who sends it can open any number of admin accounts. Null if it is not set: then the first admin
+   * account is opened without a token, and any further one only with an admin key.
    */
   readonly adminBootstrapToken: string | null;
 };
 
 const DEFAULT_LIMIT = 100;
 
-// No cache on the way may store the response: it contains the only copy of the secret.
+// No cache between gateway and caller may store the response: it contains the only copy of the secret.
 const NO_STORE = { 'Cache-Control': 'no-store' };
 
 const CREATE_BODY: JsonSchema = {
@@ -161,7 +161,8 @@ async function openAccount(deps: KeysRoutesDeps, request: ApiRequest<CreateBody>
     throw new ApiError('forbidden', 'An admin exists already: creating another requires an admin key.');
   }
   const token = request.header('x-admin-bootstrap');
-  // All digests have the same length, so the comparison does not reveal the length of the token.
+  // The digests are compared, not the tokens: all digests have the same length, so the comparison does not reveal that of the
+  // token.
   if (token === undefined || !equalConstantTime(hashSecret(token), hashSecret(deps.adminBootstrapToken))) {
     throw new ApiError('forbidden', 'Creating an admin requires a valid X-Admin-Bootstrap header.');
   }

@@ -138,7 +138,7 @@ function proxyOperation(method: string): Json {
 /** The caller may send its key in either of two headers: Authorization or X-Api-Key. */
 const WITH_KEY: Json[] = [{ key: [] }, { apiKey: [] }];
 
-/** In OpenAPI, the empty requirement `{}` makes the key optional. */
+/** In OpenAPI, the empty requirement `{}` beside others means that the request may also come without a key. */
 function securityOf({ access }: Route): Json[] {
   if (access === 'anyone') return [];
   return access === 'optional' ? [{}, ...WITH_KEY] : WITH_KEY;

@@ -7,7 +7,7 @@ import type { Sql } from '../platform/postgres.ts';
 
 export type ReconciliationRoutesDeps = {
   readonly sql: Sql;
-  /** @param by  recorded with each repair as the one who made it */
+  /** @param by  who asked for the comparison; recorded with each repair that it makes */
   readonly reconciler: { run(by: string): Promise<unknown> };
 };
 
@@ -15,7 +15,7 @@ export type ReconciliationRoutesDeps = {
 const SHOWN_REPAIRS = 100;
 
 /**
- * Shows the money identity of each shard as it was last checked, and checks it now on request.
+ * Shows how the wallets of each shard compared with Postgres when they were last checked, and compares them now on request.
  *
  * Tested by test/integration/redis-older.test.ts.
  */
@@ -91,7 +91,7 @@ type Sums = Pick<
   'wallets' | 'walletMicros' | 'settledMicros' | 'streamedMicros' | 'heldMicros' | 'driftMicros' | 'driftingAccounts'
 >;
 
-/** wallet = settled − streamed − held + drift */
+/** Amounts in USD. For each shard, and in total: wallet = settled − streamed − held + drift. */
 function sumsJson(sums: Sums): Record<string, number> {
   return {
     wallets: sums.wallets,

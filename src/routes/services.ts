@@ -139,7 +139,7 @@ export function servicesRoutes(deps: ServicesRoutesDeps): Route[] {
     {
       method: 'DELETE',
       path: '/api/v1/services/:id',
-      summary: 'Remove an own listing for good; its history stays. Again: the same answer',
+      summary: 'Remove an own listing for good; its history stays. A repeated request gets the same answer',
       access: ['provider'],
       handle: (request) => remove(deps, request),
     },
@@ -193,7 +193,8 @@ async function getOne(
   let listing: Listing | null | undefined = catalog.get(id);
   if (listing === undefined) {
     if (!catalog.ready()) throw unavailableError();
-    // Postgres is asked only for callers who may see removed or suspended listings: outsiders who guess ids cost it nothing.
+    // Only the listing's provider and admins may see a removed or suspended listing. So Postgres is asked only for provider and
+    // admin keys: anybody else who guesses ids costs it nothing.
     const { caller } = request;
     if (caller.kind === 'key' && caller.key.role !== 'buyer') listing = await selectListing(sql, id);
   }
@@ -228,7 +229,10 @@ async function remove({ catalog, sql }: ServicesRoutesDeps, request: ApiRequest)
   return show(before, request, { status: 200 });
 }
 
-/** The error for a change that matched no listing. A removed listing never comes back: not even an admin can change it. */
+/**
+ * The error for a change that matched no listing which this key may change. A removed listing never comes back: not even an admin
+ * can change it.
+ */
 async function refusal(sql: Sql, id: string): Promise<ApiError> {
   const listing = await selectListing(sql, id);
   if (listing === null || listing.status === 'removed') return notFound();
@@ -245,7 +249,7 @@ function mayManage(caller: Caller, listing: Listing): boolean {
   return caller.kind === 'key' && (caller.key.role === 'admin' || caller.key.accountId === listing.providerId);
 }
 
-/** The id in the path. As in a proxy path, only a lower-case UUID names a service; Postgres might refuse other text. */
+/** The id in the path. Only a lower-case UUID names a service, as in the path of a call; Postgres might refuse other text. */
 function idOf({ params }: ApiRequest): string {
   const id = params.id ?? '';
   if (!isUuid(id)) throw notFound();

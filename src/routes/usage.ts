@@ -18,7 +18,10 @@ import type { Sql } from '../platform/postgres.ts';
 
 const DEFAULT_LIMIT = 100;
 const MAX_LIMIT = 1_000;
-/** Maximum rows of a CSV file if no `limit` is given (about 2 MB); the header below then says where the next file begins. */
+/**
+ * Maximum rows of a CSV file if no `limit` is given (about 2 MB). If there are more, X-ACF-Next-Cursor is the cursor for the next
+ * file.
+ */
 const CSV_ROWS = 10_000;
 const NEXT_CURSOR_HEADER = 'X-ACF-Next-Cursor';
 
@@ -89,7 +92,9 @@ function readCursor(cursor: string | undefined): string | null {
   throw new ApiError('invalid_request', 'cursor: not issued by this list.');
 }
 
-/** Whether `Accept` gives text/csv a higher weight than JSON; wildcards get JSON. */
+/**
+ * Whether `Accept` gives text/csv a higher weight than JSON. Wildcards are ignored, so with wildcards alone a caller gets JSON.
+ */
 function prefersCsv(accept: string | undefined): boolean {
   let csv = 0;
   let json = 0;
@@ -204,8 +209,8 @@ async function csvPage(sql: Sql, filter: UsageFilter, before: string | null, lim
 }
 
 /**
- * What this caller may see of the call, or null if nothing. The provider sees its own share, but nothing that identifies the
- * buyer. The buyer sees the key, but not how the platform and the provider divide the money.
+ * What this key may see of the call, or null if nothing. An admin sees all. The buyer sees which of its keys paid, but not how
+ * the platform and the provider divide the money. The provider sees its own share, but nothing that identifies the buyer.
  */
 function viewOf(call: CallRecord, by: KeyRecord): Record<string, unknown> | null {
   const record = recordJson(call);
