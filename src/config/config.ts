@@ -5,7 +5,7 @@ import { MAX_WORKERS, parseWorkers } from './workers.ts';
 
 export const ROLES = ['all', 'gateway', 'writer', 'migrate'] as const;
 
-/** What this process runs; `all` means gateway and writer. */
+/** What this process runs. `all` means gateway and writer; `migrate` only prepares the stores, then ends. */
 export type ProcessRole = (typeof ROLES)[number];
 
 export type Config = {
@@ -109,7 +109,7 @@ export function loadConfig(env: Readonly<Record<string, string | undefined>>): C
   });
 }
 
-/** The role that the argument of `main.js` names; `all` without one. Throws `ConfigError` when it names none. */
+/** The role that the argument of `main.js` names; `all` without an argument. An unknown role throws `ConfigError`. */
 export function parseRole(argument: string | undefined): ProcessRole {
   if (argument === undefined) return 'all';
   const role = ROLES.find((known) => known === argument);

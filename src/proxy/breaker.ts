@@ -3,15 +3,15 @@ export type Ticks = { readonly now: number };
 
 /** Length of one tick of a breaker's clock. */
 export const TICK_MS = 500;
-/** Calls are counted per half window of 10 s. A breaker judges the present half and the one before: the last 10 to 20 s. */
+/** Calls are counted in half windows of 10 s. A breaker judges by the current half and the one before it: the last 10 to 20 s. */
 const HALF_WINDOW_TICKS = 20;
-/** With fewer calls than this in the window, a breaker does not open: one caller's bad luck is not a dead service. */
+/** A breaker with fewer calls than this in its window does not open: one caller's bad luck is not a dead service. */
 const MIN_CALLS = 10;
 /** A breaker opens when this share of the calls in its window has failed. */
 const OPEN_AT_SHARE = 0.5;
-/** 1 s from opening to the first probe. Each further pause is twice as long as the one before it. */
+/** Time from opening to the first probe: 1 s. Each further pause between probes is twice as long, up to MAX_PAUSE_TICKS. */
 const FIRST_PAUSE_TICKS = 2;
-/** 30 s: pauses do not get longer than this. */
+/** Longest pause between two probes: 30 s. */
 const MAX_PAUSE_TICKS = 60;
 
 /**
@@ -23,8 +23,8 @@ const MAX_PAUSE_TICKS = 60;
  *      └──────────────────────────────────────────── the probe is answered ────────────────────────────┘
  *
  * The breaker does not wait for the end of a probe. If it never hears of that probe again (the caller left, or the service is
- * still silent), it lets another call through after the next pause. So there is one probe per pause, and a lost callback leaves
- * nothing behind.
+ * still silent), it lets another call through after the next pause. So there is one probe per pause, and a lost callback cannot
+ * keep the breaker open.
  *
  * Calls that are still under way when the breaker closes were sent while the service was silent. Their failures say nothing new,
  * and keep arriving for as long as the longest timeout. So each call remembers the `era` in which it was let through, and the
@@ -32,10 +32,10 @@ const MAX_PAUSE_TICKS = 60;
  *
  * A call has failed when no response head came: the service was not reached, reset the connection, timed out, or sent something
  * malformed. Any valid head counts as an answer, a 5xx included. A 5xx keeps nobody waiting, is refunded, and may say when to come
- * back. Besides, the caller decides which request gets a 5xx: a buyer who knows an input that breaks a service could otherwise
- * have the service refused to everybody else.
+ * back. It must not open the breaker: a buyer who knows an input that makes a service answer 5xx could otherwise have calls to that
+ * service refused to everybody else.
  *
- * While the breaker is closed, it costs a call two comparisons and an addition.
+ * While the breaker is closed, it costs a call three comparisons, a division and an addition.
  */
 export class Breaker {
   readonly #ticks: Ticks;
@@ -49,14 +49,14 @@ export class Breaker {
   #failuresBefore = 0;
   #pauseTicks = FIRST_PAUSE_TICKS;
   #probeAt = 0;
-  /** When the breaker opened, or last refused a call or let one through as a probe. */
+  /** When a call last met the open breaker (it was refused, or became the probe); before that, when the breaker opened. */
   #askedAt = 0;
 
   constructor(ticks: Ticks) {
     this.#ticks = ticks;
   }
 
-  /** For each new call while the breaker is open. @returns whether this call is the probe; if not, it has to be refused */
+  /** For each new call while the breaker is open. @returns true if this call is the probe, false if it has to be refused */
   takeProbe(): boolean {
     const { now } = this.#ticks;
     this.#askedAt = now;
@@ -78,7 +78,7 @@ export class Breaker {
     return Math.max(1, Math.ceil(((this.#probeAt - this.#ticks.now) * TICK_MS) / 1000));
   }
 
-  /** A response head came. Only the probe's head closes the breaker: all other calls were sent before it opened. */
+  /** A response head came. Only a probe's head closes an open breaker: all other calls were sent before it opened. */
   answered(isProbe: boolean): void {
     this.#turn();
     this.#calls++;

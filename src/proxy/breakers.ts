@@ -1,10 +1,13 @@
 import { Breaker, TICK_MS } from './breaker.ts';
 
-/** Breakers kept at once. Beyond this, the oldest is forgotten, and its service starts again with a closed breaker. */
+/**
+ * Maximum number of breakers kept here. Beyond it, the breaker made first is dropped: `open` no longer counts it. Its service
+ * keeps using it (`Offers` has it) until its listing changes, and then gets a new, closed one.
+ */
 const MAX_SERVICES = 10_000;
 
 /**
- * The breakers of all services, in this process's memory. Each process acts on what it has seen of a service itself.
+ * The breakers of all services, in this process's memory. Each process judges a service by its own calls only.
  *
  * There is one breaker per service, not per origin. Services of several providers can share an origin, and a provider who lists
  * another provider's host must not be able to have calls to that other provider refused.
@@ -29,12 +32,12 @@ export class Breakers {
     this.#timer = null;
   }
 
-  /** Advances the clock by one tick. If the process was blocked, that time counts as one tick, and no service is blamed for it. */
+  /** Advances the clock by one tick. However long the process was blocked counts as one tick, so no service is blamed for it. */
   tick(): void {
     this.#ticks.now++;
   }
 
-  /** A service keeps its breaker when its listing changes, unless its endpoint does: then it gets a new one. */
+  /** The breaker of a service. It stays the same when the listing changes, but a new endpoint gets a new breaker. */
   of(serviceId: string, endpoint: string): Breaker {
     const known = this.#byService.get(serviceId);
     if (known?.endpoint === endpoint) return known.breaker;
@@ -48,7 +51,7 @@ export class Breakers {
     return breaker;
   }
 
-  /** How many services have their calls refused now. */
+  /** How many services have their calls refused now, and were called within the last 30 s. */
   get open(): number {
     let open = 0;
     for (const { breaker } of this.#byService.values()) if (breaker.isInTheWay) open++;

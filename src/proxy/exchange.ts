@@ -41,7 +41,7 @@ export type ExchangeOptions = {
   readonly maxRequestBodyBytes: number;
   readonly bufferedBytes: BufferedBytes;
   readonly idleBodyTimeoutMs: number;
-  /** True while too many usage events wait in Redis, or its memory is nearly full. Every new call is refused then. */
+  /** True while too many usage events wait in Redis, or Redis's memory is nearly full. Every new call is refused then. */
   readonly backlogFull: () => boolean;
   readonly counters: ExchangeCounters;
   readonly log: Log;
@@ -56,7 +56,10 @@ export type ExchangeCounters = {
   refused: Map<string, number>;
 };
 
-/** Characters of a call's path that its usage event records; the rest is cut off. The query is left out: it can carry secrets. */
+/**
+ * Maximum characters that a usage event records of a call's path after the service id; the rest is cut off. The query is never
+ * recorded: it can carry secrets.
+ */
 const MAX_RECORDED_PATH = 512;
 
 /**
@@ -67,7 +70,7 @@ const MAX_RECORDED_PATH = 512;
  *      └───────────┴──► refused          caller left, service failed ──► settled (refunded or charged)
  *
  * An admitted call is settled exactly once, whatever happens; `#settle` asserts it. A call that is not admitted costs nothing.
- * Every callback tells the state of the call from `#admitted`, `#upstream` and `#isSettled`; none throws.
+ * Callbacks know the state of the call by `#admitted`, `#upstream` and `#isSettled`. No callback throws.
  *
  * Tested by test/proxy/exchange.test.ts and buffered-bytes.test.ts, and above all by test/integration/proxying.test.ts,
  * service-failures.test.ts and caller-gone.test.ts.
@@ -84,7 +87,10 @@ export class Exchange implements AdmissionListener, UpstreamHandler, CallerEvent
   #offer: Offer | null = null;
   #admitted: Admitted | null = null;
   #upstream: UpstreamCall | null = null;
-  /** The service's head, kept back until its body begins or ends: a failure before that can still become an error response. */
+  /**
+   * The service's response head, kept back until its body begins or ends. If the service fails before that, the caller can
+   * still get an error response.
+   */
   #pendingHead: ResponseHead | null = null;
   #responseStatus = 0;
   #requestBytes = 0;
@@ -92,7 +98,7 @@ export class Exchange implements AdmissionListener, UpstreamHandler, CallerEvent
   bufferedBytes = 0;
   #responseBytes = 0;
   #isSettled = false;
-  /** This call is the breaker's probe: it finds out whether a silent service answers again. */
+  /** Whether this call is the breaker's probe, which finds out whether a silent service answers again. */
   #isProbe = false;
   #breakerEra = 0;
 
@@ -114,8 +120,8 @@ export class Exchange implements AdmissionListener, UpstreamHandler, CallerEvent
 
   #identified(key: KeyRecord | null): void {
     this.#key = key;
-    // While the key was looked up, the caller left, or a gateway that stops cut it off. If the call were admitted now, this
-    // process might end before it could settle it.
+    // The caller left while its key was looked up, or the gateway is stopping and cut it off. If the call were admitted now,
+    // this process might end before it could settle the call.
     if (key !== null && this.#caller.aborted) return;
     try {
       this.#check();
@@ -126,7 +132,7 @@ export class Exchange implements AdmissionListener, UpstreamHandler, CallerEvent
     this.#admit();
   }
 
-  /** Every reason to refuse the call that can be checked without Redis. Throws the `ApiError` that the caller gets. */
+  /** Checks everything that can refuse the call without asking Redis. Throws the `ApiError` that the caller gets. */
   #check(): void {
     const head = this.#head;
     if (head.fault !== null) throw faultError(head.fault);
@@ -142,7 +148,7 @@ export class Exchange implements AdmissionListener, UpstreamHandler, CallerEvent
     checkMaxAmount(head.headers, listing.priceMicros);
     if (head.bodyLength > this.#options.maxRequestBodyBytes) throw tooLargeError(this.#options.maxRequestBodyBytes);
     if (this.#options.backlogFull()) throw unavailableError();
-    // Checked before admission: refusing a call after that would cost a hold, a refund and a record.
+    // Checked before admission: a call that is refused after its admission costs a hold, a refund and a record.
     if (this.#offer.destination.isFull) throw busyServiceError();
     // The breaker comes last: a call that is refused for another reason must not be the probe.
     const { breaker } = this.#offer;
@@ -153,10 +159,10 @@ export class Exchange implements AdmissionListener, UpstreamHandler, CallerEvent
     }
   }
 
-  /** Answers a request that is not admitted. It still takes a token from the caller's rate limit. */
+  /** Answers a request that is not admitted. The request still takes a token from the caller's rate limit. */
   #refuse(error: unknown): void {
     const who = this.#key ?? this.#caller.address;
-    // The caller left: there is nobody to count the request against, or to answer.
+    // No key, and the caller left before its address was read: there is nobody to answer, or to count the request against.
     if (who === null) return;
     this.#options.gate.take(who, ({ rate, refusal }) => {
       if (refusal !== null) this.#answer(refusal, rate);
@@ -165,7 +171,7 @@ export class Exchange implements AdmissionListener, UpstreamHandler, CallerEvent
     });
   }
 
-  /** Something broke inside the gateway before admission. */
+  /** The key could not be looked up, or something broke inside the gateway before admission. */
   #failed(error: unknown, rate: RateState = unknownRate(this.#options.gate.limitOf(this.#key))): void {
     if (error instanceof ApiError) {
       this.#answer(error, rate);
@@ -266,16 +272,17 @@ export class Exchange implements AdmissionListener, UpstreamHandler, CallerEvent
       this.#options.bufferedBytes.makeRoom();
       if (this.#isSettled) return;
     }
-    // After the last piece there is nothing left to pause. Pausing all the same would mean resuming later, which starts the
-    // 10 s idle timeout of uWebSockets.js: it would cut off the caller of a service that takes longer to answer.
+    // After the last piece there is nothing left to pause. A pause would need a resume later, which starts the 10 s idle
+    // timeout of uWebSockets.js. That timeout would cut off the caller of a service that takes longer to answer.
     if (last) upstream.end();
     else if (!hasRoom) this.#caller.pauseBody();
   }
 
   /**
-   * The request body is larger than allowed, or all buffers together are full and this call's is the largest. Once the service
-   * has answered, the call is charged, as if the caller had left. Otherwise a caller could leave its request body open and
-   * exceed the bound at the end of any response, to get that response for nothing.
+   * The request body is larger than allowed, or all calls together buffer too much and this call buffers most. Before the
+   * service has answered, the call is refunded. After that it is charged, unless the answer was a 5xx, as if the caller had
+   * left. Otherwise a caller could get any response for nothing: it would leave its request body open, and exceed the bound
+   * shortly before the response ends.
    */
   overflow(): void {
     this.#upstream?.destroy();
@@ -287,14 +294,17 @@ export class Exchange implements AdmissionListener, UpstreamHandler, CallerEvent
     this.#caller.abort();
   }
 
-  /** As the failure table in docs/design.md says: once the whole request was forwarded, the service did the work and is paid. */
+  /**
+   * The caller left. Once the service has the whole request, or has answered, it did the work and is paid, unless it answered
+   * 5xx (failure table in docs/design.md).
+   */
   onCallerGone(): void {
     if (this.#isSettled) return;
     const upstream = this.#upstream as UpstreamCall;
     const answered = this.#responseStatus !== 0;
     const served = answered || upstream.requestSent;
     upstream.destroy();
-    // A gateway whose time to drain is up refunds the call, as the sweep would if the gateway were killed.
+    // The time to drain was up, and the gateway cut the call off: refunded, as the sweep refunds calls of a killed gateway.
     const refund = this.#caller.wasCut ? 'unavailable' : served ? this.#refundOfStatus() : 'caller_gone';
     this.#settle(refund, answered ? this.#responseStatus : 499);
   }
@@ -308,7 +318,7 @@ export class Exchange implements AdmissionListener, UpstreamHandler, CallerEvent
   onHead(head: ResponseHead): void {
     this.#pendingHead = head;
     this.#responseStatus = head.status;
-    // From now on the caller's request body cannot be paused, so what it buffers counts.
+    // From now on the call counts as answered: once its response begins, the caller's request body cannot be paused.
     if (this.bufferedBytes > 0) this.#options.bufferedBytes.changed(this, 0);
     (this.#offer as Offer).breaker.answered(this.#isProbe);
   }
@@ -339,7 +349,7 @@ export class Exchange implements AdmissionListener, UpstreamHandler, CallerEvent
     );
   }
 
-  /** The service takes more of the request body again. */
+  /** The service has taken the buffered request body, and takes more. */
   onWritable(): void {
     this.#countBuffered(-this.bufferedBytes);
     this.#caller.resumeBody();

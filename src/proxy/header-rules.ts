@@ -18,11 +18,12 @@ const HOP_BY_HOP = [
 /** The gateway writes `host` (the service's own) and `via` itself, and has answered `expect` already. */
 const OURS_TO_SAY = ['host', 'expect', 'via'];
 /**
- * Headers that usually carry credentials. A client library sends a key that it finds in its environment without being told to. The
- * caller's key for another company would then go to whoever listed this service. (The prefix `proxy-` covers `proxy-authorization`.)
+ * Headers that usually carry credentials. A client library may find a key for another company in its environment, and send it
+ * without being told to. The key would then reach the provider of this service. (The prefix `proxy-` covers
+ * `proxy-authorization`.)
  */
 const CREDENTIALS = ['authorization', 'cookie', 'x-api-key', 'api-key', 'x-goog-api-key', 'x-auth-token'];
-/** Headers in which proxies in front of the gateway name the caller (RFC 7239 and custom). The service only learns a pseudonym. */
+/** Headers in which proxies in front of the gateway name the caller (RFC 7239 and custom). The service learns only a pseudonym. */
 const CALLER_ADDRESS = [
   'forwarded',
   'from',
@@ -51,7 +52,8 @@ const CALLER_ADDRESS = [
   'wl-proxy-client-ip',
 ];
 /**
- * Response headers that a client applies to the whole origin, which here is the gateway's: one service would affect all others.
+ * Response headers that a client applies to a whole origin. Here that is the gateway's origin, so one service would affect all
+ * others.
  */
 const ORIGIN_WIDE = [
   'set-cookie',
@@ -67,7 +69,7 @@ const OURS_TO_CALLER = ['date', 'x-request-id'];
 
 const VIA = '1.1 tollgate';
 
-/** A longer name can only be blocked by a prefix. It is looked up as if it had this length. */
+/** In the index of `Blocked`, a longer name is looked up as if it had this length. Only a prefix can block such a name. */
 const LONGEST = 63;
 
 /**
@@ -81,7 +83,7 @@ const LONGEST = 63;
 class Blocked {
   readonly #suspects: (string[] | undefined)[] = new Array(32 * (LONGEST + 1)).fill(undefined);
 
-  /** @param names like the prefixes, in lower case and shorter than LONGEST */
+  /** @param names in lower case and shorter than LONGEST, like the prefixes */
   constructor(names: readonly string[], prefixes: readonly string[]) {
     for (const name of names) this.#suspect(name, name.length);
     for (const prefix of prefixes) {
@@ -92,7 +94,7 @@ class Blocked {
   has(name: string): boolean {
     const suspects = this.#suspects[place(name, Math.min(name.length, LONGEST))];
     if (suspects === undefined) return false;
-    // A suspect that is a whole name has the same length as `name` here, so beginning with it means being equal to it.
+    // `suspect` is a prefix, or a whole name exactly as long as `name`. So a name that begins with `suspect` is blocked.
     for (const suspect of suspects) if (beginsWith(name, suspect)) return true;
     return false;
   }
@@ -108,7 +110,7 @@ function place(name: string, length: number): number {
   return (name.charCodeAt(0) & 31) * (LONGEST + 1) + length;
 }
 
-/** Maps a character code in a header name to the one it is compared as: lower case, and a dash for an underscore. */
+/** Maps each character code of a header name to the one it is compared as: upper case to lower case, an underscore to a dash. */
 const FOLDED = new Uint8Array(128);
 for (let code = 0; code < 128; code++) {
   FOLDED[code] = String.fromCharCode(code).toLowerCase().replace('_', '-').charCodeAt(0);
@@ -128,7 +130,7 @@ const notToCaller = new Blocked(
   ['x-acf-', 'x-ratelimit-', 'ratelimit', 'proxy-'],
 );
 
-/** The names of the headers that `Connection` lists, in lower case; null when there is none. */
+/** The names of the headers that `Connection` lists, in lower case; null when there is no `Connection` header. */
 function connectionOptions(headers: readonly string[], lowerCased: boolean): Set<string> | null {
   let named: Set<string> | null = null;
   for (let i = 0; i < headers.length; i += 2) {
@@ -141,8 +143,8 @@ function connectionOptions(headers: readonly string[], lowerCased: boolean): Set
 }
 
 /**
- * A key of this gateway passes in no header, whatever the header's name. The length check spares the search: of the values that a
- * typical SDK sends, only the key is long enough.
+ * Whether the value of a request header contains an API key of this gateway. Such a header does not reach the service, whatever
+ * its name. The length check spares most searches: of the values that a typical SDK sends, only the key is long enough.
  */
 function carriesKey(value: string): boolean {
   return value.length >= CREDENTIALS_CHARS && hasCredentials(value);
@@ -172,7 +174,7 @@ export function requestHeaderLines(
     lines += `${name}: ${value}\r\n`;
   }
   lines += `via: ${via}\r\nx-acf-usage-id: ${usageId}\r\nx-acf-buyer: ${buyer}\r\n`;
-  // The HTTP edge decoded the values as UTF-8. This turns each value back into the bytes that the caller sent.
+  // The HTTP edge decoded the values as UTF-8. This restores the bytes that the caller sent, each as one latin1 character.
   return isAscii ? lines : Buffer.from(lines, 'utf8').toString('latin1');
 }
 

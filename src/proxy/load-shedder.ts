@@ -1,8 +1,8 @@
 /** How often the delay of the event loop is measured: by one timer for the process, at no cost per call. */
 const SAMPLE_MS = 50;
 /**
- * A sample with a longer delay counts as late. A call takes about four turns of the event loop, each of which can be this late, and
- * the gateway must read Redis's replies within their timeout (500 ms by default).
+ * A sample with a longer delay counts as late. A call takes about four turns of the event loop, and each turn can be this late.
+ * All four together must stay within the timeout for Redis's replies (500 ms by default).
  */
 const MAX_DELAY_MS = 100;
 /**
@@ -13,15 +13,18 @@ const STANDING_MS = 500;
 /** What each further late sample adds to the share of new calls that is shed. */
 const SHARE_STEP = 0.0625;
 /**
- * Maximum share of new calls that are shed: one for every three that are taken. Refusing a call costs about a third of the CPU of
- * taking it, so without this bound a process whose callers retry at once would do little but refuse. With the bound, nine tenths
- * of the process are left for calls, on a fast machine and on a slow one. Calls that are not shed wait in line, and the line is at
- * most as long as there are connections. Callers that heed Retry-After leave the line for a second each.
+ * Maximum share of new calls that are shed: one for every three that are taken. Refusing a call costs about a third of the CPU
+ * of taking it, so without this bound a process whose callers retry at once would do little but refuse. With the bound, nine
+ * tenths of its CPU are left for calls, on a fast machine and on a slow one. Calls that are not shed have to wait. At most one
+ * call per connection can wait, and callers that heed Retry-After stay away for a second.
  */
 const MAX_SHARE = 0.25;
-/** A smaller share than this is set to 0. */
+/** When halving makes the share smaller than this, it becomes 0. */
 const LEAST_SHARE = 0.02;
-/** After this many samples without a request (1 s), the timer stops until the next request: an idle process delays nobody. */
+/**
+ * After this many samples without a request (1 s), and once no call is shed, the timer stops until the next request: an idle
+ * process delays nobody.
+ */
 const REST_AFTER_SAMPLES = 20;
 
 export type LoadShedderOptions = {
@@ -34,13 +37,14 @@ export type LoadShedderOptions = {
 /**
  * Decides which calls an overloaded process refuses at once.
  *
- * It measures how late a timer fires, because all other work that is ready waits just as long. As in CoDel, the *standing* delay
- * counts, which is the smallest one of the last 500 ms: a queue that empties now and then does no harm.
+ * It measures how late a timer fires, because all other work that is ready waits just as long. As in CoDel, what counts is the
+ * *standing* delay, the smallest delay of the last 500 ms: a queue that empties now and then does no harm.
  *
  *   every sample late for 500 ms ──► with each further late sample, another sixteenth of the new calls is shed, up to a quarter
  *   a sample that is not late ──► the share is halved
  *
- * Calls are picked at random. If several callers took turns and every other call were shed, it would always be the same callers'.
+ * Calls are picked at random. If every fourth call were shed instead, four callers who take turns would not share the loss: one of
+ * them would lose every call.
  */
 export class LoadShedder {
   readonly #now: () => number;
@@ -90,13 +94,13 @@ export class LoadShedder {
     return this.#delays.longestUntil(this.#now());
   }
 
-  /** A request came that is never shed, because it is no call. It can delay calls all the same, so measuring goes on. */
+  /** For a request that is not a call and so is never shed. It can delay calls too, so the measuring goes on. */
   requested(): void {
     this.#samplesWithoutRequest = 0;
     if (this.#timer === null && this.#isStarted) this.#wake();
   }
 
-  /** Whether this new call is to be refused. If so, `shed` counts it. */
+  /** Whether to refuse this new call. If so, `shed` counts the call. */
   sheds(): boolean {
     this.requested();
     if (this.share === 0 || this.#random() >= this.share) return false;
@@ -121,11 +125,11 @@ export class LoadShedder {
   }
 }
 
-/** Length of one of the two windows over which the largest delay is kept. */
+/** Length of a window: `LongestDelay` looks at the current one and the one before it. */
 const WINDOW_MS = 60_000;
 
 /**
- * The largest delay in the present window and the one before it. Reading does not reset it, so all scrapers see the same value.
+ * The largest delay in the current window and the one before it. Reading does not reset it, so all scrapers see the same value.
  */
 class LongestDelay {
   #beganAt: number;

@@ -4,20 +4,21 @@ import { Destination, parseEndpoint } from '../upstream/index.ts';
 import type { Breaker } from './breaker.ts';
 import type { Breakers } from './breakers.ts';
 
-/** What a call needs to know of a listing, worked out once. */
+/** What calls need to know of a listing, worked out once per version of the listing. */
 export type Offer = {
   /** The path of the endpoint; the path of the call is appended to it. */
   readonly basePath: string;
   /**
-   * Each listing has connections of its own, even when several point to the same host. Otherwise an attacker could list another
-   * provider's host at no price, call it where it hangs, and use up the connections of that provider's callers.
+   * Each listing has connections of its own, even when several point to the same host. Otherwise an attacker could create a
+   * free listing for another provider's host, call a path that hangs there, and use up the connections that this provider's
+   * callers need.
    */
   readonly destination: Destination;
   readonly terms: CallTerms;
   readonly breaker: Breaker;
 };
 
-/** Makes one offer per version of a listing: a listing that changes is a new object in the catalog. */
+/** Makes one offer per version of a listing: the catalog makes a new object whenever a listing changes. */
 export class Offers {
   readonly #made = new WeakMap<Listing, Offer>();
   readonly #breakers: Breakers;

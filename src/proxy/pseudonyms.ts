@@ -1,16 +1,17 @@
 import { createHmac } from 'node:crypto';
 import type { Buyer } from '../admission/buyer.ts';
 
-/** Pseudonyms kept at once. At the bound all are dropped and made again when needed, at about 3 µs each. */
+/** Maximum number of pseudonyms kept. At the bound all are dropped, and made again when they are needed, in about 3 µs each. */
 const MAX_CACHED = 100_000;
 
 /**
- * The name under which a provider knows a buyer. It is the same on every call and different for every provider: providers can
- * recognise their customers, but cannot compare notes about them. A secret of the installation keys the hash.
+ * The name under which a provider knows a buyer. It is the same on every call, so a provider can recognise its customers. It
+ * differs between providers, so two providers cannot find out that they have the same customer. The hash is keyed with a secret
+ * of the installation.
  */
 export class Pseudonyms {
   readonly #secret: string;
-  /** By provider, then by buyer. A single map would need both ids joined: a new string to build and hash on every call. */
+  /** By provider, then by buyer. A single map would need both ids joined: every call would build and hash a new string. */
   #cache = new Map<string, Map<string, string>>();
   #size = 0;
 

@@ -13,7 +13,10 @@ const FAULT_HEADERS: { readonly [code in HeadFault['code']]?: Readonly<Record<st
   upgrade_not_supported: { Upgrade: 'HTTP/1.1', Connection: 'Upgrade' },
 };
 
-/** `X-ACF-Max-Amount: <usd>` is the caller's own bound on the price. Throws when the price is above it, or it is not an amount. */
+/**
+ * `X-ACF-Max-Amount: <usd>` is the highest price that the caller accepts. Throws if the price is higher, or if the value is not
+ * an amount.
+ */
 export function checkMaxAmount(headers: readonly string[], priceMicros: number): void {
   for (let i = 0; i < headers.length; i += 2) {
     if (headers[i] !== 'x-acf-max-amount') continue;
@@ -27,7 +30,7 @@ export function checkMaxAmount(headers: readonly string[], priceMicros: number):
   }
 }
 
-/** Retry-After of an error that only an operator can fix: asking sooner is pointless. */
+/** Retry-After of an error that only an operator can fix: a sooner retry is pointless. */
 const OPERATOR_SECONDS = 60;
 
 export function damagedAccount(): ApiError {

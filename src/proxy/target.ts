@@ -5,9 +5,9 @@ import { PROXY_PREFIX } from '../gate/caller-io.ts';
 const ID_LENGTH = 36;
 
 /**
- * Matches a path segment that some server would read as `.` or `..`: one that decodes percent-encoding, takes `\` or an encoded
- * separator for `/`, cuts off path parameters at `;` (Tomcat), ends a segment at an encoded NUL (C strings), or trims white space
- * and control characters. A caller could use it to leave the endpoint's path and reach another part of the host.
+ * Matches a path segment that some server would read as `.` or `..`. A caller could use such a segment to leave the endpoint's
+ * path and reach another part of the host. The server may decode percent-encoding, take `\` or an encoded separator for `/`, cut
+ * off path parameters at `;` (Tomcat), end a segment at an encoded NUL (C strings), or trim white space and control characters.
  */
 const DOT_SEGMENT = /(?:^|[/\\]|%2f|%5c)(?:\.|%2e){1,2}(?=$|[/\\;]|%(?:2f|5c|3b|[01][0-9a-f]|20|7f))/i;
 
@@ -27,7 +27,7 @@ export function parseTarget(path: string): Target {
   return { serviceId, rest };
 }
 
-/** Most paths have neither. Two searches for a character are cheaper than an expression with eight branches at every position. */
+/** Most paths contain neither `.` nor `%`. Two searches for a character are cheaper than DOT_SEGMENT at every position. */
 function mayHaveDots(rest: string): boolean {
   return rest.includes('.') || rest.includes('%');
 }

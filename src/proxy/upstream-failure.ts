@@ -18,14 +18,15 @@ export function refundOf(error: UpstreamError): RefundReason {
 }
 
 /**
- * Whether a failure means that the service does not answer, and so counts for its breaker. 'busy' is a bound of the gateway. A
- * nameserver that is silent may be the gateway's own, and that must not open the breakers of all services.
+ * Whether a failure means that the service does not answer, and so counts for its breaker. 'busy' does not: a bound of the
+ * gateway was reached. 'dns_timeout' does not either: the silent nameserver may be the gateway's own, and that must not open
+ * the breakers of all services.
  */
 export function isSilence({ code }: UpstreamError): boolean {
   return code !== 'busy' && code !== 'dns_timeout';
 }
 
-/** The error for the caller. Addresses and certificates of the service are the provider's business, and appear in the log only. */
+/** The error for the caller. The service's addresses and certificates are the provider's business: only the log has them. */
 export function upstreamApiError(error: UpstreamError): ApiError {
   switch (refundOf(error)) {
     case 'upstream_busy':
@@ -37,7 +38,10 @@ export function upstreamApiError(error: UpstreamError): ApiError {
   }
 }
 
-/** All connections that the service may have are taken, and its queue of waiting calls is full. */
+/**
+ * The error for a call that gets no connection to its service. Usually all connections are taken, and the line of waiting calls
+ * is full or too slow; 'busy' in `UpstreamErrorCode` has the other causes.
+ */
 export function busyServiceError(): ApiError {
   return new ApiError('upstream_busy', undefined, { headers: { 'Retry-After': '1' } });
 }

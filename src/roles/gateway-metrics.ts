@@ -39,7 +39,7 @@ export function gatewayMetrics(parts: {
     },
     {
       name: 'tollgate_calls_refused_total',
-      help: 'Calls that the gateway answered with an error and did not admit',
+      help: 'Calls that the gateway answered with an error instead of admitting them',
       type: 'counter',
       label: 'error',
       read: () => counters.refused,
@@ -88,8 +88,8 @@ export function gatewayMetrics(parts: {
       help: 'Usage events waiting for Postgres, as of the last second or the last scrape',
       type: 'gauge',
       read: () => {
-        // An idle gateway does not read the backlog by itself, so each scrape starts a read for the next one. It is not awaited:
-        // a silent Redis must not delay the page.
+        // The backlog is not read while the gateway is idle, so each scrape starts a reading, which the next scrape shows. This
+        // scrape does not wait for it: a silent Redis must not delay the page.
         void backlog.read();
         return backlog.events;
       },

@@ -61,11 +61,11 @@ const UPSTREAM = {
 /** A caller that neither takes its response nor sends its request for this long is cut off. */
 const IDLE_CALLER_SECONDS = 60;
 /**
- * Request body that all answered calls together may buffer for services that do not read it. Beyond it, the largest buffer's call
- * ends.
+ * Maximum bytes of request body that all answered calls together may buffer for services that do not read it. Beyond it, the
+ * call that buffers most is ended.
  */
 const MAX_BUFFERED_BYTES = 67_108_864;
-/** After draining, settlements may take this long until Redis confirms them. The sweep refunds the calls of those it does not. */
+/** After draining, Redis has this long to confirm the settlements. If one never reaches Redis, the sweep refunds its call. */
 const FLUSH_SETTLEMENTS_MS = 5_000;
 
 export type Gateway = {
@@ -114,8 +114,8 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     },
     log,
   );
-  // Another installation flushed and claimed this Redis while the gateway was connected. The connection for batches reconnects,
-  // and so finds out as well.
+  // `redis` has found that the Redis behind it is another installation's. The connection for batches compares the
+  // installation's id only when it connects, so it has to connect again to find that out.
   redis.onForeign((error) => batches.reconnect(error));
   await batches.connect();
   const admission = new Admission({
@@ -220,7 +220,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     instance,
     stop: async ({ handOver = false } = {}) => {
       const callsCut = await server.drain(config.drainSeconds * 1000, { handOver });
-      // Calls that did not finish in time are cut off here. Each is settled as the failure table in docs/design.md says.
+      // Cuts off the calls that did not finish in time. Each is settled as the failure table in docs/design.md says.
       server.close();
       const unsettled = await admission.drain(FLUSH_SETTLEMENTS_MS);
       backlog.stop();

@@ -90,7 +90,8 @@ async function prepareDatabase(
 }
 
 /**
- * The first start stores the number of shards. With another number, every wallet would be looked for in the wrong place: refused.
+ * The first start stores the number of shards in Redis. A start with another number is refused, because it would look for most
+ * wallets in the wrong shard.
  */
 async function keepShardCount(redis: RedisClient, shards: number): Promise<void> {
   await redis.command('set', [SHARDS_KEY, String(shards), 'NX']);

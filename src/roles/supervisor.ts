@@ -9,11 +9,11 @@ import { SUPERVISED } from '../supervisor/messages.ts';
 import { Slot } from '../supervisor/slot.ts';
 import { Supervisor } from '../supervisor/supervisor.ts';
 
-/** A process that stops has this long after its calls' deadline, for settlements and connections. Then it is killed. */
+/** How long a process may take to stop, for settlements and connections, after its calls' deadline. Then it is killed. */
 const STOP_MARGIN_MS = 10_000;
 
 export type SupervisorRole = {
-  /** Resolves when all processes serve. Rejects when one cannot be started; then none is left running. */
+  /** Resolves when all processes serve. Rejects when a process cannot be started; then none is left running. */
   start(): Promise<void>;
   /** Drains the workers, then stops the writer. May be called in the middle of a start. */
   stop(): Promise<void>;

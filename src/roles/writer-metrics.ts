@@ -6,7 +6,7 @@ import type { UsageWriter } from '../ledger/writing/writer.ts';
 import type { Source } from '../observability/metrics.ts';
 
 /**
- * The metrics of a writer. In the role `all`, gateway and writer share a page, so each name says to whom the metric belongs.
+ * The metrics of a writer. In the role `all`, gateway and writer share a page, so each name says whose metric it is.
  *
  * Tested by test/roles/writer.test.ts.
  */

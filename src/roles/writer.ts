@@ -13,8 +13,8 @@ import { writerMetrics } from './writer-metrics.ts';
 /** How long the writer and its jobs may take to stop. Usage that is not stored by then stays in Redis for the next writer. */
 const STOP_MS = 5_000;
 /**
- * The sweep's part of STOP_MS. The sweep stops before the last flush, so that what it settles is stored too. A sweep ends within
- * milliseconds unless Redis is slow.
+ * How much of STOP_MS the sweep may take. The sweep stops before the writer's last flush, so that the flush also stores what
+ * the sweep has settled. A sweep ends within milliseconds unless Redis is slow.
  */
 const SWEEP_STOP_MS = 1_000;
 
@@ -61,7 +61,8 @@ export async function startWriter(options: {
   reconciliation.start();
   return {
     stop: async () => {
-      // All at the same time: the last flush must not wait for a credit that is stuck, or for a comparison that still locks shards.
+      // These stop at the same time: the writer's last flush must not wait for a credit that is stuck, or for a reconciliation
+      // that still locks shards.
       await Promise.all([
         sweeper.stop(SWEEP_STOP_MS).then(() => writer.stop(STOP_MS - SWEEP_STOP_MS)),
         credits.stop(STOP_MS),

@@ -2,7 +2,7 @@
 const FIRST_PAUSE_MS = 500;
 /** Pauses do not get longer than this, so that a process comes back soon after the cause of its failures is gone. */
 const MAX_PAUSE_MS = 10_000;
-/** A process that was ready for this long did work. Its end is a new failure, and earlier failures are forgotten. */
+/** A process that was ready for this long has worked. Its end counts as a first failure: earlier failures are forgotten. */
 const STEADY_MS = 30_000;
 
 /**

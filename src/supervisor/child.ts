@@ -20,8 +20,8 @@ export class Child {
     this.#process.on('message', (message) => this.#onMessage(message as FromChild));
     this.exited = new Promise<string>((resolve) => {
       this.#process.once('exit', (code, signal) => resolve(signal ?? `exit code ${code}`));
-      // An 'error' means that the process could not be started, or that a message could not be sent. After the latter, 'exit'
-      // follows.
+      // An 'error' means that the process could not be started (it has no pid then), or that a message could not be sent. In
+      // the second case the process is ending, and 'exit' follows.
       this.#process.on('error', (error) => {
         if (this.#process.pid === undefined) resolve(error.message);
       });

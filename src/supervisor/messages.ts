@@ -1,6 +1,6 @@
 import type { MetricFamily } from '../observability/metrics.ts';
 
-/** The messages that the supervisor sends over IPC to the processes it started; `FromChild` are those that they send back. */
+/** The messages that the supervisor sends over IPC to the processes it started. They send back those in `FromChild`. */
 export type ToChild =
   /** Drain and end. If `replaced`, another process already serves the port, and callers can be sent there one by one. */
   | { readonly type: 'stop'; readonly replaced: boolean }

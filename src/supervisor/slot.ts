@@ -4,10 +4,14 @@ import { Sleeper } from '../platform/timing.ts';
 import { Backoff } from './backoff.ts';
 import type { Child } from './child.ts';
 
-/** A process that is not ready after this is killed. Longer than all timeouts of a start together when the stores are slow. */
+/**
+ * A process that is not ready after this is killed. This is longer than all timeouts of a start together, so that slow stores
+ * do not get a process killed.
+ */
 const START_TIMEOUT_MS = 60_000;
 /**
- * After this, a scrape goes on without the metrics of a process: one with a stuck event loop must not delay those of the others.
+ * A scrape waits this long for the metrics of a process, then goes on without them: a process with a stuck event loop must not
+ * delay the metrics of the others.
  */
 const METRICS_TIMEOUT_MS = 1_000;
 
@@ -36,7 +40,7 @@ export class Slot {
   #replacing = false;
   #stopping = false;
   readonly #sleeper = new Sleeper();
-  /** How often a process was started because the one before had ended by itself. */
+  /** How often the slot has started a process again after one had ended by itself. Attempts that failed count too. */
   restarts = 0;
 
   constructor(options: SlotOptions) {
@@ -57,7 +61,9 @@ export class Slot {
     this.#fill(await this.#spawn());
   }
 
-  /** Starts another process and, once that is ready, drains the old one. If the start fails, rejects and keeps the old process. */
+  /**
+   * Starts another process. Once that is ready, drains the old process. If the start fails, rejects and keeps the old process.
+   */
   async replace(): Promise<void> {
     const old = this.#current;
     // Without a process, a new one is being started anyway.

@@ -12,7 +12,7 @@ export type SupervisorOptions = {
   readonly log: Log;
 };
 
-/** A process ended before it was ready. Its own log says why. */
+/** A process could not be started: it ended, or was killed as too slow, before it was ready. Its own log says why. */
 export class StartFailure extends Error {}
 
 /** Keeps the processes of one gateway running: starts them, restarts those that end by themselves, and stops them in order. */
@@ -50,8 +50,8 @@ export class Supervisor {
   }
 
   /**
-   * Replaces all processes, one after the other, each by a new one that is ready. If it is called again meanwhile, it replaces all
-   * of them once more afterwards, because the code on disk may have changed again. Never rejects.
+   * Replaces all processes, one after the other, each by a new one that is ready. If it is called again before it has finished,
+   * it then replaces all of them once more, because the code on disk may have changed again. Never rejects.
    */
   async roll(): Promise<void> {
     this.#rollsWanted = Math.min(this.#rollsWanted + 1, 2);
@@ -67,7 +67,7 @@ export class Supervisor {
       try {
         await slot.replace();
       } catch (error) {
-        // A replacement that does not start would not start for the next slot either.
+        // If one replacement does not start, those of the next slots would not start either.
         if (!this.#stopping)
           log.error(
             { process: slot.name, err: error },
@@ -110,7 +110,7 @@ function sources(slots: readonly Slot[]): Source[] {
     },
     {
       name: 'tollgate_worker_restarts_total',
-      help: 'How often the process was started again after it had ended by itself',
+      help: 'How often the process was started again after it had ended by itself, failed attempts included',
       type: 'counter',
       label: 'worker',
       read: each((slot) => slot.restarts),

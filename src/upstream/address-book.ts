@@ -9,17 +9,26 @@ export type Resolution =
   | { readonly ok: true; readonly addresses: readonly ResolvedAddress[] }
   | { readonly ok: false; readonly failure: Failure };
 
-/** An answer is used without asking again for this long, whatever its TTL: short enough for a failover, long for a hot path. */
+/**
+ * A name's addresses are used for this long before they are looked up again, whatever their TTL. Short enough to follow a
+ * failover, long enough to keep look-ups away from most calls.
+ */
 const FRESH_MS = 10_000;
-/** A stale answer is still used while a newer one is being asked for, until it is this old. Then calls wait for the newer one. */
+/**
+ * Stale addresses are still used, while a look-up for newer ones is under way, until they are this old. Then calls wait for the
+ * look-up.
+ */
 const USABLE_MS = 60_000;
 /** After a failed look-up, calls to that name fail at once for this long. */
 const FAILED_MS = 5_000;
-/** Names kept at once. Beyond this, the name whose last look-up is oldest is forgotten. */
+/** Maximum number of names kept. Beyond it, the name whose last look-up is oldest is forgotten. */
 const MAX_CACHED_NAMES = 1000;
-/** Look-ups under way at once; a call that needs one more fails as 'busy'. Each has a socket, for three seconds at most. */
+/**
+ * Maximum number of look-ups under way. A call that would wait for one more fails as 'busy'. Each look-up occupies a socket,
+ * for three seconds at most.
+ */
 const MAX_LOOKUPS = 1000;
-/** Addresses kept per name, in the order of the answer. The others are never tried. */
+/** Maximum number of addresses kept per name: the first ones of the answer. The others are never tried. */
 const MAX_ADDRESSES = 8;
 
 type Entry = {
@@ -38,8 +47,8 @@ type Entry = {
  *   unknown ──► asked, calls wait ──► fresh ──10 s──► stale: asked again, calls get the last answer ──60 s──► unknown
  *                     └──► failed: calls fail at once ──5 s──► unknown
  *
- * A new answer with a forbidden address replaces a good one at once. A look-up that fails does not: the last good answer is used
- * until it is 60 s old.
+ * An answer with a forbidden address replaces the last good answer at once. A failed look-up does not: the last good answer is
+ * used until it is 60 s old.
  */
 export class AddressBook {
   readonly #policy: AddressPolicy;
@@ -53,7 +62,7 @@ export class AddressBook {
     this.#lookup = lookup;
   }
 
-  /** Never rejects. */
+  /** Never rejects: a failure is a `Resolution` too. */
   resolve(hostname: string): Promise<Resolution> {
     const family = isIP(hostname);
     if (family !== 0) return Promise.resolve(this.#select(hostname, [{ address: hostname, family }]));

@@ -13,7 +13,7 @@ import { type Failure, surface, UpstreamError } from './upstream-error.ts';
  *   waiting ──attached──► active ──complete / fail / destroy──► over
  *      ▲ ╲                  │                                    ▲
  *      │  ╲─────────fail / destroy───────────────────────────────┘
- *      └───detached─────────┘ (then complete or fail; or attached once more)
+ *      └───detached─────────┘ (then complete, fail or destroy; or attached once more)
  *
  * Tested by test/upstream/client.test.ts, reuse.test.ts and pool.test.ts.
  */
@@ -30,7 +30,7 @@ export class Call implements UpstreamCall {
   readonly #pool: Pool;
   readonly #handler: UpstreamHandler;
   #connection: Connection | null = null;
-  /** Whether a request without a body has started. For a request with a body, see `RequestBody.started`. */
+  /** Whether a request without a body was given to a socket. For a request with a body, see `RequestBody.started`. */
   #started = false;
   #sent = false;
 
@@ -96,7 +96,7 @@ export class Call implements UpstreamCall {
     this.#started = true;
   }
 
-  /** The connection no longer carries the call; `complete`, `fail` or another `attached` follows. */
+  /** The connection no longer carries the call. `complete`, `fail`, another `attached`, or the end of `destroy` follows. */
   detached(isRequestSent: boolean): void {
     assert(this.state === 'active');
     this.state = 'waiting';

@@ -26,8 +26,8 @@ type State =
 /** Hex digits of a chunk's size. 13 digits stay below 2^53; a longer size is malformed. */
 const MAX_SIZE_DIGITS = 13;
 /**
- * Bound on all chunk extensions of a body together; beyond it the body is malformed. The gateway drops extensions, so without a
- * bound they would be traffic that the caller pays for and never sees.
+ * Maximum length of all chunk extensions of a body together; with more, the body is malformed. The gateway drops extensions, so
+ * without a bound a service could send them for ever, and the caller would see nothing of it.
  */
 const MAX_EXTENSION_BYTES = 16_384;
 
@@ -64,7 +64,7 @@ export class ChunkedBody {
     return this.#state === 'done';
   }
 
-  /** How many octets of data come next. The parser takes them from the input itself, and reports them with `took`. */
+  /** How many octets of chunk data come next. The parser takes them from the input itself, and tells `took` how many it took. */
   get dataLeft(): number {
     return this.#state === 'data' ? this.#left : 0;
   }

@@ -10,7 +10,8 @@ import { ResponseParser, type ResponseSink } from './response-parser.ts';
 import type { Failure, UpstreamErrorCode } from './upstream-error.ts';
 
 /**
- * Subtracted from an upstream's `Keep-Alive: timeout`: the upstream may start counting before the gateway has read the response.
+ * An idle connection is closed this long before the upstream's `Keep-Alive: timeout`: the upstream may have started to count
+ * before the gateway read the response.
  */
 const KEEP_ALIVE_MARGIN_MS = 1000;
 
@@ -39,18 +40,21 @@ export class Connection implements ConnectorOwner, ResponseSink, Idle<Connection
   #socket: Socket | null = null;
   #call: Call | null = null;
   #exchanges = 0;
-  /** At least one octet of the present response has arrived. */
+  /** At least one octet of the current response has arrived. */
   #responseStarted = false;
   #keepAlive = false;
   #idleLimitMs = 0;
   /** When the upstream last made progress, or when the connection became idle. */
   #progressTicks = 0;
-  /** Octets of the request body that had left for the kernel at the last sweep. If the number has changed, the upload moves. */
+  /** Octets of the request that the kernel had taken at the last sweep. If the number has changed since, the upload is moving. */
   #sentBytes = 0;
   /** Octets that were read but not parsed because the call was paused; at most two reads' worth. */
   #unread: Buffer | null = null;
   #isReadStopped = false;
-  /** The end of the connection, if it came while octets were unread or the call was paused; handled after the resume. */
+  /**
+   * How the connection ended, if unread octets or a paused call must come first; handled after the resume. (A connection error
+   * with nothing unread fails a paused call at once, unless its response is complete.)
+   */
   #pendingEnd: Failure | null = null;
 
   constructor(pool: Pool, tools: ConnectorTools, maxHeadBytes: number) {
@@ -64,7 +68,7 @@ export class Connection implements ConnectorOwner, ResponseSink, Idle<Connection
     this.#connector.start();
   }
 
-  /** Whether the whole present request, body included, has left for the kernel. */
+  /** Whether the kernel has taken the whole current request, body included. */
   get isRequestSent(): boolean {
     const call = this.#call;
     if (call === null || this.#socket === null || !call.requestStarted) return false;
@@ -86,7 +90,7 @@ export class Connection implements ConnectorOwner, ResponseSink, Idle<Connection
     const head = serialiseHead(call.request);
     if (call.body === null) {
       socket.write(head, 'latin1');
-      // If the kernel refused at once, `errored` is set, and not one octet has left.
+      // If the kernel refused the write at once, `errored` is set, and not one octet was sent.
       if (!socket.errored) call.started();
     } else {
       call.body.attach(socket, head);
@@ -100,13 +104,13 @@ export class Connection implements ConnectorOwner, ResponseSink, Idle<Connection
     (this.#socket as Socket).pause();
   }
 
-  /** Unread octets are delivered in the next tick, because a caller of `resume` does not expect `onData` before it returns. */
+  /** Unread octets are delivered in the next tick, so that `onData` never runs before `resume` has returned. */
   resume(): void {
     this.#parser.paused = false;
     process.nextTick(this.#afterResume);
   }
 
-  /** The caller gave up its call: closes the connection, because the rest of the response may still come. */
+  /** The call was given up. Closes the connection, because the rest of the response may still come. */
   abandon(): void {
     this.#detach();
     this.close();
@@ -126,7 +130,7 @@ export class Connection implements ConnectorOwner, ResponseSink, Idle<Connection
       this.close();
   }
 
-  // As the owner of the connector
+  // Callbacks of the connector.
 
   onConnected(socket: Socket): void {
     assert(this.state === 'connecting');
@@ -151,12 +155,12 @@ export class Connection implements ConnectorOwner, ResponseSink, Idle<Connection
       if (this.#parser.paused || this.#unread !== null) this.#keepUnread(READ_BUFFER, 0, length);
       else this.#feed(READ_BUFFER, 0, length);
     } else if (this.state === 'idle') {
-      // No request is open: these octets would be taken for the response to the next one.
+      // No request is open. These octets would be taken for the response to the next request.
       this.close();
     }
   }
 
-  // As the sink of the parser
+  // Callbacks of the parser.
 
   onParsedHead(head: ParsedHead): void {
     const call = this.#call as Call;
@@ -167,7 +171,7 @@ export class Connection implements ConnectorOwner, ResponseSink, Idle<Connection
     }
     this.#progressTicks = this.#tools.clock.ticks;
     const isRefused = head.status >= 400 && !head.keepAlive && call.body !== null && !call.body.complete;
-    // RFC 9112, section 9.6: after an error response that closes the connection, the upstream does not want the rest of the request.
+    // RFC 9112, section 9.5: an upstream that sends an error response and closes does not want the rest of the request.
     if (isRefused) call.body?.discard();
     call.deliverHead(head);
     if (isRefused && call.state === 'active' && call.body?.takeWritable()) call.deliverWritable();
@@ -180,7 +184,7 @@ export class Connection implements ConnectorOwner, ResponseSink, Idle<Connection
   #feed(bytes: Buffer, start: number, end: number): void {
     const parser = this.#parser;
     this.#responseStarted = true;
-    // Only octets after the head count as progress: an upstream gains no time by sending its head drop by drop.
+    // Octets of the head do not count as progress: an upstream gains no time by sending its head drop by drop.
     if ((this.#call as Call).headReceived) this.#progressTicks = this.#tools.clock.ticks;
     const used = parser.execute(bytes, start, end);
     if (this.state !== 'active') return;
@@ -207,7 +211,7 @@ export class Connection implements ConnectorOwner, ResponseSink, Idle<Connection
     } else if (this.#parser.state === 'done') {
       this.#finish(false);
     }
-    // Both branches call the handler, which may have ended the call, or paused it again; or another call has begun.
+    // Both branches call the handler. It may have ended the call or paused it again, or another call has begun.
     if (this.state !== 'active' || this.#parser.paused) return;
     if (this.#pendingEnd !== null) this.#inputEnded(this.#pendingEnd);
     else this.#startReading();
@@ -263,9 +267,9 @@ export class Connection implements ConnectorOwner, ResponseSink, Idle<Connection
   }
 
   /**
-   * The connection broke. If it is stale (used before, and dead before the first octet of this response), the call goes on to a
-   * new connection, provided that nothing can happen twice by sending it again. This happens once at most per call, because a new
-   * connection is never stale.
+   * The connection broke. If it was stale (used before, and dead before the first octet of this response), the call goes on to
+   * a new connection, unless repeating its request could make something happen twice (`mayRepeat`). A call is repeated at most
+   * once, because a new connection is never stale.
    */
   #died(failure: Failure): void {
     const isStale = this.#exchanges > 1 && !this.#responseStarted;
@@ -310,7 +314,10 @@ export class Connection implements ConnectorOwner, ResponseSink, Idle<Connection
     if (call.body?.drained()) call.deliverWritable();
   };
 
-  /** Fails the call when the upstream has been silent for too long. Time counts only while it is the upstream's turn. */
+  /**
+   * Fails the call when the upstream has been silent for too long. The time does not run while the upload moves, while the call
+   * is paused, or while the upload waits for the caller.
+   */
   #sweepActive(): void {
     const { clock } = this.#tools;
     const call = this.#call as Call;

@@ -23,19 +23,20 @@ export interface ConnectorOwner {
 }
 
 /**
- * One read buffer for all connections of the process. With a buffer each, 5 000 open event streams would take 280 MB. Sharing it
+ * One read buffer for all connections of the process. With a buffer each, 5 000 open event streams would take 287 MB. Sharing it
  * is safe: libuv asks for memory, reads and calls back without returning to its loop in between, and TLS decrypts into a buffer
  * of its own and copies from there for each callback. So nothing else writes into the buffer until the callback returns.
  *
  * The size is 56 KiB because what is read is sent on at once, and Linux makes packets of at most 64 KiB including all headers.
- * With 64 KiB, each read left as one full packet and a tiny one, and each packet wakes the reader. CPU per GiB compared with
- * nginx, by size of the buffer: 16 KiB 1.24, 32 KiB 0.93, 56 KiB 0.69, 64 KiB 1.67, 256 KiB 1.03.
+ * With 64 KiB, each read left as one full packet and a tiny one, and each packet wakes the reader. CPU per GiB, where nginx
+ * takes 1, by size of the buffer: 16 KiB 1.24, 32 KiB 0.93, 56 KiB 0.69, 64 KiB 1.67, 256 KiB 1.03.
  */
 export const READ_BUFFER = Buffer.allocUnsafeSlow(56 * 1024);
 
 /**
  * Makes one connection: resolves the name, then tries its addresses in order, each with an equal share of the time that is left.
- * After a TCP failure it tries the next address. After a TLS failure it does not, because the host failed, not the way to it.
+ * It tries the next address when TCP fails, or when an attempt has used up its share of the time. After a TLS failure it does
+ * not, because the host failed, not the way to it.
  *
  * Tested by test/upstream/tls.test.ts, timeouts.test.ts and pool.test.ts.
  */
@@ -119,8 +120,8 @@ export class Connector {
       // Node accepts `onread` here, but the types of Node 20 do not have it.
       ...({ onread: this.#onread() } as object),
     };
-    // A name is sent as SNI, and the certificate must be for it. An address is never sent as SNI (RFC 6066, section 3); the
-    // certificate must be for that address.
+    // A name is sent as SNI, and the certificate must be valid for that name. An address is never sent as SNI (RFC 6066,
+    // section 3); the certificate must be valid for that address.
     if (isIP(hostname) === 0) options.servername = hostname;
     if (tlsCa !== undefined) options.ca = tlsCa;
     const session = sessions.get(key);
@@ -136,7 +137,8 @@ export class Connector {
       buffer: READ_BUFFER,
       callback: (length: number): boolean => {
         this.#owner.onRead(length);
-        // To pause, the connection calls socket.pause(). Returning false here would stop reads without the socket knowing it.
+        // To stop reading, the connection calls socket.pause(). If this returned false, reads would stop but the socket would
+        // not know.
         return true;
       },
     };

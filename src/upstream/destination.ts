@@ -4,9 +4,11 @@ import type { Pool } from './pool.ts';
 /** Where requests go, and which pool's connections they use. Made once for many requests. */
 export class Destination {
   readonly origin: Origin;
-  /** Destinations with the same key share one pool, and so its bound on connections. The key must therefore include the origin. */
+  /**
+   * Destinations with the same key share a pool and its bound on connections. A pool has one origin, so the key must include it.
+   */
   readonly poolKey: string;
-  /** Set by the client: the pool it found last, valid while that pool has connections. Looking it up took 0.1 µs a call. */
+  /** Set by the client: the pool that it found last, valid while that pool has connections. Finding it by key took 0.1 µs. */
   pool: Pool | null = null;
 
   /** @param poolKey by default the origin's key: all destinations without a key of their own share the origin's pool */

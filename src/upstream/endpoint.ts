@@ -14,7 +14,7 @@ export type Origin = {
 
 export type Endpoint = { readonly origin: Origin; readonly basePath: string };
 
-/** Characters; a longer endpoint is refused. */
+/** Maximum length of an endpoint in characters; a longer one is refused. */
 const MAX_ENDPOINT_LENGTH = 2048;
 
 /**

@@ -1,7 +1,10 @@
 import { assert } from '../assert.ts';
 import type { UpstreamRequest } from './types.ts';
 
-/** A path of visible octets only. A space or a line break in it would end the path early, and begin something else. */
+/**
+ * A path of visible octets only. A space or a line break in it would end the path early, and what follows could become a header
+ * or a second request.
+ */
 const PATH = /^\/[\x21-\x7e\x80-\xff]*$/;
 
 /**

@@ -1,4 +1,4 @@
-/** The links that each element of the list has for the list's use. */
+/** The links to its neighbours that each element of an `IdleList` carries. Only the list reads and writes them. */
 export interface Idle<T> {
   idleBefore: T | null;
   idleAfter: T | null;

@@ -9,12 +9,13 @@ import type { ResolvedAddress } from './types.ts';
  */
 const MAX_LOOKUP_MS = 3_000;
 /**
- * How often c-ares asks each nameserver, waiting twice as long each time. These are more tries than MAX_LOOKUP_MS has time for, so
- * that our own timer ends the look-up, not c-ares.
+ * How many times c-ares asks each nameserver, waiting twice as long each time. That is more than MAX_LOOKUP_MS has time for, so
+ * that the gateway's own timer, not c-ares, gives up on silent nameservers.
  */
 const TRIES = 5;
 /**
- * The bounds that glibc has on `nameserver`, `search` and `ndots`. Further search domains are ignored, a larger `ndots` is lowered.
+ * The bounds that glibc has, or had, on `nameserver`, `search` (until glibc 2.26) and `ndots` in resolv.conf. Search domains
+ * after the sixth are ignored, and a larger `ndots` is lowered.
  */
 const MAX_NAMESERVERS = 3;
 const MAX_SEARCH_DOMAINS = 6;
@@ -23,7 +24,7 @@ const MAX_NDOTS = 15;
 export type NameLookupOptions = {
   readonly hostsFile?: string;
   readonly resolvConf?: string;
-  /** Asked instead of the system's nameservers. */
+  /** Nameservers to ask instead of the system's. */
   readonly servers?: readonly string[];
   readonly maxLookupMs?: number;
 };
@@ -32,7 +33,7 @@ export type NameLookupOptions = {
  * Resolves a name to addresses: first from the hosts file, then from the nameservers. Like glibc, it asks for the name as it
  * stands and for the name within each search domain (containers call their neighbours by short names), in glibc's order.
  *
- * It goes on to the next of these candidates only when a nameserver has answered that the present one does not exist or has no
+ * It goes on to the next of these candidates only when a nameserver has answered that the current one does not exist or has no
  * address. If the nameserver fails or is silent, the look-up fails, because the name may well exist. Going on, as glibc does
  * after a SERVFAIL, could find the wildcard record of a search domain: a service whose nameserver is away would become another host.
  *
@@ -67,9 +68,10 @@ export class NameLookup {
     // RFC 6761 §6.3: nameservers are never asked for these names.
     if (name === 'localhost' || name.endsWith('.localhost')) return LOOPBACK;
     const candidates = name === hostname ? candidatesFor(name, this.#search.read()) : [name];
-    // Short enough that, when all nameservers but the last are gone, the first candidate still gets an answer from the last.
+    // How long c-ares first waits for one nameserver: a third of a candidate's share of the time. Even if only the last of
+    // three nameservers answers, each candidate gets its answer within its share.
     const tryMs = Math.ceil(this.#maxLookupMs / candidates.length / MAX_NAMESERVERS);
-    // A resolver for each look-up: it reads which nameservers there are now, and `cancel` ends only its own questions.
+    // A resolver for each look-up: it reads the current nameservers, and its `cancel` ends no other look-up's questions.
     const resolver = new Resolver({ timeout: tryMs, tries: TRIES });
     if (this.#servers !== undefined) resolver.setServers(this.#servers);
     const endsAt = performance.now() + this.#maxLookupMs;
@@ -82,7 +84,7 @@ export class NameLookup {
       if (!isNoSuchName(answer.error)) break;
     }
     if (codeOf(answer.error) === CANCELLED) throw Object.assign(new Error('no answer in time'), { code: TIMEOUT });
-    // Without an error: the name is an alias (CNAME) that leads to no address.
+    // No error means that the name is an alias (CNAME) that leads to no address.
     throw answer.error ?? Object.assign(new Error(`${hostname} has no address`), { code: NODATA });
   };
 }
@@ -94,19 +96,19 @@ const LOOPBACK: ResolvedAddress[] = [
 
 /**
  * resolv.conf(5): a name with fewer dots than `ndots` is probably a neighbour's short name, so the search domains come first.
- * Public nameservers need not see it.
+ * That also keeps the short name from public nameservers.
  */
 function candidatesFor(name: string, { domains, ndots }: Search): string[] {
   const within = domains.map((domain) => `${name}.${domain}`);
   return name.split('.').length - 1 < ndots ? [...within, name] : [name, ...within];
 }
 
-/** When there are no addresses, `error` says why; null if the nameserver answered without an error. */
+/** `error` says why there are no addresses; it is null if the nameserver answered without an error. */
 type Answer = { readonly addresses: ResolvedAddress[]; readonly error: unknown };
 
 /**
- * Asks for the addresses of both families. Once the answer for IPv4 is there, it waits `ipv6Ms` at most for the one for IPv6: some
- * nameservers do not answer questions about IPv6.
+ * Asks for the IPv4 and the IPv6 addresses of a name. Once the question about IPv4 is answered, it waits at most `ipv6Ms` for
+ * the answer about IPv6: some nameservers do not answer questions about IPv6.
  */
 async function resolveBoth(
   resolver: Resolver,
@@ -134,8 +136,8 @@ async function resolveBoth(
 }
 
 /**
- * Whether the nameserver has answered that the name does not exist, or has no address. A name that is too long (BADNAME), as it
- * may become within a search domain, cannot exist either.
+ * Whether the name certainly does not exist or has no address, by the nameserver's answer. A name that is too long (BADNAME),
+ * as a search domain can make it, cannot exist either.
  */
 function isNoSuchName(error: unknown): boolean {
   const code = codeOf(error);
@@ -156,7 +158,7 @@ function resolve(resolver: Resolver, family: 4 | 6, name: string): Promise<Resol
   });
 }
 
-/** A file that is parsed again when it has changed. A file that does not exist counts as empty. */
+/** A file that is parsed again when its modification time has changed. A file that does not exist counts as empty. */
 class CachedFile<T> {
   readonly #path: string;
   readonly #parse: (text: string) => T;

@@ -1,5 +1,6 @@
-/** 1 for each octet that a token may contain (RFC 9110 section 5.6.2), and below for each that a field value may (section 5.5). */
+/** 1 for each octet that a token, such as a header name, may contain (RFC 9110 section 5.6.2). */
 export const TOKEN = new Uint8Array(256);
+/** 1 for each octet that a header value may contain (RFC 9110 section 5.5). */
 export const FIELD_TEXT = new Uint8Array(256);
 
 for (const char of "!#$%&'*+-.^_`|~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz") {

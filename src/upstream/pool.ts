@@ -26,7 +26,7 @@ export interface PoolOwner {
 }
 
 /**
- * The connections of one destination: those of one listing to its origin, or all to an origin.
+ * The connections of all destinations with one `poolKey`: those of a listing to its origin, or all connections to an origin.
  *
  * A call takes the idle connection that was used last, so that the others stay unused and close. If none is idle, the call gets a
  * new connection made for it; if that cannot be made, only this call fails. When the pool has as many connections as it may, the
@@ -78,15 +78,15 @@ export class Pool {
       call.waitingSinceTicks = this.#owner.tools.clock.ticks;
       this.#waiting.push(call);
     } else {
-      // Not from within `dispatch`: its caller does not have the call object yet.
+      // Fails in the next tick: the code that called `dispatch` does not have the call object yet.
       process.nextTick(failBusy, call, 'too many calls are waiting for a connection');
     }
   }
 
-  /** The call was given up while it waited, in line or for its connection. */
+  /** The call was given up while it waited in line, or while its connection was being made. */
   cancel(call: Call): void {
     if (call.reserved !== null) {
-      // The connection is still made, for another call.
+      // The connection is still being made. Another call will use it.
       call.reserved.reserved = null;
       call.reserved = null;
       return;

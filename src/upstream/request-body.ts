@@ -2,9 +2,9 @@ import type { Socket } from 'node:net';
 import { assert } from '../assert.ts';
 
 /**
- * Most body bytes, chunk framing included, that one write gives to the socket; READ_BUFFER says why 56 KiB. (The first write
- * has the request head in front.) Node counts a write as unsent until all of it has left, so an upload's progress shows only
- * in whole pieces.
+ * Maximum body bytes, chunk framing included, that one write gives to the socket; READ_BUFFER says why 56 KiB. (The first write
+ * has the request head in front.) Node counts a write as unsent until all of it has left, so an upload's progress shows only in
+ * whole pieces.
  */
 const MAX_PIECE_BYTES = 56 * 1024;
 /** Room for the framing of one chunk: its size in hex and two CRLF. */
@@ -56,7 +56,7 @@ export class RequestBody {
     this.#isChunked = bodyLength < 0;
   }
 
-  /** Whether the whole body has been framed and handed to the socket. */
+  /** Whether the whole body has been framed and handed to the socket. Stays false once the rest of the body is discarded. */
   get complete(): boolean {
     return (this.#ended || this.#left === 0) && this.#queue.length === 0 && this.#head === '' && !this.#discarding;
   }
@@ -67,7 +67,8 @@ export class RequestBody {
   }
 
   /**
-   * Sends on `socket` from now on. The head waits until the end of the present callback, to be sent together with a first piece.
+   * Sends on `socket` from now on. If no piece is queued, the head waits until the end of the current callback, so that it can
+   * leave together with a first piece.
    */
   attach(socket: Socket, head: string): void {
     assert(this.#socket === null && !this.started);
@@ -83,7 +84,7 @@ export class RequestBody {
     this.#socket = null;
   }
 
-  /** @returns false when the caller should wait for `onWritable`. The chunk has been taken all the same. */
+  /** @returns false when the next chunk should wait for `onWritable`. This chunk has been taken all the same. */
   write(chunk: Uint8Array): boolean {
     assert(!this.#ended, 'write after end');
     if (!this.#isChunked) {
@@ -113,14 +114,14 @@ export class RequestBody {
     this.congested = false;
   }
 
-  /** The socket has room again. @returns whether the caller has to be told by `onWritable` */
+  /** The socket has room again. @returns whether `onWritable` has to be called now */
   drained(): boolean {
     this.congested = false;
     if (this.#queue.length > 0) this.#flush();
     return this.takeWritable();
   }
 
-  /** Whether the caller waits for room and there is room now. True only once per wait: whoever asks then calls `onWritable`. */
+  /** `write` returned false, and there is room now. True only once per wait: the code that gets true must call `onWritable`. */
   takeWritable(): boolean {
     if (!this.#owesWritable || this.congested || this.#ended || this.#socket === null) return false;
     this.#owesWritable = false;
@@ -161,7 +162,7 @@ export class RequestBody {
     // `write` also returns false for a large piece that the kernel took at once. Only `writableLength` tells the difference.
     const hasRoom = socket.write(piece) || socket.writableLength === 0;
     if (!this.started && socket.errored) {
-      // The kernel refused at once, so not one octet has left. The body can still go to another connection.
+      // The kernel refused the write at once, so not one octet was sent. The body can still go to another connection.
       this.#queue.push(Buffer.from(piece.subarray(this.#head.length)));
       this.congested = true;
       return;
@@ -192,7 +193,7 @@ export class RequestBody {
     if (first !== undefined) socket.write(first);
     socket.uncork();
     this.congested = socket.errored !== null || (socket.writableNeedDrain && socket.writableLength > 0);
-    // The kernel refused at once: the head and the first piece stay here for another connection.
+    // The kernel refused the write at once. The head and the first piece stay here for another connection.
     if (socket.errored) return;
     this.started = true;
     this.#head = '';

@@ -26,7 +26,7 @@ export class HeadSoFar {
   readonly headers: string[];
   /** Bitwise OR of all octets of the header values: below 0x80 if all are ASCII. */
   readonly seen: number;
-  /** Length of the complete lines: the next look begins behind them. */
+  /** Length of the complete lines in octets: the next look begins after them. */
   readonly length: number;
   constructor(signedStatus: number, headers: string[], seen: number, length: number) {
     this.signedStatus = signedStatus;
@@ -101,7 +101,7 @@ const BAD_NAME = new Malformed('invalid header name');
 const BAD_VALUE = new Malformed('invalid character in a header value');
 const BARE_CR = new Malformed('CR without LF');
 
-/** @returns the status, negated for HTTP/1.0, so that one number tells both; null when more octets are needed */
+/** @returns the status, negated for HTTP/1.0, so that one number tells status and version; null when more octets are needed */
 function readStatus(text: string): number | Malformed | null {
   if (text.length < STATUS_LINE_BYTES) {
     const version = text.slice(0, 9);
@@ -117,7 +117,7 @@ function readStatus(text: string): number | Malformed | null {
   return isVersion11 ? status : -status;
 }
 
-/** Length of a status line up to and including the octet behind the status. */
+/** Length of a status line up to and including the octet after the status. */
 export const STATUS_LINE_BYTES = 13;
 
 function digit(text: string, at: number): number {
@@ -162,7 +162,7 @@ function interpret(
     const value = headers[i + 1] as string;
     switch (meaning) {
       case 'content-length':
-        // Two lengths, equal or not, or a list of them, are refused: an intermediary before us may have used the other one.
+        // Refuses two lengths, equal or not, and a list of lengths: an intermediary before the gateway may have used another.
         if (contentLength >= 0) return new Malformed('repeated Content-Length');
         if (!/^[0-9]{1,15}$/.test(value)) return new Malformed('invalid Content-Length');
         contentLength = Number(value);
@@ -192,8 +192,8 @@ function interpret(
 }
 
 /**
- * Tells which of the four names that matter here this is, in upper or lower case; null for any other. It compares the length, then
- * letter by letter: lower-casing all names took 0.3 µs per head, lower-casing only names of these lengths still 0.1.
+ * Which of the four headers that `interpret` reads has this name, in upper or lower case; null for any other name. It compares the
+ * length, then letter by letter: lower-casing all names took 0.3 µs per head, lower-casing only names of these lengths still 0.1.
  */
 function meaningOf(name: string): 'connection' | 'keep-alive' | 'content-length' | 'transfer-encoding' | null {
   switch (name.length) {

@@ -10,13 +10,17 @@ export interface ResponseSink {
   onParsedBody(chunk: Buffer): void;
 }
 
-/** 'idle' until the first `begin`. 'done' lasts until the next `begin`, 'failed' for ever. The others say what is being read. */
+/**
+ * 'head', and 'length', 'chunked' or 'close' (the framing of the body) say what is being read. 'idle' lasts until the first
+ * `begin`, 'done' until the next, and 'failed' for ever.
+ */
 export type ParserState = 'idle' | 'head' | 'length' | 'chunked' | 'close' | 'done' | 'failed';
 
 /** Interim (1xx) responses before a final one; one more is malformed. RFC 9110 sets no bound, and no server needs ten. */
 const MAX_INTERIM_RESPONSES = 10;
 /**
- * A first look decodes at most this much of the input, which is enough for a typical head. Decoding a whole read would cost 5 µs.
+ * The first look at a head decodes at most this much of the input, which is enough for a typical head. Decoding a whole read
+ * would cost 5 µs.
  */
 const FIRST_LOOK_BYTES = 1536;
 
@@ -39,7 +43,7 @@ export class ResponseParser {
   /** In state 'length': octets of the body still to come. */
   #left = 0;
   #interimResponses = 0;
-  /** Octets of the interim heads so far. They count towards the bound on the head. */
+  /** Octets of the interim (1xx) heads so far. Together with the final head they must stay within `maxHeadBytes`. */
   #interimBytes = 0;
   /** The pieces so far of a head that comes in several reads. */
   #partial: Buffer | null = null;
@@ -64,8 +68,8 @@ export class ResponseParser {
 
   /**
    * Reads `bytes[start, end)`, and may rearrange these octets.
-   * @returns the position behind the last octet used. If it is less than `end`, the parser was paused, failed, or is done and octets
-   *   are left over.
+   * @returns the position after the last octet used. If it is less than `end`, the parser was paused, failed, or is done and
+   * octets are left over.
    */
   execute(bytes: Buffer, start: number, end: number): number {
     let at = start;
@@ -91,7 +95,7 @@ export class ResponseParser {
     return at;
   }
 
-  /** The input has ended. That completes a close-delimited body; any other message was cut. */
+  /** The input has ended. That completes a close-delimited body; any other response that is not complete yet was cut. */
   finish(): void {
     if (this.state === 'close') this.state = 'done';
   }
@@ -105,9 +109,9 @@ export class ResponseParser {
   }
 
   /**
-   * Joins all chunks in this input into one piece, by moving each up to the end of the one before it, over its framing. The stream
-   * of a language model often has several chunks in a read, and an upstream that sends chunks of one octet would otherwise cost a
-   * callback for every six octets.
+   * Joins all chunks in this input into one piece: it moves the data of each chunk up to the end of the data before it, over
+   * the framing between them. The stream of a language model often has several chunks in a read. An upstream that sends chunks
+   * of one octet would otherwise cost a callback for every six octets.
    */
   #readChunked(bytes: Buffer, start: number, end: number): number {
     const chunked = this.#chunked;
@@ -147,7 +151,8 @@ export class ResponseParser {
     const before = this.#partialLength;
     const limit = Math.min(end, at + this.#maxHeadBytes - this.#interimBytes - before);
     this.#keepPartial(bytes, at, limit);
-    // Only a complete line is worth another look. Looking again at each octet of a slowly sent head would take quadratic time.
+    // Once the status was read, only a complete line is worth another look. Looking again at each octet of a slowly sent head
+    // would take quadratic time.
     const isWorthALook = before < STATUS_LINE_BYTES || bytes.subarray(at, limit).includes(LF);
     const head = isWorthALook
       ? parseHead(this.#partial as Buffer, 0, this.#partialLength, this.#isHeadRequest, this.#soFar)
@@ -160,7 +165,7 @@ export class ResponseParser {
     this.#partialLength = 0;
     this.#soFar = null;
     if (head instanceof Malformed) return this.#fail(head.reason, at);
-    // The head was not complete before this input, so it ends within it, at `at - before + head.length`.
+    // The head was not complete before this input, so its end lies in this input, at `at - before + head.length`.
     return this.#tookHead(head, at - before);
   }
 

@@ -1,7 +1,7 @@
 import type { Destination } from './destination.ts';
 import type { UpstreamError } from './upstream-error.ts';
 
-/** One request, ready to be written. Only `path` and `bodyLength` are checked again. */
+/** One request, ready to be written. The client checks only `path` and `bodyLength` again. */
 export type UpstreamRequest = {
   readonly destination: Destination;
   /** GET, HEAD, POST, PUT, PATCH or DELETE. */
@@ -9,9 +9,9 @@ export type UpstreamRequest = {
   /** Path and query as they go on the wire, starting with '/'. */
   readonly path: string;
   /**
-   * `name: value\r\n…`, serialised and validated by whoever makes the request. Every character must be at most U+00FF: latin1
-   * keeps only the low byte, so U+010A would become a line feed. Without Host, framing or connection headers: the client writes
-   * these.
+   * `name: value\r\n…`, serialised and validated by the code that makes the request. Every character must be at most U+00FF:
+   * latin1 keeps only the low byte, so U+010A would become a line feed. Without Host, framing or connection headers: the client
+   * writes these.
    */
   readonly headerLines: string;
   /** 0: no body. n: exactly n bytes, sent with Content-Length. -1: length unknown, sent chunked. */
@@ -35,9 +35,9 @@ export interface ResponseHead {
 }
 
 /**
- * The callbacks of a call: `onHead`, any number of `onData`, then `onEnd`, in this order. `onError` can come at any point instead,
- * and `onWritable` between any of them. Nothing follows `onEnd` or `onError`. There is no callback from within `dispatch` or after `destroy`. While the call is paused,
- * only `onError` and `onWritable` can come.
+ * The callbacks of a call: `onHead`, any number of `onData`, then `onEnd`, in this order. `onError` can come at any point
+ * instead, and `onWritable` between any of them. Nothing follows `onEnd` or `onError`. There is no callback from within
+ * `dispatch` or after `destroy`. While the call is paused, only `onError` and `onWritable` can come.
  *
  * Tested by test/upstream/client.test.ts and backpressure.test.ts.
  */
@@ -62,14 +62,14 @@ export interface UpstreamCall {
   write(chunk: Uint8Array): boolean;
   /** Says that the request body is complete. */
   end(): void;
-  /** Stops `onData` and `onEnd` until `resume`. The socket is not read meanwhile, so the upstream has to wait. */
+  /** Stops `onData` and `onEnd` until `resume`. Until then the socket is not read, so the upstream has to wait. */
   pause(): void;
   resume(): void;
-  /** Gives the call up: there is no callback afterwards. The connection is closed, unless the call was over. */
+  /** Gives the call up: no callback follows, and the connection that carries it is closed. */
   destroy(): void;
   /** Whether at least one byte of the request was given to a socket. */
   readonly requestStarted: boolean;
-  /** Whether the whole request, body included, has left for the kernel. */
+  /** Whether the kernel has taken the whole request, body included. */
   readonly requestSent: boolean;
 }
 
@@ -90,8 +90,8 @@ export type UpstreamOptions = {
   /** Idle connections are closed after this, or one second before the upstream's own `Keep-Alive: timeout`, if that is sooner. */
   readonly keepAliveMs: number;
   /**
-   * Most bytes that a response head and the interim responses before it may have together. The trailers have the same bound
-   * for themselves. With more, a response is malformed.
+   * Maximum bytes of a response head and the interim responses before it together. The trailers may have as much again. With
+   * more, a response is malformed.
    */
   readonly maxHeadBytes: number;
   /**

@@ -1,6 +1,6 @@
 /** What went wrong. The proxy maps each code to an error response; the failure table in docs/design.md says what is charged. */
 export type UpstreamErrorCode =
-  | 'address_forbidden' // the endpoint's name or address is not on the public internet, nor allowed
+  | 'address_forbidden' // the endpoint's address is neither on the public internet nor allowed by the operator
   | 'dns_failed'
   | 'dns_timeout' // no nameserver answered in time; it may be the provider's or the gateway's
   | 'connect_failed'
@@ -10,9 +10,9 @@ export type UpstreamErrorCode =
   | 'head_timeout'
   | 'body_timeout'
   | 'malformed_response'
-  | 'busy'; // no connection was free, and the line was full or took too long; or the gateway is shutting down
+  | 'busy'; // the line for a connection was full or too slow, too many names are being looked up, or the gateway stops
 
-/** A failure that does not belong to a call yet. */
+/** What failed, without the call that it concerns; `UpstreamError` adds how far that call had come. */
 export type Failure = { readonly code: UpstreamErrorCode; readonly message: string; readonly cause?: unknown };
 
 export class UpstreamError extends Error {
@@ -38,7 +38,7 @@ export class EndpointError extends Error {
 
 /**
  * A handler that throws is a programming error. Its call is given up, and the exception is thrown again in a microtask, to reach
- * the process as 'uncaughtException'. Thrown within a socket's event, it could leave other calls in a broken state.
+ * the process as 'uncaughtException'. If it went on through a socket's event, it could leave other calls in a broken state.
  */
 export function surface(error: unknown): void {
   queueMicrotask(() => {
