@@ -5,7 +5,7 @@
 //   npm run test:fault -- --seed 47             the schedule of seed 47 again
 //
 // Options: --seed N, --schedules N (default: 50, or 1 with --seed). More than 100 schedules run in groups of a hundred, each
-// group on an installation of its own.
+// group on its own installation. After a group with a failure no further group runs.
 
 import { spawnSync } from 'node:child_process';
 import path from 'node:path';

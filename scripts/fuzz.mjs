@@ -1,6 +1,7 @@
 // @ts-check
 // `npm run fuzz -- --seconds N [--seed S]`: sends random octets to the upstream parser for N seconds, and then to a running
-// gateway for N seconds. A failure is printed with its seed. Add what it found to the corpora in test/conformance or test/upstream.
+// gateway for N seconds. A failure is printed with its seed. Add the input that failed to the corpora in test/conformance or
+// test/upstream.
 
 import { spawnSync } from 'node:child_process';
 import path from 'node:path';

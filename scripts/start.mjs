@@ -19,17 +19,17 @@ import { Stack, stopLeftovers } from './local/stack.mjs';
 /** @param {string} line */
 const say = (line) => console.log(line);
 
-// The reader of our output may leave (`npm start | head`). The stack goes on.
+// If the reader of our output leaves (`npm start | head`), the stack goes on. Without a listener the write error would end it.
 process.stdout.on('error', () => {});
 
-// At a Ctrl-C the terminal sends us the signal, and so does npm. Signals within this time after the first count as the same
-// keystroke; a later one means that the user wants to hurry.
+// At a Ctrl-C both the terminal and npm send us the signal. Signals within this time after the first count as the same keystroke.
+// A later signal means that the user presses Ctrl-C again, to cut the calls under way.
 const sameKeystrokeMs = 500;
 
 class Stopped extends Error {}
 
 /**
- * Listens for signals that ask for a stop. The first one resolves `requested`, later ones call `onAgain`.
+ * Listens for signals that ask for a stop. The first one resolves `requested`. Those after `sameKeystrokeMs` call `onAgain`.
  * @param {() => void} onAgain
  */
 function listenForStop(onAgain) {
@@ -58,8 +58,8 @@ function listenForStop(onAgain) {
 
 /** @param {Settings} settings */
 async function prepare(settings) {
-  // 711: other users may pass through, so that the user who runs Postgres reaches its folder. Each file with a secret in it is
-  // closed to them.
+  // Mode 711: other users may pass through the folder, because Postgres may run as another user and its data are in there. Each
+  // file that contains a secret is closed to other users.
   mkdirSync(settings.dataDir, { recursive: true, mode: 0o711 });
   const { runDir, stack } = filesOf(settings.dataDir);
   const unlock = await takeLock(runDir, (pid) => {
@@ -118,14 +118,15 @@ function gatewayEnvironment(settings, databaseUrl, redisUrl, hasDemo) {
     PORT: String(settings.port),
     METRICS_PORT: String(settings.metricsPort),
   };
-  // Services that are tried out here, those of the demo among them, listen on loopback, where listings may not point by default.
-  // Once they may, everybody who reaches the port can reach all of this machine's loopback, so the port listens there only.
+  // The demo's services, and others that are tried out here, listen on loopback. By default no listing may point there, so
+  // this allows it. Then everybody who reaches the gateway's port can reach all of this machine's loopback through it. So the gateway
+  // itself listens on loopback only, unless HOST says otherwise.
   if (env.UPSTREAM_ALLOW_CIDRS === undefined && (settings.databaseUrl === undefined || settings.wantsDemo)) {
     env.UPSTREAM_ALLOW_CIDRS = '127.0.0.0/8';
     env.HOST ||= '127.0.0.1';
   }
-  // With a token nobody else on this machine can become the first admin while the demo is being made. And if an interrupted
-  // start has lost the admin's secret, the token allows it to make another admin.
+  // With a token nobody else on this machine can become the first admin while the demo is being made. And if an earlier start was
+  // interrupted before it saved the admin's secret, the token allows this start to make another admin.
   if (settings.wantsDemo && !hasDemo) env.ADMIN_BOOTSTRAP_TOKEN ||= randomBytes(24).toString('base64url');
   return { env, bootstrapToken: env.ADMIN_BOOTSTRAP_TOKEN };
 }

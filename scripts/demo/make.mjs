@@ -1,7 +1,7 @@
 // @ts-check
 // Makes the demo at the first start: an admin, a provider with listings, and a funded buyer, all through the public API. Every
-// secret is saved before the next step. After an interruption the next start goes on from there; otherwise there would be an
-// admin whose key nobody has.
+// secret is saved before the next step, so that after an interruption the next start goes on with the keys that exist. Otherwise
+// there would be an admin whose key nobody has.
 // Tested by test/scripts/start.test.ts and test/scripts/ready.test.ts.
 
 import { rmSync } from 'node:fs';
@@ -64,7 +64,7 @@ async function makeDemo(options) {
   try {
     return await makeFrom(partial ?? {}, options);
   } catch (error) {
-    // 401: the saved keys belong to a database that was deleted meanwhile. Make all keys again.
+    // 401: the saved keys belong to a database that was deleted after the interrupted start. Make all keys again.
     if (partial !== null && error instanceof UnexpectedAnswer && error.status === 401) return makeFrom({}, options);
     throw error;
   }

@@ -8,8 +8,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
 
 const maxBodyBytes = 1024 * 1024;
-// A body that is too long is answered with 413 at once. Its rest is then read and dropped, because a connection that is closed
-// with bytes unread may lose the response. Node ends requests that take longer than this, so nobody can send for ever.
+// How long a request may take to arrive; then Node ends it. A request whose body is too long gets 413 at once, and the rest of the
+// body is read and dropped, because closing a connection with unread bytes may lose the response. This time bounds that reading.
 const requestTimeoutMs = 30_000;
 
 /**
@@ -103,7 +103,7 @@ async function readBody(request) {
   /** @type {Buffer[]} */
   const chunks = [];
   let bytes = 0;
-  // The default iterator destroys the connection when the loop is left early, and then no 413 could be sent.
+  // The default iterator destroys the connection when the loop is left before the end, and then the 413 could not be sent.
   for await (const chunk of request.iterator({ destroyOnReturn: false })) {
     bytes += chunk.length;
     if (bytes > maxBodyBytes) throw new Refused(413, `the body is longer than ${maxBodyBytes} bytes`);
@@ -147,7 +147,8 @@ export function serveDemo(port) {
     response.once('close', () => gone.abort());
     handle(request, response, gone.signal).catch((error) => answerError(request, response, error));
   });
-  // Longer than the gateway keeps idle connections to services. If the service closed first, a call could meet the closing.
+  // Longer than the gateway keeps idle connections to services (30 s). If the service closed an idle connection first, the gateway
+  // could send a call on it at that very moment.
   server.keepAliveTimeout = 120_000;
   server.listen(port, '127.0.0.1');
   return server;

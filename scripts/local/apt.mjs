@@ -1,5 +1,5 @@
 // @ts-check
-// Installs packages of the distribution, but only on Debian and Ubuntu as root, where no question and no password is needed.
+// Installs packages of the distribution, but only on Debian and Ubuntu as root, where apt-get asks no question and no password.
 
 import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -42,8 +42,8 @@ function apt(args) {
 
 /**
  * Packages start their services when they are installed (Redis on port 6379, nginx on 80), but only the programs are wanted
- * here. Debian asks /usr/sbin/policy-rc.d whether a service may start, so one that refuses is put there for the time of the
- * installation. If the machine's owner has a policy-rc.d, it stays as it is.
+ * here. Debian asks the program /usr/sbin/policy-rc.d whether a service may start. During the installation a program that always
+ * refuses is put there, unless the machine's owner has put one there already.
  * @param {() => void} install
  */
 function withoutStartingServices(install) {

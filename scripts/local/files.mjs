@@ -5,8 +5,8 @@ import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 
 /**
- * Writes a file beside it and renames that, so a reader sees the old file or the new one, never half of it. The mode is 0600,
- * because some of these files have secrets.
+ * Writes a temporary file beside `file` and renames it to `file`, so a reader sees the old content or the new, never half of it.
+ * The mode is 0600, because some of these files contain secrets.
  * @param {string} file
  * @param {unknown} value
  */

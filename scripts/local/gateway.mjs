@@ -10,7 +10,7 @@ const readyTimeoutMs = 40_000;
 
 /**
  * Starts `dist/main.js all` and waits until it can serve. Its `/readyz` answers 503 with the status `starting` until `readyFile`
- * exists, so others see it as ready only when the whole stack is.
+ * exists. So other programs see the gateway as ready only when the whole stack is.
  * @param {object} options
  * @param {string} options.runDir
  * @param {string} options.logFile

@@ -18,7 +18,8 @@ export function processIdentity(pid) {
 function linuxIdentity(pid) {
   const fields = statFields(pid);
   if (fields === null || fields.state === 'X') return null;
-  // The main thread may be a zombie while other threads are still ending. Ports and files stay taken until the last one is gone.
+  // The main thread may be a zombie while other threads are still ending. The process keeps its ports and files until the last
+  // thread is gone.
   if (fields.state === 'Z' && threadCount(pid) <= 1) return null;
   return `${bootId()}:${fields.startTicks}`;
 }

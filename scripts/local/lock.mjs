@@ -27,8 +27,8 @@ export async function takeLock(runDir, describeHolder) {
     for (let attempt = 0; attempt < attempts; attempt += 1) {
       const holder = tryLink(ownFile, lockFile);
       if (holder === 'us') {
-        // Two launchers that find the same dead holder both remove its file, and the second may have removed ours. So wait, and
-        // look whether the file is still ours.
+        // Another launcher may have found the same dead holder, and may remove our lock file in the belief that it is the dead
+        // holder's. So wait a moment, and look whether the file is still ours.
         await sleep(50);
         if (isSame(readJson(lockFile), own)) return () => giveBack(lockFile, own);
       } else if (holder !== null && isRunning(holder)) throw new Error(describeHolder(holder.pid));
@@ -43,7 +43,7 @@ export async function takeLock(runDir, describeHolder) {
 /** @param {string} ownFile @param {string} lockFile @returns {'us' | import('./processes.mjs').ProcessRecord | null} */
 function tryLink(ownFile, lockFile) {
   try {
-    // A link fails if the name exists already, and the linked file is complete from the first moment.
+    // A hard link fails if the name exists already, and under its new name the file is complete from the first moment.
     linkSync(ownFile, lockFile);
     return 'us';
   } catch (error) {

@@ -1,5 +1,5 @@
 // @ts-check
-// Ports of this machine: which are free, and what the server on one says.
+// Ports of this machine: which are free, and what the server on a port answers.
 // Tested by test/scripts/start.test.ts.
 
 import { randomInt } from 'node:crypto';

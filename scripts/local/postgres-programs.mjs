@@ -43,8 +43,8 @@ export async function findPrograms() {
 }
 
 /**
- * An npm package cannot contain symbolic links, so this one makes them in its install script. Where npm runs no install scripts,
- * we run it.
+ * Makes the symbolic links to the libraries. An npm package cannot contain such links, so the package makes them in its install
+ * script. If npm was told to run no install scripts, this runs it.
  * @param {string} packageDir
  */
 function linkLibraries(packageDir) {
@@ -109,8 +109,8 @@ export function commandAs(user, program, args) {
   const env = { PATH: process.env.PATH ?? '', LC_ALL: 'C', TZ: 'UTC' };
   if (uid === undefined || gid === undefined) return { command: program, args: [...args], env };
   if (!keepsCapability) return { command: program, args: [...args], env, uid, gid };
-  // The server checks its own files with access(2), which ignores the capabilities of users other than root, unless the bit
-  // no_setuid_fixup is set. After the exec the process has only this one ambient capability in any case.
+  // The server checks its own files with access(2). For users other than root, access(2) ignores capabilities unless the bit
+  // no_setuid_fixup is set. The bit gives the server nothing more: after the exec it has only this one ambient capability.
   const capability = ['--inh-caps=+dac_override', '--ambient-caps=+dac_override', '--securebits=+no_setuid_fixup'];
   const identity = ['--reuid', String(uid), '--regid', String(gid), '--clear-groups'];
   return { command: 'setpriv', args: [...identity, ...capability, '--', program, ...args], env };

@@ -18,7 +18,7 @@ import { findRecorded, killProcess, pollUntil, spawnOwned, stopProcess, waitUnti
  * @property {string} [name] name of that record
  * @property {string} [logFile]
  * @property {number} [port] the wanted port; if it is taken, any free one
- * @property {string} [password] password of the superuser, from a former start; without it a new one is set
+ * @property {string} [password] password of the superuser, from a former start; without it a new password is set
  * @property {boolean} [durable] default true. False makes writes much faster, for tests that never crash the machine
  * @property {string} [database] its name; made when the data folder is initialised
  * @property {Record<string, string | number>} [settings] further server settings, e.g. { max_connections: 50 }

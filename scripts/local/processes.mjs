@@ -72,8 +72,8 @@ export function spawnOwned({ runDir, name, command, args, logFile, cwd, env, uid
       resolve({ code, signal });
     });
   });
-  // Code that needs the reason awaits `exited`. Without this line a failed spawn would end this process as an unhandled rejection
-  // before that.
+  // A failed spawn rejects `exited`. Code that needs the reason awaits `exited` later. Without this line the rejection would count
+  // as unhandled until then, and end this process.
   exited.catch(() => {});
   const pid = child.pid;
   if (pid === undefined) throw new Error(`cannot start ${name}: ${command} could not be run`);
@@ -85,7 +85,7 @@ export function spawnOwned({ runDir, name, command, args, logFile, cwd, env, uid
 function openLog(logFile) {
   mkdirSync(path.dirname(logFile), { recursive: true });
   const log = openSync(logFile, 'a', 0o600);
-  // A log file that has grown beyond 10 MiB begins anew, so that it cannot fill the disk over many starts.
+  // A log file that is longer than 10 MiB is emptied at the next start, so that it cannot fill the disk over many starts.
   if (fstatSync(log).size > maxLogBytes) ftruncateSync(log);
   return log;
 }
@@ -101,7 +101,8 @@ const recordPath = (runDir, name) => path.join(runDir, `${name}.json`);
  * @returns {ProcessRecord}
  */
 export function recordProcess(runDir, name, pid, stopSignal = 'SIGTERM') {
-  // A child that is gone already has no identity. An empty identity matches no process, so nobody gets a signal for it.
+  // A child that is gone already has no identity. Its record gets an empty one, which matches no process: no later process with
+  // the same pid gets a signal that was meant for the child.
   const record = { pid, identity: processIdentity(pid) ?? '', stopSignal };
   writeJson(recordPath(runDir, name), record);
   return record;
@@ -141,7 +142,7 @@ export function isRunning(record) {
 }
 
 /**
- * Sends a signal to a process, but only if it is still the one of the record.
+ * Sends a signal to a process, but only if the pid still belongs to the recorded process.
  * @param {ProcessRecord} record
  * @param {NodeJS.Signals} signal
  * @param {boolean} [wholeGroup]
@@ -178,7 +179,7 @@ export async function killProcess(record) {
 }
 
 /**
- * Waits until a condition holds, by asking again and again. Returns false when `timeoutMs` have passed.
+ * Waits until a condition is true, by asking every `intervalMs`. Returns false when `timeoutMs` have passed.
  * @param {() => boolean | Promise<boolean>} condition
  * @param {{ timeoutMs: number, intervalMs?: number }} options
  */

@@ -1,5 +1,5 @@
 // @ts-check
-// Finds a Redis server program. If there is none, installs the distribution's package where no question and no password is needed.
+// Finds a Redis server program. If there is none, installs the distribution's package where that needs no question and no password.
 
 import { spawnSync } from 'node:child_process';
 import { accessSync, constants } from 'node:fs';
@@ -64,8 +64,8 @@ export function findRedisServer(folders = usualFolders()) {
 }
 
 /**
- * Makes sure that there is a Redis server program. On Debian and Ubuntu as root the package is installed. Elsewhere it throws an
- * error that says how to get one.
+ * Makes sure that there is a Redis server program. If there is none, installs the package on Debian and Ubuntu as root; elsewhere
+ * throws an error that says how to get one.
  * @param {(line: string) => void} say
  */
 export function ensureRedisServer(say) {

@@ -1,5 +1,5 @@
 // @ts-check
-// Starts and stops a local Redis: on loopback, on a free port, durable unless the options say otherwise.
+// Starts and stops a local Redis: on loopback, on a free port, with an append-only file unless the options say otherwise.
 // Tested by test/scripts/stores.test.ts.
 
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -37,8 +37,8 @@ const startAttempts = 5;
 const readyTimeoutMs = 60_000;
 
 /**
- * Starts redis-server (or valkey-server) and waits until it answers. If a killed launcher has left a Redis with the same record
- * behind, that one is stopped first.
+ * Starts redis-server (or valkey-server) and waits until it answers. If a killed launcher has left a Redis running that has
+ * the same record, that Redis is stopped first.
  * @param {RedisOptions} [options]
  * @returns {Promise<RunningRedis>}
  */
@@ -128,7 +128,7 @@ function configuration(port, { appendonly = true, appendfsync = 'everysec', pass
     `port ${port}`,
     'dir ./',
     'daemonize no',
-    // A key that is evicted may be a wallet, and its money would be lost.
+    // A full Redis must not evict keys: an evicted wallet would be loaded again without what open calls have taken from it.
     'maxmemory-policy noeviction',
     `appendonly ${appendonly ? 'yes' : 'no'}`,
     `appendfsync ${appendfsync}`,

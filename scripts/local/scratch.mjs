@@ -1,6 +1,7 @@
 // @ts-check
-// A temporary folder for a test run or a benchmark. However its maker ends, by SIGKILL too, the standard input of a small helper
-// process closes. The helper then stops every process that has a record in the folder, and removes the folder.
+// A temporary folder for a test run or a benchmark, with a small helper process (reaper.mjs). When the process that made the folder
+// ends, even by SIGKILL, the helper's standard input closes. The helper then stops every process that has a record in the folder,
+// and removes the folder.
 
 import { spawn } from 'node:child_process';
 import { mkdirSync, mkdtempSync } from 'node:fs';
@@ -28,7 +29,7 @@ export function createScratch() {
     helper.once('error', reject);
     helper.once('exit', (code) => (code === 0 ? resolve(undefined) : reject(new Error(`${dir} could not be cleared`))));
   });
-  // release() awaits `done`. Until then a failure must not end this process as an unhandled rejection.
+  // release() awaits `done`. If the helper fails before that, this process must not end because of an unhandled rejection.
   done.catch(() => {});
   helper.unref();
   let isReleased = false;

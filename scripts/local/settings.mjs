@@ -33,7 +33,7 @@ export function readSettings(env) {
     databaseUrl,
     redisUrl: env.REDIS_URL || undefined,
     wantsDemo: readDemo(env.DEMO, databaseUrl === undefined),
-    // The gateway checks the value. The launcher only has to wait longer than the gateway does.
+    // Not checked here, because the gateway checks it. The launcher only needs it to wait longer than the gateway does.
     drainSeconds: Number(env.DRAIN_SECONDS || DRAIN_SECONDS),
   };
 }
@@ -51,7 +51,7 @@ function readPort(env, name, fallback) {
 }
 
 /**
- * Whether to make a demo. By default only in a local Postgres: nobody's own database gets demo accounts without being asked.
+ * Whether to make a demo. By default only in a Postgres that `npm start` runs: no other database gets demo accounts unasked.
  * @param {string | undefined} text @param {boolean} databaseIsLocal
  */
 function readDemo(text, databaseIsLocal) {

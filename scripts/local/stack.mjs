@@ -1,6 +1,6 @@
 // @ts-check
-// The local stack: Postgres, Redis, the gateway and the demo service. Every part that was started is stopped, once, also when the
-// start fails half-way.
+// The local stack: Postgres, Redis, the gateway and the demo service. Every part that was started is stopped exactly once, even if
+// the start fails half-way.
 // Tested by test/scripts/start.test.ts and test/scripts/ready.test.ts.
 
 import { randomBytes } from 'node:crypto';
@@ -40,7 +40,7 @@ const drainMarginSeconds = 30;
 const leftoverGraceMs = 3_000;
 
 /**
- * Stops the gateway and the demo service that a killed launcher has left behind. Starting a store stops the store left behind.
+ * Stops the gateway and the demo service that a killed launcher has left behind. (`startPostgres` and `startRedis` stop the stores.)
  * @param {string} dataDir
  * @param {(line: string) => void} say
  */
@@ -207,7 +207,7 @@ export class Stack {
     });
   }
 
-  /** Cuts the calls under way instead of waiting for them. The stores still end in order, so nothing is lost. */
+  /** Makes `stop` kill the gateway instead of waiting for calls under way. The stores still end in order, so they lose nothing. */
   hurry() {
     this.#hurry.abort();
   }

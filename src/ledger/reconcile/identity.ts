@@ -1,10 +1,12 @@
 /**
- * The money identity (docs/design.md, 'Redis') of one account, applied to what was read of it. Amounts in micro-USD.
+ * Compares what was read of one account with the money identity (docs/design.md, 'Redis'). Amounts in micro-USD.
  *
  *   wallet = settled balance − credits the wallet lacks − events in the stream that are not stored − open holds
  *
- * The same holds for the free calls of each service, with counts. A call moves money between two of these terms in a single
- * step, so the identity is true at every instant, whatever is under way.
+ * Each step of a call moves money between two of these terms atomically, so the identity is true at every instant, whatever is
+ * under way. The free calls used of each service obey a like identity:
+ *
+ *   used in the wallet = used in Postgres + events in the stream that are not stored + open holds
  */
 
 export type Wallet = {
@@ -15,7 +17,7 @@ export type Wallet = {
   readonly freeUsed: ReadonlyMap<string, number>;
   /** Number of the last repair made in this wallet; 0: none. */
   readonly repairId: number;
-  /** Fields whose value is not an integer within 2^53. The scripts refuse those, too. */
+  /** Names of the fields whose value is not an integer within 2^53. The scripts refuse such values, too. */
   readonly damagedFields: readonly string[];
 };
 
@@ -24,7 +26,7 @@ export type Settled = {
   readonly balanceMicros: number;
   /** The part of `balanceMicros` from credits that the wallet does not have yet. */
   readonly missingCreditsMicros: number;
-  /** The part of those that the wallet once had: credits that were marked as applied before the wallet was read. */
+  /** The part of `missingCreditsMicros` that the wallet once had: these credits were marked as applied before it was read. */
   readonly lostCreditsMicros: number;
   readonly creditSeq: number;
   readonly freeUsed: ReadonlyMap<string, number>;
@@ -67,7 +69,7 @@ export type AccountState = {
 
 export type FreeDrift = { readonly serviceId: string; readonly used: number; readonly expected: number };
 
-/** A hold of a call that Postgres has stored. Settling removes the hold first, so Redis came back with a state from before that. */
+/** An open hold of a call that Postgres has stored. Its settlement had removed the hold, so Redis came back with an older state. */
 export type StoredHold = Hold & { readonly stored: StoredCall };
 
 export type Comparison = {

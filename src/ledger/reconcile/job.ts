@@ -3,31 +3,32 @@ import type { Reconciler } from './reconciler.ts';
 
 const TICK_MS = 500;
 const EVERY_MS = 60_000;
-/** Pause after a run that failed or left repairs to the next run: an older state of Redis must be repaired soon. */
+/** Pause after a run that failed or left repairs to the next run. Short, because wallets may have too much money until then. */
 const RETRY_MS = 1_000;
 const STOP_MS = 2_000;
 
 export type ReconcileJobOptions = {
   readonly reconciler: Reconciler;
-  /** Whether this process does the regular runs: of several writers, the one that has taken shards. */
+  /** Whether this process makes the regular runs. Of several writers, those that have taken shards do. */
   readonly isActive: () => boolean;
   readonly onRedisReady: (listener: () => void) => void;
-  /** Default: one minute. */
+  /** Time from the end of a regular run to the next. Default: one minute. */
   readonly everyMs?: number;
   readonly log: { warn(fields: object, message: string): void; info(fields: object, message: string): void };
 };
 
 /**
- * Runs the reconciliation every minute, and at once when Redis comes back. If Redis came back with an older state than Postgres,
- * wallets are too high until they are repaired, and one lease later the sweep would refund stored calls. The sweep waits for the
- * comparison in its own process, so a process that is not active also makes one run whenever Redis comes back.
+ * Runs the reconciliation every minute, and at once when Redis comes back. A Redis that came back with an older state than Postgres
+ * has wallets with too much money until they are repaired, and holds of stored calls, which the sweep must not refund. So the
+ * sweep waits until the reconciliation of its own process has compared them. That is why every writer makes a run when Redis comes
+ * back, even one that is not active.
  */
 export class ReconcileJob {
   readonly #options: ReconcileJobOptions;
   #timer: NodeJS.Timeout | null = null;
   #running: Promise<void> | null = null;
   #dueAt = Number.NEGATIVE_INFINITY;
-  /** No run has finished since Redis came back. */
+  /** This process must make a run even if it is not active: Redis came back, or the last run failed or left repairs undone. */
   #isOwed = true;
   #failing = false;
   #drifting = 0;
@@ -45,7 +46,7 @@ export class ReconcileJob {
     this.#timer ??= setTimeout(() => this.#tick(), TICK_MS).unref();
   }
 
-  /** Stops the run under way before its next step. Resolves then, or after `timeoutMs`. */
+  /** Tells the run under way to end before its next step. Resolves when it has ended, or after `timeoutMs`. */
   async stop(timeoutMs = STOP_MS): Promise<void> {
     if (this.#timer !== null) clearTimeout(this.#timer);
     this.#timer = null;
@@ -59,7 +60,7 @@ export class ReconcileJob {
       this.#lookAgain();
       return;
     }
-    // Infinity until the run ends. If Redis comes back meanwhile, the listener makes the next run due at once.
+    // No time is set for the next run until this one ends, unless Redis comes back: then the listener sets the next run due at once.
     this.#dueAt = Number.POSITIVE_INFINITY;
     this.#isOwed = false;
     this.#running = this.#run().then((isDone) => {
@@ -71,7 +72,7 @@ export class ReconcileJob {
     });
   }
 
-  /** Ticks again when the next run is due, but at the earliest after `TICK_MS`: this process may become active at any time. */
+  /** Ticks again when the next run is due. If it is due but not active, every `TICK_MS`: it may become active at any time. */
   #lookAgain(): void {
     if (this.#timer === null) return;
     clearTimeout(this.#timer);

@@ -1,6 +1,6 @@
 import type { Comparison, Settled, Wallet } from './identity.ts';
 
-/** A call that Postgres has stored, and that a Redis which came back with an older state may not know. */
+/** A call that Postgres has stored. A Redis that came back with an older state may not know it. */
 export type RecentCall = {
   /** By Redis's clock, like all times here. */
   readonly admittedAtMs: number;
@@ -13,7 +13,7 @@ export type Evidence = {
   readonly wallet: Wallet;
   readonly settled: Settled;
   readonly redisStartedAtMs: number;
-  /** When an earlier comparison first found that the account does not agree; null: none did. */
+  /** When an earlier comparison first found the account drifting; null: none has. */
   readonly driftingSinceMs: number | null;
   /** Whether an earlier comparison with this Redis process found that the account agrees. */
   readonly agreedSinceStart: boolean;
@@ -28,9 +28,9 @@ const MAX_REASON = 300;
 export const START_UNCERTAIN_MS = 1_000;
 
 /**
- * Whether a Redis that started with an older state than Postgres explains the account's drift exactly. Such a Redis does not know
- * the account's last calls before its start, although Postgres has stored them, and it has the holds of stored calls again. Then
- * Postgres is right, and setting the wallet to what Postgres says neither charges nor refunds anything twice.
+ * Decides whether the drift can be repaired: only if it is exactly what a Redis causes that started with an older state than
+ * Postgres. Such a Redis lacks the account's last calls before its start, although Postgres has stored them, and it has the holds
+ * of stored calls again. Then Postgres is right, and a wallet set to what Postgres says is neither charged nor refunded twice.
  *
  * Any other drift may just as well be a fault of Postgres (an event in `rejected_events`, a database restored from a backup), so
  * it is only reported.
@@ -63,15 +63,15 @@ export function explain(comparison: Comparison, evidence: Evidence): { reason: s
   };
 }
 
-/** What must be removed before the account can be judged, as text for the report; null: nothing. */
+/** The damage or the unreadable data that keep the account from being judged, as text for the report; null: none. */
 export function obstacleOf({ damagedFields, isIncomplete }: Comparison): string | null {
   if (damagedFields.length > 0) return `damaged in Redis: ${damagedFields.join(', ')}`.slice(0, MAX_REASON);
   return isIncomplete ? 'its shard has holds or events that this version cannot read' : null;
 }
 
 /**
- * How many consecutive charged calls, counted back from Redis's start, add up to the sum; null when none do. The youngest of them
- * may be any call within the uncertainty of the start, because calls after the real start are in the wallet.
+ * How many consecutive charged calls, counted back from Redis's start, add up to the sum; null: no number does. The start is known
+ * to `START_UNCERTAIN_MS` only, and a wallet has the calls after the real start. So the count may begin at any call of that time.
  */
 function youngestWithSum(calls: readonly RecentCall[], sumMicros: number, startedAtMs: number): number | null {
   if (sumMicros === 0) return 0;
@@ -93,7 +93,7 @@ function isFreeDriftExplained(
   { storedHolds }: Comparison,
   calls: readonly RecentCall[],
 ): boolean {
-  // A free call that Postgres stored as refunded, and whose hold is back in Redis, is counted in Redis as used once too often.
+  // Postgres stored these free calls as refunded. Their holds are back in Redis, which therefore counts each of them as used.
   const givenBack = storedHolds.filter(
     (hold) => hold.serviceId === serviceId && hold.freeTier && !hold.stored.freeCall,
   );

@@ -4,13 +4,16 @@ import type { Sql } from '../../platform/postgres.ts';
 import { type RecentCall, START_UNCERTAIN_MS } from './provable.ts';
 import type { ShardReport } from './report.ts';
 
-/** How far before Redis's start to look for lost calls: further back than Redis loses data with any persistence setting. */
+/**
+ * How far before Redis's start to look for calls that Redis lost. An append-only file loses seconds. A Redis that has only
+ * snapshots may lose more than this; then the drift stays unproven, and is reported but not repaired.
+ */
 const LOST_MS = 600_000;
-/** How far a gateway's clock, from which the ids are made, may differ from Redis's clock. */
+/** How far a gateway's clock, which the usage ids are made from, may differ from Redis's clock. */
 const CLOCK_SKEW_MS = 300_000;
 const MAX_CALLS = 5_000;
 
-/** The account's stored calls that a Redis which started at this time may have lost, youngest first. */
+/** The account's stored calls from before Redis's start, which Redis may have lost; youngest first, at most `MAX_CALLS`. */
 export async function selectCallsBefore(
   sql: Sql,
   accountId: string,
@@ -28,7 +31,7 @@ export async function selectCallsBefore(
     ORDER BY c.created_at DESC, c.usage_id DESC LIMIT ${MAX_CALLS}`;
 }
 
-/** The smallest id made in that millisecond. */
+/** The smallest usage id that can be made in that millisecond. */
 function firstId(ms: number): string {
   return `${uuidv7(ms).slice(0, 13)}-7000-8000-000000000000`;
 }
@@ -49,7 +52,7 @@ export type Repair = NewRepair & {
   readonly createdAt: Date;
 };
 
-/** Records a repair before it is made, so that there is a record whatever becomes of it. */
+/** Records a repair before it is made, so that there is a record even if the reply is lost or this process dies. */
 export async function beginRepair(sql: Sql, repair: NewRepair): Promise<number> {
   // A transaction, here and below, because only transactions wait until the commit is on disk (postgres-session.ts).
   const rows = await sql.begin(
@@ -62,7 +65,7 @@ export async function beginRepair(sql: Sql, repair: NewRepair): Promise<number> 
   return rows[0]?.id as number;
 }
 
-/** @returns whether this ended the repair; false when it had ended before */
+/** Records the outcome of a repair. @returns whether this call recorded it; false when it was recorded before */
 export async function endRepair(sql: Sql, id: number, state: 'done' | 'left'): Promise<boolean> {
   const { count } = await sql.begin(
     (tx) => tx`UPDATE repairs SET state = ${state}, ended_at = now() WHERE id = ${id} AND state = 'begun'`,
@@ -81,7 +84,7 @@ export async function selectBegunRepairs(sql: Sql): Promise<ReadonlyMap<string, 
  * Marks credits up to `creditSeq` as missing if the wallet lacks them although they were marked as applied. `CreditWallets` then
  * applies them again, in order and each at most once. The mark and its record are written together or not at all.
  *
- * @returns whether there were any
+ * @returns whether any credit was marked
  */
 export async function unmarkCredits(
   sql: Sql,

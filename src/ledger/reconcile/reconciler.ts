@@ -9,18 +9,21 @@ import { Repairer } from './repairer.ts';
 import { type Drift, hadAgreed, newDrift, newReport, notCompared, ReportSums, type ShardReport } from './report.ts';
 import { type ReconcileStores, ShardView, StreamTooLong } from './shard-view.ts';
 
-/** Maximum number of accounts read under one lock, which takes some milliseconds; more are read under the next lock. */
+/**
+ * Maximum number of accounts read while the shard's flush lock is kept, which takes some milliseconds. The lock is given up between
+ * two pages, so that flushes of the shard do not wait for all its accounts.
+ */
 const PAGE = 500;
 const SCAN_COUNT = 1_000;
-/** A gentle run works for this share of the time. Without pauses, 100 000 accounts kept Postgres busy for 2 s, and calls waited. */
+/** Share of the time that a 'gently' paced run works. Without pauses, 100 000 accounts kept Postgres busy for 2 s: calls waited. */
 const GENTLE_SHARE = 0.1;
 const LONGEST_PAUSE_MS = 200;
-/** Maximum number of repairs in one run, at a few milliseconds each; the next run makes the rest. */
+/** Maximum number of accounts that one run tries to repair, at a few milliseconds each; the next run tries the rest. */
 const MAX_REPAIRS = 2_000;
 
 export type RunResult = {
   readonly reports: readonly ShardReport[];
-  /** Number of accounts that may be repairable, but could not be judged or repaired in this run. */
+  /** Number of drifting accounts that this run neither repaired nor found impossible to repair: the next run tries them. */
   readonly undecided: number;
   readonly endedAtMs: number;
 };
@@ -28,9 +31,9 @@ export type RunResult = {
 /** What the runs have found out about one Redis process. */
 type Learnt = {
   readonly redisRunId: string;
-  /** Shards that were compared completely, with every account decided. */
+  /** Shards that were compared completely, and where no account was left undecided. */
   readonly shards: Set<number>;
-  /** Accounts that cannot be repaired, with the reason. No later run in this Redis process could prove what is not proven now. */
+  /** Accounts that cannot be repaired, with the reason. No later run can prove more while this Redis process runs. */
   readonly unproven: Map<string, string>;
 };
 
@@ -83,9 +86,11 @@ export class Reconciler {
   }
 
   /**
+   * If a run is under way already, returns that one.
+   *
    * @param by recorded with each repair as its maker
-   * @param pace 'gently': pause within shards that were compared in this Redis process before, since nobody waits for those
-   * @throws when a store is away or Redis restarts; then the run says nothing about accounts that are left to repair
+   * @param pace 'gently': pause within shards that `hasCompared` counts as compared, since the sweep does not wait for those
+   * @throws when a store is away, Redis restarts or `stop` is called; then it is unknown which accounts still need a repair
    */
   run(by: string, pace: 'at once' | 'gently' = 'at once'): Promise<RunResult> {
     this.#running ??= this.#runOnce(by, pace === 'gently').finally(() => {
@@ -176,7 +181,8 @@ export class Reconciler {
     const driftingSinceMs = before?.driftingSince[accountId] ?? null;
     const agreedSinceStart = before?.redisRunId === redisRunId && hadAgreed(before, accountId);
     const since = driftingSinceMs ?? nowMs;
-    // Neither remembered nor undecided: an operator will repair the account while this Redis runs, and the sweep need not wait.
+    // An obstacle is not remembered in `unproven`, because an operator can remove it while this Redis process runs. Nor does it
+    // count as undecided, because the sweep need not wait for the operator.
     const obstacle = obstacleOf(found);
     if (obstacle !== null) return newDrift(found, since, obstacle);
     const { unproven } = this.#learnt;
@@ -184,7 +190,7 @@ export class Reconciler {
     if (known !== undefined) return newDrift(found, since, known);
     if (scene.repairsLeft <= 0) {
       scene.undecided++;
-      return newDrift(found, since, 'not tried yet: this run has made its maximum number of repairs');
+      return newDrift(found, since, 'not tried yet: this run has tried its maximum number of repairs');
     }
     scene.repairsLeft--;
     const evidence = { redisStartedAtMs, driftingSinceMs, agreedSinceStart };
@@ -196,7 +202,7 @@ export class Reconciler {
     return newDrift(left.comparison, since, left.unproven);
   }
 
-  /** Accounts with a loaded wallet, by shard. A wallet loaded during the scan comes fresh from Postgres and cannot drift. */
+  /** Accounts with a loaded wallet, by shard. The scan may miss a wallet that is loaded during it, but that agrees with Postgres. */
   async #scanWallets(): Promise<Map<number, string[]>> {
     const { redis, keys } = this.#stores;
     const accounts = new Map<number, Set<string>>();
@@ -217,7 +223,7 @@ export class Reconciler {
     return new Map(Array.from(accounts, ([shard, ids]) => [shard, Array.from(ids)]));
   }
 
-  /** Pauses in proportion to the work done. `stop` ends the pause early. */
+  /** Pauses as long as `GENTLE_SHARE` asks for, but at most `LONGEST_PAUSE_MS`. `stop` ends the pause early. */
   #pauseAfter(workedMs: number): Promise<void> {
     const pauseMs = Math.min(workedMs * (1 / GENTLE_SHARE - 1), LONGEST_PAUSE_MS);
     return this.#sleeper.sleep(pauseMs);
@@ -228,7 +234,7 @@ export class Reconciler {
   }
 }
 
-/** Reads which Redis answers and when it started. The start is exact to a second. */
+/** Reads which Redis process answers and when it started. The start is exact to `START_UNCERTAIN_MS`. */
 async function readStart({ redis }: ReconcileStores) {
   const { runId, uptimeSeconds } = await readRedisRun(redis);
   const nowMs = await readRedisTime(redis);

@@ -6,7 +6,10 @@ import { explain, obstacleOf, type RecentCall } from './provable.ts';
 import { beginRepair, endRepair, selectCallsBefore, unmarkCredits } from './reconcile-sql.ts';
 import type { Reading, ReconcileStores, ShardView } from './shard-view.ts';
 
-/** Maximum number of looks at an account: one finds the drift, one confirms the repair, one more if another repair came first. */
+/**
+ * How often `repair` reads an account and may repair it: once to find the drift, once to confirm the repair, and once more if
+ * another process repaired the account in between.
+ */
 const MAX_LOOKS = 3;
 
 export type RepairRequest = {
@@ -18,7 +21,7 @@ export type RepairRequest = {
   /** When an earlier comparison first found the account drifting; null: never. */
   readonly driftingSinceMs: number | null;
   readonly agreedSinceStart: boolean;
-  /** Repairs of the account that may or may not have been made. */
+  /** Ids of repairs of the account that may or may not have been made, because their reply was lost. */
   readonly begun: readonly number[];
 };
 
@@ -26,7 +29,7 @@ export type RepairRequest = {
 export type Left = {
   readonly comparison: Comparison;
   readonly unproven: string;
-  /** Nothing can prove it as long as this Redis process runs. */
+  /** Whether no later run can prove a repair right as long as this Redis process runs. */
   readonly isFinal: boolean;
 } | null;
 
@@ -53,10 +56,10 @@ export class Repairer {
     return this.#repaired;
   }
 
-  /** Reads the account again, under the lock, and repairs it if `explain` proves that right. */
+  /** Reads the account again, under its shard's flush lock, and repairs it if `explain` proves that right. */
   async repair(request: RepairRequest): Promise<Left> {
     const { view, accountId, redisStartedAtMs } = request;
-    // Read before the lock is taken: the calls that Redis lost with its old state were all stored before this.
+    // Read before the flush lock is taken, to keep that short. The lost calls are stored already, or there would be no drift.
     const calls = await selectCallsBefore(this.#stores.sql, accountId, redisStartedAtMs);
     for (let attempt = 0; attempt < MAX_LOOKS; attempt++) {
       const ticket = randomUUID();
@@ -68,15 +71,16 @@ export class Repairer {
 
   /** Marks credits that Redis lost, so that they are applied again. Credits are numbered, so none can be applied twice. */
   async restoreCredits({ accountId, wallet, settled }: AccountState, madeBy: string): Promise<void> {
-    // The damaged field may be the credit number.
+    // The damaged field may be the credit number, which tells which credits are lost.
     if (wallet.damagedFields.length > 0) return;
     const credits = { accountId, madeBy, walletSeq: wallet.creditSeq, creditSeq: settled.creditSeq };
     if (await unmarkCredits(this.#stores.sql, credits)) this.#repaired++;
   }
 
   /**
-   * Records whether repairs whose reply was lost were made. They must have begun before the wallet was read, and by now the
-   * account must agree or its wallet must have another ticket: then none of them can still take effect.
+   * Records whether repairs whose reply was lost were made: the wallet has the number of the last one. Call this only when none of
+   * them can take effect any more. That is so if they began before the wallet was read, and the account agrees or its wallet has
+   * got a new ticket since.
    */
   async resolve(begun: readonly number[], { repairId, damagedFields }: Wallet): Promise<void> {
     if (damagedFields.length > 0) return;
@@ -92,7 +96,7 @@ export class Repairer {
     calls: readonly RecentCall[],
     ticket: string,
   ): Promise<Left | 'again'> {
-    // The wallet is gone: Redis lost it meanwhile.
+    // The wallet is not loaded any more: Redis lost it after the first comparison.
     if (state === undefined) return null;
     await this.resolve(request.begun, state.wallet);
     const comparison = compare(state);
@@ -100,7 +104,7 @@ export class Repairer {
     const verdict = explain(comparison, { ...state, ...request, calls });
     if ('unproven' in verdict) return { comparison, ...verdict, isFinal: obstacleOf(comparison) === null };
     await this.#carryOut(request, { comparison, validUntilMs, ...verdict }, ticket);
-    // The next look confirms whether the account agrees now.
+    // The next reading shows whether the account agrees now.
     return 'again';
   }
 
@@ -109,7 +113,7 @@ export class Repairer {
     if (state === undefined) return null;
     const comparison = compare(state);
     if (agrees(comparison)) return null;
-    return { comparison, unproven: 'Redis refused its repairs: see their records', isFinal: false };
+    return { comparison, unproven: 'Redis refused the repairs of this account: see their records', isFinal: false };
   }
 
   async #carryOut({ shard, madeBy }: RepairRequest, plan: Plan, ticket: string): Promise<void> {
@@ -134,7 +138,7 @@ function repairArgs({ comparison, validUntilMs }: Plan, ticket: string, id: numb
   return args;
 }
 
-/** What the record contains: enough to undo the repair by hand. Balances as they were read, and the change that was made. */
+/** What the record of a repair contains, enough to undo it by hand: the values as they were read, and the change. */
 function describe({ walletMicros, expectedMicros, freeDrifts, storedHolds }: Comparison) {
   const free = (pick: 'used' | 'expected') =>
     Object.fromEntries(freeDrifts.map((drift) => [drift.serviceId, drift[pick]]));

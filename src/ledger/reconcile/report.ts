@@ -2,7 +2,7 @@ import type { Comparison, FreeDrift } from './identity.ts';
 
 /** Maximum number of accounts listed in a report; further accounts are only counted. */
 export const MAX_LISTED = 100;
-/** Maximum number of accounts whose drift's start is remembered. Further accounts seem to start drifting at the next report. */
+/** Maximum number of accounts whose drift's start is remembered. For further ones each report gives its own time as the start. */
 const MAX_REMEMBERED = 10_000;
 
 /** An account that does not agree. Amounts in micro-USD. */
@@ -40,14 +40,14 @@ export type ShardReport = {
   readonly compared: boolean;
   /** `run_id` of the Redis process that was compared; '' before the first comparison. */
   readonly redisRunId: string;
-  /** Number of loaded wallets; others cannot drift. The sums are over these, except wallets whose numbers are damaged. */
+  /** Number of loaded wallets; others cannot drift. The sums leave out wallets with a damaged balance or credit number. */
   readonly wallets: number;
   readonly walletMicros: number;
   readonly settledMicros: number;
   readonly streamedMicros: number;
   readonly heldMicros: number;
   readonly driftMicros: number;
-  /** The sum without signs: a surplus in one wallet does not cancel what another lacks. */
+  /** The sum of the drifts without their signs, so that a surplus in one wallet does not cancel what another lacks. */
   readonly absoluteDriftMicros: number;
   readonly driftingAccounts: number;
   /** Accounts with damaged wallets first, then the largest drifts; at most `MAX_LISTED`. */
@@ -56,7 +56,7 @@ export type ShardReport = {
   readonly driftingSince: Readonly<Record<string, number>>;
 };
 
-/** Whether the drift is unknown. With such a field damaged, the wallet would seem to lack its whole balance or all its credits. */
+/** Whether the drift is unknown. A damaged field counts as 0, so the wallet would seem to lack its balance or all its credits. */
 const isUnknown = ({ damagedFields }: Comparison): boolean =>
   damagedFields.includes('balance') || damagedFields.includes('credit_seq');
 
@@ -107,7 +107,7 @@ export function notCompared(shard: number, checkedAtMs: number, before: ShardRep
   return { ...known, checkedAtMs, compared: false };
 }
 
-/** Whether the report proves that the account agreed. It proves nothing if more accounts drifted than are remembered. */
+/** Whether the report proves that the account agreed. If more accounts drifted than are remembered, it proves nothing. */
 export function hadAgreed({ driftingSince, driftingAccounts }: ShardReport, accountId: string): boolean {
   return driftingSince[accountId] === undefined && Object.keys(driftingSince).length === driftingAccounts;
 }

@@ -14,8 +14,8 @@ export type ReconcileStores = { readonly sql: Sql; readonly redis: RedisClient; 
 
 const STREAM_PAGE = 1_000;
 /**
- * Maximum number of events kept of one stream, at about 300 bytes each. Beyond it the writer is far behind, and the shard is not
- * compared in this run.
+ * Maximum number of stream entries kept in memory, at about 300 bytes each. A stream that is longer means that the writer is far
+ * behind; then the shard is not compared in this run.
  */
 const MAX_EVENTS = 100_000;
 const LOCK_WAIT_MS = 2_000;
@@ -25,7 +25,7 @@ const LOCK_WAIT_MS = 2_000;
  */
 const LOCK_LIFE_MS = 5_000;
 
-/** The stream has more events than `MAX_EVENTS`. */
+/** The stream has more than `MAX_EVENTS` entries. */
 export class StreamTooLong extends Error {}
 
 /** Redis restarted during the reading, so parts of it belong to two different states. */
@@ -44,12 +44,14 @@ export type Reading = { readonly states: AccountState[]; readonly validUntilMs: 
  *   read the stream, page by page ──► lock ──► wallets, holds, end of the stream (one script) ──► the stream up to there
  *                                                ──► still the same Redis? ──► Postgres ──► unlock
  *
- * Events read before Redis restarted prove nothing about its wallets now: the restarted Redis may have lost those events. So the
- * process is compared after the last reading of Redis. From then on, a repair's ticket shows whether Redis restarted.
+ * Events read before Redis restarted prove nothing about its wallets now: the restarted Redis may have lost those events. So
+ * Redis's run_id is checked after the last reading of Redis. If Redis restarts after that, the ticket keeps a repair from being
+ * made (repair-wallet.lua).
  *
- * The lock keeps events from being stored between the script and the reading of Postgres. It is taken for a page of accounts at
- * a time, and shared, so that wallets can be loaded meanwhile. Events that were read earlier may have been stored and deleted
- * since; Postgres tells which. They are forgotten at the next script, so that a long run keeps only the events that still wait.
+ * The shard's flush lock keeps events from being stored between the script and the reading of Postgres. It is taken for one page
+ * of accounts at a time, and it is shared, so that wallets can be loaded at the same time. Events that were read before the lock
+ * was taken may be stored by now; Postgres tells which. Those deleted from the stream since are forgotten at the next script, so
+ * that a long run keeps only the events that wait to be stored.
  */
 export class ShardView {
   readonly #stores: ReconcileStores;
@@ -57,7 +59,7 @@ export class ShardView {
   readonly #redisRunId: string;
   readonly #maxEvents: number;
   readonly #calls = new Map<string, StreamedCall[]>();
-  /** All entries read, in the order of the stream: those of `#calls`, and those that are no events. */
+  /** The entries read and not yet forgotten, in the order of the stream: those of `#calls`, and entries without a call (null). */
   readonly #kept: { readonly id: string; readonly accountId: string | null }[] = [];
   #last: string | null = null;
   #hasNewerEvents = false;
@@ -80,9 +82,9 @@ export class ShardView {
   }
 
   /**
-   * Calls `work` with those of the accounts whose wallets are loaded. Until it resolves, no event of the shard is stored.
+   * Calls `work` with those of the accounts whose wallets are loaded. Until `work` resolves, no event of the shard is stored.
    *
-   * @param ticket left in the wallets for a repair: see `repair-wallet.lua`
+   * @param ticket left in the wallets, so that a repair can tell whether they are still those read here (repair-wallet.lua)
    * @throws RedisRestarted, StreamTooLong
    */
   async read<T>(accountIds: readonly string[], work: (reading: Reading) => Promise<T>, ticket = ''): Promise<T> {
@@ -130,7 +132,7 @@ export class ShardView {
     return { states, validUntilMs: nowMs + LOCK_LIFE_MS - 1_000 };
   }
 
-  /** Reads on to `youngest`. Entries up to there that are deleted meanwhile were stored before the lock was taken. */
+  /** Reads on to `youngest`. Entries deleted before this reads them were stored before the lock was taken: Postgres has them. */
   async #readUpTo(youngest: string): Promise<void> {
     while (youngest !== '' && isYounger(youngest, this.#last)) {
       const entries = await readEntries(this.#stores, this.#shard, this.#last, STREAM_PAGE);
@@ -156,7 +158,7 @@ export class ShardView {
     if (this.#kept.length > this.#maxEvents) throw new StreamTooLong();
   }
 
-  /** Forgets entries that left the stream. They are deleted only after they are stored, and the same transaction sees them. */
+  /** Forgets entries that left the stream. They were stored before they were deleted, so this transaction finds them in Postgres. */
   #forgetBefore(oldest: string): void {
     const first = this.#kept.findIndex(({ id }) => oldest !== '' && !isYounger(oldest, id));
     for (const { accountId } of this.#kept.splice(0, first < 0 ? this.#kept.length : first)) {
@@ -212,7 +214,7 @@ const INTEGER = /^(0|-?[1-9]\d*)$/;
 
 const unversioned = (hold: string): string => (hold.startsWith(HOLD_V1) ? hold.slice(HOLD_V1.length) : hold);
 
-/** Reads holds as batch.lua writes them, by account. */
+/** Reads holds as batch.lua writes them, and groups them by account. */
 function readHolds(pairs: readonly string[]): Map<string, Hold[]> {
   const holds = new Map<string, Hold[]>();
   for (let i = 0; i + 1 < pairs.length; i += 2) {
@@ -230,10 +232,10 @@ async function selectSettled(tx: Tx, wallets: ReadonlyMap<string, Wallet>): Prom
   const ids = Array.from(wallets.keys());
   const seqs = Array.from(wallets.values(), ({ creditSeq }) => creditSeq);
   type Row = Omit<Settled, 'freeUsed'> & { readonly id: string; readonly free: Record<string, number> | null };
-  // One statement, so the balance includes exactly these credits. `now()` is when the transaction began, before the wallets were
-  // read: a credit marked as applied before that was in its wallet by then. Sub-selects per account, because the planner does not
-  // choose them itself: with a join, and without statistics of `balances`, every page of 500 accounts read the whole table, which
-  // took 130 ms with 100 000 accounts.
+  // One statement, and so one snapshot: the balance includes exactly the credits counted here. `now()` is the start of the
+  // transaction, before the wallets were read. A credit marked as applied before it had reached its wallet by then; if the wallet
+  // lacks it, Redis lost it. Sub-selects per account, because a join without statistics of `balances` read the whole table for
+  // every page of 500 accounts, which took 130 ms with 100 000 accounts.
   const rows = await tx<Row[]>`
     SELECT asked.id,
            coalesce((SELECT a.credit_seq FROM accounts a WHERE a.id = asked.id), 0) AS "creditSeq",

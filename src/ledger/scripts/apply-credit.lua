@@ -5,16 +5,17 @@
   ARGV   [1] number of the credit within its account, [2] amount (micro-USD)
   Reply  {outcome, number of the last credit in the wallet}. Outcomes (mirrored in ledger/wallets/credit-wallets.ts):
            0 APPLIED now or before   1 GAP: an earlier credit is missing   2 NOT_LOADED
-           3 DAMAGED: the wallet's balance or credit number is not an integer; the wallet was left as it is
+           3 DAMAGED: the wallet is no hash, or its balance or credit number is no integer within 2^53, or would not be after
+             this credit; the wallet was left as it is
 
-  The balance changes first: if Redis refuses that, nothing has been done.
-  NOT_LOADED does not mean that nothing is to do: another process may be loading what it read in Postgres before the credit was
-  committed.
+  The balance changes before the credit number: if Redis refuses to change the balance, nothing has been done.
+  After NOT_LOADED the credit is not safe yet: a load under way may have read Postgres before the credit was committed. So
+  `CreditWallets` loads the wallet itself, and tries again.
 ]]
 local MAX = 9007199254740991
 local wallet = redis.pcall('HMGET', KEYS[1], 'balance', 'credit_seq')
 if wallet.err then return string.find(wallet.err, 'WRONGTYPE', 1, true) and { 3, 0 } or wallet end
--- A wallet without a balance is not loaded, whatever other fields somebody left there: a credit must not create a wallet.
+-- A wallet without a balance is not loaded, even if somebody wrote other fields into it: a credit must not create a wallet.
 if not wallet[1] then return { 2, 0 } end
 local found = wallet[2]
 if not found then return { 3, 0 } end

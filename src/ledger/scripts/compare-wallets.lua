@@ -1,11 +1,12 @@
 --[[
-  compare-wallets.lua: reads some wallets of a shard, what open holds have taken from them, and where the stream begins and
-  ends, all at one instant.
+  compare-wallets.lua: reads some wallets of a shard, their open holds, and where the stream of events begins and ends, all at one
+  instant.
 
   KEYS   [1] open, [2] usage, then the wallets
-  ARGV   [1] a ticket to leave in each loaded wallet for repair-wallet.lua; '' leaves none
+  ARGV   [1] a ticket to write into each loaded wallet, for repair-wallet.lua; '' writes none
          then the account of each wallet
-  Reply  {now (ms), ids of the oldest and the youngest stream entry or '' and '', {usage_id, hold, usage_id, hold, …} of these accounts,
+  Reply  {now (ms), ids of the oldest and the youngest stream entry ('' and '' if there is none),
+          {usage_id, hold, usage_id, hold, …} of these accounts,
           {field, value, …} of each wallet: empty when it is not loaded, {'balance', ''} when its key is not a hash,
           number of holds that are damaged or of a newer version (formats: see batch.lua), whose accounts cannot be known}
 ]]

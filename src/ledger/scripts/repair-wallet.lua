@@ -1,17 +1,17 @@
 --[[
   repair-wallet.lua: takes a drift out of a wallet, and deletes its holds of calls that Postgres has stored; all of it, or nothing.
 
-  Calls, settlements and credits after the wallet was read change no drift, so they do not make the repair wrong. A Redis that
-  has lost data since, or another repair, does: then the ticket that compare-wallets.lua left in the wallet is gone. As long as
-  the ticket is there, everything that was read is still there or was moved by the scripts, because Redis loses the youngest
-  writes first.
+  Calls, settlements and credits after the wallet was read change no drift, so they do not make the repair wrong. Another repair
+  makes it wrong, and so does a Redis that lost data since. In both cases the ticket is gone that compare-wallets.lua wrote into
+  the wallet when it was read, and this script changes nothing. The ticket is younger than all that was read, and Redis loses the
+  youngest writes first. So while the ticket is there, nothing that was read is lost.
 
   KEYS   [1] wallet, [2] open
-  ARGV   [1] the ticket, [2] latest time for the repair (ms, Redis's clock), after which the lock on the shard's flush may be lost
+  ARGV   [1] the ticket, [2] latest time for the repair (ms, Redis's clock): after it the shard's flush lock may be lost
          [3] number of the repair, kept in the wallet, so that a lost reply leaves no doubt whether the repair was made
          [4] change of the balance (micro-USD), [5] number of holds to delete, then for each: usage_id, hold as read
          then for each free field to change: field, change
-  Reply  1 done; 0 nothing was changed. If one of the numbers is damaged, the changes made before are undone
+  Reply  1 done; 0 not done: no balance, free field or hold has changed. In both cases the ticket is used up
 ]]
 local call, format = redis.call, string.format
 local wallet, open = KEYS[1], KEYS[2]
@@ -26,7 +26,8 @@ for i = 6, first_field - 1, 2 do
   if call('HGET', open, ARGV[i]) ~= ARGV[i + 1] then return 0 end
 end
 
--- Changes come first, because Redis may refuse one. @return whether all were made; if not, none of them remains
+-- Makes the changes before anything is deleted, because Redis may refuse one (a damaged number).
+-- @return whether all were made; if not, those made before are undone
 local function change_all(changes)
   for i = 1, #changes, 2 do
     if type(redis.pcall('HINCRBY', wallet, changes[i], changes[i + 1])) ~= 'number' then

@@ -1,23 +1,23 @@
 #!lua flags=allow-oom
 --[[
   sweep.lua: settles holds of gateways that died. It is safe to send from anywhere, any number of times: a hold is given back
-  only if its instance's lease is older than the bound, and only the script that removes the hold may give it back.
+  only if its instance's lease is older than ARGV[1], and only the script that removes the hold may give it back.
 
   KEYS   [1] open, [2] lease, [3] usage, then the wallet of each candidate
   ARGV   [1] maximum age of a lease (ms), [2] maximum age of a tombstone (ms), [3] settlement of a swept call, [4] time at which
          leases are judged, by Redis's clock (ms), [5] the only Redis process (run_id) to sweep in, or '' for any, then usage_id of
          each candidate
-  Reply  {number of holds swept, usage_id of each call that was swept but whose damaged wallet got nothing back}
+  Reply  {number of holds swept, usage_id of each call that was swept although its damaged wallet got nothing back}
 
   A hold that is damaged, or of a newer version, is left as it is (formats: see batch.lua). If the stream refuses an event, nothing
-  of that hold is changed, and the script ends with the error.
+  of that hold is changed, and the script ends with the error; holds before it stay swept.
 
   An instance without a lease is not dead yet: Redis may have come back without its leases while the gateway lives. The script
   gives it a lease, and its holds are swept when that runs out.
 
-  Leases are judged as of [4], not as of now: if the whole machine slept between the sweeper's look and this script, the living
-  gateways slept as well and could not renew. [5] is there because a Redis that restarted since has other holds, and a Redis
-  whose state is older than Postgres has the holds of calls that are stored.
+  Leases are judged as of ARGV[4], not as of now: if the whole machine slept between the sweeper's reading of that time and this
+  script, the living gateways slept as well and could not renew. ARGV[5] is there because a Redis that restarted after the sweeper's
+  checks may have an older state than Postgres, with holds of calls that are stored. Sweeping those would refund them.
 ]]
 local call = redis.call
 local open, lease, usage = KEYS[1], KEYS[2], KEYS[3]
@@ -29,7 +29,7 @@ local reply = { 0 }
 
 if ARGV[5] ~= '' and not string.find(call('INFO', 'server'), 'run_id:' .. ARGV[5], 1, true) then return reply end
 
--- @return whether the wallet got back what the hold took, or is not loaded: a later load includes the refund
+-- @return whether the wallet needs nothing more: it got back what the hold took, or it is not loaded (a load includes the refund)
 local function give_back(wallet, amount, free, service)
   local field, back = 'balance', amount
   if free == '1' then
@@ -50,7 +50,7 @@ local function has_run_out(instance)
   return false
 end
 
--- The event is added first, because the stream may refuse it, and the hold is deleted last.
+-- The event is added first: if the stream refuses it, nothing has changed yet. The hold is deleted last.
 local function sweep(id, hold, wallet)
   local start = string.sub(hold, 1, 3) == 'v1\t' and 4 or 1
   local amount, free, instance, service =

@@ -1,6 +1,6 @@
 /**
- * If Redis was silent for longer than this part of the lease, leases of living gateways may have run out. Gateways renew every
- * 3 s of a lease of 15 s.
+ * Longest silence of Redis, as a share of the lease, after which leases still count. A gateway renews its lease every 3 s. So after
+ * 10 s of silence its lease is at most 13 s old, and has not run out if it lasts 15 s (the default).
  */
 const LONGEST_GAP = 2 / 3;
 
@@ -8,11 +8,11 @@ const LONGEST_GAP = 2 / 3;
 export type RedisReport = { readonly runId: string; readonly uptimeSeconds: number; readonly nowMs: number };
 
 /**
- * Decides whether a lease that has run out means that its gateway is dead. It does not mean that just after Redis was away (a
- * partition, a file being loaded, a machine that slept): no gateway could renew its lease, so all would look dead. So leases count
- * only after Redis has answered for one full lease, with no gap longer than LONGEST_GAP of it.
+ * Decides whether an expired lease proves that its gateway is dead. Just after Redis was away (a partition, a file being loaded, a
+ * machine that slept) it does not: no gateway could renew its lease, so all would look dead. So expired leases count only after
+ * Redis has answered for the time of one full lease, without a gap longer than LONGEST_GAP of that time.
  *
- * All times are read from Redis's clock: leases are written by that clock, and it goes on while a machine sleeps.
+ * All times are Redis's: leases are written by Redis's clock, and that clock goes on while a machine sleeps.
  */
 export class Steadiness {
   readonly #leaseMs: number;
@@ -23,7 +23,7 @@ export class Steadiness {
     this.#leaseMs = leaseSeconds * 1000;
   }
 
-  /** Redis did not answer: the full lease is counted again from its next answer. */
+  /** Redis did not answer, or a round failed: the time of a full lease is counted again from Redis's next answer. */
   lost(): void {
     this.#run = null;
   }
@@ -31,7 +31,7 @@ export class Steadiness {
   /** The first answer of a round. */
   reported({ runId, uptimeSeconds, nowMs }: RedisReport): void {
     this.#uptimeMs = uptimeSeconds * 1000;
-    // Another process answers: a replica, perhaps with old leases, or a restarted Redis with the leases in its file.
+    // A different Redis answers, and its leases may be old: a replica, or a restarted Redis with the leases of its file.
     if (this.#run?.runId !== runId) this.#run = { runId, sinceMs: nowMs, lastMs: nowMs };
     this.answered(nowMs);
   }

@@ -7,27 +7,27 @@ import { sweepScript } from '../scripts.ts';
 import { ABANDONED } from '../usage-event.ts';
 import { Steadiness } from './steadiness.ts';
 
-/** Maximum number of holds that one script settles; more take several scripts. Redis does nothing else while a script works. */
+/** Maximum number of holds that one trip of sweep.lua settles; more take several trips. Redis does nothing else during a script. */
 const MAX_GROUP = 100;
 const SCAN_COUNT = 500;
-/** Shards scanned concurrently. With 500 holds from each, Redis does nothing else for at most 2 ms. */
+/** Number of shards scanned concurrently. Scanning 500 holds of each keeps Redis from other work for at most 2 ms. */
 const SHARDS_AT_ONCE = 16;
 const STOP_MS = 2_000;
-/** How long a tombstone is kept. A cancelled admission could still arrive until then: far longer than any command timeout. */
+/** How long a tombstone (it marks a cancelled admission that may still arrive) is kept: far longer than any command timeout. */
 const TOMBSTONE_MS = 60_000;
-/** A lease is deleted when it is this many lease times old and no hold names its instance. */
+/** A lease is deleted when its last renewal is this many lease times ago and no hold names its instance. */
 const FORGET_AFTER_BOUNDS = 10;
 
 export type SweeperOptions = {
   readonly redis: RedisClient;
   readonly keys: RedisKeys;
-  /** A gateway whose lease is older than this is dead. */
+  /** A gateway that has not renewed its lease for this long counts as dead. */
   readonly leaseSeconds: number;
-  /** Default: a third of the lease. */
+  /** Interval at which rounds start. Default: a third of the lease. */
   readonly intervalMs?: number;
   /**
-   * Whether the holds of a shard were compared with Postgres in this Redis process (`Reconciler`). A Redis that came back with
-   * an older state has the holds of stored calls again, and sweeping those would refund calls that were charged.
+   * Whether the `Reconciler` has compared the shard's holds with Postgres since this Redis process started. A Redis that came back
+   * with an older state has the holds of stored calls again, and sweeping those would refund calls that were charged.
    */
   readonly isReconciled: (shard: number, redisRunId: string) => boolean;
   readonly log: { warn(fields: object, message: string): void; info(fields: object, message: string): void };
@@ -70,7 +70,7 @@ export class Sweeper {
     run();
   }
 
-  /** Resolves when the round under way is over, or after `timeoutMs`. That round leaves out the shards it has not reached. */
+  /** Resolves when the round under way is over, or after `timeoutMs`. The round skips the shards that it has not reached yet. */
   async stop(timeoutMs = STOP_MS): Promise<void> {
     if (this.#timer !== null) clearInterval(this.#timer);
     this.#timer = null;
@@ -93,7 +93,7 @@ export class Sweeper {
   }
 
   /**
-   * Looks at every shard once, and trusts leases and holds without the checks that a round makes.
+   * Sweeps every shard once. Unlike a round, it relies on leases and holds even if Redis has just come back.
    *
    * @returns number of holds swept
    * @throws when Redis is away; or when a shard's own keys are damaged, after all other shards were swept
@@ -105,8 +105,8 @@ export class Sweeper {
   }
 
   /**
-   * Looks at several shards concurrently. One at a time, each answer woke the process: fifty times a round, which was most of
-   * an idle writer's work.
+   * Sweeps `SHARDS_AT_ONCE` shards concurrently. When shards were swept one after another, each answer of Redis woke the process:
+   * fifty times a round, most of the work of an idle writer.
    *
    * @returns number of holds swept, and the errors of shards whose own keys are damaged
    */
@@ -117,7 +117,7 @@ export class Sweeper {
     for (let first = 0; first < this.#options.keys.shards; first += SHARDS_AT_ONCE) {
       const last = Math.min(first + SHARDS_AT_ONCE, this.#options.keys.shards);
       const shards = Array.from({ length: last - first }, (_, i) => first + i);
-      // The time is read before the leases: a lease renewed in between only looks younger.
+      // The time is read before the leases, so a lease renewed between these two readings only looks younger.
       const nowMs = await readRedisTime(this.#options.redis);
       this.#steadiness.answered(nowMs);
       const results = await Promise.allSettled(shards.map((shard) => this.#sweepShard(shard, nowMs, trust)));
@@ -140,7 +140,7 @@ export class Sweeper {
     return { swept, damaged };
   }
 
-  /** One line when the number changes. */
+  /** Logs one line when the number changes, unless it is 0 now. */
   #reportLeftAlone(holds: number): void {
     if (holds > 0 && holds !== this.#leftAlone) {
       this.#options.log.warn({ holds }, 'the sweep left alone open holds that are damaged or of a newer version');
@@ -155,7 +155,7 @@ export class Sweeper {
     if (!trust.in(shard)) return { swept: 0, leftAlone: 0 };
     const holders = new Set<string>();
     let swept = 0;
-    // A set of names, because a scan may return the same hold twice.
+    // A set of usage ids, because a scan may return the same hold twice.
     const leftAlone = new Set<string>();
     let cursor = '0';
     do {
@@ -184,7 +184,7 @@ export class Sweeper {
 
   #isCandidate(hold: Candidate, leases: ReadonlyMap<string, number>, nowMs: number): boolean {
     if (hold.tombstone) return nowMs - hold.atMs > TOMBSTONE_MS;
-    // The script decides about an instance whose lease is missing, is not a time, or lies in the future.
+    // Holds are candidates, too, if their lease is missing, is not a number or lies in the future: sweep.lua decides about these.
     const renewedAt = leases.get(hold.instance) ?? Number.NaN;
     return !(renewedAt <= nowMs) || nowMs - renewedAt > this.#options.leaseSeconds * 1000;
   }
@@ -219,7 +219,7 @@ export class Sweeper {
     return leases;
   }
 
-  /** Deletes old leases. An instance that slept this long and wakes renews its lease before it admits anything. */
+  /** Deletes old leases. A gateway that wakes after such a long sleep renews its lease in the trip of its next admission. */
   async #forgetLeases(
     shard: number,
     leases: ReadonlyMap<string, number>,
@@ -251,7 +251,7 @@ export class Sweeper {
       if (this.#steadiness.lasting) await this.#sweepAll(trust);
       this.#failing = false;
     } catch (error) {
-      // A failure that stops the sweeper, such as a Redis that refuses all writes, may also stop gateways from renewing leases.
+      // The same failure (a Redis that refuses all writes, for example) may keep living gateways from renewing their leases.
       this.#steadiness.lost();
       if (!this.#failing) log.warn({ err: error }, 'cannot sweep now');
       this.#failing = true;
@@ -259,7 +259,7 @@ export class Sweeper {
   }
 }
 
-/** Whether an error concerns only the keys of one shard, which are damaged. Redis and all other shards are sound. */
+/** Whether an error means that the keys of one shard are damaged, while Redis and all other shards work. */
 const isDamage = (error: unknown): boolean =>
   isWrongType(error) || (error instanceof Error && error.message.includes('exhausted the last possible ID'));
 
@@ -267,7 +267,7 @@ const isDamage = (error: unknown): boolean =>
 type Trust = {
   /** The only Redis process to sweep in; '' allows any. */
   readonly redisRunId: string;
-  /** Asked before a shard's holds are judged; false leaves them for a later round. */
+  /** Whether the shard's holds may be swept now. If not, a later round does it. */
   readonly in: (shard: number) => boolean;
 };
 

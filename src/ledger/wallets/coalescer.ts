@@ -6,22 +6,22 @@ export type CoalescerOptions<Value> = {
   readonly timeoutMs: number;
   /**
    * Loads a batch; never called while an earlier batch is loading. `finish` ends one key's wait before the batch is over.
-   * Keys for which `finish` was not called succeed or fail with the batch.
+   * All other keys are loaded when this resolves. When it rejects, they are loaded again in halves.
    */
   readonly load: (batch: ReadonlyMap<string, Value>, finish: (key: string, error?: unknown) => void) => Promise<void>;
-  /** Whether an error means that the store is away. Then the other keys are not tried, as they would only wait as well. */
+  /** Whether an error means that a store is away. Then every waiting key is rejected without being tried. */
   readonly isAway: (error: unknown) => boolean;
 };
 
 type Entry<Value> = { readonly value: Value; readonly done: Promise<void>; isFinished: boolean; finish: Finish };
 type Finish = (error?: unknown) => void;
 
-/** An error that `isPostgresUnavailable` recognises, so that the caller is told to retry later. */
+/** An error that `isPostgresUnavailable` recognises, so that the caller gets 503 and may retry. */
 const notNow = (message: string): Error => Object.assign(new Error(message), { code: 'ETIMEDOUT' });
 
 /**
- * Collects the keys requested while one batch is loading, and loads them together in the next batch. Two requests for the
- * same key share one load and the deadline of the first.
+ * Collects the keys requested while one batch is loading, and loads them together in the next batch. Requests that wait for
+ * the same key share one load and the deadline of the first of them.
  *
  * If a batch fails, it is loaded again in halves, so that only the keys that cannot be loaded are rejected. If the store is
  * away, all waiting keys are rejected at once.
@@ -45,7 +45,7 @@ export class Coalescer<Value> {
     this.#waiting.set(key, entry);
     if (!this.#running) {
       this.#running = true;
-      // After this event-loop turn, so that the batch includes every key requested in the same turn.
+      // Starts after this event-loop turn, so that the batch includes every key requested in this turn.
       setImmediate(() => void this.#run());
     }
     return entry.done;
@@ -89,7 +89,7 @@ export class Coalescer<Value> {
   }
 
   async #loadBatch(batch: ReadonlyMap<string, Entry<Value>>): Promise<void> {
-    // Keys whose deadline has passed are skipped: this bounds how long the halving can go on.
+    // Keys whose deadline has passed are skipped. This bounds how long a failed batch is loaded again in halves.
     const asked = Array.from(batch).filter(([, entry]) => !entry.isFinished);
     if (asked.length === 0) return;
     try {

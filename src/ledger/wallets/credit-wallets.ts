@@ -10,14 +10,14 @@ const APPLIED = 0;
 const GAP = 1;
 const DAMAGED = 3;
 
-/** How often credits that did not reach their wallet are retried. */
+/** Interval at which credits that did not reach their wallet are tried again. */
 const RETRY_MS = 1_000;
 /** Maximum number of accounts whose missing credits one round applies; the next round goes on with the accounts after them. */
 const MAX_ACCOUNTS = 500;
 const STOP_MS = 2_000;
 /**
- * After a restart of Redis, credits applied within this time of it are applied again at once, because Redis may have lost
- * them. This is only for speed: the reconciliation finds lost credits of any age.
+ * Redis may have lost credits that were applied shortly before or after it restarted. Those applied within this time of the
+ * restart are applied again at once. This only saves time: the reconciliation finds lost credits of any age.
  */
 const DOUBTFUL_MINUTES = 10;
 
@@ -41,11 +41,11 @@ export class CreditWallets {
   #timer: NodeJS.Timeout | null = null;
   #running: Promise<void> | null = null;
   #stopping = false;
-  /** Where the last round ended. The next one starts behind it, so that no account starves when one round cannot take all. */
+  /** The last account of the last round. The next round starts after it, so that no account starves if a round cannot take all. */
   #after = FIRST_ACCOUNT;
-  /** The Redis process whose restart has been dealt with: its doubtful credits were all applied again. */
+  /** `run_id` of the Redis process for which all credits of `#selectDoubtful` have been applied again; '': none yet. */
   #redisRun = '';
-  /** The Redis process behind the present connection; null: not asked yet. */
+  /** The Redis process that the present connection leads to; null: not asked since it was made. */
   #runOfConnection: RedisRun | null = null;
   #connections = 0;
   #failing = false;
@@ -69,13 +69,14 @@ export class CreditWallets {
       const outcome = await this.#applyInOrder(accountId, seq, amountMicros);
       if (outcome === APPLIED) return this.#markApplied(accountId, seq);
       if (outcome === DAMAGED) throw new WalletDamaged(accountId);
-      // A load under way may have read Postgres before the credit was committed. A new load is sure to include the credit.
+      // A load that is under way already may have read Postgres before the credit was committed. The load that is asked for here
+      // begins later, so it includes the credit.
       await this.#options.hydrator.loadWallet(accountId);
     }
     throw new Error(`credit ${seq} of ${accountId} cannot be applied: its wallet is lost as fast as it is loaded`);
   }
 
-  /** Starts a round every second that applies the credits that never reached their wallet. Rounds do not overlap. */
+  /** Starts a round every second, which applies the credits not known to be in their wallets. Rounds do not overlap. */
   start(): void {
     this.#stopping = false;
     this.#timer ??= setInterval(() => {
@@ -86,7 +87,7 @@ export class CreditWallets {
     this.#timer.unref();
   }
 
-  /** Resolves when the credits under way have ended, or after `timeoutMs`. A credit that is cut off is applied next time. */
+  /** Starts no more credits. Resolves when those under way have ended, or after `timeoutMs`. A later round applies the others. */
   async stop(timeoutMs = STOP_MS): Promise<void> {
     this.#stopping = true;
     if (this.#timer !== null) clearInterval(this.#timer);
@@ -99,7 +100,7 @@ export class CreditWallets {
    * delay other accounts.
    *
    * @returns number of accounts looked at
-   * @throws the first failure, after all of them were tried
+   * @throws the first failure, after all these credits were tried
    */
   async applyMissing(): Promise<number> {
     const { looked, failures } = await this.#tryMissing();
@@ -108,8 +109,8 @@ export class CreditWallets {
   }
 
   /**
-   * Which Redis process answers, and for how long it has run. Once the restart of this process has been dealt with, the answer
-   * is kept for the connection's life, because a connection cannot outlive its Redis process.
+   * Which Redis process answers, and for how long it has run. After the doubtful credits of this process were applied again,
+   * Redis is asked only once per connection, because a connection cannot outlive its Redis process.
    */
   async #currentRun(): Promise<RedisRun> {
     const known = this.#runOfConnection;
@@ -151,8 +152,8 @@ export class CreditWallets {
   }
 
   /**
-   * The last credit of each account that was applied around Redis's start. Redis may have lost it although it is marked as
-   * applied. A wallet that is not loaded needs no care: loading it brings all its credits.
+   * The last credit of each account that was applied within `DOUBTFUL_MINUTES` of Redis's start. Redis may have lost it, although
+   * it is marked as applied. If the wallet is not loaded, nothing is to do: a load brings all its credits.
    */
   async #selectDoubtful(uptimeSeconds: number): Promise<CreditToApply[]> {
     return this.#options.sql<CreditToApply[]>`
@@ -181,7 +182,7 @@ export class CreditWallets {
       WHERE account_id = ${accountId} AND seq > ${last} AND seq <= ${seq} ORDER BY seq`;
     for (const credit of credits) {
       const [next] = await this.#tryOne(accountId, credit.seq, credit.amountMicros);
-      // The later credits would only be answered GAP, because this one is missing.
+      // The wallet still lacks this credit, so the script would refuse every later one as GAP.
       if (next !== APPLIED) return next;
     }
     return credits.length > 0 ? APPLIED : GAP;
@@ -203,7 +204,8 @@ export class CreditWallets {
     const { log, keys } = this.#options;
     try {
       const { failures } = await this.#tryMissing();
-      // A damaged wallet stays damaged until an operator repairs it. Until then it must not hide failures of other accounts.
+      // A damaged wallet fails in every round until an operator repairs it. It does not set `#failing`, because then a failure of
+      // another account would not be logged.
       for (const error of failures) {
         if (!(error instanceof WalletDamaged)) throw error;
         this.#damage.found('wallet', error.accountId, '', keys.shardOf(error.accountId));

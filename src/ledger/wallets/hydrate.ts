@@ -6,22 +6,22 @@ import { FLUSH_LOCK } from '../locks.ts';
 import { hydrateWalletScript, loadKeyScript } from '../scripts.ts';
 import { Coalescer } from './coalescer.ts';
 
-/** Maximum number of wallets or keys in one batch; more wait for the next. If Redis lost everything, all are asked for at once. */
+/** Maximum number of wallets or keys in one batch; more wait for the next. After Redis lost everything, callers need all at once. */
 const MAX_BATCH = 500;
-/** Maximum number of accounts or keys that wait: more than callers can ask for within 2 s. Beyond it they get 503 at once. */
+/** Maximum number of accounts, and of keys, that wait to be loaded. Callers of further ones get 503 at once. */
 const MAX_WAITING = 10_000;
 /** How long a caller waits for its wallet or key. After that the caller gets 503. */
 const TIMEOUT_MS = 2_000;
-/** The part of that time that may be spent waiting for shards that are being flushed. */
+/** Maximum wait for a shard that is being flushed. When it has passed, callers of all shards not loaded yet get 503. */
 const LOCK_WAIT_MS = 1_000;
 const SESSION_SETTINGS = {
   lock_timeout: LOCK_WAIT_MS,
   idle_in_transaction_session_timeout: TIMEOUT_MS,
-  // The session keeps a plan for its whole life. A plan made while the tables are small must not scan them once they are large.
+  // The session keeps a query plan for its whole life. A plan made for small tables would go on to scan them when they are large.
   enable_seqscan: 'off',
 };
 const LOCK_NOT_AVAILABLE = '55P03';
-/** The limit written for a key that does not exist. Such a key is revoked; 1, because batch.lua takes a limit of 0 for damaged. */
+/** Rate limit of a key that Postgres does not know, which is loaded as revoked. Not 0, because batch.lua takes 0 for damaged. */
 const NO_LIMIT = 1;
 
 const BOUNDS = {
@@ -32,9 +32,9 @@ const BOUNDS = {
 };
 
 export type HydratorOptions = {
-  /** The hydrator opens its own connection: its transactions stay open while they wait for Redis. */
+  /** For a connection of the hydrator's own, because its transactions stay open while they wait for Redis. */
   readonly databaseUrl: string;
-  /** Id of the installation the database must belong to; if absent, this is not checked. */
+  /** Id of the installation that the database must belong to; if absent, this is not checked. */
   readonly installation?: string;
   readonly sql: Sql;
   readonly redis: RedisClient;
@@ -48,12 +48,13 @@ type WalletRow = { id: string; creditSeq: number; balance: number; free: Record<
 type KeyRow = { keyId: string; limit: number; status: 'active' | 'suspended' | 'revoked' };
 
 /**
- * Loads keys and wallets that are absent from Redis out of Postgres. Whatever is asked for while a load is under way goes
- * together into the next load.
+ * Copies keys and wallets that Redis does not have from Postgres into Redis. All that callers need while one load is under
+ * way is loaded together by the next load.
  *
- * A wallet is absent only if its shard's Redis lost everything, or if it was never loaded: nothing removes single wallets. So
- * no open hold and no event in the stream belongs to an absent wallet, and its settled balance in Postgres is all there is to
- * know. (An operator who deletes a damaged wallet first has to wait until its holds and events are gone: docs/operating.md.)
+ * No script removes a single wallet. So Redis lacks a wallet only if it was never loaded, or if Redis lost that load and all
+ * that was written after it. Then Redis has no open hold and no event of that account either, and the settled balance in
+ * Postgres is the whole truth. (An operator who deletes a damaged wallet has to wait until the account's holds and events are
+ * gone: docs/operating.md.)
  */
 export class Hydrator {
   readonly #options: HydratorOptions;
@@ -74,12 +75,12 @@ export class Hydrator {
     return this.#states.ask(keyId, accountId);
   }
 
-  /** Loads a wallet unless Redis has it. If too many wait or a store is away, rejects within 2 s (`isPostgresUnavailable`). */
+  /** Loads a wallet unless Redis has it. Rejects within `TIMEOUT_MS` if too many wait, its shard stays locked or a store is away. */
   loadWallet(accountId: string): Promise<void> {
     return this.#wallets.ask(accountId, accountId);
   }
 
-  /** Number of wallets loaded since the start. */
+  /** Number of wallets that this process has loaded since it started. */
   get loadedWallets(): number {
     return this.#loaded;
   }
@@ -106,11 +107,14 @@ export class Hydrator {
   async #putKey({ keyId, limit, status }: KeyRow, accountId: string): Promise<void> {
     const { redis, keys } = this.#options;
     const name = keys.key(keys.shardOf(accountId), keyId);
-    // Only fields that are absent are set: a change that reached Redis after the SELECT is newer than what was read here.
+    // The script sets only absent fields: if Redis got a change after the SELECT, that is newer than what was read here.
     await redis.script(loadKeyScript, 1, [name, String(limit), status]);
   }
 
-  /** Loads the shards that nobody has locked first, then the others. A shard that stays locked delays only its own accounts. */
+  /**
+   * Loads the wallets of all shards without a flush under way, then those of the others. So a long flush delays only accounts of
+   * shards that were being flushed when the load began.
+   */
   async #loadWallets(accountIds: readonly string[], finish: Finish): Promise<void> {
     const byShard = new Map<number, string[]>();
     for (const id of accountIds) {
@@ -143,9 +147,9 @@ export class Hydrator {
   }
 
   /**
-   * Loads the accounts of all shards that are not locked for a flush at the moment.
+   * Loads the wallets of all shards that no writer has locked for a flush now.
    *
-   * @param waitFor a shard whose lock is waited for; null: wait for none
+   * @param waitFor a shard whose flush lock is waited for first; null: none
    * @returns the shards that were loaded
    */
   #loadUnlocked(
@@ -155,7 +159,7 @@ export class Hydrator {
     finish: Finish,
   ): Promise<number[]> {
     return session.transaction(async () => {
-      // Shared: until this transaction commits, no flush of these shards is between its check of the stream and its commit.
+      // A flush keeps this lock exclusively from its check of the stream until its commit. So none gets there before we commit.
       if (waitFor !== null) {
         await session.query('SELECT pg_advisory_xact_lock_shared($1::int, $2::int)', [FLUSH_LOCK, waitFor]);
       }
@@ -167,7 +171,7 @@ export class Hydrator {
       const shards = locks.filter(({ locked }) => locked).map(({ shard }) => shard);
       const ids = shards.flatMap((shard) => byShard.get(shard) ?? []);
       const rows = await session.query<WalletRow>(SELECT_WALLETS, [`{${ids.join(',')}}`]);
-      // Before the commit, while the locks still keep flushes out.
+      // Redis is filled before the commit, which gives up the locks that keep flushes out.
       await eachAlone(
         rows.map((row) => [row.id, row] as const),
         finish,
@@ -194,8 +198,8 @@ export class Hydrator {
 }
 
 /**
- * One statement, so one snapshot: the balance includes exactly these credits. An account that does not exist gets zeros. The
- * sub-selects replace joins: without statistics of `balances` the planner would read the whole table for each batch.
+ * One statement, and so one snapshot: the balance includes exactly the credits up to `creditSeq`. An account that does not
+ * exist gets zeros. Sub-selects, because a join without statistics of `balances` would read the whole table for each batch.
  */
 const SELECT_WALLETS = `
 SELECT asked.id,
@@ -204,7 +208,7 @@ SELECT asked.id,
        (SELECT json_object_agg(f.service_id, f.used) FROM free_usage f WHERE f.account_id = asked.id) AS free
 FROM unnest($1::uuid[]) AS asked (id)`;
 
-/** Calls `work` for each item. A failure rejects only that item, unless Redis is away: then everything fails. */
+/** Calls `work` for each item. A failure rejects only that item. If Redis is away, the whole call rejects instead. */
 async function eachAlone<Item extends readonly [key: string, ...rest: unknown[]]>(
   items: Iterable<Item>,
   finish: Finish,
@@ -222,11 +226,11 @@ async function eachAlone<Item extends readonly [key: string, ...rest: unknown[]]
   if (away.length > 0) throw away[0];
 }
 
-/** The result of `work`, or a rejection after `TIMEOUT_MS`, after `abort` was called. */
+/** Resolves with the result of `work`. After `TIMEOUT_MS`, calls `abort` and rejects. */
 function withDeadline<T>(work: PromiseLike<T>, abort: () => void): Promise<T> {
   return within(work, TIMEOUT_MS, () => {
     abort();
-    // The code makes `isPostgresUnavailable` recognise it.
+    // By this code `isPostgresUnavailable` recognises the error.
     return Object.assign(new Error(`no answer within ${TIMEOUT_MS} ms`), { code: 'ETIMEDOUT' });
   });
 }

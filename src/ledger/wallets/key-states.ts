@@ -2,7 +2,7 @@ import type { RedisClient } from '../../platform/redis.ts';
 import type { RedisKeys } from '../../platform/redis-keys.ts';
 import { putKeyScript } from '../scripts.ts';
 
-/** Writes a key's limit and status to Redis, where the admission script reads them: the change applies to the very next call. */
+/** Writes a key's limit and status to Redis, where batch.lua reads them for each call. So a change applies to the next call. */
 export class KeyStates {
   readonly #stores: { readonly redis: RedisClient; readonly keys: RedisKeys };
 

@@ -6,10 +6,10 @@ import { readWalletScript } from '../scripts.ts';
 export type WalletStores = { readonly redis: RedisClient; readonly keys: RedisKeys };
 export type WalletLoader = { loadWallet(accountId: string): Promise<void> };
 
-/** How often a wallet is loaded for one reading or credit. If that is not enough, Redis is losing it as fast as it is loaded. */
+/** How often a reading or a credit is tried again after loading its wallet. Beyond it, Redis loses wallets as fast as they load. */
 export const MAX_LOADS = 3;
 
-/** The wallet in Redis has values that cannot be read as money: an operator has to look at it. */
+/** The wallet in Redis has values that cannot be read as money: an operator has to repair it. */
 export class WalletDamaged extends Error {
   readonly accountId: string;
 
@@ -19,7 +19,7 @@ export class WalletDamaged extends Error {
   }
 }
 
-/** Reads balances from the wallets in Redis, which include calls that are not settled yet. */
+/** Reads balances from the wallets in Redis. Unlike Postgres, a wallet already lacks what open and unflushed calls cost. */
 export class Wallets {
   readonly #stores: WalletStores;
   readonly #loader: WalletLoader;
@@ -31,7 +31,7 @@ export class Wallets {
 
   /**
    * @returns micro-USD: the balance that can be spent, and the sum that open holds have taken
-   * @throws ApiError `unavailable` when Redis is away, or when the wallet has to be loaded and Postgres is away
+   * @throws ApiError `unavailable` when Redis is away, when the wallet is damaged or when it cannot be loaded
    */
   async read(accountId: string): Promise<{ balanceMicros: number; heldMicros: number }> {
     const { redis, keys } = this.#stores;
