@@ -53,8 +53,8 @@ export async function storeCredit(
 }
 
 async function storeInTransaction(tx: Tx, credit: NewCredit) {
-  // The lock admits one credit per account at a time: the numbers have no gaps, and one reference sent twice at once makes one
-  // credit. NO KEY UPDATE does not block inserts that merely refer to the account.
+  // Locking the account lets one credit per account in at a time. So the numbers have no gaps, and one reference sent twice at
+  // once makes one credit. NO KEY UPDATE does not block inserts that merely refer to the account.
   const accounts = await tx<{ seq: number }[]>`
     SELECT credit_seq + 1 AS seq FROM accounts WHERE id = ${credit.accountId} FOR NO KEY UPDATE`;
   if (accounts[0] === undefined) return null;
@@ -69,7 +69,10 @@ async function storeInTransaction(tx: Tx, credit: NewCredit) {
   return { credit: stored, created: false };
 }
 
-/** The account's lock keeps other credits out, and anything else only lowers a balance. */
+/**
+ * Refuses a credit that would lift the balance above `MAX_BALANCE_MICROS`. The balance cannot rise between this check and the
+ * commit: the locked account lets no other credit in, and nothing but credits raises a wallet's balance.
+ */
 async function checkBalance(tx: Tx, { accountId, amountMicros }: NewCredit): Promise<void> {
   const rows = await tx<object[]>`
     SELECT FROM balances WHERE account_id = ${accountId} AND ledger = 'wallet'
@@ -88,7 +91,8 @@ async function selectByReference(tx: Tx, reference: string): Promise<Credit | nu
 async function insertCredit(tx: Tx, credit: NewCredit, seq: number): Promise<Credit> {
   const { accountId, amountMicros, reference } = credit;
   const journalId = await insertJournal(tx, 'credit', reference);
-  // Inserted before the balances change: a reference that exists must fail before this has locked rows others wait for.
+  // Inserted before the balances change, so that a reference that exists already fails here. After that this transaction locks
+  // the platform's balance, for which all other credits wait.
   const rows = await tx<{ createdAt: Date }[]>`
     INSERT INTO credits (account_id, seq, amount, reference, journal_id)
     VALUES (${accountId}, ${seq}, ${amountMicros}, ${reference}, ${journalId})

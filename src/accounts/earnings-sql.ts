@@ -1,7 +1,7 @@
 import type { Sql, Tx } from '../platform/postgres.ts';
 import { type TimeRange, utcDay } from './time-range.ts';
 
-/** Sums over a provider's charged calls, in micro-USD: `earned` is gross, `fees` is the platform's share of it. */
+/** Sums over a provider's completed calls, free calls included. `fees` is the platform's share of `earned`. */
 export type EarningsSums = {
   readonly calls: number;
   readonly freeCalls: number;

@@ -12,8 +12,8 @@ export const clampTime = (ms: number): number => Math.min(Math.max(ms, 0), MAX_T
 export const utcDay = (ms: number): string => new Date(clampTime(ms)).toISOString().slice(0, 10);
 
 /**
- * The first and last accepted instants: the years 1 to 9999 in UTC. Postgres refuses year 0 and years of six digits in the form
- * in which they are sent. An offset can lead there: 9999-12-31T23:59:59-14:00 is in the year 10000.
+ * The first and last accepted instants: the years 1 to 9999 in UTC. Postgres cannot read other years as they are sent to it, such
+ * as 0000 or +010000. A zone offset can lead to one: 9999-12-31T23:59:59-14:00 is in the year 10000 of UTC.
  */
 const FIRST_MS = Date.parse('0001-01-01T00:00:00Z');
 const LAST_MS = Date.parse('9999-12-31T23:59:59.999Z');

@@ -15,7 +15,7 @@ export type CallRecord = {
   readonly serviceName: string;
   readonly method: string;
   readonly path: string;
-  /** The status sent to the caller; 0 when the gateway died and nobody knows it. */
+  /** The HTTP status sent to the caller; 0 when the gateway died, since then nobody knows what was sent. */
   readonly status: number;
   readonly amountMicros: number;
   readonly feeMicros: number;
@@ -32,10 +32,10 @@ export type ServiceUsage = {
   readonly serviceId: string;
   readonly serviceName: string;
   readonly calls: number;
-  /** Calls served from the free tier. A refunded one gave its slot back, and does not count. */
+  /** Free calls used. A call that was refunded gave its free call back, and does not count. */
   readonly freeCalls: number;
   readonly spentMicros: number;
-  /** Sum and number of the known latencies: a call whose gateway died has none. */
+  /** Sum and number of the known latencies. A call whose gateway died, or whose admission got no reply, has none. */
   readonly latencySumUs: number;
   readonly latencyCount: number;
 };
@@ -47,8 +47,8 @@ export type KeyActivity = {
 };
 
 /**
- * Ids carry the gateway's time, `created_at` carries Redis's time. A time range selects by `created_at`; the ids only narrow the
- * search to an index range and partitions. This is by how much the two clocks may differ before a query misses a call.
+ * By how much the gateway's clock and Redis's clock may differ before a query misses a call. Ids carry the gateway's time, and
+ * `created_at` Redis's. A time range selects by `created_at`; ids only narrow the search to partitions and a range of the index.
  */
 const CLOCK_SLACK_MS = 3_600_000;
 
@@ -58,7 +58,7 @@ function lowestId(ms: number): string {
   return `${hex.slice(0, 8)}-${hex.slice(8)}-0000-0000-000000000000`;
 }
 
-/** Whether the id can be that of a call: the day of its time can be written with a year of four digits. */
+/** Whether a call can have this id. False when its time is later than `MAX_TIME_MS`: `dayOfId` cannot write its day. */
 export function isUsageTime(usageId: string): boolean {
   return timeOfId(usageId) <= MAX_TIME_MS;
 }
@@ -134,7 +134,7 @@ export async function selectUsage(
   );
 }
 
-/** One call by its id. The id also tells in which partition the call is. */
+/** One call by its id. The day in the id tells in which partition the call is. */
 export async function selectCall(sql: Sql, usageId: string): Promise<CallRecord | null> {
   const rows = await sql<CallRecord[]>`
     SELECT ${callColumns(sql)}

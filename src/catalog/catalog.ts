@@ -13,11 +13,14 @@ type CatalogLog = {
 export type CatalogOptions = {
   readonly sql: Sql;
   readonly log: CatalogLog;
-  /** Interval of full readings, which find what a lost message would have told. */
+  /** Interval of full readings, which find changes whose message was lost. Default 30 000 ms. */
   readonly rereadMs?: number;
-  /** Pause after a failed reading. */
+  /** Pause after a failed reading. Default 1 000 ms. */
   readonly retryMs?: number;
-  /** A reading that takes longer has failed. Above the statement timeout: this is for a network that swallows packets. */
+  /**
+   * A query that takes longer has failed. Default 20 000 ms: longer than the statement timeout, with which Postgres ends slow
+   * queries itself. This bound is for a network that swallows packets.
+   */
   readonly readTimeoutMs?: number;
 };
 
@@ -25,7 +28,7 @@ export type CatalogOptions = {
 const PAGE_SIZE = 500;
 /** Maximum number of announced ids waiting to be read; at the bound, everything is read instead. */
 const MAX_WAITING_IDS = 5_000;
-/** A lasting fault is logged once per this time. */
+/** Minimum time between two log lines about the same lasting fault. */
 const LOG_EVERY_MS = 30_000;
 
 /**
@@ -51,7 +54,7 @@ export class Catalog {
   #everythingWaits = false;
   #loop: Promise<void> | null = null;
   #loaded = false;
-  /** Of the tables, taken just before the last full reading. While it is the same, nothing has changed since. */
+  /** `selectFingerprint` just before the last full reading. If it is the same now, nothing has changed since that reading. */
   #fingerprint: string | null = null;
   #timer: NodeJS.Timeout | undefined;
   #unlisten: () => void = () => {};
@@ -87,14 +90,14 @@ export class Catalog {
     return this.#loaded;
   }
 
-  /** Takes over the result of a change that this gateway made, so that it sees its own writes at once. */
+  /** Takes over the result of a change that this gateway made, so that it need not wait for the message about it. */
   apply(listing: Listing): void {
     this.#snapshot.put(listing);
   }
 
   /**
    * Listens, then reads everything; in this order no change is missed. Never rejects. Resolves when the catalog is loaded, or
-   * when Postgres is away; in that case the catalog keeps trying until `stop`.
+   * when the first reading has failed (Postgres is away). The catalog then keeps trying until `stop`.
    */
   async start(): Promise<void> {
     const attempted = new Promise<void>((resolve) => {
@@ -160,7 +163,7 @@ export class Catalog {
         await pause(this.#retryMs, undefined, { signal, ref: false }).catch(() => {});
       }
     }
-    // No await between the last look at what waits and this line: a wake between the two would be lost.
+    // There must be no await between the loop's last check of what waits and this line: a `#wake` between them would be lost.
     this.#loop = null;
   }
 
@@ -200,11 +203,11 @@ export class Catalog {
     }
   }
 
-  /** The same promise, rejected after the timeout or at `stop`. The outcome of the work after that is ignored. */
+  /** The outcome of `work`, or a rejection after `readTimeoutMs` or at `stop`. Whatever `work` does after that is ignored. */
   #bounded<T>(work: Promise<T>): Promise<T> {
     const { signal } = this.#stopping;
     return new Promise<T>((resolve, reject) => {
-      // AbortSignal.any would not do: Node 20 keeps each combined signal for as long as its oldest source lives.
+      // Not AbortSignal.any: Node 20 keeps each combined signal for as long as its oldest source lives, here until `stop`.
       const stop = (): void => finish(() => reject(new Error('the catalog was stopped')));
       const timer = setTimeout(() => {
         finish(() => reject(new Error(`Postgres did not answer within ${this.#readTimeoutMs} ms`)));

@@ -13,7 +13,7 @@ export type DiscoverQuery = {
   readonly cursor?: string;
 };
 
-/** The body of a /discover response. `etag` is strong: two are equal exactly when language and bytes are equal. */
+/** The body of a /discover response. `etag` is strong: two answers have the same one only if language and bytes are the same. */
 export type DiscoverAnswer = { readonly body: string; readonly etag: string };
 
 /**
@@ -24,8 +24,8 @@ const MAX_ANSWERS = 256;
 const MAX_ANSWER_CHARACTERS = 32_000_000;
 
 /**
- * Finds services and writes the answer. Anybody may ask, without a key and often for the whole catalog, so nothing is done twice:
- * a listing is serialised once per version of the listing, an answer once per query and version of the catalog.
+ * Finds services and writes the answer. Anybody may ask, without a key and often for the whole catalog, so the work is cached:
+ * the text of a listing until the listing changes, an answer until the catalog changes (within `MAX_ANSWERS`).
  */
 export class Discovery {
   readonly #catalog: Pick<Catalog, 'listings' | 'version'>;

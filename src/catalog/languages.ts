@@ -7,7 +7,7 @@ export type Language = (typeof LANGUAGES)[number];
 
 export const DEFAULT_LANGUAGE: Language = 'en';
 
-/** Maximum number of characters read of a header; the rest is ignored. No browser sends as many. */
+/** Maximum number of characters of a header that are read; the rest is ignored. Browsers send far fewer. */
 const MAX_HEADER_LENGTH = 1_000;
 
 const TAG = /^[a-z]{1,8}(-[a-z0-9]{1,8})*$/;
@@ -31,8 +31,8 @@ export function languageOf(tag: string): Language | null {
 }
 
 /**
- * The language that an `Accept-Language` header prefers (RFC 9110 §12.5.4); English when it names none of ours. Of equal weights
- * the first one named wins. `*` stands for every language not named, English first. Malformed entries are ignored.
+ * The language that an `Accept-Language` header prefers (RFC 9110 §12.5.4); English when it names none of ours. Of languages with
+ * equal weight, the first named wins. `*` stands for every language not named, English first. Malformed entries are ignored.
  */
 export function negotiateLanguage(header: string | undefined): Language {
   if (header === undefined) return DEFAULT_LANGUAGE;
@@ -43,7 +43,7 @@ export function negotiateLanguage(header: string | undefined): Language {
     if (parsed === null) continue;
     if (parsed.range === '*') wildcard = Math.max(wildcard, parsed.weight);
     const language = languageOf(parsed.range);
-    // Of `es-MX, es;q=0.5`, the higher weight counts for `es`.
+    // `es-MX, es;q=0.5` names `es` twice: the higher weight counts.
     if (language !== null) weights.set(language, Math.max(weights.get(language) ?? 0, parsed.weight));
   }
   // Added after the named languages, so that these win at equal weight.
@@ -59,7 +59,7 @@ export function negotiateLanguage(header: string | undefined): Language {
 /**
  * The language of an answer: the one in the `lang` parameter, otherwise the one that `Accept-Language` prefers.
  *
- * @throws ApiError `invalid_request` for a `lang` that we do not have: a client that names one language must be told
+ * @throws ApiError `invalid_request` for a `lang` that we do not have: a client that asks for one language must not get another
  */
 export function chooseLanguage(lang: string | undefined, acceptLanguage: string | undefined): Language {
   if (lang === undefined) return negotiateLanguage(acceptLanguage);

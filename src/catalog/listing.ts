@@ -24,7 +24,7 @@ export type Listing = {
   /** 0 to 100; see `qualityOf`. */
   readonly quality: number;
   readonly createdAtMs: number;
-  /** Increases with every change of the row or of `isSuspended`: of two readings, the one with the higher value is newer. */
+  /** Increases with every change of the row or of `isSuspended` by Tollgate: of two readings, the higher value is the newer. */
   readonly updatedAtMicros: number;
 };
 
@@ -49,9 +49,9 @@ export const MAX_CATEGORY_LENGTH = 50;
  * What is wrong with an endpoint, or null when it is good: an absolute http(s) URL to which the proxy can append a path.
  * A query or a fragment would swallow the appended path, and credentials do not belong in a public catalog.
  *
- * The URL parser silently repairs many faults (tabs, backslashes, spaces around the URL). All that it would repair is refused,
- * because the provider and the upstream client must read the same URL. Accepts exactly what the upstream client accepts; a test
- * compares the two, since neither may import the other.
+ * The URL parser silently repairs many faults, such as tabs, backslashes and spaces around the URL. A URL with such a fault is
+ * refused, because the provider and the upstream client must read the same URL. This accepts exactly what the upstream client
+ * accepts; a test compares the two, since neither may import the other.
  */
 export function endpointFault(endpoint: string): string | null {
   if (endpoint.length > MAX_ENDPOINT_LENGTH) return `must be at most ${MAX_ENDPOINT_LENGTH} characters`;
@@ -64,7 +64,7 @@ export function endpointFault(endpoint: string): string | null {
   return url === null ? 'must be a valid URL' : hostFault(url);
 }
 
-/** URL.canParse would not do: once optimised, it reads Latin-1 as UTF-8 in Node 20.20, and refuses `http://bücher.example`. */
+/** Not `URL.canParse`: once V8 has optimised it, Node 20.20 reads Latin-1 as UTF-8 there and refuses `http://bücher.example`. */
 function parseUrl(text: string): URL | null {
   try {
     return new URL(text);

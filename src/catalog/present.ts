@@ -16,7 +16,7 @@ export function shorten(text: string): string {
   return end === text.length ? text : `${text.slice(0, end)}…`;
 }
 
-// A service is written in three parts, of which only the labels depend on the language.
+// A service is written in three parts: `identity`, `terms` and `place`. Only `terms`, with the labels, depends on the language.
 
 const identity = (listing: Listing, description: string) => ({
   id: listing.id,
@@ -52,8 +52,9 @@ export function fullItem(listing: Listing, language: Language, view: { readonly 
 const MAX_TERMS = 10_000;
 
 /**
- * Writes services of /discover as JSON text. What does not depend on the language is serialised once per version of a listing (a
- * change makes a new object). Labels are serialised once per price, because many listings have the same price.
+ * Writes services of /discover as JSON text. What does not depend on the language is serialised once per `Listing` object (a
+ * change makes a new object). Labels are cached by language, price and number of free calls, because many listings
+ * share them.
  */
 export class DiscoverWriter {
   readonly #outer = new WeakMap<Listing, { readonly head: string; readonly tail: string }>();

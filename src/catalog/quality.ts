@@ -6,7 +6,7 @@ export const NEUTRAL_QUALITY = 50;
 
 /**
  * The quality of a service, 0 to 100. It is not computed from real calls yet: every service has the neutral value. No other code
- * knows that.
+ * relies on that.
  */
 export function qualityOf(_serviceId: string): number {
   return NEUTRAL_QUALITY;

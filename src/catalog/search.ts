@@ -20,7 +20,7 @@ export type CategoryCount = { readonly category: string; readonly services: numb
 
 export type Matches = {
   readonly listings: readonly Listing[];
-  /** Categories of the matches, largest first. */
+  /** Categories of the matches, those with the most matches first. */
   readonly categories: readonly CategoryCount[];
 };
 
@@ -39,7 +39,7 @@ function foldedOf(listing: Listing): Folded {
   let folded = foldings.get(listing);
   if (folded === undefined) {
     const name = fold(listing.name);
-    // A searched word contains no line break, so it cannot match across the end of the name.
+    // A searched word contains no line break, so it cannot match across the end of the name into the description.
     folded = { name, text: `${name}\n${fold(listing.description)}` };
     foldings.set(listing, folded);
   }
@@ -47,14 +47,17 @@ function foldedOf(listing: Listing): Folded {
 }
 
 /**
- * Position of a listing in a sort: by ascending value, then by id, so that no two listings are in the same place. Names compare
- * folded and by code unit, not by the rules of a language, so that cursors mean the same on every gateway.
+ * Position of a listing in a sort: by ascending value, then by id, so that no two listings are in the same place. Names are
+ * folded and compared by UTF-16 code unit, not by the rules of a language, so that a cursor means the same on every gateway.
  */
 type Place = { readonly value: number | string; readonly id: string };
 
-/** Maximum number of characters of a folded name that count in the sort. Bounds cursors: NFKC can turn one character into 18. */
+/**
+ * Maximum number of characters of a folded name that count in the sort. It bounds the length of cursors, because NFKC can turn
+ * one character into 18.
+ */
 const MAX_SORT_CHARACTERS = 120;
-/** A longer cursor cannot be one of ours, and is refused. */
+/** Maximum length of a cursor. The longest that `cursorAfter` makes is shorter, so a longer one is refused. */
 export const MAX_CURSOR_LENGTH = 1_000;
 
 function sortValue(listing: Listing, sort: Sort): number | string {

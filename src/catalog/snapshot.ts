@@ -1,6 +1,6 @@
 import type { Listing } from './listing.ts';
 
-/** Maximum number of removals remembered per generation; at the bound a new generation begins, and the oldest is forgotten. */
+/** Maximum number of removals in each of two generations. At the bound a new one begins, and the older of the two is forgotten. */
 const MAX_REMOVALS = 10_000;
 
 /**
@@ -12,14 +12,17 @@ const MAX_REMOVALS = 10_000;
  */
 export class Snapshot {
   readonly #listings = new Map<string, Listing>();
-  /** Id → version of its removal: removals since the last full reading, and those between the two before it. */
+  /** Id → version of its removal. `#removals`: since the last full reading; `#olderRemovals`: between the last two. */
   #removals = new Map<string, number>();
   #olderRemovals = new Map<string, number>();
   #version = 0;
-  /** Ids put since the current full reading began. It may have passed their place before they existed, so it must keep them. */
+  /**
+   * Ids put since the current full reading began, from its pages or from messages. `finish` must keep a listing that was added
+   * while the reading ran: the reading may have been past the listing's place already.
+   */
   #touched: Set<string> | null = null;
 
-  /** Increases whenever any listing changes, so that whatever is derived from the snapshot can be cached by it. */
+  /** Increases whenever any listing changes, so that results computed from the snapshot can be cached until it does. */
   get version(): number {
     return this.#version;
   }
@@ -36,7 +39,7 @@ export class Snapshot {
     return this.#listings.values();
   }
 
-  /** Takes a reading of a row, whatever its status, unless a newer reading is known. */
+  /** Takes one reading of a row, with any status. Ignores it when a newer reading of the row is known. */
   put(listing: Listing): void {
     const { id, updatedAtMicros } = listing;
     this.#touched?.add(id);
@@ -46,8 +49,9 @@ export class Snapshot {
     if (removal !== undefined && removal >= updatedAtMicros) return;
     const isRemoved = listing.status === 'removed';
     if (isRemoved || listing.isSuspended) {
-      // A removal is for good. A listing of a suspended account is absent until a reading says otherwise, even a reading of the
-      // same version: someone who resumes the account by hand in the database does not touch its listings.
+      // A removal is for good. A listing of a suspended account is absent only until a reading says that the account is
+      // resumed. That reading may have the same version (hence − 1): resuming an account by hand in the database does not
+      // change its listings.
       this.#remember(id, isRemoved ? updatedAtMicros : updatedAtMicros - 1);
       if (this.#listings.delete(id)) this.#version++;
     } else if (known === undefined || !isSame(known, listing)) {
@@ -59,7 +63,7 @@ export class Snapshot {
 
   /**
    * A full reading in several pages; only one may be under way. `page` takes the listings of a page. `finish` drops all listings
-   * that no page had; without it nothing is dropped.
+   * that were not put since the reading began, neither by a page nor otherwise. Without `finish` nothing is dropped.
    */
   beginFullReading(): { page(listings: readonly Listing[]): void; finish(): void } {
     const touched = new Set<string>();

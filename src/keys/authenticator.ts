@@ -14,14 +14,14 @@ export class Authenticator {
   }
 
   /**
-   * The key behind a header, or null when the header is missing or malformed, the key unknown or revoked, or the secret wrong:
-   * callers are never told which. A known key is answered at once; only an unknown one costs a promise (which rejects with
-   * `unavailable` while Postgres is away).
+   * The key that a header names, or null when the header is missing or malformed, the key unknown or revoked, or the secret
+   * wrong: callers are never told which. A key in the cache with the right secret is returned at once. If Postgres must be
+   * asked, the result is a promise, which rejects with `unavailable` while Postgres is away.
    *
-   * When a known key does not have the secret, Postgres is asked as well: another gateway may have rotated the key just now, and
-   * its message has not arrived yet. That costs Postgres as much as a made-up key does.
+   * Postgres is also asked when the key is in the cache and the secret does not match: another gateway may have rotated the key
+   * just now, and its message has not arrived yet. A wrong secret therefore costs Postgres as much as a made-up key.
    *
-   * @param mayLoad asked before Postgres is; when false, Postgres is not asked and the header counts as wrong
+   * @param mayLoad called before Postgres is asked; when it returns false, Postgres is not asked and the header counts as wrong
    */
   identify(authorization: string | undefined, mayLoad: () => boolean): KeyRecord | null | Promise<KeyRecord | null> {
     if (authorization === undefined) return null;

@@ -18,7 +18,7 @@ export type KeyRecord = {
   readonly role: Role;
   /** SHA-256 of the secret, as `digestOf` computes it. */
   readonly secretDigest: string;
-  /** The secret before the last rotation, valid until `previousExpiresAtMs`; null when there is none. */
+  /** Digest of the secret that the last rotation replaced, valid until `previousExpiresAtMs`; null when there is none. */
   readonly previousSecretDigest: string | null;
   readonly previousExpiresAtMs: number;
   /** Requests per minute. */
@@ -30,7 +30,7 @@ export type KeyRecord = {
    * looking it up elsewhere took 0.3 µs a call. Nothing in keys/ reads it.
    */
   buyer: object | null;
-  /** The retry place that was last promised to a refused caller of this key (gate/refill-places.ts). */
+  /** The time at which the last refused call of this key was told to retry, as gate/refill-places.ts counts it; 0 at first. */
   lastPlace: number;
 };
 

@@ -7,8 +7,8 @@ import type { KeyRecord } from './caller.ts';
  *   Authorization: Bearer acf_<22 base62>:sk_<43 base62 random><6 base62 checksum>
  *                         └── key_id ───┘ └─────────────── secret ─────────────┘
  *
- * 43 base62 characters carry 256 bits. The checksum is the CRC-32 of those 43 characters. It protects nothing: it tells a
- * mistyped secret from a wrong one without a look-up, and lets secret scanners recognise a leaked one.
+ * 43 base62 characters carry 256 bits. The checksum is the CRC-32 of those 43 characters. It adds no security: it lets the
+ * gateway reject a mistyped secret without a look-up, and lets secret scanners recognise a leaked secret.
  */
 const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 const KEY_ID_RANDOM_CHARS = 22;
@@ -33,7 +33,7 @@ export const CREDENTIALS_CHARS = HEADER_CHARS - KEY_ID_START;
 const KEY_ID = /^acf_[0-9A-Za-z]{22}$/;
 const CREDENTIALS = /acf_[0-9A-Za-z]{22}:sk_[0-9A-Za-z]{49}/;
 
-/** Character code → base62 digit. NOT_BASE62 is a bit that no digit has: it marks all other characters. */
+/** Character code → base62 digit. NOT_BASE62 is a bit that no digit has: it marks characters that are not base62. */
 const NOT_BASE62 = 0x80;
 const DIGITS = new Uint8Array(128).fill(NOT_BASE62);
 for (let digit = 0; digit < 62; digit++) DIGITS[BASE62.charCodeAt(digit)] = digit;
@@ -95,7 +95,7 @@ export function newSecret(): string {
   return SECRET_PREFIX + random + formatChecksum(crc32(random, 0, random.length));
 }
 
-/** Whether the text has the form of a key id; whether such a key exists is another matter. */
+/** Whether the text has the form of a key id. It does not say that such a key exists. */
 export function isKeyId(text: string): boolean {
   return KEY_ID.test(text);
 }
@@ -140,9 +140,9 @@ export function hasCredentials(text: string): boolean {
 
 /**
  * The credentials that say who the caller is, in the form of an `Authorization` header (docs/api.md, 'Authentication'): the
- * `Authorization` header if it has our form, otherwise `X-Api-Key`. A client library may send both headers, the configured key in
- * one and a key from its environment in the other, either way round. An `Authorization` header of our form with a wrong secret
- * still decides: it names the key that should pay.
+ * `Authorization` header if it has our form, otherwise `X-Api-Key`. A client library may send both headers: the key
+ * it was configured with in one, and a key that it found in its environment in the other. Which key is in which header differs.
+ * An `Authorization` header of our form decides even if its secret is wrong: it names the key that should pay.
  */
 export function decidingCredentials(authorization: string | undefined, apiKey: string | undefined): string | undefined {
   if (apiKey === undefined || (authorization !== undefined && isBearerOfOurs(authorization))) return authorization;
@@ -153,7 +153,7 @@ function isBearerOfOurs(header: string): boolean {
   return header.length === HEADER_CHARS && hasBearerScheme(header) && hasCredentials(header);
 }
 
-/** RFC 9110 §11.1: the scheme is case-insensitive. All that follows it is case-sensitive. */
+/** RFC 9110 §11.1: the scheme is case-insensitive. (Our key id and secret, which follow it, are case-sensitive.) */
 function hasBearerScheme(header: string): boolean {
   return header.startsWith(SCHEME) || header.slice(0, SCHEME.length).toLowerCase() === 'bearer ';
 }
@@ -188,8 +188,8 @@ export function equalConstantTime(a: string, b: string): boolean {
 }
 
 /**
- * Whether the secret belongs to the key: the present secret or, until its overlap ends, the one before the last rotation. Does
- * not look at the status of the key or of its account.
+ * Whether the secret is the key's present secret or, until the overlap ends, the secret that the last rotation replaced. Does not
+ * look at the status of the key or of its account.
  *
  * @param nowMs milliseconds since the epoch
  */

@@ -9,14 +9,17 @@ export type FetchKeys = (keyIds: readonly string[]) => Promise<KeyRecord[]>;
 export type KeyCacheOptions = {
   readonly fetchKeys: FetchKeys;
   /**
-   * Maximum number of records in memory. At the bound, the half used least recently is dropped, so that up to half as many
-   * keys that call in turn are always in memory. Default 250 000: a record takes 1.1 KB once its key has called, 280 MB in all.
+   * Maximum number of records in memory. At the bound, the half used least recently is dropped. So if at most `maxKeys / 2` keys
+   * are in use, they all stay in memory. Default 250 000: a record takes 1.1 KB once its key has called, 280 MB in all.
    */
   readonly maxKeys?: number;
   /** How long the cache remembers that a key does not exist (default 5 000 ms), and for how many ids (default 10 000). */
   readonly absentForMs?: number;
   readonly maxAbsent?: number;
-  /** Maximum number of loads waiting for Postgres; at the bound, loads are `unavailable`. Default 10 000, which take it 1.6 s. */
+  /**
+   * Maximum number of loads waiting for Postgres; at the bound, loads are `unavailable`. Default 10 000, for which
+   * Postgres needs 1.6 s.
+   */
   readonly maxLoads?: number;
   /** A load that takes longer is `unavailable`. Default 2 000 ms. */
   readonly loadTimeoutMs?: number;
@@ -38,14 +41,15 @@ const MAX_TO_REFRESH = 4_096;
  *   young ◄──────────────────────────── old
  *     └── full: young becomes old, and what was old is dropped
  *
- * With two generations, a hit is one `Map.get` and no bookkeeping; an exact LRU deletes and inserts on every hit.
+ * With two generations, a hit in `young` is one `Map.get` and no bookkeeping; an exact LRU deletes and inserts on every hit.
  *
- * A record is *fresh* or *stale*. `invalidate` (the key changed) removes it at once. `markAllStale` (messages may have been lost)
- * removes nothing: a stale record is served and re-read in the background, and is still served while Postgres is away. A revoked
- * key is refused even then, because the status beside the token bucket in Redis decides that, not this cache.
+ * A record is *fresh* or *stale*. `invalidate` (the key changed) removes it at once. `markAllStale` (messages may have been
+ * lost) removes no record: a stale record is served and re-read in the background, and is still served while Postgres is away.
+ * A revoked key is refused even then, because not this cache but the status beside the token bucket in Redis decides that.
  *
- * A record that was read before a change never comes back after it: an invalidation removes the load under way from `#loads`,
- * and its result is then not stored; a refresh replaces an entry only if it is still the one that was stale.
+ * A record that was read before an invalidation is never stored after it. The invalidation removes the key's load under way from
+ * `#loads`, and a load that is not there does not store its result. A refresh replaces an entry only if it is still the stale
+ * entry for which the refresh began.
  */
 export class KeyCache {
   readonly #fetchKeys: FetchKeys;
@@ -109,7 +113,8 @@ export class KeyCache {
   }
 
   /**
-   * The record as Postgres has it now, even if one is in memory; that one stays when Postgres is away. Otherwise like `load`.
+   * Like `load`, but asks Postgres even if the record is in memory. When Postgres is away, this rejects, and the record in memory
+   * stays.
    */
   reload(keyId: string): Promise<KeyRecord | null> {
     const underWay = this.#loads.get(keyId);
@@ -125,7 +130,7 @@ export class KeyCache {
     return load;
   }
 
-  /** The key was created or changed: forgets what is known of it, and any load of it under way. */
+  /** The key changed: forgets what is known of it, and any load of it under way. */
   invalidate(keyId: string): void {
     this.#young.delete(keyId);
     this.#old.delete(keyId);
@@ -141,11 +146,11 @@ export class KeyCache {
     for (const generation of [this.#young, this.#old]) {
       for (const [keyId, entry] of generation) if (entry.record.accountId === accountId) generation.delete(keyId);
     }
-    // The accounts of keys under way are not known yet, so all loads are forgotten.
+    // Which account a key belongs to is not known while the key is being loaded, so all loads under way are forgotten.
     this.#loads.clear();
   }
 
-  /** Messages may have been missed: each record is served until its next use, and re-read then. */
+  /** Messages may have been missed: each record is re-read after its next use, which still gets the stale record. */
   markAllStale(): void {
     this.#epoch++;
     this.#absent.clear();
@@ -226,7 +231,7 @@ export class KeyCache {
       while (this.#toRefresh.size > 0) await this.#refreshBatch();
       this.#refresh = 'idle';
     } catch {
-      // Stale records are still served; their next use after the pause tries again.
+      // Stale records are still served. The first use of such a record after the pause tries to re-read it again.
       this.#toRefresh.clear();
       this.#refresh = 'paused';
       setTimeout(() => {

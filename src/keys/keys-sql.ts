@@ -18,7 +18,7 @@ export type KeyDescription = {
   readonly rateLimit: number;
   readonly status: 'active' | 'revoked';
   readonly createdAt: Date;
-  /** When the secret before the last rotation ceases to be valid; null when it is not valid (any more). */
+  /** When the secret that the last rotation replaced ceases to be valid; null when it is not valid now, or there is none. */
   readonly previousExpiresAt: Date | null;
 };
 
@@ -64,7 +64,7 @@ export async function selectKeyRecords(sql: Sql, keyIds: readonly string[]): Pro
 
 const WORDS = ['buyer', 'provider', 'admin', 'active', 'revoked', 'suspended'];
 
-/** The same text as one shared object. Each row brings its own copies of these few words, which took 100 bytes a key. */
+/** The equal text in `WORDS`. Each row brings its own copies of these few words; keeping them took 100 bytes a key. */
 function shared<T extends string>(word: T): T {
   return (WORDS.find((known) => known === word) as T | undefined) ?? word;
 }
@@ -128,7 +128,7 @@ export async function lockAccount(tx: Tx, accountId: string): Promise<{ ownerId:
 const FIRST_ADMIN_LOCK = 7_014_655_002;
 
 /**
- * Waits for other attempts to make the first admin, then says whether there is an admin key already. A revoked one counts:
+ * Waits for other attempts to make the first admin, then says whether there is an admin key already. A revoked admin key counts:
  * otherwise, after the last admin key was revoked, anybody could become admin.
  */
 export async function lockFirstAdmin(tx: Tx): Promise<{ adminExists: boolean }> {
@@ -190,7 +190,7 @@ const state = (tx: Tx) => tx`
   k.key_id AS "keyId", k.account_id AS "accountId", k.rate_limit AS "limit",
   CASE WHEN k.status = 'active' THEN a.status ELSE k.status END AS "status"`;
 
-/** The key's state. Until the transaction ends, nobody else can change it or publish the states of its account's keys. */
+/** The key's state. Until the transaction ends, nobody else can change it, or publish it alone or with all its account's keys. */
 export async function lockKeyState(tx: Tx, keyId: string): Promise<KeyState | null> {
   const rows = await tx<KeyState[]>`
     SELECT ${state(tx)} FROM api_keys k JOIN accounts a ON a.id = k.account_id
@@ -200,7 +200,8 @@ export async function lockKeyState(tx: Tx, keyId: string): Promise<KeyState | nu
 
 /** The states of the account's keys that are not revoked. Until the transaction ends, nobody else can publish one of them. */
 export async function lockKeyStates(tx: Tx, accountId: string): Promise<KeyState[]> {
-  // Locks the account first. This cannot deadlock: a transaction that has locked a key (`lockKeyState`) waits for no other lock.
+  // Locks the account, but no keys. So this cannot deadlock with `lockKeyState`, which locks a key and then waits for its
+  // account.
   await tx`SELECT 1 FROM accounts WHERE id = ${accountId} FOR NO KEY UPDATE`;
   return tx<KeyState[]>`
     SELECT ${state(tx)} FROM api_keys k JOIN accounts a ON a.id = k.account_id
@@ -208,8 +209,9 @@ export async function lockKeyStates(tx: Tx, accountId: string): Promise<KeyState
 }
 
 /**
- * Sets the account's status. Until the transaction ends, the account is locked against new rows that refer to it: a listing
- * that is being added is either visible to the next statement, or waits and then finds the new status.
+ * Sets the account's status. Until the transaction ends, the account is locked against new rows that refer to it. So a listing
+ * that is added at the same time is either visible to the next statement of this transaction, or its insertion waits and finds
+ * the new status.
  *
  * @returns the account's label, and whether the status changed; null when there is no such account
  */

@@ -21,10 +21,10 @@ import {
 /** Requests per minute of a new key, and the maximum that an admin may set (docs/api.md, 'Keys'). */
 export const DEFAULT_RATE_LIMIT = 60;
 export const MAX_RATE_LIMIT = 300;
-/** How long the former secret stays valid after a rotation, in seconds: unless the caller says otherwise, and at most. */
+/** How long the replaced secret stays valid after a rotation, in seconds: the default, and the maximum a caller may ask for. */
 export const DEFAULT_OVERLAP_SECONDS = 3_600;
 export const MAX_OVERLAP_SECONDS = 86_400;
-/** Each key has a rate limit of its own: without this bound, an account could lift its limit by making keys. */
+/** Each key has a rate limit of its own: without this bound, an account could make keys to send any number of requests. */
 export const MAX_ACTIVE_KEYS_PER_ACCOUNT = 1_000;
 
 /**
@@ -56,8 +56,9 @@ export type CreatedKey = {
 /**
  * Creates, lists and changes API keys. The routes decide who may do so.
  *
- * A change is committed in Postgres (with the message that makes gateways forget the key), and then written to Redis. Creating a
- * key needs neither: no gateway knows the key yet, and admission loads into Redis the state of a key that Redis does not have.
+ * A change is committed in Postgres, with a message that makes all gateways forget the key. A new limit or status is then written
+ * to Redis. (A rotation is not: Redis has no secrets.) Creating a key needs neither message nor write: no gateway knows the key
+ * yet, and admission loads into Redis the state of a key that Redis does not have.
  *
  * All methods pass on the errors of Postgres.
  *
@@ -123,7 +124,7 @@ export class Keys {
   }
 
   /**
-   * Revokes the key for good. May be repeated, and should be when it failed.
+   * Revokes the key for good. Repeating it does no harm, and is the remedy when it failed.
    *
    * @throws ApiError `unavailable` when the change is stored in Postgres but could not be written to Redis
    */
@@ -139,8 +140,8 @@ export class Keys {
   }
 
   /**
-   * Copies the state from Postgres to Redis again, because Redis has another one than the cache. As the cache may be the wrong
-   * one of the two, its record is read again as well, after that. Throws as `revoke` does.
+   * Copies the key's state from Postgres to Redis again, because Redis and the cache disagree about it. The cache may be the one
+   * that is wrong, so the key's record is then dropped from it and read again at its next use. Throws as `revoke` does.
    */
   async restoreState(keyId: string): Promise<void> {
     await this.#copyState(keyId);

@@ -1,6 +1,9 @@
 import { SparseWarning } from '../observability/sparse-warning.ts';
 
-/** Maximum number of keys in work or in their pause. Beyond it, `restore` does nothing: the key's next request tries again. */
+/**
+ * Maximum number of keys being restored or pausing after it. Beyond it `restore` does nothing; the key's next request calls
+ * it again.
+ */
 const MAX_KEYS = 100;
 /** Pause after each attempt for a key: a lasting fault must not cost Postgres a transaction per request. */
 const PAUSE_MS = 1_000;
@@ -12,8 +15,9 @@ export type StateRestorerOptions = {
 };
 
 /**
- * Publishes key states again that Redis has lost. A Redis that came back older than the change of a limit, or than the resumption
- * of an account, has the former state, and nobody else would correct it. The key's next request shows the difference.
+ * Writes key states to Redis again after Redis lost them. A Redis that came back with data from before a change of a limit,
+ * or from before the resumption of an account, has the former state, and nothing else would correct it. The gate notices the
+ * difference at the key's next request, when it compares Redis's reply with the key's record.
  */
 export class StateRestorer {
   readonly #publish: StateRestorerOptions['publish'];
@@ -27,7 +31,7 @@ export class StateRestorer {
     this.#failures = new SparseWarning(log);
   }
 
-  /** Redis has another state of the key than its record says. Acts at most once a second per key; never rejects. */
+  /** Call this when the state of the key in Redis differs from its record. Acts at most once a second per key; never throws. */
   restore(keyId: string): void {
     if (this.#busy.has(keyId) || this.#busy.size >= MAX_KEYS) return;
     this.#busy.add(keyId);

@@ -25,7 +25,8 @@ export class Suspension {
   }
 
   /**
-   * Sets the status. Calls under way go on. Repeating it only writes to Redis again, which is what to do after it failed.
+   * Sets the status. Calls under way go on. If writing to Redis failed, repeat the call: with the same status it only writes to
+   * Redis again.
    *
    * @returns null when there is no such account
    * @throws ApiError `unavailable` when the change is stored in Postgres but could not be written to Redis
@@ -43,7 +44,7 @@ export class Suspension {
     return { accountId, ownerId: account.ownerId, status };
   }
 
-  /** With the account locked: otherwise the slower of two changes could write to Redis last. */
+  /** Writes the keys' states to Redis with the account locked. Otherwise the older of two changes could arrive there last. */
   async #publish(accountId: string): Promise<void> {
     const { sql, state } = this.#options;
     await sql.begin(async (tx) => {

@@ -1,14 +1,17 @@
 /**
- * Data in Redis that somebody damaged (an operator's typo, another program's write) and that no script makes anew: an
- * account's wallet; a hold, which may also be of a newer version; or the hash of holds or the stream of a whole shard.
+ * Data in Redis that somebody damaged (an operator's typo, another program's write) and that no script repairs. `wallet`: an
+ * account's wallet. `hold`: one hold, damaged or of a newer version. `shard`: the hash of holds or the stream of a whole shard.
  */
 export type Damage = 'wallet' | 'hold' | 'shard';
 
 type Log = { warn(fields: object, message: string): void };
 
-/** The same damaged thing is logged at most once an hour, because a caller may meet it 300 times a minute. */
+/** The same damaged data is logged at most once an hour, because one key's calls may meet it 300 times a minute. */
 const SILENT_MS = 3_600_000;
-/** Maximum number of damaged things remembered. Beyond it the oldest is forgotten, and may be logged again within the hour. */
+/**
+ * Maximum number of log lines remembered. At the bound the oldest is forgotten: that damage may be logged twice within an
+ * hour.
+ */
 const MAX_REMEMBERED = 1_000;
 
 const MESSAGES: Record<Damage, string> = {

@@ -1,18 +1,19 @@
 /**
- * Classes of Postgres advisory locks with two numbers; the second number is the shard. The constants are arbitrary: nothing
- * else in the database may use them.
+ * First numbers of Postgres' advisory locks with two numbers; the second is the shard (0 for PARTITION_LOCK). The values are
+ * arbitrary: nothing else in the database may use them.
  */
 
 /**
- * Says which writer works on a shard's stream. The writer's session keeps the lock for its whole life. (Session locks: the
- * writer's connection must not go through PgBouncer in transaction mode.)
+ * Only the writer that has this lock works on the shard's stream. Its session keeps the lock for its whole life, so the writer's
+ * connection must not go through PgBouncer in transaction mode, which shares a session among clients.
  */
 export const WRITER_LOCK = 7_014_656;
 
 /**
- * The writer locks a shard exclusively before it checks that a batch is still in the stream, and until that batch is
- * committed. Whoever compares or copies balances takes the lock shared. Without it, a wallet could be filled from Postgres
- * just after Redis lost everything and just before the writer commits what it had read: that money could be spent twice.
+ * The writer takes this lock on a shard exclusively before it checks that a batch is still in the stream, and keeps it until
+ * the batch is committed. A process that compares balances or copies them to Redis takes it shared. Without this lock, after
+ * Redis lost everything, a wallet could be filled from Postgres just before the writer commits the charges that it had read:
+ * that money could be spent twice.
  */
 export const FLUSH_LOCK = 7_014_657;
 

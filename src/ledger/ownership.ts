@@ -7,9 +7,12 @@ import type { RedisClient } from '../platform/redis.ts';
 export const SHARDS_KEY = 'tollgate:shards';
 
 const UNDEFINED_TABLE = '42P01';
-/** Maximum number of wallets looked up in the database. One unknown account among them is enough to refuse the Redis. */
+/** About how many wallets are looked up in the database at most. One unknown account among them is enough to refuse the Redis. */
 const MAX_WALLETS = 1_000;
-/** Keys per SCAN, and maximum number of SCANs: 200 000 keys took 0.14 s, one SCAN 1.2 ms. Keys beyond that are not looked at. */
+/**
+ * Keys per SCAN, and maximum number of SCANs: 200 000 keys took 0.14 s. One SCAN took 1.2 ms, in which Redis serves nobody else.
+ * Keys beyond that number are not looked at.
+ */
 const SCAN_COUNT = 1_000;
 const MAX_SCANS = 200;
 
@@ -23,7 +26,8 @@ type Places = { readonly redisUrl: string; readonly databaseUrl: string };
  * @throws ForeignRedis naming both stores
  */
 export async function checkOwnership(redis: RedisClient, sql: Sql, places: Places): Promise<void> {
-  // Redis first: a process writes its id to Redis only after it has migrated the database.
+  // Redis is read before the database. A process writes the id to Redis only after it has migrated the database, so an id of our
+  // installation that is seen in Redis here can be read from the database next, even if a process makes both right now.
   const owner = await redis.command('get', [INSTALLATION_KEY]);
   const ours = await readInstallation(sql);
   const where = `Redis ${placeOf(places.redisUrl)}, database ${placeOf(places.databaseUrl)}`;
@@ -45,8 +49,9 @@ async function readInstallation(sql: Sql): Promise<string | null> {
 }
 
 /**
- * A version without installation ids left no id in Redis. Such a Redis would belong to whoever starts first, so its accounts
- * must be known to our database. Every hold and every event has a wallet beside it, so checking wallets is enough.
+ * Checks a Redis without an installation id that an older version has used, since that version wrote none. Any installation that
+ * starts could claim it, so the accounts in it must be known to our database. Every hold and every event has a wallet beside it,
+ * so checking wallets is enough.
  */
 async function checkAccounts(redis: RedisClient, sql: Sql, ours: string | null, where: string): Promise<void> {
   if ((await redis.command('exists', [SHARDS_KEY])) === 0) return;

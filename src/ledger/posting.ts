@@ -8,9 +8,10 @@ import type { Tx } from '../platform/postgres.ts';
 export const PLATFORM_ACCOUNT_ID = '00000000-0000-7000-8000-000000000001';
 
 /**
- * Moves balances by the rows of `posted` (account_id, ledger, amount). Every statement that writes entries ends with this.
- * Every transaction locks the rows of `balances` in this order, so no two can deadlock. INSERT … ON CONFLICT locks in that
- * order whatever the planner chooses; UPDATE … FROM was at most 5 % cheaper and does not guarantee it.
+ * Moves balances by the rows of `posted` (account_id, ledger, amount). Everything that writes entries moves balances by this.
+ * Every transaction locks the rows of `balances` in the order of account and ledger, so no two can deadlock. INSERT … ON CONFLICT
+ * locks in the order of its SELECT, whatever the planner chooses. UPDATE … FROM does not guarantee an order, and was at most 5 %
+ * cheaper.
  */
 export const MOVE_BALANCES_SQL = `
   INSERT INTO balances AS b (account_id, ledger, balance)

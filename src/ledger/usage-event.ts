@@ -1,16 +1,17 @@
 import { isUuid } from '../platform/ids.ts';
 
 /**
- * The usage event: what settling a call appends to the stream, and all that the writer knows of the call. It is one field of
- * tab-separated text, so that neither the hot path nor the Lua script serialises anything. The field's name is the version:
- * `e1`, or `e` in earlier versions.
+ * The usage event: settling a call appends it to the stream, and it is all that the writer knows of the call. It is one stream
+ * field of tab-separated text, so that neither the hot path nor the Lua script serialises anything. The field's name is the
+ * version of the format: `e1`, or `e` in earlier versions.
  *
  *   usage_id
- *   the hold as it was open: v1 (absent in earlier versions), amount, free (0|1), admitted at (ms), instance, account, key,
+ *   the hold, as it was in Redis: v1 (absent in earlier versions), amount, free (0|1), admitted at (ms), instance, account, key,
  *     service, provider, method, path
  *   the settlement: outcome, status, latency (µs), request bytes, response bytes
  *
- * Three fields, one for each part, cost the writer 2.6 µs more per event, because ioredis makes a Buffer and a string of each.
+ * Three stream fields, one for each part, cost the writer 2.6 µs more per event: ioredis makes a Buffer and a string of each
+ * field.
  */
 
 export type RefundReason =
@@ -125,8 +126,8 @@ export const HOLD_V1 = 'v1\t';
 const FIELDS = 16;
 
 /**
- * Reads an event. Throws on anything that batch.lua and `encodeSettlement` cannot have written, so that the writer can put
- * the event aside before Postgres refuses the whole batch because of it.
+ * Reads an event. Throws on text that batch.lua and `encodeSettlement` cannot have written. The writer then puts that event into
+ * `rejected_events`; otherwise Postgres would refuse the whole batch because of it.
  */
 export function decodeUsageEvent(text: string): UsageEvent {
   const f = text.split('\t');
@@ -158,7 +159,8 @@ export function chargedMicros(event: UsageEvent): number {
 }
 
 /**
- * The platform's share of a charge, rounded down. The amount is split at 10 000 so that no product exceeds 2^53.
+ * The platform's share of a charge, rounded down. The amount is split into multiples of 10 000 and a rest, because amount times
+ * basis points could exceed 2^53.
  */
 export function feeMicros(amountMicros: number, basisPoints: number): number {
   const whole = Math.floor(amountMicros / 10_000);

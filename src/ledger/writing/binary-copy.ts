@@ -27,7 +27,7 @@ export function writeUuid(buffer: Buffer, at: number, text: string): void {
   }
 }
 
-/** Values as Postgres receives them: a length in 32 bits, then the value, big-endian. */
+/** A buffer that takes rows as Postgres receives them: before each value its length in 32 bits, all of it big-endian. */
 export class Chunk {
   readonly #buffer: Buffer;
   readonly #view: DataView;
@@ -43,7 +43,7 @@ export class Chunk {
     return this.#buffer.length - this.#at;
   }
 
-  /** Leaves room for the last column, the journal row's id, which `finish` fills in. */
+  /** Ends a row with its last column, the journal row's id. It is left empty here, and `finish` fills it in. */
   endWithJournalId(): void {
     this.bigint(0);
     this.#rowEnds.push(this.#at);
@@ -119,7 +119,7 @@ export class Chunk {
   text(text: string): void {
     const start = this.#at + 4;
     let at = start;
-    // Calling the encoder costs more than copying the letters of a short text.
+    // Copying the letters of a short text costs less than calling the encoder, which is needed only for text beyond ASCII.
     for (let i = 0; i < text.length; i++) {
       const code = text.charCodeAt(i);
       if (code > 0x7f) {

@@ -2,14 +2,14 @@ import { timeOfId } from '../../platform/ids.ts';
 import { chargedMicros, feeMicros, type UsageEvent } from '../usage-event.ts';
 import { CHUNK_BYTES, Chunk, HEADER, TRAILER } from './binary-copy.ts';
 
-/** The statement that takes the rows of `CallRows`: columns in its order, of exactly the types it writes. */
+/** The statement that stores the rows of `CallRows`. The columns are in the order and of the types that `writeRow` writes. */
 export const COPY_CALLS_SQL = `
 COPY calls (day, usage_id, account_id, key_id, provider_id, service_id, method, path, outcome, status, amount, fee,
             free_tier, latency_us, request_bytes, response_bytes, created_at, journal_id)
 FROM STDIN (FORMAT binary)`;
 const COLUMNS = 18;
 
-/** Bound for everything in a row except its texts: 18 lengths and the fixed-size values. */
+/** Bound for a row without key id, method and path: 18 lengths, the values of fixed size and the outcome, at most 250 bytes. */
 const FIXED_ROW_BYTES = 256;
 
 /**
@@ -31,7 +31,7 @@ export class CallRows {
     }
   }
 
-  /** The rows with the id of their journal row, which does not exist yet when the rows are made. */
+  /** The rows, with the id of their journal row filled in: it is not known yet when the rows are made. */
   chunks(journalId: number): Buffer[] {
     return this.#chunks.map((chunk) => chunk.finish(journalId));
   }

@@ -4,9 +4,10 @@ import { PackedEntries } from './entry-rows.ts';
 import { dayName } from './flush-sql.ts';
 
 /**
- * Posts what follows from the calls of one journal row, all of them new, after its entries were stored. $1 is the journal row;
- * then come free calls used, then the services' sums by day. Balances move by the entries that were really stored. A key may
- * occur several times in the parameters, once per page of the batch. Rows are locked in the same order as in `FLUSH_SQL`.
+ * Stores the rest of a batch after its calls, all of them new, and its entries: the journal row ($1), the free calls used ($2 to
+ * $4) and the services' sums by day ($5 to $11). Balances move by the entries that are really stored. The same account and
+ * service, or service and day, may occur once per page of the batch, so they are summed. Rows are locked in the same order as in
+ * `FLUSH_SQL`.
  */
 export const POST_SUMS_SQL = `
 WITH journal_row AS (
@@ -44,7 +45,7 @@ type ServiceDay = {
 };
 
 /**
- * The sums over some calls. Adding up in the writer saves Postgres 1.9 µs per event and costs the writer 0.6.
+ * The sums over the calls of one page. Adding up in the writer saves Postgres 1.9 µs per event and costs the writer 0.6 µs.
  * Tested by test/ledger/writing/flush.test.ts.
  */
 export class CallSums {
@@ -103,8 +104,8 @@ export class CallSums {
   }
 
   /**
-   * The sums by column: one text for each array parameter of POST_SUMS_SQL. Each contains that array's elements, separated by
-   * commas but without the braces, so that `sumsParameters` can join the texts of several pages.
+   * The sums by column: one text for each array parameter of POST_SUMS_SQL. A text is the array's elements, separated by commas
+   * and without braces, so that `sumsParameters` can join the texts of several pages.
    */
   columns(): string[] {
     const free = Array.from(this.#freeUsed, ([account, used]) =>

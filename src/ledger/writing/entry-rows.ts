@@ -1,21 +1,22 @@
 import { CHUNK_BYTES, Chunk, HEADER, TRAILER, writeUuid } from './binary-copy.ts';
 
-/** The statement that takes the rows of `entryData`: columns in its order, of exactly the types it writes. */
+/** The statement that stores the rows of `entryData`. The columns are in the order and of the types that `entryData` writes. */
 export const COPY_ENTRIES_SQL = `
 COPY entries (account_id, ledger, amount, journal_id) FROM STDIN (FORMAT binary)`;
 const COLUMNS = 4;
-/** Bound for the bytes of a row, whose longest ledger name has 8 letters. */
+/** Bound for the bytes of a row: 58 with the longest ledger name, 'earnings'. */
 const MOST_ROW_BYTES = 64;
 
 const LEDGERS = ['wallet', 'earnings', 'fees'] as const;
 export type UsageLedger = (typeof LEDGERS)[number];
 
-/** An account's 16 bytes and the index of a ledger. */
+/** Bytes of a key: the account's id in 16, and the index of the ledger in `LEDGERS`. */
 const KEY_BYTES = 17;
 
 /**
- * Sums by account and ledger, of one page of calls. They are packed into a buffer because a page waits for its flush, and
- * 10 000 strings would survive the garbage collector's young generation. Tested by test/ledger/writing/flush.test.ts.
+ * The sums of one page of calls, by account and ledger. They are packed into a buffer because a page waits for its flush: in that
+ * time 10 000 strings would leave the garbage collector's young generation, and collecting them would cost more. Tested by
+ * test/ledger/writing/flush.test.ts.
  */
 export class PackedEntries {
   readonly #keys: Buffer;
@@ -43,7 +44,7 @@ export class PackedEntries {
   }
 }
 
-/** One amount for each account and ledger; none is 0. */
+/** An amount, never 0, for each account and ledger. The key is that of `PackedEntries` as a latin1 string. */
 export type EntrySums = ReadonlyMap<string, number>;
 
 /** Adds up the entries of a journal row over all pages, because an account may occur in several pages. */

@@ -4,13 +4,13 @@ import type { ReadOver } from './read-over.ts';
 
 /** Longest wait for an event. After it the writer checks its session and its partitions. */
 const BLOCK_MS = 5_000;
-/** How long Redis may take to reply after that time is over. Beyond it the connection counts as lost. */
+/** How long Redis may take to reply once `BLOCK_MS` is over. A later reply counts as a lost connection. */
 const REPLY_MS = 1_000;
 
 /**
  * Lets an idle writer sleep until an event arrives. It has its own connection, because Redis executes nothing else on a
- * connection that is blocked. The writer does not depend on it: if it fails, the writer asks on its other connection every half
- * second, which costs an idle writer 4 ms of CPU per second instead of 2.
+ * connection that is blocked. The writer works without it: if the wait fails, the writer asks on its other connection every half
+ * second. That costs an idle writer 4 ms of CPU per second instead of 2.
  */
 export class EventWait {
   readonly #redis: RedisClient;
@@ -23,7 +23,7 @@ export class EventWait {
   }
 
   /**
-   * Resolves when a stream of `shards` has an entry beyond those that were read over, and after five seconds at the latest.
+   * Resolves when a stream of `shards` has an entry after the events of a newer version that were skipped, or after `BLOCK_MS`.
    *
    * @returns false when it could not wait: not connected, or one of the streams is damaged
    */
@@ -37,7 +37,7 @@ export class EventWait {
       await this.#redis.command('xread', ['COUNT', '1', 'BLOCK', String(BLOCK_MS), 'STREAMS', ...streams, ...ids]);
       return true;
     } catch {
-      // The writer will meet and log the cause when it looks at the streams itself.
+      // Not logged here: the writer meets the same fault when it reads the streams, and logs it.
       return false;
     }
   }

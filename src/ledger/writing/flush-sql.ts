@@ -58,7 +58,10 @@ WITH input AS (
 )
 SELECT count(*)::int AS inserted FROM inserted`;
 
-/** Keeps an event that cannot be stored as a call. Repeatable. (The client would encode a parameter of type `json` twice.) */
+/**
+ * Keeps an event that cannot be stored as a call. Repeating it changes nothing. (`$3` is sent as text that is JSON already: the
+ * client would encode a parameter of type `json` once more.)
+ */
 export const REJECT_SQL = `
 INSERT INTO rejected_events (shard, stream_id, fields, error) VALUES ($1::int, $2::text, $3::text::json, $4::text)
 ON CONFLICT DO NOTHING`;
@@ -71,7 +74,7 @@ export function dayName(usageId: string): string {
   const day = Math.floor(timeOfId(usageId) / DAY_MS);
   let name = dayNames.get(day);
   if (name === undefined) {
-    // Years beyond 9999 print as '+010889-…'; Postgres accepts them without the sign and the zeros.
+    // Years beyond 9999 print as '+010889-…'. Postgres accepts them as '10889-…', without the sign and the zeros.
     name = new Date(day * DAY_MS).toISOString().replace(/^\+0*/, '').split('T')[0] as string;
     if (dayNames.size >= 64) dayNames.clear();
     dayNames.set(day, name);

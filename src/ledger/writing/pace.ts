@@ -1,19 +1,22 @@
-/** How long the writer waits after it has stored everything, while events are rare, so that an event is stored soon. */
+/** Shortest pause after the writer has stored everything. It is the pause while events are rare, so that each is stored soon. */
 export const SHORT_PAUSE_MS = 100;
-/** Longest pause, so that a finished call appears in Postgres within a second: this pause and the flush. */
+/** Longest pause after the writer has stored everything, so that a finished call is in Postgres within a second. */
 const LONGEST_PAUSE_MS = 500;
 /**
- * Number of events that makes a flush worth its fixed costs. Postgres' CPU per event by batch size, with 4 000 accounts: 1 000
- * 13.4 µs, 2 000 11.4, 5 000 9.3, 10 000 8.0.
+ * Number of events that makes a flush worth its fixed costs. Postgres' CPU per event, with 4 000 accounts: 13.4 µs at 1 000
+ * events per flush, 11.4 at 2 000, 9.3 at 5 000, 8.0 at 10 000.
  */
 const WORTH_A_FLUSH = 5_000;
-/** After this time without events the writer makes the longest pauses, so that an idle installation uses little CPU. */
+/**
+ * After this time without events the writer blocks on Redis until one arrives (`EventWait`), or makes the longest pauses if it
+ * cannot. So an idle installation uses little CPU.
+ */
 const QUIET_AFTER_MS = 2_000;
 
 /**
- * How long to wait before the next batch: under steady load until the batch is large, otherwise only briefly. Load is steady
- * when two looks in a row found events, however few, because each flush has its fixed cost. The first calls after a silence are
- * stored without the longer wait.
+ * How long to wait before the next batch. Under steady load the pause is as long as `WORTH_A_FLUSH` events take to arrive, at
+ * most `LONGEST_PAUSE_MS`; otherwise it is short. Load is steady when the last two looks at the streams both found events,
+ * however few: each flush has a fixed cost. So the first calls after a silence are stored after a short pause.
  */
 export class Pace {
   #lookedAtMs: number;
@@ -26,7 +29,7 @@ export class Pace {
     this.#lastEventAtMs = nowMs;
   }
 
-  /** @param events number of events found at `nowMs`, all of them added since the previous look */
+  /** @param events number of events found at `nowMs`; they count as added since the previous look */
   found(events: number, nowMs: number): void {
     const elapsedMs = Math.max(1, nowMs - this.#lookedAtMs);
     this.#rateBefore = this.#rate;
@@ -48,7 +51,10 @@ export class Pace {
   }
 }
 
-/** Bounds of the pause after a failure: Postgres may be back at any moment, and the writer must notice within two seconds. */
+/**
+ * Shortest and longest pause after a failure; each failure in a row doubles it. Postgres may be back at any moment, and the
+ * writer must notice that within two seconds.
+ */
 const MIN_BACKOFF_MS = 50;
 const MAX_BACKOFF_MS = 1_000;
 

@@ -2,9 +2,9 @@ import { type PostgresSession, sqlState } from '../../platform/postgres.ts';
 import { PARTITION_LOCK } from '../locks.ts';
 
 const DAY_MS = 86_400_000;
-/** Partitions are made this far ahead, so that a writer that cannot make any for days still has partitions to write to. */
+/** Partitions are made this many days ahead, so that calls have one even if the writer fails to make partitions for days. */
 const DAYS_AHEAD = 7;
-/** SQLSTATE when `calls_default` already has rows of the day. */
+/** SQLSTATE of creating a day's partition when `calls_default` already has rows of that day. */
 const CHECK_VIOLATION = '23514';
 
 type PartitionLog = { warn(fields: object, message: string): void };
@@ -12,8 +12,8 @@ type PartitionLog = { warn(fields: object, message: string): void };
 const isoDay = (ms: number): string => new Date(ms).toISOString().slice(0, 10);
 
 /**
- * Makes the partitions of `calls` for today and the days ahead. A day whose calls are already in the default partition gets no
- * partition (this is logged): its calls are complete and can be found, but are harder to detach.
+ * Makes the partitions of `calls` for today and the `DAYS_AHEAD` days after it. A day that already has calls in the default
+ * partition gets no partition (this is logged): all its calls can still be found, but cannot be detached as one partition.
  */
 export async function makePartitions(session: PostgresSession, nowMs: number, log: PartitionLog): Promise<void> {
   const missing = await missingDays(session, nowMs);

@@ -3,17 +3,24 @@ export type Position = { readonly id: string | null; readonly newer: number };
 
 const BEGINNING: Position = { id: null, newer: 0 };
 
-/** After this time a stream is read from its beginning again: a newer writer may have stored the events, or Redis was replaced. */
+/**
+ * After this time a stream is read from its beginning again. A newer writer may have stored the skipped events by then, or Redis
+ * may have been replaced.
+ */
 const FORGET_MS = 60_000;
 
 /**
- * Remembers where the events of a newer version at the head of each stream end. They stay in the stream until a newer writer
- * comes, and without this every look at the stream would read all of them again.
+ * Remembers, for each stream that begins with events of a newer version, the last of these events. They stay in the stream until
+ * a newer writer comes. Each look at the stream skips them; otherwise it would have to read all of them again.
  */
 export class ReadOver {
   readonly #heads = new Map<number, { readonly position: Position; readonly sinceMs: number }>();
 
-  /** @param length of the stream, if known. If it is shorter than what was read over, the position is forgotten. */
+  /**
+   * Where to begin to read the stream.
+   *
+   * @param length of the stream, if known. If it has fewer entries than were skipped, those are gone: read from the beginning.
+   */
   head(shard: number, length = Number.POSITIVE_INFINITY): Position {
     const head = this.#heads.get(shard);
     if (head === undefined) return BEGINNING;

@@ -1,6 +1,6 @@
 type Log = { error(fields: object, message: string): void };
 
-/** Logs what the writer found in streams and left there: one line per shard for each kind. */
+/** Logs what the writer leaves in Redis: events of a newer version, and damaged streams. One line per shard and kind. */
 export class StreamNotices {
   readonly #log: Log;
   /** Number of events of a newer version by shard, at the last look. */
@@ -16,7 +16,7 @@ export class StreamNotices {
     return Array.from(this.#newer.values()).reduce((sum, events) => sum + events, 0);
   }
 
-  /** Events of a newer version are neither stored nor put aside: a newer writer will store them. */
+  /** Notes how many events of a newer version the shard's stream has. They stay there: a newer writer will store them. */
   newer(shard: number, events: number): void {
     if (!this.#newer.has(shard)) {
       if (events === 0) return;

@@ -22,7 +22,7 @@ export type StreamEntry = {
 };
 
 function decode(shard: number, id: string, fields: readonly string[]): StreamEntry {
-  // No exception is thrown here, because each look at a stream may meet 20 000 such events again.
+  // Events of a newer version throw no exception, because one look at a stream may meet 20 000 of them (`MAX_READ_OVER`).
   if (isNewerEvent(fields[0])) return { shard, id, fields, event: null, error: 'of a newer version', isNewer: true };
   try {
     if (!isEvent(fields[0])) throw new Error('usage event: no field e1');
@@ -34,7 +34,10 @@ function decode(shard: number, id: string, fields: readonly string[]): StreamEnt
 
 /** Maximum number of entries that one command reads. A longer command would delay calls in Redis. */
 const PAGE = 1_000;
-/** Maximum number of newer events one look at a stream reads over, about 50 ms; the next look continues behind them. */
+/**
+ * About how many events of a newer version one look at a stream skips at most: 20 000 take about 50 ms. The next look continues
+ * after them.
+ */
 const MAX_READ_OVER = 20_000;
 
 /**
@@ -56,7 +59,7 @@ export type Page = {
   readonly hasGaps: boolean;
 };
 
-/** @returns null when all entries read are of a newer version */
+/** @returns null when no entry was read, or all of them are of a newer version */
 function newPage(read: readonly StreamEntry[], feeBasisPoints: number): Page | null {
   const hasGaps = read.some(({ isNewer }) => isNewer);
   const entries = hasGaps ? read.filter(({ isNewer }) => !isNewer) : read;
@@ -91,7 +94,7 @@ export type Batch = {
   readonly shards: readonly number[];
   /** Number of entries in the batch. */
   readonly size: number;
-  /** Number of entries behind this batch in the streams, without the events of a newer version that were read over. */
+  /** Number of entries after this batch in the streams, without the events of a newer version that were skipped. */
   readonly behind: number;
   /** How far each stream was read to make this batch. */
   readonly readTo: ReadonlyMap<number, Position>;
@@ -103,8 +106,8 @@ function newBatch(pages: readonly Page[], behind: number, readTo: ReadonlyMap<nu
 }
 
 /**
- * Whether every sum over these pages is an exact number. No sum is larger than that of all charges. If that sum exceeds 2^53,
- * the batch is stored by `FLUSH_SQL`, which adds up in Postgres.
+ * Whether every sum over these pages is exact in a JavaScript number. It is when the sum of all charges, the largest of them, is
+ * below 2^53. Otherwise the writer stores the batch by `FLUSH_SQL`, which adds up in Postgres.
  */
 export function isExact(pages: readonly Page[]): boolean {
   return Number.isSafeInteger(pages.reduce((sum, { chargedMicros }) => sum + chargedMicros, 0));
@@ -118,15 +121,21 @@ export type StreamSource = {
   readonly keys: RedisKeys;
   readonly feeBasisPoints: number;
   readonly readOver: ReadOver;
-  /** Called after each look at a stream from its beginning, with the number of events of a newer version that were read over. */
+  /** Called after each look at the head of a stream, with the number of events of a newer version that it skipped. */
   readonly onNewer?: (shard: number, events: number) => void;
-  /** Called at each look: is the stream's key of another type? Then it counts as empty, so that other streams need not wait. */
+  /**
+   * Called at each look. `isDamaged`: the stream's key in Redis is not a stream. It then counts as an empty stream, so that the
+   * other streams are stored all the same.
+   */
   readonly onLook?: (shard: number, isDamaged: boolean) => void;
 };
 
 type Stores = Pick<StreamSource, 'redis' | 'keys'>;
 
-/** Whether any stream of `shards` has an entry beyond those read over. An idle writer asks this with a single command. */
+/**
+ * Whether any stream of `shards` has an entry after the events of a newer version that were skipped. An idle writer asks this
+ * with a single command.
+ */
 export async function isAnyWaiting(
   { redis, keys, readOver }: StreamSource,
   shards: readonly number[],
@@ -144,11 +153,11 @@ export async function isAnyWaiting(
 }
 
 /**
- * Reads the next entries of the streams of `shards`, at most `size`. It sends one command at a time: Redis executes everything
- * that a client has sent before it turns to other clients, and calls would wait 10 ms. At half load with 5 000 events per batch,
- * the calls' p99 was 14.1 ms when all streams were read at once, and 10.5 this way.
+ * Reads the next entries of the streams of `shards`, at most `size`. It asks for entries with one command at a time: Redis
+ * executes everything that a client has sent before it turns to other clients, and calls would wait 10 ms. At half load with
+ * 5 000 events per batch, the calls' p99 was 14.1 ms when all streams were read at once, and 10.5 this way.
  *
- * @param after a batch whose entries are still in the streams: read the entries behind it
+ * @param after a batch whose entries are still in the streams: read the entries after it; null: read from the oldest
  */
 export async function readBatch(
   source: StreamSource,
@@ -191,7 +200,7 @@ async function lengthOf({ redis, keys, onLook }: StreamSource, shard: number): P
   }
 }
 
-/** @returns the pages, how far the stream was read, and the last position before the first page */
+/** @returns the pages; `to`: how far the stream was read; `head`: the last position before the first page */
 async function readPages(source: StreamSource, shard: number, from: Position, count: number) {
   const pages: Page[] = [];
   let to = from;
@@ -210,7 +219,7 @@ async function readPages(source: StreamSource, shard: number, from: Position, co
   return { pages, to, head };
 }
 
-/** @param after id of an entry: read the entries behind it; null: read from the oldest */
+/** @param after id of an entry: read the entries after it; null: read from the oldest */
 export async function readEntries(
   { redis, keys }: Stores,
   shard: number,
@@ -223,20 +232,20 @@ export async function readEntries(
   return entries.map(([id, fields]) => decode(shard, id, fields));
 }
 
-/** The part of a batch that belongs to `shards`. The other entries are counted as behind it. */
+/** The part of a batch that belongs to `shards`. The entries left out count as not read: they are added to `behind`. */
 export function ofShards(batch: Batch, shards: ReadonlySet<number>): Batch {
   if (batch.shards.every((shard) => shards.has(shard))) return batch;
   const pages = batch.pages.filter(({ shard }) => shards.has(shard));
-  // Streams that are dropped here will be read again from their heads.
+  // The streams left out will be read again from their heads.
   const readTo = new Map(Array.from(batch.readTo).filter(([shard]) => shards.has(shard)));
   return newBatch(pages, batch.behind + batch.size - sizeOf(pages), readTo);
 }
 
 /**
  * Whether the batch is still in the streams as it was read. Entries disappear only when this writer deletes them, or when Redis
- * loses its data: either all of it, or its last moments before a crash. So if the youngest entry is there, all of them are. It
- * also proves that nobody flushed Redis since the read, so the installation that owns Redis now owned the entries when they were
- * read.
+ * loses its data: either all of it, or its last moments before a crash. So if the youngest entry of each stream is there, the
+ * older ones are too. It also means that nobody has flushed Redis since the read: the installation that owns Redis now owned it
+ * when the entries were read.
  *
  * @throws ForeignRedis when Redis belongs to another installation
  */
@@ -253,7 +262,7 @@ async function isPageThere({ redis, keys }: Stores, { shard, ids, lastFields }: 
   return entry?.[1].join('\t') === lastFields.join('\t');
 }
 
-/** Reads the entries of a batch from the streams again, because the pages no longer contain the events. */
+/** Reads the entries of a batch from the streams again, because its pages do not keep the decoded events (see `Page`). */
 export async function readAgain({ redis, keys }: Stores, batch: Batch): Promise<StreamEntry[]> {
   const entries = batch.pages.map(async ({ shard, ids }) => {
     const args = [keys.usage[shard] as string, ids[0] as string, ids[ids.length - 1] as string];
@@ -264,9 +273,9 @@ export async function readAgain({ redis, keys }: Stores, batch: Batch): Promise<
 }
 
 /**
- * Deletes exactly the entries of this batch: a page at once if its entries are the oldest, otherwise one by one. It sends one
- * command at a time, like the reading. If a page is no longer in the stream as it was read, nothing of it is deleted: what is
- * left of it is read again, and calls that are stored already then change nothing.
+ * Deletes exactly the entries of this batch: a whole page at once if its entries are the oldest of the stream, otherwise by their
+ * ids. It sends one command at a time, as `readBatch` does. If a page is no longer in the stream as it was read, nothing of it is
+ * deleted: what is left of it is read again, and the calls in it that are stored already change nothing then.
  */
 export async function deleteBatch(source: Stores, batch: Batch): Promise<void> {
   const { redis, keys } = source;

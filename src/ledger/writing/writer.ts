@@ -23,23 +23,27 @@ import {
 } from './stream.ts';
 import { StreamNotices } from './stream-notices.ts';
 
-/** How often the writer tries to take the shards that another writer has. */
+/** How often the writer tries to take the shards that it does not have: another writer may have ended. */
 const TAKEOVER_MS = 1_000;
 const PARTITIONS_MS = 3_600_000;
 const PARTITIONS_RETRY_MS = 60_000;
 const QUERY_TIMEOUT_MS = 20_000;
-/** How often the writer queues for a shard it has passed over. A wait lasts `LOCK_WAIT_MS`, so it delays others by at most 25 %. */
+/**
+ * How often the writer queues for the flush lock of a shard that it has passed over. It waits 250 ms (`LOCK_WAIT_MS`) at most, so
+ * that the other shards lose at most 25 % of the time.
+ */
 const LOCK_WAIT_EVERY_MS = 1_000;
-/** How much longer than its timeout `stop` may take, so that the writer can notice it and log the events that are left. */
+/** How much longer than its timeout `stop` may take, so that the writer can still log how many events it leaves. */
 const GRACE_MS = 500;
 const LOCK_NOT_AVAILABLE = '55P03';
 
 /** Settings of the writer's session. */
 const SESSION_SETTINGS = {
   lock_timeout: 5_000,
-  // The session keeps a plan for its whole life. A plan made while `entries` is small must not scan it once it is large.
+  // The session keeps its query plans for its whole life. A plan made while `entries` is small would scan the whole table, and
+  // would still do so once the table is large.
   enable_seqscan: 'off',
-  // A writer process that is suspended in the middle of a flush must not block the loading of wallets.
+  // A writer process that is suspended in the middle of a flush keeps flush locks: it must not block the loading of wallets.
   idle_in_transaction_session_timeout: 5_000,
   // If the writer's machine vanishes, its locks are free after about 11 s.
   tcp_keepalives_idle: 5,
@@ -66,8 +70,9 @@ export type UsageWriterOptions = {
   readonly feeBasisPoints: number;
   readonly log: WriterLog;
   /**
-   * Maximum number of events in one transaction, which keeps the flush locks of its shards; more are left for the next one.
-   * Postgres' CPU per event by size, with 2 000 accounts: 2 000 19.6 µs, 10 000 8.7, 20 000 7.7.
+   * Maximum number of events in one transaction; the others are left for the next one. The transaction locks its shards
+   * (`FLUSH_LOCK`) until it ends, so a larger one would block the loading of wallets for longer. Postgres' CPU per event, with
+   * 2 000 accounts: 19.6 µs at 2 000 events, 8.7 at 10 000 (the default), 7.7 at 20 000.
    */
   readonly batchSize?: number;
   readonly clock?: Clock;
@@ -124,7 +129,7 @@ export class UsageWriter {
   #reported = '';
   #ahead: Promise<Batch> | null = null;
   #deletion: Promise<void> = Promise.resolve();
-  /** Store the next batch by `storeEntries`: Postgres refused something in the last one, or had it already. */
+  /** Store the next batch by `storeEntries`: Postgres refused a call of the last batch, or had stored it already. */
   #careful = false;
   /** Shards left out of the last flush because another process had locked them. */
   #passedOver: readonly number[] = [];
@@ -153,12 +158,12 @@ export class UsageWriter {
   }
 
   /**
-   * Stores everything that is in the streams now, then ends the session. Failures are retried until `timeoutMs` is over. The
-   * events that are left then stay for the next writer, and a line is logged.
+   * Stores everything that is in the streams now, then ends the session. Failures are retried until `timeoutMs` is over. Events
+   * that are not stored by then stay for the next writer, and a line is logged.
    */
   async stop(timeoutMs = 5_000): Promise<void> {
     this.#stopping = true;
-    // This batch was read before now: events that came since are behind it, so it cannot be the last look at the streams.
+    // The batch that was read ahead lacks the events that came after it was read. So drop it: the last look must be a new one.
     this.#ahead = null;
     // Another writer may just have ended and left shards that no writer has: try to take them at once.
     this.#triedShardsAt = Number.NEGATIVE_INFINITY;
@@ -168,7 +173,7 @@ export class UsageWriter {
       this.#session?.close();
       this.#sleeper.wake();
     }, timeoutMs);
-    // A slow Redis, waited for command by command, must not make stopping take longer.
+    // The writer notices the timeout only between two commands, and a slow Redis may delay each. Do not wait for that.
     await overWithin(this.#running ?? Promise.resolve(), timeoutMs + GRACE_MS);
     clearTimeout(timer);
   }
@@ -213,7 +218,10 @@ export class UsageWriter {
     else if (!this.#mayWaitForEvents || !(await this.#waitForEvent())) await this.#sleeper.sleep(this.#pace.pauseMs);
   }
 
-  /** Not while shards are missing, which may become free at any moment, nor while events come steadily: batches are better then. */
+  /**
+   * Whether to block on Redis until an event arrives. Not while another writer has shards: they may become free at any moment.
+   * Not while events come steadily: each would be stored at once, and storing many together costs less per event.
+   */
   get #mayWaitForEvents(): boolean {
     return this.#pace.isQuiet && this.#shards.length === this.#options.keys.shards;
   }
@@ -228,7 +236,7 @@ export class UsageWriter {
     const session = await this.#ready();
     const ahead = this.#ahead;
     this.#ahead = null;
-    // Entries whose deletion is still under way would be read again.
+    // A new read would find the entries again whose deletion is still under way, so wait for the deletion.
     if (ahead === null) await this.#deletion;
     if (this.#pace.isQuiet && !(await isAnyWaiting(this.#source, this.#shards))) {
       this.#pace.found(0, performance.now());
@@ -249,7 +257,8 @@ export class UsageWriter {
     await this.#options.afterCommit?.();
     const previous = this.#deletion;
     const deletion = deleteBatch(this.#options, stored);
-    // While there is more to store, this deletion is awaited one batch later. Entries that were not deleted are read again.
+    // While there is more to store, this deletion is awaited one batch later, and its failure is thrown there; without this line
+    // Node would report an unhandled rejection before. Entries that were not deleted are read again.
     deletion.catch(() => {});
     this.#deletion = deletion;
     await previous;
@@ -263,7 +272,8 @@ export class UsageWriter {
   /**
    * Stores a batch in one transaction.
    *
-   * @returns the part of the batch that is now stored: everything except the shards that another process has locked
+   * @returns the part of the batch that is now stored, which is everything except the shards that another process has locked;
+   *   'locked' when all its shards are; 'nothing' when nothing was stored and the writer must read the streams again
    */
   async #flush(session: PostgresSession, batch: Batch): Promise<Batch | 'locked' | 'nothing'> {
     const { log } = this.#options;
@@ -274,9 +284,9 @@ export class UsageWriter {
         const part = ofShards(batch, await lockShards(session, batch.shards, waitFor));
         this.#passedOver = batch.shards.filter((shard) => !part.shards.includes(shard));
         if (part.size === 0) return 'locked';
-        // The batch was read before the shards' flush locks were taken. If Redis has lost it since, wallets may have been loaded from
-        // Postgres without these charges, so they must not be stored now. (If this Redis belongs to another installation by now,
-        // `isStillThere` throws.)
+        // The batch was read before this transaction took the shards' flush locks. If Redis has lost it since then, wallets may
+        // have been loaded from Postgres without these charges, so the charges must not be stored now. (If this Redis belongs to
+        // another installation by now, `isStillThere` throws.)
         if (!(await isStillThere(this.#options, part))) return 'lost';
         if (careful) return { part, result: await this.#storeCarefully(session, part) };
         const storing = storeNewCalls(session, part.pages);
@@ -311,13 +321,16 @@ export class UsageWriter {
     return storeEntries(session, entries, this.#options.feeBasisPoints);
   }
 
-  /** The shard whose lock this flush should wait for; null when none is due. */
+  /**
+   * The passed-over shard whose flush lock this flush should wait for. Null when there is none, or when the last such wait was
+   * less than `LOCK_WAIT_EVERY_MS` ago.
+   */
   #lockToWaitFor(batch: Batch): number | null {
     const now = performance.now();
     const shard = this.#passedOver.find((passed) => batch.shards.includes(passed));
     if (shard === undefined || (!this.#stopping && now - this.#waitedForLockAt < LOCK_WAIT_EVERY_MS)) return null;
     this.#waitedForLockAt = now;
-    // If this wait is in vain, the other shards get their turn before this one.
+    // If the lock does not become free in time, the other passed-over shards get their turn before this one.
     this.#passedOver = [...this.#passedOver.filter((passed) => passed !== shard), shard];
     return shard;
   }
@@ -338,11 +351,11 @@ export class UsageWriter {
   /** Reads and prepares the next batch (8 µs of the writer's CPU per event) while Postgres stores this one (11 µs per event). */
   #readAhead(batch: Batch): void {
     this.#ahead = this.#deletion.then(() => readBatch(this.#source, this.#shards, this.#batchSize, batch));
-    // The next cycle sees a failure. If this flush fails as well, the failure of the reading does not matter.
+    // If this read fails, the next cycle throws its error. If the flush fails as well, only the flush's error is reported.
     this.#ahead.catch(() => {});
   }
 
-  /** An open session that has taken the shards no other writer has, and made the partitions. */
+  /** An open session. It has taken the shards that no other writer has, and has made the partitions of the coming days. */
   async #ready(): Promise<PostgresSession> {
     const session = this.#session?.open ? this.#session : this.#connect();
     const now = performance.now();
@@ -357,7 +370,10 @@ export class UsageWriter {
     return session;
   }
 
-  /** A failure to make partitions (a long query is reading `calls`) must not delay calls: the default partition takes them. */
+  /**
+   * Making a partition fails while a long query is reading `calls`. That must not stop the writer: the default partition takes
+   * calls of days without a partition.
+   */
   async #makePartitions(session: PostgresSession): Promise<void> {
     try {
       await makePartitions(session, this.#clock(), this.#options.log);
