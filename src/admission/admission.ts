@@ -25,37 +25,44 @@ import { readReply } from './reply.ts';
 import { SettlementRetries } from './settlement-retries.ts';
 import { TripHealth } from './trip-health.ts';
 
-/** Maximum number of commands in one trip; a longer batch is split. Redis is single-threaded: a batch makes all others wait. */
+/**
+ * Maximum number of commands in one trip; a longer batch is split into several trips. Redis runs one script at a time, so a long
+ * trip would make all other clients of Redis wait.
+ */
 const MAX_BATCH = 128;
 /**
- * Maximum number of trips under way. At the bound, commands wait for a trip to end and share the next one: more trips at once
- * would carry smaller batches, and those cost Redis more per command.
+ * Maximum number of trips under way. At the bound, commands wait until a trip ends, and then share the next trip. With more trips
+ * at once, each would carry fewer commands, and a small batch costs Redis more per command.
  */
 const MAX_TRIPS = 16;
 /**
- * Maximum number of commands that wait for a trip; at the bound new calls are refused. A command waits for at most the command
- * timeout: when a trip is lost, the waiting commands are told so too.
+ * Maximum number of commands that wait for a trip; at the bound new calls are refused. No command waits longer than the command
+ * timeout: when a trip is lost, the waiting commands end as lost, too.
  *
- * Must exceed what one event-loop turn can enqueue: the settlement of one call and the admission of the next for each caller.
- * A refused caller retries within the same turn, and nothing is sent before the turn ends: with 8 192, that many callers kept each
- * other in turns of a second, and four out of five calls were refused (5 200 calls/s were served; 15 300 with this value).
+ * Must exceed what one event-loop turn can enqueue: for each caller, the settlement of one call and the admission of the next.
+ * Otherwise refused callers retry within the same turn, and keep it from ending; but nothing is sent before it ends. With a bound
+ * of 8 192 and as many callers, turns took a second, and four out of five calls were refused: 5 200 calls/s were served, against
+ * 15 300 with this value.
  */
 const MAX_PENDING = 32_768;
-/** Interval at which the gateway renews its leases; several renewals fit into INSTANCE_LEASE_SECONDS, so one may be lost. */
+/**
+ * Interval at which the gateway renews its leases. INSTANCE_LEASE_SECONDS (15 by default) leaves time for several renewals, so
+ * that one may be lost; its minimum of 5 leaves time for one only.
+ */
 const LEASE_RENEW_MS = 3_000;
 /**
- * Settlements of charged calls wait for an admission whose trip they can share, because nobody waits for a charge to be settled;
- * with few calls, each settlement used to make a trip of its own. This is the interval at which a timer looks at the waiting
- * settlements; none waits longer than two intervals. If the gateway is killed meanwhile, the hold is left to the sweep, which
- * refunds the call. A refund never waits: its caller may need the money to try again.
+ * Interval at which a timer looks at the settlements of charged calls that wait. They wait for an admission or a refund whose
+ * trip they can share, because nobody waits for a charge to be settled; with few calls, each settlement used to make a trip of
+ * its own. No settlement waits longer than two intervals. If the gateway is killed before it sends a settlement, the sweep
+ * finds the hold and refunds the call. A refund never waits: its caller may need the money to try again.
  */
 const SETTLE_EVERY_MS = 10;
-/** With this many commands pending, settlements are sent at once: the batch is large enough to be worth a trip. */
+/** With this many commands pending, settlements no longer wait to share a trip: the batch is large enough to be worth its own. */
 const ENOUGH_SETTLEMENTS = 32;
 /**
  * Maximum number of settlements and cancellations that Redis has not confirmed; at the bound no new call is admitted until Redis
- * has caught up. The same number as may wait for a trip. Settlements of a damaged shard do not count: they wait for an operator,
- * and must not stop the calls of other shards.
+ * has caught up. The value is that of MAX_PENDING: as many commands may wait for a trip. Settlements that Redis has refused
+ * because their shard is damaged do not count: they wait for an operator, and must not stop the calls of other shards.
  */
 const MAX_UNSETTLED = MAX_PENDING;
 
@@ -72,14 +79,15 @@ export type AdmissionOptions = {
   /** Identifies this gateway process; new at each start. */
   readonly instance: string;
   readonly loader: StateLoader;
-  /** The settlement that a cancelled call gets, because its admission had no reply (see ledger/usage-event.ts). */
+  /** The settlement of every call that is cancelled because its admission had no reply (encoded by ledger/usage-event.ts). */
   readonly cancelSettlement: string;
   readonly log: { warn(fields: object, message: string): void };
 };
 
 /**
- * Collects commands (admissions, settlements, tokens to take) and has Redis carry out each batch in one script. Admissions and
- * refunds are sent at the end of their event-loop turn; settlements of charged calls with the next of these, after 20 ms at most.
+ * Collects commands (admissions, settlements, tokens to take) and sends them to batch.lua in batches, one batch a trip. Admissions,
+ * tokens and refunds are sent at the end of their event-loop turn. Settlements of charged calls are sent with the next of these,
+ * or after 20 ms at most.
  *
  *   admit() take() settle()           flush (end of the turn)              reply
  *        │                                    │                              │
@@ -98,19 +106,19 @@ export class Admission implements CommandHost {
   readonly #cancelSettlement: string;
   #pending: Command[] = [];
   #scheduled = false;
-  /** The last flush left commands in `#pending`, because MAX_TRIPS were under way: the end of a trip flushes again. */
+  /** True when the last flush left commands in `#pending`, because MAX_TRIPS were under way. The end of a trip flushes again. */
   #awaitsTrip = false;
   #settleTimer: NodeJS.Timeout | null = null;
-  /** A flush since the timer was set has taken along the settlements for which it was set. */
+  /** True when a flush came after `#settleTimer` was set: that flush sent the settlements for which the timer was set. */
   #flushedSince = false;
   #trips = 0;
   /** Settlements and cancellations that have no reply yet; drain() waits for them. */
   #unsettled = 0;
-  /** Commands that wait for Postgres. */
+  /** Number of commands whose key or wallet is being loaded from Postgres. */
   #loading = 0;
   #settledElsewhere = 0;
   readonly #owners: HoldOwners;
-  /** Owner of the holds that the trip now being answered has made. */
+  /** Owner of the holds that were opened by the trip whose reply is being read. */
   #ownerOfTrip: HoldOwner;
   readonly #loadFailures: SparseWarning;
   readonly #health: TripHealth;
@@ -148,26 +156,26 @@ export class Admission implements CommandHost {
     this.#batches.onReady(() => {
       this.#owners.reconnected();
       this.#lease.expire();
-      // Their next attempt may be a second away: the pauses grew while Redis was away.
+      // The pause before settlements are sent again grew up to a second while Redis was away.
       this.#retries.hurry();
       this.#scheduleFlush();
     });
     this.#scheduleFlush();
   }
 
-  /** Whether Redis carries out commands of this gateway. Without calls, the renewal of the leases is what shows it. */
+  /** Whether Redis carries out this gateway's commands. When there are no calls, the renewals of the leases show it. */
   get answering(): boolean {
     return this.#batches.ready && this.#health.answeredWithin(2 * LEASE_RENEW_MS);
   }
 
-  /** What calls of this key need, computed once; the caller keeps it with the key. */
+  /** Prepares what the calls of this key need. Computed once per key: proxy/exchange.ts keeps the result with the key. */
   buyer(keyId: string, accountId: string): Buyer {
     return this.encodedKeys.buyer(keyId, accountId);
   }
 
   /**
-   * Decides a call, all or nothing: key state, token, free slot or wallet, open hold. A usage id is charged at most once,
-   * however often it is sent.
+   * Decides a call: checks the key, takes a token, takes the price or a free slot, and opens the hold. Money is taken only if the
+   * call is admitted. A usage id is charged at most once, however often it is sent.
    */
   admit(request: AdmitRequest, listener: AdmissionListener): void {
     if (!this.#available() || (this.#refused.commands > 0 && this.#isRefused(request.buyer))) {
@@ -188,8 +196,8 @@ export class Admission implements CommandHost {
   }
 
   /**
-   * Settles an admitted call: ends its hold, appends one usage event, and gives the money back when `refund` is true. Sent again
-   * until Redis has confirmed it.
+   * Settles an admitted call: ends its hold, appends one usage event, and gives the money back when `refund` is true. The
+   * settlement is sent again until Redis has confirmed it.
    *
    * @param owner the owner of the hold, as the result of `admit` named it
    */
@@ -209,19 +217,19 @@ export class Admission implements CommandHost {
   readonly #onSettleTimer = (): void => {
     this.#settleTimer = null;
     if (this.#pending.length === 0) return;
-    // The settlements waiting now came after that flush: give them, too, one interval to share a trip.
+    // The flush sent the settlements that waited then. Those waiting now came later, and get an interval of their own.
     if (this.#flushedSince) this.#watchSettlements();
     else this.#scheduleFlush();
   };
 
-  /** Settlements and cancellations that Redis has not confirmed yet. */
+  /** Number of settlements and cancellations that Redis has not confirmed yet. */
   get unsettled(): number {
     return this.#unsettled;
   }
 
   /**
-   * Resolves with 0 once every settlement is confirmed, or after `timeoutMs` with the number of those that are not. Waits for
-   * admissions too: if the caller was cut off meanwhile, the admitted call still has to be settled.
+   * Resolves with 0 once every settlement is confirmed, or after `timeoutMs` with the number of unconfirmed settlements. Waits
+   * for admissions under way, too: a call that is admitted after its caller was cut off still has to be settled.
    */
   async drain(timeoutMs: number): Promise<number> {
     if (!this.#isIdle()) {
@@ -290,7 +298,7 @@ export class Admission implements CommandHost {
     this.#damage.found(what, accountId, usageId, this.keys.shardOf(accountId));
   }
 
-  /** Number of commands that met damaged data, by what was damaged. */
+  /** Number of commands that met damaged data, for each kind of data (wallet, hold, shard). */
   get damage(): ReadonlyMap<Damage, number> {
     return this.#damage.counts;
   }
@@ -299,7 +307,7 @@ export class Admission implements CommandHost {
     this.#settledElsewhere++;
   }
 
-  /** Settlements that found no hold: the sweep ended it, or Redis lost it. This gateway has not charged their calls. */
+  /** Number of settlements that found no hold: the sweep had ended the call, or Redis lost the hold. They charged nothing. */
   get settlementsWithoutHold(): number {
     return this.#settledElsewhere;
   }
@@ -335,7 +343,7 @@ export class Admission implements CommandHost {
   #scheduleFlush(): void {
     if (this.#scheduled) return;
     this.#scheduled = true;
-    // The check phase comes right after the sockets of this turn were read: one trip carries all that they brought.
+    // setImmediate runs right after this turn has read its sockets, so one trip carries the commands of all calls just read.
     setImmediate(this.#flush);
   }
 
@@ -344,8 +352,8 @@ export class Admission implements CommandHost {
     this.#flushedSince = true;
     this.#awaitsTrip = this.#trips >= MAX_TRIPS;
     if (this.#awaitsTrip) return;
-    // A gateway that slept longer than its lease must renew it in the trip of its next admission. Otherwise the sweep could take
-    // the hold of this live gateway for that of a dead one.
+    // After a sleep longer than its lease, the gateway must renew the lease in the same trip as its next admission. Otherwise the
+    // sweep could see the new hold beside the expired lease, and end it as the hold of a dead gateway.
     const renewals = this.#batches.ready && this.#lease.renew() ? this.#renewals() : NONE;
     const pending = this.#takePending(Math.max(0, (MAX_TRIPS - this.#trips) * MAX_BATCH - renewals.length));
     this.#awaitsTrip = this.#pending.length > 0;
@@ -403,7 +411,7 @@ export class Admission implements CommandHost {
     if (sent) this.#health.lost(error);
     this.#ownerOfTrip = owner;
     for (const command of commands) command.onLost(sent, this);
-    // The pending commands have waited as long as this trip was under way; they must not wait for another timeout.
+    // The pending commands may have waited as long as this trip was under way; they must not wait for another timeout.
     for (const command of this.#pending.splice(0)) command.onLost(false, this);
     this.#checkDrained();
   }

@@ -1,7 +1,7 @@
 import { isWrongType, type RedisClient } from '../platform/redis.ts';
 import type { RedisKeys } from '../platform/redis-keys.ts';
 
-/** A second of calls more or less does not matter to Redis's memory, which the bound protects. */
+/** Interval of the readings. The bounds protect Redis's memory, and the calls of one second more do not matter there. */
 const READ_EVERY_MS = 1_000;
 /** Share of `maxmemory` above which no new call is admitted. Open calls are still settled beyond it (see batch.lua). */
 const MAX_MEMORY_SHARE = 0.9;
@@ -18,7 +18,7 @@ export class Backlog {
   readonly #maxEvents: number;
   #events = 0;
   #memoryFull = false;
-  /** Whether `full` was asked since the last reading. */
+  /** Whether a call has asked for `full` since the timer last ticked. */
   #wasAsked = false;
   #isStarted = false;
   #timer: NodeJS.Timeout | null = null;
@@ -44,7 +44,7 @@ export class Backlog {
     this.#timer = null;
   }
 
-  /** Stops the timer when there were no calls and nothing is left to store: then the numbers do not change. */
+  /** Stops the timer when no call has asked since the last tick and no event waits: then the numbers do not change. */
   readonly #onTick = (): void => {
     if (this.#wasAsked || this.#events > 0 || this.#memoryFull) void this.read();
     else this.#rest();
@@ -68,7 +68,7 @@ export class Backlog {
     return this.#events >= this.#maxEvents || this.#memoryFull;
   }
 
-  /** Never rejects: while Redis is away nothing is admitted anyway, and the last known numbers stay. */
+  /** Never rejects. While Redis is away the last known numbers stay, and no call is admitted anyway. */
   async read(): Promise<void> {
     try {
       const lengths = await Promise.all(this.#keys.usage.map((stream) => this.#lengthOf(stream)));

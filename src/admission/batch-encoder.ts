@@ -2,10 +2,10 @@ import { TripEncoder } from '../platform/trip-encoder.ts';
 import type { CallTerms } from './call-terms.ts';
 
 /**
- * The commands of one trip, encoded as batch.lua takes them. One encoder serves any number of trips, one after the other.
+ * Encodes the commands of one trip as batch.lua takes them. One encoder serves any number of trips, one after the other.
  *
- * An argument costs Redis 0.2 µs (parsed, copied into Lua, freed), so nothing is sent twice in a batch: the letters of all
- * commands are one argument, and the terms of a listing are sent once for all of its calls that follow each other.
+ * Each argument costs Redis 0.2 µs (parsed, copied into Lua, freed). So the letters of all commands are one argument, and
+ * consecutive calls of the same listing share one copy of its terms.
  */
 export class BatchEncoder {
   readonly #script = new TripEncoder();
@@ -30,7 +30,7 @@ export class BatchEncoder {
     this.#script.args(args, argCount);
   }
 
-  /** Sets the terms of the calls that are admitted after it in this batch. */
+  /** Sets the terms for the admissions that follow in this batch; does nothing if these terms are set already. */
   terms(terms: CallTerms): void {
     if (this.#terms === terms) return;
     this.#terms = terms;

@@ -1,11 +1,14 @@
-/** A key and its account in the form that calls need. Computed with the key's first call and kept: none of it ever changes. */
+/** A key and its account in the form that calls need. Computed at the key's first call, and kept as long as the key is cached. */
 export type Buyer = {
   readonly keyId: string;
   readonly accountId: string;
   /** The encoded KEYS of admissions and of settlements (encoded-keys.ts). */
   readonly admitKeys: string;
   readonly settleKeys: string;
-  /** The provider called last, and the pseudonym by which it knows this buyer (proxy/pseudonyms.ts); '' before the first call. */
+  /**
+   * The provider that was called last and the pseudonym by which it knows this buyer: '' before the first call, then set by
+   * proxy/pseudonyms.ts. The other fields never change.
+   */
   providerId: string;
   pseudonym: string;
 };

@@ -1,7 +1,7 @@
 import { freeField } from '../platform/redis-keys.ts';
 import { bulk } from '../platform/trip-encoder.ts';
 
-/** What the calls of a listing cost, encoded for batch.lua. The same for all of them: make it once per version of the listing. */
+/** What a call of a listing costs, encoded for batch.lua. Make it once per version of the listing: all its calls share it. */
 export class CallTerms {
   readonly serviceId: string;
   readonly providerId: string;

@@ -1,4 +1,4 @@
-/** What scripts/batch.lua replies to an admission or a token: its header says what each code means. */
+/** Codes that scripts/batch.lua replies to 'A' (admit a call) and 'T' (take a token). Its header says what each code means. */
 export const OK = 0;
 export const RATE_LIMITED = 1;
 export const KEY_REVOKED = 2;
@@ -10,20 +10,20 @@ export const ACCOUNT_SUSPENDED = 7;
 export const WALLET_DAMAGED = 8;
 export const SHARD_DAMAGED = 9;
 
-/** What scripts/batch.lua replies to a settlement or a cancellation. 1 (not named here) means settled now. */
+/** Codes that scripts/batch.lua replies to a settlement or a cancellation. 1, which has no name here, means 'settled now'. */
 export const NO_HOLD = 0;
 export const SETTLED_BESIDE_WALLET = 2;
 export const HOLD_LEFT = 3;
 export const NOT_CLOSED = 4;
 
-/** Token bucket units per request (see batch.lua). */
+/** How many units of a token bucket one request takes (batch.lua says why 60 000). */
 export const UNITS_PER_REQUEST = 60_000;
 
-/** What a caller may be told about its rate limit. */
+/** The rate limit of a caller and how much of it is left, for the rate-limit headers. */
 export type RateState = {
   /** Requests per minute. */
   readonly limit: number;
-  /** Tokens in the bucket, in units. */
+  /** Content of the token bucket, in units: UNITS_PER_REQUEST are one request. */
   readonly tokens: number;
   /** How many requests would pass now. */
   readonly remaining: number;
@@ -41,7 +41,7 @@ export function rateState(limit: number, tokens: number): RateState {
     limit,
     tokens,
     remaining: Math.max(0, Math.floor(tokens / UNITS_PER_REQUEST)),
-    // `limit` units come back per millisecond. Rounded up, so that waiting as long as stated is enough.
+    // The bucket refills by `limit` units per millisecond. Seconds are rounded up, so that waiting that long is enough.
     resetSeconds: Math.max(0, Math.ceil(missing / limit / 1000)),
     retryAfterSeconds: toNext > 0 ? Math.max(1, Math.ceil(toNext / limit / 1000)) : 0,
   };

@@ -51,9 +51,12 @@ type Barred = 'revoked' | 'suspended';
 export type Rejected =
   | { readonly outcome: 'rate_limited' | Barred; readonly rate: RateState }
   | { readonly outcome: 'insufficient_balance'; readonly rate: RateState; readonly balanceMicros: number }
-  /** What Redis holds about the account's money is damaged. An operator has to look at it; other accounts are not affected. */
+  /** The account's wallet in Redis is damaged. An operator has to repair it; other accounts are not affected. */
   | { readonly outcome: 'damaged'; readonly rate: RateState }
-  /** Redis did not answer, or the state could not be loaded. Nothing is charged: what Redis may have taken is cancelled by id. */
+  /**
+   * Nobody could decide the call: Redis is away, too busy or has a damaged shard, or Postgres could not fill it. Nothing is
+   * charged: an admission without a reply is cancelled by its id.
+   */
   | { readonly outcome: 'unavailable' };
 
 export type AdmitResult = Admitted | Rejected;
@@ -62,21 +65,21 @@ export type TakeResult =
   | { readonly outcome: 'taken' | 'rate_limited' | Barred; readonly rate: RateState }
   | { readonly outcome: 'unavailable' };
 
-/** What commands need from `Admission` when a reply says 'not loaded' or reports damage, or when there is no reply. */
+/** What commands need from `Admission` while they are encoded, and when their reply arrives or is lost. */
 export interface CommandHost {
   readonly keys: RedisKeys;
   readonly encodedKeys: EncodedKeys;
-  /** Called for each admitted call. @returns the owner of its hold */
+  /** Counts an admitted call as open. @returns the owner of its hold */
   admitted(): HoldOwner;
   /** Loads the missing state of the key or the wallet, then enqueues the command again. */
   reloadAndRetry(command: TakeCommand | AdmitCommand, what: 'key' | 'wallet'): void;
-  /** Undoes an admission whose reply was lost. */
+  /** Sends a cancellation for an admission whose reply was lost: Redis may have carried the admission out. */
   cancel(command: AdmitCommand): void;
-  /** Sends a settlement again: it counts once, however often it arrives. */
+  /** Sends an unanswered settlement again. It counts once, however often it arrives at Redis. */
   retrySettlement(command: SettleCommand | CancelCommand): void;
-  /** Sends a settlement again that Redis has refused, because its shard is damaged: an operator must repair the shard first. */
+  /** Sends a settlement again that Redis has refused: the shard is damaged, and an operator has to repair it. */
   retryRefused(command: SettleCommand | CancelCommand, accountId: string): void;
-  /** A settlement that Redis had refused was accepted: the shard of this account works again. */
+  /** Redis has accepted a settlement that it had refused before: the shard of this account works again. */
   mended(accountId: string): void;
   /** A command met data that this version cannot read: damaged, or (holds only) written by a newer version. */
   foundDamage(what: Damage, accountId: string, usageId: string): void;
@@ -93,13 +96,13 @@ export interface Command {
   encode(batch: BatchEncoder, host: CommandHost): void;
   /** Reads this command's part of the reply. @returns the index after it */
   onReply(reply: readonly number[], at: number, host: CommandHost): number;
-  /** There was no reply. With `sent` false the command was certainly not carried out. */
+  /** Called when the command gets no reply. With `sent` false, Redis has certainly not carried it out. */
   onLost(sent: boolean, host: CommandHost): void;
 }
 
 /**
- * How often a command is sent again after its missing state was loaded; after that it ends as 'unavailable'. More than this means
- * that something deletes the state as fast as the gateway loads it.
+ * How often a command is sent again after its key or wallet was loaded from Postgres; then it ends as 'unavailable'. If three
+ * loads do not suffice, something deletes the state from Redis as fast as the gateway loads it.
  */
 const MAX_LOADS = 3;
 const UNAVAILABLE = { outcome: 'unavailable' } as const;
@@ -113,7 +116,7 @@ function refusalOf(code: number): 'rate_limited' | Barred {
 
 export class TakeCommand implements Command {
   readonly keyId: string | null;
-  /** The account of the key or, without a key, the address: whichever owns the bucket. */
+  /** The account of the key; without a key (`keyId` null), the address whose bucket is used. */
   readonly subject: string;
   /** Requests per minute of the address. 0 for a key: its limit is in Redis. */
   readonly addressLimit: number;
@@ -152,7 +155,7 @@ export class TakeCommand implements Command {
   }
 }
 
-/** Told how an admission was decided. The call itself implements it. */
+/** Is told how an admission was decided. The call itself (proxy/exchange.ts) implements it. */
 export interface AdmissionListener {
   onAdmission(result: AdmitResult): void;
 }
@@ -228,7 +231,10 @@ export class AdmitCommand implements Command {
   }
 }
 
-/** Handles every reply to a settlement but the usual one: a first-time success, or a hold that is gone. */
+/**
+ * Handles the unusual replies to a settlement or a cancellation: damage, or any reply to a command that Redis had refused before.
+ * The usual replies, 'settled now' and 'no hold', do not come here.
+ */
 function closedAtLast(
   code: number,
   command: SettleCommand | CancelCommand,
@@ -255,7 +261,7 @@ export class SettleCommand implements Command {
   readonly settlement: string;
   readonly done: () => void;
   wasRefused = false;
-  /** This command was sent before and got no reply. If its hold is gone now, that first sending has probably settled it. */
+  /** True when this command was sent before and got no reply. If the hold is gone, that attempt has probably settled the call. */
   #isRetry = false;
 
   constructor(usageId: string, buyer: Buyer, refund: boolean, settlement: string, done: () => void) {
@@ -316,7 +322,7 @@ export class CancelCommand implements Command {
   }
 }
 
-/** Renews the lease of an instance in one shard, and the tombstone that keeps the shard's hash of holds (see batch.lua). */
+/** Renews an instance's lease in one shard, and the tombstone that keeps Redis from deleting the shard's empty hash of holds. */
 export class LeaseCommand implements Command {
   readonly shard: number;
   readonly instance: string;

@@ -6,16 +6,18 @@ const KEY_ID_CHARS = 26;
 const ACCOUNT_ID_CHARS = 36;
 
 /**
- * The KEYS of commands, encoded for a trip. All key ids have one length and so do all account ids, so the text around them is
- * the same for every key of a shard and is prepared once. Ids of any other length are encoded from scratch.
+ * The KEYS of commands, encoded for a trip. All key ids have the same length, and so have all account ids. So the text around the
+ * ids is the same for all keys of a shard, and is prepared once. An id of any other length is encoded without prepared text.
  */
 export class EncodedKeys {
   readonly #names: RedisKeys;
-  /** Per shard: the text before the key id, between key id and account id, and after the account id. */
+  /**
+   * Per shard, of the KEYS of an admission: the text before the key id, between key id and account id, and after the account id.
+   */
   readonly #admit: readonly (readonly [string, string, string])[];
   /** Per shard: all KEYS of a settlement. */
   readonly #settle: readonly string[];
-  /** Per shard: the text before the account id. */
+  /** Per shard: the KEYS of a refund up to the account id. */
   readonly #refund: readonly string[];
 
   constructor(names: RedisKeys) {
@@ -68,7 +70,7 @@ export class EncodedKeys {
   }
 }
 
-/** The same text in one piece. V8 keeps a concatenated string as its parts, and would join them again each time it is written. */
+/** The same text in one piece. V8 stores a concatenated string as its parts, and would join them each time it is written. */
 const flat = (text: string): string => Buffer.from(text, 'latin1').toString('latin1');
 
 /** The encoded name of a key up to where its id begins. */

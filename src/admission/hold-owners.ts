@@ -1,24 +1,25 @@
-/** The owner of the holds of open calls: a gateway on one of its connections to Redis. */
+/** Owns the holds of calls: a gateway during one of its connections to Redis. HoldOwners says why not the gateway as a whole. */
 export type HoldOwner = {
   /** The owner's id, as written into holds and leases. */
   readonly instance: string;
   /** Calls of this owner whose end Redis has not confirmed. */
   openCalls: number;
-  /** To be called when one of these calls has ended. */
+  /** To be called when Redis has confirmed the end of one of these calls. */
   readonly ended: () => void;
 };
 
 /**
- * Maximum number of former owners whose leases are renewed because they have open calls. At the bound, a new connection keeps the
- * present owner: its holds cannot be told from those made before, but no lease of an open call is given up.
+ * Maximum number of former owners whose leases are renewed because they have open calls. At the bound, a new connection goes on
+ * with the present owner: holds of this connection then look like those of the one before, but no open call loses its lease.
  */
 const MAX_FORMER = 32;
 
 /**
- * After a reconnection, Redis may be in an older state than the gateway was told of (it restarted from an old file). Then holds
- * are back of calls whose settlement was confirmed, and nobody will settle them again. Nothing in such a hold tells it from that
- * of a call still open. So each connection has an owner id of its own, which stands in the holds made on it. The gateway renews an
- * owner's lease until the last of its calls has ended; then the sweep takes what holds are left, as it does for a dead gateway.
+ * After a reconnection, Redis may be in an older state than before (it restarted from an old file). Then it has again the holds
+ * of calls whose settlement it had confirmed. Nobody will settle those calls again, and such a hold looks like that of an open
+ * call. So each connection has an owner id of its own, which is written into the holds made on it. The gateway renews the lease
+ * of a former owner until the last of that owner's calls has ended. Then the sweep ends the holds that this owner still has in
+ * Redis, as it does for a dead gateway.
  *
  *   connection 1     connection 2     connection 3
  *   id ─────────────► id.2 ───────────► id.3          holds of new calls
@@ -43,7 +44,7 @@ export class HoldOwners {
     return this.#present;
   }
 
-  /** To be called for each new connection to Redis. */
+  /** To be called for each new connection to Redis: from then on, new calls have a new owner. */
   reconnected(): void {
     this.#former = this.#withOpenCalls();
     if (this.#former.length >= MAX_FORMER) return;

@@ -10,11 +10,12 @@ export class LeaseClock {
     this.#everyMs = everyMs;
   }
 
-  /** Whether to renew now. True counts as renewed. */
+  /** Whether the leases have to be renewed now. After it has returned true, they count as renewed. */
   renew(): boolean {
     const monotonic = performance.now();
     const wall = Date.now();
-    // The monotonic clock stands still while the host is suspended, and the wall clock may be set back: either may demand it.
+    // Renew when either clock says so: the monotonic clock stands still while the host is suspended, and the wall clock may be
+    // set back.
     if (monotonic - this.#monotonic < this.#everyMs && wall - this.#wall < this.#everyMs) return false;
     this.#monotonic = monotonic;
     this.#wall = wall;

@@ -1,11 +1,14 @@
 import type { Command } from './commands.ts';
 import { SettlementRetries } from './settlement-retries.ts';
 
-/** Settlements sent at once to a refusing shard. One shows whether it works again: all of them write to the same two keys. */
+/**
+ * How many settlements are sent at a time to a shard that refuses them. One is enough to show whether the shard works again: all
+ * settlements of a shard write to the same two keys.
+ */
 const PROBE = 1;
 
 type Port = {
-  /** Whether Redis is connected, so that anything can be sent at all. */
+  /** Whether Redis is connected. Nothing is sent while it is not. */
   readonly connected: () => boolean;
   readonly send: (command: Command) => void;
 };
@@ -14,16 +17,16 @@ type Shard = { isRefusing: boolean; commands: number; readonly retries: Settleme
 
 /**
  * Settlements and cancellations that Redis refuses, because the hash of holds or the stream of their shard is damaged. About once
- * a second one settlement of each such shard is sent again; when Redis accepts it, the others of the shard follow.
+ * a second, one settlement of each such shard is sent again. When Redis accepts it, the others of the shard are sent.
  *
- * Bounded: no call of such a shard is admitted meanwhile, so a shard never has more refused settlements than it had calls under
- * way.
+ * Bounded: while a shard refuses settlements, none of its calls is admitted. So a shard never has more refused settlements than
+ * it had calls under way.
  *
  * Tested by test/admission/damage.test.ts.
  */
 export class RefusedSettlements {
   readonly #port: Port;
-  /** The shards of which refused commands are still waiting. */
+  /** The shards that have refused commands which wait to be sent again. */
   readonly #shards = new Map<number, Shard>();
   #commands = 0;
 
@@ -31,17 +34,17 @@ export class RefusedSettlements {
     this.#port = port;
   }
 
-  /** Commands, over all shards, that Redis has refused and not accepted since. */
+  /** Number of commands of all shards that Redis has refused and has not accepted since. */
   get commands(): number {
     return this.#commands;
   }
 
-  /** Whether Redis refused the last settlement of the shard. */
+  /** Whether the shard refuses settlements: true from a refusal until Redis accepts a command that it had refused. */
   isRefusing(shard: number): boolean {
     return this.#shards.get(shard)?.isRefusing ?? false;
   }
 
-  /** @param isFirst the command was not refused before */
+  /** Keeps a refused command, to send it again. @param isFirst true when it was not refused before */
   add(command: Command, shard: number, isFirst: boolean): void {
     const refusing = this.#shards.get(shard) ?? this.#newShard(shard);
     refusing.isRefusing = true;
@@ -52,7 +55,7 @@ export class RefusedSettlements {
     refusing.retries.add(command);
   }
 
-  /** Redis has accepted a command that it had refused: the others of its shard are sent now. */
+  /** To be called when Redis has accepted a command that it had refused: sends the others of its shard. */
   accepted(shard: number): void {
     const refusing = this.#shards.get(shard);
     if (refusing === undefined) return;

@@ -1,4 +1,4 @@
 import { loadScript } from '../platform/script.ts';
 
-/** Read once at start, from the file whose header documents KEYS, ARGV and reply. */
+/** scripts/batch.lua, read once at start. The header of that file documents KEYS, ARGV and reply. */
 export const batchScript = loadScript(import.meta.url, 'batch');

@@ -1,26 +1,27 @@
 import type { Command } from './commands.ts';
 
 /**
- * Pause before a settlement is sent again; doubled, up to the second value, each time Redis still does not answer. Without calls,
- * only these retries notice that Redis answers again; everything should be as before within 2 s of that.
+ * Pause before unanswered settlements are sent again. The pause doubles, up to LONGEST_MS, each time Redis still does not answer.
+ * Without calls, these retries are the first to notice that Redis answers again (leases are renewed only every 3 s); a longest
+ * pause of 1 s lets everything be as before within 2 s of that.
  */
 const FIRST_MS = 200;
 const LONGEST_MS = 1_000;
 
 export type RetryPort = {
-  /** Whether Redis is connected, so that anything can be sent at all. */
+  /** Whether Redis is connected. Nothing is sent while it is not. */
   readonly connected: () => boolean;
-  /** True while sending may be in vain: the last trip had no reply, or the shard refused the last settlement. */
+  /** True while a command would probably fail again: the last trip had no reply, or the shard refuses settlements. */
   readonly suspect: () => boolean;
-  /** How many commands are sent at once while `suspect` is true, to find out. */
+  /** How many commands are sent at a time while `suspect` is true, to find out whether Redis accepts them again. */
   readonly probe: number;
   readonly send: (command: Command) => void;
 };
 
 /**
- * Settlements and cancellations that had no reply; each is sent until it gets one, and counts once, however often it arrives.
- * While Redis is silent, one batch is sent at a time, less and less often: a Redis that wakes up then finds a handful of
- * duplicates rather than thousands.
+ * Settlements and cancellations that had no reply. Each is sent again until it gets one, and counts once, however often it
+ * arrives. While Redis is silent, only one batch is sent after each pause, and the pauses grow. So a Redis that wakes up finds a
+ * few batches of duplicates, and not each unanswered command many times over.
  */
 export class SettlementRetries {
   readonly #port: RetryPort;
@@ -37,7 +38,7 @@ export class SettlementRetries {
     this.#timer ??= setTimeout(() => this.#round(), this.#delayMs);
   }
 
-  /** To be called when Redis answers again: sends all that wait, now. */
+  /** To be called when Redis answers again: sends all waiting commands now. */
   hurry(): void {
     this.#delayMs = FIRST_MS;
     if (this.#waiting.length === 0) return;

@@ -2,10 +2,10 @@ import { performance } from 'node:perf_hooks';
 
 type Log = { warn(fields: object, message: string): void };
 
-/** Whether Redis answers, judged by the trips. Logs once when Redis stops answering and once when it answers again. */
+/** Judges by the trips whether Redis answers. Logs once when Redis stops answering and once when it answers again. */
 export class TripHealth {
   readonly #log: Log;
-  /** Trips without a reply since the last reply. */
+  /** Number of trips that were lost since the last reply. */
   #lost = 0;
   #repliedAt = performance.now();
 
@@ -24,7 +24,10 @@ export class TripHealth {
     if (this.#lost++ === 0) this.#log.warn({ err: error }, 'no reply from redis for a batch');
   }
 
-  /** The last trip had no reply. Until one gets a reply, only one trip at a time is sent, to find out. */
+  /**
+   * True from a lost trip to the next reply. Between the two, Admission takes new calls only when no trip is under way: their
+   * trip finds out whether Redis answers again.
+   */
   get suspect(): boolean {
     return this.#lost > 0;
   }

@@ -12,29 +12,32 @@ export type Log = {
 const STDOUT = 1;
 
 /**
- * A log of JSON lines on standard output. Lines that standard output does not take are lost: a closed terminal or a full disk
- * must not end calls, nor keep them from being drained. Header values and bodies are never logged, and of an error only what
- * `describeError` keeps.
+ * A log of JSON lines on standard output. A line that cannot be written there is lost: a closed terminal or a full disk must
+ * neither end calls nor hinder their drain. Header values and bodies are never logged. Of an error, only the fields that
+ * `describeError` keeps are logged.
  */
 export function createLog(level: string, fields: Readonly<Record<string, string | number>>): Log {
   const { isoTime } = pino.stdTimeFunctions;
   return pino({ level, base: fields, timestamp: isoTime, serializers: { err: describeError } }, standardOutput);
 }
 
-/** How long a line waits for a slow reader of a pipe. Then it is lost, and later lines do not wait until one could be written. */
+/**
+ * How long a line waits while the pipe is full, because its reader is slow. Then the line is lost. Later lines try once, without
+ * waiting, until one can be written.
+ */
 const PATIENCE_MS = 1_000;
 const NAP_MS = 5;
 
 /**
- * Replaces pino's own destination (sonic-boom 4). That keeps each line that a full disk refuses for another try; after a fatal
- * line it tries for ever, so that a process that must end does not.
+ * Replaces pino's own destination (sonic-boom 4). sonic-boom keeps each line that a full disk refuses, to try again; after a
+ * fatal line it tries for ever, so that a process that must end does not.
  *
- * Other processes may write to the same pipe, and any of them (a runner that started this process, for example) may have made it
- * non-blocking for all. A full pipe then says EAGAIN, and this class waits, as a blocking write would.
+ * Other processes may write to the same pipe. Any of them, for example a runner that started this process, may have made the pipe
+ * non-blocking for all. Then a write to a full pipe fails with EAGAIN, and this class waits, as a blocking write would.
  */
 class StandardOutput {
   #isPatient = true;
-  /** The last line was written in part: a line break must separate it from the next line. */
+  /** True when the last line was written in part. Then a line break must separate it from the next line. */
   #isTorn = false;
 
   write(line: string): void {
@@ -70,8 +73,8 @@ const NEVER = new Int32Array(new SharedArrayBuffer(4));
 const standardOutput = new StandardOutput();
 
 /**
- * The fields of an error without the properties that libraries add to it: ioredis adds the command with its arguments, which may
- * be the password of `AUTH` or a batch of 13 KB.
+ * The fields of an error that are logged. Properties that libraries add are left out: ioredis adds the command with its
+ * arguments, which may be the password of `AUTH` or a batch of 13 KB.
  */
 export function describeError(error: unknown): object {
   if (!(error instanceof Error)) return { message: String(error) };

@@ -1,12 +1,12 @@
 import { performance } from 'node:perf_hooks';
 import { Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client';
 
-/** A number that the code keeps anyway, read when somebody scrapes: the hot path touches no metrics library. */
+/** A number that the code keeps anyway. It is read only when metrics are scraped, so the hot path uses no metrics library. */
 export type Source = {
   readonly name: string;
   readonly help: string;
   readonly type: 'counter' | 'gauge';
-  /** The value, or one value per label value. */
+  /** The value, or a map from each value of `label` to a number. */
   readonly read: () => number | Promise<number> | ReadonlyMap<string, number>;
   /** Name of the label, when `read` returns a map. */
   readonly label?: string;
@@ -16,8 +16,8 @@ export type Source = {
 export type MetricFamily = Awaited<ReturnType<Registry['getMetricsAsJSON']>>[number];
 
 /**
- * prom-client samples the event loop's delay with a timer of 10 ms, which used 0.4 % of a core in each idle process. It cannot be
- * turned off, so its period is a day, and its metrics are removed.
+ * Period at which prom-client samples the event loop's delay. With its default of 10 ms, that timer used 0.4 % of a core in each
+ * idle process. The sampling cannot be turned off, so its period is a day, and its metrics are removed.
  */
 const NO_SAMPLING_MS = 86_400_000;
 const SAMPLED_LAG = ['min', 'max', 'mean', 'stddev', 'p50', 'p90', 'p99'].map(
@@ -26,7 +26,7 @@ const SAMPLED_LAG = ['min', 'max', 'mean', 'stddev', 'p50', 'p90', 'p99'].map(
 
 const EVENT_LOOP: Source = {
   name: 'tollgate_event_loop_active_seconds_total',
-  help: 'Seconds in which the event loop was not waiting; the rate says how busy the process is, at most 1',
+  help: 'Seconds for which the event loop was busy; the rate is the share of time in which it is busy, at most 1',
   type: 'counter',
   read: () => performance.eventLoopUtilization().active / 1000,
 };
@@ -82,7 +82,7 @@ export class Metrics {
   }
 }
 
-/** The same values with one more label. A value that already has this label keeps its own. */
+/** The same metrics with the label `name` added to each value. A value that already has this label keeps its own label value. */
 export function labelled(families: readonly MetricFamily[], name: string, value: string): MetricFamily[] {
   return families.map((family) => ({
     ...family,
@@ -90,7 +90,7 @@ export function labelled(families: readonly MetricFamily[], name: string, value:
   }));
 }
 
-/** Metrics of several processes as one page: each name appears once, with the values of all processes. */
+/** The metrics of several processes as one page. Each metric appears once, with the values of all processes. */
 export function renderFamilies(families: readonly MetricFamily[]): Promise<string> {
   const byName = new Map<string, MetricFamily>();
   for (const family of families) {
@@ -98,7 +98,7 @@ export function renderFamilies(families: readonly MetricFamily[]): Promise<strin
     byName.set(family.name, known === undefined ? family : { ...known, values: [...known.values, ...family.values] });
   }
   const page = new Registry();
-  // get() is all that rendering needs of a metric.
+  // Rendering uses only get(), so an object with that method can stand for a metric.
   for (const family of byName.values()) page.registerMetric({ ...family, get: async () => family } as unknown as Gauge);
   return page.metrics();
 }

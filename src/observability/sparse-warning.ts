@@ -1,11 +1,11 @@
 type Log = { warn(fields: object, message: string): void };
 
-/** Minimum time between two lines. */
+/** Minimum time between two log lines of the same SparseWarning. */
 const EVERY_MS = 10_000;
 
 /**
- * A warning that any request may cause, for example while a store is away. It is logged at most once in ten seconds, with the
- * number of warnings left out since the last line.
+ * For a warning that any request may cause, for example while a store is away. It is logged at most once in ten seconds, with the
+ * number of warnings that were left out since the previous log line.
  */
 export class SparseWarning {
   readonly #log: Log;

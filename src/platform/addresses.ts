@@ -12,11 +12,11 @@ export function isCidr(text: string): boolean {
 
 /**
  * The network that counts as one caller: an IPv4 address, or the /64 of an IPv6 address. A household or a machine gets a /64, and
- * can use any address in it, so a limit per IPv6 address would be no limit. Null for anything else.
+ * can use any address in it, so a limit per IPv6 address would limit nobody. Null for any text that is not such an address.
  */
 export function networkOf(address: string): string | null {
   if (isIPv4(address)) return address;
-  // A zone names an interface of the machine that wrote the address; it is no part of the network.
+  // A zone ('%eth0') names an interface of the machine that wrote the address. Addresses of callers have none.
   if (!isIPv6(address) || address.includes('%')) return null;
   // The URL parser accepts every way to write an IPv6 address, and writes it back in one way.
   const canonical = new URL(`http://[${address}]/`).hostname.slice(1, -1);

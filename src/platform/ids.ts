@@ -1,11 +1,11 @@
 import { randomFillSync } from 'node:crypto';
 
-// Random bytes are drawn 16 KiB at a time: one call into OpenSSL per 1638 ids instead of one per id.
+// Random bytes are drawn 16 KiB at a time, so OpenSSL is asked once per 1638 ids (10 bytes each) instead of once per id.
 const pool = Buffer.allocUnsafe(16_384);
 let used = pool.length;
 
-// Under load many ids are made within one millisecond. To write the time in hexadecimal takes longer than all the rest of an id,
-// so it is written once per millisecond.
+// Under load many ids are made within one millisecond. Writing the time in hexadecimal takes longer than the whole rest of an id,
+// so it is written once per millisecond. This is the millisecond whose time `text` begins with.
 let prefixMs = -1;
 
 /** For each byte its two hexadecimal digits, as character codes. */
@@ -34,7 +34,7 @@ export function uuidv7(nowMs: number = Date.now()): string {
   putHex(19, 0x80 | ((pool[p + 2] as number) & 0x3f));
   putHex(21, pool[p + 3] as number);
   for (let i = 0; i < 6; i++) putHex(24 + 2 * i, pool[p + 4 + i] as number);
-  // One flat string: V8 would keep a concatenated one in pieces, and join them again wherever the id is written.
+  // This makes one flat string. V8 would store a concatenated id as its pieces, and join them each time the id is written.
   return text.toString('latin1');
 }
 
@@ -43,7 +43,7 @@ function putHex(at: number, byte: number): void {
   text[at + 1] = HEX[2 * byte + 1] as number;
 }
 
-/** The milliseconds since the epoch at which a UUIDv7 was made. */
+/** When a UUIDv7 was made, in milliseconds since the epoch. */
 export function timeOfId(id: string): number {
   return Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16);
 }

@@ -1,6 +1,8 @@
 import { defineScript, type Script } from './script.ts';
 
-/** The Redis key with the id of the installation that owns the other data in this Redis. A flush removes it with them. */
+/**
+ * The Redis key with the id of the installation that owns the other data in this Redis. A flush removes the key with those data.
+ */
 export const INSTALLATION_KEY = 'tollgate:installation';
 
 /**
@@ -15,7 +17,7 @@ const GUARD = [
   "elseif o ~= i then return redis.error_reply('FOREIGN ' .. o) end ",
 ].join(' ');
 
-/** The script with the guard before it, on the same lines as without. A shebang stays the first line. */
+/** The script with the guard before it. A shebang stays the first line, and the script's line numbers in errors stay the same. */
 export function guarded({ name, source }: Script): Script {
   const start = source.startsWith('#!') ? source.indexOf('\n') + 1 : 0;
   return defineScript(name, source.slice(0, start) + GUARD + source.slice(start));
@@ -28,7 +30,7 @@ export function guarded({ name, source }: Script): Script {
 export const claimScript = defineScript('claim', '#!lua flags=allow-oom\nreturn 1');
 export const guardedClaim = guarded(claimScript);
 
-/** This Redis has the data of another installation: it counts as unavailable, whatever it answers. */
+/** The error that this Redis has the data of another installation. Such a Redis counts as unavailable, whatever it answers. */
 export class ForeignRedis extends Error {
   constructor(reason: string) {
     super(
@@ -39,14 +41,14 @@ export class ForeignRedis extends Error {
   }
 }
 
-/** @param ours null when our database is new @param where the stores in question, for the message */
+/** @param ours id of our installation, null when our database is new @param where names both stores, for the message */
 export function ownedByAnother(owner: string, ours: string | null, where = ''): ForeignRedis {
   const database = ours === null ? 'our database is new' : `our database belongs to installation ${ours}`;
   const stores = where === '' ? '' : ` (${where})`;
   return new ForeignRedis(`this Redis holds the data of installation ${owner}, but ${database}${stores}`);
 }
 
-/** The error that the guard's reply stands for; null for any other reply. */
+/** The error for an error reply of GUARD; null when the reply is not the guard's. */
 export function foreignRedis(message: string, ours: string): ForeignRedis | null {
   const owner = /^FOREIGN (\S+)/.exec(message)?.[1];
   return owner === undefined ? null : ownedByAnother(owner, ours);

@@ -2,13 +2,13 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Sql, Tx } from './postgres.ts';
 
-/** An arbitrary number. Every Tollgate process that migrates takes this advisory lock first. */
+/** Key of the advisory lock that every process takes before it migrates. The number is arbitrary. */
 const MIGRATION_LOCK = 7_014_655_001;
 const FILE = /^(\d{4})_[a-z0-9_]+\.sql$/;
 
 export type Migration = { readonly version: number; readonly name: string; readonly sql: string };
 
-/** Reads `NNNN_name.sql` files. Throws when a number is missing or used twice, as the order would be in doubt. */
+/** Reads `NNNN_name.sql` files. Throws when a number is missing or used twice, because their order would then be in doubt. */
 export function readMigrations(folder: string): Migration[] {
   const migrations = readdirSync(folder)
     .filter((name) => name.endsWith('.sql'))
@@ -25,8 +25,8 @@ export function readMigrations(folder: string): Migration[] {
 }
 
 /**
- * Applies the missing migrations, each in its own transaction. An advisory lock makes sure that processes which start together
- * apply them once. Refuses a database whose schema is newer than this code knows.
+ * Applies the missing migrations, each in its own transaction. An advisory lock keeps processes that start together from applying
+ * a migration twice. Refuses a database whose schema is newer than this code knows.
  *
  * @returns the versions that this process applied
  */

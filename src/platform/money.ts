@@ -3,12 +3,12 @@
  * arithmetic on floats: 0.1 + 0.2 must not reach a wallet.
  */
 
-/** No single amount may exceed this: 1 billion USD, far below 2^53 micro-USD, so sums of amounts stay exact. */
+/** No single amount may exceed this: 1 billion USD. 2^53 micro-USD is nine times as much, so the sum of nine amounts is exact. */
 export const MAX_AMOUNT_MICROS = 1_000_000_000_000_000;
 
 const DECIMAL = /^(0|[1-9]\d{0,9})(?:\.(\d{1,6}))?$/;
 
-/** Decimal USD text with at most 6 decimals → micro-USD. Null for any other text, and above MAX_AMOUNT_MICROS. */
+/** Decimal USD text with at most 6 decimals → micro-USD. Null for any other text, and for more than MAX_AMOUNT_MICROS. */
 export function parseUsd(text: string): number | null {
   const match = DECIMAL.exec(text);
   if (match === null) return null;
@@ -19,7 +19,8 @@ export function parseUsd(text: string): number | null {
 /** A JSON number of USD → micro-USD, or null when negative, too large or finer than a micro-dollar. */
 export function usdToMicros(usd: number): number | null {
   if (!Number.isFinite(usd) || usd < 0) return null;
-  // String() gives the shortest text that reads back as this number, but writes numbers below 1e-6 with an exponent.
+  // String() gives the shortest text that reads back as this number, but writes numbers below 1e-6 with an exponent. Those are
+  // too fine: toFixed(7) gives them a seventh decimal, which parseUsd refuses.
   const text = usd < 1e-6 && usd > 0 ? usd.toFixed(7) : String(usd);
   return parseUsd(text);
 }
@@ -40,7 +41,7 @@ export function formatUsd(micros: number): string {
   return `${sign}${whole}.${zeros}${decimals}`;
 }
 
-/** micro-USD → the JSON number that prints as the exact decimal: dividing integers below 2^53 rounds to the nearest double. */
+/** micro-USD → a JSON number that prints as the exact decimal, up to 2^33 USD (8.5 billion). Doubles beyond are too far apart. */
 export function microsToUsd(micros: number): number {
   return micros / 1_000_000;
 }

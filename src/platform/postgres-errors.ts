@@ -1,6 +1,6 @@
 import postgres from 'postgres';
 
-/** An error that `isPostgresUnavailable` knows. */
+/** Makes an error with a code that `isPostgresUnavailable` recognizes. */
 export function connectionError(code: string, message: string): Error {
   return Object.assign(new Error(message), { code });
 }
@@ -10,20 +10,21 @@ export function sqlState(error: unknown): string | undefined {
   return error instanceof postgres.PostgresError ? error.code : undefined;
 }
 
-/** Code of the error that the database is another installation's. Such a database counts as away. */
+/** Code of the error that the database belongs to another installation. Such a database counts as away. */
 export const FOREIGN_DATABASE = 'FOREIGN_DATABASE';
 
 const UNAVAILABLE = [
   FOREIGN_DATABASE,
-  // Of postgres.js and of this folder; of sockets and of name resolution.
+  // Codes of postgres.js and of this folder, then those of sockets and of name resolution.
   'CONNECT_TIMEOUT|CONNECTION_(CLOSED|DESTROYED|ENDED|CONNECT_TIMEOUT)',
   'ECONNREFUSED|ECONNRESET|EPIPE|ETIMEDOUT|ENOTFOUND|EAI_AGAIN',
-  // Of the server: shutdown, crash, cannot connect now; connection exceptions; too many connections; a cancelled statement.
+  // SQLSTATEs of the server: shutdown, crash, cannot connect now; connection exceptions; too many connections; a cancelled
+  // statement.
   '57P0.|08...|53300|57014',
 ];
 const UNAVAILABLE_CODE = new RegExp(`^(${UNAVAILABLE.join('|')})$`);
 
-/** Whether the error says 'Postgres is away' (shutting down and starting up included) rather than 'the statement is wrong'. */
+/** Whether the error means that Postgres is away (or shutting down, or starting up) rather than that the statement is wrong. */
 export function isPostgresUnavailable(error: unknown): boolean {
   return error instanceof Error && UNAVAILABLE_CODE.test(String((error as Error & { code?: unknown }).code));
 }

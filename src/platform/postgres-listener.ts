@@ -3,15 +3,15 @@ import { Sleeper } from './timing.ts';
 
 const MIN_BACKOFF_MS = 50;
 const MAX_BACKOFF_MS = 1_000;
-/** How often a query tests the connection. Whoever only listens does not notice that the network has gone silent. */
+/** Interval at which a query tests the connection: a connection that only listens does not notice that the network is dead. */
 const PROBE_MS = 30_000;
-/** Bounds that query, and the LISTEN. Then the connection is made again. */
+/** Bounds the test query and the LISTEN. At the bound, the connection is dropped and a new one is made. */
 const TIMEOUT_MS = 10_000;
 
 export type Subscription = {
   readonly channel: string;
   readonly onMessage: (payload: string) => void;
-  /** Called each time the subscription is made: messages may have been missed before. */
+  /** Called after each successful LISTEN, also on a new connection: messages may have been missed before it. */
   readonly onListening?: () => void;
 };
 
@@ -28,7 +28,7 @@ export class PostgresListener {
     this.#subscription = subscription;
   }
 
-  /** Resolves when it listens. Rejects when the first attempt failed, but goes on trying until `stop`. */
+  /** Resolves when the first attempt to listen succeeds, and rejects when it fails. The listener keeps trying until `stop`. */
   async start(): Promise<void> {
     try {
       await this.#listen();
@@ -66,7 +66,7 @@ export class PostgresListener {
         if (!this.#stopped && this.#session?.open) await this.#sleeper.sleep(PROBE_MS);
         if (!this.#stopped && this.#session?.open) await this.#session.query('SELECT 1');
       } catch {
-        // Not reported here: while Postgres is away, queries of the pool fail as well, and their users report it.
+        // Not logged here: while Postgres is away, the queries of the pool fail as well, and the code that made them logs it.
         failures++;
         await this.#sleeper.sleep(Math.min(MIN_BACKOFF_MS * 2 ** failures, MAX_BACKOFF_MS));
       }

@@ -6,13 +6,16 @@ import { PostgresSession, type SessionOptions } from './postgres-session.ts';
 
 export type PostgresOptions = SessionOptions & { readonly maxConnections: number };
 
-/** How long `end` waits for work under way, unless its caller says otherwise. Then the connections are closed. */
+/** Default time that `end` waits for work under way. After that it closes the connections. */
 const END_SECONDS = 5;
 
-/** How long the pool makes no connection once the database proved to be another installation's. Users fail with that error. */
+/**
+ * How long the pool makes no new connection after it found that the database belongs to another installation. During that time,
+ * users that need a new connection fail with the same error.
+ */
 const FOREIGN_MS = 1_000;
 
-/** How many users may wait for a connection, and for how long. Beyond either bound a user fails as if Postgres were away: 503. */
+/** How many users may wait for a connection, and how long. At either bound a user fails as if Postgres were away (503). */
 export type WaitBounds = { readonly maxWaiting: number; readonly maxWaitMs: number };
 const WAIT_BOUNDS: WaitBounds = { maxWaiting: 1_000, maxWaitMs: 5_000 };
 
@@ -28,7 +31,7 @@ export class PostgresPool {
   readonly #idle: PostgresSession[] = [];
   readonly #lent = new Set<PostgresSession>();
   readonly #bounds: WaitBounds;
-  /** First come, first served: a set keeps the order of insertion, and removes a user that gives up in constant time. */
+  /** The users that wait, in order. A set keeps the order of insertion, and removes a user that gives up in constant time. */
   readonly #waiting = new Set<(session: Promise<PostgresSession>) => void>();
   readonly #listeners = new Set<PostgresListener>();
   #foreign: { readonly error: unknown; readonly untilMs: number } | null = null;
@@ -47,7 +50,9 @@ export class PostgresPool {
   readonly begin = <T>(work: (tx: Tx) => PromiseLike<T>, mode = ''): Promise<T> =>
     this.#lend((session, tx) => session.transaction(() => work(tx), mode));
 
-  /** Lends one connection to `work`: locks of the session live and die with it. */
+  /**
+   * Lends one connection to `work`, for session locks. `work` must release them: the connection goes back to the pool as it is.
+   */
   readonly reserve = <T>(work: (connection: Tx) => PromiseLike<T>): Promise<T> =>
     this.#lend((_, connection) => work(connection));
 
@@ -86,7 +91,7 @@ export class PostgresPool {
 
   #wait(): Promise<PostgresSession> {
     const { maxWaiting, maxWaitMs } = this.#bounds;
-    if (this.#waiting.size >= maxWaiting) throw noneFree(`${maxWaiting} wait for a postgres connection already`);
+    if (this.#waiting.size >= maxWaiting) throw noneFree(`${maxWaiting} users already wait for a postgres connection`);
     return new Promise((resolve) => {
       const end = (session: Promise<PostgresSession>): void => {
         clearTimeout(timer);
@@ -116,7 +121,9 @@ export class PostgresPool {
     for (const end of this.#waiting) end(Promise.reject(error));
   }
 
-  /** Listens to a channel on a connection of its own. Resolves as `PostgresListener.start`, to a function that ends it. */
+  /**
+   * Listens to a channel on a connection of its own. Resolves when `PostgresListener.start` does, to a function that stops it.
+   */
   readonly listen = async (subscription: Subscription): Promise<() => void> => {
     if (this.#ended) throw poolEnded();
     const listener = new PostgresListener(this.#options, subscription);
@@ -128,7 +135,7 @@ export class PostgresPool {
     };
   };
 
-  /** Refuses new work from now on. Work under way may finish within `timeout` seconds; then its connections are closed. */
+  /** Refuses new work from now on. Work under way has `timeout` seconds to finish; then its connections are closed. */
   readonly end = async ({ timeout = END_SECONDS }: { readonly timeout?: number } = {}): Promise<void> => {
     this.#ended = true;
     for (const listener of this.#listeners) listener.stop();

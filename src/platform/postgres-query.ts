@@ -1,18 +1,18 @@
 import type postgres from 'postgres';
 
 export type Row = postgres.Row;
-/** The rows of a result, with `count` and `command` of their statement. */
+/** The rows of a result, with the statement's `count` (number of rows) and `command` ('SELECT', 'COMMIT', …). */
 export type Rows<T extends readonly object[]> = postgres.RowList<T>;
 
 type Element = string | number | boolean | Date | null;
 export type Value = Element | readonly Element[];
-/** What may stand between the texts of a template: a value, or more of the query itself. */
+/** What may stand in `${…}` of a template: a value, or a query whose text becomes part of the query. */
 type Part = Value | Query<unknown> | readonly Query<unknown>[];
 
 /** Runs text with `$1` parameters. Text without parameters may hold several statements. */
 export type Run = <T extends object = Row>(text: string, parameters?: readonly Value[]) => Promise<Rows<T[]>>;
 
-/** A template tag whose queries run on one connection, or on any of a pool. */
+/** A template tag that makes queries. They run on one connection, or on any connection of a pool. */
 export type Tx = {
   <T extends readonly object[] = Row[]>(
     texts: TemplateStringsArray,
@@ -21,14 +21,14 @@ export type Tx = {
   readonly unsafe: Run;
 };
 
-/** @param run carries the queries out */
+/** @param run carries out the queries */
 export function templateTag(run: Run): Tx {
   const tag = <T extends readonly object[]>(texts: TemplateStringsArray, ...parts: readonly Part[]) =>
     new Query(run<T[number]>, texts, parts);
   return Object.assign(tag, { unsafe: run });
 }
 
-/** A query, or a part of one. It runs when somebody awaits it; in another query's template it becomes part of that. */
+/** A query, or a part of another query. It runs when it is awaited; in another query's template it becomes part of that query. */
 export class Query<Result> implements Promise<Result> {
   readonly [Symbol.toStringTag] = 'Query';
   readonly #run: (text: string, parameters: Value[]) => Promise<Result>;
@@ -46,7 +46,7 @@ export class Query<Result> implements Promise<Result> {
     this.#parts = parts;
   }
 
-  /** @returns its text, with `$1` in place of values, which are added to `parameters` */
+  /** Adds the query's values to `parameters`. @returns the query's text, with `$1`, `$2`, … in place of the values */
   write(parameters: Value[]): string {
     const write = (part: Part): string => {
       if (part instanceof Query) return part.write(parameters);

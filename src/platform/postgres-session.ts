@@ -10,9 +10,9 @@ import { VALUE_TYPES } from './postgres-values.ts';
 export type SessionOptions = {
   readonly url: string;
   readonly applicationName: string;
-  /** More server settings of the session, e.g. `lock_timeout`. */
+  /** Further server settings for the session, such as `lock_timeout`. */
   readonly settings?: Readonly<Record<string, string | number>>;
-  /** `installation.id` of the database that this must be. The session compares before its first query; without an id, never. */
+  /** The `installation.id` that the database must have. The session compares it before its first query; without an id, never. */
   readonly installation?: string;
 };
 
@@ -20,32 +20,35 @@ type Hooks = { readonly onClose?: () => void; readonly onNotify?: (payload: stri
 
 /** The server ends a statement that takes longer. */
 const STATEMENT_TIMEOUT_MS = 15_000;
-/** How much longer than that the session waits, for a network that is slow. Then it gives the connection up. */
+/** How much longer than STATEMENT_TIMEOUT_MS a session waits, for a slow network. Then it closes the connection. */
 const NETWORK_MS = 5_000;
-/** Bounds the connection to each host of the URL, and then the server's greeting. Beyond it the first query fails. */
+/**
+ * Bounds each attempt to connect to a host of the URL, and then the wait for the server's greeting. Then the first query fails.
+ */
 const CONNECT_TIMEOUT_MS = 5_000;
-/** How long the socket of a closed session may take to send its goodbye. Then it is destroyed. */
+/** How long a closed session's socket may take to send the goodbye (Terminate). Then the socket is destroyed. */
 const GOODBYE_MS = 1_000;
-/** SQLSTATE of an undefined table or column: the database is not one of ours. */
+/** SQLSTATE of an undefined table or column. Such a database has no installation id: it is not one of ours. */
 const NO_INSTALLATION = /^(42P01|42703)$/;
 
 /**
  * The writer deletes events from Redis, and credits are confirmed, when Postgres says that a transaction is committed. A server
  * with `synchronous_commit = off` says so before it has written anything: an immediate stop turned 51 charged calls into 1 row.
- * The transaction sets it and not the session, because connection poolers refuse or drop settings of a session; and only a
- * weaker setting is raised, so `remote_apply` stays. It travels with the BEGIN, and a commit that wrote nothing does not wait.
+ * So each transaction turns the setting on. The session does not, because connection poolers refuse or drop settings of a
+ * session. Only a weaker setting is raised, so `remote_apply` stays. The SELECT travels with the BEGIN and costs no round trip of
+ * its own; a commit that wrote nothing does not wait for the disk.
  */
 const DURABLE = `;SELECT set_config('synchronous_commit', 'on', true)
   WHERE current_setting('synchronous_commit') IN ('off', 'local')`;
 
 /**
- * One connection with one life: once the connection is gone, everything on the session fails, for good.
+ * One connection to Postgres. A session never reconnects: once its connection is gone, every further query on it fails.
  *
- * postgres.js 3.4.9 by itself reconnects under the same handle. Then the rest of a transaction runs outside of the
- * transaction. Its own ROLLBACK, written to a connection that closed, throws from a timer and ends the process
- * (porsager/postgres issues 1208, 1154). And what was unsent when a connection broke is sent before the greeting of the next
- * connection, which therefore never gets ready: in a test, 25 times `pg_terminate_backend` left a pool of 10 without one that
- * worked. A session writes nothing after its close, and never uses its client for a second connection.
+ * postgres.js 3.4.9 left to itself reconnects under the same handle. Then the rest of a transaction runs outside the transaction.
+ * The ROLLBACK that postgres.js writes to a closed connection throws from a timer and ends the process (porsager/postgres issues
+ * 1208, 1154). And bytes left unsent by a broken connection are sent on the next connection before its greeting, so that
+ * connection never becomes ready: in a test, calling `pg_terminate_backend` 25 times left a pool of 10 without a working
+ * connection. So a session writes nothing after its close, and never uses its postgres.js client for a second connection.
  */
 export class PostgresSession {
   readonly #client: postgres.Sql;
@@ -57,7 +60,7 @@ export class PostgresSession {
   #isCompared = false;
   #open = true;
 
-  /** Connects with the first query. @param timeoutMs bounds every query, also on a network that has gone silent */
+  /** The first query connects. @param timeoutMs bounds every query, even if the network no longer delivers anything */
   constructor(options: SessionOptions, timeoutMs = STATEMENT_TIMEOUT_MS + NETWORK_MS, hooks: Hooks = {}) {
     this.#options = options;
     this.#timeoutMs = timeoutMs;
@@ -85,18 +88,22 @@ export class PostgresSession {
   }
 
   /**
-   * When a server (or the proxy before it) accepts a connection and hangs up at once, postgres.js by itself connects again
-   * without end and without a pause, and never tells whoever waits for the query.
+   * Makes the socket for postgres.js, once. When a server (or a proxy in front of it) accepts a connection and hangs up at once,
+   * postgres.js would otherwise connect again for ever, without a pause, and the waiting query would never fail.
    */
   async #dial(address: Address): Promise<Socket> {
     if (this.#socket !== null) throw connectionError('CONNECTION_CLOSED', 'postgres hung up before it was ready');
     this.#socket = await dial(address);
-    // Nobody else would end a connection that is made after the session was closed.
+    // The session may have been closed while the connection was being made. Nobody else would end the socket then.
     if (!this.#open) this.#socket.destroy();
     return this.#socket;
   }
 
-  /** @throws PostgresError from the server, after which a compared session goes on; or another error, and the session is over */
+  /**
+   * Runs `work` after the installation was compared.
+   *
+   * @throws PostgresError when the server refuses a statement: the session stays open. Any other error closes the session.
+   */
   async #run<T>(work: () => PromiseLike<T>): Promise<T> {
     if (!this.#open) throw connectionError('CONNECTION_CLOSED', 'the connection to postgres is gone');
     const timer = setTimeout(() => this.close(), this.#timeoutMs);
@@ -105,7 +112,8 @@ export class PostgresSession {
       await this.#comparison;
       return await work();
     } catch (error) {
-      // What prevented the comparison (a lock, a cancelled query) passes, but this session would remember the failure.
+      // A failed comparison closes the session, even if its cause (a lock, a cancelled query) passes: `#comparison` stays
+      // rejected.
       if (!this.#isCompared || sqlState(error) === undefined) this.close();
       throw error;
     } finally {
@@ -113,13 +121,15 @@ export class PostgresSession {
     }
   }
 
-  /** The name in the URL may lead to another database than before: a restored one, another server, a stranger's. */
+  /**
+   * Compares the installation's id. The URL may by now lead to another database: a restored one, another server, a stranger's.
+   */
   async #compare(): Promise<void> {
     const { installation } = this.#options;
     if (installation !== undefined) {
       const found = await this.#readInstallation();
       if (found !== installation) {
-        const message = `this Postgres database belongs to another installation: its id is ${found}, that of ours ${installation}`;
+        const message = `this Postgres database belongs to another installation: its id is ${found}, ours is ${installation}`;
         throw connectionError(FOREIGN_DATABASE, message);
       }
     }
@@ -136,7 +146,7 @@ export class PostgresSession {
     }
   }
 
-  /** Runs one statement, which is prepared once if it has parameters. Without parameters the text may be several statements. */
+  /** Runs one statement. With parameters, it is prepared once per session; without, the text may hold several statements. */
   query<T extends object = Row>(text: string, parameters: readonly Value[] = []): Promise<Rows<T[]>> {
     const options = { prepare: parameters.length > 0 };
     return this.#run(() => this.#client.unsafe<T[]>(text, parameters as string[], options));
@@ -147,11 +157,12 @@ export class PostgresSession {
     return this.#run(async () => {
       const query = this.#client.unsafe(text);
       const stream = await query.writable();
-      // The only place that relies on the inside of postgres.js 3.4.9. It reports the end of a COPY by resolving or rejecting
-      // the query a second time, which a promise ignores. The stream is no substitute: when the server refuses a row after
-      // the last one was sent (a key that is there already), the stream never ends and the error is lost.
+      // The only place that relies on internals of postgres.js 3.4.9. It reports the end of a COPY by resolving or rejecting the
+      // query a second time, which a promise ignores; so the query gets new functions to be called. Waiting for the stream would
+      // not do: when the server refuses a row (a duplicate key) after the last row was sent, the stream never ends, and its error
+      // is lost.
       const ended = new Promise<{ count: number }>((resolve, reject) => Object.assign(query, { resolve, reject }));
-      // A failure of the data or of the connection rejects the query, too.
+      // Ignored, because a failure of `chunks` or of the connection also rejects the query.
       pipeline(Readable.from(chunks), stream).catch(() => {});
       return (await ended).count;
     });
@@ -163,22 +174,22 @@ export class PostgresSession {
       await this.query(`BEGIN ${mode}${DURABLE}`);
       const result = await work();
       const { command } = await this.query('COMMIT');
-      // Postgres answers COMMIT with ROLLBACK when a statement failed, even if `work` caught the error.
+      // When a statement has failed, Postgres carries out COMMIT as ROLLBACK and says so, even if `work` caught the error.
       if (command !== 'COMMIT') throw new Error('the transaction was rolled back: a statement in it failed');
       return result;
     } catch (error) {
-      // A failed rollback closes the session, and the server rolls back.
+      // If the ROLLBACK fails, the session is closed; then the server rolls back by itself.
       if (this.#open) await this.query('ROLLBACK').catch(() => this.close());
       throw error;
     }
   }
 
-  /** Ends the connection at once; the server rolls back what was open and releases the session's locks. */
+  /** Ends the connection at once. The server then rolls back an open transaction and releases the session's locks. */
   close(): void {
     if (!this.#open) return;
     this.#open = false;
     this.#client.end({ timeout: 0 }).catch(() => {});
-    // The client said goodbye. A network that swallows the goodbye must not keep the socket.
+    // `end` has written the goodbye. The socket must not stay open when the network does not deliver it.
     setTimeout(() => this.#socket?.destroy(), GOODBYE_MS).unref();
     this.#hooks.onClose?.();
   }
@@ -187,7 +198,7 @@ export class PostgresSession {
 /** What postgres.js made of the URL: hosts with their ports, or the path of a Unix socket. */
 type Address = { readonly host: readonly string[]; readonly port: readonly number[]; readonly path: string | false };
 
-/** Connects to the first of the hosts that accepts a connection within its `CONNECT_TIMEOUT_MS`. */
+/** Tries the hosts one after the other, each for at most CONNECT_TIMEOUT_MS, until one accepts a connection. */
 async function dial({ host, port, path }: Address): Promise<Socket> {
   let failure: unknown;
   for (const to of path ? [{ path }] : host.map((name, i) => ({ host: name, port: port[i] as number }))) {
@@ -196,7 +207,7 @@ async function dial({ host, port, path }: Address): Promise<Socket> {
     const timer = setTimeout(giveUp, CONNECT_TIMEOUT_MS);
     try {
       await once(socket, 'connect');
-      // postgres.js takes the name that a certificate must have from `socket.host`.
+      // postgres.js expects the host in `socket.host`: it is the name that the server's certificate must have.
       return Object.assign(socket, to);
     } catch (error) {
       failure = error;

@@ -1,9 +1,9 @@
 import type postgres from 'postgres';
 
 /**
- * Types for which postgres.js has no parser of its own: bigint, and every array. By default (`fetch_types`) it would ask the
- * server for the array types: an extra query at every connect, whose failure is an unhandled rejection. That is switched off,
- * so the arrays we read are listed here.
+ * Types for which postgres.js has no parser of its own: bigint, and every array. By default (`fetch_types`) postgres.js asks the
+ * server for its array types with an extra query at every connect, and a failure of that query is an unhandled rejection. That is
+ * switched off, so the array types that we read are listed here.
  */
 export const VALUE_TYPES = {
   bigint: { to: 20, from: [20], serialize: String, parse: parseBigint },
@@ -20,13 +20,13 @@ function parseBigint(text: string): number {
   return value;
 }
 
-/** The type of arrays with these OIDs, whose elements `parseElement` reads. */
+/** Makes the type for arrays with these OIDs. `parseElement` reads one element. */
 function arrayOf(parseElement: (text: string) => unknown, ...oids: [number, ...number[]]): postgres.PostgresType {
   const parse = (text: string): unknown[] => parseArray(text).map((x) => x && parseElement(x));
   return { to: oids[0], from: oids, serialize: arrayLiteral, parse };
 }
 
-/** A one-dimensional array as Postgres reads it. Text is such a literal already. */
+/** A one-dimensional array as the literal that Postgres reads. A value that is not an array is already such a literal. */
 function arrayLiteral(value: unknown): string {
   if (!Array.isArray(value)) return String(value);
   const elements = value.map((item) => {

@@ -10,11 +10,11 @@ export { PostgresSession } from './postgres-session.ts';
 export type Sql = Tx & Pick<PostgresPool, 'begin' | 'reserve' | 'listen' | 'end'>;
 
 /**
- * Opens a pool. BIGINT columns arrive as numbers: every amount and count we store is below 2^53, and a value that is not
- * throws rather than rounds. Dates arrive as `Date`.
+ * Opens a pool. BIGINT columns arrive as numbers: every amount and count we store is below 2^53, and a larger value throws rather
+ * than being rounded. Dates arrive as `Date`.
  *
- * Connections are made when they are needed; while Postgres is away queries fail at once, and the first one after it is
- * back succeeds.
+ * Connections are made when they are needed. While Postgres refuses connections queries fail at once, and the first query after
+ * Postgres is back succeeds.
  */
 export function openPostgres(options: PostgresOptions): Sql {
   const { query, begin, reserve, listen, end } = new PostgresPool(options);
@@ -26,7 +26,7 @@ const DURABILITY: Readonly<Record<string, string>> = {
   full_page_writes: 'a crash of its machine can corrupt committed entries. Set it on.',
 };
 
-/** What makes a commit worth less than it says, for the log of the start. */
+/** Warnings for the log at start: server settings with which a crash can lose or corrupt committed data. */
 export async function durabilityWarnings(sql: Sql): Promise<string[]> {
   const rows = await sql<{ name: string; setting: string }[]>`
     SELECT name, setting FROM pg_settings WHERE name = ANY(${Object.keys(DURABILITY)}::text[]) AND setting <> 'on'`;

@@ -3,7 +3,7 @@ import { shardOf } from './shards.ts';
 /** Names of the Redis keys (docs/design.md, 'Redis'). `{s}` is the shard tag: all keys of an account share one cluster slot. */
 export class RedisKeys {
   readonly shards: number;
-  /** By shard. Prepared once, because every batch uses these names. */
+  /** The key names that a shard has only once, by shard. Prepared, because every batch uses them. */
   readonly open: readonly string[];
   readonly lease: readonly string[];
   readonly usage: readonly string[];
@@ -25,12 +25,12 @@ export class RedisKeys {
     return `key:{${shard}}:${keyId}`;
   }
 
-  /** Hash: `balance`, `credit_seq`, `free:<service_id>` → free calls used; `ticket` and `repair` belong to the reconciliation. */
+  /** Hash: `balance`, `credit_seq`, `free:<service_id>` (free calls used); `ticket` and `repair` are for the reconciliation. */
   wallet(shard: number, accountId: string): string {
     return `wallet:{${shard}}:${accountId}`;
   }
 
-  /** Hash: token bucket of a caller without a key. */
+  /** Hash: token bucket of an address, for callers without a key. */
   ip(address: string): string {
     return `ip:{${this.shardOf(address)}}:${address}`;
   }

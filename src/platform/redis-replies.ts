@@ -1,4 +1,6 @@
-/** What a reply is; its text lies in `bytes[start, end)`. A missing bulk string counts as an empty text: no script replies one. */
+/**
+ * A reply is a text (numbers included) or an error. A null bulk string counts as an empty text; none of our scripts replies one.
+ */
 export type ReplyKind = 'text' | 'error';
 
 export interface ReplySink {
@@ -12,27 +14,29 @@ const PLUS = 0x2b;
 const MINUS = 0x2d;
 const COLON = 0x3a;
 const ZERO = 0x30;
-/** Maximum sizes of a bulk string and of a line. No reply here comes near them: a peer that sends more does not speak RESP. */
+/**
+ * Maximum sizes of a bulk string and of a line. Our replies are far smaller; beyond these bounds the peer does not speak RESP.
+ */
 const MAX_BULK_BYTES = 1_048_576;
 const MAX_LINE_BYTES = 65_536;
 
-/** The bytes received are no reply. Nobody knows where the next one begins, so the connection must be dropped. */
+/** The received bytes are not a Redis reply. Nobody knows where the next reply begins, so the connection must be dropped. */
 export class ReplyFault extends Error {}
 
 /**
  * Splits the bytes of a Redis connection into replies: RESP2 texts, numbers and errors. Our scripts, and the commands that open a
- * connection, reply nothing else. The bytes may arrive split anywhere.
+ * connection, have no other replies. A reply may arrive in pieces of any size.
  */
 export class ReplyReader {
   readonly #sink: ReplySink;
-  /** The beginning of a reply whose end has not arrived. */
+  /** The first bytes of a reply whose end has not arrived. */
   #rest: Buffer | null = null;
 
   constructor(sink: ReplySink) {
     this.#sink = sink;
   }
 
-  /** @throws ReplyFault on bytes that are no such reply; errors of the sink pass through */
+  /** @throws ReplyFault on bytes that are not such a reply. An error that the sink throws is thrown on. */
   read(bytes: Buffer, length: number): void {
     if (this.#rest === null) {
       const used = this.#replies(bytes, length);
@@ -60,7 +64,7 @@ export class ReplyReader {
         continue;
       }
       const size = bytes[at + 1] === MINUS ? -2 : sizeOf(bytes, at + 1, lineEnd);
-      // The text is followed by a line break of its own.
+      // The 2 bytes are the line break after the text.
       if (next + size + 2 > length) break;
       this.#sink.onReply('text', bytes, next, Math.max(next, next + size));
       at = next + size + 2;

@@ -23,7 +23,7 @@ export type RedisOptions = {
 
 export type RedisLog = { warn(fields: object, message: string): void };
 
-/** An argument of a script or a command. Numbers are passed as text, so that the encoder has one case less. */
+/** An argument of a script or a command. A number must be passed as its text: that saves the encoder a case. */
 export type RedisArg = string | Buffer;
 
 /** Thrown when a command was certainly not sent. After any other error, Redis may have carried it out. */
@@ -35,8 +35,9 @@ export class RedisNotSent extends Error {
 }
 
 /**
- * Interval at which the id of a claimed Redis is checked while the connection lasts: a flush does not end the connection. Calls and
- * the writer check it by themselves, so this is for a process without calls. Every second, it used 0.07 % of a core per process.
+ * Interval at which a connected client checks the installation's id in Redis, because a flush does not end the connection. This
+ * is for a process without calls: the writer's scripts check the id, and so do those that load a wallet or a key for a call after
+ * a flush. Checking every second used 0.07 % of a core per process.
  */
 const CLAIM_EVERY_MS = 5_000;
 
@@ -60,9 +61,9 @@ export class RedisClient {
   readonly #readyListeners: (() => void)[] = [];
   readonly #foreignListeners: ((error: ForeignRedis) => void)[] = [];
   #installation: string | null = null;
-  /** Connected, and the installation's id was compared (if `claim` has named one). */
+  /** True when the client is connected and Redis has our installation's id. Before `claim` no id is compared. */
   #isOurs = false;
-  /** How many connections in a row could not be compared, or had another installation's data. Delays the next attempt. */
+  /** Number of connections in a row whose id could not be compared or was another's. It lengthens the pause before the next. */
   #refusals = 0;
   #reported: unknown = null;
   #claimTimer: NodeJS.Timeout | undefined;
@@ -81,7 +82,7 @@ export class RedisClient {
       commandTimeout: options.commandTimeoutMs,
       connectTimeout: 2_000,
       noDelay: true,
-      // A connection that stays silent is dropped: the host behind it may be gone.
+      // A connection on which Redis stays silent is dropped: its host may be gone.
       socketTimeout: options.commandTimeoutMs * 3,
       // READONLY: the primary has become a replica. A new connection finds the new primary.
       reconnectOnError: (error: Error) => error.message.startsWith('READONLY'),
@@ -102,9 +103,9 @@ export class RedisClient {
   }
 
   /**
-   * Binds this client to an installation. From now on the id in Redis is compared: at once, with every script, every five seconds,
-   * and after each reconnection before the client counts as ready. A Redis without an id becomes ours, with whatever data it has;
-   * ledger/ownership.ts judges those data when a process starts.
+   * Binds this client to an installation. From now on the id in Redis is compared: at once, with every script, every five
+   * seconds, and after each reconnection before the client counts as ready. A Redis without an id becomes ours, with whatever
+   * data it has; ledger/ownership.ts judges those data when a process starts.
    *
    * @throws ForeignRedis when Redis has another installation's data
    */
@@ -115,7 +116,9 @@ export class RedisClient {
     this.#claimTimer.unref();
   }
 
-  /** Reads before it claims: a Redis that has our id but refuses writes for now (a full disk, too few replicas) is still ours. */
+  /**
+   * Reads the id before it claims: a Redis that has our id but cannot write now (a full disk, too few replicas) is still ours.
+   */
   async #compare(installation: string): Promise<void> {
     const owner = await this.#send('get', [INSTALLATION_KEY]);
     if (owner === null) await this.#runGuarded(claimScript, 0, []);
@@ -126,7 +129,7 @@ export class RedisClient {
     try {
       if (this.ready) await this.#compare(installation);
     } catch (error) {
-      // Other errors show with the next command anyway.
+      // Any other error is ignored: the next command meets and reports it.
       if (error instanceof ForeignRedis) this.#refuse(error);
     }
   }
@@ -190,8 +193,8 @@ export class RedisClient {
   }
 
   /**
-   * When Redis does not know the digest (it restarted, or was flushed), it has carried out nothing: the script is loaded and run
-   * again, once.
+   * Runs a script by its digest. When Redis does not know the digest (it restarted, or somebody ran SCRIPT FLUSH), it has carried
+   * out nothing: the script is loaded and run again, once.
    */
   async #loadedOnDemand(script: Script, rest: readonly RedisArg[]): Promise<unknown> {
     try {
@@ -222,7 +225,7 @@ export class RedisClient {
     for (const listener of this.#readyListeners) listener();
   }
 
-  /** Stops using this Redis. Reconnects all the same: somebody may flush it, or the right Redis may be back under its name. */
+  /** Stops using this Redis, but reconnects: somebody may flush it, or its address may lead to the right Redis again. */
   #refuse(error: ForeignRedis): void {
     if (!this.ready) return;
     this.#isOurs = false;
@@ -265,8 +268,7 @@ export class RedisClient {
 }
 
 /**
- * Throws for a Redis that must not be used: one that is too old, or that evicts keys (a wallet or a hold that vanishes is money
- * that vanishes).
+ * Throws when Redis must not be used, because it is too old or evicts keys: when a wallet or a hold vanishes, money vanishes.
  *
  * @returns warnings for the operator
  */
@@ -288,7 +290,7 @@ export async function checkRedisPolicy(client: RedisClient): Promise<string[]> {
   return warnings;
 }
 
-/** Whether a command failed because its key holds another type, which somebody else must have written. */
+/** Whether a command failed because its key has another type. Tollgate never writes that type there, so somebody else did. */
 export const isWrongType = (error: unknown): boolean => error instanceof Error && /WRONGTYPE/.test(error.message);
 
 /** Whether the error means that Redis is unavailable or slow, rather than that the command is wrong. */

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 
-/** A Lua script with its SHA-1 digest, by which Redis is asked to run it. */
+/** A Lua script with its SHA-1 digest: EVALSHA names the script by the digest. */
 export type Script = { readonly name: string; readonly source: string; readonly sha: string };
 
 export function defineScript(name: string, source: string): Script {

@@ -1,8 +1,9 @@
 /**
- * The shard of an account. Every Redis key of the account carries it as its tag, `{shard}`, so all of them live in one cluster
- * slot. The number of shards is fixed for an installation: changing it would orphan every wallet.
+ * The shard of an account. Every Redis key of the account has the shard's number as its hash tag, `{shard}`, so all of them are
+ * in one cluster slot. The number of shards is fixed for an installation: after a change most wallets would be looked for in the
+ * wrong shard.
  *
- * FNV-1a over the text: it spreads UUIDs evenly and costs less than any cryptographic hash.
+ * The hash is FNV-1a: it spreads UUIDs evenly and costs less than any cryptographic hash.
  */
 export function shardOf(id: string, shards: number): number {
   let hash = 0x811c9dc5;

@@ -18,7 +18,7 @@ export class Sleeper {
     this.#wake();
   }
 
-  /** Resolves with true when `wake` is called, for code that races it against something other than time. */
+  /** Resolves with true when `wake` is called, and never by time: for code that races it against another promise. */
   woken(): Promise<true> {
     return new Promise((resolve) => {
       this.#wake = () => resolve(true);
@@ -27,8 +27,8 @@ export class Sleeper {
 }
 
 /**
- * Resolves with the result of `work`, or rejects after `timeoutMs` with the error that `late` makes. The work itself goes on,
- * unless `late` stops it; its outcome is then ignored.
+ * Resolves or rejects as `work` does, or rejects after `timeoutMs` with the error that `late` makes. The work itself goes on
+ * after that, unless `late` stops it; its outcome is ignored.
  */
 export async function within<T>(work: PromiseLike<T>, timeoutMs: number, late: () => Error): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
@@ -42,7 +42,7 @@ export async function within<T>(work: PromiseLike<T>, timeoutMs: number, late: (
   }
 }
 
-/** Resolves when `work` has ended, in whatever way, or after `timeoutMs`. For shutdown, where nothing may wait for ever. */
+/** Resolves when `work` has resolved or rejected, or after `timeoutMs`. For shutdown, where nothing may wait for ever. */
 export async function overWithin(work: Promise<unknown>, timeoutMs: number): Promise<void> {
   let timer: NodeJS.Timeout | undefined;
   const deadline = new Promise<void>((resolve) => {

@@ -12,7 +12,7 @@
   Reply  one text of decimal numbers separated by spaces: each command appends the numbers it lists, in order. An array would
          cost the server one reply per number, and the client one decision about its type.
 
-  'P'  sets the terms of the calls that are admitted after it, up to the next 'P'
+  'P'  sets the terms for the 'A' commands that follow, up to the next 'P'
          ARGV price (micro-USD), free calls of the listing, wallet field of the free calls used
          reply nothing
   'A'  admit a call: checks the key, takes a token, takes a free slot or money, opens the hold
@@ -23,11 +23,11 @@
          KEYS open, usage
          ARGV usage_id, settlement (opaque here, see ledger/usage-event.ts)
          reply a closing code, below
-  'R'  settle with a refund: as 'S', and gives back what the hold took
+  'R'  settle with a refund: as 'S', and gives the hold's money or free slot back to the wallet
          KEYS open, usage, wallet
          ARGV and reply as 'S'
-  'C'  cancel an admission whose reply was lost: as 'R'. Without a hold it leaves a tombstone: should the admission still arrive
-       later, it finds the tombstone and does nothing
+  'C'  cancel an admission whose reply was lost: as 'R'. If there is no hold, it leaves a tombstone: an admission that arrives
+       after its cancellation finds the tombstone and does nothing
          KEYS open, usage, wallet
          ARGV and reply as 'S'
   'T'  take one token
@@ -46,7 +46,7 @@
   Closing codes (mirrored there, too):
     0 NO_HOLD: there is no hold, as the call was settled or swept before   1 SETTLED now
     2 SETTLED_BESIDE_WALLET: settled now, but the wallet is damaged and got nothing back
-    3 HOLD_LEFT: the hold is damaged, or of a newer version; it was left alone
+    3 HOLD_LEFT: the hold is damaged, or of a newer version; it was left as it is
     4 NOT_CLOSED: the hash of holds or the stream is damaged; nothing was changed, and the command may be sent again
 
   `tokens` is in units of 1/60000 of a request, so that a refill of `limit` requests a minute is exactly `limit` units a
@@ -55,38 +55,40 @@
 
   Damaged data (a key of another type, a number that HINCRBY refuses, a number beyond 2^53) affect one command, never the batch.
   In each command, a redis.call that may fail comes before all other writes: it raises an error, and `answer_damaged` replies for
-  the command. What may fail after a write is called by redis.pcall, and the command then undoes that write. Either way the
-  batch goes on with the next command; for that, a command advances the counters k, a and r only when it is done. Damaged data
-  that Postgres or time restores (limit, status, tokens, leases, a bucket of another type) are deleted here, and made anew.
+  the command. What may fail after a write is called by redis.pcall: if it fails, 'A' undoes its write, while 'R' and 'C' end the
+  call all the same, with closing code 2. Either way the batch goes on with the next command; for that, a command advances the
+  counters k, a and r only when it is done. Damaged data that Postgres or time restores (limit, status, leases, a bucket of
+  another type) are deleted here; damaged tokens count as a full bucket.
   A damaged wallet is left as it is: an operator repairs it by deleting it.
 
   A hold's text: 'v1', amount, free (0|1), admitted at (ms), instance, then the tail; tab separated. Holds of earlier versions lack
   'v1' and begin with the amount. A tombstone's text: 'x', '', ms, instance. An event's field 'e1': usage_id, hold, settlement.
-  Redis deletes a hash without fields. In a shard with few calls it would delete and remake `open` for every other call, so
-  a lease renewal leaves a tombstone of no call (field 'kept') in it. The sweep removes that once nobody renews it.
+  Redis deletes a hash without fields. In a shard with few calls it would delete `open` and make it again for nearly every call.
+  So each lease renewal writes a tombstone that belongs to no call (field 'kept') into `open`. The sweep removes that tombstone
+  when no gateway has renewed it for long enough.
 ]]
 local call, try, format, byte, match = redis.call, redis.pcall, string.format, string.byte, string.match
 local KEYS, ARGV = KEYS, ARGV
--- Reply codes are literals here, as the header lists them, and letters are byte values: a constant that functions share (an
--- upvalue) costs each batch 0.2 µs, and a function that refers to many of them up to 1 µs. 60000 is one request in bucket units.
--- 9007199254740991 is the largest integer that Lua and the gateway both have exactly. Codes are text, and so is every number that
--- only passes through: tostring takes 0.3 µs, and writes numbers from 10^14 on as '1e+14'. Computed numbers are written by '%d',
--- in 0.18 µs.
+-- The reply codes of the header and the letters of the commands (byte values) are literals here: a constant that functions share
+-- (an upvalue) costs each batch 0.2 µs, and a function that refers to many upvalues up to 1 µs. 60000 is one request in bucket
+-- units. 9007199254740991 (2^53 - 1) is the largest integer up to which both Lua and the gateway are exact. Codes, and numbers
+-- that the script only passes on, stay text: tostring takes 0.3 µs, and writes numbers from 10^14 on as '1e+14'. Computed numbers
+-- are written by '%d', which takes 0.18 µs.
 
 local time = call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local now_text = format('%d', now)
 local since = '\t' .. now_text .. '\t' .. ARGV[1] .. '\t'
 local price, quota, quota_text, free_field, debit
--- The limit that was parsed last, as text and as a number. Most keys have the same limit: it is parsed once.
+-- The rate limit that was parsed last, as text and as a number. Most keys of a batch have the same limit, so it is parsed once.
 local limit_text, limit_number
 local reply, r = {}, 0
 local k, a = 1, 2
 local rare, rare_commands
 
--- Returns a bucket's code ('0', or '1' for rate limited) and its tokens now. When Redis's clock was set back, the bucket keeps its
--- tokens, and from now on is refilled by the new time. A bucket without tokens or time counts as full; so does one with 'nan' or a
--- number below zero, which this script never writes.
+-- Returns a bucket's code ('0', or '1' for rate limited) and its tokens now. When Redis's clock was set back, the bucket keeps
+-- its tokens, and from then on is refilled by the new time. A bucket without tokens or time counts as full. So does a bucket
+-- whose tokens are 'nan' or negative, which this script never writes.
 local function refill(bucket, limit, tokens, ts)
   local capacity = limit * 60000
   if not tokens or not ts then return '0', capacity end
@@ -111,15 +113,16 @@ local function key_bucket(bucket)
   return code, tokens, limit
 end
 
--- Whether the balance `found`, which has no more characters than `price`, is an integer lower than the price.
+-- Whether the balance `found` is an integer lower than `price`. The caller has checked that it has no more characters than
+-- `price`.
 local function is_lower(found, price)
   return (tonumber(found) or 0) < tonumber(price) and format('%d', tonumber(found) or 0) == found
 end
 
--- HINCRBY comes before all other writes: it refuses a balance that is no integer. A call that costs nothing has no HINCRBY of the
--- balance; there, the text is compared with the number that Lua reads from it. Most balances that are too low have no more
--- characters than the price: the call is refused before any write. The others (a negative balance of many digits) show in the
--- result of HINCRBY, and `undo` puts the price back.
+-- Carries out 'A'. HINCRBY comes before all other writes, because it refuses a balance that is not an integer. A call that costs
+-- nothing has no HINCRBY of the balance, so here the balance counts as an integer if Lua writes the same text for the number it
+-- read. Most balances that are too low have no more characters than the price: their calls are refused before any write. Other
+-- balances that are too low (a negative one of many digits) give a negative result of HINCRBY, and `undo` puts the price back.
 local function admit()
   local code, tokens, limit = key_bucket(KEYS[k])
   local balance, free = '0', '0'
@@ -131,7 +134,7 @@ local function admit()
       if (tonumber(used) or 0) < quota then
         free = '1'
       elseif used ~= quota_text and format('%d', tonumber(used)) ~= used then
-        -- 'nan', '1e99' or '0x7': without this check its buyer would be charged.
+        -- A damaged number ('nan', '1e99', '0x7'). Without this check it would count as a used-up free tier: the buyer would pay.
         error('free calls used: not an integer', 0)
       end
     else
@@ -174,13 +177,13 @@ local function admit()
   a = a + 2
 end
 
--- Removing the hold is the permission to act: a command that finds no hold does nothing. The event is appended before the hold is
--- removed, because the stream may refuse it. @return closing code, nil for no hold
+-- Settles a call without a refund. Who removes the hold has the right to act: a command that finds no hold does nothing. The
+-- event is appended before the hold is removed, because the stream may refuse the event. @return closing code, nil for no hold
 local function settle(open, usage, id, settlement)
   local hold = call('HGET', open, id)
   if not hold then return nil end
-  -- Position of the hold's time; beyond 23 the amount would have more than 16 digits. To check all that `read_hold` checks would
-  -- cost another 0.4 µs here.
+  -- Position of the hold's time. A position beyond 23 means that the amount has more than 16 digits. This short check takes
+  -- 0.4 µs less than `read_hold`, which checks all fields.
   local time_at = match(hold, '^v1\t%d+\t[01]\t()')
   if not time_at or time_at > 23 then
     if byte(hold) == 120 then return '0' end -- a tombstone
@@ -219,15 +222,15 @@ local function carry_out()
   end
 end
 
--- Makes the functions for what most batches do not have: rare commands and damaged data. Called at the first of these in a batch.
+-- Makes the functions for rare commands and for damaged data, which most batches do not need. Called when a batch needs one.
 rare_commands = function()
   local find = string.find
   local KEY_NOT_LOADED = '3'
   local SETTLED, SETTLED_BESIDE_WALLET, HOLD_LEFT, NOT_CLOSED = '1', '2', '3', '4'
   local functions = {}
 
-  -- Returns code, tokens and limit of a key that may not call. Deletes what is damaged here and can be restored from Postgres: the
-  -- gateway loads what is absent.
+  -- Returns code, tokens and limit for a key that is revoked, suspended, damaged or not loaded. Deletes a damaged limit, status
+  -- or bucket: the gateway loads from Postgres what is absent.
   function functions.barred(bucket, state)
     local limit, status = state[1], state[2]
     if state.err then
@@ -249,9 +252,9 @@ rare_commands = function()
     return KEY_NOT_LOADED, 0, '0'
   end
 
-  -- For an admission that opened no hold: puts the price or the free call back into the wallet if it was taken (not the token of
-  -- the rate limit), and says why the admission failed. `left`: balance after the debit; `used`: free calls before, or false;
-  -- `opened`: what HSETNX returned, nil if it was not called. @return code, balance
+  -- Called when an admission has opened no hold. If the price or a free call was already taken from the wallet, `undo` puts it
+  -- back; it does not touch the token bucket. `left`: balance after the debit; `used`: free calls used before this call, or
+  -- false; `opened`: what HSETNX returned, nil if it was not called. @return code that says why the admission failed, balance
   function functions.undo(wallet, left, free, used, opened)
     if free == '0' and price ~= '0' then
       call('HINCRBY', wallet, 'balance', price)
@@ -265,8 +268,8 @@ rare_commands = function()
     return '9', '0' -- shard damaged
   end
 
-  -- Gives the hold's money or free slot back to the wallet. A wallet that is not loaded gets nothing: loading it will include the
-  -- money. @return false when the wallet is damaged
+  -- Gives the hold's money or free slot back to the wallet. A wallet that is not loaded gets nothing, because its balance will
+  -- include the money when it is loaded. @return false when the wallet is damaged
   local function give_back(wallet, amount, free, service)
     local field, back = 'balance', amount
     if free == '1' then
@@ -287,7 +290,7 @@ rare_commands = function()
     if amount and #amount <= 16 then return amount, free, service end
   end
 
-  -- As `settle`, and gives back what the hold took before it removes the hold.
+  -- Does what `settle` does, and gives the hold's money or free slot back to the wallet before it removes the hold.
   local function refund(open, usage, wallet, id, settlement)
     local hold = call('HGET', open, id)
     if not hold then return nil end
@@ -337,7 +340,7 @@ rare_commands = function()
     local tokens_text = format('%d', tokens)
     if code == '0' then
       call('HSET', bucket, 'tokens', tokens_text, 'ts', now_text)
-      -- A bucket that nobody touched for a minute is full: forgetting it changes nothing.
+      -- Any bucket refills within a minute, so a bucket that nobody has touched for 61 s is full: deleting it changes nothing.
       if of_address then call('PEXPIRE', bucket, '61000') end
     end
     r = r + 1
@@ -346,7 +349,7 @@ rare_commands = function()
     a = a + 1
   end
 
-  -- A key of leases that is of another type has no leases to lose: live gateways write theirs again within seconds.
+  -- If the key of the leases is of another type, it is deleted: it has no leases, and live gateways write theirs within seconds.
   functions[byte('L')] = function()
     local done = try('HSET', KEYS[k], ARGV[a], now_text)
     if type(done) ~= 'number' then
@@ -369,8 +372,9 @@ rare_commands = function()
     return false
   end
 
-  -- Replies for the command whose redis.call raised `fault` because of damaged data; any other error is raised again. An admission
-  -- can only have met a damaged wallet: its token is taken all the same, so that its caller is held to the limit.
+  -- Replies for the command whose redis.call raised `fault` because of damaged data; any other error is raised again. For an
+  -- admission, the damaged data can only be the wallet. The call is refused but takes a token, so that the rate limit still
+  -- binds.
   function functions.answer_damaged(fault)
     local letter = string.char(byte(letters, at))
     if not is_damage(fault) or not find('ASRC', letter, 1, true) then error(fault, 0) end
@@ -391,7 +395,7 @@ rare_commands = function()
   return functions
 end
 
--- One pcall for the whole batch takes 0.1 µs; each command that meets damaged data takes one more.
+-- One pcall serves the whole batch, and takes 0.1 µs. Each command that meets damaged data takes one more pcall.
 local is_done, fault = pcall(carry_out)
 while not is_done do
   rare = rare or rare_commands()
