@@ -46,10 +46,10 @@ const MAX_TRIPS = 16;
  */
 const MAX_PENDING = 32_768;
 /**
- * Interval at which the gateway renews its leases. INSTANCE_LEASE_SECONDS (15 by default) leaves time for several renewals, so
- * that one may be lost; its minimum of 5 leaves time for one only.
+ * Interval at which the gateway renews its leases. INSTANCE_LEASE_SECONDS (15 by default, 10 at least) leaves time for several
+ * renewals, so that one may be lost.
  */
-const LEASE_RENEW_MS = 3_000;
+export const LEASE_RENEW_MS = 3_000;
 /**
  * Interval at which a timer looks at the settlements of charged calls that wait. They wait for an admission or a refund whose
  * trip they can share, because nobody waits for a charge to be settled; with few calls, each settlement used to make a trip of

@@ -114,7 +114,8 @@ export const SETTINGS = {
   },
   INSTANCE_LEASE_SECONDS: {
     type: 'integer',
-    minimum: 5,
+    // With less, a living gateway's lease could run out while Redis is silent for as long as the sweep overlooks (LONGEST_GAP).
+    minimum: 10,
     maximum: 3600,
     default: 15,
     description: 'a gateway that is silent for this long counts as dead, and its open calls are refunded',

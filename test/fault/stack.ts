@@ -15,7 +15,7 @@ import { Daemon } from './daemon.ts';
 import { FaultProxy } from './fault-proxy.ts';
 import { LINKS, type LinkName } from './plan.ts';
 
-export const LEASE_SECONDS = 5;
+export const LEASE_SECONDS = 10;
 const SHARDS = 4;
 
 export type Worker = { readonly pid: number; readonly instance: string };

@@ -30,7 +30,7 @@ let waiting: ServerResponse[];
 
 beforeAll(async () => {
   build = buildSources();
-  stack = await WorkerStack.start(build, { INSTANCE_LEASE_SECONDS: '5' });
+  stack = await WorkerStack.start(build, { INSTANCE_LEASE_SECONDS: '10' });
   service = await startService((request, response) => {
     if (request.url === '/wait') waiting.push(response);
     else if (request.url === '/fast') response.end('ok');
@@ -230,7 +230,7 @@ describe('a supervisor', () => {
     for (const response of waiting) response.end('ok');
     const responses = await Promise.all(left.map((caller) => caller.response()));
     expect(responses.map(({ status }) => status)).toEqual(left.map(() => 200));
-    await until(async () => (await stack.samples('tollgate_writer_swept_holds_total')).get('writer') !== 0, 20_000);
+    await until(async () => (await stack.samples('tollgate_writer_swept_holds_total')).get('writer') !== 0, 60_000);
     await stack.settled();
     const outcomes = (await billsOf(slow)).map(({ outcome }) => outcome).sort();
     expect(left.length).toBeGreaterThan(0);

@@ -2,7 +2,7 @@
  * Longest silence of Redis, as a share of the lease, after which leases still count. A gateway renews its lease every 3 s. So after
  * 10 s of silence its lease is at most 13 s old, and has not run out if it lasts 15 s (the default).
  */
-const LONGEST_GAP = 2 / 3;
+export const LONGEST_GAP = 2 / 3;
 
 /** What the sweeper learns from Redis in a round: which process answers, for how long it has run, and its time. */
 export type RedisReport = { readonly runId: string; readonly uptimeSeconds: number; readonly nowMs: number };

@@ -1,0 +1,36 @@
+import { expect, it } from 'vitest';
+import { LEASE_RENEW_MS } from '../../../src/admission/admission.ts';
+import { SETTINGS } from '../../../src/config/settings.ts';
+import { LONGEST_GAP, Steadiness } from '../../../src/ledger/sweep/steadiness.ts';
+
+it.each([SETTINGS.INSTANCE_LEASE_SECONDS.minimum, SETTINGS.INSTANCE_LEASE_SECONDS.default])(
+  'with a lease of %i s, a silence of Redis that the sweep overlooks is too short for a living gateway to lose its lease',
+  (leaseSeconds) => {
+    const leaseMs = leaseSeconds * 1000;
+    // The silence begins just before a renewal was due.
+    expect(LEASE_RENEW_MS + leaseMs * LONGEST_GAP).toBeLessThan(leaseMs);
+  },
+);
+
+it('expired leases count after a full lease of answers, and again only that long after a silence', () => {
+  const steadiness = new Steadiness(15);
+  let nowMs = 0;
+  const answer = (afterMs: number): boolean => {
+    nowMs += afterMs;
+    steadiness.reported({ runId: 'run', uptimeSeconds: 3_600, nowMs });
+    return steadiness.lasting;
+  };
+  expect([answer(0), answer(5_000), answer(5_000), answer(5_000)]).toEqual([false, false, false, true]);
+  expect(answer(10_000)).toBe(true);
+  expect([answer(10_001), answer(10_000), answer(5_000)]).toEqual([false, false, true]);
+});
+
+it('another Redis process, or one that has just started, does not prove that a gateway is dead', () => {
+  const steadiness = new Steadiness(15);
+  for (const nowMs of [0, 5_000, 10_000, 15_000]) steadiness.reported({ runId: 'a', uptimeSeconds: 3_600, nowMs });
+  expect(steadiness.lasting).toBe(true);
+  steadiness.reported({ runId: 'b', uptimeSeconds: 3_600, nowMs: 16_000 });
+  expect(steadiness.lasting).toBe(false);
+  for (const nowMs of [20_000, 25_000, 31_000]) steadiness.reported({ runId: 'b', uptimeSeconds: 14, nowMs });
+  expect(steadiness.lasting).toBe(false);
+});
