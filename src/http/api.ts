@@ -168,8 +168,8 @@ function send(stream: CallerStream, method: string, response: ApiResponse, rate:
 }
 
 /**
- * Sends a long body in chunks, as a proxied body is sent. So the idle timeout cuts a slow reader here too, and at most one chunk
- * is copied for it, not the whole body.
+ * Sends a long body in chunks, as a proxied body is sent. So a caller that stalls is cut by the idle timeout here too, and for
+ * a slow caller the addon copies at most one chunk, not the whole body.
  */
 function sendStreamed(stream: CallerStream, status: number, lines: string, body: Buffer): void {
   let at = 0;

@@ -374,7 +374,7 @@ export class UwsCallerStream implements CallerStream, BodyOwner {
 
   #endChunks(): void {
     if (this.#finished) return;
-    endChunks(this.#response, this.#secondHandle, this.#awaitsBody());
+    endChunks(this.#response, this.#secondHandle, this.#closes);
     this.#finish();
   }
 

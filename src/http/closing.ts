@@ -60,14 +60,14 @@ export function sendClosingHead(response: HttpResponse, status: number, headerLi
 
 /**
  * Sends the last chunk, which ends the response, and closes the connection if there is a second handle. Without a second handle,
- * only the addon's timeout closes it, 10 s after the end. The last bytes of the request would clear that timeout, so the gateway
- * stops reading if they have not arrived yet.
+ * only the addon's timeout closes it, 10 s after the end. Until then the gateway no longer reads from it: the next request would
+ * be served, and the last bytes of this one would clear the timeout.
  *
  * @param secondHandle  null if the response leaves its connection open, or the server has no second handle (see HttpServer)
- * @param awaitsBody  whether some of the request has not arrived yet
+ * @param closes  whether the response has announced that its connection ends
  */
-export function endChunks(response: HttpResponse, secondHandle: HttpResponse | null, awaitsBody: boolean): void {
-  if (secondHandle === null && awaitsBody) response.pause();
+export function endChunks(response: HttpResponse, secondHandle: HttpResponse | null, closes: boolean): void {
+  if (secondHandle === null && closes) response.pause();
   // The addon's end() could close the connection too, but it would write `connection: close` into the body.
   response.cork(() => response.end());
   // Closed in the same turn, before the addon can read the next request from the connection and serve it.

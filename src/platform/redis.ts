@@ -293,6 +293,10 @@ export async function checkRedisPolicy(client: RedisClient): Promise<string[]> {
 /** Whether a command failed because its key has another type. Tollgate never writes that type there, so somebody else did. */
 export const isWrongType = (error: unknown): boolean => error instanceof Error && /WRONGTYPE/.test(error.message);
 
+/** Whether Redis did not answer in time. It is unknown whether the command was carried out. */
+export const isCommandTimeout = (error: unknown): boolean =>
+  error instanceof Error && error.message.startsWith('Command timed out');
+
 /** Whether the error means that Redis is unavailable or slow, rather than that the command is wrong. */
 export function isRedisUnavailable(error: unknown): boolean {
   if (error instanceof RedisNotSent || error instanceof ForeignRedis) return true;

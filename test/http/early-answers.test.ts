@@ -206,6 +206,49 @@ describe('a response to a request that is never completed', () => {
   });
 });
 
+it('a response in chunks that has announced the end of its connection is the last one on it, also when its request became whole meanwhile', async () => {
+  let finish: () => void = () => {};
+  const paths: string[] = [];
+  answersByPath.set('/one', (stream) => {
+    paths.push('/one');
+    let begun = false;
+    stream.attach({
+      ...noEvents,
+      onCallerBody: (_chunk, last) => {
+        if (!begun) {
+          begun = true;
+          stream.begin(200, '', true, -1, true);
+          stream.write(Buffer.from('begun'));
+        }
+        if (last) finish = () => stream.end();
+      },
+    });
+  });
+  answersByPath.set('/two', (stream) => {
+    paths.push('/two');
+    stream.respond(200, '', 'two');
+  });
+  const socket = connect(server.port, '127.0.0.1');
+  let received = '';
+  socket.on('data', (piece) => {
+    received += piece.toString('latin1');
+  });
+  const closed = new Promise((resolve) => socket.on('close', resolve));
+  socket.on('error', () => {});
+  const initial = finish;
+  socket.write('POST /one HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n12345');
+  // The last bytes of what was written are kept back.
+  await until(() => /connection: close/i.test(received));
+  socket.write('67890');
+  await until(() => finish !== initial);
+  finish();
+  await until(() => received.endsWith('0\r\n\r\n'));
+  socket.write('GET /two HTTP/1.1\r\nHost: x\r\n\r\n');
+  await closed;
+  expect(paths).toEqual(['/one']);
+  expect(received).not.toContain('two');
+}, 40_000);
+
 describe('a response sent before its request is complete, to a caller that then sends the rest and stops', () => {
   /** Every connection must be closed by then. The addon closes idle connections after 10 s, give or take 4. */
   const PATIENCE_MS = 30_000;

@@ -31,7 +31,7 @@ export class CallRows {
     }
   }
 
-  /** The rows, with the id of their journal row filled in: it is not known yet when the rows are made. */
+  /** The rows, with the id of the one journal row they share filled in: it is not known yet when the rows are made. */
   chunks(journalId: number): Buffer[] {
     return this.#chunks.map((chunk) => chunk.finish(journalId));
   }

@@ -1,4 +1,8 @@
-/** Shortest pause after the writer has stored everything. It is the pause while events are rare, so that each is stored soon. */
+/**
+ * Shortest pause between two batches. It is the pause when one of the last two looks at the streams found no event (unless all
+ * is quiet), so that the first events after a silence are stored soon. It is also the pause while another process has locked
+ * shards.
+ */
 export const SHORT_PAUSE_MS = 100;
 /** Longest pause after the writer has stored everything, so that a finished call is in Postgres within a second. */
 const LONGEST_PAUSE_MS = 500;

@@ -146,7 +146,7 @@ export async function isAnyWaiting(
   try {
     return (await redis.command('xread', ['COUNT', '1', 'STREAMS', ...streams, ...ids])) !== null;
   } catch (error) {
-    // One of the streams is damaged. Answer yes: `readBatch` then reads them one by one and leaves out only the damaged one.
+    // One of the keys is no stream, so the whole XREAD fails. Answer yes: `readBatch` then reads them one by one and leaves out only the damaged one.
     if (isWrongType(error)) return true;
     throw error;
   }

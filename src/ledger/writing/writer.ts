@@ -116,6 +116,8 @@ export class UsageWriter {
   readonly #clock: Clock;
   readonly #pace = new Pace(performance.now());
   readonly #events: EventWait;
+  /** An event ended the last wait, and the writer has found none to store since. */
+  #wokenInVain = false;
   #session: PostgresSession | null = null;
   #shards: number[] = [];
   #triedShardsAt = 0;
@@ -216,6 +218,8 @@ export class UsageWriter {
     // Events of locked shards have waited already, so pause only briefly.
     if (this.#passedOver.length > 0) await this.#sleeper.sleep(SHORT_PAUSE_MS);
     else if (!this.#mayWaitForEvents || !(await this.#waitForEvent())) await this.#sleeper.sleep(this.#pace.pauseMs);
+    else return;
+    this.#wokenInVain = false;
   }
 
   /**
@@ -223,12 +227,15 @@ export class UsageWriter {
    * Not while events come steadily: each would be stored at once, and storing many together costs less per event.
    */
   get #mayWaitForEvents(): boolean {
-    return this.#pace.isQuiet && this.#shards.length === this.#options.keys.shards;
+    return !this.#wokenInVain && this.#pace.isQuiet && this.#shards.length === this.#options.keys.shards;
   }
 
-  /** @returns whether it waited until there was an event or the writer was woken */
-  #waitForEvent(): Promise<boolean> {
-    return Promise.race([this.#sleeper.woken(), this.#events.next(this.#shards, this.#source.readOver)]);
+  /** @returns false when it could not wait */
+  async #waitForEvent(): Promise<boolean> {
+    const end = await Promise.race([this.#sleeper.woken(), this.#events.next(this.#shards, this.#source.readOver)]);
+    // Until a batch proves the opposite: then the next wait would end at once too, and the writer would never pause.
+    this.#wokenInVain = end === 'event';
+    return end !== 'cannot';
   }
 
   /** Stores one batch, if there are events. @returns whether to continue at once */
@@ -250,15 +257,16 @@ export class UsageWriter {
       await this.#deletion;
       return false;
     }
+    this.#wokenInVain = false;
     const stored = await this.#flush(session, batch);
     if (stored === 'nothing') return true;
-    // All shards of the batch are locked. While stopping, the writer queues for a lock at once instead of pausing.
+    // Other processes have locked all shards of the batch. While stopping, continue at once: the next flush waits for a lock.
     if (stored === 'locked') return this.#stopping;
     await this.#options.afterCommit?.();
     const previous = this.#deletion;
     const deletion = deleteBatch(this.#options, stored);
-    // While there is more to store, this deletion is awaited one batch later, and its failure is thrown there; without this line
-    // Node would report an unhandled rejection before. Entries that were not deleted are read again.
+    // While there is more to store, this deletion is awaited one batch later, and its failure is thrown there. Without this line
+    // Node would report an unhandled rejection until then. Entries that were not deleted are read again.
     deletion.catch(() => {});
     this.#deletion = deletion;
     await previous;

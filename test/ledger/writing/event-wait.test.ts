@@ -1,3 +1,4 @@
+import { setTimeout } from 'node:timers/promises';
 import { expect, it } from 'vitest';
 import { until } from '../../support/wait.ts';
 import { newEvent } from '../support.ts';
@@ -77,4 +78,20 @@ it('the writer stops at once while it waits', async () => {
   await writer.stop(1_000);
   expect(await ledger.backlog()).toBe(0);
   await until(async () => (await waitingClient()) === undefined);
+});
+
+it('an event that it can see but not read does not make the writer ask without a pause', async () => {
+  const writer = ledger.startWriter();
+  await isWaiting();
+  const event = newEvent();
+  const stream = ledger.store.keys.usage[ledger.store.keys.shardOf(event.accountId)] as string;
+  const newer = (await ledger.store.command('xadd', stream, '*', 'e2', 'x')) as string;
+  await until(() => writer.stats().newerEvents === 1, 2_000);
+  await isWaiting();
+  // Now the writer expects one entry more to skip than there are.
+  await ledger.store.command('xdel', stream, newer);
+  await ledger.append(event);
+  const before = await readsSoFar();
+  await setTimeout(2_000);
+  expect((await readsSoFar()) - before).toBeLessThan(20);
 });
