@@ -55,7 +55,7 @@ export class RefusedSettlements {
     refusing.retries.add(command);
   }
 
-  /** To be called when Redis has accepted a command that it had refused: sends the others of its shard. */
+  /** To be called when Redis has accepted a command that it had refused: sends the shard's other refused commands again, at once. */
   accepted(shard: number): void {
     const refusing = this.#shards.get(shard);
     if (refusing === undefined) return;

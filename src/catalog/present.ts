@@ -33,7 +33,11 @@ const terms = ({ priceMicros, freeCalls }: Listing, language: Language) => ({
 
 const place = ({ id, category, quality }: Listing) => ({ category, quality, proxy_path: `/api/v1/proxy/${id}/` });
 
-/** A listing as /services shows it: the fields of /discover, the whole description and, for its owner, the endpoint. */
+/**
+ * A listing as /services shows it: the fields of /discover with the whole description, then status, timeout, provider and
+ * dates.
+ * @param view  with the endpoint for those who may change the listing: its provider and admins
+ */
 export function fullItem(listing: Listing, language: Language, view: { readonly withEndpoint: boolean }): object {
   return {
     ...identity(listing, listing.description),

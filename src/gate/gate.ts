@@ -31,9 +31,11 @@ export class Gate {
   }
 
   /**
-   * Finds the key's record, or null if there is no valid key.
+   * Finds the record of the key that the header names. Null if the header names no valid key, or if only Postgres could tell
+   * and may not be asked for this caller now: its address has used up its rate limit (`ExhaustedAddresses`), or is not known
+   * any more.
    *
-   * @param caller  its address is read only if the key has to be looked up in Postgres
+   * @param caller  its address is read only when Postgres would have to be asked, because reading it asks the addon
    */
   identify(
     authorization: string | undefined,

@@ -9,8 +9,9 @@ export type FetchKeys = (keyIds: readonly string[]) => Promise<KeyRecord[]>;
 export type KeyCacheOptions = {
   readonly fetchKeys: FetchKeys;
   /**
-   * Maximum number of records in memory. At the bound, the half used least recently is dropped. So if at most `maxKeys / 2` keys
-   * are in use, they all stay in memory. Default 250 000: a record takes 1.1 KB once its key has called, 280 MB in all.
+   * Maximum number of records in memory: two generations of half as many each. When the young one is full, it becomes the old
+   * one, and what was left in the old one, unused since the last change, is dropped. So if at most `maxKeys / 2` keys are in
+   * use, they all stay in memory. Default 250 000: a record takes 1.1 KB once its key has called, 280 MB in all.
    */
   readonly maxKeys?: number;
   /** How long the cache remembers that a key does not exist (default 5 000 ms), and for how many ids (default 10 000). */

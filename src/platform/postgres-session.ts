@@ -32,11 +32,11 @@ const GOODBYE_MS = 1_000;
 const NO_INSTALLATION = /^(42P01|42703)$/;
 
 /**
- * The writer deletes events from Redis, and credits are confirmed, when Postgres says that a transaction is committed. A server
- * with `synchronous_commit = off` says so before it has written anything: an immediate stop turned 51 charged calls into 1 row.
- * So each transaction turns the setting on. The session does not, because connection poolers refuse or drop settings of a
- * session. Only a weaker setting is raised, so `remote_apply` stays. The SELECT travels with the BEGIN and costs no round trip of
- * its own; a commit that wrote nothing does not wait for the disk.
+ * The writer deletes events from Redis, and credits are confirmed, when Postgres says that a transaction is committed. A
+ * server with `synchronous_commit = off` says so before it has written anything: after an immediate stop, only 1 of 51 charged
+ * calls had its row. So each transaction turns the setting on. The session does not, because connection poolers refuse or drop
+ * settings of a session. Only `off` and `local` are raised; `remote_write` and `remote_apply` stay. The SELECT travels with
+ * the BEGIN and costs no round trip of its own; a commit that wrote nothing does not wait for the disk.
  */
 const DURABLE = `;SELECT set_config('synchronous_commit', 'on', true)
   WHERE current_setting('synchronous_commit') IN ('off', 'local')`;

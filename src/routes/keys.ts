@@ -161,8 +161,8 @@ async function openAccount(deps: KeysRoutesDeps, request: ApiRequest<CreateBody>
     throw new ApiError('forbidden', 'An admin exists already: creating another requires an admin key.');
   }
   const token = request.header('x-admin-bootstrap');
-  // The digests are compared, not the tokens: all digests have the same length, so the comparison does not reveal that of the
-  // token.
+  // The digests are compared, not the tokens: all digests have the same length, so the comparison does not reveal the length
+  // of the configured token.
   if (token === undefined || !equalConstantTime(hashSecret(token), hashSecret(deps.adminBootstrapToken))) {
     throw new ApiError('forbidden', 'Creating an admin requires a valid X-Admin-Bootstrap header.');
   }

@@ -61,7 +61,10 @@ export function openApiRoutes(routes: readonly Route[]): Route[] {
   ];
 }
 
-/** OpenAPI 3.1, because its schemas are plain JSON Schema, which ajv checks; those of 3.0 are a dialect of their own. */
+/**
+ * OpenAPI 3.1, because its schemas are plain JSON Schema: those with which ajv validates requests go in unchanged. The schemas
+ * of OpenAPI 3.0 are a dialect of their own.
+ */
 function openApiDocument(routes: readonly Route[]): Json {
   const paths: Record<string, Record<string, unknown>> = {};
   const add = (path: string, method: string, operation: Json): void => {

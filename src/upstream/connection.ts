@@ -315,8 +315,8 @@ export class Connection implements ConnectorOwner, ResponseSink, Idle<Connection
   };
 
   /**
-   * Fails the call when the upstream has been silent for too long. The time does not run while the upload moves, while the call
-   * is paused, or while the upload waits for the caller.
+   * Fails the call when the upstream has been silent for too long. The time starts again from zero at each sweep that finds
+   * that the upload has moved, that the call is paused, or that the upload waits for the caller.
    */
   #sweepActive(): void {
     const { clock } = this.#tools;

@@ -18,7 +18,7 @@ export type UpstreamRequest = {
   readonly bodyLength: number;
   /** Longest silence between the end of the request and the response head, and longest time without progress of an upload. */
   readonly headTimeoutMs: number;
-  /** Longest silence within the response body. The time does not run while the call is paused. */
+  /** Longest silence within the response body. The time starts again from zero when a pause of the call is over. */
   readonly idleBodyTimeoutMs: number;
 };
 
