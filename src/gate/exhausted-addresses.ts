@@ -22,6 +22,8 @@ const LOOK_UPS_PER_SECOND = 50;
  * for its sender, but makes the gateway look it up in Postgres. So keys sent from these addresses are looked up at a bounded
  * rate. The rate is not zero, because a valid key that this gateway has not seen yet has its own rate limit, whatever address it
  * comes from.
+ *
+ * Tested by test/gate/gate.test.ts.
  */
 export class ExhaustedAddresses {
   readonly #known = new Map<string, Exhausted>();

@@ -2,6 +2,8 @@ import type { Sql, Tx } from '../platform/postgres.ts';
 import type { KeyRecord, Role } from './caller.ts';
 import { digestOfHash } from './credentials.ts';
 
+// The SQL of keys and accounts. Tested by test/keys/key-feed.test.ts and test/routes/keys.test.ts.
+
 /** Channel on which every gateway is told which keys changed; `keepKeyCacheFresh` listens to it. */
 export const KEY_CHANGES = 'tollgate_keys';
 /** A message with this prefix names an account, all of whose keys changed. Other messages are the id of one key. */

@@ -15,7 +15,11 @@ export type Subscription = {
   readonly onListening?: () => void;
 };
 
-/** Listens to one channel until `stop`: whenever the connection ends, the listener makes a new one. */
+/**
+ * Listens to one channel until `stop`: whenever the connection ends, the listener makes a new one.
+ *
+ * Tested by test/keys/key-feed.test.ts and test/catalog/catalog.test.ts.
+ */
 export class PostgresListener {
   readonly #options: SessionOptions;
   readonly #subscription: Subscription;

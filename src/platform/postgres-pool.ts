@@ -25,6 +25,8 @@ const poolEnded = (): Error => connectionError('CONNECTION_ENDED', 'the postgres
 /**
  * Lends each of its sessions to one user at a time: a query, a transaction or a reservation. A session that ended is replaced
  * when the next user needs one. When all `maxConnections` are lent, users wait in turn, within bounds.
+ *
+ * Tested by test/platform/postgres.test.ts.
  */
 export class PostgresPool {
   readonly #options: PostgresOptions;

@@ -21,7 +21,11 @@ export type Tx = {
   readonly unsafe: Run;
 };
 
-/** @param run carries out the queries */
+/**
+ * @param run carries out the queries
+ *
+ * Tested by test/platform/postgres.test.ts, and by every test that asks Postgres.
+ */
 export function templateTag(run: Run): Tx {
   const tag = <T extends readonly object[]>(texts: TemplateStringsArray, ...parts: readonly Part[]) =>
     new Query(run<T[number]>, texts, parts);

@@ -49,6 +49,8 @@ const DURABLE = `;SELECT set_config('synchronous_commit', 'on', true)
  * 1208, 1154). And bytes left unsent by a broken connection are sent on the next connection before its greeting, so that
  * connection never becomes ready: in a test, calling `pg_terminate_backend` 25 times left a pool of 10 without a working
  * connection. So a session writes nothing after its close, and never uses its postgres.js client for a second connection.
+ *
+ * Tested by test/platform/postgres.test.ts and test/ledger/writing/writer-outage.test.ts.
  */
 export class PostgresSession {
   readonly #client: postgres.Sql;
