@@ -1,19 +1,9 @@
 import { createHash } from 'node:crypto';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import type { UpstreamClient } from '../../src/upstream/index.ts';
-import { Exchange, eventually, newClient, OK, patternBytes, type RawServer, rawServer } from './helpers.ts';
+import { describe, expect, test } from 'vitest';
+import { Exchange, eventually, OK, patternBytes } from './helpers.ts';
+import { client, server, useServer } from './use-server.ts';
 
-let server: RawServer;
-let client: UpstreamClient;
-
-beforeEach(async () => {
-  server = await rawServer();
-  client = newClient();
-});
-afterEach(async () => {
-  await client.close();
-  await server.close();
-});
+useServer();
 
 const BODY = patternBytes(6 * 1024 * 1024 + 12_345);
 const sha256 = (...parts: Uint8Array[]) =>

@@ -1,18 +1,8 @@
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import type { UpstreamClient } from '../../src/upstream/index.ts';
-import { Exchange, eventually, newClient, OK, type RawServer, rawServer } from './helpers.ts';
+import { describe, expect, test } from 'vitest';
+import { Exchange, eventually, newClient, OK } from './helpers.ts';
+import { client, server, useServer } from './use-server.ts';
 
-let server: RawServer;
-let client: UpstreamClient;
-
-beforeEach(async () => {
-  server = await rawServer();
-  client = newClient();
-});
-afterEach(async () => {
-  await client.close();
-  await server.close();
-});
+useServer();
 
 describe('the request that is sent', () => {
   test.each([

@@ -1,18 +1,8 @@
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import type { UpstreamClient } from '../../src/upstream/index.ts';
-import { Exchange, eventually, newClient, OK, type Peer, type RawServer, rawServer } from './helpers.ts';
+import { describe, expect, test, vi } from 'vitest';
+import { Exchange, eventually, newClient, OK, type Peer } from './helpers.ts';
+import { client, server, useServer } from './use-server.ts';
 
-let server: RawServer;
-let client: UpstreamClient;
-
-beforeEach(async () => {
-  server = await rawServer();
-  client = newClient();
-});
-afterEach(async () => {
-  await client.close();
-  await server.close();
-});
+useServer();
 
 /** Makes one call on the connection with this number, and answers it with these octets. */
 async function exchangeOn(index: number, wire: string, options = {}): Promise<Peer> {

@@ -1,4 +1,3 @@
-import { setTimeout } from 'node:timers/promises';
 import { expect, it } from 'vitest';
 import { until } from '../../support/wait.ts';
 import { newEvent } from '../support.ts';
@@ -10,6 +9,12 @@ useLedger();
 async function waitingClient(): Promise<string | undefined> {
   const list = String(await ledger.store.command('client', 'list'));
   return list.split('\n').find((line) => /name=tollgate-writer-wait .*flags=b .*cmd=xread/.test(line));
+}
+
+/** In seconds, by Redis's clock; also while the writer does not wait on it. */
+async function ageOfWaitingConnection(): Promise<number> {
+  const list = String(await ledger.store.command('client', 'list'));
+  return Number(/name=tollgate-writer-wait age=(\d+)/.exec(list)?.[1]);
 }
 
 const isWaiting = () => until(async () => (await waitingClient()) !== undefined);
@@ -92,6 +97,7 @@ it('an event that it can see but not read does not make the writer ask without a
   await ledger.store.command('xdel', stream, newer);
   await ledger.append(event);
   const before = await readsSoFar();
-  await setTimeout(2_000);
+  const ageBefore = await ageOfWaitingConnection();
+  await until(async () => (await ageOfWaitingConnection()) >= ageBefore + 2);
   expect((await readsSoFar()) - before).toBeLessThan(20);
 });
