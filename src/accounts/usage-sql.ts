@@ -15,7 +15,10 @@ export type CallRecord = {
   readonly serviceName: string;
   readonly method: string;
   readonly path: string;
-  /** The HTTP status sent to the caller; 0 when the gateway died, since then nobody knows what was sent. */
+  /**
+   * The HTTP status sent to the caller; 499 if the caller left before one was sent; 0 when the gateway died, since then nobody
+   * knows what was sent.
+   */
   readonly status: number;
   readonly amountMicros: number;
   readonly feeMicros: number;

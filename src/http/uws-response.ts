@@ -77,10 +77,12 @@ export function sendWithLength(
 }
 
 /**
- * Sends bytes of a body of unknown length, as one or more chunks.
+ * Sends bytes of a body of unknown length, as one or more chunks. Stops after the first chunk whose write reports a full
+ * socket.
  *
- * @returns -1 if the socket did not become full. Otherwise how many bytes the addon took: it buffers those of them that the
- *   socket did not take, and the others have to be sent later
+ * @returns -1 if every write reported success (the addon may still buffer some bytes: see `flush`). Otherwise n: the addon
+ * took the first n bytes, and itself buffers what the socket did not take of them. The caller has to send the bytes after
+ * these n, if any, later
  */
 export function sendChunks(response: HttpResponse, head: Head | null, bytes: Uint8Array): number {
   for (let from = 0; from < bytes.length; from += MAX_CORKED_WRITE) {

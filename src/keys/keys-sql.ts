@@ -66,7 +66,7 @@ export async function selectKeyRecords(sql: Sql, keyIds: readonly string[]): Pro
 
 const WORDS = ['buyer', 'provider', 'admin', 'active', 'revoked', 'suspended'];
 
-/** The equal text in `WORDS`. Each row brings its own copies of these few words; keeping them took 100 bytes a key. */
+/** The equal string in `WORDS`, or `word` itself. Each row brings its own copies of these few words; caching those took 100 bytes a key. */
 function shared<T extends string>(word: T): T {
   return (WORDS.find((known) => known === word) as T | undefined) ?? word;
 }

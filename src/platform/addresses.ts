@@ -11,8 +11,9 @@ export function isCidr(text: string): boolean {
 }
 
 /**
- * The network that counts as one caller: an IPv4 address, or the /64 of an IPv6 address. A household or a machine gets a /64, and
- * can use any address in it, so a limit per IPv6 address would limit nobody. Null for any text that is not such an address.
+ * The network that counts as one caller: an IPv4 address (also if written as IPv4-mapped IPv6), or the /64 of any other IPv6
+ * address. A household or a machine gets a /64, and can use any address in it, so a limit per IPv6 address would limit nobody.
+ * Null for an IPv6 address with a zone, and for text that is no address.
  */
 export function networkOf(address: string): string | null {
   if (isIPv4(address)) return address;

@@ -23,7 +23,9 @@ const STATEMENT_TIMEOUT_MS = 15_000;
 /** How much longer than STATEMENT_TIMEOUT_MS a session waits, for a slow network. Then it closes the connection. */
 const NETWORK_MS = 5_000;
 /**
- * Bounds each attempt to connect to a host of the URL, and then the wait for the server's greeting. Then the first query fails.
+ * Bounds, each separately: every attempt to connect to a host of the URL (after a failure the next host is tried); and then,
+ * on the connection that was made, TLS and the login until the server is ready for queries. The first query fails when the
+ * last host has failed, or when the login takes longer.
  */
 const CONNECT_TIMEOUT_MS = 5_000;
 /** How long a closed session's socket may take to send the goodbye (Terminate). Then the socket is destroyed. */

@@ -13,10 +13,10 @@ const STANDING_MS = 500;
 /** What each further late sample adds to the share of new calls that is shed. */
 const SHARE_STEP = 0.0625;
 /**
- * Maximum share of new calls that are shed: one for every three that are taken. Refusing a call costs about a third of the CPU
- * of taking it, so without this bound a process whose callers retry at once would do little but refuse. With the bound, nine
- * tenths of its CPU are left for calls, on a fast machine and on a slow one. Calls that are not shed have to wait. At most one
- * call per connection can wait, and callers that heed Retry-After stay away for a second.
+ * Maximum share of new calls that are shed: one for every three taken. Refusing a call costs about a third of the CPU of
+ * taking it. So at this share a tenth of the CPU goes into refusals (1 × ⅓ against 3 × 1) and nine tenths into calls, on any
+ * machine. Without a maximum, a process whose callers retry at once would do little but refuse. The calls that are taken have
+ * to wait, but at most one per connection, and callers that heed Retry-After stay away for a second.
  */
 const MAX_SHARE = 0.25;
 /** When halving makes the share smaller than this, it becomes 0. */

@@ -18,9 +18,10 @@ export function refundOf(error: UpstreamError): RefundReason {
 }
 
 /**
- * Whether a failure means that the service does not answer, and so counts for its breaker. 'busy' does not: a bound of the
- * gateway was reached. 'dns_timeout' does not either: the silent nameserver may be the gateway's own, and that must not open
- * the breakers of all services.
+ * Whether a failure counts for the service's breaker, provided that no response head has arrived. All do except two: 'busy',
+ * because a bound of the gateway was reached or the gateway is stopping; and 'dns_timeout', because the silent nameserver may
+ * be the gateway's own, and that must not open the breakers of all services. (A malformed response or a refused certificate
+ * counts, too.)
  */
 export function isSilence({ code }: UpstreamError): boolean {
   return code !== 'busy' && code !== 'dns_timeout';

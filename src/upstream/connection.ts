@@ -19,11 +19,15 @@ const KEEP_ALIVE_MARGIN_MS = 1000;
  * One connection to an upstream, and the call that it carries.
  *
  *   connecting ──onConnected──► idle ◄──────────────┐
- *       │                        │ attach           │ response complete, request sent, both sides keep the
- *       │                        ▼                  │ connection alive, no surplus octets
+ *       │                        │ attach           │ reusable
+ *       │                        ▼                  │
  *       │                      active ──────────────┘
  *       ▼                        ▼
- *     closed ◄───────────────────┘ (anything else; also from idle)
+ *     closed ◄───────────────────┘
+ *
+ * It is reusable after a call if the response is complete, the request was sent whole, nothing arrived after the response, the
+ * socket is still open both ways, the response allows keep-alive, and its idle limit is above 0 (an upstream's `Keep-Alive:
+ * timeout=1` leaves 0). In every other case, and when an idle connection times out, ends or receives bytes, it is closed.
  *
  * Tested by test/upstream/reuse.test.ts, backpressure.test.ts and timeouts.test.ts.
  */

@@ -3,9 +3,9 @@ import type { AddressPolicy } from './address-policy.ts';
 import { parseEndpoint } from './endpoint.ts';
 
 /**
- * Whether an endpoint's text alone shows that it may not be dialled: its host is an address (in any spelling) that the policy
- * forbids, or a name that always means the loopback (RFC 6761 §6.3). Any other name has to be looked up first. That is done when
- * the name is dialled, because its addresses may have changed by then.
+ * Whether an endpoint's text alone shows that it may not be dialled. That is so if its host is an address (in any spelling) that
+ * the policy forbids; or `localhost` or a name below it (RFC 6761 §6.3), and the policy permits neither 127.0.0.1 nor ::1. Any
+ * other name has to be looked up. That is done when the name is dialled, because its addresses may have changed by then.
  *
  * @param endpoint a URL that `parseEndpoint` accepts
  */

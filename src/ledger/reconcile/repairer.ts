@@ -69,7 +69,7 @@ export class Repairer {
     return this.#lookOnly(request);
   }
 
-  /** Marks credits that Redis lost, so that they are applied again. Credits are numbered, so none can be applied twice. */
+  /** Takes the mark `applied_at` from credits that Redis lost, so that they are applied again. Credits are numbered, so none can be applied twice. */
   async restoreCredits({ accountId, wallet, settled }: AccountState, madeBy: string): Promise<void> {
     // The damaged field may be the credit number, which tells which credits are lost.
     if (wallet.damagedFields.length > 0) return;

@@ -107,7 +107,10 @@ export function notCompared(shard: number, checkedAtMs: number, before: ShardRep
   return { ...known, checkedAtMs, compared: false };
 }
 
-/** Whether the report proves that the account agreed. If more accounts drifted than are remembered, it proves nothing. */
+/**
+ * Whether the report proves that the account did not drift: it is not in `driftingSince`, and that list is complete. If more
+ * than `MAX_REMEMBERED` accounts drifted, the list is cut short, and the report proves this for no account.
+ */
 export function hadAgreed({ driftingSince, driftingAccounts }: ShardReport, accountId: string): boolean {
   return driftingSince[accountId] === undefined && Object.keys(driftingSince).length === driftingAccounts;
 }

@@ -6,7 +6,10 @@ import { FLUSH_LOCK } from '../locks.ts';
 import { hydrateWalletScript, loadKeyScript } from '../scripts.ts';
 import { Coalescer } from './coalescer.ts';
 
-/** Maximum number of wallets or keys in one batch; more wait for the next. After Redis lost everything, callers need all at once. */
+/**
+ * Maximum number of wallets, or of keys, in one batch; others wait for the next. The limit matters after Redis lost
+ * everything: then every caller's wallet and key is asked for at the same time.
+ */
 const MAX_BATCH = 500;
 /** Maximum number of accounts, and of keys, that wait to be loaded. Callers of further ones get 503 at once. */
 const MAX_WAITING = 10_000;
@@ -48,12 +51,12 @@ type WalletRow = { id: string; creditSeq: number; balance: number; free: Record<
 type KeyRow = { keyId: string; limit: number; status: 'active' | 'suspended' | 'revoked' };
 
 /**
- * Copies keys and wallets that Redis does not have from Postgres into Redis. All that callers need while one load is under
- * way is loaded together by the next load.
+ * Copies from Postgres to Redis the keys and wallets that Redis does not have. What callers ask for while a batch is loading is
+ * loaded together in the next batches (`MAX_BATCH`).
  *
- * No script removes a single wallet. So Redis lacks a wallet only if it was never loaded, or if Redis lost that load and all
- * that was written after it. Then Redis has no open hold and no event of that account either, and the settled balance in
- * Postgres is the whole truth. (An operator who deletes a damaged wallet has to wait until the account's holds and events are
+ * For a wallet that Redis lacks, the settled balance in Postgres is the whole truth, because Redis then has no open hold and no
+ * event of that account. No script removes a loaded wallet, so a missing one was either never loaded, or Redis lost the load
+ * together with all that was written after it. (An operator who deletes a damaged wallet has to wait until the account's holds and events are
  * gone: docs/operating.md.)
  */
 export class Hydrator {

@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest';
+import { TcpProxy } from '../../support/tcp-proxy.ts';
 import { until } from '../../support/wait.ts';
 import { newEvent } from '../support.ts';
 import { ledger, useLedger } from '../use-ledger.ts';
@@ -101,3 +102,25 @@ it('an event that it can see but not read does not make the writer ask without a
   await until(async () => (await ageOfWaitingConnection()) >= ageBefore + 2);
   expect((await readsSoFar()) - before).toBeLessThan(20);
 });
+
+it('a connection that goes silent delays events once; then the writer asks on the other one until it can wait again', async () => {
+  const { server } = ledger.store;
+  const proxy = await TcpProxy.open(Number(new URL(server.url).port));
+  try {
+    const writer = ledger.startWriter({ redisUrl: proxy.through(server.url) });
+    await isWaiting();
+    proxy.set('swallow replies');
+    await ledger.append(newEvent());
+    await until(() => writer.stats().storedCalls === 1, 15_000);
+    // The connection was given up, not only the wait: the client itself would keep it for 18 s, and each wait would take 6.
+    const accepted = proxy.accepted;
+    await until(() => proxy.accepted > accepted, 8_000);
+    await ledger.append(newEvent());
+    await until(() => writer.stats().storedCalls === 2, 2_000);
+    proxy.set('pass');
+    await isWaiting();
+  } finally {
+    await ledger.stopWriters();
+    await proxy.close();
+  }
+}, 60_000);
