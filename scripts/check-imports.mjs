@@ -25,9 +25,10 @@ const layers = {
     because: 'a role puts the parts of one process together',
   },
   routes: {
-    mayImport: ['http', 'openapi', 'upstream', 'ledger', 'keys', 'accounts', 'catalog', 'platform'],
+    mayImport: ['http', 'openapi', 'pages', 'upstream', 'ledger', 'keys', 'accounts', 'catalog', 'platform'],
     because: 'routes are plain functions over domain calls',
   },
+  pages: { mayImport: [], because: 'a page is text; what it shows it asks for over HTTP' },
   openapi: {
     mayImport: ['http'],
     because: 'the document is made of routes alone, and its schemas of nothing',

@@ -70,6 +70,7 @@ function routeOperation(route: Route, components: Components): Json {
     operationId: operationId(method, path),
     tags: [tagOf(path)],
     summary,
+    description: whoMay(route),
     parameters: [
       ...pathParameters(path, params),
       ...queryParameters(query, components),
@@ -134,6 +135,17 @@ function proxyOperation(method: Method, components: Components): Json {
     security: WITH_KEY,
     responses: proxyResponses(components),
   };
+}
+
+/** Spoken out, because many readers of the document are models and people who do not look at `security`. */
+function whoMay({ access, unmetered }: Route): string {
+  if (unmetered) return 'Open to anyone. It takes no token of a rate limit.';
+  if (access === 'anyone') return 'Open to anyone; a key is not needed.';
+  if (access === 'optional') return 'Works with or without a key. A key that is sent must be valid.';
+  if (access.length > 1) return `Needs a key with the role ${access.slice(0, -1).join(', ')} or ${access.at(-1)}.`;
+  return access[0] === 'admin'
+    ? 'Needs a key with the role admin.'
+    : `Needs a key with the role ${access[0]} or admin.`;
 }
 
 /** The caller may send its key in either of two headers: Authorization or X-Api-Key. */

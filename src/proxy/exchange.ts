@@ -41,6 +41,8 @@ export type ExchangeOptions = {
   readonly maxRequestBodyBytes: number;
   readonly bufferedBytes: BufferedBytes;
   readonly idleBodyTimeoutMs: number;
+  /** Where buyers can add money, or null. */
+  readonly topUpUrl: string | null;
   /** True while too many usage events wait in Redis, or Redis's memory is nearly full. Every new call is refused then. */
   readonly backlogFull: () => boolean;
   readonly counters: ExchangeCounters;
@@ -225,7 +227,7 @@ export class Exchange implements AdmissionListener, UpstreamHandler, CallerEvent
         this.#answer(suspendedError(), result.rate);
         return;
       case 'insufficient_balance':
-        this.#answer(insufficientBalance((this.#listing as Listing).priceMicros, result.balanceMicros), result.rate);
+        this.#answer(this.#insufficientBalance(result.balanceMicros), result.rate);
         return;
       case 'damaged':
         this.#answer(damagedAccount(), result.rate);
@@ -234,6 +236,10 @@ export class Exchange implements AdmissionListener, UpstreamHandler, CallerEvent
         this.#answer(unavailableError(), unknownRate((this.#key as KeyRecord).rateLimit));
         return;
     }
+  }
+
+  #insufficientBalance(balanceMicros: number): ApiError {
+    return insufficientBalance((this.#listing as Listing).priceMicros, balanceMicros, this.#options.topUpUrl);
   }
 
   #forward(): void {

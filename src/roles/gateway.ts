@@ -43,6 +43,7 @@ import { earningsRoutes } from '../routes/earnings.ts';
 import { healthRoutes } from '../routes/health.ts';
 import { keysRoutes } from '../routes/keys.ts';
 import { openApiRoutes } from '../routes/openapi.ts';
+import { pageRoutes } from '../routes/pages.ts';
 import { reconciliationRoutes } from '../routes/reconciliation.ts';
 import { servicesRoutes } from '../routes/services.ts';
 import { usageRoutes } from '../routes/usage.ts';
@@ -163,12 +164,13 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     maxRequestBodyBytes: config.maxRequestBodyBytes,
     bufferedBytes: new BufferedBytes(MAX_BUFFERED_BYTES),
     idleBodyTimeoutMs: config.idleBodySeconds * 1000,
+    topUpUrl: config.topUpUrl,
     backlogFull: () => backlog.full,
     counters,
     log,
   };
 
-  const routes: Route[] = [
+  const apiRoutes: Route[] = [
     ...keysRoutes({
       keys,
       readActivity: (keyId) => selectKeyActivity(sql, keyId),
@@ -187,6 +189,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
       readyFile: config.readyFile,
     }),
   ];
+  const routes = [...apiRoutes, ...pageRoutes(apiRoutes)];
   const api = new Api({ gate, routes: [...routes, ...openApiRoutes(routes)], log });
   const server: HttpServer = new HttpServer({
     uws: options.uws,

@@ -1,9 +1,12 @@
-import type { Route } from '../http/route.ts';
+import type { JsonSchema, Route } from '../http/route.ts';
 import { openApiDocument } from '../openapi/document.ts';
+import { TEXT } from '../openapi/schemas.ts';
 
-/** `GET /openapi.json`: the document of these routes and of this one. */
+const ANY: JsonSchema = { type: 'object', additionalProperties: true };
+
+/** `GET /openapi.json`: the document of these routes and of this one. Throws if they contradict each other. */
 export function openApiRoutes(routes: readonly Route[]): Route[] {
-  let document: string;
+  let document = '';
   const own: Route = {
     method: 'GET',
     path: '/api/v1/openapi.json',
@@ -18,6 +21,7 @@ export function openApiRoutes(routes: readonly Route[]): Route[] {
               title: 'OpenApiDocument',
               type: 'object',
               required: ['openapi', 'info', 'paths'],
+              properties: { openapi: TEXT, info: ANY, paths: ANY },
               additionalProperties: true,
             },
             example: { openapi: '3.1.0', info: { title: 'Tollgate', version: '1' }, paths: {} },

@@ -10,6 +10,7 @@ import {
   type UsageFilter,
 } from '../accounts/usage-sql.ts';
 import { ApiError } from '../errors.ts';
+import { prefers } from '../http/accept.ts';
 import type { ApiRequest, ApiResponse, JsonSchema, ResponseDescription, Route } from '../http/route.ts';
 import { type KeyRecord, keyOf, ROLES } from '../keys/caller.ts';
 import { VARY } from '../openapi/headers.ts';
@@ -141,7 +142,7 @@ export function usageRoutes(deps: { readonly sql: Sql }): Route[] {
         const key = keyOf(request.caller);
         const filter = readFilter(key, request.query);
         const before = readCursor(request.query.cursor);
-        return prefersCsv(request.header('accept'))
+        return prefers(request.header('accept'), 'text/csv', 'application/json')
           ? csvPage(sql, filter, before, request.query.limit ?? CSV_ROWS)
           : jsonPage(sql, key, filter, before, request.query.limit ?? DEFAULT_LIMIT);
       },
@@ -195,21 +196,6 @@ function readCursor(cursor: string | undefined): string | null {
   if (cursor === undefined) return null;
   if (isUuid(cursor) && isUsageTime(cursor)) return cursor;
   throw new ApiError('invalid_request', 'cursor: not issued by this list.');
-}
-
-/**
- * Whether `Accept` gives text/csv a higher weight than JSON. Wildcards are ignored, so with wildcards alone a caller gets JSON.
- */
-function prefersCsv(accept: string | undefined): boolean {
-  let csv = 0;
-  let json = 0;
-  for (const range of (accept ?? '').split(',')) {
-    const [type = '', ...parameters] = range.split(';').map((part) => part.trim().toLowerCase());
-    const q = Number(parameters.find((parameter) => parameter.startsWith('q='))?.slice(2) ?? 1);
-    if (type === 'text/csv') csv = q;
-    if (type === 'application/json') json = q;
-  }
-  return csv > json;
 }
 
 /** Cuts off the extra row, which was read only to find out whether there is another page. */

@@ -16,7 +16,7 @@ export async function redoclyFindings(document: string): Promise<string[]> {
 /** Spectral's ruleset for OpenAPI: what `spectral lint` reports with `extends: spectral:oas`. */
 export async function spectralFindings(document: string): Promise<string[]> {
   const linter = new spectral.Spectral();
-  linter.setRuleset({ extends: [rulesets.oas] });
+  linter.setRuleset(new spectral.Ruleset(rulesets.oas));
   const findings = await linter.run(document);
   return findings.map(({ severity, code, message, path }) => `${severity} ${code} ${path.join('/')}: ${message}`);
 }

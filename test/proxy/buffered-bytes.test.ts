@@ -86,6 +86,7 @@ function startCall(bufferedBytes: BufferedBytes) {
     maxRequestBodyBytes: 1000,
     bufferedBytes,
     idleBodyTimeoutMs: 1000,
+    topUpUrl: null,
     backlogFull: () => false,
     counters: { admitted: 0, open: 0, completed: 0, refunded: new Map(), refused: new Map() },
     log: { debug() {}, info() {}, warn() {}, error() {}, fatal() {} },

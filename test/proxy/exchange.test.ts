@@ -27,6 +27,7 @@ it('a call is refused before money is touched when all connections of the servic
     // Any other use of these throws.
     admission: {},
     upstream: {},
+    topUpUrl: null,
     backlogFull: () => false,
     counters: { admitted: 0, open: 0, completed: 0, refunded: new Map(), refused: new Map() },
     log: { debug() {}, info() {}, warn() {}, error() {}, fatal() {} },
