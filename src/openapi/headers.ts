@@ -72,11 +72,12 @@ export function headerObjects(headers: Headers): Json {
   );
 }
 
-/** The headers of every response, and these. `EVERY_RESPONSE` and `CALL_HEADERS` are components; others are written out. */
+/** The headers of every response, and these. The former, and those of `CALL_HEADERS` as they are there, are components. */
 export function responseHeaders(headers: Headers = {}): Json {
   const shared = (names: readonly string[]): Json =>
     Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]));
-  const own = Object.entries(headers).filter(([name]) => !(name in CALL_HEADERS));
-  const ofCalls = Object.keys(headers).filter((name) => name in CALL_HEADERS);
+  const isShared = (name: string): boolean => headers[name] === CALL_HEADERS[name];
+  const own = Object.entries(headers).filter(([name]) => !isShared(name));
+  const ofCalls = Object.keys(headers).filter(isShared);
   return { ...shared([...Object.keys(EVERY_RESPONSE), ...ofCalls]), ...headerObjects(Object.fromEntries(own)) };
 }

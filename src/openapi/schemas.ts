@@ -65,6 +65,6 @@ export const EXAMPLE = {
   accountId: '019aa3f0-11aa-7b2c-8d3e-4f5a6b7c8d9e',
   providerId: '019aa3ee-77bb-7c4d-9e5f-6a7b8c9d0e1f',
   keyId: 'acf_4xQ8mZ2kLr7Vt1Ns9Wb3Yd',
-  secret: 'sk_7hK2pQ9xZt4Lw8Nv1Rb6Yc3Mf5Gj0Ds8Ae2Uo7Ti4Xk9Bq1V0Z',
+  secret: 'sk_7hK2pQ9xZt4Lw8Nv1Rb6Yc3Mf5Gj0Ds8Ae2Uo7Ti4Xk9Bq1V0',
   time: '2026-11-22T07:51:00.486Z',
 } as const;
