@@ -123,11 +123,13 @@ function beginsWith(name: string, start: string): boolean {
 
 const notToService = new Blocked(
   [...HOP_BY_HOP, ...OURS_TO_SAY, ...CREDENTIALS, ...CALLER_ADDRESS],
-  ['x-acf-', 'x-forwarded-', 'x-original-forwarded-', 'proxy-'],
+  // The gateway answers a browser's preflights, so what a preflight asks is of no use to a service.
+  ['x-acf-', 'x-forwarded-', 'x-original-forwarded-', 'proxy-', 'access-control-request-'],
 );
 const notToCaller = new Blocked(
   [...HOP_BY_HOP, ...ORIGIN_WIDE, ...OURS_TO_CALLER],
-  ['x-acf-', 'x-ratelimit-', 'ratelimit', 'proxy-'],
+  // The gateway says which pages may read a response. Two values of `Access-Control-Allow-Origin` would make browsers refuse it.
+  ['x-acf-', 'x-ratelimit-', 'ratelimit', 'proxy-', 'access-control-'],
 );
 
 /** The names of the headers that `Connection` lists, in lower case; null when there is no `Connection` header. */
