@@ -63,6 +63,11 @@ const ORIGIN_WIDE = [
   'clear-site-data',
   'service-worker-allowed',
   'public-key-pins',
+  // Reports about failed requests (Network Error Logging, Reporting API) have the URLs of calls to other services.
+  'nel',
+  'report-to',
+  // A compression dictionary for paths of other services (RFC 9842).
+  'use-as-dictionary',
 ];
 /** Response headers that the HTTP edge writes itself. */
 const OURS_TO_CALLER = ['date', 'x-request-id'];

@@ -48,7 +48,10 @@ afterAll(async () => {
   await service.close();
 });
 
-type Request = { readonly method?: string; readonly headers?: Record<string, string>; readonly body?: string };
+type Request = Pick<RequestInit, 'method' | 'credentials'> & {
+  readonly headers?: Record<string, string>;
+  readonly body?: string;
+};
 type Answer = { readonly status: number; readonly headers: Record<string, string>; readonly body: string };
 
 /** fetch() in the page. @returns what the page's script can read; rejects as it does in the page */
@@ -82,6 +85,11 @@ describe('a page of another origin', () => {
     expect(headers['x-acf-usage-id']).toBe(headers['x-request-id']);
     expect(seen).toEqual(['POST']);
     expect((await market.records(buyer)).map(({ amount }) => amount)).toEqual([0.25]);
+  });
+
+  it('gets nothing from a request that would carry cookies', async () => {
+    const request = { credentials: 'include' } as const;
+    await expect(fetchIn(shop.page, gateway('/api/v1/discover'), request)).rejects.toThrow('Failed to fetch');
   });
 
   it.each([
@@ -156,13 +164,14 @@ describe('the first admin of a new gateway', () => {
   });
 
   it('is not made by a form, whose answer the page could not read', async () => {
-    const { page } = shop;
+    const { page, close } = await startPage(browser, 'form.test');
     const answered = page.waitForResponse((response) => response.url().endsWith('/api/v1/keys'));
     // A form sends text as it is written: {"owner_id":"=","role":"admin"} is JSON.
     await page.setContent(`<form method="post" enctype="text/plain" action="${gateway('/api/v1/keys')}">
       <input name='{"owner_id":"' value='","role":"admin"}'></form>`);
     await page.evaluate('document.forms[0].submit()');
     expect((await answered).status()).toBe(403);
+    await close();
     expect(await admins()).toBe(0);
   });
 
