@@ -5,23 +5,22 @@ export { suspendedError, unauthorizedError, unavailableError } from '../errors.t
 export type { RateState };
 
 /**
- * Lets a web page of any origin read a response and all of its headers (Fetch standard, 'CORS protocol'). That gives away nothing:
- * a browser adds no credentials of its own here, because the API has no cookies, so a page can do what its author could do
- * without a browser. `*` as the list of headers means all, because requests have no credentials mode.
+ * Lets a web page of any origin read a response and all of its headers (Fetch standard, 'CORS protocol'). A browser adds no
+ * credentials of its own, because the API has no cookies. What a page gains is that it reaches its visitor's network: decision 0025
+ * says what is closed to it for that. `*` means all headers, because requests of pages come without credentials mode.
  */
 const FOR_ANY_PAGE = '\r\nAccess-Control-Allow-Origin: *\r\nAccess-Control-Expose-Headers: *';
 
 /**
- * The header lines of every response (docs/api.md, 'Every response'), each preceded by CRLF. FOR_ANY_PAGE is
- * constant text in front of the rest: 0.01 µs.
+ * The header lines of every response (docs/api.md, 'Every response'), each preceded by CRLF. FOR_ANY_PAGE costs 0.01 µs of it.
  */
 export function commonHeaderLines(rate: RateState, requestId: string): string {
   return FOR_ANY_PAGE + adminHeaderLines(rate, requestId);
 }
 
 /**
- * The header lines of every response below ADMIN_PREFIX. Browsers keep these responses from pages of other origins, so a page that
- * got hold of an admin's key cannot use it there.
+ * The header lines of every response below ADMIN_PREFIX. Browsers keep these responses from pages of other origins, so such a page
+ * cannot use an admin's key there, even if it has one.
  */
 export function adminHeaderLines(rate: RateState, requestId: string): string {
   return (

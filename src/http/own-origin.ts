@@ -24,7 +24,7 @@ export function refuseForeignPage({ header }: Pick<ApiRequest, 'header'>, messag
  * also be what no stranger can point here: a literal address, or `localhost`, which is never asked of DNS. Or the origin
  * must be https: then the browser has checked that the server has a certificate for the name, which a rebound one has not.
  *
- * @param origin  the `Origin` header. `null`, which a browser sends for a page that must not be known, is never ours
+ * @param origin  the `Origin` header. `null`, which a browser sends for a page whose origin it hides, is never ours
  * @param host  the `Host` header
  */
 export function isOwnOrigin(origin: string, host: string): boolean {

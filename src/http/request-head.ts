@@ -31,7 +31,7 @@ const NO_UPGRADE: HeadFault = { code: 'upgrade_not_supported', message: ERRORS.u
  * control characters, quotes or colons.
  */
 const HEADER_NAMES = /^[!#$%&'*+\-.^_`|~\w]+(?:[\t ]*,[\t ]*[!#$%&'*+\-.^_`|~\w]+)*$/;
-/** Maximum characters of the names that a preflight asks for. The headers of the largest SDKs have 400. Beyond it: 400. */
+/** Maximum characters of the names that a preflight asks for. Those of the OpenAI and Anthropic SDKs have up to 300. Beyond it: 400. */
 const MAX_ASKED_HEADERS = 2_048;
 /** No flag `u` here, and no toLowerCase() of the value: either would take the Kelvin sign (U+212A) for a k. */
 const CHUNKED = /^chunked$/i;

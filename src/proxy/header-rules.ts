@@ -72,6 +72,13 @@ const ORIGIN_WIDE = [
 /** Response headers that the HTTP edge writes itself. */
 const OURS_TO_CALLER = ['date', 'x-request-id'];
 
+/**
+ * Keeps a service's HTML from running as a page of the gateway. A page of any origin can fetch it with a key, and then navigate to the
+ * same URL: Chromium takes it from its cache, without a key. Its scripts would run with the gateway's origin, next to those of all other
+ * services. Only documents heed this header, calls do not. A policy of the service's own holds beside it. (CSP3 §6.3.2)
+ */
+const NO_PAGE = '\r\nContent-Security-Policy: sandbox';
+
 const VIA = '1.1 tollgate';
 
 /** In the index of `Blocked`, a longer name is looked up as if it had this length. Only a prefix can block such a name. */
@@ -186,12 +193,12 @@ export function requestHeaderLines(
 }
 
 /**
- * Header lines for the caller, each with a CRLF in front: the service's headers except those that must not pass. Values are
- * latin1, and the parser has validated them.
+ * Header lines for the caller, each with a CRLF in front: the service's headers except those that must not pass, and NO_PAGE. Values
+ * are latin1, and the parser has validated them.
  */
 export function responseHeaderLines(headers: readonly string[]): string {
   const named = connectionOptions(headers, false);
-  let lines = '';
+  let lines = NO_PAGE;
   for (let i = 0; i < headers.length; i += 2) {
     const name = headers[i] as string;
     if (notToCaller.has(name) || named?.has(name.toLowerCase())) continue;

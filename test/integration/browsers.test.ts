@@ -30,6 +30,11 @@ beforeAll(async () => {
         response.write('data: one\n\n');
         return;
       }
+      if (request.url === '/document') {
+        response.writeHead(200, { 'Content-Type': 'text/html', 'Cache-Control': 'public, max-age=600' });
+        response.end('<title>quiet</title><script>document.title = "ran"</script>');
+        return;
+      }
       // Each of these would keep the page from reading the response, if the gateway let it decide.
       response.setHeader('Access-Control-Allow-Origin', 'https://elsewhere.example');
       response.setHeader('Cross-Origin-Resource-Policy', 'same-origin');
@@ -129,6 +134,18 @@ describe('a page of another origin', () => {
     })`;
     expect(await shop.page.evaluate(`(${script})(${JSON.stringify(gateway(`${path}/events`))})`)).toBe(true);
     expect(seen).toEqual([]);
+  });
+
+  it("cannot make a service's document run as a page of the gateway, by fetching it with a key and going there", async () => {
+    seen = [];
+    const url = gateway(`${path}/document`);
+    const { page, close } = await startPage(browser, 'lure.test');
+    await fetchIn(page, url, { headers: withKey(buyer) });
+    const response = await page.goto(url);
+    // The navigation has no key: the document comes from the browser's cache.
+    expect([response?.status(), seen]).toEqual([200, ['GET']]);
+    expect([await page.title(), await page.evaluate('self.origin')]).toEqual(['quiet', 'null']);
+    await close();
   });
 
   it('can neither send an admin key to the admin pages nor read what they answer without one', async () => {

@@ -10,7 +10,11 @@ const toService = (...headers: string[]): string[] =>
     .slice(0, -1)
     .filter((line) => !/^(x-acf-usage-id|x-acf-buyer): /.test(line));
 
-const toCaller = (...headers: string[]): string[] => responseHeaderLines(headers).split('\r\n').slice(1);
+const toCaller = (...headers: string[]): string[] => {
+  const [nothing, sandbox, ...lines] = responseHeaderLines(headers).split('\r\n');
+  expect([nothing, sandbox]).toEqual(['', 'Content-Security-Policy: sandbox']);
+  return lines;
+};
 
 describe('the service gets', () => {
   it('the usage id, the pseudonym and Via, once each', () => {
@@ -212,6 +216,12 @@ describe('the caller gets', () => {
       'Timing-Allow-Origin: *',
       'x-custom: 1',
       'X-Custom: 2',
+    ]);
+  });
+
+  it("the service's own content policy beside the gateway's: both hold", () => {
+    expect(toCaller('Content-Security-Policy', "default-src 'self'")).toEqual([
+      "Content-Security-Policy: default-src 'self'",
     ]);
   });
 
