@@ -1,6 +1,6 @@
-import { rateState, UNITS_PER_REQUEST } from '../admission/codes.ts';
 import { ApiError, tooLargeError } from '../errors.ts';
 import {
+  adminHeaderLines,
   commonHeaderLines,
   type RateState,
   renderError,
@@ -8,8 +8,9 @@ import {
   unauthorizedError,
   unavailableError,
   unknownRate,
+  untouchedRate,
 } from '../gate/answer.ts';
-import type { CallerStream, RequestHead } from '../gate/caller-io.ts';
+import { ADMIN_PREFIX, type CallerStream, type RequestHead } from '../gate/caller-io.ts';
 import type { Gate, Passage } from '../gate/gate.ts';
 import type { Caller, KeyRecord } from '../keys/caller.ts';
 import type { Log } from '../observability/log.ts';
@@ -22,10 +23,7 @@ import type { ApiResponse, Method, Route } from './route.ts';
 import { Router } from './router.ts';
 import { compileValidators, type Validators, validBody, validQuery } from './validation.ts';
 
-/**
- * Maximum body of a request to the API's own routes; a longer one gets 413. The largest body that a route can accept describes a
- * listing, and fits.
- */
+/** Maximum body of a request to a route that states no bound of its own; a longer one gets 413. */
 const MAX_JSON_BODY_BYTES = 65_536;
 /**
  * Bodies of this size or more (long lists, exports) are sent in chunks, as fast as the caller reads them. Shorter ones are sent
@@ -53,14 +51,14 @@ export class Api {
   /** Answers one request, unless the caller has left. Never throws and never rejects. */
   async handle(head: RequestHead, stream: CallerStream): Promise<void> {
     const requestId = uuidv7();
+    const headerLines = head.path.startsWith(ADMIN_PREFIX) ? adminHeaderLines : commonHeaderLines;
     let key: KeyRecord | null = null;
     let rate: RateState | null = null;
     try {
       const match = this.#router.match(head.method, head.path);
       const unmetered = match.kind === 'route' && match.route.unmetered === true && head.fault === null;
       if (unmetered) {
-        const limit = this.#gate.limitOf(null);
-        rate = rateState(limit, limit * UNITS_PER_REQUEST);
+        rate = untouchedRate(this.#gate.limitOf(null));
       } else {
         key = await this.#gate.identify(head.authorization, stream);
         const who = key ?? stream.address;
@@ -80,10 +78,11 @@ export class Api {
         throw new ApiError('method_not_allowed', undefined, { headers: { Allow: match.allow } });
       }
       const response = await this.#run(match.route, match.params, head, stream, key, requestId);
-      send(stream, head.method, response, rate, requestId);
+      send(stream, head.method, response, headerLines(rate, requestId));
     } catch (error) {
       const known = this.#asApiError(error, requestId);
-      const { lines, body } = renderError(known, rate ?? unknownRate(this.#gate.limitOf(key)), requestId);
+      const common = headerLines(rate ?? unknownRate(this.#gate.limitOf(key)), requestId);
+      const { lines, body } = renderError(known, common);
       stream.respond(known.status, lines, body);
     }
   }
@@ -99,9 +98,10 @@ export class Api {
     checkAccess(route, key, head.authorization);
     const validators = this.#validators.get(route) as Validators;
     const query = validQuery(validators.query, head.query);
-    if (head.bodyLength > MAX_JSON_BODY_BYTES) throw tooLargeError(MAX_JSON_BODY_BYTES);
-    const bytes = head.bodyLength === 0 ? Buffer.alloc(0) : await readBody(stream, MAX_JSON_BODY_BYTES);
-    if (bytes === null) throw tooLargeError(MAX_JSON_BODY_BYTES);
+    const maxBytes = route.maxBodyBytes ?? MAX_JSON_BODY_BYTES;
+    if (head.bodyLength > maxBytes) throw tooLargeError(maxBytes);
+    const bytes = head.bodyLength === 0 ? Buffer.alloc(0) : await readBody(stream, maxBytes);
+    if (bytes === null) throw tooLargeError(maxBytes);
     const body = validBody(validators.body, bytes);
     const caller: Caller = key === null ? { kind: 'ip' } : { kind: 'key', key };
     const handled = route.handle({
@@ -157,8 +157,8 @@ function checkAccess(route: Route, key: KeyRecord | null, authorization: string 
   if (key !== null && key.accountStatus !== 'active') throw suspendedError();
 }
 
-function send(stream: CallerStream, method: string, response: ApiResponse, rate: RateState, requestId: string): void {
-  let lines = commonHeaderLines(rate, requestId);
+function send(stream: CallerStream, method: string, response: ApiResponse, common: string): void {
+  let lines = common;
   const { body: value = '' } = response;
   const isReady = typeof value === 'string' || value instanceof Uint8Array;
   if (!isReady) lines += '\r\nContent-Type: application/json; charset=utf-8';

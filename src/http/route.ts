@@ -70,6 +70,8 @@ export type Route = {
   readonly responses: Readonly<Record<number, ResponseDescription>>;
   /** Error codes that this route's own code gives, besides those that its `access` and its schemas can give. */
   readonly errors?: readonly ErrorCode[];
+  /** Maximum bytes of the body; absent: 64 KiB. */
+  readonly maxBodyBytes?: number;
   // biome-ignore lint/suspicious/noExplicitAny: each route states the shape its own schemas enforce
   readonly handle: (request: ApiRequest<any, any>) => Promise<ApiResponse>;
 };

@@ -1,7 +1,7 @@
 import type { Described, JsonSchema, Method, Route } from '../http/route.ts';
 import { Components } from './components.ts';
 import { edgeErrors, errorResponses } from './errors.ts';
-import { CALL_HEADERS, EVERY_RESPONSE, headerObjects, responseHeaders } from './headers.ts';
+import { CALL_HEADERS, EVERY_RESPONSE, FOR_PAGES, headerObjects, responseHeaders } from './headers.ts';
 import { PROXY_METHODS, PROXY_PARAMS, PROXY_PATH, PROXY_REQUEST_HEADERS, proxyResponses } from './proxy.ts';
 import { TAGS, tagOf } from './tags.ts';
 
@@ -53,7 +53,7 @@ export function openApiDocument(routes: readonly Route[]): Json {
         key: { type: 'http', scheme: 'bearer', bearerFormat: '{key_id}:{secret}', description: 'An API key' },
         apiKey: { type: 'apiKey', in: 'header', name: 'X-Api-Key', description: 'The same: {key_id}:{secret}' },
       },
-      headers: headerObjects({ ...EVERY_RESPONSE, ...CALL_HEADERS }),
+      headers: headerObjects({ ...EVERY_RESPONSE, ...FOR_PAGES, ...CALL_HEADERS }),
       schemas,
       responses,
     },
@@ -62,7 +62,7 @@ export function openApiDocument(routes: readonly Route[]): Json {
 
 function routeOperation(route: Route, components: Components): Json {
   const { method, path, summary, query, body, params = {}, requestHeaders = {} } = route;
-  const errors = errorResponses([...edgeErrors(route), ...(route.errors ?? [])], components);
+  const errors = errorResponses(path, [...edgeErrors(route), ...(route.errors ?? [])], components);
   const responses = ownResponses(route, components);
   const twice = Object.keys(responses).find((status) => status in errors);
   if (twice !== undefined) throw new Error(`${method} ${path}: ${twice} is both an error and a response of its own`);
@@ -82,7 +82,7 @@ function routeOperation(route: Route, components: Components): Json {
   };
 }
 
-function ownResponses({ responses }: Route, components: Components): Record<string, Json> {
+function ownResponses({ path, responses }: Route, components: Components): Record<string, Json> {
   return Object.fromEntries(
     Object.entries(responses).map(([status, { description, headers, content }]) => {
       const media = Object.entries(content ?? {}).map(([type, { schema, example }]) => [
@@ -93,7 +93,7 @@ function ownResponses({ responses }: Route, components: Components): Record<stri
         status,
         {
           description,
-          headers: responseHeaders(headers),
+          headers: responseHeaders(path, headers),
           ...(content === undefined ? {} : { content: Object.fromEntries(media) }),
         },
       ];

@@ -1,7 +1,7 @@
 import { ERRORS, type ErrorCode } from '../errors.ts';
 import type { JsonSchema, ResponseDescription, Route } from '../http/route.ts';
 import type { Components } from './components.ts';
-import { RETRY_AFTER, responseHeaders } from './headers.ts';
+import { isForPages, RETRY_AFTER, responseHeaders } from './headers.ts';
 import { record, usd } from './schemas.ts';
 
 type Json = Readonly<Record<string, unknown>>;
@@ -113,7 +113,7 @@ export function errorExamples(codes: readonly ErrorCode[]): Json {
 }
 
 /** Headers that some code of a response has are optional if another code of it lacks them. */
-export function errorHeaders(codes: readonly ErrorCode[], more: Headers = {}): Json {
+export function errorHeaders(path: string, codes: readonly ErrorCode[], more: Headers = {}): Json {
   const merged: Record<string, Headers[string]> = { ...more };
   for (const code of codes) {
     for (const [name, header] of Object.entries(HEADERS[code] ?? {})) {
@@ -121,20 +121,25 @@ export function errorHeaders(codes: readonly ErrorCode[], more: Headers = {}): J
       merged[name] = isOnAll ? header : { ...header, optional: true };
     }
   }
-  return responseHeaders(merged);
+  return responseHeaders(path, merged);
 }
 
 export const describeErrors = (codes: readonly ErrorCode[]): string =>
   codes.map((code) => `\`${code}\`: ${ERRORS[code].message}`).join('\n\n');
 
-/** The error responses of a route, by status. Routes that can give the same codes share them. */
-export function errorResponses(codes: readonly ErrorCode[], components: Components): Record<string, Json> {
+/** The error responses of a path, by status. Operations that can give the same codes share them. */
+export function errorResponses(
+  path: string,
+  codes: readonly ErrorCode[],
+  components: Components,
+): Record<string, Json> {
+  const prefix = isForPages(path) ? '' : 'Admin';
   return Object.fromEntries(
     byStatus(codes).map(([status, ofStatus]) => [
       String(status),
-      components.response(ofStatus.map(pascal).join('Or'), () => ({
+      components.response(prefix + ofStatus.map(pascal).join('Or'), () => ({
         description: describeErrors(ofStatus),
-        headers: errorHeaders(ofStatus),
+        headers: errorHeaders(path, ofStatus),
         content: {
           'application/json': {
             schema: components.schema(errorsSchema(ofStatus)),

@@ -1,3 +1,4 @@
+import { ADMIN_PREFIX } from '../gate/caller-io.ts';
 import type { Described, ResponseDescription } from '../http/route.ts';
 
 type Json = Readonly<Record<string, unknown>>;
@@ -31,6 +32,17 @@ export const EVERY_RESPONSE: Headers = {
   },
 };
 
+const ANY: Described = { description: '', schema: { type: 'string', const: '*' }, example: '*' };
+
+/** The headers of every response, except below ADMIN_PREFIX. */
+export const FOR_PAGES: Headers = {
+  'Access-Control-Allow-Origin': { ...ANY, description: 'A web page of any origin may read the response' },
+  'Access-Control-Expose-Headers': { ...ANY, description: 'It may read all of its headers' },
+};
+
+/** Whether web pages of other origins may read the responses of this path. */
+export const isForPages = (path: string): boolean => !path.startsWith(ADMIN_PREFIX);
+
 /** The headers of every response to an admitted call. */
 export const CALL_HEADERS: Headers = {
   'X-ACF-Amount': usd('What this call cost: decimal US dollars; 0 when free or not billed', '0.002'),
@@ -45,6 +57,11 @@ export const CALL_HEADERS: Headers = {
     example: '019aa3f5-0d44-7a61-8c12-5b7e9f3a2d10',
   },
   'X-ACF-Balance': usd("The account's balance after this call: decimal US dollars", '9.998'),
+};
+
+/** What a response that came from a service has besides. */
+export const FROM_SERVICE: Headers = {
+  'Content-Security-Policy': text('A browser does not run what the service sent as a page of the gateway', 'sandbox'),
 };
 
 export const RETRY_AFTER: Described = integer('Whole seconds after which a retry makes sense', 3);
@@ -72,12 +89,15 @@ export function headerObjects(headers: Headers): Json {
   );
 }
 
-/** The headers of every response, and these. The former, and those of `CALL_HEADERS` as they are there, are components. */
-export function responseHeaders(headers: Headers = {}): Json {
+/**
+ * The headers of every response of this path, and these. The former, and those of `CALL_HEADERS` as they are there, are components.
+ */
+export function responseHeaders(path: string, headers: Headers = {}): Json {
   const shared = (names: readonly string[]): Json =>
     Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]));
   const isShared = (name: string): boolean => headers[name] === CALL_HEADERS[name];
   const own = Object.entries(headers).filter(([name]) => !isShared(name));
   const ofCalls = Object.keys(headers).filter(isShared);
-  return { ...shared([...Object.keys(EVERY_RESPONSE), ...ofCalls]), ...headerObjects(Object.fromEntries(own)) };
+  const common = { ...EVERY_RESPONSE, ...(isForPages(path) ? FOR_PAGES : {}) };
+  return { ...shared([...Object.keys(common), ...ofCalls]), ...headerObjects(Object.fromEntries(own)) };
 }

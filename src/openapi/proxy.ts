@@ -2,7 +2,7 @@ import type { ErrorCode } from '../errors.ts';
 import type { Described, JsonSchema, Method } from '../http/route.ts';
 import type { Components } from './components.ts';
 import { byStatus, describeErrors, errorExamples, errorHeaders, errorsSchema, pascal } from './errors.ts';
-import { CALL_HEADERS, responseHeaders } from './headers.ts';
+import { CALL_HEADERS, FROM_SERVICE, responseHeaders } from './headers.ts';
 import { EXAMPLE, UUID } from './schemas.ts';
 
 type Json = Readonly<Record<string, unknown>>;
@@ -45,14 +45,20 @@ const SERVICE_CONTENT = (components: Components): Json => ({
 /** The errors of src/proxy/. */
 const CODES: readonly ErrorCode[] = [
   ...(['invalid_request', 'unsupported_framing', 'unauthorized', 'insufficient_balance', 'forbidden'] as const),
-  ...(['service_not_found', 'price_exceeds_maximum', 'payload_too_large', 'upgrade_not_supported'] as const),
+  ...([
+    'service_not_found',
+    'operation_not_found',
+    'price_exceeds_maximum',
+    'payload_too_large',
+    'upgrade_not_supported',
+  ] as const),
   ...(['rate_limited', 'internal', 'upstream_error', 'unavailable', 'upstream_busy', 'upstream_timeout'] as const),
 ];
 
 export function proxyResponses(components: Components): Record<string, Json> {
   const answer = (description: string): Json => ({
     description,
-    headers: responseHeaders(CALL_HEADERS),
+    headers: responseHeaders(PROXY_PATH, { ...CALL_HEADERS, ...FROM_SERVICE }),
     content: SERVICE_CONTENT(components),
   });
   const errors = byStatus(CODES).map(([status, codes]) => [
@@ -70,12 +76,12 @@ export function proxyResponses(components: Components): Record<string, Json> {
   };
 }
 
-/** A refused call has no X-ACF-* headers; one that failed after its admission has all of them. */
+/** A refused call has no X-ACF-* headers; one that failed after its admission has all of them, and so has a service's own answer. */
 function errorOfCall(codes: readonly ErrorCode[], components: Components): Json {
-  const headers = Object.entries(CALL_HEADERS).map(([name, header]) => [name, { ...header, optional: true }]);
+  const headers = Object.entries({ ...CALL_HEADERS, ...FROM_SERVICE }).map(([name, header]) => [name, { ...header, optional: true }]);
   return {
     description: describeErrors(codes),
-    headers: errorHeaders(codes, Object.fromEntries(headers)),
+    headers: errorHeaders(PROXY_PATH, codes, Object.fromEntries(headers)),
     content: {
       'application/json': {
         schema: { anyOf: [components.schema(errorsSchema(codes)), components.schema(SERVICE_ANSWER)] },

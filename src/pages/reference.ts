@@ -42,10 +42,13 @@ nav a:first-child { margin-right: auto; }
 .swagger-ui .info { margin: 2rem 0; }
 .swagger-ui .scheme-container { padding: 0.5rem 0; box-shadow: none; }
 .swagger-ui .scheme-container .servers-title, .swagger-ui .scheme-container .servers { display: none; }
+html.dark-mode .swagger-ui .responses-inner .headers-wrapper .header-col { color: #c9d1dc; }
 @media (max-width: 640px) {
-  .swagger-ui .opblock .opblock-summary { flex-wrap: wrap; }
-  .swagger-ui .opblock .opblock-summary-path { max-width: calc(100% - 8rem); overflow-wrap: anywhere; }
-  .swagger-ui .opblock .opblock-summary-description { flex-basis: 100%; padding: 0.25rem 0.5rem; }
+  .swagger-ui .opblock .opblock-summary-control { flex-wrap: wrap; align-items: baseline; gap: 0.25rem 0; }
+  .swagger-ui .opblock .opblock-summary-method { min-width: 4rem; padding: 0.25rem 0; }
+  .swagger-ui .opblock .opblock-summary-path-description-wrapper { flex: 1 1 60%; gap: 0.25rem; }
+  .swagger-ui .opblock .opblock-summary-path { max-width: 100%; overflow-wrap: anywhere; }
+  .swagger-ui .opblock .opblock-summary-description { flex-basis: 100%; padding: 0; }
 }
 `;
 

@@ -15,7 +15,7 @@ a:hover, a:focus-visible { border-color: currentcolor; }
 `;
 
 /** What the page may do: nothing but use its own style. */
-export const WELCOME_POLICY = `default-src 'none'; style-src 'sha256-${createHash('sha256').update(STYLE).digest('base64')}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`;
+export const WELCOME_POLICY = `default-src 'none'; img-src data:; style-src 'sha256-${createHash('sha256').update(STYLE).digest('base64')}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`;
 
 /** The page at `/`. @param links  text and path, in this order */
 export function welcomePage(links: readonly (readonly [text: string, path: string])[]): string {

@@ -3,11 +3,14 @@ import { Admission } from '../admission/admission.ts';
 import { Backlog } from '../admission/backlog.ts';
 import { batchScript } from '../admission/scripts.ts';
 import { Catalog } from '../catalog/catalog.ts';
+import { OperationsReader } from '../catalog/operations/operations-reader.ts';
 import type { Config } from '../config/config.ts';
+import { untouchedRate } from '../gate/answer.ts';
 import { PROXY_PREFIX } from '../gate/caller-io.ts';
 import { Gate } from '../gate/gate.ts';
 import { RefillPlaces } from '../gate/refill-places.ts';
 import { Api } from '../http/api.ts';
+import { answerPreflight } from '../http/preflight.ts';
 import type { Route } from '../http/route.ts';
 import { HttpServer } from '../http/server.ts';
 import type { LoadedUws } from '../http/uws.ts';
@@ -170,14 +173,15 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     log,
   };
 
+  const operations = new OperationsReader(sql);
   const apiRoutes: Route[] = [
     ...keysRoutes({
       keys,
       readActivity: (keyId) => selectKeyActivity(sql, keyId),
       adminBootstrapToken: config.adminBootstrapToken,
     }),
-    ...discoverRoutes({ catalog }),
-    ...servicesRoutes({ catalog, sql, addresses: new AddressPolicy(config.upstreamAllowCidrs) }),
+    ...discoverRoutes({ catalog, operations }),
+    ...servicesRoutes({ catalog, sql, operations, addresses: new AddressPolicy(config.upstreamAllowCidrs) }),
     ...usageRoutes({ sql }),
     ...balanceRoutes({ wallets }),
     ...earningsRoutes({ sql }),
@@ -207,6 +211,10 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     onRequest: (head, stream) => {
       shedder.requested();
       void api.handle(head, stream);
+    },
+    onPreflight: (head, stream) => {
+      shedder.requested();
+      answerPreflight(head, stream, untouchedRate(gate.limitOf(null)));
     },
     log,
   });

@@ -2,14 +2,17 @@ import type { Catalog } from '../catalog/catalog.ts';
 import { type DiscoverQuery, Discovery } from '../catalog/discovery.ts';
 import { chooseLanguage, languageHeaders } from '../catalog/languages.ts';
 import { CATEGORY_PATTERN, MAX_CATEGORY_LENGTH } from '../catalog/listing.ts';
+import type { OperationsReader } from '../catalog/operations/operations-reader.ts';
+import { agentItem } from '../catalog/present.ts';
 import { type Filter, MAX_CURSOR_LENGTH, SORTS, type Sort, wordsOf } from '../catalog/search.ts';
 import { ApiError, unavailableError } from '../errors.ts';
 import type { ApiRequest, ApiResponse, JsonSchema, Route } from '../http/route.ts';
 import { ACCEPT_LANGUAGE, CACHE_CONTROL, LANGUAGE_HEADERS } from '../openapi/headers.ts';
-import { COUNT, json, list, record } from '../openapi/schemas.ts';
+import { COUNT, EXAMPLE, json, list, record, UUID } from '../openapi/schemas.ts';
 import { usdToMicros } from '../platform/money.ts';
-import { LISTED_SERVICE, SERVICE_EXAMPLE } from './service-schemas.ts';
+import { CALLABLE_SERVICE, CALLABLE_SERVICE_EXAMPLE, LISTED_SERVICE, SERVICE_EXAMPLE } from './service-schemas.ts';
 
+const LANG = { type: 'string', maxLength: 35, description: 'Language of the labels; overrides Accept-Language' };
 const QUERY: JsonSchema = {
   type: 'object',
   additionalProperties: false,
@@ -36,9 +39,10 @@ const QUERY: JsonSchema = {
       maxLength: MAX_CURSOR_LENGTH,
       description: 'next_cursor of the previous page, which had the same sort',
     },
-    lang: { type: 'string', maxLength: 35, description: 'Language of the labels; overrides Accept-Language' },
+    lang: LANG,
   },
 };
+const ONE_QUERY: JsonSchema = { type: 'object', additionalProperties: false, properties: { lang: LANG } };
 type Query = {
   readonly category?: string;
   readonly min_quality?: number;
@@ -71,8 +75,11 @@ const HEADERS = {
  * `GET /discover`: anybody may search for services. `total` and `categories` count all services that match the filters, not
  * only those on the page; `next_cursor` is present if more services follow. Sorting by name ignores case and goes by code unit.
  */
-export function discoverRoutes(deps: { readonly catalog: Catalog }): Route[] {
-  const { catalog } = deps;
+export function discoverRoutes(deps: {
+  readonly catalog: Catalog;
+  readonly operations: Pick<OperationsReader, 'read'>;
+}): Route[] {
+  const { catalog, operations } = deps;
   const discovery = new Discovery(catalog);
   return [
     {
@@ -116,6 +123,31 @@ export function discoverRoutes(deps: { readonly catalog: Catalog }): Route[] {
           body: answer.body,
           headers: { 'Content-Type': 'application/json; charset=utf-8', ...headers },
         };
+      },
+    },
+    {
+      method: 'GET',
+      path: '/api/v1/discover/:id',
+      summary:
+        'One active service as an agent needs it: whole description, operations with schemas, examples and prices',
+      access: 'anyone',
+      query: ONE_QUERY,
+      requestHeaders: ACCEPT_LANGUAGE,
+      params: { id: { description: 'The service', schema: UUID, example: EXAMPLE.serviceId } },
+      responses: {
+        200: json('The service', CALLABLE_SERVICE, CALLABLE_SERVICE_EXAMPLE, {
+          'Cache-Control': HEADERS['Cache-Control'],
+          ...LANGUAGE_HEADERS,
+        }),
+      },
+      errors: ['service_not_found'],
+      handle: async (request: ApiRequest<undefined, { readonly lang?: string }>): Promise<ApiResponse> => {
+        if (!catalog.ready()) throw unavailableError();
+        const listing = catalog.get(request.params.id ?? '');
+        if (listing === undefined || listing.status !== 'active') throw new ApiError('service_not_found');
+        const language = chooseLanguage(request.query.lang, request.header('accept-language'));
+        const body = agentItem(listing, language, await operations.read(listing));
+        return { status: 200, body, headers: { 'Cache-Control': 'no-cache', ...languageHeaders(language) } };
       },
     },
   ];

@@ -6,7 +6,10 @@ import { compileClient, generateClient, runClient } from './generated-client.ts'
 import { redoclyFindings, spectralFindings } from './lint.ts';
 
 const TOP_UP = 'https://pay.example.com/top-up';
+/** The largest body that any operation takes. */
+const MAX_BODY = 1_048_576;
 const MAX_CALL_BODY = 1_000;
+const ONE_OPERATION = { method: 'GET', path: '/one', summary: 'The only one' };
 const UNKNOWN_ID = '00000000-0000-7000-8000-000000000000';
 const UNKNOWN_KEY = `acf_${'0'.repeat(22)}`;
 
@@ -71,7 +74,7 @@ const ANYWHERE: Readonly<Record<string, (operation: Operation) => Sent>> = {
   invalid_json: () => ({ key: anAdmin(), body: '{' }),
   unauthorized: () => ({ headers: { Authorization: 'Bearer acf_wrong' } }),
   forbidden: ({ body }) => ({ key: suspended, body }),
-  payload_too_large: () => ({ key: anAdmin(), body: 'x'.repeat(70_000) }),
+  payload_too_large: () => ({ key: anAdmin(), body: 'x'.repeat(MAX_BODY + 1) }),
   rate_limited: () => ({ key: limited }),
   not_found: ({ body }) => ({ key: anAdmin(), body }),
   service_not_found: ({ body }) => ({ key: anAdmin(), body }),
@@ -133,6 +136,7 @@ describe('each error of each operation is as the OpenAPI document says', () => {
       (await market.service(options)).split('/').at(-1) as string;
     const free = await idOf({ endpoint: service.url });
     const dear = await idOf({ endpoint: service.url, price: 5 });
+    const narrow = await idOf({ endpoint: service.url, only_operations: true, operations: [ONE_OPERATION] });
     const slow = await idOf({ endpoint: service.url, timeout_seconds: 1 });
     const away = await startService(() => {});
     await away.close();
@@ -145,6 +149,7 @@ describe('each error of each operation is as the OpenAPI document says', () => {
       forbidden: { key: market.provider, ...to(free) },
       insufficient_balance: { key: buyer, ...to(dear) },
       service_not_found: { key: buyer, ...to(UNKNOWN_ID) },
+      operation_not_found: { key: buyer, ...to(narrow, 'other') },
       price_exceeds_maximum: { key: buyer, ...to(dear), headers: { 'X-ACF-Max-Amount': '1' } },
       payload_too_large: { key: buyer, ...to(free), body: 'x'.repeat(MAX_CALL_BODY + 1) },
       upgrade_not_supported: { key: buyer, ...to(free), headers: { Connection: 'Upgrade', Upgrade: 'websocket' } },
@@ -185,9 +190,25 @@ describe('each success of each operation is as the OpenAPI document says', () =>
 
   it('of services, in each of their states', async () => {
     const key = market.provider;
-    const body = { ...(driver.contract.operation('postServices').body as object), endpoint: service.url };
+    const body = {
+      ...(driver.contract.operation('postServices').body as object),
+      endpoint: service.url,
+      idle_seconds: 60,
+      operations: [
+        {
+          method: 'GET',
+          path: '/a/{b}',
+          summary: 'All of it',
+          input: {},
+          output: {},
+          example: { query: {}, body: 1, response: [] },
+        },
+        { method: 'POST', path: '/*', summary: 'Little of it' },
+      ],
+    };
     const { id } = await driver.expect<{ id: string }>('postServices', 201, { key, body });
     const params = { id };
+    expect(await driver.expect('getDiscoverById', 200, { params })).toHaveProperty('operations.0.price_label');
     await driver.expect('getServicesById', 200, { params });
     await driver.expect('getServicesById', 200, { key, params, query: 'lang=de' });
     await driver.expect('getServices', 200, { key, query: 'mine=true&limit=1' });
