@@ -14,7 +14,7 @@ export const PROXY_PARAMS: Readonly<Record<string, Described>> = {
   service_id: { description: 'The service', schema: UUID, example: EXAMPLE.serviceId },
   path: {
     description:
-      'Path at the service. It may have several segments, or none; it reaches the service byte for byte, and so does any query',
+      'Path at the service. It may have several segments, or none. It reaches the service byte for byte, and so does any query: a client that encodes the slashes in it asks for another path',
     schema: { type: 'string' },
     example: 'translate',
   },
@@ -78,7 +78,10 @@ export function proxyResponses(components: Components): Record<string, Json> {
 
 /** A refused call has no X-ACF-* headers; one that failed after its admission has all of them, and so has a service's own answer. */
 function errorOfCall(codes: readonly ErrorCode[], components: Components): Json {
-  const headers = Object.entries({ ...CALL_HEADERS, ...FROM_SERVICE }).map(([name, header]) => [name, { ...header, optional: true }]);
+  const headers = Object.entries({ ...CALL_HEADERS, ...FROM_SERVICE }).map(([name, header]) => [
+    name,
+    { ...header, optional: true },
+  ]);
   return {
     description: describeErrors(codes),
     headers: errorHeaders(PROXY_PATH, codes, Object.fromEntries(headers)),

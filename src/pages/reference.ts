@@ -32,7 +32,7 @@ SwaggerUIBundle({
 });
 `;
 
-/** The list of servers is hidden: there is one. */
+/** The list of servers is hidden, because there is one, and so are links between operations, because there are none. */
 const STYLE = `body { margin: 0; }
 html.dark-mode { color-scheme: dark; }
 nav { display: flex; gap: 1.5rem; padding: 0.75rem 1.25rem; font: 600 15px system-ui, sans-serif; background: #14213d; }
@@ -41,7 +41,7 @@ nav a:hover, nav a:focus-visible { text-decoration: underline; }
 nav a:first-child { margin-right: auto; }
 .swagger-ui .info { margin: 2rem 0; }
 .swagger-ui .scheme-container { padding: 0.5rem 0; box-shadow: none; }
-.swagger-ui .scheme-container .servers-title, .swagger-ui .scheme-container .servers { display: none; }
+.swagger-ui .response-col_links, .swagger-ui .scheme-container .servers-title, .swagger-ui .scheme-container .servers { display: none; }
 html.dark-mode .swagger-ui .responses-inner .headers-wrapper .header-col { color: #c9d1dc; }
 @media (max-width: 640px) {
   .swagger-ui .opblock .opblock-summary-control { flex-wrap: wrap; align-items: baseline; gap: 0.25rem 0; }
