@@ -70,7 +70,7 @@ export function proxyResponses(components: Components): Record<string, Json> {
     ...Object.fromEntries(errors),
     default: components.response('CallAnsweredOtherwise', () =>
       answer(
-        "The service's own answer with another status. A service may also send one of the statuses above: such a response has `X-ACF-Usage-Id`, and the body that the service sent",
+        "The service's own answer with another status. A service may send one of the statuses above too. Its own answers have `Content-Security-Policy: sandbox`, errors of the gateway have not",
       ),
     ),
   };

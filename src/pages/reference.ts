@@ -53,7 +53,7 @@ html.dark-mode .swagger-ui .responses-inner .headers-wrapper .header-col { color
 `;
 
 /**
- * Reads the files of Swagger UI once, at start. docs/decisions/0024 says why it is this library.
+ * Reads the files of Swagger UI once, at start. docs/decisions/0030-the-api-reference-is-swagger-ui.md says why it is this library.
  *
  * @param links  text and path of the links at the top
  */
