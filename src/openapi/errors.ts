@@ -53,6 +53,8 @@ const HEADERS: { readonly [code in ErrorCode]?: Headers } = {
 const MESSAGES: { readonly [code in ErrorCode]?: string } = {
   invalid_request: 'price: must be >= 0.',
   rate_limited: 'Rate limit exceeded. Try again in 3 seconds.',
+  insufficient_balance:
+    'The balance does not cover the price of this call. Money can be added at https://example.com/top-up. GET /api/v1/balance/me shows the balance.',
 };
 
 /**

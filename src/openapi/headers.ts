@@ -16,7 +16,7 @@ const text = (description: string, example: string): Described => ({
 });
 const usd = (description: string, example: string): Described => ({
   description,
-  schema: { type: 'string', pattern: '^-?(0|[1-9][0-9]*)(\\.[0-9]{1,6})?$' },
+  schema: { type: 'string', pattern: '^(0|[1-9][0-9]*)(\\.[0-9]{1,6})?$' },
   example,
 });
 

@@ -9,7 +9,8 @@ const run = promisify(execFile);
 const bin = (name: string): string => path.resolve('node_modules', '.bin', name);
 
 /**
- * The folder is in node_modules/.cache, so that compiler and Node find the program's packages, and linters do not look at it.
+ * The folder is in node_modules/.cache, so that compiler and Node find the program's packages, and linters do not look at it. The
+ * program lies in the repository as text: before its types are generated, it does not compile.
  *
  * @returns the folder with `gateway.d.ts`, made from the document, and the program
  */
