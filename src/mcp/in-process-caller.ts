@@ -115,6 +115,8 @@ export class InProcessCaller implements CallerStream {
       events.onCallerGone();
       return;
     }
+    // The service failed before the exchange could begin to listen.
+    if (this.#hasEnded) return;
     this.#onProgress();
     // An exchange without a request body awaits no piece of it.
     if (this.#requestBody.length > 0) events.onCallerBody(this.#requestBody, true);

@@ -26,7 +26,7 @@ export type StartCall = (head: RequestHead, caller: CallerStream) => OpenCall | 
  * One request to `/mcp`, on the side of its connection: reads the message, knows whether the caller is still there, makes at most
  * one call, and writes the response. Reserves the memory for all of it, and releases the memory at the end.
  *
- * Tested by test/integration/mcp-tools.test.ts.
+ * Tested by test/mcp/visit.test.ts and test/integration/mcp-tools.test.ts.
  */
 export class Visit implements CallerEvents {
   readonly head: RequestHead;
