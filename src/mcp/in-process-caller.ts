@@ -55,7 +55,8 @@ export type OuterCaller = Pick<CallerStream, 'address' | 'wasCut'>;
  */
 export class InProcessCaller implements CallerStream {
   readonly #outer: OuterCaller;
-  readonly #requestBody: Uint8Array;
+  /** The request body that has not been delivered; null once it has. */
+  #requestBody: Uint8Array | null;
   readonly #bounds: AnswerBounds;
   readonly #onProgress: () => void;
   #events: CallerEvents | null = null;
@@ -74,7 +75,8 @@ export class InProcessCaller implements CallerStream {
   /** @param onProgress  invoked when the call has been admitted, and when the service's response begins */
   constructor(outer: OuterCaller, requestBody: Uint8Array, bounds: AnswerBounds, onProgress: () => void) {
     this.#outer = outer;
-    this.#requestBody = requestBody;
+    // An exchange without a request body awaits no piece of it.
+    this.#requestBody = requestBody.length === 0 ? null : requestBody;
     this.#bounds = bounds;
     this.#onProgress = onProgress;
     this.answer = new Promise((resolve) => {
@@ -118,8 +120,10 @@ export class InProcessCaller implements CallerStream {
     // The service failed before the exchange could begin to listen.
     if (this.#hasEnded) return;
     this.#onProgress();
-    // An exchange without a request body awaits no piece of it.
-    if (this.#requestBody.length > 0) events.onCallerBody(this.#requestBody, true);
+    // As at the edge, who attaches later gets what has not been delivered yet.
+    const body = this.#requestBody;
+    this.#requestBody = null;
+    if (body !== null) events.onCallerBody(body, true);
   }
 
   /** The whole body was delivered by attach(). */
@@ -133,6 +137,9 @@ export class InProcessCaller implements CallerStream {
     const text = typeof body === 'string' ? body : Buffer.from(body).toString('utf8');
     this.#end({ kind: 'error', headers: this.#headers, body: text });
   }
+
+  /** An interim response (103, for instance) tells a tool nothing. */
+  interim(): void {}
 
   begin(status: number, headerLines: string): void {
     if (this.#hasEnded) return;

@@ -79,6 +79,18 @@ describe('a caller in this process', () => {
     expect(await one.answer).toEqual({ kind: 'left' });
   });
 
+  test('who attaches after its body was read gets no body again', () => {
+    const { caller: one, events } = caller('body');
+    const { events: later } = caller();
+    one.attach(events);
+    one.attach(later);
+    expect(events.onCallerBody).toHaveBeenCalledOnce();
+    expect(later.onCallerBody).not.toHaveBeenCalled();
+    one.leave();
+    expect(later.onCallerGone).toHaveBeenCalledOnce();
+    expect(events.onCallerGone).not.toHaveBeenCalled();
+  });
+
   test('a response that breaks off is told as such', async () => {
     const { caller: one, events } = caller();
     one.attach(events);
