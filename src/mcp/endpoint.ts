@@ -65,7 +65,10 @@ export class McpEndpoint {
     for (const { name, inputSchema } of TOOLS) this.#checks.set(name, argumentCheck(inputSchema));
   }
 
-  /** Answers one request, unless the caller has left, but no preflight of a page that may use this. Never throws and never rejects. */
+  /**
+   * Answers one request, unless the caller has left. Preflights come here only from pages that may not use this. Never throws and
+   * never rejects.
+   */
   async handle(head: RequestHead, stream: CallerStream): Promise<void> {
     const { gate } = this.#options;
     const requestId = uuidv7();

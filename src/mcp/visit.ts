@@ -50,7 +50,7 @@ export class Visit implements CallerEvents {
     this.#budget = budget;
   }
 
-  /** Aborted when the caller has left, or the gateway has cut the connection. */
+  /** Aborted when the caller has left, the gateway has cut the connection, or the request was answered with an error. */
   get gone(): AbortSignal {
     return this.#gone.signal;
   }
@@ -135,8 +135,10 @@ export class Visit implements CallerEvents {
     return { answer, isRefunded: this.#openCall?.isRefunded ?? true };
   }
 
-  /** Answers with an error, or cuts a response that has begun. */
+  /** Answers with an error, or cuts a response that has begun. Nobody reads the result of a call that is still under way. */
   refuse(error: ApiError, rate: ShownRate): void {
+    this.#call?.leave();
+    this.#gone.abort();
     if (this.#hasBegun) {
       this.#stream.abort();
       this.release();
