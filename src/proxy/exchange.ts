@@ -25,6 +25,7 @@ import { uuidv7 } from '../platform/ids.ts';
 import { formatUsd } from '../platform/money.ts';
 import type { ResponseHead, UpstreamCall, UpstreamClient, UpstreamError, UpstreamHandler } from '../upstream/index.ts';
 import type { BufferedBytes, BufferingCall } from './buffered-bytes.ts';
+import { EventStream, type EventStreams, isEventStream, type StreamingCall } from './event-stream.ts';
 import { requestHeaderLines, responseHeaderLines } from './header-rules.ts';
 import type { Offer, Offers } from './offers.ts';
 import type { Pseudonyms } from './pseudonyms.ts';
@@ -41,7 +42,7 @@ export type ExchangeOptions = {
   readonly pseudonyms: Pseudonyms;
   readonly maxRequestBodyBytes: number;
   readonly bufferedBytes: BufferedBytes;
-  readonly idleBodyTimeoutMs: number;
+  readonly eventStreams: EventStreams;
   /** True while too many usage events wait in Redis, or Redis's memory is nearly full. Every new call is refused then. */
   readonly backlogFull: () => boolean;
   readonly counters: ExchangeCounters;
@@ -76,7 +77,7 @@ const MAX_RECORDED_PATH = 512;
  * Tested by test/proxy/exchange.test.ts and buffered-bytes.test.ts, and above all by test/integration/proxying.test.ts,
  * service-failures.test.ts and caller-gone.test.ts.
  */
-export class Exchange implements AdmissionListener, UpstreamHandler, CallerEvents, BufferingCall {
+export class Exchange implements AdmissionListener, UpstreamHandler, CallerEvents, BufferingCall, StreamingCall {
   readonly #options: ExchangeOptions;
   readonly #head: RequestHead;
   readonly #caller: CallerStream;
@@ -91,9 +92,11 @@ export class Exchange implements AdmissionListener, UpstreamHandler, CallerEvent
   #upstream: UpstreamCall | null = null;
   /**
    * The service's response head, kept back until its body begins or ends. If the service fails before that, the caller can
-   * still get an error response.
+   * still get an error response. The head of an event stream is kept back only until the end of this event-loop turn.
    */
   #pendingHead: ResponseHead | null = null;
+  /** Null unless the response is an event stream. */
+  #events: EventStream | null = null;
   #responseStatus = 0;
   #requestBytes = 0;
   /** Bytes of the request body that the caller has sent and the service has not taken yet. */
@@ -241,9 +244,9 @@ export class Exchange implements AdmissionListener, UpstreamHandler, CallerEvent
   }
 
   #forward(): void {
-    const { upstream, pseudonyms, idleBodyTimeoutMs } = this.#options;
+    const { upstream, pseudonyms } = this.#options;
     const listing = this.#listing as Listing;
-    const { destination, basePath } = this.#offer as Offer;
+    const { destination, basePath, idleBodyTimeoutMs } = this.#offer as Offer;
     const buyer = pseudonyms.of((this.#key as KeyRecord).buyer as Buyer, listing.providerId);
     this.#upstream = upstream.dispatch(
       {
@@ -325,12 +328,13 @@ export class Exchange implements AdmissionListener, UpstreamHandler, CallerEvent
     // From now on the call counts as answered: once its response begins, the caller's request body cannot be paused.
     if (this.bufferedBytes > 0) this.#options.bufferedBytes.changed(this, 0);
     (this.#offer as Offer).breaker.answered(this.#isProbe);
+    if (isEventStream(head)) this.#events = new EventStream(this, this.#options.eventStreams);
   }
 
   onData(chunk: Buffer): void {
-    if (this.#pendingHead !== null) this.#begin(this.#pendingHead);
     this.#responseBytes += chunk.length;
-    if (!this.#caller.write(chunk)) (this.#upstream as UpstreamCall).pause();
+    const bytes = this.#events === null ? chunk : this.#events.pass(chunk);
+    if (bytes.length > 0) this.send(bytes);
   }
 
   onEnd(): void {
@@ -357,6 +361,17 @@ export class Exchange implements AdmissionListener, UpstreamHandler, CallerEvent
   onWritable(): void {
     this.#countBuffered(-this.bufferedBytes);
     this.#caller.resumeBody();
+  }
+
+  // What an event stream needs of its call.
+
+  send(bytes: Uint8Array): void {
+    if (this.#pendingHead !== null) this.#begin(this.#pendingHead);
+    if (!this.#caller.write(bytes)) (this.#upstream as UpstreamCall).pause();
+  }
+
+  get isStalled(): boolean {
+    return (this.#upstream as UpstreamCall).isPaused;
   }
 
   #begin(head: ResponseHead): void {
@@ -402,6 +417,7 @@ export class Exchange implements AdmissionListener, UpstreamHandler, CallerEvent
   #settle(refund: RefundReason | null, status: number): void {
     assert(this.#admitted !== null && !this.#isSettled, 'an admitted call is settled exactly once');
     this.#isSettled = true;
+    this.#events?.end();
     this.#countBuffered(-this.bufferedBytes);
     const { admission, counters } = this.#options;
     const { owner } = this.#admitted;

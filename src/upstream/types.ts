@@ -65,6 +65,7 @@ export interface UpstreamCall {
   /** Stops `onData` and `onEnd` until `resume`. Until then the socket is not read, so the upstream has to wait. */
   pause(): void;
   resume(): void;
+  readonly isPaused: boolean;
   /** Gives the call up: no callback follows, and the connection that carries it is closed. */
   destroy(): void;
   /** Whether at least one byte of the request was given to a socket. */

@@ -24,6 +24,7 @@ export type ServiceOptions = {
   readonly price?: number;
   readonly free_calls?: number;
   readonly timeout_seconds?: number;
+  readonly idle_seconds?: number;
 };
 
 /** The first two accounts of an empty marketplace. */

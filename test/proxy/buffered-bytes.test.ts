@@ -93,7 +93,6 @@ function startCall(bufferedBytes: BufferedBytes) {
     pseudonyms: { of: () => 'pseudonym' },
     maxRequestBodyBytes: 1000,
     bufferedBytes,
-    idleBodyTimeoutMs: 1000,
     backlogFull: () => false,
     counters: { admitted: 0, open: 0, completed: 0, refunded: new Map(), refused: new Map() },
     log: { debug() {}, info() {}, warn() {}, error() {}, fatal() {} },
