@@ -29,6 +29,7 @@ import { EventStream, type EventStreams, isEventStream, type StreamingCall } fro
 import { requestHeaderLines, responseHeaderLines } from './header-rules.ts';
 import type { Offer, Offers } from './offers.ts';
 import type { Pseudonyms } from './pseudonyms.ts';
+import { locationForCaller } from './redirects.ts';
 import { checkMaxAmount, damagedAccount, faultError, insufficientBalance } from './refusals.ts';
 import { parseTarget, type Target, upstreamPath } from './target.ts';
 import { busyServiceError, isSilence, refundOf, silentServiceError, upstreamApiError } from './upstream-failure.ts';
@@ -363,6 +364,14 @@ export class Exchange implements AdmissionListener, UpstreamHandler, CallerEvent
     this.#caller.resumeBody();
   }
 
+  /** Where a `Location` or `Content-Location` of the service leads the caller. */
+  place(value: string): string | null {
+    const { destination, basePath } = this.#offer as Offer;
+    const { query, headers } = this.#head;
+    const target = this.#target as Target;
+    return locationForCaller(value, { origin: destination.origin, basePath, target, query, headers });
+  }
+
   // What an event stream needs of its call.
 
   send(bytes: Uint8Array): void {
@@ -376,7 +385,7 @@ export class Exchange implements AdmissionListener, UpstreamHandler, CallerEvent
 
   #begin(head: ResponseHead): void {
     this.#pendingHead = null;
-    const lines = this.#callHeaderLines(head.status >= 500) + responseHeaderLines(head.headers);
+    const lines = this.#callHeaderLines(head.status >= 500) + responseHeaderLines(head.headers, this);
     this.#caller.begin(head.status, lines, head.isAscii, head.contentLength, head.hasBody);
   }
 

@@ -254,6 +254,31 @@ describe('what the caller receives', () => {
     expect(response.get('link')).toBeNull();
   });
 
+  it('is a redirect to within the endpoint as one within the proxy path, and no other path of the endpoint', async () => {
+    const redirect = async (location: string): Promise<(string | null)[]> => {
+      const reply = `HTTP/1.1 302 Found\r\nLocation: ${location}\r\nContent-Location: ${location}\r\nContent-Length: 0\r\n\r\n`;
+      const response = await answer(reply, `GET ${rawPath}/a/b?q`);
+      expect(response.status).toBe(302);
+      return [response.get('location'), response.get('content-location')];
+    };
+    expect(await redirect(`${raw.url}/base/c?d#e`)).toEqual([`${rawPath}/c?d#e`, `${rawPath}/c?d#e`]);
+    expect(await redirect('c')).toEqual([`${rawPath}/a/c`, `${rawPath}/a/c`]);
+    expect(await redirect(`${raw.url}/baseless`)).toEqual([null, null]);
+    expect(await redirect('https://other.example/')).toEqual(['https://other.example/', 'https://other.example/']);
+    expect(await redirect(`http://gateway.test${echoPath}/dear`)).toEqual([null, null]);
+  });
+
+  it('can be a redirect that fetch follows, with the key, to where the service meant', async () => {
+    const site = await startService((request, response) => {
+      if (request.url === '/v1/old?x=1') response.writeHead(307, { Location: '/v1/new?x=%41' }).end();
+      else response.end(request.url);
+    });
+    const path = await market.service({ endpoint: `${site.url}/v1` });
+    const response = await market.request(`${path}/old?x=1`, { key: buyer });
+    expect([response.redirected, response.status, await response.text()]).toEqual([true, 200, '/v1/new?x=%41']);
+    await site.close();
+  });
+
   it.each([
     ['HEAD with a length', `HEAD`, 'HTTP/1.1 200 OK\r\nContent-Length: 1234\r\n\r\n', '1234'],
     ['HEAD of chunks', `HEAD`, 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n', null],

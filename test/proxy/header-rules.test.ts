@@ -10,7 +10,8 @@ const toService = (...headers: string[]): string[] =>
     .slice(0, -1)
     .filter((line) => !/^(x-acf-usage-id|x-acf-buyer): /.test(line));
 
-const toCaller = (...headers: string[]): string[] => responseHeaderLines(headers).split('\r\n').slice(1);
+const places = { place: (value: string) => (value === 'elsewhere' ? null : `<${value}>`) };
+const toCaller = (...headers: string[]): string[] => responseHeaderLines(headers, places).split('\r\n').slice(1);
 
 describe('the service gets', () => {
   it('the usage id, the pseudonym and Via, once each', () => {
@@ -177,6 +178,12 @@ describe('the caller gets', () => {
     'Public-Key-Pins',
   ])("no %s of the service's", (name) => {
     expect(toCaller(name, 'x', 'Content-Type', 'text/plain')).toEqual(['Content-Type: text/plain']);
+  });
+
+  it('Location and Content-Location where they lead through the proxy, and not where they lead elsewhere', () => {
+    expect(toCaller('Location', '/a', 'CONTENT-LOCATION', '/b')).toEqual(['Location: </a>', 'CONTENT-LOCATION: </b>']);
+    expect(toCaller('location', 'elsewhere', 'Content-Location', 'elsewhere', 'X', 'y')).toEqual(['X: y']);
+    expect(toCaller('Connection', 'Location', 'Location', '/a', 'Allocation', '/b')).toEqual(['Allocation: /b']);
   });
 
   it.each(['SET-COOKIE', 'set_cookie', 'Set-cookiE', 'DATE', 'x_rateLIMIT_Reset', 'RateLimit'.padEnd(100, 'x')])(
