@@ -323,6 +323,11 @@ export class Exchange implements AdmissionListener, UpstreamHandler, CallerEvent
 
   // Callbacks of the upstream client.
 
+  onInterim(head: ResponseHead): void {
+    const lines = `\r\nX-Request-Id: ${this.#usageId}${responseHeaderLines(head.headers, this)}`;
+    this.#caller.interim(head.status, lines, head.isAscii);
+  }
+
   onHead(head: ResponseHead): void {
     this.#pendingHead = head;
     this.#responseStatus = head.status;

@@ -42,7 +42,9 @@ export interface ResponseHead {
  * Tested by test/upstream/client.test.ts and backpressure.test.ts.
  */
 export interface UpstreamHandler {
-  /** The final response head. Interim (1xx) responses are not reported. */
+  /** An interim (1xx) response other than 100 and 101; a few may come before `onHead`, and not while the call is paused. */
+  onInterim?(head: ResponseHead): void;
+  /** The final response head. */
   onHead(head: ResponseHead): void;
   /** A view on a buffer that all connections share: valid only until this returns. */
   onData(chunk: Buffer): void;

@@ -47,6 +47,7 @@ function startCall(bufferedBytes: BufferedBytes) {
     pauseBody() {},
     resumeBody() {},
     respond() {},
+    interim() {},
     begin() {},
     write: () => true,
     end() {},
