@@ -7,7 +7,16 @@ import { KeptBack } from './kept-back.ts';
 import type { StreamOwner } from './stream-owner.ts';
 import { closesByChance, isChecked } from './unread.ts';
 import type { HttpResponse } from './uws.ts';
-import { flush, headOf, renewTimeout, sendChunks, sendInterim, sendWhole, sendWithLength, sendWithoutBody } from './uws-response.ts';
+import {
+  flush,
+  headOf,
+  renewTimeout,
+  sendChunks,
+  sendInterim,
+  sendWhole,
+  sendWithLength,
+  sendWithoutBody,
+} from './uws-response.ts';
 
 /**
  * One response on uWebSockets.js ("the addon"), and the body of the request that it answers.

@@ -22,8 +22,7 @@ export function parseTarget(path: string): Target {
   const serviceId = path.slice(PROXY_PREFIX.length, PROXY_PREFIX.length + ID_LENGTH);
   const rest = path.slice(PROXY_PREFIX.length + ID_LENGTH);
   if (serviceId.length < ID_LENGTH || (rest !== '' && rest[0] !== '/')) throw new ApiError('service_not_found');
-  if (hasDotSegment(rest))
-    throw new ApiError('invalid_request', 'path: dot segments are not allowed.');
+  if (hasDotSegment(rest)) throw new ApiError('invalid_request', 'path: dot segments are not allowed.');
   return { serviceId, rest };
 }
 
