@@ -198,6 +198,8 @@ describe('what the caller receives', () => {
     expect(response.body.toString()).toBe('hello');
     const usageId = response.get('x-acf-usage-id') as string;
     expect(response.headers.filter(([name]) => !['Date', 'uWebSockets'].includes(name))).toEqual([
+      ['Access-Control-Allow-Origin', '*'],
+      ['Access-Control-Expose-Headers', '*'],
       ['X-RateLimit-Limit', '300'],
       ['X-RateLimit-Remaining', expect.stringMatching(/^\d+$/)],
       ['X-RateLimit-Reset', expect.stringMatching(/^\d+$/)],
@@ -206,6 +208,7 @@ describe('what the caller receives', () => {
       ['X-ACF-Free-Tier', 'false'],
       ['X-ACF-Usage-Id', usageId],
       ['X-ACF-Balance', '1'],
+      ['Content-Security-Policy', 'sandbox'],
       ['Server', 'mine/1'],
       ['Content-Type', 'text/plain; charset=utf-8'],
       ['Link', '</a>; rel=next'],
@@ -263,15 +266,18 @@ describe('what the caller receives', () => {
       await peer.until((text) => text.includes('\r\n\r\n') && (method !== 'POST' || text.endsWith('x')));
       peer.send('HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 102 Processing\r\n\r\n');
       await caller.until((received) => received.toString().endsWith('\r\n\r\n'));
-      expect(caller.received.toString()).toMatch(/^HTTP\/1\.1 102 Processing\r\nX-Request-Id: [-0-9a-f]+\r\n\r\n$/);
+      expect(caller.received.toString()).toMatch(
+        /^HTTP\/1\.1 102 Processing\r\nX-Request-Id: [-0-9a-f]+\r\nContent-Security-Policy: sandbox\r\n\r\n$/,
+      );
       peer.send(
         'HTTP/1.1 103 Early Hints\r\nLink: </x>\r\nSet-Cookie: a=b\r\nX-Name: \u00e9\r\nLocation: base/x\r\n\r\n',
       );
       await caller.until((received) => received.toString('latin1').includes(' 103 Early Hints'));
       await caller.until((received) => received.toString('latin1').endsWith('\r\n\r\n'));
-      expect(caller.received.toString('latin1').split('\r\n').slice(3)).toEqual([
+      expect(caller.received.toString('latin1').split('\r\n').slice(4)).toEqual([
         'HTTP/1.1 103 Early Hints',
         expect.stringMatching(/^X-Request-Id: /),
+        'Content-Security-Policy: sandbox',
         'Link: </x>',
         'X-Name: \u00e9',
         `Location: ${rawPath}/x`,
