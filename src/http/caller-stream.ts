@@ -19,6 +19,13 @@ import {
 } from './uws-response.ts';
 
 /**
+ * Maximum characters of header lines of all interim responses before one response; further ones are dropped. The addon does not say
+ * whether the caller reads them, and buffers those that it does not read. A response after interim ones is therefore sent in a way
+ * that shows whether the caller reads (unread.ts), or closes its connection.
+ */
+const MAX_INTERIM_LENGTH = 8_192;
+
+/**
  * One response on uWebSockets.js ("the addon"), and the body of the request that it answers.
  *
  *          begin()                first bytes             end()             all is sent
@@ -57,8 +64,8 @@ export class UwsCallerStream implements CallerStream, BodyOwner {
   /** The body of the request, or null if it has none. */
   readonly #body: CallerBody | null;
   #finished = false;
-  /** Interim responses have been sent. They may wait in the addon, so the response is sent in a way that shows if the caller reads. */
-  #hasInterim = false;
+  /** Length of the interim responses that were sent; see MAX_INTERIM_LENGTH. */
+  #interimLength = 0;
   /** begin() was called, and the head has not been sent yet. */
   #headPending = false;
   /** Status of the response; 0 until it begins. */
@@ -141,7 +148,7 @@ export class UwsCallerStream implements CallerStream, BodyOwner {
       this.#endWithoutBody(status, headerLines, -1, closes);
     } else if (length === 0 || this.#head.method === 'HEAD') {
       this.#endWithoutBody(status, headerLines, Buffer.byteLength(body), closes);
-    } else if (closes || this.#hasInterim || isChecked(length + headerLines.length)) {
+    } else if (closes || this.#interimLength > 0 || isChecked(length + headerLines.length)) {
       const bytes = typeof body === 'string' ? Buffer.from(body) : body;
       this.begin(status, headerLines, true, bytes.length, true);
       this.#ending = true;
@@ -156,7 +163,8 @@ export class UwsCallerStream implements CallerStream, BodyOwner {
    */
   interim(status: number, headerLines: string, isAscii: boolean): void {
     if (this.#finished || this.#status !== 0 || this.#awaitsBody()) return;
-    this.#hasInterim = true;
+    if (this.#interimLength + headerLines.length > MAX_INTERIM_LENGTH) return;
+    this.#interimLength += headerLines.length;
     sendInterim(this.#response, headOf(status, headerLines, isAscii));
   }
 
@@ -182,7 +190,7 @@ export class UwsCallerStream implements CallerStream, BodyOwner {
       this.#headPending &&
       chunk.length === this.#contentLength &&
       !this.#mustClose() &&
-      !this.#hasInterim &&
+      this.#interimLength === 0 &&
       !isChecked(chunk.length + this.#headerLines.length)
     ) {
       this.#endWhole(this.#status, this.#headerLines, chunk);
@@ -402,7 +410,7 @@ export class UwsCallerStream implements CallerStream, BodyOwner {
   #endWithoutBody(status: number, headerLines: string, contentLength: number, mustClose: boolean): void {
     // RFC 9110 §8.6: a 204 must not declare a length, even if the service did.
     const lines = headerLines + (contentLength >= 0 && status !== 204 ? `\r\ncontent-length: ${contentLength}` : '');
-    if (!mustClose && !this.#hasInterim && !closesByChance()) {
+    if (!mustClose && this.#interimLength === 0 && !closesByChance()) {
       sendWithoutBody(this.#response, headOf(status, lines, this.#isAscii));
       this.#finish();
       return;

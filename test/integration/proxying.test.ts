@@ -298,6 +298,23 @@ describe('what the caller receives', () => {
     caller.destroy();
   });
 
+  it('is at most 8 KiB of interim responses', async () => {
+    const interim = `HTTP/1.1 103 Early Hints\r\nLink: ${'x'.repeat(3_000)}\r\n\r\n`;
+    const caller = await RawCaller.connect(market.baseUrl);
+    const before = raw.peers.length;
+    caller.send(requestText(`GET ${rawPath}`, { key: buyer }));
+    const peer = await raw.peer(before);
+    await peer.takeRequest();
+    peer.send(`${interim.repeat(4)}HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 5\r\n\r\nhello`);
+    await caller.until((received) => received.toString().endsWith('hello'));
+    expect(caller.received.toString().match(/HTTP\/1\.1 \d+/g)).toEqual([
+      'HTTP/1.1 103',
+      'HTTP/1.1 103',
+      'HTTP/1.1 200',
+    ]);
+    caller.destroy();
+  });
+
   it('is a clean error after an interim response if the service then fails', async () => {
     const response = await answer('HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\nnonsense');
     expect([response.status, response.json<{ error: string }>().error]).toEqual([502, 'upstream_error']);
