@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { type RawServer, rawServer } from '../upstream/helpers.ts';
 import { bodyOf, echo, type Key, Marketplace, startService, type TestService } from './marketplace.ts';
 import { RawCaller, requestText } from './raw-caller.ts';
@@ -424,6 +424,8 @@ describe('a dot segment', () => {
 
 describe('a connection of the caller', () => {
   it('serves call after call, whatever the previous call was', async () => {
+    // One in 64 responses without a body closes its connection by chance (src/http/unread.ts). Not in this test.
+    const chance = vi.spyOn(Math, 'random').mockReturnValue(0.5);
     const path = await market.service({ endpoint: service.url, price: 0.1 });
     const odd = await startService(async (request, response) => {
       await bodyOf(request);
@@ -454,6 +456,7 @@ describe('a connection of the caller', () => {
     }
     expect(caller.gone).toBe(false);
     caller.destroy();
+    chance.mockRestore();
     await odd.close();
   });
 
