@@ -138,7 +138,7 @@ export class InProcessCaller implements CallerStream {
     this.#end({ kind: 'error', headers: this.#headers, body: text });
   }
 
-  /** An interim response (103, for instance) tells a tool nothing. */
+  /** An interim response tells a tool nothing that it could use before the final one. */
   interim(): void {}
 
   begin(status: number, headerLines: string): void {

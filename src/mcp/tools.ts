@@ -187,7 +187,11 @@ export const TOOLS: readonly Tool[] = [
           description: 'HTTP status of the answer: of the service, or of the gateway if `error` is there',
         },
         media_type: { type: 'string', description: 'Content-Type of the body' },
-        location: { type: 'string', description: 'Where a redirect points; it was not followed' },
+        location: {
+          type: 'string',
+          description:
+            "Where a redirect points; it was not followed. What comes after the service's proxy_path is a path to call",
+        },
         body: { description: 'The body, as JSON if it is JSON, else as text' },
         body_base64: { type: 'string', description: 'The body, if it is neither JSON nor text' },
         truncated: { type: 'boolean', description: 'Only the beginning of the body is here' },

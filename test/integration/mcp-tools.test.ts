@@ -35,6 +35,11 @@ beforeAll(async () => {
         response.writeHead(200, { 'Content-Type': 'image/png' });
         response.end(Buffer.from([0x89, 0x50, 0x4e, 0x47, 0, 1, 2, 255]));
         return;
+      case '/events':
+        response.writeHead(200, { 'Content-Type': 'text/event-stream' });
+        response.write('data: 1\n\n');
+        setTimeout(() => response.end('data: 2\n\n'), 20);
+        return;
       case '/half':
         response.writeHead(200, { 'Content-Length': '100' });
         response.write('half');
@@ -200,6 +205,10 @@ describe.each(REVISIONS)('a client of %s', (revision) => {
     expect(large.text.note).toMatch(/^\$0\.1 was charged.*only its beginning.*charged again/);
     const binary = await call('/binary');
     expect(binary.structured).toMatchObject({ media_type: 'image/png', body_base64: 'iVBORwABAv8=', truncated: false });
+    const events = await call('/events');
+    expect(events.structured).toMatchObject({ truncated: false, amount: PRICE });
+    // The gateway's comments may be among the events.
+    expect(String(events.structured?.body).replaceAll(/^: ?\n/gm, '')).toBe('data: 1\n\ndata: 2\n\n');
     const cut = await call('/cut');
     expect(cut).toMatchObject({ isError: true, text: { error: 'upstream_error', status: 502, amount: 0 } });
     const nobody = await call('/', {}, await listing(PRICE, { endpoint: 'http://127.0.0.1:1' }));
@@ -214,10 +223,11 @@ describe.each(REVISIONS)('a client of %s', (revision) => {
       [200, 'refunded:upstream_cut', 0],
       [200, 'completed', PRICE],
       [200, 'completed', PRICE],
+      [200, 'completed', PRICE],
       [404, 'completed', PRICE],
       [500, 'refunded:upstream_5xx', 0],
     ]);
-    expect(await market.balance(rich)).toMatchObject({ balance: 0.7, held: 0 });
+    expect(await market.balance(rich)).toMatchObject({ balance: 0.6, held: 0 });
     await its.close();
   });
 
