@@ -103,6 +103,16 @@ const libraries = [
     because: 'what starts a process must also stop it, in the right order',
   },
   { names: ['ajv'], owners: ['config', 'http'], because: 'input is validated where it enters' },
+  {
+    names: ['@seriousme/openapi-schema-validator'],
+    owners: ['catalog'],
+    because: 'documents of strangers are read in one place, in a thread that is bounded in time and memory',
+  },
+  {
+    names: ['node:worker_threads'],
+    owners: ['catalog'],
+    because: 'a thread takes a core from the calls, so one place decides how many there are and how long they run',
+  },
 ];
 
 const environmentReaders = ['config'];
