@@ -37,5 +37,8 @@ export function buildSources(): string {
   }
 }
 
-/** The thread that reads OpenAPI documents, for a gateway that runs from sources. Compiles them when it is first needed. */
+/**
+ * The thread that reads OpenAPI documents, for a gateway that runs from sources. The first call compiles them, so a test that sends
+ * documents calls this before.
+ */
 export const importWorker = (): URL => pathToFileURL(path.join(buildSources(), 'catalog/openapi-import/worker.js'));

@@ -69,12 +69,15 @@ function refuseUnbounded(document: JsonObject): void {
   }
 }
 
+/** It compiles the schema of a version when it first needs it. */
+const VALIDATOR = new Validator();
+
 /**
  * The validator gets an object, never text: of a text without a line break it would take the name of a file. It has no code that
  * opens a connection.
  */
 async function validate(document: JsonObject): Promise<void> {
-  const { errors } = await new Validator().validate(document);
+  const { errors } = await VALIDATOR.validate(document);
   // A text says that some reference leads nowhere or out of the document. That concerns only the operations that use it, and they
   // are told when they are mapped.
   if (!Array.isArray(errors)) return;
@@ -84,8 +87,9 @@ async function validate(document: JsonObject): Promise<void> {
   if (first === undefined) throw new DocumentFault('body: is not valid OpenAPI.');
   const deepest = others.reduce((a, b) => (depthOf(b.instancePath) > depthOf(a.instancePath) ? b : a), first);
   const place = deepest.instancePath === '' ? 'body' : quoted(deepest.instancePath.slice(1));
-  const { additionalProperty, unevaluatedProperty = additionalProperty, allowedValues } = deepest.params;
+  const { allowedValues, additionalProperty, unevaluatedProperty } = deepest.params;
   const what = Array.isArray(allowedValues) ? `must be one of ${allowedValues.join(', ')}` : deepest.message;
-  const which = typeof unevaluatedProperty === 'string' ? ` (${quoted(unevaluatedProperty)})` : '';
+  const name = deepest.propertyName ?? additionalProperty ?? unevaluatedProperty;
+  const which = typeof name === 'string' ? ` (${quoted(name)})` : '';
   throw new DocumentFault(`${place}: is not valid OpenAPI ${document.openapi}: ${what}${which}.`);
 }

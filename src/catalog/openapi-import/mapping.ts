@@ -260,7 +260,7 @@ function summaryOf({ summary, description, operationId }: JsonObject, fallback: 
 
 const firstSentence = (description: unknown): unknown =>
   typeof description === 'string'
-    ? /^[\s\S]{0,2000}?(?:[.!?。！？](?=\s|$)|\n\s*\n|$)/u.exec(description)?.[0]
+    ? /^[\s\S]{0,2000}?(?:[.!?](?=\s|$)|[。！？]|\n\s*\n|$)/u.exec(description)?.[0]
     : undefined;
 
 /** Only as much as a summary may need: the text may be as long as the document. */

@@ -89,9 +89,7 @@ export class SchemaCopier {
       return this.#cut(value, `${name} again: it contains itself.`);
     }
     if (via.length >= this.#options.maxReferences) {
-      this.notes.add(
-        `references are shown to ${this.#options.maxReferences} levels only`,
-      );
+      this.notes.add(`references are shown to ${this.#options.maxReferences} levels only`);
       return this.#cut(value, `${name}. What it contains is not shown here.`);
     }
     const inside = { depth, via: [...via, pointer] };
