@@ -6,10 +6,12 @@
 
 /** The path of every call begins with this; `{service_id}` and the service's own path follow. */
 export const PROXY_PREFIX = '/api/v1/proxy/';
+/** Pages of other origins get no access to paths that begin with this. */
+export const ADMIN_PREFIX = '/api/v1/admin/';
 
 /** A request head, copied from the socket in one pass and checked for framing tricks. */
 export type RequestHead = {
-  /** As sent. Any method but the six that the gateway knows comes with a fault. */
+  /** As sent. Any method but the six that the gateway knows comes with a fault, except the OPTIONS of a preflight. */
   readonly method: string;
   /** Raw path, byte for byte, without the query. */
   readonly path: string;
@@ -20,8 +22,8 @@ export type RequestHead = {
   /** Whether all header values are plain ASCII. */
   readonly isAscii: boolean;
   /**
-   * The credentials that decide who the caller is, in the form of an `Authorization` header. A key sent as `X-Api-Key` gets
-   * `Bearer ` in front.
+   * The credentials that decide who the caller is: `Authorization`, or `X-Api-Key` with `Bearer ` in front. `decidingCredentials`
+   * chooses.
    */
   readonly authorization: string | undefined;
   /** Declared length of the body in bytes; 0 if there is none, -1 if the body is chunked. */
