@@ -31,8 +31,8 @@ export function fitOperations(drafts: readonly Draft[]): Fitted[] {
   const parts = drafts.flatMap(({ parts }, draft) =>
     (['input', 'output', 'example'] as const).map((name) => newPart(draft, name, parts[name])),
   );
-  const partsOf = (draft: number): Part[] => parts.slice(draft * 3, draft * 3 + 3);
-  const assembled = (draft: number): HttpOperation => assemble((drafts[draft] as Draft).operation, partsOf(draft));
+  const ownParts = (draft: number): Part[] => parts.slice(draft * 3, draft * 3 + 3);
+  const assembled = (draft: number): HttpOperation => assemble((drafts[draft] as Draft).operation, ownParts(draft));
   const lengths = drafts.map((_, draft) => JSON.stringify(assembled(draft)).length + 1);
   let total = lengths.reduce((a, b) => a + b, 2);
   while (total > MAX_OPERATIONS_LENGTH) {
@@ -44,7 +44,7 @@ export function fitOperations(drafts: readonly Draft[]): Fitted[] {
     total += length - (lengths[largest.draft] as number);
     lengths[largest.draft] = length;
   }
-  return drafts.map((_, draft) => ({ operation: assembled(draft), notes: partsOf(draft).flatMap(notesOf) }));
+  return drafts.map((_, draft) => ({ operation: assembled(draft), notes: ownParts(draft).flatMap(notesOf) }));
 }
 
 /** A caller needs to know what to send before it cares what comes back, so outputs and examples give way before inputs. */

@@ -16,11 +16,11 @@ export const memberOf = (value: object, name: string): unknown =>
 /** Text that can be stored: JSON can spell a lone surrogate and U+0000, and Postgres takes neither. */
 export const storableText = (text: string): string => text.toWellFormed().replaceAll('\0', '');
 
+/** Maximum characters of a path or a reference in a message; longer ones end with an ellipsis. */
+const MAX_QUOTED = 200;
+
 /** A piece of the document for a message. The document chooses its length, so it is cut. */
 export function quoted(text: string): string {
   const clean = storableText(text);
   return clean.length <= MAX_QUOTED ? clean : `${clean.slice(0, MAX_QUOTED).toWellFormed()}…`;
 }
-
-/** Maximum characters of a path or a reference in a message; longer ones end with an ellipsis. */
-const MAX_QUOTED = 200;

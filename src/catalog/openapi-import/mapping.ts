@@ -40,11 +40,14 @@ export const MAX_SKIPPED = 500;
 /** Maximum notes on one operation. A schema can have thousands of references that lead nowhere. */
 const MAX_NOTES = 10;
 
+/** Maximum characters of a text in which a summary is looked for. The text may be as long as the document. */
+const MAX_READ = 2_000;
+
 /** Members of a path in a document → methods. */
 const METHODS: ReadonlyMap<string, string> = new Map(OPERATION_METHODS.map((method) => [method.toLowerCase(), method]));
 /** Methods of OpenAPI that operations do not have → why. */
 const OTHER_METHODS: ReadonlyMap<string, string> = new Map([
-  ['head', 'GET of the same path also stands for HEAD'],
+  ['head', 'HEAD has no operations of its own: those of GET stand for it'],
   ['options', 'the gateway answers OPTIONS itself'],
   ['trace', 'the gateway does not forward TRACE'],
 ]);
@@ -121,7 +124,7 @@ class Mapping {
       .map(([, { method, path, price }]) => ({
         method,
         path,
-        note: `is no operation any more; its price of ${price} USD ends`,
+        note: `is no longer an operation; its price of ${price} USD is gone`,
       }));
   }
 
@@ -260,11 +263,10 @@ function summaryOf({ summary, description, operationId }: JsonObject, fallback: 
 
 const firstSentence = (description: unknown): unknown =>
   typeof description === 'string'
-    ? /^[\s\S]{0,2000}?(?:[.!?](?=\s|$)|[。！？]|\n\s*\n|$)/u.exec(description)?.[0]
+    ? /^[\s\S]*?(?:[.!?](?=\s|$)|[。！？]|\n\s*\n|$)/u.exec(description.slice(0, MAX_READ))?.[0]
     : undefined;
 
-/** Only as much as a summary may need: the text may be as long as the document. */
 const oneLine = (text: string): string =>
-  storableText(text.slice(0, 2_000))
+  storableText(text.slice(0, MAX_READ))
     .replace(/[\s\p{Cc}]+/gu, ' ')
     .trim();

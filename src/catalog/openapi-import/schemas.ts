@@ -40,7 +40,7 @@ export type CopyOptions = {
 };
 
 /** A place within a schema: how deep it is, and which references led to it. */
-type Place = { readonly depth: number; readonly via: readonly string[] };
+type Position = { readonly depth: number; readonly via: readonly string[] };
 
 /**
  * Copies schemas of a document into JSON Schemas that stand by themselves: references are replaced by what they lead to, and the
@@ -66,7 +66,7 @@ export class SchemaCopier {
     return this.#data(value, 0);
   }
 
-  #schema(schema: unknown, place: Place): unknown {
+  #schema(schema: unknown, place: Position): unknown {
     if (typeof schema === 'boolean') return this.#spent(schema, 5);
     if (!isObject(schema)) return this.#spent({}, 2);
     if (place.depth >= MAX_COPY_DEPTH) {
@@ -76,7 +76,7 @@ export class SchemaCopier {
     return typeof schema.$ref === 'string' ? this.#reference(schema.$ref, schema, place) : this.#members(schema, place);
   }
 
-  #reference(reference: string, schema: JsonObject, { depth, via }: Place): unknown {
+  #reference(reference: string, schema: JsonObject, { depth, via }: Position): unknown {
     const found = this.#options.references.resolve(reference);
     if ('fault' in found) {
       this.notes.add(found.fault);
@@ -102,7 +102,7 @@ export class SchemaCopier {
     return this.#schema({ ...value, ...beside }, inside);
   }
 
-  #members(schema: JsonObject, place: Place): JsonObject {
+  #members(schema: JsonObject, place: Position): JsonObject {
     const source = this.#options.is30 ? fromOpenApi30(schema) : schema;
     const inside = { depth: place.depth + 1, via: place.via };
     const below = { depth: place.depth + 2, via: place.via };
@@ -129,7 +129,7 @@ export class SchemaCopier {
     return Object.fromEntries(members);
   }
 
-  #map(value: unknown, place: Place): JsonObject {
+  #map(value: unknown, place: Position): JsonObject {
     const members = Object.entries(isObject(value) ? value : {}).map(([name, schema]): [string, unknown] => [
       this.#text(name),
       this.#schema(schema, place),

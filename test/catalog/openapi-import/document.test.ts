@@ -169,6 +169,19 @@ const documents = fc
   })
   .map(({ openapi, paths, a, b }) => documentOf(paths, { openapi, components: { schemas: { A: a, B: b } } }));
 
+it('schemas and examples that are nested as deep as a document may be can be stored', async () => {
+  const deep = (depth: number, make: (inner: object) => object): object =>
+    Array.from({ length: depth }).reduce<object>((inner) => make(inner), {});
+  const schema = deep(40, (inner) => ({ properties: { a: inner } }));
+  const media = { schema, example: deep(80, (inner) => [inner]) };
+  const body = { content: { 'application/json': media } };
+  const parameters = [{ name: 'q', in: 'query', schema, example: media.example }];
+  const operation = { parameters, requestBody: body, responses: { 200: { description: '', ...body } } };
+  const { operations, changed } = await importHere(documentOf({ '/a': { post: operation } }));
+  expect(() => storeOperations(operations)).not.toThrow();
+  expect(changed.map(({ note }) => note)).toContain('input: a schema is shown to 48 levels only');
+});
+
 describe('whatever the document is', () => {
   const isListable = new Ajv({ allowUnionTypes: true }).compile(OPERATIONS);
 

@@ -132,7 +132,7 @@ describe('the price of an operation', () => {
     const { operations, changed } = await importing(GOOD, '/cats/{id}');
     expect(operations[0]).not.toHaveProperty('price');
     expect(changed).toEqual([
-      { method: 'GET', path: '/pets/{name}', note: 'is no operation any more; its price of 0.5 USD ends' },
+      { method: 'GET', path: '/pets/{name}', note: 'is no longer an operation; its price of 0.5 USD is gone' },
     ]);
   });
 
