@@ -48,6 +48,12 @@ export const SETTINGS = {
     minLength: 16,
     description: 'if set, `POST /keys` with `role: admin` must send it in `X-Admin-Bootstrap`',
   },
+  ALLOWED_ORIGINS: {
+    type: 'string',
+    default: '',
+    description:
+      'comma-separated origins, such as `https://app.example.com`, whose web pages may use `/mcp`; its own pages always may',
+  },
   UPSTREAM_ALLOW_CIDRS: {
     type: 'string',
     default: '',
@@ -74,7 +80,7 @@ export const SETTINGS = {
     maximum: 86_400,
     default: 300,
     description:
-      'maximum silence of a service within a response body; then the response is cut off and the call refunded',
+      'maximum silence of a service within a response body, unless its listing has `idle_seconds`; then the response is cut off and the call refunded',
   },
   ANONYMOUS_RATE_LIMIT: {
     type: 'integer',

@@ -13,7 +13,9 @@ Open an account with \`POST /api/v1/keys\`, find a service with \`GET /api/v1/di
 with \`Authorization: Bearer {key_id}:{secret}\`. What the call cost stands in \`X-ACF-Amount\`.
 
 Amounts are US dollars with at most six decimals. Times are RFC 3339 in UTC. HEAD is answered wherever GET is. Each error
-has the shape of \`Error\`: decide by its \`error\`, which never changes.`;
+has the shape of \`Error\`: decide by its \`error\`, which never changes.
+
+The same is there as tools for agents, by the Model Context Protocol: \`POST /mcp\`.`;
 
 /**
  * The OpenAPI document of these routes and of the proxy. It is 3.1, because the schemas of that version are plain JSON Schema: those

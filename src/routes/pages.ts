@@ -15,8 +15,8 @@ const PLACES = [
   { key: 'mcp', text: 'MCP', path: '/mcp' },
   { key: 'mcp_server', text: 'MCP server description', path: '/.well-known/mcp/server.json' },
 ] as const;
-/** They are made beside or after the pages. */
-const ALWAYS: readonly string[] = ['/docs', '/api/v1/openapi.json'];
+/** They are made beside or after the pages; `/mcp` is no route. */
+const ALWAYS: readonly string[] = ['/docs', '/api/v1/openapi.json', '/mcp'];
 /** Those that a person wants to open in a browser. */
 const FOR_PEOPLE: readonly string[] = ['discover', 'docs', 'openapi', 'llms'];
 
