@@ -74,6 +74,17 @@ export const demoListings = [
       category: 'testing',
     },
   },
+  {
+    service: 'chat',
+    tryPath: 'v1/chat/completions',
+    listing: {
+      name: 'Parrot',
+      description:
+        'A pretend language model that repeats what it is told. Speaks as OpenAI (POST v1/chat/completions) and Anthropic (POST v1/messages) do, with "stream": true too.',
+      price: 0.004,
+      category: 'models',
+    },
+  },
 ];
 
 /** @param {string} name of a listing @param {number} port of the demo service */
