@@ -14,6 +14,7 @@ export const ERRORS = {
   forbidden: { status: 403, message: 'This API key is not permitted to do that.' },
   not_found: { status: 404, message: 'There is nothing at this path.' },
   service_not_found: { status: 404, message: 'There is no active service with this id.' },
+  operation_not_found: { status: 404, message: 'This service has no operation with this method and path.' },
   method_not_allowed: { status: 405, message: 'This path does not support this method.' },
   conflict: { status: 409, message: 'The request conflicts with the current state.' },
   price_exceeds_maximum: { status: 412, message: 'The price of this service is above X-ACF-Max-Amount.' },

@@ -1,4 +1,5 @@
 import { usdToMicros } from '../platform/money.ts';
+import type { Protocol, StoredOperations } from './operations/operation.ts';
 
 export type ListingStatus = 'active' | 'paused' | 'removed';
 
@@ -18,6 +19,16 @@ export type Listing = {
   readonly category: string;
   /** How long a call may wait for the response head. */
   readonly timeoutSeconds: number;
+  /** The longest silence within a response of the service; null: as long as the gateway allows (`IDLE_BODY_SECONDS`). */
+  readonly idleSeconds: number | null;
+  readonly protocol: Protocol;
+  /** Calls that match no operation are refused. */
+  readonly onlyOperations: boolean;
+  /**
+   * JSON text of `OperationTerms`, or null if the listing has no operations. Text, so that two readings of a row can be compared.
+   * `selectOperations` reads the operations themselves.
+   */
+  readonly operationTerms: string | null;
   readonly status: ListingStatus;
   /** The provider's account is suspended: the service is offered to nobody, whatever its status. */
   readonly isSuspended: boolean;
@@ -31,13 +42,25 @@ export type Listing = {
 /** What a provider states about a service. */
 export type ListingFields = Pick<
   Listing,
-  'name' | 'description' | 'endpoint' | 'priceMicros' | 'freeCalls' | 'category' | 'timeoutSeconds'
->;
+  | 'name'
+  | 'description'
+  | 'endpoint'
+  | 'priceMicros'
+  | 'freeCalls'
+  | 'category'
+  | 'timeoutSeconds'
+  | 'idleSeconds'
+  | 'onlyOperations'
+> & { readonly operations: StoredOperations | null };
 
-/** A partial change. The status `removed` cannot be set this way: `removeListing` does it. */
+/**
+ * A partial change. The status `removed` cannot be set this way: `removeListing` does it. The protocol never changes, because all
+ * callers of the service would have to change with it.
+ */
 export type ListingPatch = Partial<ListingFields> & { readonly status?: 'active' | 'paused' };
 
 export const DEFAULT_TIMEOUT_SECONDS = 60;
+export const MAX_IDLE_SECONDS = 3_600;
 export const MAX_ENDPOINT_LENGTH = 2048;
 export const MAX_PRICE_USD = 10_000;
 export const MAX_FREE_CALLS = 1_000_000_000;

@@ -1,7 +1,8 @@
-import { microsToUsd } from '../platform/money.ts';
+import { microsToUsd, usdToMicros } from '../platform/money.ts';
 import { freeCallsLabel, priceLabel } from './labels.ts';
 import type { Language } from './languages.ts';
 import type { Listing } from './listing.ts';
+import type { Operation } from './operations/operation.ts';
 
 /** Maximum number of characters (code points) of a description in /discover; a longer one is cut there and gets an ellipsis. */
 export const SHORT_DESCRIPTION = 200;
@@ -33,18 +34,50 @@ const terms = ({ priceMicros, freeCalls }: Listing, language: Language) => ({
 
 const place = ({ id, category, quality }: Listing) => ({ category, quality, proxy_path: `/api/v1/proxy/${id}/` });
 
+/** How the service is called. `idle_seconds` is absent unless the provider set it. */
+const manner = ({ protocol, timeoutSeconds, idleSeconds, onlyOperations }: Listing) => ({
+  protocol,
+  timeout_seconds: timeoutSeconds,
+  ...(idleSeconds === null ? {} : { idle_seconds: idleSeconds }),
+  only_operations: onlyOperations,
+});
+
 /**
- * A listing as /services shows it: the fields of /discover with the whole description, then status, timeout, provider and
- * dates.
- * @param view  with the endpoint for those who may change the listing: its provider and admins
+ * A listing as an agent needs it to make a call: the fields of /discover with the whole description, and the operations, each with
+ * the price that a call of it has.
  */
-export function fullItem(listing: Listing, language: Language, view: { readonly withEndpoint: boolean }): object {
+export function agentItem(listing: Listing, language: Language, operations: readonly Operation[]): object {
+  return {
+    ...identity(listing, listing.description),
+    ...terms(listing, language),
+    ...place(listing),
+    ...manner(listing),
+    operations: operations.map((operation) => pricedOperation(operation, listing, language)),
+  };
+}
+
+function pricedOperation(operation: Operation, { priceMicros }: Listing, language: Language): object {
+  const micros = operation.price === undefined ? priceMicros : (usdToMicros(operation.price) as number);
+  return { ...operation, price: microsToUsd(micros), price_label: priceLabel(micros, language) };
+}
+
+/**
+ * A listing as /services shows it: the fields of /discover with the whole description, then status, provider and dates.
+ * @param view  with the endpoint for those who may change the listing: its provider and admins. Operations as the provider wrote
+ *              them; absent in lists
+ */
+export function fullItem(
+  listing: Listing,
+  language: Language,
+  view: { readonly withEndpoint: boolean; readonly operations?: readonly Operation[] },
+): object {
   return {
     ...identity(listing, listing.description),
     ...terms(listing, language),
     ...place(listing),
     status: listing.status,
-    timeout_seconds: listing.timeoutSeconds,
+    ...manner(listing),
+    ...(view.operations === undefined ? {} : { operations: view.operations }),
     provider_id: listing.providerId,
     ...(view.withEndpoint ? { endpoint: listing.endpoint } : {}),
     created_at: new Date(listing.createdAtMs).toISOString(),

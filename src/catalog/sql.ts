@@ -1,6 +1,7 @@
 import { uuidv7 } from '../platform/ids.ts';
 import type { Sql, Tx } from '../platform/postgres.ts';
 import type { Listing, ListingFields, ListingPatch, ListingStatus } from './listing.ts';
+import type { Operation, Protocol, StoredOperations } from './operations/operation.ts';
 import { qualityOf } from './quality.ts';
 
 /** Channel on which every change of a listing is announced, in the transaction of the change. The payload is the service id. */
@@ -16,6 +17,10 @@ type Row = {
   readonly free_calls: number;
   readonly category: string;
   readonly timeout_seconds: number;
+  readonly idle_seconds: number | null;
+  readonly protocol: Protocol;
+  readonly only_operations: boolean;
+  readonly operation_terms: string | null;
   readonly status: ListingStatus;
   readonly is_suspended: boolean;
   readonly created_at: Date;
@@ -23,7 +28,8 @@ type Row = {
 };
 
 const columns = (sql: Sql) => sql`
-  id, provider_id, name, description, endpoint, price, free_calls, category, timeout_seconds, status, created_at,
+  id, provider_id, name, description, endpoint, price, free_calls, category, timeout_seconds, idle_seconds, protocol,
+  only_operations, operation_terms, status, created_at,
   (SELECT a.status = 'suspended' FROM accounts a WHERE a.id = provider_id) AS is_suspended,
   (extract(epoch FROM updated_at) * 1000000)::bigint AS version`;
 
@@ -38,6 +44,10 @@ function toListing(row: Row): Listing {
     freeCalls: row.free_calls,
     category: row.category,
     timeoutSeconds: row.timeout_seconds,
+    idleSeconds: row.idle_seconds,
+    protocol: row.protocol,
+    onlyOperations: row.only_operations,
+    operationTerms: row.operation_terms,
     status: row.status,
     isSuspended: row.is_suspended,
     quality: qualityOf(row.id),
@@ -58,14 +68,17 @@ const readAgain = async (sql: Sql, written: readonly { readonly id: string }[]):
 /** Adds a listing with status `active`, and announces it. Makes the id, unless the caller had to know it before. */
 export async function insertListing(
   sql: Sql,
-  listing: ListingFields & { readonly providerId: string; readonly id?: string },
+  listing: ListingFields & { readonly providerId: string; readonly protocol: Protocol; readonly id?: string },
 ): Promise<Listing> {
   const added = await sql<{ id: string }[]>`
     WITH added AS (
-      INSERT INTO services (id, provider_id, name, description, endpoint, price, free_calls, category, timeout_seconds)
+      INSERT INTO services (id, provider_id, name, description, endpoint, price, free_calls, category, timeout_seconds,
+                            idle_seconds, protocol, only_operations, operations, operation_terms, max_operation_price)
       VALUES (${listing.id ?? uuidv7()}, ${listing.providerId}, ${listing.name}, ${listing.description},
               ${listing.endpoint}, ${listing.priceMicros}, ${listing.freeCalls}, ${listing.category},
-              ${listing.timeoutSeconds})
+              ${listing.timeoutSeconds}, ${listing.idleSeconds}, ${listing.protocol}, ${listing.onlyOperations},
+              ${listing.operations?.json ?? null}::text::json, ${listing.operations?.terms ?? null},
+              ${listing.operations?.maxPriceMicros ?? null})
       RETURNING id)
     SELECT id, pg_notify(${CHANNEL}, id::text) FROM added`;
   return (await readAgain(sql, added)) as Listing;
@@ -75,6 +88,10 @@ export async function insertListing(
 export type Scope = { readonly providerId: string } | 'any';
 
 const inScope = (sql: Sql, scope: Scope) => (scope === 'any' ? sql`` : sql`AND provider_id = ${scope.providerId}`);
+
+const operationColumns = (sql: Sql, operations: StoredOperations | null) => sql`
+  , operations = ${operations?.json ?? null}::text::json, operation_terms = ${operations?.terms ?? null},
+  max_operation_price = ${operations?.maxPriceMicros ?? null}`;
 
 /** The next `updated_at` of a row: later than its present value even if the clock was set back. Evaluated with the row locked. */
 const nextVersion = (sql: Sql | Tx) => sql`greatest(clock_timestamp(), updated_at + interval '1 microsecond')`;
@@ -86,7 +103,8 @@ const nextVersion = (sql: Sql | Tx) => sql`greatest(clock_timestamp(), updated_a
  * @returns the listing as it is now, or null when there is none with this id in scope
  */
 export async function updateListing(sql: Sql, id: string, patch: ListingPatch, scope: Scope): Promise<Listing | null> {
-  const { name, description, endpoint, priceMicros, freeCalls, category, timeoutSeconds, status, ...rest } = patch;
+  const { name, description, endpoint, priceMicros, freeCalls, category, timeoutSeconds, status, ...more } = patch;
+  const { idleSeconds, onlyOperations, operations, ...rest } = more;
   // Does not compile when a listing has a new field that is not stored here.
   rest satisfies Record<string, never>;
   const changed = await sql<{ id: string }[]>`
@@ -99,6 +117,9 @@ export async function updateListing(sql: Sql, id: string, patch: ListingPatch, s
         free_calls = coalesce(${freeCalls ?? null}, free_calls),
         category = coalesce(${category ?? null}, category),
         timeout_seconds = coalesce(${timeoutSeconds ?? null}, timeout_seconds),
+        only_operations = coalesce(${onlyOperations ?? null}, only_operations)
+        ${idleSeconds === undefined ? sql`` : sql`, idle_seconds = ${idleSeconds}`}
+        ${operations === undefined ? sql`` : operationColumns(sql, operations)},
         status = coalesce(${status ?? null}, status),
         updated_at = ${nextVersion(sql)}
       WHERE id = ${id} AND status <> 'removed' ${inScope(sql, scope)}
@@ -140,6 +161,12 @@ export async function announceListingsOf(tx: Tx, providerId: string): Promise<vo
 /** One listing in any status, or null. */
 export async function selectListing(sql: Sql, id: string): Promise<Listing | null> {
   return firstListing(await sql<Row[]>`SELECT ${columns(sql)} FROM services WHERE id = ${id}`);
+}
+
+/** The operations of a listing, as its provider wrote them; none if there is no such listing or it has none. */
+export async function selectOperations(sql: Sql, id: string): Promise<readonly Operation[]> {
+  const rows = await sql<{ operations: string | null }[]>`SELECT operations::text FROM services WHERE id = ${id}`;
+  return JSON.parse(rows[0]?.operations ?? '[]') as Operation[];
 }
 
 /** The listings with these ids, in any status, including those of suspended accounts. */

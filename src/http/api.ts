@@ -22,10 +22,7 @@ import type { ApiResponse, Method, Route } from './route.ts';
 import { Router } from './router.ts';
 import { compileValidators, type Validators, validBody, validQuery } from './validation.ts';
 
-/**
- * Maximum body of a request to the API's own routes; a longer one gets 413. The largest body that a route can accept describes a
- * listing, and fits.
- */
+/** Maximum body of a request to a route that states no bound of its own; a longer one gets 413. */
 const MAX_JSON_BODY_BYTES = 65_536;
 /**
  * Bodies of this size or more (long lists, exports) are sent in chunks, as fast as the caller reads them. Shorter ones are sent
@@ -99,9 +96,10 @@ export class Api {
     checkAccess(route, key, head.authorization);
     const validators = this.#validators.get(route) as Validators;
     const query = validQuery(validators.query, head.query);
-    if (head.bodyLength > MAX_JSON_BODY_BYTES) throw tooLargeError(MAX_JSON_BODY_BYTES);
-    const bytes = head.bodyLength === 0 ? Buffer.alloc(0) : await readBody(stream, MAX_JSON_BODY_BYTES);
-    if (bytes === null) throw tooLargeError(MAX_JSON_BODY_BYTES);
+    const maxBytes = route.maxBodyBytes ?? MAX_JSON_BODY_BYTES;
+    if (head.bodyLength > maxBytes) throw tooLargeError(maxBytes);
+    const bytes = head.bodyLength === 0 ? Buffer.alloc(0) : await readBody(stream, maxBytes);
+    if (bytes === null) throw tooLargeError(maxBytes);
     const body = validBody(validators.body, bytes);
     const caller: Caller = key === null ? { kind: 'ip' } : { kind: 'key', key };
     const handled = route.handle({

@@ -46,6 +46,8 @@ export type Route = {
   readonly unmetered?: true;
   readonly query?: JsonSchema;
   readonly body?: JsonSchema;
+  /** Maximum bytes of the body; absent: 64 KiB. */
+  readonly maxBodyBytes?: number;
   // biome-ignore lint/suspicious/noExplicitAny: each route states the shape its own schemas enforce
   readonly handle: (request: ApiRequest<any, any>) => Promise<ApiResponse>;
 };

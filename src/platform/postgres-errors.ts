@@ -10,6 +10,11 @@ export function sqlState(error: unknown): string | undefined {
   return error instanceof postgres.PostgresError ? error.code : undefined;
 }
 
+/** The name of the constraint that a statement violated, or undefined for any other error. */
+export function violatedConstraint(error: unknown): string | undefined {
+  return error instanceof postgres.PostgresError ? error.constraint_name : undefined;
+}
+
 /** Code of the error that the database belongs to another installation. Such a database counts as away. */
 export const FOREIGN_DATABASE = 'FOREIGN_DATABASE';
 

@@ -1,6 +1,7 @@
 import { performance } from 'node:perf_hooks';
 import type { Admission } from '../admission/admission.ts';
 import type { Buyer } from '../admission/buyer.ts';
+import type { CallTerms } from '../admission/call-terms.ts';
 import type { RateState } from '../admission/codes.ts';
 import type { AdmissionListener, AdmitResult, Admitted } from '../admission/commands.ts';
 import { assert } from '../assert.ts';
@@ -85,6 +86,7 @@ export class Exchange implements AdmissionListener, UpstreamHandler, CallerEvent
   #target: Target | null = null;
   #listing: Listing | null = null;
   #offer: Offer | null = null;
+  #terms: CallTerms | null = null;
   #admitted: Admitted | null = null;
   #upstream: UpstreamCall | null = null;
   /**
@@ -145,7 +147,9 @@ export class Exchange implements AdmissionListener, UpstreamHandler, CallerEvent
     if (listing === undefined || listing.status !== 'active') throw new ApiError('service_not_found');
     this.#listing = listing;
     this.#offer = this.#options.offers.of(listing);
-    checkMaxAmount(head.headers, listing.priceMicros);
+    const { operations, terms } = this.#offer;
+    this.#terms = operations === null ? terms : operations.termsOf(head, this.#target.rest);
+    checkMaxAmount(head.headers, this.#terms.priceMicros);
     if (head.bodyLength > this.#options.maxRequestBodyBytes) throw tooLargeError(this.#options.maxRequestBodyBytes);
     if (this.#options.backlogFull()) throw unavailableError();
     // Checked before admission: a call that is refused after its admission costs a hold, a refund and a record.
@@ -196,7 +200,7 @@ export class Exchange implements AdmissionListener, UpstreamHandler, CallerEvent
       {
         usageId: this.#usageId,
         buyer: key.buyer as Buyer,
-        terms: (this.#offer as Offer).terms,
+        terms: this.#terms as CallTerms,
         method: this.#head.method,
         path: (this.#target as Target).rest.slice(0, MAX_RECORDED_PATH),
       },
@@ -225,7 +229,7 @@ export class Exchange implements AdmissionListener, UpstreamHandler, CallerEvent
         this.#answer(suspendedError(), result.rate);
         return;
       case 'insufficient_balance':
-        this.#answer(insufficientBalance((this.#listing as Listing).priceMicros, result.balanceMicros), result.rate);
+        this.#answer(insufficientBalance((this.#terms as CallTerms).priceMicros, result.balanceMicros), result.rate);
         return;
       case 'damaged':
         this.#answer(damagedAccount(), result.rate);

@@ -3,6 +3,7 @@ import type { Listing } from '../catalog/listing.ts';
 import { Destination, parseEndpoint } from '../upstream/index.ts';
 import type { Breaker } from './breaker.ts';
 import type { Breakers } from './breakers.ts';
+import { PricedOperations } from './priced-operations.ts';
 
 /** What calls need to know of a listing, worked out once per version of the listing. */
 export type Offer = {
@@ -14,7 +15,10 @@ export type Offer = {
    * callers need.
    */
   readonly destination: Destination;
+  /** Of a call at the listing's price. */
   readonly terms: CallTerms;
+  /** Null unless an HTTP listing has operations: their calls have prices of their own. */
+  readonly operations: PricedOperations | null;
   readonly breaker: Breaker;
 };
 
@@ -35,10 +39,17 @@ export class Offers {
         basePath,
         destination: new Destination(origin, `${listing.id} ${origin.key}`),
         terms: new CallTerms(listing),
+        operations: pricesOf(listing),
         breaker: this.#breakers.of(listing.id, listing.endpoint),
       };
       this.#made.set(listing, offer);
     }
     return offer;
   }
+}
+
+/** Only calls of an HTTP listing have their prices by method and path. */
+function pricesOf(listing: Listing): PricedOperations | null {
+  const { protocol, operationTerms } = listing;
+  return protocol === 'mcp' || operationTerms === null ? null : new PricedOperations(listing, operationTerms);
 }

@@ -3,6 +3,7 @@ import { Admission } from '../admission/admission.ts';
 import { Backlog } from '../admission/backlog.ts';
 import { batchScript } from '../admission/scripts.ts';
 import { Catalog } from '../catalog/catalog.ts';
+import { OperationsReader } from '../catalog/operations/operations-reader.ts';
 import type { Config } from '../config/config.ts';
 import { PROXY_PREFIX } from '../gate/caller-io.ts';
 import { Gate } from '../gate/gate.ts';
@@ -169,14 +170,15 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     log,
   };
 
+  const operations = new OperationsReader(sql);
   const routes: Route[] = [
     ...keysRoutes({
       keys,
       readActivity: (keyId) => selectKeyActivity(sql, keyId),
       adminBootstrapToken: config.adminBootstrapToken,
     }),
-    ...discoverRoutes({ catalog }),
-    ...servicesRoutes({ catalog, sql, addresses: new AddressPolicy(config.upstreamAllowCidrs) }),
+    ...discoverRoutes({ catalog, operations }),
+    ...servicesRoutes({ catalog, sql, operations, addresses: new AddressPolicy(config.upstreamAllowCidrs) }),
     ...usageRoutes({ sql }),
     ...balanceRoutes({ wallets }),
     ...earningsRoutes({ sql }),

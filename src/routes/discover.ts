@@ -2,11 +2,14 @@ import type { Catalog } from '../catalog/catalog.ts';
 import { type DiscoverQuery, Discovery } from '../catalog/discovery.ts';
 import { chooseLanguage, languageHeaders } from '../catalog/languages.ts';
 import { CATEGORY_PATTERN, MAX_CATEGORY_LENGTH } from '../catalog/listing.ts';
+import type { OperationsReader } from '../catalog/operations/operations-reader.ts';
+import { agentItem } from '../catalog/present.ts';
 import { type Filter, MAX_CURSOR_LENGTH, SORTS, type Sort, wordsOf } from '../catalog/search.ts';
 import { ApiError, unavailableError } from '../errors.ts';
 import type { ApiRequest, ApiResponse, JsonSchema, Route } from '../http/route.ts';
 import { usdToMicros } from '../platform/money.ts';
 
+const LANG = { type: 'string', maxLength: 35, description: 'Language of the labels; overrides Accept-Language' };
 const QUERY: JsonSchema = {
   type: 'object',
   additionalProperties: false,
@@ -23,9 +26,10 @@ const QUERY: JsonSchema = {
       maxLength: MAX_CURSOR_LENGTH,
       description: 'next_cursor of the previous page, which had the same sort',
     },
-    lang: { type: 'string', maxLength: 35, description: 'Language of the labels; overrides Accept-Language' },
+    lang: LANG,
   },
 };
+const ONE_QUERY: JsonSchema = { type: 'object', additionalProperties: false, properties: { lang: LANG } };
 type Query = {
   readonly category?: string;
   readonly min_quality?: number;
@@ -42,8 +46,11 @@ type Query = {
  * `GET /discover`: anybody may search for services. `total` and `categories` count all services that match the filters, not
  * only those on the page; `next_cursor` is present if more services follow. Sorting by name ignores case and goes by code unit.
  */
-export function discoverRoutes(deps: { readonly catalog: Catalog }): Route[] {
-  const { catalog } = deps;
+export function discoverRoutes(deps: {
+  readonly catalog: Catalog;
+  readonly operations: Pick<OperationsReader, 'read'>;
+}): Route[] {
+  const { catalog, operations } = deps;
   const discovery = new Discovery(catalog);
   return [
     {
@@ -70,6 +77,22 @@ export function discoverRoutes(deps: { readonly catalog: Catalog }): Route[] {
           body: answer.body,
           headers: { 'Content-Type': 'application/json; charset=utf-8', ...headers },
         };
+      },
+    },
+    {
+      method: 'GET',
+      path: '/api/v1/discover/:id',
+      summary:
+        'One active service as an agent needs it: whole description, operations with schemas, examples and prices',
+      access: 'anyone',
+      query: ONE_QUERY,
+      handle: async (request: ApiRequest<undefined, { readonly lang?: string }>): Promise<ApiResponse> => {
+        if (!catalog.ready()) throw unavailableError();
+        const listing = catalog.get(request.params.id ?? '');
+        if (listing === undefined || listing.status !== 'active') throw new ApiError('service_not_found');
+        const language = chooseLanguage(request.query.lang, request.header('accept-language'));
+        const body = agentItem(listing, language, await operations.read(listing));
+        return { status: 200, body, headers: { 'Cache-Control': 'no-cache', ...languageHeaders(language) } };
       },
     },
   ];

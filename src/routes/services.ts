@@ -12,10 +12,13 @@ import {
   MAX_DESCRIPTION_LENGTH,
   MAX_ENDPOINT_LENGTH,
   MAX_FREE_CALLS,
+  MAX_IDLE_SECONDS,
   MAX_PRICE_USD,
   nameFault,
   parsePrice,
 } from '../catalog/listing.ts';
+import type { Protocol, StoredOperations } from '../catalog/operations/operation.ts';
+import type { OperationsReader } from '../catalog/operations/operations-reader.ts';
 import { fullItem } from '../catalog/present.ts';
 import {
   insertListing,
@@ -31,15 +34,19 @@ import { type Caller, type KeyRecord, keyOf } from '../keys/caller.ts';
 import { isUuid } from '../platform/ids.ts';
 import type { Sql } from '../platform/postgres.ts';
 import { type AddressPolicy, isForbiddenLiteral } from '../upstream/index.ts';
+import { OPERATIONS, readOperations, withinRules } from './operations.ts';
 
 export type ServicesRoutesDeps = {
   readonly catalog: Catalog;
   readonly sql: Sql;
+  readonly operations: Pick<OperationsReader, 'read'>;
   /** Decides which addresses calls may go to. */
   readonly addresses: AddressPolicy;
 };
 
 const DEFAULT_LIMIT = 100;
+/** Room for the operations with their schemas (`MAX_OPERATIONS_LENGTH` characters, some of several bytes) and the other fields. */
+const MAX_LISTING_BODY_BYTES = 1_048_576;
 
 const FIELDS = {
   name: { type: 'string', minLength: 1, maxLength: 100, description: 'Spaces around it are removed' },
@@ -48,6 +55,14 @@ const FIELDS = {
   price: { type: 'number', minimum: 0, maximum: MAX_PRICE_USD, description: 'USD per call, at most 6 decimals' },
   category: { type: 'string', maxLength: MAX_CATEGORY_LENGTH, pattern: CATEGORY_PATTERN },
   timeout_seconds: { type: 'integer', minimum: 1, maximum: 300 },
+  only_operations: { type: 'boolean', description: 'Refuse calls that match no operation' },
+  operations: OPERATIONS,
+};
+const IDLE_SECONDS = {
+  type: 'integer',
+  minimum: 1,
+  maximum: MAX_IDLE_SECONDS,
+  description: 'The longest silence within a response',
 };
 const FREE_CALLS = { type: 'integer', minimum: 1, maximum: MAX_FREE_CALLS, description: 'Per buyer' };
 
@@ -55,7 +70,12 @@ const CREATE_BODY: JsonSchema = {
   type: 'object',
   additionalProperties: false,
   required: ['name', 'description', 'endpoint', 'price', 'category'],
-  properties: { ...FIELDS, free_calls: FREE_CALLS },
+  properties: {
+    ...FIELDS,
+    free_calls: FREE_CALLS,
+    idle_seconds: IDLE_SECONDS,
+    protocol: { type: 'string', enum: ['http', 'mcp'], default: 'http' },
+  },
 };
 type CreateBody = {
   readonly name: string;
@@ -65,6 +85,10 @@ type CreateBody = {
   readonly free_calls?: number;
   readonly category: string;
   readonly timeout_seconds?: number;
+  readonly idle_seconds?: number;
+  readonly protocol: Protocol;
+  readonly only_operations?: boolean;
+  readonly operations?: readonly object[] | null;
 };
 
 const PATCH_BODY: JsonSchema = {
@@ -74,11 +98,13 @@ const PATCH_BODY: JsonSchema = {
   properties: {
     ...FIELDS,
     free_calls: { ...FREE_CALLS, type: ['integer', 'null'], description: 'Per buyer; null ends the free calls' },
+    idle_seconds: { ...IDLE_SECONDS, type: ['integer', 'null'], description: 'null: as long as the gateway allows' },
     status: { type: 'string', enum: ['active', 'paused'] },
   },
 };
-type PatchBody = Partial<Omit<CreateBody, 'free_calls'>> & {
+type PatchBody = Partial<Omit<CreateBody, 'free_calls' | 'idle_seconds' | 'protocol'>> & {
   readonly free_calls?: number | null;
+  readonly idle_seconds?: number | null;
   readonly status?: 'active' | 'paused';
 };
 
@@ -110,6 +136,7 @@ export function servicesRoutes(deps: ServicesRoutesDeps): Route[] {
       summary: 'List a service; the listing belongs to the account of the key and is active at once',
       access: ['provider'],
       body: CREATE_BODY,
+      maxBodyBytes: MAX_LISTING_BODY_BYTES,
       handle: (request) => create(deps, request),
     },
     {
@@ -134,6 +161,7 @@ export function servicesRoutes(deps: ServicesRoutesDeps): Route[] {
       summary: 'Change an own listing, pause it, or make it active again',
       access: ['provider'],
       body: PATCH_BODY,
+      maxBodyBytes: MAX_LISTING_BODY_BYTES,
       handle: (request) => patch(deps, request),
     },
     {
@@ -146,20 +174,29 @@ export function servicesRoutes(deps: ServicesRoutesDeps): Route[] {
   ];
 }
 
-async function create(
-  { catalog, sql, addresses }: ServicesRoutesDeps,
-  request: ApiRequest<CreateBody, unknown>,
-): Promise<ApiResponse> {
+type Required = 'name' | 'description' | 'endpoint' | 'priceMicros' | 'category';
+const DEFAULTS = {
+  freeCalls: 0,
+  timeoutSeconds: DEFAULT_TIMEOUT_SECONDS,
+  idleSeconds: null,
+  onlyOperations: false,
+} as const;
+
+async function create(deps: ServicesRoutesDeps, request: ApiRequest<CreateBody, unknown>): Promise<ApiResponse> {
+  const { catalog, sql, addresses } = deps;
+  const { protocol, operations = null } = request.body;
   // The schema guarantees that the required fields are present.
-  const fields = readFields(request.body, addresses) as Omit<ListingFields, 'freeCalls' | 'timeoutSeconds'>;
-  const listing = await insertListing(sql, {
-    freeCalls: 0,
-    timeoutSeconds: DEFAULT_TIMEOUT_SECONDS,
+  const fields = readFields(request.body, addresses) as Pick<ListingFields, Required>;
+  const written = insertListing(sql, {
+    ...DEFAULTS,
     ...fields,
+    protocol,
+    operations: readOperations(operations, protocol),
     providerId: keyOf(request.caller).accountId,
   });
+  const listing = await withinRules(written);
   catalog.apply(listing);
-  return show(listing, request, { status: 201, headers: { Location: `/api/v1/services/${listing.id}` } });
+  return show(deps, listing, request, { status: 201, headers: { Location: `/api/v1/services/${listing.id}` } });
 }
 
 async function listMine({ sql }: ServicesRoutesDeps, request: ApiRequest<undefined, ListQuery>): Promise<ApiResponse> {
@@ -185,10 +222,8 @@ async function listMine({ sql }: ServicesRoutesDeps, request: ApiRequest<undefin
   };
 }
 
-async function getOne(
-  { catalog, sql }: ServicesRoutesDeps,
-  request: ApiRequest<undefined, GetQuery>,
-): Promise<ApiResponse> {
+async function getOne(deps: ServicesRoutesDeps, request: ApiRequest<undefined, GetQuery>): Promise<ApiResponse> {
+  const { catalog, sql } = deps;
   const id = idOf(request);
   let listing: Listing | null | undefined = catalog.get(id);
   if (listing === undefined) {
@@ -199,34 +234,49 @@ async function getOne(
     if (caller.kind === 'key' && caller.key.role !== 'buyer') listing = await selectListing(sql, id);
   }
   if (listing == null || (isGone(listing) && !mayManage(request.caller, listing))) throw notFound();
-  return show(listing, request, { status: 200, lang: request.query.lang });
+  return show(deps, listing, request, { status: 200, lang: request.query.lang });
 }
 
-async function patch(
-  { catalog, sql, addresses }: ServicesRoutesDeps,
-  request: ApiRequest<PatchBody, unknown>,
-): Promise<ApiResponse> {
+async function patch(deps: ServicesRoutesDeps, request: ApiRequest<PatchBody, unknown>): Promise<ApiResponse> {
+  const { catalog, sql, addresses } = deps;
   const id = idOf(request);
   const { status } = request.body;
-  const changes: ListingPatch = { ...readFields(request.body, addresses), ...(status === undefined ? {} : { status }) };
-  const key = keyOf(request.caller);
-  const listing = await updateListing(sql, id, changes, scopeOf(key));
+  const operations = await changedOperations(deps, request, id);
+  const changes: ListingPatch = {
+    ...readFields(request.body, addresses),
+    ...(operations === undefined ? {} : { operations }),
+    ...(status === undefined ? {} : { status }),
+  };
+  const listing = await withinRules(updateListing(sql, id, changes, scopeOf(keyOf(request.caller))));
   if (listing === null) throw await refusal(sql, id);
   catalog.apply(listing);
-  return show(listing, request, { status: 200 });
+  return show(deps, listing, request, { status: 200 });
 }
 
-async function remove({ catalog, sql }: ServicesRoutesDeps, request: ApiRequest): Promise<ApiResponse> {
+/** The operations in the body, or undefined if they do not change. The listing's protocol, which never changes, decides their form. */
+async function changedOperations(
+  { catalog, sql }: ServicesRoutesDeps,
+  { body, caller }: ApiRequest<PatchBody, unknown>,
+  id: string,
+): Promise<StoredOperations | null | undefined> {
+  if (body.operations === undefined) return undefined;
+  const listing = catalog.get(id) ?? (await selectListing(sql, id));
+  if (listing === null || !mayManage(caller, listing)) throw await refusal(sql, id);
+  return readOperations(body.operations, listing.protocol);
+}
+
+async function remove(deps: ServicesRoutesDeps, request: ApiRequest): Promise<ApiResponse> {
+  const { catalog, sql } = deps;
   const id = idOf(request);
   const key = keyOf(request.caller);
   const removed = await removeListing(sql, id, scopeOf(key));
   if (removed !== null) {
     catalog.apply(removed);
-    return show(removed, request, { status: 200 });
+    return show(deps, removed, request, { status: 200 });
   }
   const before = await selectListing(sql, id);
   if (before === null || !mayManage(request.caller, before)) throw await refusal(sql, id);
-  return show(before, request, { status: 200 });
+  return show(deps, before, request, { status: 200 });
 }
 
 /**
@@ -262,15 +312,23 @@ type Shown = {
   readonly headers?: Readonly<Record<string, string>>;
 };
 
-function show(listing: Listing, request: ApiRequest, { status, lang, headers }: Shown): ApiResponse {
+async function show(
+  { operations }: ServicesRoutesDeps,
+  listing: Listing,
+  request: ApiRequest,
+  { status, lang, headers }: Shown,
+): Promise<ApiResponse> {
   const language = chooseLanguage(lang, request.header('accept-language'));
-  const body = fullItem(listing, language, { withEndpoint: mayManage(request.caller, listing) });
+  const body = fullItem(listing, language, {
+    withEndpoint: mayManage(request.caller, listing),
+    operations: await operations.read(listing),
+  });
   return { status, body, headers: { ...headers, ...languageHeaders(language) } };
 }
 
 /** Reads the fields in the body, with the checks that a schema cannot express. Throws `invalid_request` naming the field. */
 function readFields(body: PatchBody, addresses: AddressPolicy): Partial<ListingFields> {
-  const { name, description, endpoint, price, free_calls, category, timeout_seconds } = body;
+  const { name, description, endpoint, price, free_calls, category, timeout_seconds, idle_seconds } = body;
   return {
     ...(name === undefined ? {} : { name: checked('name', name.trim(), nameFault) }),
     ...(description === undefined ? {} : { description: checked('description', description, descriptionFault) }),
@@ -279,6 +337,8 @@ function readFields(body: PatchBody, addresses: AddressPolicy): Partial<ListingF
     ...(free_calls === undefined ? {} : { freeCalls: free_calls ?? 0 }),
     ...(category === undefined ? {} : { category }),
     ...(timeout_seconds === undefined ? {} : { timeoutSeconds: timeout_seconds }),
+    ...(idle_seconds === undefined ? {} : { idleSeconds: idle_seconds }),
+    ...(body.only_operations === undefined ? {} : { onlyOperations: body.only_operations }),
   };
 }
 

@@ -60,7 +60,15 @@ function startCall(bufferedBytes: BufferedBytes) {
   const options = {
     gate: { identify: () => key, heard: () => {} },
     catalog: { get: () => listing, ready: () => true },
-    offers: { of: () => ({ destination: {}, basePath: '', terms: {}, breaker: new Breakers().of('', '') }) },
+    offers: {
+      of: () => ({
+        destination: {},
+        basePath: '',
+        terms: { priceMicros: 5 },
+        operations: null,
+        breaker: new Breakers().of('', ''),
+      }),
+    },
     admission: {
       buyer: () => buyer,
       admit: (_request: unknown, listener: AdmissionListener) => listener.onAdmission(admitted),

@@ -23,7 +23,14 @@ it('a call is refused before money is touched when all connections of the servic
       take: (_who: unknown, done: (passage: Passage) => void) => done({ rate, refusal: null }),
     },
     catalog: { get: () => listing, ready: () => true },
-    offers: { of: () => ({ destination: { isFull: true }, breaker: new Breakers().of('', '') }) },
+    offers: {
+      of: () => ({
+        destination: { isFull: true },
+        terms: { priceMicros: 5 },
+        operations: null,
+        breaker: new Breakers().of('', ''),
+      }),
+    },
     // Any other use of these throws.
     admission: {},
     upstream: {},

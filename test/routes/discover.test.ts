@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { Catalog } from '../../src/catalog/catalog.ts';
 import type { ListingFields } from '../../src/catalog/listing.ts';
+import { OperationsReader } from '../../src/catalog/operations/operations-reader.ts';
 import { insertListing, updateListing } from '../../src/catalog/sql.ts';
 import type { Route } from '../../src/http/route.ts';
 import { discoverRoutes } from '../../src/routes/discover.ts';
@@ -32,7 +33,7 @@ beforeAll(async () => {
   await updateListing(sql, paused.id, { status: 'paused' }, 'any');
   catalog = new Catalog({ sql, log });
   await catalog.start();
-  routes = discoverRoutes({ catalog });
+  routes = discoverRoutes({ catalog, operations: new OperationsReader(sql) });
 });
 afterAll(async () => {
   await catalog.stop();
@@ -185,7 +186,7 @@ describe('GET /discover', () => {
   });
 
   it('is unavailable, rather than empty, before the catalog is loaded', async () => {
-    const unloaded = discoverRoutes({ catalog: new Catalog({ sql, log }) });
+    const unloaded = discoverRoutes({ catalog: new Catalog({ sql, log }), operations: new OperationsReader(sql) });
     const error = await refusalOf(ask(unloaded, 'GET /discover'));
     expect(error.code).toBe('unavailable');
     expect(error.headers).toHaveProperty('Retry-After');

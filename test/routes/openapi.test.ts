@@ -25,7 +25,7 @@ type Operation = {
 const NOTHING = {} as never;
 const routes: Route[] = [
   ...keysRoutes(NOTHING),
-  ...discoverRoutes({ catalog: NOTHING }),
+  ...discoverRoutes(NOTHING),
   ...servicesRoutes(NOTHING),
   ...usageRoutes(NOTHING),
   ...balanceRoutes(NOTHING),

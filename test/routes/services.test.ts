@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { Catalog } from '../../src/catalog/catalog.ts';
+import { OperationsReader } from '../../src/catalog/operations/operations-reader.ts';
 import { PROXY_PREFIX } from '../../src/gate/caller-io.ts';
 import { uuidv7 } from '../../src/platform/ids.ts';
 import { parseTarget } from '../../src/proxy/target.ts';
@@ -90,7 +91,12 @@ describe('GET /services/{id}', () => {
 
   it('is unavailable, rather than not found, before the catalog is loaded', async () => {
     const id = await create();
-    const unloaded = servicesRoutes({ catalog: new Catalog({ sql, log }), sql, addresses });
+    const unloaded = servicesRoutes({
+      catalog: new Catalog({ sql, log }),
+      sql,
+      operations: new OperationsReader(sql),
+      addresses,
+    });
     expect((await refusalOf(ask(unloaded, `GET /services/${id}`))).code).toBe('unavailable');
   });
 });

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { Catalog } from '../../src/catalog/catalog.ts';
+import { OperationsReader } from '../../src/catalog/operations/operations-reader.ts';
 import { ApiError } from '../../src/errors.ts';
 import type { Route } from '../../src/http/route.ts';
 import type { KeyRecord } from '../../src/keys/caller.ts';
@@ -29,11 +30,12 @@ beforeAll(async () => {
     state: { put: () => Promise.reject(new Error('no key is changed')) },
     cache: { invalidate: () => {} },
   });
+  const operations = new OperationsReader(sql);
   routes = [
     ...usageRoutes({ sql }),
     ...earningsRoutes({ sql }),
-    ...discoverRoutes({ catalog }),
-    ...servicesRoutes({ catalog, sql, addresses: new AddressPolicy([]) }),
+    ...discoverRoutes({ catalog, operations }),
+    ...servicesRoutes({ catalog, sql, operations, addresses: new AddressPolicy([]) }),
     ...keysRoutes({
       keys,
       readActivity: () => Promise.reject(new Error('no activity is asked for')),

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, beforeEach } from 'vitest';
 import { Catalog } from '../../src/catalog/catalog.ts';
+import { OperationsReader } from '../../src/catalog/operations/operations-reader.ts';
 import type { Route } from '../../src/http/route.ts';
 import type { KeyRecord } from '../../src/keys/caller.ts';
 import type { Sql } from '../../src/platform/postgres.ts';
@@ -42,8 +43,8 @@ export function useServices(): void {
     catalog = new Catalog({ sql, log });
     elsewhere = new Catalog({ sql, log });
     await Promise.all([catalog.start(), elsewhere.start()]);
-    routes = servicesRoutes({ catalog, sql, addresses });
-    routesElsewhere = servicesRoutes({ catalog: elsewhere, sql, addresses });
+    routes = servicesRoutes({ catalog, sql, operations: new OperationsReader(sql), addresses });
+    routesElsewhere = servicesRoutes({ catalog: elsewhere, sql, operations: new OperationsReader(sql), addresses });
   });
   afterAll(async () => {
     await Promise.all([catalog.stop(), elsewhere.stop()]);

@@ -18,6 +18,10 @@ export function makeListing(fields: Partial<Listing> = {}): Listing {
     freeCalls: 0,
     category: 'data',
     timeoutSeconds: 60,
+    idleSeconds: null,
+    protocol: 'http',
+    onlyOperations: false,
+    operationTerms: null,
     status: 'active',
     isSuspended: false,
     quality: 50,
@@ -35,6 +39,10 @@ export const LISTING_FIELDS = {
   freeCalls: 0,
   category: 'data',
   timeoutSeconds: 60,
+  idleSeconds: null,
+  protocol: 'http',
+  onlyOperations: false,
+  operations: null,
 } as const;
 
 export type Asked = {

@@ -1,0 +1,71 @@
+import { isOneSegment } from './spelling.ts';
+import type { TemplateSegment } from './template.ts';
+
+/** A tree of template segments. What stands behind the same segments is one node, whatever the names in braces are. */
+type Node<T> = {
+  readonly literals: Map<string, Node<T>>;
+  name: Node<T> | null;
+  /** What a `*` at this place leads to. */
+  rest: T | null;
+  /** What a path that ends here leads to. */
+  end: T | null;
+};
+
+const newNode = <T>(): Node<T> => ({ literals: new Map(), name: null, rest: null, end: null });
+
+/**
+ * Finds the template that a path matches, byte for byte. From left to right, a literal beats `{name}`, and `{name}` beats `*`. Each
+ * node lies at one depth, so a search visits each node at most once: its time is bounded by the size of the tree, whatever the
+ * path is.
+ */
+export class Matcher<T> {
+  readonly #root = newNode<T>();
+
+  /** @returns what stood in this place before, or null */
+  add(template: readonly TemplateSegment[], value: T): T | null {
+    let node = this.#root;
+    for (const segment of template) {
+      if (segment.kind === 'rest') {
+        const before = node.rest;
+        node.rest = value;
+        return before;
+      }
+      node = segment.kind === 'literal' ? literalNode(node, segment.text) : nameNode(node);
+    }
+    const before = node.end;
+    node.end = value;
+    return before;
+  }
+
+  /** @param path '' or '/…'; '' and '/' are both the endpoint itself */
+  find(path: string): T | null {
+    return search(this.#root, path.length === 0 ? [''] : path.slice(1).split('/'), 0);
+  }
+}
+
+function literalNode<T>(node: Node<T>, text: string): Node<T> {
+  let next = node.literals.get(text);
+  if (next === undefined) {
+    next = newNode();
+    node.literals.set(text, next);
+  }
+  return next;
+}
+
+function nameNode<T>(node: Node<T>): Node<T> {
+  node.name ??= newNode();
+  return node.name;
+}
+
+function search<T>(node: Node<T>, segments: readonly string[], at: number): T | null {
+  if (at === segments.length) return node.end;
+  const segment = segments[at] as string;
+  const literal = node.literals.get(segment);
+  const found = literal === undefined ? null : search(literal, segments, at + 1);
+  if (found !== null) return found;
+  if (node.name !== null && isOneSegment(segment)) {
+    const named = search(node.name, segments, at + 1);
+    if (named !== null) return named;
+  }
+  return node.rest;
+}

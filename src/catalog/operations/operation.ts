@@ -1,0 +1,142 @@
+import { parsePrice } from '../listing.ts';
+import { looseTemplate } from './spelling.ts';
+import { parseTemplate, type TemplateSegment } from './template.ts';
+
+export type Protocol = 'http' | 'mcp';
+
+/** One way to call a listing, as its provider writes it and as buyers read it. */
+export type HttpOperation = {
+  readonly method: string;
+  /** A template for what follows the service id; see `parseTemplate`. */
+  readonly path: string;
+  readonly summary: string;
+  /** USD per call, in place of the listing's price. */
+  readonly price?: number;
+  /** JSON Schemas of the request and of the response. They are told to buyers, and nothing is checked against them. */
+  readonly input?: unknown;
+  readonly output?: unknown;
+  readonly example?: { readonly query?: object; readonly body?: unknown; readonly response?: unknown };
+};
+
+/** A tool of an MCP server: its `tools/call` is what is charged. */
+export type ToolOperation = { readonly tool: string; readonly summary?: string; readonly price?: number };
+
+export type Operation = HttpOperation | ToolOperation;
+
+/** What calls need to know of an operation: method, path and price in micro-USD, or null for the listing's price. */
+export type HttpTerms = readonly [method: string, path: string, priceMicros: number | null];
+export type ToolTerms = readonly [tool: string, priceMicros: number | null];
+export type OperationTerms = readonly (HttpTerms | ToolTerms)[];
+
+/** The operations of a listing, as they are stored. */
+export type StoredOperations = {
+  /** JSON text of `Operation[]`. */
+  readonly json: string;
+  /** JSON text of `OperationTerms`. */
+  readonly terms: string;
+  /** Price of the dearest operation that has one of its own, or null. */
+  readonly maxPriceMicros: number | null;
+};
+
+export const MAX_OPERATIONS = 200;
+export const OPERATION_METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const;
+export const MAX_SUMMARY_LENGTH = 200;
+export const MAX_TOOL_LENGTH = 128;
+/** Maximum characters of all operations of a listing as JSON. Postgres keeps them, and one answer of /discover/{id} has them all. */
+export const MAX_OPERATIONS_LENGTH = 262_144;
+/** Maximum depth of a schema or an example. Deeper JSON can exhaust the stack of programs that read it, our own included. */
+export const MAX_DEPTH = 64;
+
+/** The fault of one of a listing's operations, worded so that it follows the field's name: `operations.3.path: must …`. */
+export class OperationFault extends Error {
+  /** @param field  'operations.3.path' */
+  constructor(field: string, message: string) {
+    super(`${field}: ${message}.`);
+    this.name = 'OperationFault';
+  }
+}
+
+/**
+ * Checks what a schema cannot express, and makes what is stored. The operations have passed the schema of their protocol.
+ *
+ * @throws OperationFault
+ */
+export function storeOperations(operations: readonly Operation[]): StoredOperations {
+  const terms = operations.map(termsOf);
+  refuseRepeated(terms);
+  const json = storedText(operations);
+  const prices = terms.flatMap((term) => term[term.length - 1] ?? []) as number[];
+  return { json, terms: JSON.stringify(terms), maxPriceMicros: prices.length === 0 ? null : Math.max(...prices) };
+}
+
+/** @param text of `StoredOperations.terms` */
+export function parseTerms(text: string): OperationTerms {
+  return JSON.parse(text) as OperationTerms;
+}
+
+function storedText(operations: readonly Operation[]): string {
+  for (const [index, operation] of operations.entries()) {
+    if (depthExceeds(operation, MAX_DEPTH)) {
+      throw new OperationFault(`operations.${index}`, `must not be nested deeper than ${MAX_DEPTH} levels`);
+    }
+  }
+  const json = JSON.stringify(operations);
+  // Postgres refuses this character in JSON that it has to read.
+  if (json.includes('\\u0000')) throw new OperationFault('operations', 'must not contain the character U+0000');
+  if (json.length <= MAX_OPERATIONS_LENGTH) return json;
+  throw new OperationFault('operations', `must be at most ${MAX_OPERATIONS_LENGTH} characters of JSON together`);
+}
+
+function termsOf(operation: Operation, index: number): HttpTerms | ToolTerms {
+  const field = `operations.${index}`;
+  const price = operation.price === undefined ? null : readPrice(operation.price, `${field}.price`);
+  return 'tool' in operation ? [operation.tool, price] : [operation.method, operation.path, price];
+}
+
+function readPrice(usd: number, field: string): number {
+  const price = parsePrice(usd);
+  if ('fault' in price) throw new OperationFault(field, price.fault);
+  return price.micros;
+}
+
+/**
+ * Two operations may not be the same, nor two spellings of the same path: a service that ignores letter case would serve either
+ * path at either price.
+ */
+function refuseRepeated(terms: OperationTerms): void {
+  const seen = new Map<string, number>();
+  for (const [index, term] of terms.entries()) {
+    const key = term.length === 2 ? term[0] : `${term[0]} ${shapeOf(term[1], `operations.${index}.path`)}`;
+    const before = seen.get(key);
+    if (before !== undefined) {
+      throw new OperationFault(`operations.${index}`, `is the same as operations.${before}, or another spelling of it`);
+    }
+    seen.set(key, index);
+  }
+}
+
+/** The same text for templates that differ only in names in braces, letter case or encoding. */
+function shapeOf(path: string, field: string): string {
+  const parsed = parseTemplate(path);
+  if ('fault' in parsed) throw new OperationFault(field, parsed.fault);
+  const shape = looseTemplate(parsed.segments).map(shapeOfSegment).join('/');
+  // `/users` and `/users/` may be two operations: many services tell them apart.
+  return parsed.segments.at(-1)?.kind === 'literal' && path.endsWith('/') ? `${shape}/` : shape;
+}
+
+function shapeOfSegment(segment: TemplateSegment): string {
+  if (segment.kind === 'literal') return segment.text;
+  return segment.kind === 'name' ? '{}' : '*';
+}
+
+function depthExceeds(value: unknown, max: number): boolean {
+  // A loop and not a recursion: the caller chooses how deep the value is.
+  const left: [value: unknown, depth: number][] = [[value, 0]];
+  for (let next = left.pop(); next !== undefined; next = left.pop()) {
+    const [member, depth] = next;
+    if (typeof member !== 'object' || member === null) continue;
+    if (depth >= max) return true;
+    for (const child of Object.values(member)) left.push([child, depth + 1]);
+  }
+  return false;
+}

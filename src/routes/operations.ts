@@ -1,0 +1,100 @@
+import { MAX_PRICE_USD } from '../catalog/listing.ts';
+import {
+  MAX_OPERATIONS,
+  MAX_SUMMARY_LENGTH,
+  MAX_TOOL_LENGTH,
+  OPERATION_METHODS,
+  type Operation,
+  OperationFault,
+  type Protocol,
+  type StoredOperations,
+  storeOperations,
+} from '../catalog/operations/operation.ts';
+import { MAX_TEMPLATE_LENGTH } from '../catalog/operations/template.ts';
+import { ApiError } from '../errors.ts';
+import type { JsonSchema } from '../http/route.ts';
+import { violatedConstraint } from '../platform/postgres.ts';
+
+/** Operations as a provider writes them. Which fields an operation needs depends on the protocol: `readOperations` checks it. */
+export const OPERATIONS: JsonSchema = {
+  type: ['array', 'null'],
+  maxItems: MAX_OPERATIONS,
+  description: 'How to call the service; null or an empty list: not told',
+  items: {
+    type: 'object',
+    additionalProperties: false,
+    properties: {
+      method: { type: 'string', enum: [...OPERATION_METHODS], description: 'GET also stands for HEAD' },
+      path: {
+        type: 'string',
+        maxLength: MAX_TEMPLATE_LENGTH,
+        description: 'What follows the service id: literal segments, {name} for one segment, a last * for the rest',
+      },
+      tool: { type: 'string', minLength: 1, maxLength: MAX_TOOL_LENGTH, description: 'Of an MCP server' },
+      summary: { type: 'string', minLength: 1, maxLength: MAX_SUMMARY_LENGTH },
+      price: {
+        type: 'number',
+        minimum: 0,
+        maximum: MAX_PRICE_USD,
+        description: "USD per call, in place of the listing's price",
+      },
+      input: { type: ['object', 'boolean'], description: 'JSON Schema of the request; it is not enforced' },
+      output: { type: ['object', 'boolean'], description: 'JSON Schema of the response; it is not enforced' },
+      example: {
+        type: 'object',
+        additionalProperties: false,
+        properties: { query: { type: 'object' }, body: {}, response: {} },
+      },
+    },
+  },
+};
+
+const HTTP_FIELDS = ['method', 'path', 'summary'] as const;
+const ONLY_HTTP = ['method', 'path', 'input', 'output', 'example'] as const;
+
+/**
+ * Reads `operations` of a request body that has passed its schema.
+ *
+ * @returns null if the listing is to have none
+ */
+export function readOperations(value: readonly object[] | null, protocol: Protocol): StoredOperations | null {
+  if (value === null || value.length === 0) return null;
+  for (const [index, operation] of value.entries()) checkFields(operation, protocol, `operations.${index}`);
+  try {
+    return storeOperations(value as readonly Operation[]);
+  } catch (error) {
+    if (error instanceof OperationFault) throw new ApiError('invalid_request', error.message);
+    throw error;
+  }
+}
+
+function checkFields(operation: object, protocol: Protocol, field: string): void {
+  const required = protocol === 'mcp' ? ['tool'] : HTTP_FIELDS;
+  const forbidden = protocol === 'mcp' ? ONLY_HTTP : ['tool'];
+  for (const name of required) {
+    if (!(name in operation)) throw new ApiError('invalid_request', `${field}.${name}: is required.`);
+  }
+  for (const name of forbidden) {
+    if (!(name in operation)) continue;
+    throw new ApiError('invalid_request', `${field}.${name}: is not known for a listing with protocol ${protocol}.`);
+  }
+}
+
+const RULES: Readonly<Record<string, string>> = {
+  services_dear_operations:
+    "operations: an operation may cost more than the listing's price only with only_operations: true. Otherwise another spelling of its path would be served at the listing's price.",
+  services_only_operations: 'only_operations: needs operations. Without any, every call would be refused.',
+};
+
+/**
+ * Runs a write to the catalog. Postgres checks the rules between the fields of a listing, because a change may have only one of
+ * them. A violation becomes `invalid_request`.
+ */
+export async function withinRules<T>(write: Promise<T>): Promise<T> {
+  try {
+    return await write;
+  } catch (error) {
+    const rule = RULES[violatedConstraint(error) ?? ''];
+    throw rule === undefined ? error : new ApiError('invalid_request', rule);
+  }
+}
