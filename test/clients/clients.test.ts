@@ -1,8 +1,12 @@
 // Unmodified clients, and our examples, against one marketplace with the services of the demo.
 
 import { afterAll, beforeAll, describe } from 'vitest';
+import { commandLineTests } from './command-line.ts';
 import { DemoMarket } from './demo-market.ts';
 import { exampleTests } from './examples.ts';
+import { libraryTests } from './libraries.ts';
+import { llmsTests } from './llms.ts';
+import { sdkTests } from './sdks.ts';
 
 let demo: DemoMarket;
 
@@ -11,4 +15,8 @@ beforeAll(async () => {
 });
 afterAll(() => demo.stop());
 
+describe('SDKs', () => sdkTests(() => demo));
+describe('HTTP libraries', () => libraryTests(() => demo));
+describe('curl and Python', () => commandLineTests(() => demo));
 describe('examples', () => exampleTests(() => demo));
+describe('/llms.txt', () => llmsTests(() => demo));

@@ -6,6 +6,7 @@ import type { AddressInfo } from 'node:net';
 import { demoListings, endpointOf } from '../../scripts/demo/listings.mjs';
 import { serveDemo } from '../../scripts/demo/service.mjs';
 import { type Key, Marketplace } from '../integration/marketplace.ts';
+import { emptyBucket } from '../support/empty-bucket.ts';
 
 export class DemoMarket {
   readonly market: Marketplace;
@@ -53,13 +54,28 @@ export class DemoMarket {
     return String(found?.listing.price);
   }
 
-  /** A key that has used up its rate limit of one request per minute: its next request gets 429. */
-  async exhausted(): Promise<Key> {
+  /** A buyer's key whose next request gets 429, because its whole limit was used at this moment. */
+  async exhausted(perMinute: number): Promise<Key> {
+    const { stores } = this.market;
     const key = await this.market.buyer(1);
-    const limit = { key: this.market.admin, method: 'PATCH', body: { rate_limit: 1 } };
-    await this.market.json(`/api/v1/keys/${key.key_id}`, limit);
+    await this.limit(key, perMinute);
+    // The first request brings the key into Redis.
     await this.market.json('/api/v1/keys/me', { key });
+    await emptyBucket(stores.redis, stores.keys.key(stores.keys.shardOf(key.account_id), key.key_id));
     return key;
+  }
+
+  async limit(key: Key, perMinute: number): Promise<void> {
+    const body = { rate_limit: perMinute };
+    await this.market.json(`/api/v1/keys/${key.key_id}`, { key: this.market.admin, method: 'PATCH', body });
+  }
+
+  /** How many calls of the key were admitted. It asks Postgres, because the key itself may have no request left. */
+  async admittedCalls(key: Key): Promise<number> {
+    await this.market.settled(key.account_id);
+    const rows = await this.market.stores.sql<{ calls: number }[]>`
+      SELECT count(*)::int AS calls FROM calls WHERE key_id = ${key.key_id}`;
+    return rows[0]?.calls ?? 0;
   }
 
   async stop(): Promise<void> {

@@ -22,7 +22,9 @@ export async function run(
   });
   child.stdin.end(input);
   const code = await new Promise<number | null>((resolve, reject) => {
-    child.once('error', (cause) => reject(new Error(`${command} is needed for this test; npm test installs it`, { cause })));
+    child.once('error', (cause) =>
+      reject(new Error(`${command} is needed for this test; npm test installs it`, { cause })),
+    );
     child.once('close', resolve);
   });
   const [output = '', errors = ''] = await Promise.all(texts);
