@@ -28,7 +28,7 @@ try {
   printPrice(streamed.response.headers);
 } catch (error) {
   if (!(error instanceof OpenAI.APIError)) throw error;
-  // The message has the gateway's JSON: for a 402 what the call costs and what the account has.
+  // Of the gateway's errors this SDK shows the code only, as in `402 "insufficient_balance"`. What the account has: /api/v1/balance/me.
   console.error(error.message);
   process.exitCode = 1;
 }

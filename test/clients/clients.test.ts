@@ -1,6 +1,7 @@
 // Unmodified clients, and our examples, against one marketplace with the services of the demo.
 
 import { afterAll, beforeAll, describe } from 'vitest';
+import { clientsPageTests } from './clients-page.ts';
 import { commandLineTests } from './command-line.ts';
 import { DemoMarket } from './demo-market.ts';
 import { exampleTests } from './examples.ts';
@@ -20,3 +21,4 @@ describe('HTTP libraries', () => libraryTests(() => demo));
 describe('curl and Python', () => commandLineTests(() => demo));
 describe('examples', () => exampleTests(() => demo));
 describe('/llms.txt', () => llmsTests(() => demo));
+describe('docs/clients.md', () => clientsPageTests(() => demo));
