@@ -5,12 +5,14 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 
-const { TOLLGATE_URL: url, TOLLGATE_KEY: key, TOLLGATE_SERVICE: chosen } = process.env;
-if (!url || !key) throw new Error('Set TOLLGATE_URL and TOLLGATE_KEY. examples/README.md says how.');
+const { TOLLGATE_URL, TOLLGATE_KEY: key, TOLLGATE_SERVICE: chosen } = process.env;
+if (!TOLLGATE_URL || !key) throw new Error('Set TOLLGATE_URL and TOLLGATE_KEY. examples/README.md says how.');
+const url = TOLLGATE_URL.replace(/\/$/, '');
 
 /** Finding services needs no key. @returns {Promise<string>} the id of a service */
 async function findService() {
   const response = await fetch(`${url}/api/v1/discover?q=text+statistics&limit=1`);
+  if (!response.ok) throw new Error(`/discover: ${response.status} ${await response.text()}`);
   const found = /** @type {{ services: { id: string, name: string, price_label: string }[] }} */ (
     await response.json()
   );

@@ -7,11 +7,12 @@ set -eu
 : "${TOLLGATE_URL:?Set it to the address of the gateway. examples/README.md says how.}"
 : "${TOLLGATE_KEY:?Set it to an API key. examples/README.md says how.}"
 
+url=${TOLLGATE_URL%/}
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 
 # Finding services needs no key. sed takes the id of the first service out of the JSON.
-service=${TOLLGATE_SERVICE:-$(curl -sS "$TOLLGATE_URL/api/v1/discover?q=text+statistics&limit=1" |
+service=${TOLLGATE_SERVICE:-$(curl -sS -f "$url/api/v1/discover?q=text+statistics&limit=1" |
   sed -n 's/.*"services":\[{"id":"\([^"]*\)".*/\1/p')}
 [ -n "$service" ] || { echo 'No such service. Set TOLLGATE_SERVICE to the id of one.' >&2; exit 1; }
 
@@ -25,7 +26,7 @@ call() {
   status=$(printf 'header = "Authorization: Bearer %s"\n' "$TOLLGATE_KEY" |
     curl -sS -K - -D "$folder/head" -o "$folder/body" -w '%{http_code}' \
       -H 'X-ACF-Max-Amount: 0.01' -H 'Content-Type: text/plain' --data-binary 'How many words are these?' \
-      "$TOLLGATE_URL/api/v1/proxy/$service/")
+      "$url/api/v1/proxy/$service/")
 }
 
 call

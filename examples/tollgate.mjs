@@ -23,6 +23,7 @@ export async function findService(words) {
   const id = process.env.TOLLGATE_SERVICE;
   if (id) return `${gatewayUrl}/api/v1/proxy/${id}/`;
   const response = await fetch(`${gatewayUrl}/api/v1/discover?limit=1&q=${encodeURIComponent(words)}`);
+  if (!response.ok) throw new Error(`/discover: ${response.status} ${await response.text()}`);
   const found = /** @type {{ services: { proxy_path: string }[] }} */ (await response.json());
   const [first] = found.services;
   if (first === undefined) throw new Error(`No service matches '${words}'. Set TOLLGATE_SERVICE to the id of one.`);

@@ -1,6 +1,7 @@
 import { mkdtempSync, readFileSync, statSync } from 'node:fs';
 import path from 'node:path';
 import { beforeAll, expect, it } from 'vitest';
+import { ERRORS } from '../../src/errors.ts';
 import type { CallRecord, Usage } from '../integration/marketplace.ts';
 import { scratchDir } from '../support/stores.ts';
 import { until } from '../support/wait.ts';
@@ -80,6 +81,14 @@ export function llmsTests(demo: () => DemoMarket): void {
     });
     const charged = usage.records.map(({ amount, outcome }: CallRecord) => [amount, outcome]);
     expect(charged).toEqual(Array(2).fill([service.price, 'completed']));
+  });
+
+  it('says of every error code of the gateway what to do', () => {
+    const unsaid = Object.entries(ERRORS).filter(
+      ([code, { status }]) =>
+        !new RegExp(`^\\| [\\d, ]*\\b${status}\\b[\\d, ]* \\|[^|]*\`${code}\`[^|]*\\| \\S`, 'm').test(page),
+    );
+    expect(unsaid).toEqual([]);
   });
 
   it('names no address that leads nowhere', async () => {
