@@ -6,7 +6,6 @@ import type { AddressInfo } from 'node:net';
 import { demoListings, endpointOf } from '../../scripts/demo/listings.mjs';
 import { serveDemo } from '../../scripts/demo/service.mjs';
 import { type Key, Marketplace } from '../integration/marketplace.ts';
-import { emptyBucket } from '../support/empty-bucket.ts';
 
 export class DemoMarket {
   readonly market: Marketplace;
@@ -54,14 +53,16 @@ export class DemoMarket {
     return String(found?.listing.price);
   }
 
-  /** A buyer's key whose next request gets 429, because its whole limit was used at this moment. */
+  /** A buyer's key whose next request gets 429, whenever that comes. */
   async exhausted(perMinute: number): Promise<Key> {
-    const { stores } = this.market;
+    const { redis, keys } = this.market.stores;
     const key = await this.market.buyer(1);
     await this.limit(key, perMinute);
     // The first request brings the key into Redis.
     await this.market.json('/api/v1/keys/me', { key });
-    await emptyBucket(stores.redis, stores.keys.key(stores.keys.shardOf(key.account_id), key.key_id));
+    // A bucket whose time lies in the future is refilled only from the next request on.
+    const later = String(Date.now() + 3_600_000);
+    await redis.command('hset', [keys.key(keys.shardOf(key.account_id), key.key_id), 'tokens', '0', 'ts', later]);
     return key;
   }
 

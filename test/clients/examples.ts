@@ -25,8 +25,6 @@ const EXAMPLES = [
   sdk('anthropic.mjs', 'You said: Hello from the Anthropic SDK'),
   sdk('ai-sdk.mjs', 'You said: Hello again from the AI SDK'),
 ];
-/** A key with this limit gets a token every 3 s: longer than a program takes to start and find its service. */
-const SLOW_LIMIT = 20;
 
 type Trial = { readonly key: Key; readonly ended: Ended };
 
@@ -50,7 +48,7 @@ export function exampleTests(demo: () => DemoMarket): void {
     trials[EXAMPLES.findIndex((example) => example.file === file)] as Trial;
 
   beforeAll(async () => {
-    limited = Promise.all(BUYERS.map(async (example) => start(example, await demo().exhausted(SLOW_LIMIT))));
+    limited = Promise.all(BUYERS.map(async (example) => start(example, await demo().exhausted(60))));
     paid = await withMoney(1);
     refused = await withMoney(0);
     await demo().market.settled();
