@@ -7,6 +7,7 @@
 
 import { spawnSync } from 'node:child_process';
 import path from 'node:path';
+import { ensureChromium } from './local/chromium-install.mjs';
 import { ensureClientPrograms } from './local/client-programs.mjs';
 import { checkNodeVersion, ensureDependencies, projectDir } from './local/dependencies.mjs';
 import { readJson } from './local/files.mjs';
@@ -78,6 +79,7 @@ async function main() {
     ensureRedisServer(say);
     ensureClientPrograms(say);
   }
+  if (plan.browser) ensureChromium(say);
   const rails = plan.checks ? runGuardRails() : noCounts;
   const scratch = createScratch();
   let tests;
