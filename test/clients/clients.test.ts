@@ -1,6 +1,8 @@
 // Unmodified clients, and our examples, against one marketplace with the services of the demo.
 
 import { afterAll, beforeAll, describe } from 'vitest';
+import { startBrowser } from '../support/browser.ts';
+import { browserPageTests } from './browser-page.ts';
 import { clientsPageTests } from './clients-page.ts';
 import { commandLineTests } from './command-line.ts';
 import { DemoMarket } from './demo-market.ts';
@@ -22,3 +24,4 @@ describe('curl and Python', () => commandLineTests(() => demo));
 describe('examples', () => exampleTests(() => demo));
 describe('/llms.txt', () => llmsTests(() => demo));
 describe('docs/clients.md', () => clientsPageTests(() => demo));
+describe('examples/browser.html', () => browserPageTests(() => demo, startBrowser));
