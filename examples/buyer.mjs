@@ -49,14 +49,17 @@ const response = await call(`/api/v1/proxy/${service}/`, {
   headers: { 'Content-Type': 'text/plain' },
   body: 'How many words are these?',
 });
-const answer = /** @type {Record<string, unknown>} */ (await response.json());
+const text = await response.text();
+const amount = response.headers.get('x-acf-amount');
 if (response.ok) {
-  console.log(answer);
-  console.log(`paid $${response.headers.get('x-acf-amount')}, $${response.headers.get('x-acf-balance')} left`);
+  console.log(text);
+  console.log(`paid $${amount}, $${response.headers.get('x-acf-balance')} left`);
 } else {
   // The same call again would fail again until the reason is gone, so this ends here.
-  if (answer.error === 'insufficient_balance') {
-    console.error(`the call costs $${answer.required} and the account has $${answer.balance}: ask for a credit`);
-  } else console.error(`${response.status} ${JSON.stringify(answer)}`);
   process.exitCode = 1;
+  // A service may answer 402 too, in its own words. Without X-ACF-Amount the answer is the gateway's.
+  if (response.status === 402 && amount === null) {
+    const { required, balance } = JSON.parse(text);
+    console.error(`the call costs $${required} and the account has $${balance}: ask for a credit`);
+  } else console.error(`${response.status} ${text}`);
 }

@@ -43,7 +43,9 @@ def call(path, body):
         try:
             return urlopen(Request(URL + path, data=body, headers=headers), timeout=60)
         except HTTPError as error:
-            wait_seconds = int(error.headers.get("Retry-After", 0))
+            # A service may send a date here. Only the gateway always sends seconds.
+            retry_after = error.headers.get("Retry-After", "")
+            wait_seconds = int(retry_after) if retry_after.isdigit() else 0
             was_free = float(error.headers.get("X-ACF-Amount", 0)) == 0
             if error.code not in (429, 503) or not was_free or not wait_seconds or not attempts_left:
                 raise
@@ -58,7 +60,8 @@ try:
         print(f"paid ${response.headers['X-ACF-Amount']}, ${response.headers['X-ACF-Balance']} left")
 except HTTPError as error:
     # The same call again would fail again until the reason is gone, so this ends here.
-    answer = json.load(error)
-    if answer.get("error") == "insufficient_balance":
-        sys.exit(f"the call costs ${answer['required']} and the account has ${answer['balance']}: ask for a credit")
-    sys.exit(f"{error.code} {answer}")
+    text = error.read().decode(errors="replace")
+    if error.code == 402 and "X-ACF-Amount" not in error.headers:
+        refusal = json.loads(text)
+        sys.exit(f"the call costs ${refusal['required']} and the account has ${refusal['balance']}: ask for a credit")
+    sys.exit(f"{error.code} {text}")

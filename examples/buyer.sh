@@ -22,7 +22,7 @@ header() { tr 'A-Z\r' 'a-z ' <"$folder/head" | sed -n "s/^$1: *\([^ ]*\).*/\1/p"
 # Calls the service. curl fails without an HTTP response, and then this script ends (set -e): the call may have been charged, so
 # look at /api/v1/usage/me before you repeat it. `curl --retry` does not ask whether a call was paid: do not use it here.
 call() {
-  # The key comes from a file descriptor, because other users of this machine can see the arguments of a program.
+  # curl reads the key from its input, because other users of this machine can see the arguments of a program.
   status=$(printf 'header = "Authorization: Bearer %s"\n' "$TOLLGATE_KEY" |
     curl -sS -K - -D "$folder/head" -o "$folder/body" -w '%{http_code}' \
       -H 'X-ACF-Max-Amount: 0.01' -H 'Content-Type: text/plain' --data-binary 'How many words are these?' \
@@ -34,7 +34,8 @@ call
 for attempt in 2 3; do
   case "$status/$(header x-acf-amount)" in 429/ | 429/0 | 503/ | 503/0) ;; *) break ;; esac
   seconds=$(header retry-after)
-  [ -n "$seconds" ] || break
+  # A service may send a date here. Only the gateway always sends seconds.
+  case "$seconds" in '' | *[!0-9]*) break ;; esac
   echo "refused with $status: attempt $attempt follows in $seconds s"
   sleep "$seconds"
   call
@@ -43,12 +44,12 @@ done
 cat "$folder/body"
 if [ "$status" -lt 400 ]; then
   echo "paid \$$(header x-acf-amount), \$$(header x-acf-balance) left"
-elif [ "$status" -eq 402 ]; then
-  echo
-  echo 'The account needs a credit: "required" is the price of this call, "balance" what the account has.' >&2
-  exit 1
-else
-  echo
-  echo "The call failed with $status." >&2
-  exit 1
+  exit
 fi
+echo
+# A service may answer 402 too, in its own words. Without X-ACF-Amount the answer is the gateway's.
+case "$status/$(header x-acf-amount)" in
+402/) echo 'The account needs a credit: "required" is the price of this call, "balance" what the account has.' >&2 ;;
+*) echo "The call failed with $status." >&2 ;;
+esac
+exit 1
