@@ -6,7 +6,7 @@ import axios, { AxiosError } from 'axios';
 import { EventSource } from 'eventsource';
 import got, { HTTPError } from 'got';
 import { Pool, fetch as undiciFetch } from 'undici';
-import { beforeAll, expect, it } from 'vitest';
+import { beforeAll, expect, it, vi } from 'vitest';
 import type { Key } from '../integration/marketplace.ts';
 import { type DemoMarket, textOf } from './demo-market.ts';
 
@@ -61,18 +61,19 @@ export function libraryTests(demo: () => DemoMarket): void {
 
   it('got, over one kept connection', async () => {
     const agent = new HttpAgent({ keepAlive: true, maxSockets: 1 });
+    const connect = vi.spyOn(agent, 'createConnection');
     const client = got.extend({ headers, retry: { limit: 0 }, agent: { http: agent } });
     const found = await client(`${statistics}?text=${encodeURIComponent(TEXT)}`, { responseType: 'json' });
     expect([found.body, found.headers['x-acf-amount']]).toEqual([COUNTED, price]);
     const posted = await client.post(statistics, { body: TEXT, responseType: 'json' });
     expect([posted.body, posted.headers['x-acf-amount']]).toEqual([COUNTED, price]);
-    expect(posted.timings.phases.tcp).toBeLessThanOrEqual(1);
     expect(ticksOf(await text(client.stream(events)))).toEqual(TICKS);
     const refused = await client(statistics, { headers: poorHeaders, responseType: 'json' }).catch(
       (error: unknown) => error,
     );
     if (!(refused instanceof HTTPError)) throw refused;
     expect(refused.response).toMatchObject({ statusCode: 402, body: { error: 'insufficient_balance', balance: 0 } });
+    expect(connect).toHaveBeenCalledTimes(1);
     agent.destroy();
   });
 
@@ -91,8 +92,6 @@ export function libraryTests(demo: () => DemoMarket): void {
     const pieces: Buffer[] = [];
     await pool.stream({ method: 'GET', path: pathname + search, headers }, () => collector(pieces));
     expect(ticksOf(Buffer.concat(pieces).toString('utf8'))).toEqual(TICKS);
-    // Each event came by itself: the stream was not collected on the way.
-    expect(pieces.length).toBeGreaterThanOrEqual(TICKS.length);
     const refused = await pool.request({ method: 'GET', path, headers: poorHeaders });
     expect([refused.statusCode, await refused.body.json()]).toMatchObject([402, { error: 'insufficient_balance' }]);
     expect(connections).toBe(1);
