@@ -19,7 +19,7 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
 const layers = {
   roles: {
     mayImport: [
-      ...['routes', 'http', 'proxy', 'gate', 'admission', 'upstream', 'supervisor'],
+      ...['routes', 'mcp', 'http', 'proxy', 'gate', 'admission', 'upstream', 'supervisor'],
       ...['ledger', 'keys', 'accounts', 'catalog', 'platform', 'observability'],
     ],
     because: 'a role puts the parts of one process together',
@@ -27,6 +27,10 @@ const layers = {
   routes: {
     mayImport: ['http', 'upstream', 'ledger', 'keys', 'accounts', 'catalog', 'platform'],
     because: 'routes are plain functions over domain calls',
+  },
+  mcp: {
+    mayImport: ['http', 'gate', 'keys', 'platform', 'observability'],
+    because: 'tools ask the API and make calls, and are handed both',
   },
   http: {
     mayImport: ['gate', 'keys', 'platform', 'observability'],
@@ -101,6 +105,11 @@ const libraries = [
     names: ['node:child_process'],
     owners: ['supervisor'],
     because: 'what starts a process must also stop it, in the right order',
+  },
+  {
+    names: ['@modelcontextprotocol/server'],
+    owners: ['mcp'],
+    because: 'one room knows the protocol; the tools in it know only what they do',
   },
   { names: ['ajv'], owners: ['config', 'http'], because: 'input is validated where it enters' },
 ];
