@@ -21,6 +21,7 @@ const sdk = (file: string, says: string): Example => {
 const BUYERS = [buyer('buyer.sh', 'sh'), buyer('buyer.mjs', process.execPath), buyer('buyer.py', 'python3')];
 const EXAMPLES = [
   ...BUYERS,
+  buyer('mcp-agent.mjs', process.execPath),
   sdk('openai.mjs', 'You said: Hello from the OpenAI SDK'),
   sdk('anthropic.mjs', 'You said: Hello from the Anthropic SDK'),
   sdk('ai-sdk.mjs', 'You said: Hello again from the AI SDK'),
