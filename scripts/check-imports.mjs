@@ -112,6 +112,16 @@ const libraries = [
     because: 'one room knows the protocol; the tools in it know only what they do',
   },
   { names: ['ajv'], owners: ['config', 'http'], because: 'input is validated where it enters' },
+  {
+    names: ['@seriousme/openapi-schema-validator'],
+    owners: ['catalog'],
+    because: 'documents of strangers are read in one place, in a thread that is bounded in time and memory',
+  },
+  {
+    names: ['node:worker_threads'],
+    owners: ['catalog'],
+    because: 'a thread takes a core from the calls, so one place decides how many there are and how long they run',
+  },
 ];
 
 const environmentReaders = ['config'];

@@ -117,7 +117,7 @@ export class Api {
     if (head.bodyLength > maxBytes) throw tooLargeError(maxBytes);
     const bytes = head.bodyLength === 0 || stream === null ? Buffer.alloc(0) : await readBody(stream, maxBytes);
     if (bytes === null) throw tooLargeError(maxBytes);
-    const body = validBody(validators.body, bytes);
+    const body = route.rawBody ? bytes : validBody(validators.body, bytes);
     const caller: Caller = key === null ? { kind: 'ip' } : { kind: 'key', key };
     const handled = route.handle({
       method: head.method as Method,

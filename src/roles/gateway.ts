@@ -3,6 +3,7 @@ import { Admission } from '../admission/admission.ts';
 import { Backlog } from '../admission/backlog.ts';
 import { batchScript } from '../admission/scripts.ts';
 import { Catalog } from '../catalog/catalog.ts';
+import { OpenApiImporter } from '../catalog/openapi-import/importer.ts';
 import { OperationsReader } from '../catalog/operations/operations-reader.ts';
 import type { Config } from '../config/config.ts';
 import { untouchedRate } from '../gate/answer.ts';
@@ -49,6 +50,7 @@ import { keysRoutes } from '../routes/keys.ts';
 import { llmsRoutes } from '../routes/llms.ts';
 import { mcpServerRoutes } from '../routes/mcp-server.ts';
 import { openApiRoutes } from '../routes/openapi.ts';
+import { openApiImportRoutes } from '../routes/openapi-import.ts';
 import { reconciliationRoutes } from '../routes/reconciliation.ts';
 import { servicesRoutes } from '../routes/services.ts';
 import { usageRoutes } from '../routes/usage.ts';
@@ -97,6 +99,8 @@ export type GatewayOptions = {
   readonly worker?: number;
   readonly metrics: Metrics;
   readonly log: Log;
+  /** Finds the compiled src/catalog/openapi-import/worker.ts, for a gateway that runs from sources. */
+  readonly importWorker?: () => URL;
 };
 
 /**
@@ -183,6 +187,12 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     }),
     ...discoverRoutes({ catalog, operations }),
     ...servicesRoutes({ catalog, sql, operations, addresses: new AddressPolicy(config.upstreamAllowCidrs) }),
+    ...openApiImportRoutes({
+      catalog,
+      sql,
+      operations,
+      importer: new OpenApiImporter({ workerFile: options.importWorker }),
+    }),
     ...usageRoutes({ sql }),
     ...balanceRoutes({ wallets }),
     ...earningsRoutes({ sql }),
