@@ -67,9 +67,10 @@ export function edgeErrors({ access, body, method, unmetered }: Route): ErrorCod
   return [
     ...always,
     ...(body === undefined ? [] : (['invalid_json'] as const)),
-    ...(access === 'anyone' ? [] : (['unauthorized', 'forbidden'] as const)),
+    ...(access === 'anyone' ? [] : (['unauthorized'] as const)),
     ...(method === 'GET' ? [] : (['payload_too_large'] as const)),
-    ...(['rate_limited', 'internal', 'unavailable'] as const),
+    // `forbidden`, also where no key is needed: every request with a key of a suspended account gets it.
+    ...(['forbidden', 'rate_limited', 'internal', 'unavailable'] as const),
   ];
 }
 
