@@ -33,6 +33,8 @@ import { Breakers } from '../proxy/breakers.ts';
 import { BufferedBytes } from '../proxy/buffered-bytes.ts';
 import { Exchange, type ExchangeCounters } from '../proxy/exchange.ts';
 import { LoadShedder } from '../proxy/load-shedder.ts';
+import { MessageBodies } from '../proxy/mcp/message-bodies.ts';
+import { Messages } from '../proxy/mcp/messages.ts';
 import { Offers } from '../proxy/offers.ts';
 import { Pseudonyms } from '../proxy/pseudonyms.ts';
 import { shedCall } from '../proxy/shed.ts';
@@ -163,6 +165,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     pseudonyms: new Pseudonyms(await pseudonymSecret(stores)),
     maxRequestBodyBytes: config.maxRequestBodyBytes,
     bufferedBytes: new BufferedBytes(MAX_BUFFERED_BYTES),
+    messages: new Messages(gate, new MessageBodies({ maxMessageBytes: config.maxRequestBodyBytes })),
     idleBodyTimeoutMs: config.idleBodySeconds * 1000,
     backlogFull: () => backlog.full,
     counters,

@@ -1,0 +1,144 @@
+import { ApiError, tooLargeError, unavailableError } from '../../errors.ts';
+import type { CallerEvents, CallerStream, RequestHead } from '../../gate/caller-io.ts';
+import { refuseOverrides } from '../priced-operations.ts';
+
+/** Maximum bytes of a message. A longer one is 413: parsing one megabyte keeps the event loop busy for about 10 ms. */
+export const MAX_MESSAGE_BYTES = 1_048_576;
+/** Maximum bytes of all messages that are being read by this process: 64 of the longest. Beyond it a message gets 503. */
+const MAX_BYTES_BEING_READ = 67_108_864;
+/**
+ * Maximum time that a message may take to arrive; then it gets 408. The edge cuts callers that are idle for a minute, but a caller that
+ * sends a byte now and then would keep its share of `MAX_BYTES_BEING_READ` for as long as it likes.
+ */
+const MAX_READ_MS = 30_000;
+
+const METHODS = ['GET', 'POST', 'DELETE'];
+
+/** Is told once what became of a request's body, unless the caller leaves first. */
+export interface BodyListener {
+  /** @param bytes  of the message, valid only until this returns; null if the request has none (GET, DELETE) */
+  onBody(bytes: Uint8Array | null): void;
+  onNoBody(error: ApiError): void;
+}
+
+export type MessageBodiesOptions = {
+  readonly maxMessageBytes?: number;
+  readonly maxBytesBeingRead?: number;
+  readonly maxReadMs?: number;
+};
+
+/**
+ * Reads the messages that callers send to MCP servers. Other calls are forwarded while their body arrives; a message is read whole
+ * first, since it decides what the call costs.
+ *
+ * Tested by test/proxy/mcp/message-bodies.test.ts.
+ */
+export class MessageBodies {
+  readonly maxMessageBytes: number;
+  readonly maxReadMs: number;
+  readonly #maxBytesBeingRead: number;
+  #bytesBeingRead = 0;
+
+  constructor(options: MessageBodiesOptions = {}) {
+    this.maxMessageBytes = Math.min(MAX_MESSAGE_BYTES, options.maxMessageBytes ?? MAX_MESSAGE_BYTES);
+    this.#maxBytesBeingRead = options.maxBytesBeingRead ?? MAX_BYTES_BEING_READ;
+    this.maxReadMs = options.maxReadMs ?? MAX_READ_MS;
+  }
+
+  /** Reads the body of one request. Tells the listener once, maybe before this returns. */
+  read(head: RequestHead, caller: CallerStream, listener: BodyListener): void {
+    const refusal = refusalOf(head, this.maxMessageBytes);
+    if (refusal !== null) listener.onNoBody(refusal);
+    else if (head.method !== 'POST') listener.onBody(null);
+    else caller.attach(new MessageBody(this, listener));
+  }
+
+  /** @returns false if there is no room for so many bytes more */
+  take(bytes: number): boolean {
+    if (this.#bytesBeingRead + bytes > this.#maxBytesBeingRead) return false;
+    this.#bytesBeingRead += bytes;
+    return true;
+  }
+
+  giveBack(bytes: number): void {
+    this.#bytesBeingRead -= bytes;
+  }
+}
+
+/** What the head of a request alone tells. The methods are those of MCP's Streamable HTTP. */
+function refusalOf(head: RequestHead, maxBytes: number): ApiError | null {
+  const { method, bodyLength } = head;
+  if (!METHODS.includes(method)) {
+    const message = 'An MCP server takes messages by POST. GET opens its event stream, and DELETE ends a session.';
+    return new ApiError('method_not_allowed', message, { headers: { Allow: METHODS.join(', ') } });
+  }
+  if (bodyLength > maxBytes) return tooLargeError(maxBytes);
+  if (method === 'POST') return bodyLength === 0 ? new ApiError('invalid_json', 'The body is empty.') : null;
+  if (bodyLength !== 0) return new ApiError('invalid_request', `A ${method} of an MCP server has no body.`);
+  try {
+    // A GET that a framework takes for a POST could call a tool for nothing.
+    refuseOverrides(head);
+    return null;
+  } catch (error) {
+    return error as ApiError;
+  }
+}
+
+class MessageBody implements CallerEvents {
+  readonly #bodies: MessageBodies;
+  readonly #listener: BodyListener;
+  readonly #chunks: Buffer[] = [];
+  #length = 0;
+  #isOver = false;
+  #deadline: NodeJS.Timeout | null = null;
+
+  constructor(bodies: MessageBodies, listener: BodyListener) {
+    this.#bodies = bodies;
+    this.#listener = listener;
+  }
+
+  onCallerBody(chunk: Uint8Array, last: boolean): void {
+    if (this.#isOver) return;
+    const length = this.#length + chunk.length;
+    if (length > this.#bodies.maxMessageBytes) {
+      this.#refuse(tooLargeError(this.#bodies.maxMessageBytes));
+    } else if (last && this.#length === 0) {
+      // Nearly every message arrives in one piece.
+      this.#end();
+      this.#listener.onBody(chunk);
+    } else if (!this.#bodies.take(chunk.length)) {
+      this.#refuse(unavailableError());
+    } else {
+      this.#length = length;
+      this.#chunks.push(Buffer.from(chunk));
+      if (last) this.#whole();
+      else this.#deadline ??= setTimeout(() => this.#refuse(new ApiError('body_too_slow')), this.#bodies.maxReadMs);
+    }
+  }
+
+  /** Nothing was admitted, so the call has cost nothing. */
+  onCallerGone(): void {
+    this.#end();
+  }
+
+  onCallerWritable(): void {}
+
+  #whole(): void {
+    const bytes = Buffer.concat(this.#chunks);
+    this.#end();
+    this.#listener.onBody(bytes);
+  }
+
+  #refuse(error: ApiError): void {
+    this.#end();
+    this.#listener.onNoBody(error);
+  }
+
+  #end(): void {
+    this.#isOver = true;
+    this.#bodies.giveBack(this.#length);
+    this.#length = 0;
+    this.#chunks.length = 0;
+    if (this.#deadline !== null) clearTimeout(this.#deadline);
+  }
+}
