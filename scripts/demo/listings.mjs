@@ -1,14 +1,46 @@
 // @ts-check
 // What the demo provider sells. `service` is the first segment of the path in service.mjs. `tryPath` is appended to the proxy
-// path of the listing to make the call that is printed.
+// path of the listing to make the call that is printed: each is a call of the listing's first operation.
 
 /**
  * @typedef {object} DemoListing
  * @property {string} service
  * @property {string} tryPath
  * @property {{ name: string, description: string, price: number, category: string, free_calls?: number,
- *   timeout_seconds?: number }} listing as POST /services takes it, without the endpoint
+ *   timeout_seconds?: number, operations: Operation[] }} listing as POST /services takes it, without the endpoint
+ *
+ * @typedef {{ method: string, path: string, summary: string, price?: number, input?: object, output?: object,
+ *   example?: object }} Operation
  */
+
+/** Counts up with every change of the listings below: a later start then brings the listings of an earlier demo up to date. */
+export const demoVersion = 2;
+
+const integer = (/** @type {string} */ description) => ({ type: 'integer', description });
+
+/** @type {Operation} */
+const echoOperation = {
+  method: 'GET',
+  path: '/*',
+  summary: 'Answers with the request as the service received it',
+  output: {
+    type: 'object',
+    properties: {
+      method: { type: 'string' },
+      path: { type: 'string' },
+      query: { type: 'object' },
+      headers: { type: 'object' },
+      body: { type: 'string' },
+    },
+  },
+  example: { query: { x: '1' } },
+};
+/** @type {Operation} */
+const echoBody = { ...echoOperation, method: 'POST', summary: 'The same with a body', example: { body: 'hello' } };
+const statistics = {
+  type: 'object',
+  properties: { characters: { type: 'integer' }, words: { type: 'integer' }, lines: { type: 'integer' } },
+};
 
 /** @type {DemoListing[]} */
 export const demoListings = [
@@ -20,6 +52,7 @@ export const demoListings = [
       description: 'Answers with what it received: method, path, query, headers and body. Free.',
       price: 0,
       category: 'tools',
+      operations: [echoOperation, echoBody],
     },
   },
   {
@@ -31,6 +64,7 @@ export const demoListings = [
       price: 0.002,
       free_calls: 100,
       category: 'tools',
+      operations: [echoOperation, echoBody],
     },
   },
   {
@@ -41,6 +75,27 @@ export const demoListings = [
       description: 'Counts characters, words and lines of the request body (POST) or of ?text= (GET).',
       price: 0.003,
       category: 'text',
+      operations: [
+        {
+          method: 'GET',
+          path: '/',
+          summary: 'Counts the text in ?text=',
+          input: {
+            type: 'object',
+            properties: { query: { type: 'object', properties: { text: { type: 'string' } } } },
+          },
+          output: statistics,
+          example: { query: { text: 'Hello agents' }, response: { characters: 12, words: 2, lines: 1 } },
+        },
+        {
+          method: 'POST',
+          path: '/',
+          summary: 'Counts the text in the body',
+          input: { type: 'object', properties: { body: { type: 'string' } } },
+          output: statistics,
+          example: { body: 'Hello agents', response: { characters: 12, words: 2, lines: 1 } },
+        },
+      ],
     },
   },
   {
@@ -51,6 +106,29 @@ export const demoListings = [
       description: 'Server-sent events. ?events= sets their number (5), ?interval_ms= the time between two (500).',
       price: 0.005,
       category: 'streams',
+      operations: [
+        {
+          method: 'GET',
+          path: '/',
+          summary: 'Sends server-sent events, and then the event "done"',
+          input: {
+            type: 'object',
+            properties: {
+              query: {
+                type: 'object',
+                properties: {
+                  events: integer('How many, at most 1000; default 5'),
+                  interval_ms: integer('Time between two, at most 10000; default 500'),
+                },
+              },
+            },
+          },
+          example: {
+            query: { events: 5, interval_ms: 500 },
+            response: 'event: tick\nid: 1\ndata: {"number":1,"of":5}\n\n',
+          },
+        },
+      ],
     },
   },
   {
@@ -62,6 +140,21 @@ export const demoListings = [
       price: 0.001,
       category: 'testing',
       timeout_seconds: 30,
+      operations: [
+        {
+          method: 'GET',
+          path: '/',
+          summary: 'Answers after ?ms= milliseconds',
+          input: {
+            type: 'object',
+            properties: {
+              query: { type: 'object', properties: { ms: integer('At most 20000; default 2000') } },
+            },
+          },
+          output: { type: 'object', properties: { waited_ms: { type: 'integer' } } },
+          example: { query: { ms: 1500 }, response: { waited_ms: 1500 } },
+        },
+      ],
     },
   },
   {
@@ -72,6 +165,15 @@ export const demoListings = [
       description: 'Every other call fails with a 500, and the gateway refunds it.',
       price: 0.01,
       category: 'testing',
+      operations: [
+        {
+          method: 'GET',
+          path: '/',
+          summary: 'Works, then fails, then works again',
+          output: { type: 'object', properties: { call: { type: 'integer' }, outcome: { type: 'string' } } },
+          example: { response: { call: 1, outcome: 'this one works' } },
+        },
+      ],
     },
   },
 ];

@@ -7,7 +7,7 @@
 import { rmSync } from 'node:fs';
 import { request } from '../local/api.mjs';
 import { readJson, writeJson } from '../local/files.mjs';
-import { demoListings, endpointOf } from './listings.mjs';
+import { demoListings, demoVersion, endpointOf } from './listings.mjs';
 
 /**
  * @typedef {import('../local/api.mjs').Key} Key
@@ -18,6 +18,7 @@ import { demoListings, endpointOf } from './listings.mjs';
  * @property {Key} provider
  * @property {Key} buyer
  * @property {{ id: string, name: string, try_path: string }[]} services
+ * @property {number} [version] `demoVersion` of the listings; absent before listings had operations
  *
  * @typedef {object} DemoOptions
  * @property {string} baseUrl
@@ -52,8 +53,11 @@ export async function ensureDemo(options) {
   if (registeredPort !== demoPort) {
     for (const { id, name } of existing.services) await moveListing(baseUrl, existing.provider, id, name, demoPort);
   }
-  if (existing.base_url === baseUrl) return existing;
-  const moved = { ...existing, base_url: baseUrl };
+  if (existing.version !== demoVersion) {
+    for (const { id, name } of existing.services) await renewListing(baseUrl, existing.provider, id, name);
+  }
+  if (existing.base_url === baseUrl && existing.version === demoVersion) return existing;
+  const moved = { ...existing, base_url: baseUrl, version: demoVersion };
   writeJson(demoFile, moved);
   return moved;
 }
@@ -90,7 +94,7 @@ async function makeFrom(partial, { baseUrl, demoPort, demoFile, partialFile, boo
     // A second request with the same reference makes no second credit.
     reference: `demo ${buyer.key_id}`,
   });
-  const demo = { base_url: baseUrl, admin, provider, buyer, services: made.services };
+  const demo = { base_url: baseUrl, admin, provider, buyer, services: made.services, version: demoVersion };
   writeJson(demoFile, demo);
   rmSync(partialFile, { force: true });
   return demo;
@@ -127,6 +131,17 @@ async function moveListing(baseUrl, provider, id, name, demoPort) {
   const endpoint = endpointOf(name, demoPort);
   if (endpoint === null) return;
   await callApi(baseUrl, 'PATCH', `/services/${id}`, provider, { endpoint });
+}
+
+/**
+ * Tells how an earlier demo's listing is called now. Its price and status stay: somebody may have changed them.
+ * @param {string} baseUrl @param {Key} provider @param {string} id @param {string} name
+ */
+async function renewListing(baseUrl, provider, id, name) {
+  const found = demoListings.find(({ listing }) => listing.name === name);
+  if (found === undefined) return;
+  const { description, operations } = found.listing;
+  await callApi(baseUrl, 'PATCH', `/services/${id}`, provider, { description, operations });
 }
 
 /**

@@ -109,7 +109,7 @@ export class Admission implements CommandHost {
   /** True when the last flush left commands in `#pending`, because MAX_TRIPS were under way. The end of a trip flushes again. */
   #awaitsTrip = false;
   #settleTimer: NodeJS.Timeout | null = null;
-  /** True when a flush came after `#settleTimer` was set: that flush sent the settlements for which the timer was set. */
+  /** True when a flush came after `#settleTimer` was set. It sends the older settlements, at once or when a trip ends. */
   #flushedSince = false;
   #trips = 0;
   /** Settlements and cancellations that have no reply yet; drain() waits for them. */
@@ -217,7 +217,8 @@ export class Admission implements CommandHost {
   readonly #onSettleTimer = (): void => {
     this.#settleTimer = null;
     if (this.#pending.length === 0) return;
-    // The flush sent the settlements that waited then. Those waiting now came later, and get an interval of their own.
+    // That flush sends the settlements that waited then, at once or when a trip ends. Those that came later get an interval of
+    // their own.
     if (this.#flushedSince) this.#watchSettlements();
     else this.#scheduleFlush();
   };

@@ -7,7 +7,7 @@ const ACCOUNT_ID_CHARS = 36;
 
 /**
  * The KEYS of commands, encoded for a trip. All key ids have the same length, and so have all account ids. So the text around the
- * ids is the same for all keys of a shard, and is prepared once. An id of any other length is encoded without prepared text.
+ * ids is the same for all keys of a shard, and is prepared once. A name with an id of any other length is encoded anew.
  */
 export class EncodedKeys {
   readonly #names: RedisKeys;

@@ -20,8 +20,8 @@ export type RequestHead = {
   /** Whether all header values are plain ASCII. */
   readonly isAscii: boolean;
   /**
-   * The credentials that decide who the caller is, in the form of an `Authorization` header. A key sent as `X-Api-Key` gets
-   * `Bearer ` in front.
+   * The credentials that decide who the caller is: `Authorization`, or `X-Api-Key` with `Bearer ` in front. `decidingCredentials`
+   * chooses.
    */
   readonly authorization: string | undefined;
   /** Declared length of the body in bytes; 0 if there is none, -1 if the body is chunked. */

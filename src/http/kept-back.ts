@@ -8,8 +8,8 @@ import type { Head } from './uws-response.ts';
  */
 const KEPT_IN_CHUNKS = 4;
 /**
- * How many bytes of a body of known length are kept back. One is enough: the addon's tryEnd() does not take the byte when the
- * socket is full, so the same byte can probe again.
+ * How many bytes of a body of known length are kept back. One is enough: when the socket is full, the addon's tryEnd() does not
+ * take the byte, so it can be tried again.
  */
 const KEPT_WITH_LENGTH = 1;
 const NOTHING = new Uint8Array(0);

@@ -9,7 +9,7 @@ import type { HttpResponse } from './uws.ts';
  * send something therefore takes the head, or null if the head has been sent.
  *
  * All writes are corked: the addon collects what is written within cork() in a buffer of 16 KiB, and hands it to the operating
- * system when cork() returns. Within a callback from the addon that happens only when the callback returns.
+ * system when cork() returns. In a callback from the addon, it waits until the callback returns.
  *
  * Tested by test/http/caller-stream.test.ts, closing.test.ts and unread.test.ts.
  */

@@ -131,8 +131,8 @@ export async function lockAccount(tx: Tx, accountId: string): Promise<{ ownerId:
 const FIRST_ADMIN_LOCK = 7_014_655_002;
 
 /**
- * Waits for other attempts to make the first admin, then says whether there is an admin key already. A revoked admin key counts:
- * otherwise, after the last admin key was revoked, anybody could become admin.
+ * Waits until nobody else is making the first admin, then says whether there is an admin key already. A revoked admin key counts.
+ * Otherwise anybody could become admin after the last admin key was revoked.
  */
 export async function lockFirstAdmin(tx: Tx): Promise<{ adminExists: boolean }> {
   await tx`SELECT pg_advisory_xact_lock(${FIRST_ADMIN_LOCK})`;

@@ -13,9 +13,9 @@ export type SuspensionOptions = {
 export type Account = { readonly accountId: string; readonly ownerId: string; readonly status: AccountStatus };
 
 /**
- * Suspends and resumes accounts. Like the revocation of a key, the change is committed in Postgres, with the message that makes
- * gateways forget the account's keys, and then written to Redis: from then on no gateway admits a call of a suspended account.
- * The account's listings leave the catalogs of all gateways by a message of their own.
+ * Suspends and resumes accounts, in the way that keys are revoked. Postgres commits the change and tells gateways to forget the
+ * account's keys. Then the change is written to Redis: after that no gateway admits a call of a suspended account. Further
+ * messages, one per listing, make all catalogs read the account's listings again.
  */
 export class Suspension {
   readonly #options: SuspensionOptions;

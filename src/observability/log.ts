@@ -12,9 +12,9 @@ export type Log = {
 const STDOUT = 1;
 
 /**
- * A log of JSON lines on standard output. A line that cannot be written there is lost: a closed terminal or a full disk must
- * neither end calls nor hinder their drain. Header values and bodies are never logged. Of an error, only the fields that
- * `describeError` keeps are logged.
+ * A log of JSON lines on standard output. A line that cannot be written there is lost: a closed terminal or a full disk must not
+ * end calls or block the drain. Header values and bodies are never logged. Of an error, only the fields that `describeError`
+ * keeps are logged.
  */
 export function createLog(level: string, fields: Readonly<Record<string, string | number>>): Log {
   const { isoTime } = pino.stdTimeFunctions;

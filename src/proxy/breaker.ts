@@ -49,7 +49,7 @@ export class Breaker {
   #failuresBefore = 0;
   #pauseTicks = FIRST_PAUSE_TICKS;
   #probeAt = 0;
-  /** When a call last met the open breaker (it was refused, or became the probe); before that, when the breaker opened. */
+  /** The last time that the breaker opened, refused a call or chose a probe. */
   #askedAt = 0;
 
   constructor(ticks: Ticks) {

@@ -41,7 +41,7 @@ export function upstreamApiError(error: UpstreamError): ApiError {
 
 /**
  * The error for a call that gets no connection to its service. Usually all connections are taken, and the line of waiting calls
- * is full or too slow; 'busy' in `UpstreamErrorCode` has the other causes.
+ * is full or too slow. `UpstreamErrorCode` lists other causes of 'busy'.
  */
 export function busyServiceError(): ApiError {
   return new ApiError('upstream_busy', undefined, { headers: { 'Retry-After': '1' } });

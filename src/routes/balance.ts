@@ -10,7 +10,7 @@ export type Wallet = {
   readonly heldMicros: number;
 };
 
-/** Reads the live wallet, and first loads it if Redis does not have it. Rejects with `unavailable` if neither is possible. */
+/** Reads the live wallet. If Redis does not have it, loads it first. Rejects with `unavailable` when either fails. */
 export type WalletReader = { read(accountId: string): Promise<Wallet> };
 
 /** `GET /balance/me`: what the account of this key can spend now, and what its calls in flight hold, in USD. */

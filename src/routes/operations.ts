@@ -38,8 +38,8 @@ export const OPERATIONS: JsonSchema = {
         maximum: MAX_PRICE_USD,
         description: "USD per call, in place of the listing's price",
       },
-      input: { type: ['object', 'boolean'], description: 'JSON Schema of the request; it is not enforced' },
-      output: { type: ['object', 'boolean'], description: 'JSON Schema of the response; it is not enforced' },
+      input: { type: 'object', description: 'JSON Schema of the request; it is not enforced' },
+      output: { type: 'object', description: 'JSON Schema of the response; it is not enforced' },
       example: {
         type: 'object',
         additionalProperties: false,

@@ -46,7 +46,7 @@ export class HeadSoFar {
  *
  * Tested by test/upstream/response-parser.test.ts and malformed-responses.test.ts.
  *
- * @param soFar what an earlier look at the same octets returned. Parsing goes on from there: all looks together take linear time.
+ * @param soFar what an earlier look at the same octets returned. Parsing goes on after the last complete line of that look.
  * @returns HeadSoFar when the head is not complete yet
  */
 export function parseHead(

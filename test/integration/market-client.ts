@@ -24,6 +24,10 @@ export type ServiceOptions = {
   readonly price?: number;
   readonly free_calls?: number;
   readonly timeout_seconds?: number;
+  readonly idle_seconds?: number;
+  readonly protocol?: 'http' | 'mcp';
+  readonly only_operations?: boolean;
+  readonly operations?: readonly object[];
 };
 
 /** The first two accounts of an empty marketplace. */

@@ -112,7 +112,7 @@ describe('npm start', () => {
   }, async () => {
     const first = await started();
     const demo = readJson(inData('demo.json'));
-    expect(Object.keys(demo)).toEqual(['base_url', 'admin', 'provider', 'buyer', 'services']);
+    expect(Object.keys(demo)).toEqual(['base_url', 'admin', 'provider', 'buyer', 'services', 'version']);
     expect(demo.base_url).toBe(`http://127.0.0.1:${port}`);
     expect(demo.services.length).toBeGreaterThanOrEqual(5);
     for (const name of ['demo.json', 'stack.json', 'stores.json'])

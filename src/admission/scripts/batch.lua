@@ -372,8 +372,8 @@ rare_commands = function()
     return false
   end
 
-  -- Replies for the command whose redis.call raised `fault` because of damaged data; any other error is raised again. For an
-  -- admission, the damaged data can only be the wallet. The call is refused but takes a token, so that the rate limit still
+  -- Writes the reply to the command whose redis.call raised `fault` because of damaged data; raises any other error again.
+  -- In an admission, only the wallet can be damaged. The call is refused but takes a token, so that the rate limit still
   -- binds.
   function functions.answer_damaged(fault)
     local letter = string.char(byte(letters, at))

@@ -59,7 +59,12 @@ export class PriceTable {
       return this.#onlyOperations ? { refused: 'no_operation' } : { priceMicros: this.#listingPriceMicros };
     }
     if (found.isLiteral || !this.hasSeveralPrices) return found;
-    const dearer = dearerMeaning(table.entries, found, rest);
+    const segments = looseSegments(rest);
+    const plain = isPlain(rest);
+    // Some server may see a path that no operation has, for example one that drops what `*` stands for.
+    const surelyMatches = plain || (segments !== null && mayMean(segments, found.loose, true));
+    if (!surelyMatches && !this.#onlyOperations) return { priceMicros: this.#listingPriceMicros };
+    const dearer = dearerMeaning(table.entries, found, segments, plain);
     return dearer === null ? found : { refused: 'ambiguous', spelling: dearer.path };
   }
 
@@ -77,10 +82,13 @@ export class PriceTable {
   }
 }
 
-function dearerMeaning(entries: readonly Entry[], found: Entry, rest: string): Entry | null {
-  if ((entries[0] as Entry).priceMicros <= found.priceMicros) return null;
-  const segments = looseSegments(rest);
-  const plain = isPlain(rest);
+/** @param segments  null: bytes that are not UTF-8 may mean anything */
+function dearerMeaning(
+  entries: readonly Entry[],
+  found: Entry,
+  segments: readonly string[] | null,
+  plain: boolean,
+): Entry | null {
   for (const entry of entries) {
     if (entry.priceMicros <= found.priceMicros) return null;
     if (segments === null || mayMean(segments, entry.loose, plain)) return entry;

@@ -8,12 +8,18 @@ import type { TemplateSegment } from './template.ts';
 
 /**
  * A path whose segments every server sees as they are: single slashes, no encoding, no parameters (`;`), no backslash, no empty last
- * segment. Only letter case, an extension (`/report.json`) and trailing dots can then make two spellings of one path.
+ * segment, none that begins with a dot. Only letter case, an extension (`/report.json`) and trailing dots can then make two spellings of one path.
  */
-const PLAIN = /^(?:\/[A-Za-z0-9\-._~!$&'()*+,=:@]+)+$/;
+const PLAIN = /^(?:\/[A-Za-z0-9\-_~!$&'()*+,=:@][A-Za-z0-9\-._~!$&'()*+,=:@]*)+$/;
+
+/** A segment that is one segment for every server: most are, so they are told apart first. */
+const ORDINARY = /^[A-Za-z0-9\-_~][A-Za-z0-9\-._~]*$/;
 
 /** A segment that a server may split, shorten or decode twice: `{name}` does not match it. */
 const SPLITTABLE = /[;\\]|%(?:2f|5c|3b|25|[01][0-9a-f]|7f)|%(?![0-9a-f]{2})/i;
+
+/** What web frameworks take for the format of the answer and cut off: `/report.json` is `/report`. */
+const EXTENSION = /^\.[a-z][a-z0-9]{0,9}$/;
 
 /** How often a path is decoded. Servers behind servers decode twice; one more is allowed for. */
 const MAX_DECODINGS = 3;
@@ -22,9 +28,11 @@ export const isPlain = (path: string): boolean => PLAIN.test(path);
 
 /** Whether `{name}` may stand for this segment. */
 export function isOneSegment(segment: string): boolean {
-  if (segment === '') return false;
-  if (!segment.includes('%') && !segment.includes(';') && !segment.includes('\\')) return true;
-  return !SPLITTABLE.test(segment) && decoded(segment) !== null;
+  if (ORDINARY.test(segment)) return true;
+  if (SPLITTABLE.test(segment)) return false;
+  const text = decoded(segment);
+  // A server that drops spaces, dots or an extension (`.json`) would see no segment at all.
+  return text !== null && !/^[.\s]/.test(text) && looseSegment(text) !== '';
 }
 
 /** The percent-decoded text, or null when it is not valid UTF-8: servers disagree on what such bytes mean. */
@@ -38,18 +46,17 @@ function decoded(text: string): string | null {
 
 /** One segment as the most generous server reads it: decoded, in lower case, in compatibility form, without trailing dots and spaces. */
 function looseSegment(segment: string): string {
-  return (
-    segment
-      .normalize('NFKC')
-      .toLowerCase()
-      // C strings end at a NUL, and many servers cut off parameters at `;`.
-      .replace(/[;\0].*$/s, '')
-      .replace(/[\s.\p{Cc}]+$/u, '')
-      .replace(/^[\s\p{Cc}]+/u, '')
-  );
+  return segment
+    .normalize('NFKC')
+    .toLowerCase()
+    .replace(/[\s.\p{Cc}]+$/u, '')
+    .replace(/^[\s\p{Cc}]+/u, '');
 }
 
-/** The segments of a path as the most generous server reads them; null if it has bytes that are not UTF-8 and could mean anything. */
+/**
+ * The segments of a path as the most generous server reads them; null if it could mean anything: bytes that are not UTF-8, `;` and
+ * NUL. Servers cut off what follows the latter two, some before they decode the path and some after.
+ */
 export function looseSegments(path: string): string[] | null {
   let text = path;
   for (let i = 0; i < MAX_DECODINGS && text.includes('%'); i++) {
@@ -57,11 +64,14 @@ export function looseSegments(path: string): string[] | null {
     if (next === null) return null;
     text = next;
   }
-  return text
+  if (/[;\0]/.test(text)) return null;
+  const segments = text
     .replaceAll('\\', '/')
     .split('/')
     .map(looseSegment)
     .filter((segment) => segment !== '');
+  if (EXTENSION.test(segments.at(-1) ?? '')) segments.pop();
+  return segments;
 }
 
 /** A template whose literals are spelled loosely, to be compared with `looseSegments`. */
@@ -100,9 +110,6 @@ export function mayMean(segments: readonly string[], template: LooseTemplate, pl
   }
   return reached.has(segments.length);
 }
-
-/** What web frameworks take for the format of the answer and cut off: `/report.json` is `/report`. */
-const EXTENSION = /^\.[a-z][a-z0-9]{0,9}$/;
 
 /** Whether a loose segment may be a literal: the same text or, at the end of a path, one with an extension and one without. */
 function mayBe(segment: string, literal: string, isLast: boolean): boolean {

@@ -18,9 +18,9 @@ const WORTH_A_FLUSH = 5_000;
 const QUIET_AFTER_MS = 2_000;
 
 /**
- * How long to wait before the next batch. Under steady load the pause is as long as `WORTH_A_FLUSH` events take to arrive, at
- * most `LONGEST_PAUSE_MS`; otherwise it is short. Load is steady when the last two looks at the streams both found events,
- * however few: each flush has a fixed cost. So the first calls after a silence are stored after a short pause.
+ * How long to wait before the next batch. Load is steady when the last two looks at the streams both found events. Then the pause
+ * is as long as `WORTH_A_FLUSH` events take to arrive, within 100 to 500 ms. After `QUIET_AFTER_MS` without events it is 500 ms.
+ * Otherwise it is 100 ms, so the first calls after a short silence are stored soon.
  */
 export class Pace {
   #lookedAtMs: number;

@@ -29,8 +29,8 @@ const PARTITIONS_MS = 3_600_000;
 const PARTITIONS_RETRY_MS = 60_000;
 const QUERY_TIMEOUT_MS = 20_000;
 /**
- * How often the writer queues for the flush lock of a shard that it has passed over. It waits 250 ms (`LOCK_WAIT_MS`) at most, so
- * that the other shards lose at most 25 % of the time.
+ * How often the writer waits for the flush lock of a shard that it had to leave out. A wait takes 250 ms (`LOCK_WAIT_MS`) at
+ * most, so the other shards lose at most 25 % of the time.
  */
 const LOCK_WAIT_EVERY_MS = 1_000;
 /** How much longer than its timeout `stop` may take, so that the writer can still log how many events it leaves. */

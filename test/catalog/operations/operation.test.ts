@@ -1,0 +1,94 @@
+import { describe, expect, it } from 'vitest';
+import {
+  MAX_DEPTH,
+  MAX_OPERATIONS_LENGTH,
+  type Operation,
+  parseTerms,
+  storeOperations,
+} from '../../../src/catalog/operations/operation.ts';
+import { parseTemplate } from '../../../src/catalog/operations/template.ts';
+
+const get = (path: string, price?: number): Operation => ({
+  method: 'GET',
+  path,
+  summary: 'Reads',
+  ...(price === undefined ? {} : { price }),
+});
+const faultOf = (operations: readonly Operation[]): string => {
+  try {
+    storeOperations(operations);
+  } catch (error) {
+    return (error as Error).message;
+  }
+  throw new Error('was stored');
+};
+
+describe('a path template', () => {
+  const good = ['/', '/users', '/users/', '/users/{id}', '/{a}/b/{c_1}', '/files/*', '/*', '/v1.1/a:b@c', '/caf%C3%A9'];
+  it.each(good)('%s is taken', (path) => expect(parseTemplate(path)).toHaveProperty('segments'));
+
+  const bad: [string, string][] = [
+    ['users', 'must begin with a slash'],
+    ['/a//b', 'must not have two slashes in a row'],
+    ['/*/a', 'may have * only as its last segment'],
+    ['/{id}/{id}', 'must not have {id} twice'],
+    ['/a/..', 'must not have dot segments'],
+    ['/./a', 'must not have dot segments'],
+    ['/a{id}', 'other characters must be percent-encoded'],
+    ['/{id}.json', 'other characters must be percent-encoded'],
+    ['/a;b', 'other characters must be percent-encoded'],
+    ['/a b', 'other characters must be percent-encoded'],
+    ['/café', 'other characters must be percent-encoded'],
+    ['/%61', 'other characters must be percent-encoded'],
+    ['/%c3%a9', 'in upper case'],
+    [`/${'a/'.repeat(40)}`, 'must have at most 32 segments'],
+    [`/${'a'.repeat(512)}`, 'must be at most 512 characters'],
+  ];
+  it.each(bad)('%s is refused: %s', (path, fault) => {
+    expect(parseTemplate(path)).toEqual({ fault: expect.stringContaining(fault) });
+  });
+});
+
+describe('operations', () => {
+  it('are stored with their prices in micro-USD, and as the provider wrote them', () => {
+    const operations = [get('/a', 0.000001), get('/b'), { tool: 'search', price: 0 }];
+    const stored = storeOperations(operations);
+    expect(parseTerms(stored.terms)).toEqual([
+      ['GET', '/a', 1],
+      ['GET', '/b', null],
+      ['search', 0],
+    ]);
+    expect(JSON.parse(stored.json)).toEqual(operations);
+    expect(stored.maxPriceMicros).toBe(1);
+    expect(storeOperations([get('/b')]).maxPriceMicros).toBeNull();
+  });
+
+  it('name the field that is at fault', () => {
+    expect(faultOf([get('/a'), get('b')])).toBe('operations.1.path: must begin with a slash.');
+    expect(faultOf([get('/a', 0.0000001)])).toMatch(/^operations\.0\.price: must be a number of USD/);
+  });
+
+  it('are refused when two are the same, or two spellings of one path', () => {
+    const repeated = /^operations\.1: is the same as operations\.0, or another spelling of it/;
+    for (const [first, second] of [
+      ['/a', '/a'],
+      ['/a', '/A'],
+      ['/{id}/b', '/{name}/B'],
+      ['/*', '/*'],
+      ['/caf%C3%A9', '/CAF%C3%89'],
+    ]) {
+      expect(faultOf([get(first as string), get(second as string)])).toMatch(repeated);
+    }
+    expect(faultOf([{ tool: 'a' }, { tool: 'a' }])).toMatch(repeated);
+    expect(() => storeOperations([get('/a'), { ...get('/a'), method: 'POST' }, get('/a/'), get('/{a}')])).not.toThrow();
+  });
+
+  it('are refused when they are nested too deep or too long together', () => {
+    let schema: unknown = true;
+    for (let depth = 0; depth < MAX_DEPTH; depth++) schema = { items: schema };
+    expect(faultOf([{ ...get('/a'), input: schema }])).toMatch(/^operations\.0: must not be nested deeper than/);
+    const long = { ...get('/a'), input: { description: 'x'.repeat(MAX_OPERATIONS_LENGTH) } };
+    expect(faultOf([long])).toMatch(/^operations: must be at most 262144 characters of JSON together/);
+    expect(faultOf([{ ...get('/a'), example: { body: '\0' } }])).toMatch(/must not contain the character U\+0000/);
+  });
+});

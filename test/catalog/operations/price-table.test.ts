@@ -1,0 +1,251 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { Matcher } from '../../../src/catalog/operations/matcher.ts';
+import type { HttpTerms } from '../../../src/catalog/operations/operation.ts';
+import { PriceTable, ToolPrices } from '../../../src/catalog/operations/price-table.ts';
+import { parseTemplate, type TemplateSegment } from '../../../src/catalog/operations/template.ts';
+import { PROXY_PREFIX } from '../../../src/gate/caller-io.ts';
+import { parseTarget } from '../../../src/proxy/target.ts';
+
+const segmentsOf = (path: string): readonly TemplateSegment[] => {
+  const parsed = parseTemplate(path);
+  if ('fault' in parsed) throw new Error(`${path}: ${parsed.fault}`);
+  return parsed.segments;
+};
+
+const LISTING = { priceMicros: 100, onlyOperations: true };
+const CHEAP = 1;
+const DEAR = 5_000;
+
+describe('the matching template', () => {
+  const matcher = new Matcher<string>();
+  const templates = [
+    '/',
+    '/users',
+    '/users/',
+    '/users/me',
+    '/users/{id}',
+    '/{a}/b/{c}',
+    '/users/{id}/files/*',
+    '/{a}/*',
+  ];
+  for (const path of templates) matcher.add(segmentsOf(path), path);
+
+  const cases: [string, string | null][] = [
+    ['', '/'],
+    ['/', '/'],
+    ['/users', '/users'],
+    ['/users/', '/users/'],
+    ['/users/me', '/users/me'],
+    ['/users/you', '/users/{id}'],
+    ['/Users', null],
+    ['/users/5/files/', '/users/{id}/files/*'],
+    ['/users/5/files/a/b', '/users/{id}/files/*'],
+    ['/users/5/files', '/{a}/*'],
+    ['/x/b/y', '/{a}/b/{c}'],
+    ['/users/b/y', '/{a}/b/{c}'],
+    ['/x/', '/{a}/*'],
+    ['//b/y', null],
+    ['/a%2Fb', null],
+    ['/a;v=1', null],
+  ];
+  it.each(cases)('of %s is %s', (path, expected) => expect(matcher.find(path)).toBe(expected));
+
+  it('is found in time that does not grow with the path, whatever the path is', () => {
+    const many = new Matcher<number>();
+    for (let n = 0; n < 30; n++) many.add(segmentsOf(`/${'{a}/'.replace('a', 'x').repeat(1)}${'a/'.repeat(n)}end`), n);
+    expect(many.find(`/${'a/'.repeat(8_000)}`)).toBeNull();
+  });
+});
+
+describe('the price of a call', () => {
+  const table = new PriceTable(
+    [
+      ['GET', '/report', DEAR],
+      ['GET', '/{name}', CHEAP],
+      ['POST', '/report', 0],
+      ['GET', '/v1/*', CHEAP],
+      ['GET', '/v1/report/{id}', DEAR],
+      ['GET', '/v1.1/{id}', DEAR],
+    ],
+    LISTING,
+  );
+  const priceOf = (method: string, path: string): unknown => {
+    const priced = table.priceOf(method, path);
+    return 'priceMicros' in priced ? priced.priceMicros : priced.refused;
+  };
+
+  it('is that of the operation, and HEAD counts as GET', () => {
+    expect(priceOf('GET', '/report')).toBe(DEAR);
+    expect(priceOf('HEAD', '/report')).toBe(DEAR);
+    expect(priceOf('POST', '/report')).toBe(0);
+    expect(priceOf('GET', '/status')).toBe(CHEAP);
+    expect(priceOf('GET', '/v1/report')).toBe(CHEAP);
+    expect(priceOf('GET', '/v1/reports/5')).toBe(CHEAP);
+    expect(priceOf('GET', '/v1/report/5')).toBe(DEAR);
+  });
+
+  it('does not exist for calls that match no operation, if the listing has operations only', () => {
+    expect(priceOf('DELETE', '/report')).toBe('no_operation');
+    expect(priceOf('GET', '/a/b')).toBe('no_operation');
+    const open = new PriceTable([['GET', '/a', CHEAP]], { priceMicros: 100, onlyOperations: false });
+    expect(open.priceOf('GET', '/b')).toEqual({ priceMicros: 100 });
+    expect(open.priceOf('GET', '/A')).toEqual({ priceMicros: 100 });
+  });
+
+  const tricks = [
+    ...['/Report', '/REPORT', '/%72eport', '/repor%74', '/report.json', '/report.', '/report%20'],
+    ...['/ｒｅｐｏｒｔ', '/%EF%BD%92eport', '/%E2%93%A1eport'],
+  ];
+  it.each(tricks)('is never the low one for %s', (path) => expect(priceOf('GET', path)).toBe('ambiguous'));
+
+  const splits = [
+    '/report/',
+    '//report',
+    '/report;x=1',
+    '/report%3Bx',
+    '/%2Freport',
+    '/report%09',
+    '/%5Creport',
+    '/report%00',
+    '/%2572eport',
+  ];
+  it.each(splits)('is never the low one for %s, which no {name} matches', (path) => {
+    expect(priceOf('GET', path)).toBe('no_operation');
+  });
+
+  const behindStar = [
+    ...['/v1//report/5', '/v1/report//5', '/v1/REPORT/5', '/v1/report/5/', '/v1/report;a/5', '/v1/report%2F5'],
+    ...['/v1/%72eport/5', '/v1/%2572eport/5', '/v1/report\\\\5', '/v1/report/%FF', '/v1/report/'],
+  ];
+  it.each(behindStar)('is never the low one for %s, which * matches', (path) => {
+    expect(priceOf('GET', path)).toBe('ambiguous');
+  });
+
+  it('of a tool is its own, to the letter', () => {
+    const tools = new ToolPrices(
+      [
+        ['search', CHEAP],
+        ['render', DEAR],
+        ['list', null],
+      ],
+      LISTING,
+    );
+    expect(tools.priceOf('search')).toEqual({ priceMicros: CHEAP });
+    expect(tools.priceOf('list')).toEqual({ priceMicros: 100 });
+    expect(tools.priceOf('Search')).toEqual({ refused: 'no_operation' });
+    expect(tools.priceOf('__proto__')).toEqual({ refused: 'no_operation' });
+  });
+});
+
+/** What servers do to a path before they look for its route. Each is done by some server; a server does any of them, in any order. */
+const READINGS: readonly ((path: string) => string)[] = [
+  (path) => decode(path),
+  (path) => path.toLowerCase(),
+  (path) => path.replace(/\/{2,}/g, '/'),
+  (path) => (path.length > 1 ? path.replace(/\/+$/, '') : path),
+  (path) => path.replace(/;[^/]*/g, ''),
+  (path) => path.replaceAll('\\', '/'),
+  (path) => path.replace(/\0.*$/s, ''),
+  (path) => path.replace(/[\s.]+(?=\/|$)/g, ''),
+  (path) => path.replace(/\.(json|xml|html)$/, ''),
+  (path) => path.normalize('NFKC'),
+];
+
+function decode(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
+/** The same path, spelled in another way that one of the readings undoes. */
+const SPELLINGS: readonly ((character: string) => string)[] = [
+  (c) => c,
+  (c) => c,
+  (c) => c.toUpperCase(),
+  (c) => encode(c),
+  (c) => encode(encode(c)),
+  (c) => (c === '/' ? '//' : c),
+  (c) => (c === '/' ? ';x=1/' : c),
+  (c) => (c === '/' ? '\\' : c),
+  (c) => (/[a-z]/.test(c) ? String.fromCodePoint((c.codePointAt(0) as number) + 0xfee0) : c),
+];
+const encode = (text: string): string =>
+  [...text].map((c) => (/[!-~]/.test(c) ? `%${c.charCodeAt(0).toString(16).toUpperCase()}` : c)).join('');
+const ENDINGS = ['', '', '/', '.json', ';a=b', '%00', '%20', '.', '//', '%2F'];
+
+const segment = fc.constantFrom('a', 'b', 'report', '{x}', '{y}');
+const template = fc
+  .tuple(fc.uniqueArray(segment, { minLength: 1, maxLength: 4 }), fc.boolean())
+  .map(([segments, rest]) => `/${segments.join('/')}${rest ? '/*' : ''}`);
+const price = fc.constantFrom(0, CHEAP, 20, 100, DEAR);
+
+describe('whatever a path is spelled like', () => {
+  it('no server that takes it for a dear operation serves it at a lower price', () => {
+    const operations = fc.uniqueArray(fc.tuple(template, price), {
+      minLength: 2,
+      maxLength: 6,
+      selector: ([path]) => path.replaceAll('{y}', '{x}'),
+    });
+    const filler = fc.constantFrom('a', 'b', '5', 'Zoë', 'report', '%20', ';', '');
+    const spelled = fc.record({
+      fillers: fc.array(filler, { minLength: 6, maxLength: 6 }),
+      spellings: fc.array(fc.nat(SPELLINGS.length - 1), { minLength: 40, maxLength: 40 }),
+      sparse: fc.nat(6),
+      ending: fc.constantFrom(...ENDINGS),
+    });
+    const readings = fc.array(fc.nat(READINGS.length - 1), { maxLength: 8 });
+    const property = fc.property(
+      operations,
+      fc.nat(5),
+      spelled,
+      readings,
+      fc.boolean(),
+      (given, which, how, done, only) => {
+        const terms = given.map(([path, micros]): HttpTerms => ['GET', path, micros]);
+        const listing = { priceMicros: DEAR, onlyOperations: only };
+        const table = new PriceTable(terms, listing);
+        const exact = new Matcher<HttpTerms>();
+        for (const term of terms) exact.add(segmentsOf(term[1]), term);
+        const target = terms[which % terms.length] as HttpTerms;
+        const plain = fill(target[1], how.fillers);
+        const sent = spell(plain, how.spellings, how.sparse) + how.ending;
+        const priced = table.priceOf('GET', sent);
+        if (!('priceMicros' in priced) || hasDotSegments(sent)) return;
+        const seen = done.reduce((path, reading) => (READINGS[reading] as (p: string) => string)(path), sent);
+        const served = exact.find(seen);
+        // A path in the very spelling of a literal template has its price, even if some server mixes it up with another.
+        if (terms.some(([, path]) => path === sent)) return;
+        if (served !== null)
+          expect(priced.priceMicros, `${sent} read as ${seen}`).toBeGreaterThanOrEqual(served[2] as number);
+      },
+    );
+    fc.assert(property, { numRuns: 3_000 });
+  });
+});
+
+/** Such paths are refused before they are priced. */
+function hasDotSegments(path: string): boolean {
+  try {
+    parseTarget(`${PROXY_PREFIX}00000000-0000-7000-8000-000000000001${path}`);
+    return false;
+  } catch {
+    return true;
+  }
+}
+
+const fill = (path: string, fillers: readonly string[]): string =>
+  path
+    .split('/')
+    .map((text, index) => (text.startsWith('{') || text === '*' ? (fillers[index] as string) : text))
+    .join('/');
+
+const spell = (path: string, spellings: readonly number[], sparse: number): string =>
+  [...path]
+    .map((c, index) => {
+      if (index === 0 || index % (sparse + 1) !== 0) return c;
+      return (SPELLINGS[spellings[index % spellings.length] as number] as (c: string) => string)(c);
+    })
+    .join('');
