@@ -7,8 +7,6 @@ import { ApiError } from '../../errors.ts';
 const MAX_DEPTH = 100;
 /** Numbers of at most this length, without an exponent, have at most 15 digits: a double holds each of them exactly. */
 const MAX_EXACT_LENGTH = 15;
-/** The largest double has 309 digits. The bound keeps BigInt from reading a megabyte of digits. */
-const MAX_NUMBER_LENGTH = 400;
 /** A decimal of up to 17 digits is what programs print of a double when they print all of it. */
 const MAX_DOUBLE_DIGITS = 17;
 const INTEGER = /^-?\d+$/;
@@ -98,11 +96,14 @@ function endOfNumber(text: string, start: number): number {
   return end - 1;
 }
 
-/** Whether a number comes through as the same integer, or as the same double. */
+/**
+ * Whether a number comes through. An integer does if it is written with the same digits: a service may read it exactly. A decimal does
+ * if it stays the same double.
+ */
 function survives(number: string): boolean {
   const value = Number(number);
-  if (!Number.isFinite(value) || number.length > MAX_NUMBER_LENGTH) return false;
-  if (INTEGER.test(number)) return Number.isSafeInteger(value) || BigInt(number) === BigInt(value);
+  if (!Number.isFinite(value)) return false;
+  if (INTEGER.test(number)) return String(value) === number;
   const digits = number.replace(/e.*$/i, '').replace(/[-.]/g, '').replace(/^0+/, '');
   // 1e-400 would become 0.
   return digits.length <= MAX_DOUBLE_DIGITS && (value !== 0 || digits === '');
