@@ -29,7 +29,7 @@ const layers = {
     because: 'routes are plain functions over domain calls',
   },
   http: {
-    mayImport: ['gate', 'admission', 'keys', 'platform', 'observability'],
+    mayImport: ['gate', 'keys', 'platform', 'observability'],
     because: 'the edge is handed what it serves',
   },
   proxy: {

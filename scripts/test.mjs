@@ -7,6 +7,7 @@
 
 import { spawnSync } from 'node:child_process';
 import path from 'node:path';
+import { ensureChromium } from './local/chromium-install.mjs';
 import { checkNodeVersion, ensureDependencies, projectDir } from './local/dependencies.mjs';
 import { readJson } from './local/files.mjs';
 import { signalProcess, spawnOwned } from './local/processes.mjs';
@@ -74,6 +75,7 @@ async function main() {
   ensureDependencies(say);
   const plan = planTests(process.argv.slice(2));
   if (plan.stores) ensureRedisServer(say);
+  if (plan.browser) ensureChromium(say);
   const rails = plan.checks ? runGuardRails() : noCounts;
   const scratch = createScratch();
   let tests;

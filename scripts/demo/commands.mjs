@@ -12,9 +12,14 @@ export function demoCommands({ base_url: baseUrl, buyer, services }) {
     const url = tryUrl(name);
     return url === null ? null : `curl ${options} ${authorization} ${url}`;
   };
+  const discoverOne = (/** @type {string} */ name) => {
+    const service = services.find((candidate) => candidate.name === name);
+    return service === undefined ? null : `curl '${baseUrl}/api/v1/discover/${service.id}'`;
+  };
   /** @type {[string, string | null][]} */
   const commands = [
     ['Which services there are, and their prices', `curl '${baseUrl}/api/v1/discover'`],
+    ['How one of them is called: its operations, with schemas, examples and prices', discoverOne('Text Statistics')],
     ['A paid call: the price is in X-ACF-Amount', call('-i', 'Text Statistics')],
     ['One of 100 free calls', call('-i', 'Echo Plus')],
     ['An event stream, event by event', call('-N', 'Event Stream')],

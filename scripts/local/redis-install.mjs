@@ -2,10 +2,9 @@
 // Finds a Redis server program. If there is none, installs the distribution's package where that needs no question and no password.
 
 import { spawnSync } from 'node:child_process';
-import { accessSync, constants } from 'node:fs';
-import path from 'node:path';
 import { MINIMUM_REDIS_MAJOR } from '../../src/shared.mjs';
 import { canInstall, installPackages } from './apt.mjs';
+import { findPrograms, usualFolders } from './programs.mjs';
 
 const programs = ['redis-server', 'valkey-server'];
 const advice = [
@@ -17,21 +16,15 @@ const advice = [
   'or set REDIS_URL to a Redis that runs already.',
 ].join('\n');
 
-const usualFolders = () =>
-  [...(process.env.PATH ?? '').split(path.delimiter), '/usr/local/bin', '/usr/bin', '/opt/homebrew/bin'].filter(
-    Boolean,
-  );
-
 /**
  * @param {readonly string[]} folders
  * @returns {string | null} full path of the first Redis server program that is new enough; null if there is no such program.
  *   Throws if there are some and all are too old
  */
 function lookUp(folders) {
-  const candidates = programs.flatMap((program) => folders.map((folder) => path.join(folder, program)));
   /** @type {string[]} */
   const tooOld = [];
-  for (const file of candidates.filter(isExecutable)) {
+  for (const file of findPrograms(programs, folders)) {
     const version = versionOf(file);
     if (Number.parseInt(version, 10) >= MINIMUM_REDIS_MAJOR) return file;
     tooOld.push(`${file} is version ${version || 'unknown'}`);
@@ -44,16 +37,6 @@ function lookUp(folders) {
 function versionOf(file) {
   const { stdout } = spawnSync(file, ['--version'], { encoding: 'utf8', timeout: 5_000 });
   return /\bv=(\d[\w.-]*)/.exec(stdout ?? '')?.[1] ?? '';
-}
-
-/** @param {string} file */
-function isExecutable(file) {
-  try {
-    accessSync(file, constants.X_OK);
-    return true;
-  } catch {
-    return false;
-  }
 }
 
 /** @returns {string} full path. If there is no such program, throws an error that says how to get one */

@@ -6,10 +6,12 @@
 
 /** The path of every call begins with this; `{service_id}` and the service's own path follow. */
 export const PROXY_PREFIX = '/api/v1/proxy/';
+/** Pages of other origins get no access to paths that begin with this. */
+export const ADMIN_PREFIX = '/api/v1/admin/';
 
 /** A request head, copied from the socket in one pass and checked for framing tricks. */
 export type RequestHead = {
-  /** As sent. Any method but the six that the gateway knows comes with a fault. */
+  /** As sent. Any method but the six that the gateway knows comes with a fault, except the OPTIONS of a preflight. */
   readonly method: string;
   /** Raw path, byte for byte, without the query. */
   readonly path: string;

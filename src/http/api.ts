@@ -1,6 +1,6 @@
-import { rateState, UNITS_PER_REQUEST } from '../admission/codes.ts';
 import { ApiError, tooLargeError } from '../errors.ts';
 import {
+  adminHeaderLines,
   commonHeaderLines,
   type RateState,
   renderError,
@@ -8,8 +8,9 @@ import {
   unauthorizedError,
   unavailableError,
   unknownRate,
+  untouchedRate,
 } from '../gate/answer.ts';
-import type { CallerStream, RequestHead } from '../gate/caller-io.ts';
+import { ADMIN_PREFIX, type CallerStream, type RequestHead } from '../gate/caller-io.ts';
 import type { Gate, Passage } from '../gate/gate.ts';
 import type { Caller, KeyRecord } from '../keys/caller.ts';
 import type { Log } from '../observability/log.ts';
@@ -50,14 +51,14 @@ export class Api {
   /** Answers one request, unless the caller has left. Never throws and never rejects. */
   async handle(head: RequestHead, stream: CallerStream): Promise<void> {
     const requestId = uuidv7();
+    const headerLines = head.path.startsWith(ADMIN_PREFIX) ? adminHeaderLines : commonHeaderLines;
     let key: KeyRecord | null = null;
     let rate: RateState | null = null;
     try {
       const match = this.#router.match(head.method, head.path);
       const unmetered = match.kind === 'route' && match.route.unmetered === true && head.fault === null;
       if (unmetered) {
-        const limit = this.#gate.limitOf(null);
-        rate = rateState(limit, limit * UNITS_PER_REQUEST);
+        rate = untouchedRate(this.#gate.limitOf(null));
       } else {
         key = await this.#gate.identify(head.authorization, stream);
         const who = key ?? stream.address;
@@ -77,10 +78,11 @@ export class Api {
         throw new ApiError('method_not_allowed', undefined, { headers: { Allow: match.allow } });
       }
       const response = await this.#run(match.route, match.params, head, stream, key, requestId);
-      send(stream, head.method, response, rate, requestId);
+      send(stream, head.method, response, headerLines(rate, requestId));
     } catch (error) {
       const known = this.#asApiError(error, requestId);
-      const { lines, body } = renderError(known, rate ?? unknownRate(this.#gate.limitOf(key)), requestId);
+      const common = headerLines(rate ?? unknownRate(this.#gate.limitOf(key)), requestId);
+      const { lines, body } = renderError(known, common);
       stream.respond(known.status, lines, body);
     }
   }
@@ -155,8 +157,8 @@ function checkAccess(route: Route, key: KeyRecord | null, authorization: string 
   if (key !== null && key.accountStatus !== 'active') throw suspendedError();
 }
 
-function send(stream: CallerStream, method: string, response: ApiResponse, rate: RateState, requestId: string): void {
-  let lines = commonHeaderLines(rate, requestId);
+function send(stream: CallerStream, method: string, response: ApiResponse, common: string): void {
+  let lines = common;
   const isText = typeof response.body === 'string';
   if (response.body !== undefined && !isText) lines += '\r\nContent-Type: application/json; charset=utf-8';
   for (const [name, value] of Object.entries(response.headers ?? {})) lines += `\r\n${name}: ${value}`;

@@ -1,6 +1,6 @@
 import { ERRORS } from '../errors.ts';
 import type { HeadFault, RequestHead } from '../gate/caller-io.ts';
-import { PROXY_PREFIX } from '../gate/caller-io.ts';
+import { ADMIN_PREFIX, PROXY_PREFIX } from '../gate/caller-io.ts';
 import { decidingCredentials } from '../keys/credentials.ts';
 import type { HttpRequest } from './uws.ts';
 
@@ -26,6 +26,13 @@ const UPGRADE = /(?:^|,)[\t ]*(?:websocket|h2c)[\t ]*(?:[,/]|$)/i;
  * have rewritten it. Like every fault, this one ends the connection: its next bytes may belong to the other protocol.
  */
 const NO_UPGRADE: HeadFault = { code: 'upgrade_not_supported', message: ERRORS.upgrade_not_supported.message };
+/**
+ * Header names with commas between them (RFC 9110 §5.6.1), as a preflight asks for them. Whatever matches can be echoed: it has no
+ * control characters, quotes or colons.
+ */
+const HEADER_NAMES = /^[!#$%&'*+\-.^_`|~\w]+(?:[\t ]*,[\t ]*[!#$%&'*+\-.^_`|~\w]+)*$/;
+/** Maximum characters of the names that a preflight asks for. Those of the OpenAI and Anthropic SDKs have up to 300. Beyond it: 400. */
+const MAX_ASKED_HEADERS = 2_048;
 /** No flag `u` here, and no toLowerCase() of the value: either would take the Kelvin sign (U+212A) for a k. */
 const CHUNKED = /^chunked$/i;
 /** RFC 9110 §7.2: an address in brackets (RFC 3986 §3.2.2, RFC 6874) or a non-empty name, with or without a port. */
@@ -45,7 +52,7 @@ const invalid = (message: string): HeadFault => ({ code: 'invalid_request', mess
  * this pass checks every header once. Anything that two parsers could read differently is a fault: two lengths, a length
  * beside a transfer coding, a coding other than chunked (RFC 9112 §6.1, §6.3).
  *
- * Tested by test/conformance/callers.test.ts and test/integration/upgrade.test.ts.
+ * Tested by test/conformance/callers.test.ts, test/integration/upgrade.test.ts and test/integration/cors.test.ts.
  */
 export function copyRequestHead(request: HttpRequest): RequestHead {
   const headers: string[] = [];
@@ -106,10 +113,12 @@ export function copyRequestHead(request: HttpRequest): RequestHead {
   fault ??= framingFault(contentLength, transferEncoding);
   // The API's own routes ignore a request to upgrade, and answer in HTTP/1.1, as RFC 9110 §7.8 allows.
   if (asksToUpgrade && path.startsWith(PROXY_PREFIX)) fault ??= NO_UPGRADE;
-  if (fault === null && !METHODS.has(method)) {
-    fault = { code: 'method_not_allowed', message: `${method.slice(0, 20)} is not supported.` };
-  }
   const bodyLength = transferEncoding !== undefined ? -1 : contentLength === undefined ? 0 : Number(contentLength);
+  if (fault === null && !METHODS.has(method)) {
+    fault = isPreflight(method, path, headers, bodyLength)
+      ? preflightFault(headers)
+      : { code: 'method_not_allowed', message: `${method.slice(0, 20)} is not supported.` };
+  }
   return {
     method,
     path,
@@ -136,6 +145,29 @@ function isHost(value: string): boolean {
   if (match === null || Number(match[1] ?? 0) > MAX_PORT) return false;
   goodHost = value;
   return true;
+}
+
+/**
+ * Whether a browser asks here what a page of another origin may send (Fetch standard, 'CORS-preflight request'). On admin paths it
+ * is refused like any OPTIONS, so the page may send nothing there that needs a preflight. A preflight has no body, and one with
+ * a body would make the gateway read it for nothing.
+ */
+function isPreflight(method: string, path: string, headers: readonly string[], bodyLength: number): boolean {
+  return (
+    method === 'OPTIONS' &&
+    bodyLength === 0 &&
+    !path.startsWith(ADMIN_PREFIX) &&
+    headerOf(headers, 'access-control-request-method') !== undefined
+  );
+}
+
+/** A preflight with a fault is counted against the rate limit, and ends its connection, as any request with a fault. */
+function preflightFault(headers: readonly string[]): HeadFault | null {
+  const asked = headerOf(headers, 'access-control-request-headers') ?? '';
+  if (asked === '' || (asked.length <= MAX_ASKED_HEADERS && HEADER_NAMES.test(asked))) return null;
+  return invalid(
+    `access-control-request-headers: must be header names with commas between them, at most ${MAX_ASKED_HEADERS} characters.`,
+  );
 }
 
 /** @returns the first value of a header, by its name in lower case, or undefined */

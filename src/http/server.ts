@@ -33,11 +33,13 @@ export type ServerOptions = {
   readonly isCall: (head: RequestHead) => boolean;
   readonly onCall: (head: RequestHead, stream: CallerStream) => void;
   readonly onRequest: (head: RequestHead, stream: CallerStream) => void;
+  /** A browser asks what a page may send (preflight.ts), on the path of a call or on any other. */
+  readonly onPreflight: (head: RequestHead, stream: CallerStream) => void;
   readonly log: Log;
 };
 
 /**
- * The public HTTP edge: accepts connections, and hands each request to the proxy or to the API.
+ * The public HTTP edge: accepts connections, and hands each request to the proxy, to the API, or to whoever answers preflights.
  *
  * Tested by test/http/drain.test.ts and test/http/slow-callers.test.ts.
  */
@@ -196,11 +198,13 @@ export class HttpServer implements StreamOwner {
 
   /** @param connection  a second handle of the same request, or null */
   #onRequest(response: HttpResponse, head: RequestHead, connection: HttpResponse | null): void {
-    const { isCall, onCall, onRequest } = this.#options;
+    const { isCall, onCall, onRequest, onPreflight } = this.#options;
     const stream = new UwsCallerStream(response, head, this, connection);
     stream.place = this.#open.length;
     this.#open.push(stream);
-    if (isCall(head)) onCall(head, stream);
+    // Of all OPTIONS, only a preflight has no fault.
+    if (head.method === 'OPTIONS' && head.fault === null) onPreflight(head, stream);
+    else if (isCall(head)) onCall(head, stream);
     else onRequest(head, stream);
   }
 

@@ -222,7 +222,7 @@ export class Exchange implements AdmissionListener, UpstreamHandler, CallerEvent
   #answer(error: ApiError, rate: RateState): void {
     const { refused } = this.#options.counters;
     refused.set(error.code, (refused.get(error.code) ?? 0) + 1);
-    const { lines, body } = renderError(error, rate, this.#usageId);
+    const { lines, body } = renderError(error, commonHeaderLines(rate, this.#usageId));
     this.#caller.respond(error.status, lines, body);
   }
 

@@ -63,9 +63,21 @@ const ORIGIN_WIDE = [
   'clear-site-data',
   'service-worker-allowed',
   'public-key-pins',
+  // Reports about failed requests (Network Error Logging, Reporting API) have the URLs of calls to other services.
+  'nel',
+  'report-to',
+  // A compression dictionary for paths of other services (RFC 9842).
+  'use-as-dictionary',
 ];
 /** Response headers that the HTTP edge writes itself. */
 const OURS_TO_CALLER = ['date', 'x-request-id'];
+
+/**
+ * Keeps a service's HTML from running as a page of the gateway. A page of any origin can fetch it with a key, and then navigate to the
+ * same URL: Chromium takes it from its cache, without a key. Its scripts would run with the gateway's origin, next to those of all other
+ * services. Only documents heed this header, calls do not. A policy of the service's own holds beside it. (CSP3 §6.3.2)
+ */
+const NO_PAGE = '\r\nContent-Security-Policy: sandbox';
 
 const VIA = '1.1 tollgate';
 
@@ -123,11 +135,13 @@ function beginsWith(name: string, start: string): boolean {
 
 const notToService = new Blocked(
   [...HOP_BY_HOP, ...OURS_TO_SAY, ...CREDENTIALS, ...CALLER_ADDRESS],
-  ['x-acf-', 'x-forwarded-', 'x-original-forwarded-', 'proxy-'],
+  // The gateway answers a browser's preflights, so what a preflight asks is of no use to a service.
+  ['x-acf-', 'x-forwarded-', 'x-original-forwarded-', 'proxy-', 'access-control-request-'],
 );
 const notToCaller = new Blocked(
   [...HOP_BY_HOP, ...ORIGIN_WIDE, ...OURS_TO_CALLER],
-  ['x-acf-', 'x-ratelimit-', 'ratelimit', 'proxy-'],
+  // The gateway says which pages may read a response. Two values of `Access-Control-Allow-Origin` would make browsers refuse it.
+  ['x-acf-', 'x-ratelimit-', 'ratelimit', 'proxy-', 'access-control-'],
 );
 
 /** The names of the headers that `Connection` lists, in lower case; null when there is no `Connection` header. */
@@ -179,12 +193,12 @@ export function requestHeaderLines(
 }
 
 /**
- * Header lines for the caller, each with a CRLF in front: the service's headers except those that must not pass. Values are
- * latin1, and the parser has validated them.
+ * Header lines for the caller, each with a CRLF in front: the service's headers except those that must not pass, and NO_PAGE. Values
+ * are latin1, and the parser has validated them.
  */
 export function responseHeaderLines(headers: readonly string[]): string {
   const named = connectionOptions(headers, false);
-  let lines = '';
+  let lines = NO_PAGE;
   for (let i = 0; i < headers.length; i += 2) {
     const name = headers[i] as string;
     if (notToCaller.has(name) || named?.has(name.toLowerCase())) continue;

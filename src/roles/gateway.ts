@@ -5,10 +5,12 @@ import { batchScript } from '../admission/scripts.ts';
 import { Catalog } from '../catalog/catalog.ts';
 import { OperationsReader } from '../catalog/operations/operations-reader.ts';
 import type { Config } from '../config/config.ts';
+import { untouchedRate } from '../gate/answer.ts';
 import { PROXY_PREFIX } from '../gate/caller-io.ts';
 import { Gate } from '../gate/gate.ts';
 import { RefillPlaces } from '../gate/refill-places.ts';
 import { Api } from '../http/api.ts';
+import { answerPreflight } from '../http/preflight.ts';
 import type { Route } from '../http/route.ts';
 import { HttpServer } from '../http/server.ts';
 import type { LoadedUws } from '../http/uws.ts';
@@ -209,6 +211,10 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     onRequest: (head, stream) => {
       shedder.requested();
       void api.handle(head, stream);
+    },
+    onPreflight: (head, stream) => {
+      shedder.requested();
+      answerPreflight(head, stream, untouchedRate(gate.limitOf(null)));
     },
     log,
   });

@@ -1,5 +1,6 @@
 import type { KeyActivity } from '../accounts/usage-sql.ts';
 import { ApiError, unauthorizedError } from '../errors.ts';
+import { refuseForeignPage } from '../http/own-origin.ts';
 import type { ApiRequest, ApiResponse, JsonSchema, Route } from '../http/route.ts';
 import { type KeyRecord, keyOf, ROLES, type Role, roleCovers } from '../keys/caller.ts';
 import { equalConstantTime, hashSecret, isKeyId } from '../keys/credentials.ts';
@@ -156,6 +157,8 @@ async function openAccount(deps: KeysRoutesDeps, request: ApiRequest<CreateBody>
   if (accountId !== undefined) throw new ApiError('forbidden', 'account_id: only an admin key may name an account.');
   if (role !== 'admin') return deps.keys.createAccountWithKey(ownerId, role);
   if (deps.adminBootstrapToken === null) {
+    // Whoever reaches a new gateway first is its admin. That must not be a page that somebody near the gateway happens to visit.
+    refuseForeignPage(request, 'A web page of another origin cannot create the first admin.');
     const created = await deps.keys.createFirstAdmin(ownerId);
     if (created !== null) return created;
     throw new ApiError('forbidden', 'An admin exists already: creating another requires an admin key.');

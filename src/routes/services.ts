@@ -29,6 +29,7 @@ import {
   updateListing,
 } from '../catalog/sql.ts';
 import { ApiError, unavailableError } from '../errors.ts';
+import { refuseForeignPage } from '../http/own-origin.ts';
 import type { ApiRequest, ApiResponse, JsonSchema, Route } from '../http/route.ts';
 import { type Caller, type KeyRecord, keyOf } from '../keys/caller.ts';
 import { isUuid } from '../platform/ids.ts';
@@ -185,6 +186,7 @@ const DEFAULTS = {
 async function create(deps: ServicesRoutesDeps, request: ApiRequest<CreateBody, unknown>): Promise<ApiResponse> {
   const { catalog, sql, addresses } = deps;
   const { protocol, operations = null } = request.body;
+  refusePageChoosingEndpoint(request, addresses);
   // The schema guarantees that the required fields are present.
   const fields = readFields(request.body, addresses) as Pick<ListingFields, Required>;
   const written = insertListing(sql, {
@@ -239,6 +241,7 @@ async function getOne(deps: ServicesRoutesDeps, request: ApiRequest<undefined, G
 
 async function patch(deps: ServicesRoutesDeps, request: ApiRequest<PatchBody, unknown>): Promise<ApiResponse> {
   const { catalog, sql, addresses } = deps;
+  refusePageChoosingEndpoint(request, addresses);
   const id = idOf(request);
   const { status } = request.body;
   const operations = await changedOperations(deps, request, id);
@@ -324,6 +327,16 @@ async function show(
     operations: await operations.read(listing),
   });
   return { status, body, headers: { ...headers, ...languageHeaders(language) } };
+}
+
+/**
+ * Where the operator allows private addresses, no page of another site may choose an endpoint. Otherwise a page could read any
+ * service there, past the browser's same-origin policy: it opens the accounts that it needs, lists the service, and calls it. A
+ * name may lead to a private address at any time, so the endpoint itself does not matter.
+ */
+function refusePageChoosingEndpoint(request: ApiRequest<PatchBody, unknown>, addresses: AddressPolicy): void {
+  if (request.body.endpoint === undefined || !addresses.allowsMore) return;
+  refuseForeignPage(request, 'endpoint: a web page of another origin cannot set it on this gateway.');
 }
 
 /** Reads the fields in the body, with the checks that a schema cannot express. Throws `invalid_request` naming the field. */

@@ -44,10 +44,13 @@ const loopback = listOf(LOOPBACK);
 /** Decides which addresses may be dialled: those of the public internet, and the ranges that the operator allows in addition. */
 export class AddressPolicy {
   readonly #allowed: BlockList;
+  /** Whether the operator allows any address beyond the public internet. */
+  readonly allowsMore: boolean;
 
   /** @throws RangeError naming the range that is not in CIDR notation. */
   constructor(allowCidrs: readonly string[]) {
     this.#allowed = listOf(allowCidrs);
+    this.allowsMore = allowCidrs.length > 0;
   }
 
   permits(address: string): boolean {

@@ -16,6 +16,7 @@ export function newServer(options: Partial<ServerOptions> & Pick<ServerOptions, 
     maxRequestBodyBytes: 1_048_576,
     isCall: () => true,
     onRequest: () => {},
+    onPreflight: () => {},
     log: QUIET,
     ...options,
   });

@@ -26,13 +26,19 @@ afterAll(async () => {
 
 const RATE_HEADERS = ['x-ratelimit-limit', 'x-ratelimit-remaining', 'x-ratelimit-reset'];
 
-function expectRateHeaders(response: RawResponse): void {
+function expectCommonHeaders(response: RawResponse): void {
   for (const name of RATE_HEADERS)
     expect([name, ...response.all(name)]).toEqual([name, expect.stringMatching(/^\d+$/)]);
   const [limit, remaining] = RATE_HEADERS.map((name) => Number(response.get(name)));
   expect(limit).toBeGreaterThan(0);
   expect(remaining).toBeLessThanOrEqual(limit as number);
   expect(response.get('x-request-id')).toMatch(/^[0-9a-f-]{36}$/);
+  expect(forPages(response)).toEqual([['*'], ['*']]);
+}
+
+/** What the response tells browsers of pages of other origins. */
+function forPages(response: RawResponse): string[][] {
+  return ['access-control-allow-origin', 'access-control-expose-headers'].map((name) => response.all(name));
 }
 
 function expectError(response: RawResponse, status: number, error: string): void {
@@ -53,7 +59,7 @@ async function once(work: (caller: RawCaller) => Promise<RawResponse>): Promise<
 
 type Options = Parameters<typeof requestText>[1];
 
-describe('every response has the rate limit headers and a request id', () => {
+describe('every response has the rate limit headers, a request id, and may be read by any web page', () => {
   type Row = [what: string, line: () => string, options: () => NonNullable<Options>, status: number, error: string];
   const withKey =
     (more: NonNullable<Options> = {}) =>
@@ -129,7 +135,7 @@ describe('every response has the rate limit headers and a request id', () => {
 
   it.each(rows)('%s', async (_what, line, options, status, error) => {
     const response = await once((caller) => caller.exchange(line(), options()));
-    expectRateHeaders(response);
+    expectCommonHeaders(response);
     if (error === '') expect(response.status).toBe(status);
     else expectError(response, status, error);
     if (status === 401) expect(response.get('www-authenticate')).toBe('Bearer');
@@ -142,6 +148,20 @@ describe('every response has the rate limit headers and a request id', () => {
     expect(status).toBe(400);
   });
 
+  it.each([
+    ['200', () => 'GET /api/v1/admin/reconciliation', () => market.admin],
+    ['401', () => 'GET /api/v1/admin/reconciliation', () => undefined],
+    ['403', () => 'GET /api/v1/admin/reconciliation', () => buyer],
+    ['404', () => 'GET /api/v1/admin/nothing', () => market.admin],
+  ])('but no page of another origin may read what is below /api/v1/admin/: %s', async (status, line, key) => {
+    const response = await once((caller) =>
+      caller.exchange(line(), { key: key(), headers: ['Origin: http://a.test'] }),
+    );
+    expect(response.status).toBe(Number(status));
+    expect(response.get('x-ratelimit-limit')).toMatch(/^\d+$/);
+    expect(forPages(response)).toEqual([[], []]);
+  });
+
   it('also a 304 of discovery', async () => {
     const first = await once((caller) => caller.exchange('GET /api/v1/discover'));
     const etag = first.get('etag') as string;
@@ -149,7 +169,7 @@ describe('every response has the rate limit headers and a request id', () => {
       caller.exchange('GET /api/v1/discover', { headers: [`If-None-Match: ${etag}`] }),
     );
     expect(again.status).toBe(304);
-    expectRateHeaders(again);
+    expectCommonHeaders(again);
   });
 
   it('also a 502 of a service that is not there', async () => {
@@ -158,7 +178,7 @@ describe('every response has the rate limit headers and a request id', () => {
     await closed.close();
     const response = await once((caller) => caller.exchange(`GET ${path}`, { key: buyer }));
     expectError(response, 502, 'upstream_error');
-    expectRateHeaders(response);
+    expectCommonHeaders(response);
   });
 
   it.each([
@@ -177,7 +197,7 @@ describe('every response has the rate limit headers and a request id', () => {
       return caller.response();
     });
     expectError(response, 413, 'payload_too_large');
-    expectRateHeaders(response);
+    expectCommonHeaders(response);
   });
 });
 
@@ -206,7 +226,7 @@ describe('the rate limit', () => {
     expect(Number(second?.get('x-ratelimit-reset'))).toBeLessThanOrEqual(60);
     const refused = third as RawResponse;
     expectError(refused, 429, 'rate_limited');
-    expectRateHeaders(refused);
+    expectCommonHeaders(refused);
     const seconds = Number(refused.get('retry-after'));
     expect(seconds).toBeGreaterThan(25);
     expect(seconds).toBeLessThanOrEqual(30);
@@ -279,7 +299,7 @@ describe('a key', () => {
   it('of a provider may not make calls', async () => {
     const response = await once((caller) => caller.exchange(`GET ${free}`, { key: market.provider }));
     expectError(response, 403, 'forbidden');
-    expectRateHeaders(response);
+    expectCommonHeaders(response);
   });
 
   it('of an admin may make calls', async () => {

@@ -136,6 +136,7 @@ describe.concurrent("a call that takes longer than the addon's timeout is not cu
         while (stream.write(LARGE.subarray(0, 10_000)));
       },
       onRequest: () => {},
+      onPreflight: () => {},
       log: market.log,
     });
     const port = await server.listen();

@@ -198,6 +198,8 @@ describe('what the caller receives', () => {
     expect(response.body.toString()).toBe('hello');
     const usageId = response.get('x-acf-usage-id') as string;
     expect(response.headers.filter(([name]) => !['Date', 'uWebSockets'].includes(name))).toEqual([
+      ['Access-Control-Allow-Origin', '*'],
+      ['Access-Control-Expose-Headers', '*'],
       ['X-RateLimit-Limit', '300'],
       ['X-RateLimit-Remaining', expect.stringMatching(/^\d+$/)],
       ['X-RateLimit-Reset', expect.stringMatching(/^\d+$/)],
@@ -206,6 +208,7 @@ describe('what the caller receives', () => {
       ['X-ACF-Free-Tier', 'false'],
       ['X-ACF-Usage-Id', usageId],
       ['X-ACF-Balance', '1'],
+      ['Content-Security-Policy', 'sandbox'],
       ['Server', 'mine/1'],
       ['Content-Type', 'text/plain; charset=utf-8'],
       ['Link', '</a>; rel=next'],

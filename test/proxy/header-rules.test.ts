@@ -10,7 +10,11 @@ const toService = (...headers: string[]): string[] =>
     .slice(0, -1)
     .filter((line) => !/^(x-acf-usage-id|x-acf-buyer): /.test(line));
 
-const toCaller = (...headers: string[]): string[] => responseHeaderLines(headers).split('\r\n').slice(1);
+const toCaller = (...headers: string[]): string[] => {
+  const [nothing, sandbox, ...lines] = responseHeaderLines(headers).split('\r\n');
+  expect([nothing, sandbox]).toEqual(['', 'Content-Security-Policy: sandbox']);
+  return lines;
+};
 
 describe('the service gets', () => {
   it('the usage id, the pseudonym and Via, once each', () => {
@@ -69,6 +73,9 @@ describe('the service gets', () => {
     'x-appengine-user-ip',
     'cf-pseudo-ipv4',
     'wl-proxy-client-ip',
+    'access-control-request-method',
+    'access-control-request-headers',
+    'access-control-request-private-network',
   ])('no %s', (name) => {
     expect(toService(name, 'secret', 'accept', '*/*')).toEqual(['accept: */*', 'via: 1.1 tollgate']);
   });
@@ -140,6 +147,16 @@ describe('the service gets', () => {
     ).toEqual(['x-stays: 2', 'via: 1.1 tollgate']);
   });
 
+  it('what a browser says about the page that sends the request', () => {
+    const headers = ['origin', 'http://a.test', 'referer', 'http://a.test/', 'sec-fetch-site', 'cross-site'];
+    expect(toService(...headers)).toEqual([
+      'origin: http://a.test',
+      'referer: http://a.test/',
+      'sec-fetch-site: cross-site',
+      'via: 1.1 tollgate',
+    ]);
+  });
+
   it('a repeated header as often as it was sent', () => {
     expect(toService('accept', 'a', 'accept', 'b')).toEqual(['accept: a', 'accept: b', 'via: 1.1 tollgate']);
   });
@@ -175,6 +192,13 @@ describe('the caller gets', () => {
     'Clear-Site-Data',
     'Service-Worker-Allowed',
     'Public-Key-Pins',
+    'NEL',
+    'Report-To',
+    'Use-As-Dictionary',
+    'Access-Control-Allow-Origin',
+    'Access-Control-Allow-Credentials',
+    'access-control-expose-headers',
+    'ACCESS_CONTROL_ALLOW_ORIGIN',
   ])("no %s of the service's", (name) => {
     expect(toCaller(name, 'x', 'Content-Type', 'text/plain')).toEqual(['Content-Type: text/plain']);
   });
@@ -187,10 +211,17 @@ describe('the caller gets', () => {
   );
 
   it('all other names and values as the service wrote them', () => {
-    expect(toCaller('ETag', '"a"', 'x-custom', '1', 'X-Custom', '2')).toEqual([
+    expect(toCaller('ETag', '"a"', 'Timing-Allow-Origin', '*', 'x-custom', '1', 'X-Custom', '2')).toEqual([
       'ETag: "a"',
+      'Timing-Allow-Origin: *',
       'x-custom: 1',
       'X-Custom: 2',
+    ]);
+  });
+
+  it("the service's own content policy beside the gateway's: both hold", () => {
+    expect(toCaller('Content-Security-Policy', "default-src 'self'")).toEqual([
+      "Content-Security-Policy: default-src 'self'",
     ]);
   });
 

@@ -51,6 +51,7 @@ it('a call that is shed is answered at once from memory: neither store is asked,
     const respond = (status: number, lines: string, body: string): void => {
       expect([status, JSON.parse(body)]).toMatchObject([503, { error: 'unavailable', status: 503 }]);
       expect(lines).toMatch(/\r\nX-ACF-Amount: 0/);
+      expect(lines).toContain('\r\nAccess-Control-Allow-Origin: *\r\n');
       expect(lines).toMatch(/\r\nRetry-After: 1/);
       told = /\r\nX-RateLimit-Limit: (\d+)/.exec(lines)?.[1] ?? '';
     };

@@ -115,6 +115,24 @@ describe('the first admin', () => {
     expect((await sql`SELECT id FROM accounts`).length).toBe(1);
   });
 
+  it.each([
+    ['of another site', 'https://evil.example', '127.0.0.1:8080'],
+    ['whose name was rebound to the gateway', 'http://evil.example:8080', 'evil.example:8080'],
+    ['that hides its origin', 'null', '127.0.0.1:8080'],
+  ])('cannot be created by a web page %s', async (_what, origin, host) => {
+    await expect(create(admin, undefined, { origin, host })).rejects.toMatchObject({
+      code: 'forbidden',
+      message: expect.stringContaining('A web page of another origin cannot create the first admin.'),
+    });
+    expect((await create({ owner_id: 'alice', role: 'buyer' }, undefined, { origin, host })).status).toBe(201);
+    expect((await create(admin, undefined, { host })).status).toBe(201);
+  });
+
+  it('can be created by a page of the gateway itself', async () => {
+    const headers = { origin: 'http://127.0.0.1:8080', host: '127.0.0.1:8080' };
+    expect((await create(admin, undefined, headers)).status).toBe(201);
+  });
+
   it('cannot be created again after its key is revoked', async () => {
     const first = json(await create(admin));
     await keys.revoke(first.key_id);

@@ -5,6 +5,7 @@ import { PROXY_PREFIX } from '../../src/gate/caller-io.ts';
 import { uuidv7 } from '../../src/platform/ids.ts';
 import { parseTarget } from '../../src/proxy/target.ts';
 import { servicesRoutes } from '../../src/routes/services.ts';
+import { AddressPolicy } from '../../src/upstream/index.ts';
 import { addKeyTo } from '../support/accounts.ts';
 import { ask, bodyOf, refusalOf } from '../support/listings.ts';
 import { until } from '../support/wait.ts';
@@ -148,4 +149,34 @@ describe('GET /services?mine=true', () => {
       expect((await refused(`GET /services${query}`, { by: provider })).code).toBe('invalid_request');
     },
   );
+});
+
+describe('a web page of another site', () => {
+  const page = { headers: { origin: 'http://evil.example', host: '127.0.0.1:8080' } };
+
+  it('may not choose an endpoint where the operator allows private addresses: it could read services there', async () => {
+    const id = await create();
+    const by = provider;
+    for (const [line, body] of [
+      ['POST /services', BODY],
+      [`PATCH /services/${id}`, { endpoint: 'http://name.example/' }],
+    ] as const) {
+      expect(await refused(line, { ...page, by, body })).toMatchObject({
+        code: 'forbidden',
+        message: expect.stringContaining('endpoint: a web page of another origin'),
+      });
+    }
+    expect(bodyOf(await request(`GET /services/${id}`, { by })).endpoint).toBe(BODY.endpoint);
+    expect((await request(`PATCH /services/${id}`, { ...page, by, body: { price: 1 } })).status).toBe(200);
+  });
+
+  it('may do so on a gateway that calls the public internet only', async () => {
+    const routes = servicesRoutes({
+      catalog,
+      sql,
+      operations: new OperationsReader(sql),
+      addresses: new AddressPolicy([]),
+    });
+    expect((await ask(routes, 'POST /services', { ...page, by: provider, body: BODY })).status).toBe(201);
+  });
 });

@@ -1,25 +1,42 @@
 import { describe, expect, it } from 'vitest';
 import { planTests } from '../../scripts/local/test-plan.mjs';
 
+const browserTests = ['test/integration/browsers.test.ts'];
+
 describe('npm test', () => {
   it('without arguments checks types, lint and imports, and runs all tests', () => {
-    expect(planTests([])).toEqual({ checks: true, stores: true, vitest: [] });
+    expect(planTests([], browserTests)).toEqual({ checks: true, stores: true, browser: true, vitest: [] });
   });
 
   it('with a file runs that file and checks nothing else', () => {
     expect(planTests(['test/proxy/gate.test.ts'])).toEqual({
       checks: false,
       stores: true,
+      browser: false,
       vitest: ['test/proxy/gate.test.ts'],
     });
+  });
+});
+
+describe('a browser is made ready for', () => {
+  it.each([[browserTests], [['test/integration']], [['test/proxy', 'browsers']], [['-t', 'price']]])(
+    'npm test -- %j',
+    (args) => {
+      expect(planTests(args, browserTests).browser).toBe(true);
+    },
+  );
+
+  it('the files that import the browser helper', () => {
+    for (const file of browserTests) expect(planTests([file]).browser).toBe(true);
+    expect(planTests(['test/scripts/test-plan.test.ts']).browser).toBe(false);
   });
 });
 
 describe('npm run test:unit', () => {
   const config = ['--config', 'vitest.unit.config.ts'];
 
-  it('needs no Redis, checks nothing else, and takes a file too', () => {
-    expect(planTests(['--unit'])).toEqual({ checks: false, stores: false, vitest: config });
+  it('needs no Redis and no browser, checks nothing else, and takes a file too', () => {
+    expect(planTests(['--unit'])).toEqual({ checks: false, stores: false, browser: false, vitest: config });
     expect(planTests(['--unit', 'test/proxy']).vitest).toEqual([...config, 'test/proxy']);
   });
 });

@@ -1,0 +1,40 @@
+import { describe, expect, it } from 'vitest';
+import { isOwnOrigin } from '../../src/http/own-origin.ts';
+
+describe("a page is the gateway's own", () => {
+  it.each([
+    ['http://127.0.0.1:8080', '127.0.0.1:8080'],
+    ['http://localhost:8080', 'localhost:8080'],
+    ['http://LOCALHOST:8080', 'localhost:8080'],
+    ['http://[::1]:8080', '[::1]:8080'],
+    ['http://[0:0:0:0:0:0:0:1]:8080', '[::1]:8080'],
+    ['http://192.0.2.7', '192.0.2.7'],
+    ['http://192.0.2.7', '192.0.2.7:80'],
+    // Behind a proxy that terminates TLS.
+    ['https://gateway.example', 'gateway.example'],
+    ['https://gateway.example', 'gateway.example:443'],
+    ['https://gateway.example:8443', 'gateway.example:8443'],
+    ['https://127.0.0.1:8443', '127.0.0.1:8443'],
+  ])('%s at Host %s', (origin, host) => {
+    expect(isOwnOrigin(origin, host)).toBe(true);
+  });
+});
+
+describe('a page is foreign', () => {
+  it.each([
+    ['of another site', 'https://evil.example', 'gateway.example'],
+    ['of another site, at a local gateway', 'http://evil.example', '127.0.0.1:8080'],
+    ['of another port of this machine', 'http://127.0.0.1:3000', '127.0.0.1:8080'],
+    ['of another name of this machine', 'http://localhost:8080', '127.0.0.1:8080'],
+    ['that may not be known', 'null', '127.0.0.1:8080'],
+    ['whose name was rebound to the gateway', 'http://evil.example:8080', 'evil.example:8080'],
+    ['whose name only looks like an address', 'http://127.0.0.1.evil.example:8080', '127.0.0.1.evil.example:8080'],
+    ['whose name only begins with localhost', 'http://localhost.evil.example', 'localhost.evil.example'],
+    ['of a file', 'file://', '127.0.0.1:8080'],
+    ['of an extension', 'chrome-extension://127.0.0.1:8080', '127.0.0.1:8080'],
+    ['whose origin is none', '127.0.0.1:8080', '127.0.0.1:8080'],
+    ['whose origin is empty', '', '127.0.0.1:8080'],
+  ])('%s: %s at Host %s', (_what, origin, host) => {
+    expect(isOwnOrigin(origin, host)).toBe(false);
+  });
+});
