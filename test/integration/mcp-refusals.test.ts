@@ -80,9 +80,9 @@ describe('what an MCP server gets', () => {
       const body = '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"cheap"}}';
       expect(got.body).toBe(body);
       const headers = got.headers.map((value) => value.toLowerCase());
-      const valueOf = (name: string): string | undefined => headers[headers.indexOf(name) + 1];
-      expect([valueOf('content-length'), valueOf('mcp-session-id')]).toEqual([String(body.length), 's-1']);
-      expect([valueOf('mcp-protocol-version'), valueOf('last-event-id')]).toEqual(['2025-11-25', '7']);
+      const header = (name: string): string | undefined => headers[headers.indexOf(name) + 1];
+      expect([header('content-length'), header('mcp-session-id')]).toEqual([String(body.length), 's-1']);
+      expect([header('mcp-protocol-version'), header('last-event-id')]).toEqual(['2025-11-25', '7']);
       expect(headers.filter((name) => name === 'content-length')).toHaveLength(1);
     }
     const records = await market.records(buyer);

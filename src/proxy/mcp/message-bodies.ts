@@ -1,8 +1,9 @@
 import { ApiError, tooLargeError, unavailableError } from '../../errors.ts';
 import type { CallerEvents, CallerStream, RequestHead } from '../../gate/caller-io.ts';
 import { refuseOverrides } from '../priced-operations.ts';
+import { refuseEncodedBody } from './message-headers.ts';
 
-/** Maximum bytes of a message. A longer one is 413: parsing one megabyte keeps the event loop busy for about 10 ms. */
+/** Maximum bytes of a message. A longer one is 413. The message is in memory as a whole, and judging it keeps the event loop busy. */
 export const MAX_MESSAGE_BYTES = 1_048_576;
 /** Maximum bytes of all messages that are being read by this process: 64 of the longest. Beyond it a message gets 503. */
 const MAX_BYTES_BEING_READ = 67_108_864;
@@ -18,7 +19,7 @@ const METHODS = ['GET', 'POST', 'DELETE'];
 export interface BodyListener {
   /** @param bytes  of the message, valid only until this returns; null if the request has none (GET, DELETE) */
   onBody(bytes: Uint8Array | null): void;
-  onNoBody(error: ApiError): void;
+  onNoBody(error: unknown): void;
 }
 
 export type MessageBodiesOptions = {
@@ -47,9 +48,13 @@ export class MessageBodies {
 
   /** Reads the body of one request. Tells the listener once, maybe before this returns. */
   read(head: RequestHead, caller: CallerStream, listener: BodyListener): void {
-    const refusal = refusalOf(head, this.maxMessageBytes);
-    if (refusal !== null) listener.onNoBody(refusal);
-    else if (head.method !== 'POST') listener.onBody(null);
+    try {
+      checkHead(head, this.maxMessageBytes);
+    } catch (error) {
+      listener.onNoBody(error);
+      return;
+    }
+    if (head.method !== 'POST') listener.onBody(null);
     else caller.attach(new MessageBody(this, listener));
   }
 
@@ -65,22 +70,21 @@ export class MessageBodies {
   }
 }
 
-/** What the head of a request alone tells. The methods are those of MCP's Streamable HTTP. */
-function refusalOf(head: RequestHead, maxBytes: number): ApiError | null {
-  const { method, bodyLength } = head;
+/** Checks what the head of a request alone tells. Throws the `ApiError` that the caller gets. The methods are those of streamable HTTP. */
+function checkHead(head: RequestHead, maxBytes: number): void {
+  const { method, headers, bodyLength } = head;
   if (!METHODS.includes(method)) {
     const message = 'An MCP server takes messages by POST. GET opens its event stream, and DELETE ends a session.';
-    return new ApiError('method_not_allowed', message, { headers: { Allow: METHODS.join(', ') } });
+    throw new ApiError('method_not_allowed', message, { headers: { Allow: METHODS.join(', ') } });
   }
-  if (bodyLength > maxBytes) return tooLargeError(maxBytes);
-  if (method === 'POST') return bodyLength === 0 ? new ApiError('invalid_json', 'The body is empty.') : null;
-  if (bodyLength !== 0) return new ApiError('invalid_request', `A ${method} of an MCP server has no body.`);
-  try {
+  if (method === 'POST') {
+    if (bodyLength === 0) throw new ApiError('invalid_json', 'The body is empty.');
+    if (bodyLength > maxBytes) throw tooLargeError(maxBytes);
+    refuseEncodedBody(headers);
+  } else {
+    if (bodyLength !== 0) throw new ApiError('invalid_request', `A ${method} of an MCP server has no body.`);
     // A GET that a framework takes for a POST could call a tool for nothing.
     refuseOverrides(head);
-    return null;
-  } catch (error) {
-    return error as ApiError;
   }
 }
 

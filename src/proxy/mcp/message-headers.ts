@@ -1,5 +1,11 @@
 import { ApiError } from '../../errors.ts';
 
+/**
+ * What the headers of a message for an MCP server may say about it.
+ *
+ * Tested by test/proxy/mcp/message.test.ts.
+ */
+
 /** UTF-8 is the default. Any other charset, such as UTF-7, would make another message of the same bytes. */
 const JSON_TYPE = /^application\/json[\t ]*(?:;[\t ]*charset=(?:utf-8|"utf-8")[\t ]*)?$/i;
 /** The form of a header value that is not plain ASCII text (MCP 2026-07-28, Streamable HTTP, 'Value encoding'). */

@@ -1,6 +1,6 @@
 import { ApiError } from '../../errors.ts';
 import { parseJson } from './json-text.ts';
-import { refuseEncodedBody, refuseOtherHeaders } from './message-headers.ts';
+import { refuseOtherHeaders } from './message-headers.ts';
 
 /** What a JSON-RPC 2.0 message may consist of. MCP's own schemas refuse any other member. */
 const MEMBERS = new Set(['jsonrpc', 'id', 'method', 'params', 'result', 'error']);
@@ -17,14 +17,13 @@ export type Message = {
  * though it is none by the letter of JSON-RPC, is refused: otherwise it would be carried out for nothing. Throws the `ApiError` that
  * the caller gets.
  *
- * Why the message is written again: docs/decisions/0024-mcp-messages-are-written-again.md.
+ * Why the message is written again: docs/decisions/0029-mcp-messages-are-written-again.md.
  *
  * Tested by test/proxy/mcp/message.test.ts.
  *
  * @param headers of the request: flat [name, value, …], names in lower case
  */
 export function readMessage(headers: readonly string[], bytes: Uint8Array): Message {
-  refuseEncodedBody(headers);
   const message = parseJson(bytes);
   if (Array.isArray(message)) throw invalid('Batches are not supported. Send each message by itself.');
   if (!isObject(message)) throw invalid('The body must be a JSON-RPC message: a JSON object.');

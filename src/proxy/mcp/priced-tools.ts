@@ -5,7 +5,11 @@ import { ToolPrices } from '../../catalog/operations/price-table.ts';
 import { ApiError } from '../../errors.ts';
 import { TermsByPrice } from '../terms-by-price.ts';
 
-/** What a call of an MCP server costs, by the tool that its message calls. Made once per version of the listing. */
+/**
+ * What a call of an MCP server costs, by the tool that its message calls. Made once per version of the listing.
+ *
+ * Tested by test/proxy/mcp/message.test.ts.
+ */
 export class PricedTools {
   readonly #listing: Listing;
   readonly #prices: ToolPrices;

@@ -89,6 +89,15 @@ describe('JSON that is to be written again', () => {
     expect(parse(`[${'[],'.repeat(200)}[]]`)).toHaveLength(201);
   });
 
+  it('takes ten thousand members and a hundred thousand values, and refuses more: they would take long to judge', () => {
+    const members = (count: number): string => `{${Array.from({ length: count }, (_, i) => `"${i}":1`).join(',')}}`;
+    expect(Object.keys(parse(members(10_000)) as object)).toHaveLength(10_000);
+    expect(faultOf(() => parse(members(10_001)))).toBe('invalid_request');
+    expect(parse(`[${'1,'.repeat(100_000)}1]`)).toHaveLength(100_001);
+    expect(faultOf(() => parse(`[${'1,'.repeat(100_001)}1]`))).toBe('invalid_request');
+    expect(parse(JSON.stringify(',:'.repeat(200_000)))).toHaveLength(400_000);
+  });
+
   it.each([
     ['an unfinished string', '{"a":"'],
     ['an escape at the end', '"\\'],

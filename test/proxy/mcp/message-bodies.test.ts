@@ -24,7 +24,10 @@ beforeAll(async () => {
           read.push(`${head.path} ${bytes === null ? 'none' : bytes.length}`);
           stream.respond(200, '', bytes === null ? 'none' : Buffer.from(bytes).subarray(-3));
         },
-        onNoBody: (error: ApiError) => stream.respond(error.status, '', error.code),
+        onNoBody: (error) => {
+          const { status, code } = error as ApiError;
+          stream.respond(status, '', code);
+        },
       });
     },
   });
@@ -33,10 +36,15 @@ beforeAll(async () => {
 afterAll(() => server.close());
 
 /** Sends a head with a length, and as much of the body. */
-async function send(line: string, length: number | 'chunked', body = ''): Promise<RawCaller> {
+async function send(
+  line: string,
+  length: number | 'chunked',
+  body = '',
+  type = 'application/json',
+): Promise<RawCaller> {
   const caller = await RawCaller.connect(baseUrl);
   const framing = length === 'chunked' ? 'Transfer-Encoding: chunked' : `Content-Length: ${length}`;
-  caller.send(`${line} HTTP/1.1\r\nHost: gateway.test\r\n${framing}\r\n\r\n${body}`);
+  caller.send(`${line} HTTP/1.1\r\nHost: gateway.test\r\nContent-Type: ${type}\r\n${framing}\r\n\r\n${body}`);
   return caller;
 }
 
@@ -60,7 +68,8 @@ describe('a message for an MCP server', () => {
     expect(read).toEqual(['/one 6', `/many ${MAX_MESSAGE}`, '/chunks 50003']);
   });
 
-  it('is not waited for when it is declared too long, or comes with a method that has no message', async () => {
+  it('is not waited for when its head is enough to refuse it: its length, its type, its method', async () => {
+    expect(await answerOf(await send('POST /', 100, '', 'text/plain'))).toEqual([400, 'invalid_request']);
     expect(await answerOf(await send('POST /', MAX_MESSAGE + 1))).toEqual([413, 'payload_too_large']);
     expect(await answerOf(await send('POST /', 0))).toEqual([400, 'invalid_json']);
     expect(await answerOf(await send('PUT /', 100))).toEqual([405, 'method_not_allowed']);

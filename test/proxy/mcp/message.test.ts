@@ -1,12 +1,17 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { ApiError } from '../../../src/errors.ts';
-import { readMessage } from '../../../src/proxy/mcp/message.ts';
+import { type Message, readMessage } from '../../../src/proxy/mcp/message.ts';
+import { refuseEncodedBody } from '../../../src/proxy/mcp/message-headers.ts';
 import { PricedTools } from '../../../src/proxy/mcp/priced-tools.ts';
 import { makeListing } from '../../support/listings.ts';
 
 const TYPE = ['content-type', 'application/json'];
-const read = (text: string, headers: readonly string[] = TYPE) => readMessage(headers, Buffer.from(text));
+
+function read(text: string, headers: readonly string[] = TYPE): Message {
+  refuseEncodedBody(headers);
+  return readMessage(headers, Buffer.from(text));
+}
 
 function refusalOf(read: () => unknown): string {
   try {
