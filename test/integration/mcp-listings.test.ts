@@ -1,7 +1,12 @@
-import { Client as Client2026, StreamableHTTPClientTransport as Transport2026 } from '@modelcontextprotocol/client';
+import {
+  Client as Client2026,
+  type ClientOptions,
+  StreamableHTTPClientTransport as Transport2026,
+} from '@modelcontextprotocol/client';
 import { Client as Client2025 } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport as Transport2025 } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
+import { ToolListChangedNotificationSchema } from '@modelcontextprotocol/sdk/types.js';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { until } from '../support/wait.ts';
 import { authorization, type CallRecord, type Key, Marketplace } from './marketplace.ts';
@@ -45,8 +50,8 @@ afterAll(async () => {
 const headersOf = (key: Key) => ({ requestInit: { headers: { Authorization: authorization(key) } } });
 const INFO = { name: 'test', version: '1' };
 
-async function client2026(key: Key): Promise<Client2026> {
-  const client = new Client2026(INFO, { versionNegotiation: { mode: { pin: '2026-07-28' } } });
+async function client2026(key: Key, options: ClientOptions = {}): Promise<Client2026> {
+  const client = new Client2026(INFO, { versionNegotiation: { mode: { pin: '2026-07-28' } }, ...options });
   await client.connect(new Transport2026(new URL(market.baseUrl + modernPath), headersOf(key)));
   return client;
 }
@@ -107,6 +112,21 @@ describe('an MCP server of protocol 2026-07-28 behind the proxy, with an unmodif
     expect(since(modern, before)).toEqual(['POST server/discover', 'POST tools/list', ...calls]);
   });
 
+  it('tells a client that listens what has changed, for nothing', async () => {
+    const buyer = await market.buyer(0);
+    let changes = 0;
+    const onChanged = (): void => void changes++;
+    const client = await client2026(buyer, {
+      listChanged: { tools: { autoRefresh: false, debounceMs: 0, onChanged } },
+    });
+    expect(modern.seen.at(-1)).toBe('POST subscriptions/listen');
+    modern.announce();
+    await until(() => changes === 1);
+    await client.close();
+    const { paid, unpaid } = await bills(buyer);
+    expect([paid, unpaid.length]).toEqual([[], 2]);
+  });
+
   it('has been paid when its caller leaves in the middle of a call', async () => {
     const buyer = await market.buyer(1);
     const client = await client2026(buyer);
@@ -161,10 +181,10 @@ describe('an MCP server of protocol 2025-11-25 behind the proxy, with an unmodif
     await client.close();
     const { paid, unpaid } = await bills(buyer);
     expect(paid).toEqual(['completed f', 'completed 0.1', 'completed 0.02', 'completed 0.04']);
-    // initialize, initialized, the event stream, list, ping, the end of the session.
-    expect(unpaid.filter((line) => line === 'completed 0')).toHaveLength(6);
+    // initialize, initialized, the event stream, list, ping, the end of the session. When it ends, the client may try to open its event
+    // stream once more before it closes.
+    expect([6, 7]).toContain(unpaid.length);
     expect(await market.balance(buyer)).toMatchObject({ balance: 0.84, held: 0 });
-    // When the session ends, the client may open its event stream once more before it closes.
     const methods = [
       'DELETE',
       'GET',
@@ -175,6 +195,22 @@ describe('an MCP server of protocol 2025-11-25 behind the proxy, with an unmodif
     ];
     expect(new Set(since(classic, before))).toEqual(new Set([...methods, 'POST tools/call']));
     expect(since(classic, before).filter((line) => line === 'POST tools/call')).toHaveLength(4);
+  });
+
+  it('tells a client what has changed by its event stream, for nothing', async () => {
+    const buyer = await market.buyer(0);
+    const { client } = await client2025(buyer);
+    let changes = 0;
+    client.setNotificationHandler(ToolListChangedNotificationSchema, () => void changes++);
+    await until(() => classic.seen.at(-1) === 'GET');
+    // The server may have seen the request for the stream, and not have opened it yet.
+    await until(() => {
+      classic.announce();
+      return changes > 0;
+    });
+    await client.close();
+    const { paid, unpaid } = await bills(buyer);
+    expect([paid, unpaid.length]).toEqual([[], 3]);
   });
 
   it('resumes a stream that the server ended on purpose, and the call is charged once', async () => {

@@ -16,6 +16,8 @@ export type McpService = TestService & {
   readonly responses: ServerResponse[];
   /** Lets the tools that wait go on. */
   release(): void;
+  /** Tells all clients that listen that the list of tools has changed. */
+  announce(): void;
 };
 
 type Work = {
@@ -84,7 +86,7 @@ export async function server2026(): Promise<McpService> {
     }
     return server;
   });
-  return serve(gates, async (request, response, body) => {
+  return serve(gates, handler.notify.toolsChanged, async (request, response, body) => {
     const answer = await handler.fetch(webRequest(request, body));
     response.writeHead(answer.status, Object.fromEntries(answer.headers));
     if (answer.body !== null) for await (const chunk of answer.body) response.write(chunk);
@@ -104,7 +106,11 @@ function webRequest({ method = 'GET', url = '/', headers }: IncomingMessage, bod
 export async function server2025(): Promise<McpService> {
   const gates = new Gates();
   const sessions = new Map<string, StreamableHTTPServerTransport>();
-  return serve(gates, async (request, response, body) => {
+  const announce = (): void => {
+    const message = { jsonrpc: '2.0' as const, method: 'notifications/tools/list_changed' };
+    for (const transport of sessions.values()) void transport.send(message);
+  };
+  return serve(gates, announce, async (request, response, body) => {
     const id = request.headers['mcp-session-id'];
     const known = sessions.get(String(id));
     if (id !== undefined && known === undefined) {
@@ -128,7 +134,7 @@ async function newSession(gates: Gates, sessions: Map<string, StreamableHTTPServ
       sessions.delete(id);
     },
   });
-  const server = new Server(INFO, { capabilities: { tools: {} } });
+  const server = new Server(INFO, { capabilities: { tools: { listChanged: true } } });
   server.setRequestHandler(ListToolsRequestSchema, () => ({
     tools: Object.keys(TOOLS).map((name) => ({ name, inputSchema: { type: 'object' as const } })),
   }));
@@ -176,6 +182,7 @@ class Events implements EventStore {
 
 async function serve(
   gates: Gates,
+  announce: () => void,
   answer: (request: IncomingMessage, response: ServerResponse, body: Buffer) => Promise<void>,
 ): Promise<McpService> {
   const seen: string[] = [];
@@ -187,5 +194,5 @@ async function serve(
     responses.push(response);
     await answer(request, response, body);
   });
-  return { ...service, seen, responses, release: gates.release };
+  return { ...service, seen, responses, release: gates.release, announce };
 }
