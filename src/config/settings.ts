@@ -74,7 +74,7 @@ export const SETTINGS = {
     maximum: 86_400,
     default: 300,
     description:
-      'maximum silence of a service within a response body; then the response is cut off and the call refunded',
+      'maximum silence of a service within a response body, unless its listing has `idle_seconds`; then the response is cut off and the call refunded',
   },
   ANONYMOUS_RATE_LIMIT: {
     type: 'integer',

@@ -61,6 +61,12 @@ export interface CallerStream {
   /** Sends the whole response at once. `headerLines` must be ASCII. */
   respond(status: number, headerLines: string, body: string | Uint8Array): void;
   /**
+   * Sends an interim (1xx) response, unless the response has begun or some of the request has not arrived yet.
+   *
+   * @param headerLines  as for `begin`; at least one
+   */
+  interim(status: number, headerLines: string, isAscii: boolean): void;
+  /**
    * Begins a streamed response. Its head is sent with the first bytes of the body, or with the end.
    *
    * @param headerLines  header lines serialised as `\r\nname: value`, in latin1, without framing headers

@@ -7,7 +7,23 @@ import { KeptBack } from './kept-back.ts';
 import type { StreamOwner } from './stream-owner.ts';
 import { closesByChance, isChecked } from './unread.ts';
 import type { HttpResponse } from './uws.ts';
-import { flush, headOf, renewTimeout, sendChunks, sendWhole, sendWithLength, sendWithoutBody } from './uws-response.ts';
+import {
+  flush,
+  headOf,
+  renewTimeout,
+  sendChunks,
+  sendInterim,
+  sendWhole,
+  sendWithLength,
+  sendWithoutBody,
+} from './uws-response.ts';
+
+/**
+ * Maximum characters of header lines of all interim responses before one response; further ones are dropped. The addon does not say
+ * whether the caller reads them, and buffers those that it does not read. A response after interim ones is therefore sent in a way
+ * that shows whether the caller reads (unread.ts), or closes its connection.
+ */
+const MAX_INTERIM_LENGTH = 8_192;
 
 /**
  * One response on uWebSockets.js ("the addon"), and the body of the request that it answers.
@@ -48,6 +64,8 @@ export class UwsCallerStream implements CallerStream, BodyOwner {
   /** The body of the request, or null if it has none. */
   readonly #body: CallerBody | null;
   #finished = false;
+  /** Length of the interim responses that were sent; see MAX_INTERIM_LENGTH. */
+  #interimLength = 0;
   /** begin() was called, and the head has not been sent yet. */
   #headPending = false;
   /** Status of the response; 0 until it begins. */
@@ -130,7 +148,7 @@ export class UwsCallerStream implements CallerStream, BodyOwner {
       this.#endWithoutBody(status, headerLines, -1, closes);
     } else if (length === 0 || this.#head.method === 'HEAD') {
       this.#endWithoutBody(status, headerLines, Buffer.byteLength(body), closes);
-    } else if (closes || isChecked(length + headerLines.length)) {
+    } else if (closes || this.#interimLength > 0 || isChecked(length + headerLines.length)) {
       const bytes = typeof body === 'string' ? Buffer.from(body) : body;
       this.begin(status, headerLines, true, bytes.length, true);
       this.#ending = true;
@@ -138,6 +156,16 @@ export class UwsCallerStream implements CallerStream, BodyOwner {
     } else {
       this.#endWhole(status, headerLines, body);
     }
+  }
+
+  /**
+   * Does nothing while some of the request has not arrived: the socket of a paused request cannot say when it is writable.
+   */
+  interim(status: number, headerLines: string, isAscii: boolean): void {
+    if (this.#finished || this.#status !== 0 || this.#awaitsBody()) return;
+    if (this.#interimLength + headerLines.length > MAX_INTERIM_LENGTH) return;
+    this.#interimLength += headerLines.length;
+    sendInterim(this.#response, headOf(status, headerLines, isAscii));
   }
 
   begin(status: number, headerLines: string, isAscii: boolean, contentLength: number, hasBody: boolean): void {
@@ -162,6 +190,7 @@ export class UwsCallerStream implements CallerStream, BodyOwner {
       this.#headPending &&
       chunk.length === this.#contentLength &&
       !this.#mustClose() &&
+      this.#interimLength === 0 &&
       !isChecked(chunk.length + this.#headerLines.length)
     ) {
       this.#endWhole(this.#status, this.#headerLines, chunk);
@@ -381,7 +410,7 @@ export class UwsCallerStream implements CallerStream, BodyOwner {
   #endWithoutBody(status: number, headerLines: string, contentLength: number, mustClose: boolean): void {
     // RFC 9110 §8.6: a 204 must not declare a length, even if the service did.
     const lines = headerLines + (contentLength >= 0 && status !== 204 ? `\r\ncontent-length: ${contentLength}` : '');
-    if (!mustClose && !closesByChance()) {
+    if (!mustClose && this.#interimLength === 0 && !closesByChance()) {
       sendWithoutBody(this.#response, headOf(status, lines, this.#isAscii));
       this.#finish();
       return;

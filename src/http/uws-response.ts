@@ -1,5 +1,5 @@
 import { statusLine } from './status.ts';
-import type { HttpResponse } from './uws.ts';
+import type { HttpResponse, RecognizedString } from './uws.ts';
 
 /**
  * How UwsCallerStream writes a response with uWebSockets.js ("the addon"). A response that closes its connection also needs
@@ -23,6 +23,7 @@ export type Head = string | Uint8Array;
  */
 const MAX_CORKED_WRITE = 15_900;
 const NOTHING_SENT: [boolean, boolean] = [false, false];
+const CRLF = Buffer.from('\r\n');
 const noop = (): void => {};
 
 /**
@@ -32,6 +33,36 @@ const noop = (): void => {};
 export function headOf(status: number, headerLines: string, isAscii: boolean): Head {
   const head = statusLine(status) + headerLines;
   return isAscii ? head : Buffer.from(head, 'latin1');
+}
+
+const HTTP_VERSION = Buffer.from('HTTP/1.1 ');
+
+/**
+ * Sends an interim response. The addon knows none: it writes one status line per response, and ignores all later ones. But it
+ * writes the names and values of headers as they are. So from now on each head of this response goes out as one header, whose name
+ * begins with the status line.
+ *
+ * Callers can be sent interim responses because the addon refuses HTTP/1.0, which has none (RFC 9110 §15.2).
+ *
+ * @param head  with at least one header line
+ */
+export function sendInterim(response: HttpResponse, head: Head): void {
+  response.cork(() => {
+    response.writeStatus(withEmptyLine(head));
+  });
+  response.writeStatus = writeLaterHead;
+}
+
+/** The addon writes CRLF after a head; one more makes the empty line that ends it. */
+function withEmptyLine(head: Head): Head {
+  return typeof head === 'string' ? `${head}\r\n` : Buffer.concat([head, CRLF]);
+}
+
+/** Takes the place of the addon's `writeStatus` on a response that has had an interim response. */
+function writeLaterHead(this: HttpResponse, head: RecognizedString): HttpResponse {
+  const bytes = Buffer.from(head as Head);
+  const colon = bytes.indexOf(': ');
+  return this.writeHeader(Buffer.concat([HTTP_VERSION, bytes.subarray(0, colon)]), bytes.subarray(colon + 2));
 }
 
 /** Sends a whole response. The addon does not say whether the socket has taken it. */

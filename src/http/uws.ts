@@ -1,7 +1,7 @@
 import { createRequire } from 'node:module';
 import type * as Uws from 'uws-current';
 
-export type { HttpRequest, HttpResponse, TemplatedApp, us_listen_socket } from 'uws-current';
+export type { HttpRequest, HttpResponse, RecognizedString, TemplatedApp, us_listen_socket } from 'uws-current';
 
 /** Maximum request head; the addon refuses a longer one. The addon reads this from the environment only once, when it loads. */
 const MAX_REQUEST_HEAD_BYTES = 16_384;

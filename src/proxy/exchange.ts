@@ -25,10 +25,12 @@ import { uuidv7 } from '../platform/ids.ts';
 import { formatUsd } from '../platform/money.ts';
 import type { ResponseHead, UpstreamCall, UpstreamClient, UpstreamError, UpstreamHandler } from '../upstream/index.ts';
 import type { BufferedBytes, BufferingCall } from './buffered-bytes.ts';
+import { EventStream, type EventStreams, isEventStream, type StreamingCall } from './event-stream.ts';
 import { requestHeaderLines, responseHeaderLines } from './header-rules.ts';
 import type { MessageListener, Messages, PricedMessage } from './mcp/messages.ts';
 import type { Offer, Offers } from './offers.ts';
 import type { Pseudonyms } from './pseudonyms.ts';
+import { locationForCaller } from './redirects.ts';
 import { checkMaxAmount, damagedAccount, faultError, insufficientBalance } from './refusals.ts';
 import { parseTarget, type Target, upstreamPath } from './target.ts';
 import { busyServiceError, isSilence, refundOf, silentServiceError, upstreamApiError } from './upstream-failure.ts';
@@ -43,7 +45,7 @@ export type ExchangeOptions = {
   readonly maxRequestBodyBytes: number;
   readonly bufferedBytes: BufferedBytes;
   readonly messages: Messages;
-  readonly idleBodyTimeoutMs: number;
+  readonly eventStreams: EventStreams;
   /** True while too many usage events wait in Redis, or Redis's memory is nearly full. Every new call is refused then. */
   readonly backlogFull: () => boolean;
   readonly counters: ExchangeCounters;
@@ -78,7 +80,9 @@ const MAX_RECORDED_PATH = 512;
  * Tested by test/proxy/exchange.test.ts and buffered-bytes.test.ts, and above all by test/integration/proxying.test.ts,
  * service-failures.test.ts and caller-gone.test.ts.
  */
-export class Exchange implements AdmissionListener, UpstreamHandler, CallerEvents, BufferingCall, MessageListener {
+export class Exchange
+  implements AdmissionListener, UpstreamHandler, CallerEvents, BufferingCall, StreamingCall, MessageListener
+{
   readonly #options: ExchangeOptions;
   #head: RequestHead;
   readonly #caller: CallerStream;
@@ -95,9 +99,11 @@ export class Exchange implements AdmissionListener, UpstreamHandler, CallerEvent
   #upstream: UpstreamCall | null = null;
   /**
    * The service's response head, kept back until its body begins or ends. If the service fails before that, the caller can
-   * still get an error response.
+   * still get an error response. The head of an event stream is kept back only until the end of this event-loop turn.
    */
   #pendingHead: ResponseHead | null = null;
+  /** Null unless the response is an event stream. */
+  #events: EventStream | null = null;
   #responseStatus = 0;
   #requestBytes = 0;
   /** Bytes of the request body that the caller has sent and the service has not taken yet. */
@@ -275,9 +281,9 @@ export class Exchange implements AdmissionListener, UpstreamHandler, CallerEvent
   }
 
   #forward(): void {
-    const { upstream, pseudonyms, idleBodyTimeoutMs } = this.#options;
+    const { upstream, pseudonyms } = this.#options;
     const listing = this.#listing as Listing;
-    const { destination, basePath } = this.#offer as Offer;
+    const { destination, basePath, idleBodyTimeoutMs } = this.#offer as Offer;
     const buyer = pseudonyms.of((this.#key as KeyRecord).buyer as Buyer, listing.providerId);
     this.#upstream = upstream.dispatch(
       {
@@ -354,18 +360,24 @@ export class Exchange implements AdmissionListener, UpstreamHandler, CallerEvent
 
   // Callbacks of the upstream client.
 
+  onInterim(head: ResponseHead): void {
+    const lines = `\r\nX-Request-Id: ${this.#usageId}${responseHeaderLines(head.headers, this)}`;
+    this.#caller.interim(head.status, lines, head.isAscii);
+  }
+
   onHead(head: ResponseHead): void {
     this.#pendingHead = head;
     this.#responseStatus = head.status;
     // From now on the call counts as answered: once its response begins, the caller's request body cannot be paused.
     if (this.bufferedBytes > 0) this.#options.bufferedBytes.changed(this, 0);
     (this.#offer as Offer).breaker.answered(this.#isProbe);
+    if (isEventStream(head)) this.#events = new EventStream(this, this.#options.eventStreams);
   }
 
   onData(chunk: Buffer): void {
-    if (this.#pendingHead !== null) this.#begin(this.#pendingHead);
     this.#responseBytes += chunk.length;
-    if (!this.#caller.write(chunk)) (this.#upstream as UpstreamCall).pause();
+    const bytes = this.#events === null ? chunk : this.#events.pass(chunk);
+    if (bytes.length > 0) this.send(bytes);
   }
 
   onEnd(): void {
@@ -394,9 +406,28 @@ export class Exchange implements AdmissionListener, UpstreamHandler, CallerEvent
     this.#caller.resumeBody();
   }
 
+  /** Where a `Location` or `Content-Location` of the service leads the caller. */
+  place(value: string): string | null {
+    const { destination, basePath } = this.#offer as Offer;
+    const { query, headers } = this.#head;
+    const target = this.#target as Target;
+    return locationForCaller(value, { origin: destination.origin, basePath, target, query, headers });
+  }
+
+  // What an event stream needs of its call.
+
+  send(bytes: Uint8Array): void {
+    if (this.#pendingHead !== null) this.#begin(this.#pendingHead);
+    if (!this.#caller.write(bytes)) (this.#upstream as UpstreamCall).pause();
+  }
+
+  get isStalled(): boolean {
+    return (this.#upstream as UpstreamCall).isPaused;
+  }
+
   #begin(head: ResponseHead): void {
     this.#pendingHead = null;
-    const lines = this.#callHeaderLines(head.status >= 500) + responseHeaderLines(head.headers);
+    const lines = this.#callHeaderLines(head.status >= 500) + responseHeaderLines(head.headers, this);
     this.#caller.begin(head.status, lines, head.isAscii, head.contentLength, head.hasBody);
   }
 
@@ -437,6 +468,7 @@ export class Exchange implements AdmissionListener, UpstreamHandler, CallerEvent
   #settle(refund: RefundReason | null, status: number): void {
     assert(this.#admitted !== null && !this.#isSettled, 'an admitted call is settled exactly once');
     this.#isSettled = true;
+    this.#events?.end();
     this.#countBuffered(-this.bufferedBytes);
     const { admission, counters } = this.#options;
     const { owner } = this.#admitted;

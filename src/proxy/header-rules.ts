@@ -72,6 +72,19 @@ const ORIGIN_WIDE = [
 /** Response headers that the HTTP edge writes itself. */
 const OURS_TO_CALLER = ['date', 'x-request-id'];
 
+/** Response headers with a URL that may lead into the endpoint. They do not pass as they are: see redirects.ts. */
+const PLACES = ['location', 'content-location'];
+
+function isPlace(name: string): boolean {
+  return (name.length === 8 || name.length === 16) && PLACES.includes(name.toLowerCase());
+}
+
+/** Knows what a service's `Location` or `Content-Location` becomes for the caller. */
+export interface Places {
+  /** @returns null if the header must be left out */
+  place(value: string): string | null;
+}
+
 /**
  * Keeps a service's HTML from running as a page of the gateway. A page of any origin can fetch it with a key, and then navigate to the
  * same URL: Chromium takes it from its cache, without a key. Its scripts would run with the gateway's origin, next to those of all other
@@ -139,7 +152,7 @@ const notToService = new Blocked(
   ['x-acf-', 'x-forwarded-', 'x-original-forwarded-', 'proxy-', 'access-control-request-'],
 );
 const notToCaller = new Blocked(
-  [...HOP_BY_HOP, ...ORIGIN_WIDE, ...OURS_TO_CALLER],
+  [...HOP_BY_HOP, ...ORIGIN_WIDE, ...OURS_TO_CALLER, ...PLACES],
   // The gateway says which pages may read a response. Two values of `Access-Control-Allow-Origin` would make browsers refuse it.
   ['x-acf-', 'x-ratelimit-', 'ratelimit', 'proxy-', 'access-control-'],
 );
@@ -194,15 +207,21 @@ export function requestHeaderLines(
 
 /**
  * Header lines for the caller, each with a CRLF in front: the service's headers except those that must not pass, and NO_PAGE. Values
- * are latin1, and the parser has validated them.
+ * are latin1, and the parser has validated them. `Location` and `Content-Location` are among the blocked names, so that headers which
+ * pass are not compared with two names more.
  */
-export function responseHeaderLines(headers: readonly string[]): string {
+export function responseHeaderLines(headers: readonly string[], places: Places): string {
   const named = connectionOptions(headers, false);
   let lines = NO_PAGE;
   for (let i = 0; i < headers.length; i += 2) {
     const name = headers[i] as string;
-    if (notToCaller.has(name) || named?.has(name.toLowerCase())) continue;
-    lines += `\r\n${name}: ${headers[i + 1]}`;
+    let value: string | null = headers[i + 1] as string;
+    if (notToCaller.has(name)) {
+      if (!isPlace(name)) continue;
+      value = places.place(value);
+    }
+    if (value === null || named?.has(name.toLowerCase())) continue;
+    lines += `\r\n${name}: ${value}`;
   }
   return lines;
 }

@@ -16,6 +16,8 @@ export type Offer = {
    * callers need.
    */
   readonly destination: Destination;
+  /** Longest silence of the service within a response. */
+  readonly idleBodyTimeoutMs: number;
   /** Of a call at the listing's price. */
   readonly terms: CallTerms;
   /** Null unless an HTTP listing has operations: their calls have prices of their own. */
@@ -29,9 +31,12 @@ export type Offer = {
 export class Offers {
   readonly #made = new WeakMap<Listing, Offer>();
   readonly #breakers: Breakers;
+  readonly #idleBodySeconds: number;
 
-  constructor(breakers: Breakers) {
+  /** @param idleBodySeconds  longest silence within a response of a listing that does not state its own */
+  constructor(breakers: Breakers, idleBodySeconds: number) {
     this.#breakers = breakers;
+    this.#idleBodySeconds = idleBodySeconds;
   }
 
   of(listing: Listing): Offer {
@@ -41,6 +46,7 @@ export class Offers {
       offer = {
         basePath,
         destination: new Destination(origin, `${listing.id} ${origin.key}`),
+        idleBodyTimeoutMs: (listing.idleSeconds ?? this.#idleBodySeconds) * 1000,
         terms: new CallTerms(listing),
         operations: pricesOf(listing),
         tools: listing.protocol === 'mcp' ? new PricedTools(listing) : null,

@@ -22,14 +22,17 @@ export function parseTarget(path: string): Target {
   const serviceId = path.slice(PROXY_PREFIX.length, PROXY_PREFIX.length + ID_LENGTH);
   const rest = path.slice(PROXY_PREFIX.length + ID_LENGTH);
   if (serviceId.length < ID_LENGTH || (rest !== '' && rest[0] !== '/')) throw new ApiError('service_not_found');
-  if (mayHaveDots(rest) && DOT_SEGMENT.test(rest))
-    throw new ApiError('invalid_request', 'path: dot segments are not allowed.');
+  if (hasDotSegment(rest)) throw new ApiError('invalid_request', 'path: dot segments are not allowed.');
   return { serviceId, rest };
 }
 
-/** Most paths contain neither `.` nor `%`. Two searches for a character are cheaper than DOT_SEGMENT at every position. */
-function mayHaveDots(rest: string): boolean {
-  return rest.includes('.') || rest.includes('%');
+/**
+ * Whether some server could climb out of its path by this one.
+ *
+ * Most paths contain neither `.` nor `%`. Two searches for a character are cheaper than DOT_SEGMENT at every position.
+ */
+export function hasDotSegment(rest: string): boolean {
+  return (rest.includes('.') || rest.includes('%')) && DOT_SEGMENT.test(rest);
 }
 
 /** The request target for the service: the endpoint's path, then the rest of the caller's path and the query, byte for byte. */

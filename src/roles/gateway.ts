@@ -33,6 +33,7 @@ import { systemClock } from '../platform/clock.ts';
 import { ScriptConnection } from '../platform/script-connection.ts';
 import { Breakers } from '../proxy/breakers.ts';
 import { BufferedBytes } from '../proxy/buffered-bytes.ts';
+import { EventStreams } from '../proxy/event-stream.ts';
 import { Exchange, type ExchangeCounters } from '../proxy/exchange.ts';
 import { LoadShedder } from '../proxy/load-shedder.ts';
 import { MessageBodies } from '../proxy/mcp/message-bodies.ts';
@@ -161,14 +162,14 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   const exchangeOptions = {
     gate,
     catalog,
-    offers: new Offers(breakers),
+    offers: new Offers(breakers, config.idleBodySeconds),
     admission,
     upstream,
     pseudonyms: new Pseudonyms(await pseudonymSecret(stores)),
     maxRequestBodyBytes: config.maxRequestBodyBytes,
     bufferedBytes: new BufferedBytes(MAX_BUFFERED_BYTES),
     messages: new Messages(gate, new MessageBodies({ maxMessageBytes: config.maxRequestBodyBytes })),
-    idleBodyTimeoutMs: config.idleBodySeconds * 1000,
+    eventStreams: new EventStreams(),
     backlogFull: () => backlog.full,
     counters,
     log,

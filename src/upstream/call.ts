@@ -110,6 +110,14 @@ export class Call implements UpstreamCall {
     this.#sent = false;
   }
 
+  deliverInterim(head: ParsedHead): void {
+    try {
+      this.#handler.onInterim?.(head);
+    } catch (error) {
+      this.#crashed(error);
+    }
+  }
+
   deliverHead(head: ParsedHead): void {
     assert(this.state === 'active' && !this.headReceived);
     this.headReceived = true;

@@ -166,6 +166,10 @@ export class Connection implements ConnectorOwner, ResponseSink, Idle<Connection
 
   // Callbacks of the parser.
 
+  onParsedInterim(head: ParsedHead): void {
+    (this.#call as Call).deliverInterim(head);
+  }
+
   onParsedHead(head: ParsedHead): void {
     const call = this.#call as Call;
     this.#keepAlive = head.keepAlive;

@@ -4,7 +4,9 @@ import { LF } from './octets.ts';
 import { HeadSoFar, Malformed, type ParsedHead, parseHead, STATUS_LINE_BYTES } from './response-head.ts';
 
 export interface ResponseSink {
-  /** The head of the final response. Interim (1xx) responses are dropped. */
+  /** An interim (1xx) response. 100 is dropped, and 101 is malformed: the gateway asks for neither. */
+  onParsedInterim?(head: ParsedHead): void;
+  /** The head of the final response. */
   onParsedHead(head: ParsedHead): void;
   /** A piece of the body, as a view on the input: valid only until this returns. */
   onParsedBody(chunk: Buffer): void;
@@ -187,6 +189,7 @@ export class ResponseParser {
       if (head.status === 101) return this.#fail('switches protocols without being asked', next);
       if (++this.#interimResponses > MAX_INTERIM_RESPONSES) return this.#fail('too many interim responses', next);
       this.#interimBytes += head.length;
+      if (head.status > 101) this.#sink.onParsedInterim?.(head);
       return next;
     }
     if (head.framing === 'none') this.state = 'done';

@@ -42,7 +42,9 @@ export interface ResponseHead {
  * Tested by test/upstream/client.test.ts and backpressure.test.ts.
  */
 export interface UpstreamHandler {
-  /** The final response head. Interim (1xx) responses are not reported. */
+  /** An interim (1xx) response other than 100 and 101; a few may come before `onHead`, and not while the call is paused. */
+  onInterim?(head: ResponseHead): void;
+  /** The final response head. */
   onHead(head: ResponseHead): void;
   /** A view on a buffer that all connections share: valid only until this returns. */
   onData(chunk: Buffer): void;
@@ -65,6 +67,7 @@ export interface UpstreamCall {
   /** Stops `onData` and `onEnd` until `resume`. Until then the socket is not read, so the upstream has to wait. */
   pause(): void;
   resume(): void;
+  readonly isPaused: boolean;
   /** Gives the call up: no callback follows, and the connection that carries it is closed. */
   destroy(): void;
   /** Whether at least one byte of the request was given to a socket. */

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { type RawServer, rawServer } from '../upstream/helpers.ts';
 import { bodyOf, echo, type Key, Marketplace, startService, type TestService } from './marketplace.ts';
 import { RawCaller, requestText } from './raw-caller.ts';
@@ -249,12 +249,113 @@ describe('what the caller receives', () => {
     caller.destroy();
   });
 
-  it('skips interim responses', async () => {
-    const response = await answer(
-      'HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok',
-    );
-    expect(response.status).toBe(200);
-    expect(response.get('link')).toBeNull();
+  it('is each interim response at once, and then the response, whatever its form', async () => {
+    let caller = await RawCaller.connect(market.baseUrl);
+    const answers = [
+      ['GET', 'HTTP/1.1 200 OK\r\nX-Name: caf\u00e9\r\nContent-Length: 5\r\n\r\nhello', 200, 'hello'],
+      ['GET', 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n', 200, 'hello'],
+      ['GET', `HTTP/1.1 200 OK\r\nContent-Length: 20000\r\n\r\n${'x'.repeat(20_000)}`, 200, 'x'.repeat(20_000)],
+      ['POST', 'HTTP/1.1 201 Created\r\nLocation: y\r\nContent-Length: 0\r\n\r\n', 201, ''],
+      ['HEAD', 'HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\n', 200, ''],
+      ['GET', 'HTTP/1.1 204 No Content\r\n\r\n', 204, ''],
+    ] as const;
+    for (const [method, reply, status, body] of answers) {
+      const before = raw.peers.length;
+      caller.send(requestText(`${method} ${rawPath}`, { key: buyer, ...(method === 'POST' ? { body: 'x' } : {}) }));
+      const peer = await raw.peer(before);
+      await peer.until((text) => text.includes('\r\n\r\n') && (method !== 'POST' || text.endsWith('x')));
+      peer.send('HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 102 Processing\r\n\r\n');
+      await caller.until((received) => received.toString().endsWith('\r\n\r\n'));
+      expect(caller.received.toString()).toMatch(
+        /^HTTP\/1\.1 102 Processing\r\nX-Request-Id: [-0-9a-f]+\r\nContent-Security-Policy: sandbox\r\n\r\n$/,
+      );
+      peer.send(
+        'HTTP/1.1 103 Early Hints\r\nLink: </x>\r\nSet-Cookie: a=b\r\nX-Name: \u00e9\r\nLocation: base/x\r\n\r\n',
+      );
+      await caller.until((received) => received.toString('latin1').includes(' 103 Early Hints'));
+      await caller.until((received) => received.toString('latin1').endsWith('\r\n\r\n'));
+      expect(caller.received.toString('latin1').split('\r\n').slice(4)).toEqual([
+        'HTTP/1.1 103 Early Hints',
+        expect.stringMatching(/^X-Request-Id: /),
+        'Content-Security-Policy: sandbox',
+        'Link: </x>',
+        'X-Name: \u00e9',
+        `Location: ${rawPath}/x`,
+        '',
+        '',
+      ]);
+      peer.send(reply.replace('\r\n', '\r\nConnection: close\r\n'));
+      const response = await caller.response(method === 'HEAD');
+      expect([response.status, response.body.toString()]).toEqual([status, body]);
+      expect(response.get('x-acf-usage-id')).toBe(response.get('x-request-id'));
+      expect(response.get('link')).toBeNull();
+      // A response without a body cannot show that the caller reads, so it costs the connection.
+      expect(response.get('connection')).toBe(body === '' ? 'close' : null);
+      if (body !== '') continue;
+      expect((await caller.end()).length).toBe(0);
+      caller = await RawCaller.connect(market.baseUrl);
+    }
+    caller.destroy();
+  });
+
+  it('is at most 8 KiB of interim responses', async () => {
+    const interim = `HTTP/1.1 103 Early Hints\r\nLink: ${'x'.repeat(3_000)}\r\n\r\n`;
+    const caller = await RawCaller.connect(market.baseUrl);
+    const before = raw.peers.length;
+    caller.send(requestText(`GET ${rawPath}`, { key: buyer }));
+    const peer = await raw.peer(before);
+    await peer.takeRequest();
+    peer.send(`${interim.repeat(4)}HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 5\r\n\r\nhello`);
+    await caller.until((received) => received.toString().endsWith('hello'));
+    expect(caller.received.toString().match(/HTTP\/1\.1 \d+/g)).toEqual([
+      'HTTP/1.1 103',
+      'HTTP/1.1 103',
+      'HTTP/1.1 200',
+    ]);
+    caller.destroy();
+  });
+
+  it('is a clean error after an interim response if the service then fails', async () => {
+    const response = await answer('HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\nnonsense');
+    expect([response.status, response.json<{ error: string }>().error]).toEqual([502, 'upstream_error']);
+    expect(response.get('x-acf-amount')).toBe('0');
+  });
+
+  it('is no interim response while the request is not complete', async () => {
+    const before = raw.peers.length;
+    const caller = await RawCaller.connect(market.baseUrl);
+    caller.send(requestText(`POST ${rawPath}`, { key: buyer, headers: ['Content-Length: 2'] }));
+    const peer = await raw.peer(before);
+    await peer.until((text) => text.includes('\r\n\r\n'));
+    peer.send('HTTP/1.1 102 Processing\r\n\r\nHTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 5\r\n\r\nhello');
+    await caller.until((received) => received.toString().endsWith('hello'));
+    expect(caller.received.toString()).toMatch(/^HTTP\/1\.1 200 OK\r\n/);
+    caller.destroy();
+  });
+
+  it('is a redirect to within the endpoint as one within the proxy path, and no other path of the endpoint', async () => {
+    const redirect = async (location: string): Promise<(string | null)[]> => {
+      const reply = `HTTP/1.1 302 Found\r\nLocation: ${location}\r\nContent-Location: ${location}\r\nContent-Length: 0\r\n\r\n`;
+      const response = await answer(reply, `GET ${rawPath}/a/b?q`);
+      expect(response.status).toBe(302);
+      return [response.get('location'), response.get('content-location')];
+    };
+    expect(await redirect(`${raw.url}/base/c?d#e`)).toEqual([`${rawPath}/c?d#e`, `${rawPath}/c?d#e`]);
+    expect(await redirect('c')).toEqual([`${rawPath}/a/c`, `${rawPath}/a/c`]);
+    expect(await redirect(`${raw.url}/baseless`)).toEqual([null, null]);
+    expect(await redirect('https://other.example/')).toEqual(['https://other.example/', 'https://other.example/']);
+    expect(await redirect(`http://gateway.test${echoPath}/dear`)).toEqual([null, null]);
+  });
+
+  it('can be a redirect that fetch follows, with the key, to where the service meant', async () => {
+    const site = await startService((request, response) => {
+      if (request.url === '/v1/old?x=1') response.writeHead(307, { Location: '/v1/new?x=%41' }).end();
+      else response.end(request.url);
+    });
+    const path = await market.service({ endpoint: `${site.url}/v1` });
+    const response = await market.request(`${path}/old?x=1`, { key: buyer });
+    expect([response.redirected, response.status, await response.text()]).toEqual([true, 200, '/v1/new?x=%41']);
+    await site.close();
   });
 
   it.each([
@@ -323,6 +424,8 @@ describe('a dot segment', () => {
 
 describe('a connection of the caller', () => {
   it('serves call after call, whatever the previous call was', async () => {
+    // One in 64 responses without a body closes its connection by chance (src/http/unread.ts). Not in this test.
+    const chance = vi.spyOn(Math, 'random').mockReturnValue(0.5);
     const path = await market.service({ endpoint: service.url, price: 0.1 });
     const odd = await startService(async (request, response) => {
       await bodyOf(request);
@@ -353,6 +456,7 @@ describe('a connection of the caller', () => {
     }
     expect(caller.gone).toBe(false);
     caller.destroy();
+    chance.mockRestore();
     await odd.close();
   });
 

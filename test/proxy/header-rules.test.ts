@@ -10,8 +10,9 @@ const toService = (...headers: string[]): string[] =>
     .slice(0, -1)
     .filter((line) => !/^(x-acf-usage-id|x-acf-buyer): /.test(line));
 
+const places = { place: (value: string) => (value === 'elsewhere' ? null : `<${value}>`) };
 const toCaller = (...headers: string[]): string[] => {
-  const [nothing, sandbox, ...lines] = responseHeaderLines(headers).split('\r\n');
+  const [nothing, sandbox, ...lines] = responseHeaderLines(headers, places).split('\r\n');
   expect([nothing, sandbox]).toEqual(['', 'Content-Security-Policy: sandbox']);
   return lines;
 };
@@ -201,6 +202,12 @@ describe('the caller gets', () => {
     'ACCESS_CONTROL_ALLOW_ORIGIN',
   ])("no %s of the service's", (name) => {
     expect(toCaller(name, 'x', 'Content-Type', 'text/plain')).toEqual(['Content-Type: text/plain']);
+  });
+
+  it('Location and Content-Location where they lead through the proxy, and not where they lead elsewhere', () => {
+    expect(toCaller('Location', '/a', 'CONTENT-LOCATION', '/b')).toEqual(['Location: </a>', 'CONTENT-LOCATION: </b>']);
+    expect(toCaller('location', 'elsewhere', 'Content-Location', 'elsewhere', 'X', 'y')).toEqual(['X: y']);
+    expect(toCaller('Connection', 'Location', 'Location', '/a', 'Allocation', '/b')).toEqual(['Allocation: /b']);
   });
 
   it.each(['SET-COOKIE', 'set_cookie', 'Set-cookiE', 'DATE', 'x_rateLIMIT_Reset', 'RateLimit'.padEnd(100, 'x')])(

@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { Exchange, eventually, newClient, OK } from './helpers.ts';
 import { client, server, useServer } from './use-server.ts';
@@ -132,3 +133,23 @@ test('a TLS handshake that is not answered is a connect timeout', async () => {
   expect(await exchange.outcome()).toBe('connect_timeout');
   await (await server.peer(0)).gone();
 });
+
+test.skipIf(process.platform !== 'linux')(
+  'a silent connection is probed by the operating system within a minute',
+  async () => {
+    const exchange = new Exchange(client, server.url);
+    const peer = await server.peer(0);
+    await peer.takeRequest();
+    // Both ends of the connection are in this table. A line: number, local address, remote address, state, queues, timer, …
+    const local = `0100007F:${(peer.socket.remotePort as number).toString(16).toUpperCase().padStart(4, '0')}`;
+    const line = readFileSync('/proc/net/tcp', 'utf8')
+      .split('\n')
+      .map((text) => text.trim().split(/\s+/))
+      .find((fields) => fields[1] === local);
+    const [kind, inTicks] = (line?.[5] ?? '').split(':');
+    expect(kind).toBe('02');
+    expect(Number.parseInt(inTicks as string, 16)).toBeLessThanOrEqual(6_000);
+    peer.send(OK);
+    await exchange.outcome();
+  },
+);
