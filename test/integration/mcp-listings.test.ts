@@ -56,10 +56,14 @@ async function client2026(key: Key, options: ClientOptions = {}): Promise<Client
   return client;
 }
 
-async function client2025(key: Key): Promise<{ client: Client2025; transport: Transport2025 }> {
+async function client2025(
+  key: Key,
+  fetchAs: typeof fetch = fetch,
+): Promise<{ client: Client2025; transport: Transport2025 }> {
   const client = new Client2025(INFO);
   const transport = new Transport2025(new URL(market.baseUrl + classicPath), {
     ...headersOf(key),
+    fetch: fetchAs,
     reconnectionOptions: {
       initialReconnectionDelay: 10,
       maxReconnectionDelay: 10,
@@ -197,17 +201,19 @@ describe('an MCP server of protocol 2025-11-25 behind the proxy, with an unmodif
     expect(since(classic, before).filter((line) => line === 'POST tools/call')).toHaveLength(4);
   });
 
-  it('tells a client what has changed by its event stream, for nothing', async () => {
+  it('opens an event stream before there is an event, and tells what has changed by it, for nothing', async () => {
     const buyer = await market.buyer(0);
-    const { client } = await client2025(buyer);
+    let isOpen = false;
+    const { client } = await client2025(buyer, async (url, init) => {
+      const response = await fetch(url, init);
+      isOpen ||= init?.method === 'GET' && response.headers.get('content-type') === 'text/event-stream';
+      return response;
+    });
     let changes = 0;
     client.setNotificationHandler(ToolListChangedNotificationSchema, () => void changes++);
-    await until(() => classic.seen.at(-1) === 'GET');
-    // The server may have seen the request for the stream, and not have opened it yet.
-    await until(() => {
-      classic.announce();
-      return changes > 0;
-    });
+    await until(() => isOpen);
+    classic.announce();
+    await until(() => changes === 1);
     await client.close();
     const { paid, unpaid } = await bills(buyer);
     expect([paid, unpaid.length]).toEqual([[], 3]);
