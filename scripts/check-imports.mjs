@@ -19,7 +19,7 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
 const layers = {
   roles: {
     mayImport: [
-      ...['routes', 'http', 'proxy', 'gate', 'admission', 'upstream', 'supervisor'],
+      ...['routes', 'mcp', 'http', 'proxy', 'gate', 'admission', 'upstream', 'supervisor'],
       ...['ledger', 'keys', 'accounts', 'catalog', 'platform', 'observability'],
     ],
     because: 'a role puts the parts of one process together',
@@ -27,6 +27,10 @@ const layers = {
   routes: {
     mayImport: ['http', 'upstream', 'ledger', 'keys', 'accounts', 'catalog', 'platform'],
     because: 'routes are plain functions over domain calls',
+  },
+  mcp: {
+    mayImport: ['http', 'gate', 'keys', 'platform', 'observability'],
+    because: 'tools ask the API and make calls, and are handed both',
   },
   http: {
     mayImport: ['gate', 'keys', 'platform', 'observability'],
@@ -102,7 +106,22 @@ const libraries = [
     owners: ['supervisor'],
     because: 'what starts a process must also stop it, in the right order',
   },
+  {
+    names: ['@modelcontextprotocol/server'],
+    owners: ['mcp'],
+    because: 'one room knows the protocol; the tools in it know only what they do',
+  },
   { names: ['ajv'], owners: ['config', 'http'], because: 'input is validated where it enters' },
+  {
+    names: ['@seriousme/openapi-schema-validator'],
+    owners: ['catalog'],
+    because: 'documents of strangers are read in one place, in a thread that is bounded in time and memory',
+  },
+  {
+    names: ['node:worker_threads'],
+    owners: ['catalog'],
+    because: 'a thread takes a core from the calls, so one place decides how many there are and how long they run',
+  },
 ];
 
 const environmentReaders = ['config'];

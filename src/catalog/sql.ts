@@ -93,16 +93,26 @@ const operationColumns = (sql: Sql, operations: StoredOperations | null) => sql`
   , operations = ${operations?.json ?? null}::text::json, operation_terms = ${operations?.terms ?? null},
   max_operation_price = ${operations?.maxPriceMicros ?? null}`;
 
+const hasVersion = (sql: Sql, version: number | undefined) =>
+  version === undefined ? sql`` : sql`AND (extract(epoch FROM updated_at) * 1000000)::bigint = ${version}`;
+
 /** The next `updated_at` of a row: later than its present value even if the clock was set back. Evaluated with the row locked. */
 const nextVersion = (sql: Sql | Tx) => sql`greatest(clock_timestamp(), updated_at + interval '1 microsecond')`;
 
 /**
  * Changes the given fields of a listing that is not removed, and announces it.
  *
- * @param patch must have at least one field
- * @returns the listing as it is now, or null when there is none with this id in scope
+ * @param patch   must have at least one field
+ * @param version the listing's `updatedAtMicros` on which the change is based; absent: any
+ * @returns the listing as it is now, or null when there is none with this id in scope, or it has another version
  */
-export async function updateListing(sql: Sql, id: string, patch: ListingPatch, scope: Scope): Promise<Listing | null> {
+export async function updateListing(
+  sql: Sql,
+  id: string,
+  patch: ListingPatch,
+  scope: Scope,
+  version?: number,
+): Promise<Listing | null> {
   const { name, description, endpoint, priceMicros, freeCalls, category, timeoutSeconds, status, ...more } = patch;
   const { idleSeconds, onlyOperations, operations, ...rest } = more;
   // Does not compile when a listing has a new field that is not stored here.
@@ -122,7 +132,7 @@ export async function updateListing(sql: Sql, id: string, patch: ListingPatch, s
         ${operations === undefined ? sql`` : operationColumns(sql, operations)},
         status = coalesce(${status ?? null}, status),
         updated_at = ${nextVersion(sql)}
-      WHERE id = ${id} AND status <> 'removed' ${inScope(sql, scope)}
+      WHERE id = ${id} AND status <> 'removed' ${inScope(sql, scope)} ${hasVersion(sql, version)}
       RETURNING id)
     SELECT id, pg_notify(${CHANNEL}, id::text) FROM changed`;
   return readAgain(sql, changed);

@@ -20,6 +20,7 @@ export type Config = {
   readonly metricsPort: number;
   readonly logLevel: string;
   readonly adminBootstrapToken: string | null;
+  readonly allowedOrigins: readonly string[];
   readonly upstreamAllowCidrs: readonly string[];
   readonly upstreamMaxConnections: number;
   readonly maxRequestBodyBytes: number;
@@ -68,10 +69,19 @@ export function loadConfig(env: Readonly<Record<string, string | undefined>>): C
       });
   const text = (name: keyof typeof SETTINGS): string => values[name] as string;
   const number = (name: keyof typeof SETTINGS): number => values[name] as number;
-  const upstreamAllowCidrs = text('UPSTREAM_ALLOW_CIDRS')
-    .split(',')
-    .map((range) => range.trim())
-    .filter((range) => range !== '');
+  const list = (name: keyof typeof SETTINGS): string[] =>
+    text(name)
+      .split(',')
+      .map((entry) => entry.trim())
+      .filter((entry) => entry !== '');
+  const allowedOrigins = list('ALLOWED_ORIGINS');
+  for (const origin of allowedOrigins) {
+    if (!isWebOrigin(origin))
+      faults.push(
+        `ALLOWED_ORIGINS has ${JSON.stringify(origin)}, which is not an origin such as https://app.example.com`,
+      );
+  }
+  const upstreamAllowCidrs = list('UPSTREAM_ALLOW_CIDRS');
   for (const range of upstreamAllowCidrs) {
     if (!isCidr(range))
       faults.push(`UPSTREAM_ALLOW_CIDRS has ${JSON.stringify(range)}, which is not a range such as 10.0.0.0/8`);
@@ -93,6 +103,7 @@ export function loadConfig(env: Readonly<Record<string, string | undefined>>): C
     metricsPort: number('METRICS_PORT'),
     logLevel: text('LOG_LEVEL'),
     adminBootstrapToken: (values.ADMIN_BOOTSTRAP_TOKEN as string | undefined) ?? null,
+    allowedOrigins: Object.freeze(allowedOrigins),
     upstreamAllowCidrs: Object.freeze(upstreamAllowCidrs),
     upstreamMaxConnections: number('UPSTREAM_MAX_CONNECTIONS'),
     maxRequestBodyBytes: number('MAX_REQUEST_BODY_BYTES'),
@@ -107,6 +118,11 @@ export function loadConfig(env: Readonly<Record<string, string | undefined>>): C
     drainSeconds: number('DRAIN_SECONDS'),
     readyFile: env.TOLLGATE_READY_FILE || null,
   });
+}
+
+/** Whether browsers send exactly this text as `Origin`: scheme, host in lower case and a port that is not the default, no slash. */
+function isWebOrigin(text: string): boolean {
+  return /^https?:/.test(text) && URL.canParse(text) && new URL(text).origin === text;
 }
 
 /** The role that the argument of `main.js` names; `all` without an argument. An unknown role throws `ConfigError`. */

@@ -48,6 +48,12 @@ export const SETTINGS = {
     minLength: 16,
     description: 'if set, `POST /keys` with `role: admin` must send it in `X-Admin-Bootstrap`',
   },
+  ALLOWED_ORIGINS: {
+    type: 'string',
+    default: '',
+    description:
+      'comma-separated origins, such as `https://app.example.com`, whose web pages may use `/mcp`; its own pages always may',
+  },
   UPSTREAM_ALLOW_CIDRS: {
     type: 'string',
     default: '',

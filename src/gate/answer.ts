@@ -4,6 +4,9 @@ import { ApiError } from '../errors.ts';
 export { suspendedError, unauthorizedError, unavailableError } from '../errors.ts';
 export type { RateState };
 
+/** What the header lines show of a rate limit. */
+export type ShownRate = Pick<RateState, 'limit' | 'remaining' | 'resetSeconds'>;
+
 /**
  * Lets a web page of any origin read a response and all of its headers (Fetch standard, 'CORS protocol'). A browser adds no
  * credentials of its own, because the API has no cookies. What a page gains is that it reaches its visitor's network: decision 0025
@@ -14,7 +17,7 @@ const FOR_ANY_PAGE = '\r\nAccess-Control-Allow-Origin: *\r\nAccess-Control-Expos
 /**
  * The header lines of every response (docs/api.md, 'Every response'), each preceded by CRLF. FOR_ANY_PAGE costs 0.01 µs of it.
  */
-export function commonHeaderLines(rate: RateState, requestId: string): string {
+export function commonHeaderLines(rate: ShownRate, requestId: string): string {
   return FOR_ANY_PAGE + adminHeaderLines(rate, requestId);
 }
 
@@ -22,7 +25,7 @@ export function commonHeaderLines(rate: RateState, requestId: string): string {
  * The header lines of every response below ADMIN_PREFIX. Browsers keep these responses from pages of other origins, so such a page
  * cannot use an admin's key there, even if it has one.
  */
-export function adminHeaderLines(rate: RateState, requestId: string): string {
+export function adminHeaderLines(rate: ShownRate, requestId: string): string {
   return (
     `\r\nX-RateLimit-Limit: ${rate.limit}\r\nX-RateLimit-Remaining: ${rate.remaining}` +
     `\r\nX-RateLimit-Reset: ${rate.resetSeconds}\r\nX-Request-Id: ${requestId}`

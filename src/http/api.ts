@@ -87,11 +87,26 @@ export class Api {
     }
   }
 
+  /**
+   * Answers a request that begins inside this process and has no body. Whoever asks has identified the caller and taken a token
+   * for it. Rejects only with `ApiError`.
+   */
+  async ask(head: RequestHead, key: KeyRecord | null, requestId: string): Promise<ApiResponse> {
+    const match = this.#router.match(head.method, head.path);
+    if (match.kind !== 'route') throw new ApiError('not_found');
+    try {
+      return await this.#run(match.route, match.params, head, null, key, requestId);
+    } catch (error) {
+      throw this.#asApiError(error, requestId);
+    }
+  }
+
+  /** @param stream  the request's body comes from it; null if there is none */
   async #run(
     route: Route,
     params: Readonly<Record<string, string>>,
     head: RequestHead,
-    stream: CallerStream,
+    stream: CallerStream | null,
     key: KeyRecord | null,
     requestId: string,
   ): Promise<ApiResponse> {
@@ -100,9 +115,9 @@ export class Api {
     const query = validQuery(validators.query, head.query);
     const maxBytes = route.maxBodyBytes ?? MAX_JSON_BODY_BYTES;
     if (head.bodyLength > maxBytes) throw tooLargeError(maxBytes);
-    const bytes = head.bodyLength === 0 ? Buffer.alloc(0) : await readBody(stream, maxBytes);
+    const bytes = head.bodyLength === 0 || stream === null ? Buffer.alloc(0) : await readBody(stream, maxBytes);
     if (bytes === null) throw tooLargeError(maxBytes);
-    const body = validBody(validators.body, bytes);
+    const body = route.rawBody ? bytes : validBody(validators.body, bytes);
     const caller: Caller = key === null ? { kind: 'ip' } : { kind: 'key', key };
     const handled = route.handle({
       method: head.method as Method,

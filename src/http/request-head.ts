@@ -107,9 +107,7 @@ export function copyRequestHead(request: HttpRequest): RequestHead {
   const path = request.getUrl();
   const query = request.getQuery() as string | undefined;
   if (hosts !== 1) fault ??= invalid('host: exactly one is required.');
-  if (!TARGET.test(path) || (query !== undefined && !TARGET.test(query))) {
-    fault ??= invalid('the request target has characters that must be percent-encoded.');
-  }
+  fault ??= targetFault(path, query);
   fault ??= framingFault(contentLength, transferEncoding);
   // The API's own routes ignore a request to upgrade, and answer in HTTP/1.1, as RFC 9110 §7.8 allows.
   if (asksToUpgrade && path.startsWith(PROXY_PREFIX)) fault ??= NO_UPGRADE;
@@ -129,6 +127,12 @@ export function copyRequestHead(request: HttpRequest): RequestHead {
     bodyLength,
     fault,
   };
+}
+
+/** What is wrong with a raw path and a raw query, or null. Calls that begin inside this process (src/mcp) are checked by it, too. */
+export function targetFault(path: string, query: string | undefined): HeadFault | null {
+  if (TARGET.test(path) && (query === undefined || TARGET.test(query))) return null;
+  return invalid('the request target has characters that must be percent-encoded.');
 }
 
 function framingFault(length: string | undefined, coding: string | undefined): HeadFault | null {

@@ -46,6 +46,8 @@ export type Route = {
   readonly unmetered?: true;
   readonly query?: JsonSchema;
   readonly body?: JsonSchema;
+  /** The handler gets the bytes of the body as they came. `body` then only describes them. */
+  readonly rawBody?: true;
   /** Maximum bytes of the body; absent: 64 KiB. */
   readonly maxBodyBytes?: number;
   // biome-ignore lint/suspicious/noExplicitAny: each route states the shape its own schemas enforce

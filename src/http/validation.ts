@@ -9,6 +9,9 @@ const bodies = new Ajv({ allErrors: false, useDefaults: true });
 /** Coerces types, because query values are text: '5' is accepted as an integer. */
 const queries = new Ajv({ allErrors: false, useDefaults: true, coerceTypes: true });
 
+/** `allowUnionTypes`: a tool takes the body of a call as any JSON value. */
+const toolArguments = new Ajv({ allErrors: false, allowUnionTypes: true });
+
 const NO_QUERY: JsonSchema = { type: 'object', additionalProperties: false, properties: {} };
 
 export function compileValidators(route: Route): Validators {
@@ -55,6 +58,12 @@ export function validBody(validate: ValidateFunction | null, bytes: Buffer): unk
   const field = illFormedField(value);
   if (field !== null) throw new ApiError('invalid_request', `${field.slice(0, 100)}: has half a surrogate pair.`);
   return value;
+}
+
+/** @returns a check of a tool's arguments that throws `invalid_request` naming the argument */
+export function argumentCheck(schema: JsonSchema): (value: unknown) => void {
+  const validate = toolArguments.compile(schema);
+  return (value) => check(validate, value);
 }
 
 /**

@@ -110,6 +110,8 @@ export class Exchange
   bufferedBytes = 0;
   #responseBytes = 0;
   #isSettled = false;
+  /** Whether the call was settled by a refund. Callers in this process read it; others learn it from the response. */
+  isRefunded = false;
   /** Whether this call is the breaker's probe, which finds out whether a silent service answers again. */
   #isProbe = false;
   #breakerEra = 0;
@@ -118,6 +120,11 @@ export class Exchange
     this.#options = options;
     this.#head = head;
     this.#caller = caller;
+  }
+
+  /** The rate limit after this call's admission; null before it. */
+  get rate(): RateState | null {
+    return this.#admitted?.rate ?? null;
   }
 
   start(): void {
@@ -468,6 +475,7 @@ export class Exchange
   #settle(refund: RefundReason | null, status: number): void {
     assert(this.#admitted !== null && !this.#isSettled, 'an admitted call is settled exactly once');
     this.#isSettled = true;
+    this.isRefunded = refund !== null;
     this.#events?.end();
     this.#countBuffered(-this.bufferedBytes);
     const { admission, counters } = this.#options;

@@ -3,10 +3,11 @@ import { Admission } from '../admission/admission.ts';
 import { Backlog } from '../admission/backlog.ts';
 import { batchScript } from '../admission/scripts.ts';
 import { Catalog } from '../catalog/catalog.ts';
+import { OpenApiImporter } from '../catalog/openapi-import/importer.ts';
 import { OperationsReader } from '../catalog/operations/operations-reader.ts';
 import type { Config } from '../config/config.ts';
 import { untouchedRate } from '../gate/answer.ts';
-import { PROXY_PREFIX } from '../gate/caller-io.ts';
+import { type CallerStream, PROXY_PREFIX, type RequestHead } from '../gate/caller-io.ts';
 import { Gate } from '../gate/gate.ts';
 import { RefillPlaces } from '../gate/refill-places.ts';
 import { Api } from '../http/api.ts';
@@ -48,7 +49,9 @@ import { discoverRoutes } from '../routes/discover.ts';
 import { earningsRoutes } from '../routes/earnings.ts';
 import { healthRoutes } from '../routes/health.ts';
 import { keysRoutes } from '../routes/keys.ts';
+import { mcpServerRoutes } from '../routes/mcp-server.ts';
 import { openApiRoutes } from '../routes/openapi.ts';
+import { openApiImportRoutes } from '../routes/openapi-import.ts';
 import { reconciliationRoutes } from '../routes/reconciliation.ts';
 import { servicesRoutes } from '../routes/services.ts';
 import { usageRoutes } from '../routes/usage.ts';
@@ -97,6 +100,8 @@ export type GatewayOptions = {
   readonly worker?: number;
   readonly metrics: Metrics;
   readonly log: Log;
+  /** Finds the compiled src/catalog/openapi-import/worker.ts, for a gateway that runs from sources. */
+  readonly importWorker?: () => URL;
 };
 
 /**
@@ -184,18 +189,43 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     }),
     ...discoverRoutes({ catalog, operations }),
     ...servicesRoutes({ catalog, sql, operations, addresses: new AddressPolicy(config.upstreamAllowCidrs) }),
+    ...openApiImportRoutes({
+      catalog,
+      sql,
+      operations,
+      importer: new OpenApiImporter({ workerFile: options.importWorker }),
+    }),
     ...usageRoutes({ sql }),
     ...balanceRoutes({ wallets }),
     ...earningsRoutes({ sql }),
     ...accountsRoutes({ suspension: new Suspension({ sql, state: keyStates, cache: keyCache }) }),
     ...creditsRoutes({ sql, keys, applier: credits, log }),
     ...reconciliationRoutes({ sql, reconciler: new Reconciler({ sql, redis, keys: redisKeys }) }),
+    ...mcpServerRoutes({ trustedProxyHops: config.trustedProxyHops }),
     ...healthRoutes({
       isReady: () => !server.draining && admission.answering && redis.ready && catalog.ready(),
       readyFile: config.readyFile,
     }),
   ];
   const api = new Api({ gate, routes: [...routes, ...openApiRoutes(routes)], log });
+  const startCall = (head: RequestHead, caller: CallerStream): Exchange | null => {
+    if (shedder.sheds()) {
+      shedCall(gate, counters, head, caller);
+      return null;
+    }
+    const exchange = new Exchange(exchangeOptions, head, caller);
+    exchange.start();
+    return exchange;
+  };
+  // Loaded here, so that only gateways load it: the protocol's package takes 27 MB and 0.2 s in every process that imports it.
+  const { MCP_PATH, McpEndpoint } = await import('../mcp/endpoint.ts');
+  const mcp = new McpEndpoint({
+    gate,
+    ask: (head, key, requestId) => api.ask(head, key, requestId),
+    startCall,
+    allowedOrigins: config.allowedOrigins,
+    log,
+  });
   const server: HttpServer = new HttpServer({
     uws: options.uws,
     host: config.host,
@@ -205,17 +235,15 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     idleCallerSeconds: IDLE_CALLER_SECONDS,
     maxRequestBodyBytes: config.maxRequestBodyBytes,
     isCall: (head) => head.path.startsWith(PROXY_PREFIX),
-    onCall: (head, stream) => {
-      if (shedder.sheds()) shedCall(gate, counters, head, stream);
-      else new Exchange(exchangeOptions, head, stream).start();
-    },
+    onCall: startCall,
     onRequest: (head, stream) => {
       shedder.requested();
-      void api.handle(head, stream);
+      void (head.path === MCP_PATH ? mcp : api).handle(head, stream);
     },
     onPreflight: (head, stream) => {
       shedder.requested();
-      answerPreflight(head, stream, untouchedRate(gate.limitOf(null)));
+      if (head.path === MCP_PATH && !mcp.allowsPage(head)) void mcp.handle(head, stream);
+      else answerPreflight(head, stream, untouchedRate(gate.limitOf(null)));
     },
     log,
   });

@@ -286,7 +286,7 @@ async function remove(deps: ServicesRoutesDeps, request: ApiRequest): Promise<Ap
  * The error for a change that matched no listing which this key may change. A removed listing never comes back: not even an admin
  * can change it.
  */
-async function refusal(sql: Sql, id: string): Promise<ApiError> {
+export async function refusal(sql: Sql, id: string): Promise<ApiError> {
   const listing = await selectListing(sql, id);
   if (listing === null || listing.status === 'removed') return notFound();
   return new ApiError('forbidden', 'This service belongs to another account.');
@@ -296,14 +296,14 @@ const isGone = ({ status, isSuspended }: Listing): boolean => status === 'remove
 
 const notFound = (): ApiError => new ApiError('service_not_found', 'There is no service with this id.');
 
-const scopeOf = (key: KeyRecord): Scope => (key.role === 'admin' ? 'any' : { providerId: key.accountId });
+export const scopeOf = (key: KeyRecord): Scope => (key.role === 'admin' ? 'any' : { providerId: key.accountId });
 
-function mayManage(caller: Caller, listing: Listing): boolean {
+export function mayManage(caller: Caller, listing: Listing): boolean {
   return caller.kind === 'key' && (caller.key.role === 'admin' || caller.key.accountId === listing.providerId);
 }
 
 /** The id in the path. Only a lower-case UUID names a service, as in the path of a call; Postgres might refuse other text. */
-function idOf({ params }: ApiRequest): string {
+export function idOf({ params }: ApiRequest): string {
   const id = params.id ?? '';
   if (!isUuid(id)) throw notFound();
   return id;
@@ -315,8 +315,8 @@ type Shown = {
   readonly headers?: Readonly<Record<string, string>>;
 };
 
-async function show(
-  { operations }: ServicesRoutesDeps,
+export async function show(
+  { operations }: Pick<ServicesRoutesDeps, 'operations'>,
   listing: Listing,
   request: ApiRequest,
   { status, lang, headers }: Shown,

@@ -11,6 +11,7 @@ import { readMigrations } from '../../src/platform/migrate.ts';
 import { type Gateway, startGateway } from '../../src/roles/gateway.ts';
 import { openStores, type Stores } from '../../src/roles/stores.ts';
 import { startWriter, type Writer } from '../../src/roles/writer.ts';
+import { importWorker } from '../support/build.ts';
 import { withCallerStack } from '../support/caller-stack.ts';
 import { createDatabase, startTestRedis, type TestRedis } from '../support/stores.ts';
 import { type Founders, found, MarketClient } from './market-client.ts';
@@ -134,7 +135,7 @@ export class Marketplace extends MarketClient {
     const begin = (): Promise<Writer> => startWriter({ config, stores, metrics: new Metrics(), log });
     const writer = withWriter ? await begin() : null;
     const another = (its: Metrics): Promise<Gateway> =>
-      startGateway({ config, stores, uws: loadUws(process.env), metrics: its, log });
+      startGateway({ config, stores, uws: loadUws(process.env), metrics: its, log, importWorker });
     const gateway = await another(metrics);
     const founders = await found(`http://127.0.0.1:${gateway.port}`);
     const cleanUp = async (): Promise<void> => {

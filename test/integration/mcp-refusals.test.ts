@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { until } from '../support/wait.ts';
 import { bodyOf, echo, type Key, Marketplace, startService, type TestService } from './marketplace.ts';
+import { agent } from './mcp-agent.ts';
 import { RawCaller, type RawResponse, requestText } from './raw-caller.ts';
 
 const PRICE = 0.1;
@@ -248,4 +249,18 @@ it('a listing without operations charges every tool its price', async () => {
     ['GET', 0],
     ['POST', 0.1],
   ]);
+});
+
+it('the tool call_service pays for the tool that its message calls, too', async () => {
+  const buyer = await market.buyer(1);
+  const { call, close } = await agent('2026-07-28', market.baseUrl, buyer);
+  const service_id = path.split('/').at(-1);
+  const ask = (body: object) => call('call_service', { service_id, method: 'POST', path: '', body });
+  const paid = await ask(JSON.parse(callOf('cheap')));
+  expect([paid.isError, paid.text]).toMatchObject([false, { status: 200, amount: 0.01 }]);
+  const refused = await ask({ ...JSON.parse(callOf('cheap')), Method: 'ping' });
+  expect([refused.isError, refused.text]).toMatchObject([true, { error: 'invalid_request', amount: 0 }]);
+  await close();
+  expect((await market.records(buyer)).map(({ amount }) => amount)).toEqual([0.01]);
+  expect(await market.balance(buyer)).toMatchObject({ balance: 0.99, held: 0 });
 });

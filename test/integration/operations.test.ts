@@ -125,6 +125,7 @@ describe('a listing with operations', () => {
     second.end('failed');
     const answers = await Promise.all(calls);
     await market.redis.restart();
+    await until(async () => (await market.request('/readyz')).status === 200);
     expect(answers.map(({ amount }) => amount).sort()).toEqual(['0', '0.001']);
     const records = await market.records(buyer);
     expect(records.map(({ amount }) => amount).sort()).toEqual([0, 0, 0, 0.001]);

@@ -1,6 +1,7 @@
 import { spawnSync } from 'node:child_process';
 import { cpSync, existsSync, mkdtempSync, renameSync, symlinkSync } from 'node:fs';
 import path from 'node:path';
+import { pathToFileURL } from 'node:url';
 import { scratchDir } from './stores.ts';
 
 /**
@@ -35,3 +36,9 @@ export function buildSources(): string {
     return out;
   }
 }
+
+/**
+ * The thread that reads OpenAPI documents, for a gateway that runs from sources. The first call compiles them, so a test that sends
+ * documents calls this before.
+ */
+export const importWorker = (): URL => pathToFileURL(path.join(buildSources(), 'catalog/openapi-import/worker.js'));

@@ -115,8 +115,8 @@ function refuseRepeated(terms: OperationTerms): void {
   }
 }
 
-/** The same text for templates that differ only in names in braces, letter case or encoding. */
-function shapeOf(path: string, field: string): string {
+/** The same text for templates that differ only in names in braces, letter case or encoding. @throws OperationFault */
+export function shapeOf(path: string, field: string): string {
   const parsed = parseTemplate(path);
   if ('fault' in parsed) throw new OperationFault(field, parsed.fault);
   const shape = looseTemplate(parsed.segments).map(shapeOfSegment).join('/');

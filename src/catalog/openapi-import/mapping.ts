@@ -1,0 +1,272 @@
+import { parsePrice } from '../listing.ts';
+import {
+  type HttpOperation,
+  MAX_OPERATIONS,
+  MAX_SUMMARY_LENGTH,
+  OPERATION_METHODS,
+  shapeOf,
+} from '../operations/operation.ts';
+import { isVersion30, type OpenApiDocument } from './document.ts';
+import { DocumentFault } from './document-fault.ts';
+import { type Draft, fitOperations } from './fit-operations.ts';
+import { isObject, type JsonObject, listOf, memberOf, objectOf, quoted, storableText } from './json.ts';
+import { mediaOf, partsOf } from './parts.ts';
+import { Places } from './places.ts';
+import { References } from './references.ts';
+
+/** The price of an operation that is stored. */
+export type StoredPrice = { readonly method: string; readonly path: string; readonly price: number };
+/** An operation that was not taken over. `method` is `*` if that concerns a whole path. */
+export type Skipped = { readonly method: string; readonly path: string; readonly reason: string };
+/** An operation that was taken over, but differs from the document. */
+export type Changed = { readonly method: string; readonly path: string; readonly note: string };
+
+export type Imported = {
+  readonly operations: readonly HttpOperation[];
+  /** The first `MAX_SKIPPED`. */
+  readonly skipped: readonly Skipped[];
+  readonly skippedTotal: number;
+  readonly changed: readonly Changed[];
+};
+
+export type ListingContext = {
+  readonly endpoint: string;
+  /** Prices of the operations that the listing has. They stay where the document has none. */
+  readonly prices: readonly StoredPrice[];
+};
+
+/** Maximum skipped operations that are listed. A document can have 40 000, and a list of them would be longer than the document. */
+export const MAX_SKIPPED = 500;
+/** Maximum notes on one operation. A schema can have thousands of references that lead nowhere. */
+const MAX_NOTES = 10;
+
+/** Maximum characters of a text in which a summary is looked for. The text may be as long as the document. */
+const MAX_READ = 2_000;
+
+/** Members of a path in a document → methods. */
+const METHODS: ReadonlyMap<string, string> = new Map(OPERATION_METHODS.map((method) => [method.toLowerCase(), method]));
+/** Methods of OpenAPI that operations do not have → why. */
+const OTHER_METHODS: ReadonlyMap<string, string> = new Map([
+  ['head', 'HEAD has no operations of its own: those of GET stand for it'],
+  ['options', 'the gateway answers OPTIONS itself'],
+  ['trace', 'the gateway does not forward TRACE'],
+]);
+
+/** Headers that OpenAPI itself ignores as parameters, and those that the gateway never forwards (docs/api.md, 'Proxy'). */
+const SAID_ELSEWHERE = /^(?:accept|content-type|authorization)$/i;
+const NOT_FORWARDED = /^(?:cookie|x-api-key|api-key|x-goog-api-key|x-auth-token|host|expect|proxy-.*|x-acf-.*)$/i;
+
+type Entry = { readonly draft: Draft; readonly notes: string[] };
+
+/**
+ * Makes operations of a document that has passed `readDocument`.
+ *
+ * @throws DocumentFault
+ */
+export function mapDocument(document: OpenApiDocument, listing: ListingContext): Imported {
+  const mapping = new Mapping(document, listing);
+  mapping.readPaths();
+  return mapping.finish();
+}
+
+class Mapping {
+  readonly #document: OpenApiDocument;
+  readonly #references: References;
+  readonly #places: Places;
+  /** By method and shape of the path, so that a price survives another name in braces. */
+  readonly #prices: ReadonlyMap<string, StoredPrice>;
+  readonly #entries: Entry[] = [];
+  /** Method and shape of the path → path of the operation that was taken over. */
+  readonly #taken = new Map<string, string>();
+  readonly #skipped: Skipped[] = [];
+  #skippedTotal = 0;
+
+  constructor(document: OpenApiDocument, { endpoint, prices }: ListingContext) {
+    this.#document = document;
+    this.#references = new References(document);
+    this.#places = new Places(document, endpoint);
+    this.#prices = new Map(prices.map((stored) => [keyOf(stored.method, stored.path), stored]));
+  }
+
+  readPaths(): void {
+    for (const [path, value] of Object.entries(objectOf(this.#document.paths))) {
+      // Other members are extensions.
+      if (path[0] !== '/') continue;
+      const item = this.#references.follow(value);
+      if ('fault' in item) this.#skip('*', path, item.fault);
+      else this.#readItem(path, item.object);
+    }
+    for (const name of Object.keys(objectOf(this.#document.webhooks))) {
+      this.#skip('*', name, 'is a webhook, which the service calls and not its buyer');
+    }
+  }
+
+  finish(): Imported {
+    const fitted = fitOperations(this.#entries.map(({ draft }) => draft));
+    const changed = fitted.flatMap(({ operation: { method, path }, notes }, index) => {
+      const all = [...new Set([...(this.#entries[index] as Entry).notes, ...notes])];
+      const told =
+        all.length <= MAX_NOTES ? all : [...all.slice(0, MAX_NOTES - 1), `and ${all.length - MAX_NOTES + 1} more`];
+      return told.map((note) => ({ method, path, note }));
+    });
+    return {
+      operations: fitted.map(({ operation }) => operation),
+      skipped: this.#skipped,
+      skippedTotal: this.#skippedTotal,
+      changed: [...changed, ...this.#lostPrices()],
+    };
+  }
+
+  /** A price is not lost in silence: without its operation, calls cost what the listing costs. */
+  #lostPrices(): Changed[] {
+    return [...this.#prices]
+      .filter(([key]) => !this.#taken.has(key))
+      .map(([, { method, path, price }]) => ({
+        method,
+        path,
+        note: `is no longer an operation; its price of ${price} USD is gone`,
+      }));
+  }
+
+  #readItem(path: string, item: JsonObject): void {
+    for (const [name, value] of Object.entries(item)) {
+      const why = OTHER_METHODS.get(name);
+      const method = METHODS.get(name);
+      if (why !== undefined) this.#skip(name.toUpperCase(), path, why);
+      else if (method !== undefined && isObject(value)) this.#readOperation(method, path, item, value);
+    }
+  }
+
+  #readOperation(method: string, path: string, item: JsonObject, operation: JsonObject): void {
+    // Read before anything else: a price that is wrong must not be found out by chance.
+    const price = readPrice(operation, `${method} ${quoted(path)}`);
+    const place = this.#places.locate(path, item, operation);
+    if ('reason' in place) {
+      this.#skip(method, path, place.reason);
+      return;
+    }
+    const key = keyOf(method, place.path);
+    const refusal = this.#refusalOf(key);
+    if (refusal === null) {
+      this.#taken.set(key, place.path);
+      this.#entries.push(this.#entry(method, place, item, operation, price));
+    } else this.#skip(method, path, refusal);
+  }
+
+  #refusalOf(key: string): string | null {
+    const twin = this.#taken.get(key);
+    if (twin !== undefined) return `is the same as ${twin}, or another spelling of it`;
+    if (this.#entries.length < MAX_OPERATIONS) return null;
+    return `a listing may have ${MAX_OPERATIONS} operations, and the document has others before it`;
+  }
+
+  #entry(
+    method: string,
+    { path, names }: { readonly path: string; readonly names: ReadonlyMap<string, string> },
+    item: JsonObject,
+    operation: JsonObject,
+    given: number | undefined,
+  ): Entry {
+    const notes: string[] = [];
+    for (const [before, after] of names) {
+      if (before !== after) notes.push(`the path parameter ${quoted(before)} is called ${after}`);
+    }
+    if (isObject(operation.callbacks)) notes.push('its callbacks are left out');
+    const isDeprecated = operation.deprecated === true;
+    if (isDeprecated) notes.push('is deprecated, as its summary says');
+    const stored = this.#prices.get(keyOf(method, path))?.price;
+    const price = given ?? stored;
+    if (given === undefined && stored !== undefined)
+      notes.push(`keeps its price of ${stored} USD, as the document has none`);
+    const parts = partsOf({
+      references: this.#references,
+      is30: isVersion30(this.#document),
+      pathNames: names,
+      parameters: this.#parameters(item, operation, notes),
+      body: this.#body(operation, notes),
+      response: this.#response(operation, notes),
+    });
+    const summary = summaryOf(operation, `${method} ${path}`, isDeprecated);
+    return { draft: { operation: { method, path, summary, ...(price === undefined ? {} : { price }) }, parts }, notes };
+  }
+
+  /** The parameters of the operation, and those of its path that it does not replace. */
+  #parameters(item: JsonObject, operation: JsonObject, notes: string[]): JsonObject[] {
+    const found = new Map<string, JsonObject>();
+    for (const value of [...listOf(item.parameters), ...listOf(operation.parameters)]) {
+      const parameter = this.#references.follow(value);
+      if ('fault' in parameter) {
+        notes.push(`a parameter is left out: ${parameter.fault}`);
+        continue;
+      }
+      const { in: place, name } = parameter.object;
+      if (typeof name !== 'string') continue;
+      if (name === '__proto__')
+        notes.push('the parameter __proto__ is left out: programs that copy it could be harmed');
+      else if (place === 'cookie' || (place === 'header' && NOT_FORWARDED.test(name))) {
+        notes.push(`the ${place} ${quoted(name)} is left out: the gateway does not forward it`);
+      } else if (place !== 'header' || !SAID_ELSEWHERE.test(name)) found.set(`${place} ${name}`, parameter.object);
+    }
+    return [...found.values()];
+  }
+
+  #body({ requestBody }: JsonObject, notes: string[]): JsonObject | null {
+    if (requestBody === undefined) return null;
+    const body = this.#references.follow(requestBody);
+    if ('fault' in body) {
+      notes.push(`the body is left out: ${body.fault}`);
+      return null;
+    }
+    const media = mediaOf(body.object.content);
+    if (media !== null && !media.isJson)
+      notes.push(`the body is ${quoted(media.type)} and not JSON, as its schema says`);
+    return body.object;
+  }
+
+  #response({ responses }: JsonObject, notes: string[]): JsonObject | null {
+    for (const [status, value] of Object.entries(objectOf(responses))) {
+      if (!/^2(?:\d\d|XX)$/i.test(status)) continue;
+      const response = this.#references.follow(value);
+      if ('fault' in response) notes.push(`the response ${status} is left out: ${response.fault}`);
+      else if (mediaOf(response.object.content) !== null) return response.object;
+    }
+    return null;
+  }
+
+  #skip(method: string, path: string, reason: string): void {
+    this.#skippedTotal++;
+    if (this.#skipped.length < MAX_SKIPPED) this.#skipped.push({ method, path: quoted(path), reason });
+  }
+}
+
+const keyOf = (method: string, path: string): string => `${method} ${shapeOf(path, 'path')}`;
+
+/** `x-price` is a price, so a wrong one is a fault of the document: nothing is taken over at another price than its author meant. */
+function readPrice(operation: JsonObject, where: string): number | undefined {
+  const price = memberOf(operation, 'x-price');
+  if (price === undefined) return undefined;
+  const parsed = typeof price === 'number' ? parsePrice(price) : { fault: 'must be a number of USD' };
+  if ('fault' in parsed) throw new DocumentFault(`${where}: x-price: ${parsed.fault}.`);
+  return price as number;
+}
+
+/** The summary, or else the first sentence of the description, or the operationId. */
+function summaryOf({ summary, description, operationId }: JsonObject, fallback: string, isDeprecated: boolean): string {
+  const texts = [summary, firstSentence(description), operationId, fallback];
+  const [text = fallback] = texts
+    .filter((value) => typeof value === 'string')
+    .map(oneLine)
+    .filter((line) => line !== '');
+  const points = [...(isDeprecated ? `Deprecated. ${text}` : text)];
+  return points.length <= MAX_SUMMARY_LENGTH ? points.join('') : `${points.slice(0, MAX_SUMMARY_LENGTH - 1).join('')}…`;
+}
+
+const firstSentence = (description: unknown): unknown =>
+  typeof description === 'string'
+    ? /^[\s\S]*?(?:[.!?](?=\s|$)|[。！？]|\n\s*\n|$)/u.exec(description.slice(0, MAX_READ))?.[0]
+    : undefined;
+
+const oneLine = (text: string): string =>
+  storableText(text.slice(0, MAX_READ))
+    .replace(/[\s\p{Cc}]+/gu, ' ')
+    .trim();

@@ -1,0 +1,215 @@
+import { isObject, type JsonObject, listOf, storableText } from './json.ts';
+import type { References } from './references.ts';
+
+/** Maximum depth of a copy. With what stands around it, it stays below the `MAX_DEPTH` of an operation. */
+const MAX_COPY_DEPTH = 48;
+
+/** How the value of a keyword is copied. Keywords that are not in this table say nothing to a reader and are left out. */
+const KEYWORDS: ReadonlyMap<string, 'schema' | 'list' | 'map' | 'data'> = new Map([
+  ...['items', 'additionalItems', 'additionalProperties', 'contains', 'propertyNames', 'unevaluatedItems'].map(
+    asSchema,
+  ),
+  ...['unevaluatedProperties', 'not', 'if', 'then', 'else', 'contentSchema'].map(asSchema),
+  ...(['allOf', 'anyOf', 'oneOf', 'prefixItems'] as const).map((name) => [name, 'list'] as const),
+  ...(['properties', 'patternProperties', 'dependentSchemas'] as const).map((name) => [name, 'map'] as const),
+  ...['type', 'title', 'description', 'format', 'enum', 'const', 'default', 'examples', 'required'].map(asData),
+  ...['minimum', 'maximum', 'exclusiveMinimum', 'exclusiveMaximum', 'multipleOf'].map(asData),
+  ...['minLength', 'maxLength', 'pattern', 'minItems', 'maxItems', 'uniqueItems', 'minContains'].map(asData),
+  ...['maxContains', 'minProperties', 'maxProperties', 'dependentRequired', 'readOnly', 'writeOnly'].map(asData),
+  ...['deprecated', 'contentEncoding', 'contentMediaType'].map(asData),
+]);
+
+function asSchema(name: string): readonly [string, 'schema'] {
+  return [name, 'schema'];
+}
+function asData(name: string): readonly [string, 'data'] {
+  return [name, 'data'];
+}
+
+/** The copy would have more characters than it may. */
+export class TooLarge extends Error {}
+
+export type CopyOptions = {
+  readonly references: References;
+  /** The schemas are those of OpenAPI 3.0, which are a dialect of their own. */
+  readonly is30: boolean;
+  /** How many references within references are replaced by what they lead to. */
+  readonly maxReferences: number;
+  /** Maximum characters of all that is copied, as JSON. A few references can multiply to gigabytes. */
+  readonly maxLength: number;
+};
+
+/** A place within a schema: how deep it is, and which references led to it. */
+type Position = { readonly depth: number; readonly via: readonly string[] };
+
+/**
+ * Copies schemas of a document into JSON Schemas that stand by themselves: references are replaced by what they lead to, and the
+ * dialect of OpenAPI 3.0 by JSON Schema. What cannot be copied becomes a schema that says so, with a note.
+ */
+export class SchemaCopier {
+  /** What differs from the document, for its author. */
+  readonly notes = new Set<string>();
+  readonly #options: CopyOptions;
+  #length = 0;
+
+  constructor(options: CopyOptions) {
+    this.#options = options;
+  }
+
+  /** @throws TooLarge */
+  copy(schema: unknown): unknown {
+    return this.#schema(schema, { depth: 0, via: [] });
+  }
+
+  /** Copies an example or another value in which nothing is a reference. @throws TooLarge */
+  copyData(value: unknown): unknown {
+    return this.#data(value, 0);
+  }
+
+  #schema(schema: unknown, place: Position): unknown {
+    if (typeof schema === 'boolean') return this.#spent(schema, 5);
+    if (!isObject(schema)) return this.#spent({}, 2);
+    if (place.depth >= MAX_COPY_DEPTH) {
+      this.notes.add(`a schema is shown to ${MAX_COPY_DEPTH} levels only`);
+      return this.#note('Deeper levels are not shown.');
+    }
+    return typeof schema.$ref === 'string' ? this.#reference(schema.$ref, schema, place) : this.#members(schema, place);
+  }
+
+  #reference(reference: string, schema: JsonObject, { depth, via }: Position): unknown {
+    const found = this.#options.references.resolve(reference);
+    if ('fault' in found) {
+      this.notes.add(found.fault);
+      return this.#note(`Not told: ${found.fault}.`);
+    }
+    const { value, pointer } = found;
+    const name = nameOf(pointer);
+    if (via.includes(pointer)) {
+      this.notes.add(`${name} contains itself and is shown once`);
+      return this.#cut(value, `${name} again: it contains itself.`);
+    }
+    if (via.length >= this.#options.maxReferences) {
+      this.notes.add(`references are shown to ${this.#options.maxReferences} levels only`);
+      return this.#cut(value, `${name}. What it contains is not shown here.`);
+    }
+    const inside = { depth, via: [...via, pointer] };
+    const { $ref: _, ...beside } = schema;
+    // OpenAPI 3.0 ignores what stands beside a reference; JSON Schema demands both.
+    if (this.#options.is30 || Object.keys(beside).length === 0) return this.#schema(value, inside);
+    if (!isObject(value)) return this.#members(beside, { depth, via });
+    const conflicts = Object.keys(beside).some((keyword) => keyword in value && !ANNOTATIONS.has(keyword));
+    if (conflicts) return this.#schema({ allOf: [value, beside] }, inside);
+    return this.#schema({ ...value, ...beside }, inside);
+  }
+
+  #members(schema: JsonObject, place: Position): JsonObject {
+    const source = this.#options.is30 ? fromOpenApi30(schema) : schema;
+    const inside = { depth: place.depth + 1, via: place.via };
+    const below = { depth: place.depth + 2, via: place.via };
+    const members: [string, unknown][] = [];
+    const add = (keyword: string, value: unknown): void => {
+      this.#spent(null, keyword.length + 6);
+      members.push([keyword, value]);
+    };
+    for (const [keyword, value] of Object.entries(source)) {
+      const kind = KEYWORDS.get(keyword);
+      if (kind === 'data') add(keyword, this.#data(value, inside.depth));
+      else if (kind === 'schema') add(keyword, this.#schema(value, inside));
+      else if (kind === 'list')
+        add(
+          keyword,
+          listOf(value).map((member) => this.#schema(member, below)),
+        );
+      else if (kind === 'map') add(keyword, this.#map(value, below));
+    }
+    // Both dialects of OpenAPI have `example` beside the `examples` of JSON Schema.
+    if (source.example !== undefined && source.examples === undefined) {
+      add('examples', [this.#data(source.example, below.depth)]);
+    }
+    return Object.fromEntries(members);
+  }
+
+  #map(value: unknown, place: Position): JsonObject {
+    const members = Object.entries(isObject(value) ? value : {}).map(([name, schema]): [string, unknown] => [
+      this.#text(name),
+      this.#schema(schema, place),
+    ]);
+    return Object.fromEntries(members);
+  }
+
+  #data(value: unknown, depth: number): unknown {
+    if (typeof value === 'string') return this.#text(value);
+    if (typeof value !== 'object' || value === null) return this.#spent(value, String(value).length + 1);
+    if (depth >= MAX_COPY_DEPTH) {
+      this.notes.add(`an example is shown to ${MAX_COPY_DEPTH} levels only`);
+      return this.#spent(null, 4);
+    }
+    this.#spent(null, 2);
+    if (Array.isArray(value)) return value.map((member) => this.#data(member, depth + 1));
+    return Object.fromEntries(
+      Object.entries(value).map(([name, member]) => [this.#text(name), this.#data(member, depth + 1)]),
+    );
+  }
+
+  #text(text: string): string {
+    // Checked before the text is copied: a long one may be copied often.
+    this.#spent(null, text.length + 3);
+    return storableText(text);
+  }
+
+  #note(description: string): JsonObject {
+    return this.#spent({ description }, description.length + 20);
+  }
+
+  /** What can be said of a schema that is not shown: its type. */
+  #cut(value: unknown, description: string): JsonObject {
+    const type = isObject(value) && typeof value.type === 'string' ? { type: this.#text(value.type) } : {};
+    return { ...type, ...this.#note(description) };
+  }
+
+  #spent<T>(value: T, length: number): T {
+    this.#length += length;
+    if (this.#length > this.#options.maxLength) throw new TooLarge();
+    return value;
+  }
+}
+
+/** Keywords that say nothing about which values are valid: beside a reference they replace those of what it leads to. */
+const ANNOTATIONS = new Set([
+  'title',
+  'description',
+  'default',
+  'example',
+  'examples',
+  'deprecated',
+  'readOnly',
+  'writeOnly',
+]);
+
+/** '/components/schemas/Pet' → 'Pet' */
+const nameOf = (pointer: string): string => storableText(pointer.split('/').at(-1) ?? '').slice(0, 100) || 'document';
+
+/**
+ * A schema of OpenAPI 3.0 in the words of JSON Schema: `nullable` becomes a type, and the exclusive bounds, which are flags there,
+ * become numbers. Only this one object; what it contains is converted when it is copied.
+ */
+function fromOpenApi30(schema: JsonObject): JsonObject {
+  const { nullable, exclusiveMinimum, exclusiveMaximum, minimum, maximum, ...rest } = schema;
+  const converted: Record<string, unknown> = { ...rest };
+  if (minimum !== undefined) converted[exclusiveMinimum === true ? 'exclusiveMinimum' : 'minimum'] = minimum;
+  if (maximum !== undefined) converted[exclusiveMaximum === true ? 'exclusiveMaximum' : 'maximum'] = maximum;
+  if (nullable !== true) return converted;
+  if (typeof schema.type === 'string') {
+    converted.type = [schema.type, 'null'];
+    if (Array.isArray(schema.enum) && !schema.enum.includes(null)) converted.enum = [...schema.enum, null];
+    return converted;
+  }
+  // Without a type, `nullable` alone means nothing. Beside one of these, authors mean that null is valid too.
+  const isComposed = ['allOf', 'anyOf', 'oneOf'].some((keyword) => keyword in schema);
+  return isComposed ? { anyOf: [schemaWithoutNullable(schema), { type: 'null' }] } : converted;
+}
+
+function schemaWithoutNullable(schema: JsonObject): JsonObject {
+  const { nullable: _, ...rest } = schema;
+  return rest;
+}

@@ -1,0 +1,121 @@
+import { ERRORS } from '../errors.ts';
+import { isTooDeep } from './depth.ts';
+import type { CallAnswer, Headers } from './in-process-caller.ts';
+import { callError, chargedText, type ErrorFields, retryAfter, type ToolResult, toolResult } from './tool-result.ts';
+
+/**
+ * What `call_service` answers, made from what became of the call.
+ *
+ * Tested by test/mcp/call-answer.test.ts, and test/integration/mcp-tools.test.ts.
+ *
+ * @param isRefunded  whether the call was settled by a refund. Asked only for a response that broke off: every other answer states
+ *   its amount.
+ */
+export function callResult(answer: Exclude<CallAnswer, { kind: 'left' }>, isRefunded: boolean): ToolResult {
+  switch (answer.kind) {
+    case 'error': {
+      const error = JSON.parse(answer.body) as ErrorFields;
+      return callError({ ...error, ...retryAfter(answer.headers.get('retry-after')) }, costOf(answer.headers));
+    }
+    case 'broken': {
+      const { usage_id, ...cost } = costOf(answer.headers);
+      const error: ErrorFields = { error: 'upstream_error', ...ERRORS.upstream_error };
+      return callError(error, isRefunded ? { amount: 0, usage_id } : { ...cost, usage_id });
+    }
+    case 'response':
+      return responseResult(answer);
+  }
+}
+
+function responseResult({ status, headers, body, cutBy }: Extract<CallAnswer, { kind: 'response' }>): ToolResult {
+  const cost = costOf(headers);
+  const location = headers.get('location');
+  const mediaType = headers.get('content-type');
+  const value = {
+    status,
+    ...(mediaType === undefined ? {} : { media_type: mediaType }),
+    ...(location === undefined ? {} : { location }),
+    ...readableBody(body, headers, cutBy !== null),
+    truncated: cutBy !== null,
+    ...cost,
+  };
+  const note = noteOnResponse(status, cutBy, cost.amount);
+  return toolResult(note === '' ? value : { ...value, note }, status >= 400);
+}
+
+type Cost = {
+  readonly amount: number;
+  readonly free_tier: boolean;
+  readonly balance?: number;
+  readonly usage_id: string;
+};
+
+/** What the call cost, as the gateway's header lines say. A call that was not admitted has none of them, and cost nothing. */
+function costOf(headers: Headers): Cost {
+  const balance = headers.get('x-acf-balance');
+  return {
+    amount: Number(headers.get('x-acf-amount') ?? 0),
+    free_tier: headers.get('x-acf-free-tier') === 'true',
+    ...(balance === undefined ? {} : { balance: Number(balance) }),
+    usage_id: headers.get('x-acf-usage-id') ?? headers.get('x-request-id') ?? '',
+  };
+}
+
+/** The fact first, then what to do: an agent must not repeat a call that it would pay for again. */
+function noteOnResponse(status: number, cutBy: 'size' | 'time' | null, amount: number): string {
+  const notes: string[] = [];
+  if (cutBy === 'size') {
+    notes.push(
+      'The body was longer than a tool result may be; only its beginning is here. A repeat brings no more and is charged again:',
+    );
+    notes.push('ask the service for less, or make the call over HTTP at its proxy_path.');
+  }
+  if (cutBy === 'time') {
+    notes.push('The service was still sending when the time for a tool result was up; only the beginning is here.');
+    notes.push('A repeat is charged again. Make the call over HTTP at its proxy_path to read it to the end.');
+  }
+  if (status >= 500) {
+    notes.push('The service failed.');
+    notes.push('It may have acted on the request all the same: repeat the call only if doing it twice is harmless.');
+  } else if (status >= 400) {
+    notes.push('The service refused the request as it is. Change it before you call again: a repeat is charged again.');
+  } else if (status >= 300 && status !== 304) notes.push('Redirects are not followed.');
+  if (notes.length === 0) return '';
+  return [chargedText(amount), ...notes].join(' ');
+}
+
+/** `body` is JSON or text; `body_base64` is everything else. A response without a body has neither. */
+function readableBody(
+  body: Buffer,
+  headers: Headers,
+  isCut: boolean,
+): { readonly body: unknown } | { readonly body_base64: string } | Record<string, never> {
+  if (body.length === 0) return {};
+  const text = headers.has('content-encoding') ? null : textOf(body, headers.get('content-type'), isCut);
+  if (text === null) return { body_base64: body.toString('base64') };
+  const isJson = /^[^;]*[/+]json\s*(?:;|$)/i.test(headers.get('content-type') ?? '');
+  return { body: isJson && !isCut ? parsed(text) : text };
+}
+
+/** The body as text, or null if it is not text in a charset that we know. Of a cut body the half of a last character is dropped. */
+function textOf(body: Buffer, mediaType: string | undefined, isCut: boolean): string | null {
+  const charset = /;\s*charset="?([^\s";]+)/i.exec(mediaType ?? '')?.[1] ?? 'utf-8';
+  try {
+    const text = new TextDecoder(charset, { fatal: true }).decode(body, { stream: isCut });
+    // NUL is valid UTF-8, but no text has one. It is what most binary formats begin with.
+    return text.includes('\0') ? null : text;
+  } catch {
+    // An unknown charset, or bytes that are none of its characters.
+    return null;
+  }
+}
+
+/** Text that is no JSON is passed on as text, although the service says that it is JSON. So is JSON that is too deep. */
+function parsed(text: string): unknown {
+  try {
+    const value = JSON.parse(text) as unknown;
+    return isTooDeep(value) ? text : value;
+  } catch {
+    return text;
+  }
+}

@@ -1,0 +1,71 @@
+import { ApiError, unauthorizedError } from '../errors.ts';
+import { callResult } from './call-answer.ts';
+import { type CallArguments, callRequest } from './call-request.ts';
+import type { InProcessCaller } from './in-process-caller.ts';
+import type { Progress } from './protocol.ts';
+import { callError, fieldsOf, type ToolResult, toolResult } from './tool-result.ts';
+import type { StartCall, Visit } from './visit.ts';
+
+/** How often a client that asked for it is told how a call goes on. */
+const PROGRESS_MS = 5_000;
+
+/** Nobody is there to read it. */
+const LEFT = toolResult({ error: 'cancelled', message: 'The caller left. get_usage tells what the call cost.' }, true);
+
+/**
+ * The tool `call_service`: one call, by the same exchange that serves callers of the proxy.
+ *
+ * Tested by test/integration/mcp-tools.test.ts.
+ */
+export async function callService(
+  start: StartCall,
+  args: CallArguments,
+  visit: Visit,
+  { cancelled, progress }: { readonly cancelled: AbortSignal; readonly progress: Progress },
+): Promise<ToolResult> {
+  try {
+    if (visit.key === null) throw unauthorizedError();
+    const request = callRequest(args, visit.head.authorization);
+    const reporter = new Reporter(progress);
+    try {
+      const { answer, isRefunded } = await visit.call(start, request, cancelled, (call) => reporter.report(call));
+      if (answer.kind === 'left') return LEFT;
+      return callResult(answer, isRefunded);
+    } finally {
+      reporter.stop();
+    }
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error;
+    return callError(fieldsOf(error), { amount: 0, usage_id: visit.requestId });
+  }
+}
+
+/** Tells the client when its call was admitted and when its response begins, and every few seconds that it goes on. */
+class Reporter {
+  readonly #progress: Progress;
+  readonly #begunAt = performance.now();
+  #timer: NodeJS.Timeout | null = null;
+
+  constructor(progress: Progress) {
+    this.#progress = progress;
+  }
+
+  report(call: InProcessCaller): void {
+    this.#timer ??= setInterval(() => this.#tell(call, `${this.#seconds()} s: `), PROGRESS_MS);
+    this.#tell(call, '');
+  }
+
+  stop(): void {
+    if (this.#timer !== null) clearInterval(this.#timer);
+  }
+
+  #tell({ status, bytes }: InProcessCaller, prefix: string): void {
+    const state =
+      status === 0 ? 'waiting for the service' : `the service answers with status ${status}, ${bytes} bytes so far`;
+    this.#progress(prefix + state);
+  }
+
+  #seconds(): number {
+    return Math.round((performance.now() - this.#begunAt) / 1_000);
+  }
+}

@@ -1,0 +1,267 @@
+import { ApiError } from '../errors.ts';
+import { type ShownRate, unknownRate } from '../gate/answer.ts';
+import type { CallerStream, RequestHead } from '../gate/caller-io.ts';
+import type { Gate, Passage } from '../gate/gate.ts';
+import { isOwnOrigin } from '../http/own-origin.ts';
+import { headerOf } from '../http/request-head.ts';
+import type { ApiResponse } from '../http/route.ts';
+import { argumentCheck } from '../http/validation.ts';
+import type { KeyRecord } from '../keys/caller.ts';
+import type { Log } from '../observability/log.ts';
+import { uuidv7 } from '../platform/ids.ts';
+import { ByteBudget } from './byte-budget.ts';
+import type { CallArguments } from './call-request.ts';
+import { callService } from './call-service.ts';
+import { Protocol, type RunTool } from './protocol.ts';
+import { plainToolError, type ToolResult, toolResult } from './tool-result.ts';
+import { TOOLS, type ToolName } from './tools.ts';
+import { type StartCall, Visit } from './visit.ts';
+
+/** The path of the endpoint. */
+export const MCP_PATH = '/mcp';
+/**
+ * Maximum bytes of messages and answers that all requests of a worker may keep at a time; a request beyond it gets 503. Enough for
+ * 500 calls at once with small messages. What the protocol's package makes of these bytes comes on top, a few times as much.
+ */
+const MAX_KEPT_BYTES = 134_217_728;
+/** Services or calls on a page if the model does not say. */
+const PAGE = 20;
+
+export type McpOptions = {
+  readonly gate: Gate;
+  /** Answers a request to the API from inside this process. */
+  readonly ask: (head: RequestHead, key: KeyRecord | null, requestId: string) => Promise<ApiResponse>;
+  /** Begins a call, or answers it at once if it is shed. */
+  readonly startCall: StartCall;
+  /** Origins such as `https://app.example.com` whose pages may use this, beside those of the gateway itself. */
+  readonly allowedOrigins: readonly string[];
+  readonly log: Log;
+};
+
+/**
+ * `POST /mcp`: the marketplace as five tools of the Model Context Protocol, without sessions.
+ *
+ *   origin, method ──► who asks? ──► one token ──► message ──► protocol ──► tool ──► API, or a call
+ *
+ * Every request takes one token. For `call_service` it is the one that the call's own admission takes, so that a call costs the
+ * same here and through the proxy.
+ *
+ * Tested by test/integration/mcp-tools.test.ts.
+ */
+export class McpEndpoint {
+  readonly #options: McpOptions;
+  readonly #protocol: Protocol;
+  readonly #budget = new ByteBudget(MAX_KEPT_BYTES);
+  readonly #checks = new Map<ToolName, (args: unknown) => void>();
+  /**
+   * When a key whose call was refused for its rate limit has a token again, in ms of `performance.now()`. Until then its requests
+   * take a token before their message is read: 429s must be cheap, and parsing a message is not.
+   */
+  readonly #exhausted = new WeakMap<KeyRecord, number>();
+
+  constructor(options: McpOptions) {
+    this.#options = options;
+    this.#protocol = new Protocol((name, args, visit, context) => this.#run(name, args, visit, context), options.log);
+    for (const { name, inputSchema } of TOOLS) this.#checks.set(name, argumentCheck(inputSchema));
+  }
+
+  /**
+   * Answers one request, unless the caller has left. Preflights come here only from pages that may not use this. Never throws and
+   * never rejects.
+   */
+  async handle(head: RequestHead, stream: CallerStream): Promise<void> {
+    const { gate } = this.#options;
+    const requestId = uuidv7();
+    let key: KeyRecord | null = null;
+    try {
+      key = await gate.identify(head.authorization, stream);
+    } catch (error) {
+      const visit = new Visit(head, stream, null, requestId, this.#budget);
+      visit.refuse(this.#asApiError(error, requestId), unknownRate(gate.limitOf(null)));
+      return;
+    }
+    const who = key ?? stream.address;
+    // The caller has left: there is no address to count the request by, and nobody to answer.
+    if (who === null || stream.aborted) return;
+    await this.#serve(new Visit(head, stream, key, requestId, this.#budget), new Token(gate, who));
+  }
+
+  async #serve(visit: Visit, token: Token): Promise<void> {
+    try {
+      this.#checkPage(visit.head);
+      checkMethod(visit.head);
+      if (visit.key === null || this.#isExhausted(visit.key)) await token.take();
+      const message = parseMessage(await visit.readMessage());
+      const isCall = this.#isCall(message, visit.key);
+      if (!isCall) await token.take();
+      const response = await this.#protocol.handle(visit, message, isCall);
+      await visit.send(response, async () => {
+        return visit.hasCalled ? (visit.callRate ?? this.#unknownRate(visit)) : token.take();
+      });
+    } catch (error) {
+      await this.#refuse(error, visit, token);
+    }
+  }
+
+  /** Answers with an error. The request still takes a token, unless it has taken one. */
+  async #refuse(error: unknown, visit: Visit, token: Token): Promise<void> {
+    let known = this.#asApiError(error, visit.requestId);
+    if (!visit.hasCalled) {
+      try {
+        await token.take();
+      } catch (refusal) {
+        known = this.#asApiError(refusal, visit.requestId);
+      }
+    }
+    visit.refuse(known, visit.callRate ?? token.rate ?? this.#unknownRate(visit));
+  }
+
+  /**
+   * Whether a page of the origin that the request states may use this endpoint. Programs state none. The protocol demands this check
+   * against DNS rebinding; isOwnOrigin says how a rebound page is told from our own.
+   */
+  allowsPage({ headers }: RequestHead): boolean {
+    const origin = headerOf(headers, 'origin');
+    if (origin === undefined || this.#options.allowedOrigins.includes(origin)) return true;
+    return isOwnOrigin(origin, headerOf(headers, 'host') ?? '');
+  }
+
+  #checkPage(head: RequestHead): void {
+    if (this.allowsPage(head)) return;
+    throw new ApiError(
+      'forbidden',
+      'Pages of this origin may not use /mcp. ALLOWED_ORIGINS of this gateway does not name it.',
+    );
+  }
+
+  /** Whether the message is a call that its own admission will count, with arguments that make a call possible. */
+  #isCall(message: Message, key: KeyRecord | null): boolean {
+    if (key === null || message.method !== 'tools/call') return false;
+    const { name, arguments: args } = (message.params ?? {}) as { name?: unknown; arguments?: unknown };
+    if (name !== 'call_service') return false;
+    try {
+      this.#checks.get(name)?.(args);
+      return true;
+    } catch {
+      // The tool says what is wrong.
+      return false;
+    }
+  }
+
+  async #run(
+    name: ToolName,
+    args: Readonly<Record<string, unknown>>,
+    visit: Visit,
+    context: ToolContext,
+  ): Promise<ToolResult> {
+    try {
+      this.#checks.get(name)?.(args);
+      if (name === 'call_service') return await this.#call(args as CallArguments, visit, context);
+      const { path, query } = pageOf(name, args);
+      return toolResult(bodyOf(await this.#options.ask(getHead(path, query), visit.key, visit.requestId)));
+    } catch (error) {
+      return plainToolError(this.#asApiError(error, visit.requestId));
+    }
+  }
+
+  async #call(args: CallArguments, visit: Visit, context: ToolContext): Promise<ToolResult> {
+    const result = await callService(this.#options.startCall, args, visit, context);
+    if (visit.key !== null && result.structuredContent?.error === 'rate_limited') {
+      this.#exhausted.set(visit.key, performance.now() + 60_000 / visit.key.rateLimit);
+    }
+    return result;
+  }
+
+  #isExhausted(key: KeyRecord): boolean {
+    return (this.#exhausted.get(key) ?? 0) > performance.now();
+  }
+
+  #unknownRate({ key }: Visit): ShownRate {
+    return unknownRate(this.#options.gate.limitOf(key));
+  }
+
+  #asApiError(error: unknown, requestId: string): ApiError {
+    if (error instanceof ApiError) return error;
+    this.#options.log.error({ err: error, request_id: requestId }, 'request failed');
+    return new ApiError('internal');
+  }
+}
+
+type ToolContext = Parameters<RunTool>[3];
+type Message = { readonly method?: unknown; readonly params?: unknown };
+
+/** The one token that a request takes. */
+class Token {
+  readonly #gate: Gate;
+  readonly #who: KeyRecord | string;
+  #taken: Promise<Passage> | null = null;
+  /** The rate limit after the token was taken; null before. */
+  rate: ShownRate | null = null;
+
+  constructor(gate: Gate, who: KeyRecord | string) {
+    this.#gate = gate;
+    this.#who = who;
+  }
+
+  /** Takes the token if that has not been done. Throws the refusal if there was none. */
+  async take(): Promise<ShownRate> {
+    this.#taken ??= new Promise((resolve) => this.#gate.take(this.#who, resolve));
+    const { rate, refusal } = await this.#taken;
+    this.rate = rate;
+    if (refusal !== null) throw refusal;
+    return rate;
+  }
+}
+
+/** Without sessions there is no stream to GET and nothing to DELETE. Also throws what is wrong with the HTTP message. */
+function checkMethod({ method, fault }: RequestHead): void {
+  if (fault !== null && fault.code !== 'method_not_allowed') throw new ApiError(fault.code, fault.message);
+  if (method !== 'POST') throw new ApiError('method_not_allowed', undefined, { headers: { Allow: 'POST' } });
+}
+
+/** Throws `invalid_json`, or `invalid_request` if this is not one message. Revisions since 2025-06-18 know no batches. */
+function parseMessage(bytes: Buffer): Message {
+  let value: unknown;
+  try {
+    value = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes));
+  } catch {
+    throw new ApiError('invalid_json');
+  }
+  if (Array.isArray(value)) throw new ApiError('invalid_request', 'body: batches are not supported. Send one message.');
+  if (typeof value !== 'object' || value === null)
+    throw new ApiError('invalid_request', 'body: must be a JSON-RPC message.');
+  return value;
+}
+
+/** The page of the API that a tool shows. */
+function pageOf(
+  name: Exclude<ToolName, 'call_service'>,
+  args: Readonly<Record<string, unknown>>,
+): { readonly path: string; readonly query?: string } {
+  switch (name) {
+    case 'discover_services':
+      return { path: '/api/v1/discover', query: parameters({ limit: PAGE, ...args }) };
+    case 'get_service':
+      return { path: `/api/v1/discover/${args.service_id}` };
+    case 'get_usage':
+      return { path: '/api/v1/usage/me', query: parameters({ limit: PAGE, ...args }) };
+    case 'get_balance':
+      return { path: '/api/v1/balance/me' };
+  }
+}
+
+function parameters(args: Readonly<Record<string, unknown>>): string {
+  const query = new URLSearchParams();
+  for (const [name, value] of Object.entries(args)) query.set(name, String(value));
+  return query.toString();
+}
+
+function getHead(path: string, query: string | undefined): RequestHead {
+  const rest = { headers: [], isAscii: true, authorization: undefined, bodyLength: 0, fault: null };
+  return { method: 'GET', path, query, ...rest };
+}
+
+/** A page that keeps its answers keeps them as text. */
+function bodyOf({ body }: ApiResponse): Record<string, unknown> {
+  return (typeof body === 'string' ? JSON.parse(body) : body) as Record<string, unknown>;
+}

@@ -1,0 +1,46 @@
+import { baseUrlOf } from '../http/base-url.ts';
+import type { Route } from '../http/route.ts';
+
+const SCHEMA = 'https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json';
+const VERSION = '1.0.0';
+
+/** `GET /.well-known/mcp/server.json`: the tools at `/mcp` in the format of the MCP registry, for clients that look for them. */
+export function mcpServerRoutes({ trustedProxyHops }: { readonly trustedProxyHops: number }): Route[] {
+  return [
+    {
+      method: 'GET',
+      path: '/.well-known/mcp/server.json',
+      summary: 'Where the tools for agents are, in the format of the MCP registry',
+      access: 'anyone',
+      handle: async (request) => {
+        const url = baseUrlOf(request, trustedProxyHops);
+        return {
+          status: 200,
+          // The page depends on `Host`, and behind a proxy on X-Forwarded-Proto: no shared cache may give it to others.
+          headers: { 'Cache-Control': 'no-store' },
+          body: {
+            $schema: SCHEMA,
+            name: nameOf(new URL(url).hostname),
+            title: 'Tollgate',
+            description: 'Find and call HTTP services that are paid per call.',
+            version: VERSION,
+            remotes: [{ type: 'streamable-http', url: `${url}/mcp`, headers: [KEY_HEADER] }],
+          },
+        };
+      },
+    },
+  ];
+}
+
+const KEY_HEADER = {
+  name: 'Authorization',
+  description: 'The API key: Bearer {key_id}:{secret}. POST /api/v1/keys makes one. Finding services needs none.',
+  isRequired: false,
+  isSecret: true,
+};
+
+/** The registry wants the owner's domain in front, its labels reversed. An address has no owner whom it names. */
+function nameOf(hostname: string): string {
+  const isDomain = /^(?:[a-z\d-]+\.)+[a-z][a-z\d-]*$/.test(hostname);
+  return `${isDomain ? hostname.split('.').reverse().join('.') : 'localhost'}/tollgate`;
+}

@@ -1,0 +1,117 @@
+import type { Catalog } from '../catalog/catalog.ts';
+import type { Listing } from '../catalog/listing.ts';
+import { DocumentFault } from '../catalog/openapi-import/document-fault.ts';
+import { ImporterBusy, MAX_DOCUMENT_BYTES, type OpenApiImporter } from '../catalog/openapi-import/importer.ts';
+import type { Imported, StoredPrice } from '../catalog/openapi-import/mapping.ts';
+import type { Operation } from '../catalog/operations/operation.ts';
+import type { OperationsReader } from '../catalog/operations/operations-reader.ts';
+import { selectListing, selectOperations, updateListing } from '../catalog/sql.ts';
+import { ApiError, unavailableError } from '../errors.ts';
+import type { ApiRequest, ApiResponse, JsonSchema, Route } from '../http/route.ts';
+import { keyOf } from '../keys/caller.ts';
+import type { Sql } from '../platform/postgres.ts';
+import { readOperations, withinRules } from './operations.ts';
+import { idOf, mayManage, refusal, scopeOf, show } from './services.ts';
+
+export type OpenApiImportDeps = {
+  readonly catalog: Catalog;
+  readonly sql: Sql;
+  readonly operations: Pick<OperationsReader, 'read'>;
+  readonly importer: OpenApiImporter;
+};
+
+const BODY: JsonSchema = {
+  type: 'object',
+  required: ['openapi', 'info'],
+  description: 'An OpenAPI 3.0 or 3.1 document as JSON; `x-price` of an operation is its price in USD',
+  properties: {
+    openapi: { type: 'string', pattern: '^3\\.[01]\\.' },
+    info: { type: 'object' },
+    paths: { type: 'object' },
+  },
+};
+
+/** `PUT /services/{id}/openapi`: replaces the operations of a listing by those of a document. */
+export function openApiImportRoutes(deps: OpenApiImportDeps): Route[] {
+  return [
+    {
+      method: 'PUT',
+      path: '/api/v1/services/:id/openapi',
+      summary: 'Make the operations of an own listing from an OpenAPI document, in place of those it has',
+      access: ['provider'],
+      body: BODY,
+      rawBody: true,
+      maxBodyBytes: MAX_DOCUMENT_BYTES,
+      handle: (request) => importDocument(deps, request),
+    },
+  ];
+}
+
+async function importDocument(deps: OpenApiImportDeps, request: ApiRequest<Uint8Array, unknown>): Promise<ApiResponse> {
+  const { catalog, sql, importer } = deps;
+  const before = await listingOf(sql, request);
+  const prices = pricesOf(await selectOperations(sql, before.id));
+  const imported = await read(importer, request.body, { endpoint: before.endpoint, prices });
+  if (imported.operations.length === 0) throw nothingToTake(imported);
+  const operations = readOperations(imported.operations, before.protocol);
+  // The prices and the endpoint that the import began with must still be those of the listing.
+  const scope = scopeOf(keyOf(request.caller));
+  const written = await withinRules(updateListing(sql, before.id, { operations }, scope, before.updatedAtMicros));
+  if (written === null) {
+    await listingOf(sql, request);
+    throw new ApiError('conflict', 'The listing was changed while the document was read. Send the document again.');
+  }
+  catalog.apply(written);
+  const { headers = {}, body: service } = await show(deps, written, request, { status: 200 });
+  const { skipped, skippedTotal, changed } = imported;
+  const body = { operations: imported.operations.length, skipped, skipped_total: skippedTotal, changed, service };
+  return { status: 200, body, headers };
+}
+
+/** The listing as Postgres has it now: another gateway may have changed it a moment ago. */
+async function listingOf(sql: Sql, request: ApiRequest<unknown, unknown>): Promise<Listing> {
+  const id = idOf(request);
+  const listing = await selectListing(sql, id);
+  if (listing === null || listing.status === 'removed' || !mayManage(request.caller, listing))
+    throw await refusal(sql, id);
+  if (listing.protocol === 'http') return listing;
+  throw new ApiError(
+    'invalid_request',
+    'protocol: the operations of an MCP listing are tools, which OpenAPI does not describe.',
+  );
+}
+
+function pricesOf(operations: readonly Operation[]): StoredPrice[] {
+  return operations.flatMap((operation) =>
+    'method' in operation && operation.price !== undefined
+      ? [{ method: operation.method, path: operation.path, price: operation.price }]
+      : [],
+  );
+}
+
+async function read(
+  importer: OpenApiImporter,
+  bytes: Uint8Array,
+  listing: { readonly endpoint: string; readonly prices: readonly StoredPrice[] },
+): Promise<Imported> {
+  try {
+    return await importer.import(bytes, listing);
+  } catch (error) {
+    if (error instanceof DocumentFault) {
+      throw new ApiError(error.isJson ? 'invalid_request' : 'invalid_json', error.message);
+    }
+    if (error instanceof ImporterBusy)
+      throw unavailableError(error, 'Another OpenAPI document is being read. Please retry.');
+    throw error;
+  }
+}
+
+/** An import never leaves a listing without operations: with `only_operations` all of its calls would be refused. */
+function nothingToTake({ skipped, skippedTotal }: Imported): ApiError {
+  const [first] = skipped;
+  const why =
+    first === undefined
+      ? 'The document has no operations.'
+      : `None of the document's ${skippedTotal} operations can be taken over. The first is ${first.method} ${first.path}: ${first.reason}.`;
+  return new ApiError('invalid_request', `paths: ${why} The listing is unchanged.`);
+}

@@ -1,0 +1,93 @@
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import path from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { ImporterBusy, OpenApiImporter } from '../../../src/catalog/openapi-import/importer.ts';
+import { buildSources, importWorker } from '../../support/build.ts';
+import { answering, bytesOf, documentOf, ENDPOINT } from './support.ts';
+
+const importer = new OpenApiImporter({ workerFile: importWorker });
+beforeAll(() => void importWorker());
+
+const importing = (document: unknown, by = importer) =>
+  by.import(bytesOf(document), { endpoint: ENDPOINT, prices: [] });
+
+/** OpenAPI 3.0 demands that tags differ, and to compare 60 000 objects with each other takes the validator minutes. */
+const slow = documentOf({}, { openapi: '3.0.0', tags: Array.from({ length: 60_000 }, (_, i) => ({ name: `t${i}` })) });
+
+describe('a document that refers to other places', () => {
+  let server: Server;
+  let asked = 0;
+  beforeAll(async () => {
+    server = createServer((_, response) => {
+      asked++;
+      response.end(JSON.stringify({ type: 'string', title: 'stolen' }));
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  });
+  afterAll(() => server.close());
+
+  it('makes the gateway neither send a request nor read a file', async () => {
+    const host = `127.0.0.1:${(server.address() as AddressInfo).port}`;
+    const places = [
+      `http://${host}/a.json`,
+      `//${host}/a`,
+      `http://${host}/a.json#/x`,
+      'file:///etc/passwd',
+      '/etc/passwd',
+      '../package.json',
+    ];
+    // Each reference wherever OpenAPI knows one, and where JSON Schema gives an address to a schema.
+    const items = places.flatMap((place, i) => [
+      [`/schema${i}`, { get: answering({ $ref: place, $id: place, $schema: place, $dynamicRef: place }) }],
+      [`/response${i}`, { get: { responses: { 200: { $ref: place } } } }],
+      [`/parameter${i}`, { get: answering({}, { parameters: [{ $ref: place }], requestBody: { $ref: place } }) }],
+      [
+        `/example${i}`,
+        {
+          get: {
+            responses: {
+              200: {
+                description: '',
+                content: { 'application/json': { examples: { a: { $ref: place }, b: { externalValue: place } } } },
+              },
+            },
+          },
+        },
+      ],
+      [`/item${i}`, { $ref: place }],
+    ]);
+    const { operations, skipped, changed } = await importing(
+      documentOf(Object.fromEntries(items), { jsonSchemaDialect: places[0], externalDocs: { url: places[0] } }),
+    );
+    expect(asked).toBe(0);
+    expect(operations).toHaveLength(places.length * 4);
+    expect(skipped.map(({ path }) => path)).toEqual(places.map((_, i) => `/item${i}`));
+    expect(new Set(changed.map(({ path }) => path)).size).toBe(places.length * 3);
+    expect(JSON.stringify(operations)).not.toMatch(/root:|stolen|tollgate/);
+  });
+});
+
+describe('a document that takes too long', () => {
+  it('is refused at the deadline, while the event loop goes on, and the next one is read', async () => {
+    const impatient = new OpenApiImporter({ workerFile: importWorker, deadlineMs: 700 });
+    let turns = 0;
+    const timer = setInterval(() => turns++, 5);
+    const late = expect(importing(slow, impatient)).rejects.toThrow(/could not be read within 0.7 s/);
+    await expect(importing(documentOf({}), impatient)).rejects.toThrow(ImporterBusy);
+    await late;
+    clearInterval(timer);
+    expect(turns).toBeGreaterThan(30);
+    // Its own deadline is too short for a slow machine.
+    expect(await importing(documentOf({ '/a': { get: answering({}) } }))).toMatchObject({
+      operations: [{ path: '/a' }],
+    });
+    await expect(importing('{}', impatient)).rejects.not.toThrow(ImporterBusy);
+  });
+});
+
+it('the compiled program finds its thread', async () => {
+  const compiled = await import(path.join(buildSources(), 'catalog/openapi-import/importer.js'));
+  const read = await importing(documentOf({ '/a': { get: answering({}) } }), new compiled.OpenApiImporter());
+  expect(read.operations).toHaveLength(1);
+});

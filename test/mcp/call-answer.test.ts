@@ -1,0 +1,92 @@
+import { describe, expect, test } from 'vitest';
+import { ERRORS } from '../../src/errors.ts';
+import { callResult } from '../../src/mcp/call-answer.ts';
+
+const OURS: readonly (readonly [string, string])[] = [
+  ['x-acf-amount', '0.1'],
+  ['x-acf-free-tier', 'false'],
+  ['x-acf-usage-id', 'id'],
+  ['x-acf-balance', '0.9'],
+];
+
+/** JSON that could be parsed, but not written again. */
+const DEEP = `${'['.repeat(9_000)}${']'.repeat(9_000)}`;
+
+function response(
+  body: Buffer | string,
+  headers: Record<string, string>,
+  more: { status?: number; cutBy?: 'size' | 'time' } = {},
+) {
+  const { status = 200, cutBy = null } = more;
+  const all = new Map([...OURS, ...Object.entries(headers)]);
+  const answer = { kind: 'response' as const, status, headers: all, body: Buffer.from(body), cutBy };
+  return callResult(answer, false).structuredContent as Record<string, unknown>;
+}
+
+describe('what call_service answers', () => {
+  test.each([
+    ['{"a":1}', 'application/json', { body: { a: 1 } }],
+    ['{"a":1}', 'application/problem+json; charset=utf-8', { body: { a: 1 } }],
+    ['{"a":', 'application/json', { body: '{"a":' }],
+    ['{"a":1}', 'text/plain', { body: '{"a":1}' }],
+    [Buffer.from('é', 'latin1'), 'text/plain; charset=iso-8859-1', { body: 'é' }],
+    [Buffer.from('é', 'latin1'), 'text/plain', { body_base64: '6Q==' }],
+    ['a\0b', 'text/plain', { body_base64: 'YQBi' }],
+    ['x', 'text/plain; charset=klingon', { body_base64: 'eA==' }],
+  ])('%j of %s is %j', (body, mediaType, expected) => {
+    expect(response(body, { 'content-type': mediaType })).toMatchObject(expected);
+  });
+
+  test('JSON that could not be written again stays text', () => {
+    expect(response(DEEP, { 'content-type': 'application/json' }).body).toBe(DEEP);
+  });
+
+  test('a body with a content coding is not taken for text', () => {
+    expect(response('x', { 'content-type': 'text/plain', 'content-encoding': 'gzip' })).toMatchObject({
+      body_base64: 'eA==',
+    });
+  });
+
+  test('of a cut body the half of a last character is dropped, and JSON stays text', () => {
+    const cut = Buffer.from('{"a":"é').subarray(0, -1);
+    const { body, note } = response(cut, { 'content-type': 'application/json' }, { cutBy: 'size' });
+    expect(body).toBe('{"a":"');
+    expect(note).toMatch(/^\$0\.1 was charged\. .*a repeat .*charged again/i);
+  });
+
+  test('a stream that was cut off says that it was charged', () => {
+    const { note, truncated } = response('data: 1', { 'content-type': 'text/event-stream' }, { cutBy: 'time' });
+    expect(truncated).toBe(true);
+    expect(note).toMatch(/^\$0\.1 was charged\. .*A repeat is charged again/);
+  });
+
+  test('a redirect is told, not followed', () => {
+    expect(response('', { location: '/there' }, { status: 302 })).toMatchObject({
+      location: '/there',
+      note: '$0.1 was charged. Redirects are not followed.',
+    });
+  });
+
+  test('of a response that broke off, what was charged decides what is said', () => {
+    const answer = { kind: 'broken' as const, status: 200, headers: new Map(OURS) };
+    expect(callResult(answer, true).structuredContent).toMatchObject({
+      error: 'upstream_error',
+      amount: 0,
+      usage_id: 'id',
+    });
+    expect(callResult(answer, false).structuredContent).toMatchObject({
+      amount: 0.1,
+      note: '$0.1 was charged. A repeat is charged again.',
+    });
+  });
+
+  test('no error suggests a call that would be paid twice: each says first that nothing was charged', () => {
+    for (const [error, { status, message }] of Object.entries(ERRORS)) {
+      const body = JSON.stringify({ error, message, status });
+      const result = callResult({ kind: 'error', headers: new Map([['retry-after', '3']]), body }, true);
+      expect(result.isError).toBe(true);
+      expect(result.structuredContent).toMatchObject({ error, status, amount: 0, retry_after_seconds: 3 });
+      expect(result.structuredContent?.note, error).toMatch(/^Nothing was charged/);
+    }
+  });
+});

@@ -1,0 +1,99 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { ApiError } from '../../src/errors.ts';
+import { PROXY_PREFIX } from '../../src/gate/caller-io.ts';
+import { targetFault } from '../../src/http/request-head.ts';
+import { type CallArguments, callRequest } from '../../src/mcp/call-request.ts';
+
+const ID = '01890a5d-ac96-774b-bcce-b302099a8057';
+
+const request = (args: Partial<CallArguments>) =>
+  callRequest({ service_id: ID, method: 'GET', path: '/', ...args }, 'Bearer key');
+
+function headerOf({ head }: ReturnType<typeof request>, name: string): string | undefined {
+  const at = head.headers.indexOf(name);
+  return at < 0 ? undefined : head.headers[at + 1];
+}
+
+describe('the request of a call_service', () => {
+  test('whatever the arguments are, the target is one that the HTTP edge lets pass, or the error is invalid_request', () => {
+    const text = fc.oneof(
+      fc.string({ unit: 'binary' }),
+      fc.string(),
+      fc.constantFrom('\ud800', '%', '#', '?', '\r\n', ' '),
+    );
+    const value = fc.oneof(text, fc.double(), fc.boolean());
+    const query = fc.dictionary(text, fc.oneof(value, fc.array(value, { maxLength: 3 })), { maxKeys: 3 });
+    const path = fc.oneof(
+      text,
+      text.map((rest) => `/${rest}`),
+      fc.webPath(),
+    );
+    fc.assert(
+      fc.property(path, query, (path, query) => {
+        try {
+          const { head } = request({ path, query });
+          expect(targetFault(head.path, head.query)).toBeNull();
+          expect(head.path).toBe(`${PROXY_PREFIX}${ID}${path}`);
+          expect(head.path).not.toMatch(/[?#]/);
+        } catch (error) {
+          if (!(error instanceof ApiError)) throw error;
+          expect(error.code).toBe('invalid_request');
+        }
+      }),
+    );
+  });
+
+  test('a query reads back as the parameters that were given, in their order', () => {
+    const text = fc.string({ unit: 'grapheme' });
+    const value = fc.oneof(text, fc.integer(), fc.boolean());
+    fc.assert(
+      fc.property(fc.dictionary(text, fc.oneof(value, fc.array(value, { minLength: 1 })), { maxKeys: 5 }), (query) => {
+        const read = [...new URLSearchParams(request({ query }).head.query ?? '')];
+        const given = Object.entries(query).flatMap(([name, values]) =>
+          (Array.isArray(values) ? values : [values]).map((one) => [name, String(one)]),
+        );
+        expect(read).toEqual(given);
+      }),
+    );
+  });
+
+  test.each([
+    [undefined, '', undefined],
+    [null, '', undefined],
+    ['', '', undefined],
+    [{ a: 'ü' }, '{"a":"ü"}', 'application/json'],
+    [0, '0', 'application/json'],
+    [false, 'false', 'application/json'],
+    [' {"a": 1}', ' {"a": 1}', 'application/json'],
+    ['{not JSON', '{not JSON', 'text/plain; charset=utf-8'],
+    ['5', '5', 'text/plain; charset=utf-8'],
+  ])('the body %j is sent as %j, with media type %j', (body, sent, mediaType) => {
+    const made = request({ method: 'POST', body });
+    expect(Buffer.from(made.body).toString()).toBe(sent);
+    expect(headerOf(made, 'content-type')).toBe(mediaType);
+    expect(made.head.bodyLength).toBe(Buffer.byteLength(sent));
+  });
+
+  test('the key of the MCP request pays, the highest price and the idempotency key are headers', () => {
+    const made = request({ max_amount: 0.000001, idempotency_key: 'a b'.slice(0, 1) });
+    expect(made.head.authorization).toBe('Bearer key');
+    expect(headerOf(made, 'x-acf-max-amount')).toBe('0.000001');
+    expect(headerOf(made, 'idempotency-key')).toBe('a');
+  });
+
+  test.each([
+    { max_amount: 0.0000001 },
+    { body: 'half \ud800' },
+    { path: `/${'a'.repeat(15_360)}` },
+    { path: 'v1' },
+    { path: '/a?b=c' },
+  ])('refuses %j', (args) => {
+    expect(() => request(args)).toThrow(expect.objectContaining({ code: 'invalid_request' }));
+  });
+
+  test('a body that JSON.stringify could not write is refused', () => {
+    const body = JSON.parse(`${'['.repeat(9_000)}${']'.repeat(9_000)}`) as unknown;
+    expect(() => request({ body })).toThrow(expect.objectContaining({ code: 'invalid_request' }));
+  });
+});

@@ -1,0 +1,79 @@
+import { describe, expect, test, vi } from 'vitest';
+import type { CallerEvents, CallerStream, RequestHead } from '../../src/gate/caller-io.ts';
+import { ByteBudget } from '../../src/mcp/byte-budget.ts';
+import { ANSWER_BOUNDS, Visit } from '../../src/mcp/visit.ts';
+
+const RATE = { limit: 60, remaining: 0, resetSeconds: 1 };
+const NOBODY = new AbortController().signal;
+
+/** A visit whose caller has sent these pieces of a message. */
+function visitWith(pieces: readonly string[], budget: ByteBudget) {
+  const respond = vi.fn<CallerStream['respond']>();
+  let events: CallerEvents | null = null;
+  const stream = {
+    respond,
+    attach: (its: CallerEvents) => {
+      events = its;
+      for (const [i, piece] of pieces.entries()) its.onCallerBody(Buffer.from(piece), i === pieces.length - 1);
+    },
+  } as unknown as CallerStream;
+  const visit = new Visit({ bodyLength: -1 } as RequestHead, stream, null, 'id', budget);
+  return { visit, respond, leave: () => events?.onCallerGone() };
+}
+
+/** How many bytes are left: whatever more is reserved fails. */
+function left(budget: ByteBudget): number {
+  let bytes = 0;
+  while (budget.reserve(1)) bytes++;
+  budget.release(bytes);
+  return bytes;
+}
+
+describe('the memory of a request to /mcp', () => {
+  test('a message for which there is no memory left is refused, and what it had reserved is free again', async () => {
+    const budget = new ByteBudget(10);
+    const { visit, respond } = visitWith(['12345678', '90123'], budget);
+    const refusal = await visit.readMessage().catch((error: unknown) => error);
+    expect(refusal).toMatchObject({ code: 'unavailable', headers: { 'Retry-After': '1' } });
+    expect(left(budget)).toBe(2);
+    visit.refuse(refusal as Parameters<Visit['refuse']>[0], RATE);
+    expect(respond.mock.calls[0]?.[0]).toBe(503);
+    expect(left(budget)).toBe(10);
+  });
+
+  test('what a caller had reserved is free again when it leaves', async () => {
+    const budget = new ByteBudget(10);
+    const { visit, leave } = visitWith(['123', '456'], budget);
+    expect((await visit.readMessage()).toString()).toBe('123456');
+    expect(left(budget)).toBe(4);
+    leave();
+    expect(left(budget)).toBe(10);
+    expect(visit.gone.aborted).toBe(true);
+  });
+
+  test('a call is not begun if its answer would have no memory, or if its caller has left', async () => {
+    const start = vi.fn(() => null);
+    const request = { head: {} as RequestHead, body: Buffer.alloc(0) };
+    const { visit } = visitWith(['x'], new ByteBudget(ANSWER_BOUNDS.maxBytes));
+    await visit.readMessage();
+    await expect(visit.call(start, request, NOBODY, () => {})).rejects.toMatchObject({ code: 'unavailable' });
+    const { visit: gone, leave } = visitWith(['x'], new ByteBudget(ANSWER_BOUNDS.maxBytes + 1));
+    await gone.readMessage();
+    leave();
+    expect(await gone.call(start, request, NOBODY, () => {})).toMatchObject({ answer: { kind: 'left' } });
+    expect(start).not.toHaveBeenCalled();
+  });
+
+  test('a message that is too long is refused by its declared length, before any of it is read', async () => {
+    const attach = vi.fn();
+    const visit = new Visit(
+      { bodyLength: 1_048_577 } as RequestHead,
+      { attach } as never,
+      null,
+      'id',
+      new ByteBudget(10),
+    );
+    await expect(visit.readMessage()).rejects.toMatchObject({ code: 'payload_too_large' });
+    expect(attach).not.toHaveBeenCalled();
+  });
+});

@@ -1,0 +1,95 @@
+import { beforeAll, expect, it } from 'vitest';
+import { OpenApiImporter } from '../../src/catalog/openapi-import/importer.ts';
+import { OperationsReader } from '../../src/catalog/operations/operations-reader.ts';
+import type { Route } from '../../src/http/route.ts';
+import { openApiImportRoutes } from '../../src/routes/openapi-import.ts';
+import { answering, documentOf } from '../catalog/openapi-import/support.ts';
+import { importWorker } from '../support/build.ts';
+import { type Asked, ask, bodyOf, refusalOf } from '../support/listings.ts';
+import { admin, buyer, catalog, create, provider, request, sql, stranger, useServices } from './use-services.ts';
+
+useServices();
+
+let routes: Route[];
+/** Called when a document has been read, and before its operations are stored. */
+let meanwhile: () => Promise<unknown> = async () => {};
+
+beforeAll(() => {
+  importWorker();
+  const importer = new OpenApiImporter({ workerFile: importWorker });
+  const read = importer.import.bind(importer);
+  importer.import = async (...of) => {
+    const imported = await read(...of);
+    await meanwhile();
+    return imported;
+  };
+  routes = openApiImportRoutes({ catalog, sql, operations: new OperationsReader(sql), importer });
+});
+
+const DOCUMENT = documentOf({ '/pets/{id}': { get: answering({ type: 'object' }) } });
+const put = (id: string, asked: Asked) => ask(routes, `PUT /services/${id}/openapi`, { body: DOCUMENT, ...asked });
+const refused = (id: string, asked: Asked) => refusalOf(put(id, asked));
+const operationsOf = async (id: string) => bodyOf(await request(`GET /services/${id}`)).operations;
+
+it('an import replaces the operations of a listing, and answers with the listing', async () => {
+  const id = await create({ operations: [{ method: 'GET', path: '/old', summary: 'Old' }] });
+  const { operations, skipped, skipped_total, changed, service } = bodyOf(await put(id, { by: provider }));
+  const stored = [{ method: 'GET', path: '/pets/{id}', summary: 'GET /pets/{id}' }];
+  expect([operations, skipped, skipped_total, changed]).toEqual([1, [], 0, []]);
+  expect(service).toMatchObject({ id, operations: stored, endpoint: 'http://service.example/api' });
+  expect(await operationsOf(id)).toEqual(service.operations);
+  expect(catalog.get(id)?.operationTerms).toBe('[["GET","/pets/{id}",null]]');
+});
+
+it('an import is for the owner of a listing and for admins', async () => {
+  const id = await create();
+  expect(await refused(id, { by: stranger })).toMatchObject({ code: 'forbidden' });
+  expect(await refused(id, { by: buyer })).toMatchObject({ code: 'forbidden' });
+  expect(await refused(id, {})).toMatchObject({ code: 'unauthorized' });
+  expect(await refused('not-an-id', { by: provider })).toMatchObject({ code: 'service_not_found' });
+  expect(await operationsOf(id)).toEqual([]);
+  expect(bodyOf(await put(id, { by: admin }))).toMatchObject({ operations: 1 });
+  await request(`DELETE /services/${id}`, { by: provider });
+  expect(await refused(id, { by: provider })).toMatchObject({ code: 'service_not_found' });
+});
+
+it('a document that cannot be taken over leaves the listing as it is', async () => {
+  const operations = [{ method: 'GET', path: '/old', summary: 'Old', price: 0 }];
+  const id = await create({ operations });
+  const mcp = await create({ protocol: 'mcp' });
+  const dear = documentOf({ '/a': { get: answering({}, { 'x-price': 5 }) } });
+  expect(await refused(id, { by: provider, body: dear })).toMatchObject({
+    message: expect.stringContaining('only_operations'),
+  });
+  const nothing = await refused(id, { by: provider, body: documentOf({ '/{a}.{b}': { get: answering({}) } }) });
+  expect(nothing).toMatchObject({
+    code: 'invalid_request',
+    message: expect.stringMatching(/None of .* GET \/\{a\}\.\{b\}: .* unchanged\.$/),
+  });
+  const empty = await refused(id, { by: provider, body: documentOf({}) });
+  expect(empty).toMatchObject({ code: 'invalid_request', message: expect.stringContaining('has no operations') });
+  expect(await refused(mcp, { by: provider })).toMatchObject({
+    code: 'invalid_request',
+    message: expect.stringMatching(/^protocol: /),
+  });
+  expect(await operationsOf(id)).toEqual(operations);
+});
+
+it('prices that a provider has set outlive an import', async () => {
+  const id = await create({ operations: [{ method: 'GET', path: '/pets/{name}', summary: 'A pet', price: 0.001 }] });
+  const { changed, service } = bodyOf(await put(id, { by: provider }));
+  expect(service.operations).toMatchObject([{ path: '/pets/{id}', price: 0.001 }]);
+  expect(changed).toMatchObject([{ note: expect.stringContaining('keeps its price') }]);
+});
+
+it('a change of the listing while its document is read is not overwritten', async () => {
+  const id = await create({ operations: [{ method: 'GET', path: '/pets/{id}', summary: 'A pet', price: 0.001 }] });
+  const operations = [{ method: 'GET', path: '/pets/{id}', summary: 'A pet', price: 0.002 }];
+  meanwhile = () => request(`PATCH /services/${id}`, { by: provider, body: { operations } });
+  const refusal = await refused(id, { by: provider });
+  meanwhile = () => request(`DELETE /services/${id}`, { by: provider });
+  expect(refusal).toMatchObject({ code: 'conflict' });
+  expect(await operationsOf(id)).toEqual(operations);
+  expect(await refused(id, { by: provider })).toMatchObject({ code: 'service_not_found' });
+  meanwhile = async () => {};
+});
