@@ -4,8 +4,8 @@ import { refuseOverrides } from '../priced-operations.ts';
 import { refuseEncodedBody } from './message-headers.ts';
 
 /** Maximum bytes of a message. A longer one is 413. The message is in memory as a whole, and judging it keeps the event loop busy. */
-export const MAX_MESSAGE_BYTES = 1_048_576;
-/** Maximum bytes of all messages that are being read by this process: 64 of the longest. Beyond it a message gets 503. */
+const MAX_MESSAGE_BYTES = 1_048_576;
+/** Maximum bytes that this process keeps for messages that are being read: 64 of the longest. Beyond it a message gets 503. */
 const MAX_BYTES_BEING_READ = 67_108_864;
 /**
  * Maximum time that a message may take to arrive; then it gets 408. The edge cuts callers that are idle for a minute, but a caller that
@@ -13,6 +13,10 @@ const MAX_BYTES_BEING_READ = 67_108_864;
  */
 const MAX_READ_MS = 30_000;
 
+/** What is kept at first for a message that does not arrive in one piece. It doubles as often as needed. */
+const FIRST_BYTES = 4_096;
+
+const EMPTY = Buffer.alloc(0);
 const METHODS = ['GET', 'POST', 'DELETE'];
 
 /** Is told once what became of a request's body, unless the caller leaves first. */
@@ -88,10 +92,15 @@ function checkHead(head: RequestHead, maxBytes: number): void {
   }
 }
 
+/**
+ * The body of one request while it arrives. Its pieces are copied into one buffer: a caller may send chunks of a single byte, and an
+ * object for each would take a hundred times their length.
+ */
 class MessageBody implements CallerEvents {
   readonly #bodies: MessageBodies;
   readonly #listener: BodyListener;
-  readonly #chunks: Buffer[] = [];
+  #buffer = EMPTY;
+  /** Bytes of `#buffer` that have arrived. */
   #length = 0;
   #isOver = false;
   #deadline: NodeJS.Timeout | null = null;
@@ -108,14 +117,13 @@ class MessageBody implements CallerEvents {
       this.#refuse(tooLargeError(this.#bodies.maxMessageBytes));
     } else if (last && this.#length === 0) {
       // Nearly every message arrives in one piece.
-      this.#end();
-      this.#listener.onBody(chunk);
-    } else if (!this.#bodies.take(chunk.length)) {
+      this.#tell(chunk);
+    } else if (!this.#makeRoom(length)) {
       this.#refuse(unavailableError());
     } else {
+      this.#buffer.set(chunk, this.#length);
       this.#length = length;
-      this.#chunks.push(Buffer.from(chunk));
-      if (last) this.#whole();
+      if (last) this.#tell(this.#buffer.subarray(0, length));
       else this.#deadline ??= setTimeout(() => this.#refuse(new ApiError('body_too_slow')), this.#bodies.maxReadMs);
     }
   }
@@ -127,8 +135,19 @@ class MessageBody implements CallerEvents {
 
   onCallerWritable(): void {}
 
-  #whole(): void {
-    const bytes = Buffer.concat(this.#chunks);
+  /** @returns false if all messages together would take too much */
+  #makeRoom(length: number): boolean {
+    const { byteLength } = this.#buffer;
+    if (length <= byteLength) return true;
+    const size = Math.min(Math.max(length, 2 * byteLength, FIRST_BYTES), this.#bodies.maxMessageBytes);
+    if (!this.#bodies.take(size - byteLength)) return false;
+    const larger = Buffer.allocUnsafeSlow(size);
+    larger.set(this.#buffer.subarray(0, this.#length));
+    this.#buffer = larger;
+    return true;
+  }
+
+  #tell(bytes: Uint8Array): void {
     this.#end();
     this.#listener.onBody(bytes);
   }
@@ -140,9 +159,8 @@ class MessageBody implements CallerEvents {
 
   #end(): void {
     this.#isOver = true;
-    this.#bodies.giveBack(this.#length);
-    this.#length = 0;
-    this.#chunks.length = 0;
+    this.#bodies.giveBack(this.#buffer.byteLength);
+    this.#buffer = EMPTY;
     if (this.#deadline !== null) clearTimeout(this.#deadline);
   }
 }

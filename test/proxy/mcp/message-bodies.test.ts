@@ -10,9 +10,9 @@ const MAX_MESSAGE = 100_000;
 
 let server: HttpServer;
 let baseUrl: string;
-const bodies = new MessageBodies({ maxMessageBytes: MAX_MESSAGE, maxBytesBeingRead: 150_000, maxReadMs: 400 });
+const bodies = new MessageBodies({ maxMessageBytes: MAX_MESSAGE, maxBytesBeingRead: 250_000, maxReadMs: 400 });
 /** Of the requests for `/patient`, which never come to their bound of time. */
-const patient = new MessageBodies({ maxMessageBytes: MAX_MESSAGE, maxBytesBeingRead: 150_000, maxReadMs: 60_000 });
+const patient = new MessageBodies({ maxMessageBytes: MAX_MESSAGE, maxBytesBeingRead: 250_000, maxReadMs: 60_000 });
 /** What was read, as `path length`. */
 const read: string[] = [];
 
@@ -65,7 +65,10 @@ describe('a message for an MCP server', () => {
     const chunks = await send('POST /chunks', 'chunked', chunk('x'.repeat(50_000)));
     chunks.send(`${chunk('end')}0\r\n\r\n`);
     expect(await answerOf(chunks)).toEqual([200, 'end']);
-    expect(read).toEqual(['/one 6', `/many ${MAX_MESSAGE}`, '/chunks 50003']);
+    const bytes = await send('POST /bytes', 'chunked', chunk('x').repeat(20_000));
+    bytes.send(`${chunk('end')}0\r\n\r\n`);
+    expect(await answerOf(bytes)).toEqual([200, 'end']);
+    expect(read).toEqual(['/one 6', `/many ${MAX_MESSAGE}`, '/chunks 50003', '/bytes 20003']);
   });
 
   it('is not waited for when its head is enough to refuse it: its length, its type, its method', async () => {
@@ -93,15 +96,15 @@ describe('a message for an MCP server', () => {
   it('is refused when it takes too long to arrive, and its bytes are given back', async () => {
     for (let i = 0; i < 2; i++) {
       const slow = await Promise.all([
-        send('POST /', 90_000, 'x'.repeat(70_000)),
-        send('POST /', 90_000, 'x'.repeat(70_000)),
+        send('POST /', 95_000, 'x'.repeat(90_000)),
+        send('POST /', 95_000, 'x'.repeat(90_000)),
       ]);
       expect(await Promise.all(slow.map(answerOf))).toEqual(Array(2).fill([408, 'body_too_slow']));
     }
   });
 
   it('is refused while others have filled the bound of all messages, until one of them is done or its caller leaves', async () => {
-    const fill = () => send('POST /patient', 90_000, 'x'.repeat(70_000));
+    const fill = () => send('POST /patient', 95_000, 'x'.repeat(90_000));
     const [first, second] = [await fill(), await fill()];
     const refused = async (): Promise<boolean> => {
       const caller = await fill();
@@ -115,7 +118,7 @@ describe('a message for an MCP server', () => {
     expect(await answerOf(small)).toEqual([200, 'one']);
     first.destroy();
     await until(async () => !(await refused()));
-    second.send(`${'x'.repeat(19_997)}end`);
+    second.send(`${'x'.repeat(4_997)}end`);
     expect(await answerOf(second)).toEqual([200, 'end']);
   });
 });
