@@ -1,6 +1,7 @@
 // @ts-check
 // The second half of `npm run build`: copies the files that the program reads at run time to the compiled code, so that an
-// image needs only dist/ and the production packages. src/**/*.lua → dist/**/*.lua, migrations/*.sql → dist/migrations/.
+// image needs only dist/ and the production packages. src/**/*.lua and *.txt → dist/, migrations/*.sql →
+// dist/migrations/.
 
 import { copyFileSync, mkdirSync, readdirSync } from 'node:fs';
 import path from 'node:path';
@@ -23,5 +24,6 @@ function copyTree(from, to, extension) {
   }
 }
 
-copyTree(path.join(projectDir, 'src'), path.join(projectDir, 'dist'), '.lua');
+for (const extension of ['.lua', '.txt'])
+  copyTree(path.join(projectDir, 'src'), path.join(projectDir, 'dist'), extension);
 copyTree(path.join(projectDir, 'migrations'), path.join(projectDir, 'dist', 'migrations'), '.sql');

@@ -49,6 +49,7 @@ import { discoverRoutes } from '../routes/discover.ts';
 import { earningsRoutes } from '../routes/earnings.ts';
 import { healthRoutes } from '../routes/health.ts';
 import { keysRoutes } from '../routes/keys.ts';
+import { llmsRoutes } from '../routes/llms.ts';
 import { mcpServerRoutes } from '../routes/mcp-server.ts';
 import { openApiRoutes } from '../routes/openapi.ts';
 import { openApiImportRoutes } from '../routes/openapi-import.ts';
@@ -201,6 +202,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     ...accountsRoutes({ suspension: new Suspension({ sql, state: keyStates, cache: keyCache }) }),
     ...creditsRoutes({ sql, keys, applier: credits, log }),
     ...reconciliationRoutes({ sql, reconciler: new Reconciler({ sql, redis, keys: redisKeys }) }),
+    ...llmsRoutes({ trustedProxyHops: config.trustedProxyHops }),
     ...mcpServerRoutes({ trustedProxyHops: config.trustedProxyHops }),
     ...healthRoutes({
       isReady: () => !server.draining && admission.answering && redis.ready && catalog.ready(),
