@@ -37,6 +37,8 @@ import { BufferedBytes } from '../proxy/buffered-bytes.ts';
 import { EventStreams } from '../proxy/event-stream.ts';
 import { Exchange, type ExchangeCounters } from '../proxy/exchange.ts';
 import { LoadShedder } from '../proxy/load-shedder.ts';
+import { MessageBodies } from '../proxy/mcp/message-bodies.ts';
+import { Messages } from '../proxy/mcp/messages.ts';
 import { Offers } from '../proxy/offers.ts';
 import { Pseudonyms } from '../proxy/pseudonyms.ts';
 import { shedCall } from '../proxy/shed.ts';
@@ -174,6 +176,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     maxRequestBodyBytes: config.maxRequestBodyBytes,
     bufferedBytes: new BufferedBytes(MAX_BUFFERED_BYTES),
     topUpUrl: config.topUpUrl,
+    messages: new Messages(gate, new MessageBodies({ maxMessageBytes: config.maxRequestBodyBytes })),
     eventStreams: new EventStreams(),
     backlogFull: () => backlog.full,
     counters,

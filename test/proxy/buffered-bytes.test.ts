@@ -67,6 +67,7 @@ function startCall(bufferedBytes: BufferedBytes) {
         basePath: '',
         terms: { priceMicros: 5 },
         operations: null,
+        tools: null,
         breaker: new Breakers().of('', ''),
       }),
     },

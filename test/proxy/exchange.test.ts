@@ -28,6 +28,7 @@ it('a call is refused before money is touched when all connections of the servic
         destination: { isFull: true },
         terms: { priceMicros: 5 },
         operations: null,
+        tools: null,
         breaker: new Breakers().of('', ''),
       }),
     },
