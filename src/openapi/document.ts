@@ -135,7 +135,7 @@ function proxyOperation(method: Method, components: Components): Json {
         }
       : {}),
     security: WITH_KEY,
-    responses: proxyResponses(components),
+    responses: proxyResponses(method, components),
   };
 }
 

@@ -41,6 +41,9 @@ const HEADERS: { readonly [code in ErrorCode]?: Headers } = {
   unauthorized: {
     'WWW-Authenticate': { description: 'The scheme to use', schema: { type: 'string' }, example: 'Bearer' },
   },
+  method_not_allowed: {
+    Allow: { description: 'The methods that it does take', schema: { type: 'string' }, example: 'GET, POST, DELETE' },
+  },
   upgrade_not_supported: {
     Upgrade: { description: 'The protocol to use instead', schema: { type: 'string' }, example: 'HTTP/1.1' },
   },

@@ -55,13 +55,19 @@ const CODES: readonly ErrorCode[] = [
   ...(['rate_limited', 'internal', 'upstream_error', 'unavailable', 'upstream_busy', 'upstream_timeout'] as const),
 ];
 
-export function proxyResponses(components: Components): Record<string, Json> {
+/** What only calls of MCP listings get: their messages come by POST, and GET and DELETE are the protocol's. */
+function mcpCodes(method: Method): readonly ErrorCode[] {
+  if (method === 'POST') return ['invalid_json', 'body_too_slow'];
+  return method === 'GET' || method === 'DELETE' ? [] : ['method_not_allowed'];
+}
+
+export function proxyResponses(method: Method, components: Components): Record<string, Json> {
   const answer = (description: string): Json => ({
     description,
     headers: responseHeaders(PROXY_PATH, { ...CALL_HEADERS, ...FROM_SERVICE }),
     content: SERVICE_CONTENT(components),
   });
-  const errors = byStatus(CODES).map(([status, codes]) => [
+  const errors = byStatus([...CODES, ...mcpCodes(method)]).map(([status, codes]) => [
     String(status),
     components.response(`Call${codes.map(pascal).join('Or')}`, () => errorOfCall(codes, components)),
   ]);
