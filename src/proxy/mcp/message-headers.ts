@@ -37,12 +37,14 @@ export function refuseEncodedBody(headers: readonly string[]): void {
 /**
  * Refuses headers that contradict the message. A service may go by the headers, and carry out another method or tool than the
  * message names. A header that is missing is the service's business: older clients send neither.
+ *
+ * @param method  null: the message is a response, and no header may give it a method
  */
-export function refuseOtherHeaders(headers: readonly string[], method: string, params: unknown): void {
+export function refuseOtherHeaders(headers: readonly string[], method: string | null, params: unknown): void {
   for (const value of valuesOf(headers, 'mcp-method')) {
     if (value !== method) throw invalid('mcp-method: is not the method of the message.');
   }
-  const field = NAMED_BY.get(method);
+  const field = method === null ? undefined : NAMED_BY.get(method);
   if (field === undefined) return;
   const named = (params as Readonly<Record<string, unknown>> | null | undefined)?.[field];
   for (const value of valuesOf(headers, 'mcp-name')) {

@@ -96,6 +96,8 @@ describe('a message that calls no tool', () => {
     ['a method that is no text', call('"method":["tools/call"]')],
     ['a method and a result', call('"method":"ping","result":{}')],
     ['neither method nor result', call('"params":{"name":"dear"}')],
+    ['a response with parameters', call('"result":{},"params":{"name":"dear"}')],
+    ['a method that is longer than any', call(`"method":"tools/call${' '.repeat(91)}"`)],
     ['another version of JSON-RPC', '{"jsonrpc":"1.0","id":1,"method":"ping"}'],
     ['no version of JSON-RPC', '{"id":1,"method":"ping"}'],
     ['a batch', `[${CALL}]`],
@@ -105,6 +107,27 @@ describe('a message that calls no tool', () => {
   ])('is refused when a server might read it as a call: %s', (_what, text) => {
     expect(refusalOf(() => read(text))).toMatch(/^invalid_request: /);
   });
+});
+
+it('is judged in milliseconds, whatever its names consist of', () => {
+  // Marks in an order that normalisation has to turn round: 160 KB of them take it 3 s, a megabyte two minutes.
+  const marks = (count: number): string => `a${'\u0345'.repeat(count)}${'\u0334'.repeat(count)}`;
+  const names = Array.from({ length: 2_500 }, (_, i) => `"${i}${marks(47)}":1`);
+  const messages = [
+    call(`"method":"${marks(40_000)}"`),
+    CALL.replace('"arguments"', `"${marks(40_000)}"`),
+    CALL.replace('"arguments"', `${names.join()},"arguments"`),
+    call(`"method":"ping","${marks(40_000)}":1`),
+  ];
+  for (const message of messages) {
+    const startedAt = performance.now();
+    try {
+      read(message);
+    } catch (error) {
+      expect(error).toBeInstanceOf(ApiError);
+    }
+    expect(performance.now() - startedAt).toBeLessThan(500);
+  }
 });
 
 describe('headers of a message', () => {
@@ -142,6 +165,14 @@ describe('headers of a message', () => {
     ['a parameter of the tool', other('mcp-param-city', 'Paris')],
   ])('pass when they repeat %s', (_what, headers) => {
     expect(read(CALL, headers).tool).toBe('cheap');
+  });
+
+  it('give no method to a response: a server that goes by them would call a tool for nothing', () => {
+    for (const response of [call('"result":{}'), call('"error":{"code":-1,"message":"no"}')]) {
+      expect(read(response).tool).toBeNull();
+      const headers = [...other('mcp-method', 'tools/call'), 'mcp-name', 'dear'];
+      expect(refusalOf(() => read(response, headers))).toContain('mcp-method');
+    }
   });
 
   it('must repeat the address of a resource, the prompt or the task that the message names', () => {
