@@ -5,7 +5,10 @@ import { refuseEncodedBody } from './message-headers.ts';
 
 /** Maximum bytes of a message. A longer one is 413. The message is in memory as a whole, and judging it keeps the event loop busy. */
 const MAX_MESSAGE_BYTES = 1_048_576;
-/** Maximum bytes that this process keeps for messages that are being read: 64 of the longest. Beyond it a message gets 503. */
+/**
+ * Maximum bytes that this process keeps for messages that are being read: 64 of the longest. Beyond it the oldest of them gets 503. If
+ * the newest did, one key could keep all others out: 64 messages that never end take no token before `MAX_READ_MS` is over.
+ */
 const MAX_BYTES_BEING_READ = 67_108_864;
 /**
  * Maximum time that a message may take to arrive; then it gets 408. The edge cuts callers that are idle for a minute, but a caller that
@@ -43,6 +46,8 @@ export class MessageBodies {
   readonly maxReadMs: number;
   readonly #maxBytesBeingRead: number;
   #bytesBeingRead = 0;
+  /** Those that have a buffer, in the order in which they began. */
+  readonly #beingRead = new Set<MessageBody>();
 
   constructor(options: MessageBodiesOptions = {}) {
     this.maxMessageBytes = Math.min(MAX_MESSAGE_BYTES, options.maxMessageBytes ?? MAX_MESSAGE_BYTES);
@@ -62,15 +67,25 @@ export class MessageBodies {
     else caller.attach(new MessageBody(this, listener));
   }
 
-  /** @returns false if there is no room for so many bytes more */
-  take(bytes: number): boolean {
-    if (this.#bytesBeingRead + bytes > this.#maxBytesBeingRead) return false;
+  get bytesBeingRead(): number {
+    return this.#bytesBeingRead;
+  }
+
+  /** Refuses older bodies until there is room for so many bytes more. @returns false if `body` itself is the oldest */
+  take(body: MessageBody, bytes: number): boolean {
+    while (this.#bytesBeingRead + bytes > this.#maxBytesBeingRead) {
+      const [oldest = body] = this.#beingRead;
+      if (oldest === body) return false;
+      oldest.refuse(unavailableError());
+    }
     this.#bytesBeingRead += bytes;
+    this.#beingRead.add(body);
     return true;
   }
 
-  giveBack(bytes: number): void {
+  giveBack(body: MessageBody, bytes: number): void {
     this.#bytesBeingRead -= bytes;
+    this.#beingRead.delete(body);
   }
 }
 
@@ -114,17 +129,17 @@ class MessageBody implements CallerEvents {
     if (this.#isOver) return;
     const length = this.#length + chunk.length;
     if (length > this.#bodies.maxMessageBytes) {
-      this.#refuse(tooLargeError(this.#bodies.maxMessageBytes));
+      this.refuse(tooLargeError(this.#bodies.maxMessageBytes));
     } else if (last && this.#length === 0) {
       // Nearly every message arrives in one piece.
       this.#tell(chunk);
     } else if (!this.#makeRoom(length)) {
-      this.#refuse(unavailableError());
+      this.refuse(unavailableError());
     } else {
       this.#buffer.set(chunk, this.#length);
       this.#length = length;
       if (last) this.#tell(this.#buffer.subarray(0, length));
-      else this.#deadline ??= setTimeout(() => this.#refuse(new ApiError('body_too_slow')), this.#bodies.maxReadMs);
+      else this.#deadline ??= setTimeout(() => this.refuse(new ApiError('body_too_slow')), this.#bodies.maxReadMs);
     }
   }
 
@@ -135,12 +150,12 @@ class MessageBody implements CallerEvents {
 
   onCallerWritable(): void {}
 
-  /** @returns false if all messages together would take too much */
+  /** @returns false if all messages together would take too much, and this is the oldest */
   #makeRoom(length: number): boolean {
     const { byteLength } = this.#buffer;
     if (length <= byteLength) return true;
     const size = Math.min(Math.max(length, 2 * byteLength, FIRST_BYTES), this.#bodies.maxMessageBytes);
-    if (!this.#bodies.take(size - byteLength)) return false;
+    if (!this.#bodies.take(this, size - byteLength)) return false;
     const larger = Buffer.allocUnsafeSlow(size);
     larger.set(this.#buffer.subarray(0, this.#length));
     this.#buffer = larger;
@@ -152,14 +167,15 @@ class MessageBody implements CallerEvents {
     this.#listener.onBody(bytes);
   }
 
-  #refuse(error: ApiError): void {
+  /** Tells the listener, and gives the buffer back. */
+  refuse(error: ApiError): void {
     this.#end();
     this.#listener.onNoBody(error);
   }
 
   #end(): void {
     this.#isOver = true;
-    this.#bodies.giveBack(this.#buffer.byteLength);
+    this.#bodies.giveBack(this, this.#buffer.byteLength);
     this.#buffer = EMPTY;
     if (this.#deadline !== null) clearTimeout(this.#deadline);
   }
