@@ -93,7 +93,7 @@ export class Exchange
   #key: KeyRecord | null = null;
   #target: Target | null = null;
   #listing: Listing | null = null;
-  /** The whole request body of a call to an MCP server; null for any other call, whose body is forwarded as it arrives. */
+  /** The whole request body of a call to an MCP server, until it is forwarded; null for any other call, whose body is forwarded as it arrives. */
   #message: Buffer | null = null;
   #offer: Offer | null = null;
   #terms: CallTerms | null = null;
@@ -311,7 +311,10 @@ export class Exchange
       this,
     );
     this.#caller.attach(this);
-    if (this.#message !== null) this.onCallerBody(this.#message, true);
+    const message = this.#message;
+    // An answer can take an hour; its message, up to a megabyte, must not stay that long.
+    this.#message = null;
+    if (message !== null) this.onCallerBody(message, true);
   }
 
   // Callbacks of the caller's connection.

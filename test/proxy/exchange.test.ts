@@ -1,3 +1,5 @@
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { expect, it } from 'vitest';
 import type { Listing } from '../../src/catalog/listing.ts';
 import type { CallerStream, RequestHead } from '../../src/gate/caller-io.ts';
@@ -6,6 +8,8 @@ import type { Passage } from '../../src/gate/gate.ts';
 import type { KeyRecord } from '../../src/keys/caller.ts';
 import { Breakers } from '../../src/proxy/breakers.ts';
 import { Exchange, type ExchangeOptions } from '../../src/proxy/exchange.ts';
+import type { Messages, PricedMessage } from '../../src/proxy/mcp/messages.ts';
+import { until } from '../support/wait.ts';
 
 const ID = '01890a5d-ac96-774b-bcce-b302099a8057';
 const rate = { limit: 60, tokens: 59 * 60_000, remaining: 59, resetSeconds: 1, retryAfterSeconds: 0 };
@@ -44,4 +48,60 @@ it('a call is refused before money is touched when all connections of the servic
   new Exchange(options, head as unknown as RequestHead, caller).start();
   expect(answers).toEqual([[503, 'upstream_busy']]);
   expect(options.counters.refused).toEqual(new Map([['upstream_busy', 1]]));
+});
+
+it('the message of a call to an MCP server is not kept once the service has it, however long the answer takes', async () => {
+  setFlagsFromString('--expose-gc');
+  const collectGarbage = runInNewContext('gc') as () => void;
+  const key = { accountId: 'account', keyId: 'key', role: 'buyer', accountStatus: 'active', buyer: {} };
+  const listing = { id: ID, providerId: 'provider', status: 'active', priceMicros: 5, timeoutSeconds: 1 } as Listing;
+  const admitted = { outcome: 'admitted', rate, amountMicros: 5, balanceMicros: 0, freeTier: false, owner: '' };
+  const terms = { priceMicros: 5 };
+  let message: WeakRef<Buffer> | null = null;
+  let written = 0;
+  const options = {
+    gate: { identify: () => key, heard() {} },
+    catalog: { get: () => listing, ready: () => true },
+    offers: {
+      of: () => ({
+        destination: {},
+        basePath: '',
+        operations: null,
+        terms,
+        tools: {},
+        breaker: new Breakers().of('', ''),
+      }),
+    },
+    messages: {
+      read: (...[, , , , listener]: Parameters<Messages['read']>) => {
+        const body = Buffer.alloc(100_000);
+        message = new WeakRef(body);
+        listener.onMessage({ terms, body } as unknown as PricedMessage);
+      },
+    },
+    admission: { admit: (_command: unknown, listener: Exchange) => listener.onAdmission(admitted as never) },
+    upstream: {
+      dispatch: () => ({
+        write: (chunk: Buffer) => {
+          written += chunk.length;
+          return true;
+        },
+        end() {},
+      }),
+    },
+    pseudonyms: { of: () => 'pseudonym' },
+    maxRequestBodyBytes: 100_000,
+    backlogFull: () => false,
+    counters: { admitted: 0, open: 0, completed: 0, refunded: new Map(), refused: new Map() },
+  } as unknown as ExchangeOptions;
+  const head = { method: 'POST', path: `${PROXY_PREFIX}${ID}/`, headers: [], bodyLength: 100_000, fault: null };
+  const caller = { aborted: false, attach() {} } as unknown as CallerStream;
+  const call = new Exchange(options, head as unknown as RequestHead, caller);
+  call.start();
+  expect(written).toBe(100_000);
+  await until(() => {
+    collectGarbage();
+    return (message as WeakRef<Buffer> | null)?.deref() === undefined;
+  }, 2_000);
+  expect(call.isRefunded).toBe(false);
 });
