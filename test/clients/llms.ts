@@ -1,8 +1,9 @@
 import { mkdtempSync, readFileSync, statSync } from 'node:fs';
 import path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeAll, expect, it } from 'vitest';
 import { ERRORS } from '../../src/errors.ts';
-import type { CallRecord, Usage } from '../integration/marketplace.ts';
+import { type CallRecord, startService, type Usage } from '../integration/marketplace.ts';
 import { scratchDir } from '../support/stores.ts';
 import { until } from '../support/wait.ts';
 import { type DemoMarket, textOf } from './demo-market.ts';
@@ -81,6 +82,25 @@ export function llmsTests(demo: () => DemoMarket): void {
     });
     const charged = usage.records.map(({ amount, outcome }: CallRecord) => [amount, outcome]);
     expect(charged).toEqual(Array(2).fill([service.price, 'completed']));
+  });
+
+  it('tells an agent that got no response how long to wait until it can see whether it paid', async () => {
+    const { market } = demo();
+    const service = await startService(() => {});
+    const path = await market.service({ endpoint: service.url, price: 0.1 });
+    const key = await market.buyer(1);
+    const leaving = new AbortController();
+    const headers = { Authorization: `Bearer ${textOf(key)}` };
+    const call = fetch(`${market.baseUrl}${path}/`, { headers, signal: leaving.signal });
+    await until(async () => (await market.balance(key)).held > 0);
+    leaving.abort();
+    await expect(call).rejects.toThrow();
+    await until(async () => (await market.balance(key)).held === 0);
+    const [, seconds = '0'] = page.match(/is 0, which means[^.]*, and then (\d+) seconds more/) ?? [];
+    await sleep(Number(seconds) * 1000);
+    const { records } = await market.json<Usage>('/api/v1/usage/me', { key });
+    expect(records.map(({ amount, outcome }: CallRecord) => [amount, outcome])).toEqual([[0.1, 'completed']]);
+    await service.close();
   });
 
   it('says of every error code of the gateway what to do', () => {
