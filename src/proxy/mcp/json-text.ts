@@ -6,10 +6,11 @@ import { ApiError } from '../../errors.ts';
  */
 const MAX_DEPTH = 100;
 /**
- * Maximum commas and colons of a message outside its strings: about as many values and members as it has. Text takes 5 ms a megabyte to
- * judge, but a megabyte of short members 100 ms, which no caller pays for. With these bounds no message was found to take more than 17 ms.
+ * Maximum commas and opening brackets of a message outside its strings, and maximum colons: about as many values and members as it has.
+ * Text takes 5 ms a megabyte to judge, but a megabyte of short members or empty lists 100 ms, which no caller pays for. With these
+ * bounds no message was found to take more than 18 ms.
  */
-const MAX_COMMAS = 100_000;
+const MAX_VALUES = 100_000;
 const MAX_COLONS = 10_000;
 /** Numbers of at most this length, without an exponent, have at most 15 digits: a double holds each of them exactly. */
 const MAX_EXACT_LENGTH = 15;
@@ -64,19 +65,20 @@ function decode(bytes: Uint8Array): string {
  */
 function refuseLosses(text: string): void {
   let depth = 0;
-  let commas = 0;
+  let values = 0;
   let colons = 0;
   for (let at = 0; at < text.length; at++) {
     const code = text.charCodeAt(at);
     if (code === QUOTE) at = endOfString(text, at);
     else if (code === OPEN_ARRAY || code === OPEN_OBJECT) {
+      values++;
       if (++depth > MAX_DEPTH) throw tooMuch(`is nested deeper than ${MAX_DEPTH} levels`);
     } else if (code === CLOSE_ARRAY || code === CLOSE_OBJECT) depth--;
     else if (code === MINUS || isDigit(code)) at = endOfNumber(text, at);
-    else if (code === COMMA) commas++;
+    else if (code === COMMA) values++;
     else if (code === COLON) colons++;
   }
-  if (commas > MAX_COMMAS) throw tooMuch(`has more than ${MAX_COMMAS} values`);
+  if (values > MAX_VALUES) throw tooMuch(`has more than ${MAX_VALUES} values`);
   if (colons > MAX_COLONS) throw tooMuch(`has more than ${MAX_COLONS} members of objects`);
 }
 

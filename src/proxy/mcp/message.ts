@@ -6,10 +6,12 @@ import { refuseOtherHeaders } from './message-headers.ts';
 const MEMBERS = new Set(['jsonrpc', 'id', 'method', 'params', 'result', 'error']);
 /**
  * Maximum characters of a method and of a parameter's name; a longer one is 400. Normalising combining marks takes time that grows
- * with the square of their number: a megabyte of them would block the event loop for two minutes. With this bound all names of a
- * message take less than 20 ms. The longest method of MCP has 36 characters.
+ * with the square of their number: a megabyte of them would block the event loop for two minutes. The longest method of MCP has 36
+ * characters.
  */
 const MAX_NAME_LENGTH = 100;
+/** Maximum parameters of a tool's call; more are 400. MCP has five. The tool's own arguments are one of them, whatever is in it. */
+const MAX_PARAMS = 100;
 
 export type Message = {
   /** The tool that the message calls; null: the message calls none, and costs nothing. */
@@ -70,7 +72,9 @@ function methodOf(message: JsonObject): string | null {
 
 function toolOf(params: unknown): string {
   if (!isObject(params)) throw invalid('params: must be an object.');
-  for (const name of Object.keys(params)) {
+  const names = Object.keys(params);
+  if (names.length > MAX_PARAMS) throw invalid(`params: may have at most ${MAX_PARAMS} members.`);
+  for (const name of names) {
     if (name.length > MAX_NAME_LENGTH) {
       throw invalid(`params.${shown(name)}…: a name may have at most ${MAX_NAME_LENGTH} characters.`);
     }

@@ -93,8 +93,12 @@ describe('JSON that is to be written again', () => {
     const members = (count: number): string => `{${Array.from({ length: count }, (_, i) => `"${i}":1`).join(',')}}`;
     expect(Object.keys(parse(members(10_000)) as object)).toHaveLength(10_000);
     expect(faultOf(() => parse(members(10_001)))).toBe('invalid_request');
-    expect(parse(`[${'1,'.repeat(100_000)}1]`)).toHaveLength(100_001);
-    expect(faultOf(() => parse(`[${'1,'.repeat(100_001)}1]`))).toBe('invalid_request');
+    expect(parse(`[${'1,'.repeat(99_999)}1]`)).toHaveLength(100_000);
+    expect(faultOf(() => parse(`[${'1,'.repeat(100_000)}1]`))).toBe('invalid_request');
+    // Lists in lists are values without a comma between them.
+    const lists = `${'['.repeat(10)}${']'.repeat(10)},`;
+    expect(parse(`[${lists.repeat(9_000)}1]`)).toHaveLength(9_001);
+    expect(faultOf(() => parse(`[${lists.repeat(9_100)}1]`))).toBe('invalid_request');
     expect(parse(JSON.stringify(',:'.repeat(200_000)))).toHaveLength(400_000);
   });
 
