@@ -1,7 +1,7 @@
 import { ApiError, tooLargeError, unavailableError } from '../../errors.ts';
 import type { CallerEvents, CallerStream, RequestHead } from '../../gate/caller-io.ts';
 import { refuseOverrides } from '../priced-operations.ts';
-import { refuseEncodedBody } from './message-headers.ts';
+import { refuseEncodedBody, refuseOtherHeaders } from './message-headers.ts';
 
 /** Maximum bytes of a message. A longer one is 413. The message is in memory as a whole, and judging it keeps the event loop busy. */
 const MAX_MESSAGE_BYTES = 1_048_576;
@@ -104,6 +104,7 @@ function checkHead(head: RequestHead, maxBytes: number): void {
     if (bodyLength !== 0) throw new ApiError('invalid_request', `A ${method} of an MCP server has no body.`);
     // A GET that a framework takes for a POST could call a tool for nothing.
     refuseOverrides(head);
+    refuseOtherHeaders(headers, null, undefined);
   }
 }
 

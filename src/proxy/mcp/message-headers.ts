@@ -38,10 +38,11 @@ export function refuseEncodedBody(headers: readonly string[]): void {
  * Refuses headers that contradict the message. A service may go by the headers, and carry out another method or tool than the
  * message names. A header that is missing is the service's business: older clients send neither.
  *
- * @param method  null: the message is a response, and no header may give it a method
+ * @param method  null: the message is a response, or there is none (GET, DELETE), and no header may give it a method
  */
 export function refuseOtherHeaders(headers: readonly string[], method: string | null, params: unknown): void {
   for (const value of valuesOf(headers, 'mcp-method')) {
+    if (method === null) throw invalid('mcp-method: this request has no message with a method.');
     if (value !== method) throw invalid('mcp-method: is not the method of the message.');
   }
   const field = method === null ? undefined : NAMED_BY.get(method);

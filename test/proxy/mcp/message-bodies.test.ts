@@ -85,6 +85,9 @@ describe('a message for an MCP server', () => {
     expect(await answerOf(await send('GET /', 0))).toEqual([200, 'none']);
     expect(await answerOf(await send('DELETE /', 0))).toEqual([200, 'none']);
     expect(await answerOf(await send('GET /?_method=POST', 0))).toEqual([400, 'invalid_request']);
+    const asCall = 'application/json\r\nMcp-Method: tools/call\r\nMcp-Name: dear';
+    expect(await answerOf(await send('GET /', 0, '', asCall))).toEqual([400, 'invalid_request']);
+    expect(await answerOf(await send('DELETE /', 0, '', asCall))).toEqual([400, 'invalid_request']);
   });
 
   it('is refused when its chunks come to more than the bound', async () => {
