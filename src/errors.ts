@@ -16,6 +16,7 @@ export const ERRORS = {
   service_not_found: { status: 404, message: 'There is no active service with this id.' },
   operation_not_found: { status: 404, message: 'This service has no operation with this method and path.' },
   method_not_allowed: { status: 405, message: 'This path does not support this method.' },
+  body_too_slow: { status: 408, message: 'The request body took too long to arrive.' },
   conflict: { status: 409, message: 'The request conflicts with the current state.' },
   price_exceeds_maximum: { status: 412, message: 'The price of this service is above X-ACF-Max-Amount.' },
   payload_too_large: { status: 413, message: 'The request body is too large.' },

@@ -55,7 +55,8 @@ export class McpEndpoint {
   readonly #checks = new Map<ToolName, (args: unknown) => void>();
   /**
    * When a key whose call was refused for its rate limit has a token again, in ms of `performance.now()`. Until then its requests
-   * take a token before their message is read: 429s must be cheap, and parsing a message is not.
+   * take a token before their message is read: 429s must be cheap, and parsing a message is not. Not a moment longer, or a call would
+   * take two tokens: this one and its own.
    */
   readonly #exhausted = new WeakMap<KeyRecord, number>();
 
@@ -167,7 +168,7 @@ export class McpEndpoint {
   async #call(args: CallArguments, visit: Visit, context: ToolContext): Promise<ToolResult> {
     const result = await callService(this.#options.startCall, args, visit, context);
     if (visit.key !== null && result.structuredContent?.error === 'rate_limited') {
-      this.#exhausted.set(visit.key, performance.now() + 60_000 / visit.key.rateLimit);
+      this.#exhausted.set(visit.key, performance.now() + visit.msUntilToken);
     }
     return result;
   }

@@ -1,8 +1,9 @@
 import { ApiError, unavailableError } from '../errors.ts';
-import { commonHeaderLines, renderError, type ShownRate } from '../gate/answer.ts';
+import { commonHeaderLines, msUntilToken, renderError, type ShownRate } from '../gate/answer.ts';
 import type { CallerEvents, CallerStream, RequestHead } from '../gate/caller-io.ts';
+import { BodyBytes } from '../http/body.ts';
 import type { KeyRecord } from '../keys/caller.ts';
-import type { ByteBudget } from './byte-budget.ts';
+import { type ByteBudget, parsedBytes } from './byte-budget.ts';
 import { type AnswerBounds, type CallAnswer, InProcessCaller, type OpenCall } from './in-process-caller.ts';
 
 /**
@@ -10,6 +11,11 @@ import { type AnswerBounds, type CallAnswer, InProcessCaller, type OpenCall } fr
  * hand can send it through the proxy, which streams it.
  */
 export const MAX_MESSAGE_BYTES = 1_048_576;
+/**
+ * Maximum time for the whole message; one that takes longer gets 408. The bytes that have come count against the memory of all
+ * messages, so callers that send theirs drop by drop could close this endpoint to everybody else. 1 MiB in this time is 17 KB/s.
+ */
+const MAX_MESSAGE_MS = 60_000;
 
 /** Bounds of what a call may answer to a tool. Beyond them the call is cut off, and charged as one whose caller left. */
 export const ANSWER_BOUNDS: AnswerBounds = {
@@ -37,7 +43,7 @@ export class Visit implements CallerEvents {
   readonly #gone = new AbortController();
   #reserved = 0;
   #hasBegun = false;
-  #message: { chunks: Buffer[]; bytes: number; done: (bytes: Buffer | ApiError) => void } | null = null;
+  #message: { readonly bytes: BodyBytes; readonly done: (bytes: Buffer | ApiError) => void } | null = null;
   #whenWritable: (() => void) | null = null;
   #call: InProcessCaller | null = null;
   #openCall: OpenCall | null = null;
@@ -65,18 +71,26 @@ export class Visit implements CallerEvents {
     return this.#call?.rate ?? this.#openCall?.rate ?? null;
   }
 
+  /** Milliseconds until a token is there, counted from when the call of this visit was refused for its rate limit. */
+  get msUntilToken(): number {
+    const rate = this.#openCall?.rate ?? null;
+    return rate === null ? 0 : msUntilToken(rate);
+  }
+
   /**
-   * Reads the whole message. Rejects with `payload_too_large`, or with `unavailable` if all messages together would take too much
-   * memory. Never resolves if the caller leaves.
+   * Reads the whole message. Rejects with `payload_too_large`, with `body_too_slow`, or with `unavailable` if all messages together
+   * would take too much memory. Never resolves if the caller leaves.
    */
   readMessage(): Promise<Buffer> {
     if (this.head.bodyLength > MAX_MESSAGE_BYTES) return Promise.reject(tooLong());
     return new Promise((resolve, reject) => {
+      const deadline = setTimeout(() => this.#message?.done(new ApiError('body_too_slow')), MAX_MESSAGE_MS);
+      this.gone.addEventListener('abort', () => clearTimeout(deadline), { once: true });
       this.#message = {
-        chunks: [],
-        bytes: 0,
+        bytes: new BodyBytes(),
         done: (result) => {
           this.#message = null;
+          clearTimeout(deadline);
           if (result instanceof ApiError) reject(result);
           else resolve(result);
         },
@@ -89,12 +103,12 @@ export class Visit implements CallerEvents {
   onCallerBody(chunk: Uint8Array, last: boolean): void {
     const message = this.#message;
     if (message === null) return;
-    message.bytes += chunk.length;
-    if (message.bytes > MAX_MESSAGE_BYTES) message.done(tooLong());
+    const { bytes } = message;
+    if (bytes.length + chunk.length > MAX_MESSAGE_BYTES) message.done(tooLong());
     else if (!this.#reserve(chunk.length)) message.done(unavailableError());
     else {
-      message.chunks.push(Buffer.from(chunk));
-      if (last) message.done(Buffer.concat(message.chunks));
+      bytes.add(chunk);
+      if (last) message.done(this.#reserve(parsedBytes(bytes.all)) ? bytes.all : unavailableError());
     }
   }
 

@@ -51,6 +51,34 @@ describe('the memory of a request to /mcp', () => {
     expect(visit.gone.aborted).toBe(true);
   });
 
+  test('a message counts with what it takes when it is parsed, which may be many times its length', async () => {
+    const message = `[${'{},'.repeat(1_000)}{}]`;
+    const refused = visitWith([message], new ByteBudget(20 * message.length));
+    await expect(refused.visit.readMessage()).rejects.toMatchObject({ code: 'unavailable' });
+    const budget = new ByteBudget(50 * message.length);
+    const { visit, leave } = visitWith([message], budget);
+    expect((await visit.readMessage()).toString()).toBe(message);
+    expect(left(budget)).toBeLessThan(28 * message.length);
+    leave();
+    expect(left(budget)).toBe(50 * message.length);
+  });
+
+  test('a message that does not end is refused after a minute, and what it had reserved is free again', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    const budget = new ByteBudget(10);
+    const attach = (its: CallerEvents): void => its.onCallerBody(Buffer.from('123'), false);
+    const stream = { attach, respond: vi.fn() } as unknown as CallerStream;
+    const visit = new Visit({ bodyLength: -1 } as RequestHead, stream, null, 'id', budget);
+    const refusal = visit.readMessage().catch((error: unknown) => error);
+    vi.advanceTimersByTime(60_000);
+    const error = await refusal;
+    expect(error).toMatchObject({ code: 'body_too_slow', status: 408 });
+    visit.refuse(error as Parameters<Visit['refuse']>[0], RATE);
+    expect(left(budget)).toBe(10);
+    expect(vi.getTimerCount()).toBe(0);
+    vi.useRealTimers();
+  });
+
   test('a call is not begun if its answer would have no memory, or if its caller has left', async () => {
     const start = vi.fn(() => null);
     const request = { head: {} as RequestHead, body: Buffer.alloc(0) };
