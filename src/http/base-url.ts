@@ -18,10 +18,12 @@ const PLAIN_HOST = /^(?:[a-z\d](?:[a-z\d._-]*[a-z\d])?|\[[a-f\d:.]+\])(?::\d{1,5
  */
 export function baseUrlOf({ header }: Pick<ApiRequest, 'header'>, trustedProxyHops: number): string {
   const host = header('host') ?? '';
-  if (host.length > MAX_HOST_LENGTH || !PLAIN_HOST.test(host)) {
+  const url = `${schemeOf(header('x-forwarded-proto'), trustedProxyHops)}://${host}`;
+  // URL knows the rest: 1.2.3.999 is neither an address nor a name.
+  if (host.length > MAX_HOST_LENGTH || !PLAIN_HOST.test(host) || !URL.canParse(url)) {
     throw new ApiError('invalid_request', 'host: must be a plain host name or address here.');
   }
-  return `${schemeOf(header('x-forwarded-proto'), trustedProxyHops)}://${host}`;
+  return url;
 }
 
 /** A list counts from its end, as X-Forwarded-For does; most proxies replace the header, and then there is one value. */
