@@ -110,12 +110,27 @@ function textOf(body: Buffer, mediaType: string | undefined, isCut: boolean): st
   }
 }
 
-/** Text that is no JSON is passed on as text, although the service says that it is JSON. So is JSON that is too deep. */
+/**
+ * Text that is no JSON is passed on as text, although the service says that it is JSON. So is JSON that is too deep, or that would be
+ * changed.
+ */
 function parsed(text: string): unknown {
   try {
     const value = JSON.parse(text) as unknown;
-    return isTooDeep(value) ? text : value;
+    return isTooDeep(value) || hasLongInteger(text) ? text : value;
   } catch {
     return text;
   }
+}
+
+/**
+ * Whether a JSON text has an integer that JSON.parse rounds. Services have ids of 19 digits, and an agent that calls with a rounded one
+ * pays for the wrong thing.
+ */
+function hasLongInteger(text: string): boolean {
+  if (!/\d{16}/.test(text)) return false;
+  for (const [token] of text.matchAll(/"(?:[^"\\]|\\.)*"|-?\d[\d.eE+-]*/g)) {
+    if (/^-?\d{16,}$/.test(token) && !Number.isSafeInteger(Number(token))) return true;
+  }
+  return false;
 }

@@ -25,7 +25,7 @@ export async function callService(
 ): Promise<ToolResult> {
   try {
     if (visit.key === null) throw unauthorizedError();
-    const request = callRequest(args, visit.head.authorization);
+    const request = callRequest(args, visit.head);
     const reporter = new Reporter(progress);
     try {
       const { answer, isRefunded } = await visit.call(start, request, cancelled, (call) => reporter.report(call));

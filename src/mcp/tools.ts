@@ -192,7 +192,7 @@ export const TOOLS: readonly Tool[] = [
           description:
             "Where a redirect points; it was not followed. What comes after the service's proxy_path is a path to call",
         },
-        body: { description: 'The body, as JSON if it is JSON, else as text' },
+        body: { description: 'The body, as JSON if it is JSON without integers above 2^53, else as text' },
         body_base64: { type: 'string', description: 'The body, if it is neither JSON nor text' },
         truncated: { type: 'boolean', description: 'Only the beginning of the body is here' },
         amount: { type: 'number', description: 'USD that this call cost; 0 when it was free, refused or refunded' },

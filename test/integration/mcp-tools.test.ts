@@ -45,6 +45,12 @@ beforeAll(async () => {
         response.write('half');
         open.push(response);
         return;
+      case '/moved':
+        response.writeHead(302, {
+          Location: new URL(request.url ?? '', 'http://service').searchParams.get('to') ?? '',
+        });
+        response.end();
+        return;
       case '/cut':
         response.writeHead(200, { 'Content-Length': '100' });
         response.write('half');
@@ -399,6 +405,18 @@ describe('the endpoint', () => {
     const headers = ['Origin: http://gateway.test', 'Content-Type: application/json'];
     expect((await rebound.exchange('POST /mcp', { headers, body: '{}' })).status).toBe(403);
     rebound.destroy();
+  });
+
+  test('a service leads agents neither to other listings of this gateway nor into its endpoint, but elsewhere', async () => {
+    const key = await market.buyer(1);
+    const locationFor = async (to: string): Promise<unknown> => {
+      const { structuredContent } = await resultOf(await post(callOf('/moved', { query: { to } }), { key }));
+      expect(structuredContent.status).toBe(302);
+      return structuredContent.location;
+    };
+    expect(await locationFor(`${market.baseUrl}/api/v1/proxy/${key.account_id}/dear`)).toBeUndefined();
+    expect(await locationFor(`${service.url}/within`)).toBe(`/api/v1/proxy/${serviceId}/within`);
+    expect(await locationFor('https://elsewhere.example/')).toBe('https://elsewhere.example/');
   });
 
   test('there are no sessions: GET and DELETE are 405', async () => {

@@ -41,6 +41,16 @@ describe('what call_service answers', () => {
     expect(response(DEEP, { 'content-type': 'application/json' }).body).toBe(DEEP);
   });
 
+  test.each([
+    ['{"id":12345678901234567890}', null],
+    ['[-9007199254740993]', null],
+    ['{"id":"12345678901234567890","a":9007199254740991,"b":0.12345678901234567,"\\"1":[]}', 'json'],
+  ])('integers reach the agent as the service sent them: %s', (text, kept) => {
+    expect(response(text, { 'content-type': 'application/json' }).body).toEqual(
+      kept === null ? text : JSON.parse(text),
+    );
+  });
+
   test('a body with a content coding is not taken for text', () => {
     expect(response('x', { 'content-type': 'text/plain', 'content-encoding': 'gzip' })).toMatchObject({
       body_base64: 'eA==',
