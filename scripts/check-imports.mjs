@@ -25,12 +25,17 @@ const layers = {
     because: 'a role puts the parts of one process together',
   },
   routes: {
-    mayImport: ['http', 'upstream', 'ledger', 'keys', 'accounts', 'catalog', 'platform'],
+    mayImport: ['http', 'openapi', 'pages', 'upstream', 'ledger', 'keys', 'accounts', 'catalog', 'platform'],
     because: 'routes are plain functions over domain calls',
   },
   mcp: {
     mayImport: ['http', 'gate', 'keys', 'platform', 'observability'],
     because: 'tools ask the API and make calls, and are handed both',
+  },
+  pages: { mayImport: [], because: 'a page is text; what it shows it asks for over HTTP' },
+  openapi: {
+    mayImport: ['http', 'gate'],
+    because: 'the document is made of routes alone, and its schemas of nothing',
   },
   http: {
     mayImport: ['gate', 'keys', 'platform', 'observability'],

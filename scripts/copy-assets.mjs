@@ -1,6 +1,7 @@
 // @ts-check
 // The second half of `npm run build`: copies the files that the program reads at run time to the compiled code, so that an
-// image needs only dist/ and the production packages. src/**/*.lua → dist/**/*.lua, migrations/*.sql → dist/migrations/.
+// image needs only dist/ and the production packages. src/**/*.lua and *.txt → dist/, migrations/*.sql →
+// dist/migrations/, and the files of the API reference → dist/pages/swagger-ui/.
 
 import { copyFileSync, mkdirSync, readdirSync } from 'node:fs';
 import path from 'node:path';
@@ -23,5 +24,12 @@ function copyTree(from, to, extension) {
   }
 }
 
-copyTree(path.join(projectDir, 'src'), path.join(projectDir, 'dist'), '.lua');
+for (const extension of ['.lua', '.txt'])
+  copyTree(path.join(projectDir, 'src'), path.join(projectDir, 'dist'), extension);
+// The files of Swagger UI that src/pages/reference.ts serves. So the package, with 10 MB of other files, stays a dev dependency.
+const swaggerUi = path.join(projectDir, 'dist', 'pages', 'swagger-ui');
+mkdirSync(swaggerUi, { recursive: true });
+for (const name of ['swagger-ui.css', 'swagger-ui-bundle.js']) {
+  copyFileSync(path.join(projectDir, 'node_modules', 'swagger-ui-dist', name), path.join(swaggerUi, name));
+}
 copyTree(path.join(projectDir, 'migrations'), path.join(projectDir, 'dist', 'migrations'), '.sql');

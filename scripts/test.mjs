@@ -8,6 +8,7 @@
 import { spawnSync } from 'node:child_process';
 import path from 'node:path';
 import { ensureChromium } from './local/chromium-install.mjs';
+import { ensureClientPrograms } from './local/client-programs.mjs';
 import { checkNodeVersion, ensureDependencies, projectDir } from './local/dependencies.mjs';
 import { readJson } from './local/files.mjs';
 import { signalProcess, spawnOwned } from './local/processes.mjs';
@@ -74,7 +75,10 @@ async function main() {
   checkNodeVersion();
   ensureDependencies(say);
   const plan = planTests(process.argv.slice(2));
-  if (plan.stores) ensureRedisServer(say);
+  if (plan.stores) {
+    ensureRedisServer(say);
+    ensureClientPrograms(say);
+  }
   if (plan.browser) ensureChromium(say);
   const rails = plan.checks ? runGuardRails() : noCounts;
   const scratch = createScratch();

@@ -14,7 +14,7 @@
  */
 
 /** Counts up with every change of the listings below: a later start then brings the listings of an earlier demo up to date. */
-export const demoVersion = 2;
+export const demoVersion = 3;
 
 const integer = (/** @type {string} */ description) => ({ type: 'integer', description });
 
@@ -41,6 +41,23 @@ const statistics = {
   type: 'object',
   properties: { characters: { type: 'integer' }, words: { type: 'integer' }, lines: { type: 'integer' } },
 };
+
+/** @param {string[]} required fields of the body */
+const chatInput = (required) => ({
+  type: 'object',
+  properties: {
+    body: {
+      type: 'object',
+      required,
+      properties: {
+        model: { type: 'string', description: 'Any name' },
+        max_tokens: { type: 'integer' },
+        messages: { type: 'array', minItems: 1, items: { type: 'object', required: ['role', 'content'] } },
+        stream: { type: 'boolean', description: 'true: the answer comes as server-sent events' },
+      },
+    },
+  },
+});
 
 /** @type {DemoListing[]} */
 export const demoListings = [
@@ -172,6 +189,41 @@ export const demoListings = [
           summary: 'Works, then fails, then works again',
           output: { type: 'object', properties: { call: { type: 'integer' }, outcome: { type: 'string' } } },
           example: { response: { call: 1, outcome: 'this one works' } },
+        },
+      ],
+    },
+  },
+  {
+    service: 'chat',
+    tryPath: 'v1/chat/completions',
+    listing: {
+      name: 'Parrot',
+      description:
+        'A pretend language model that repeats what it is told. Speaks as OpenAI (v1/chat/completions) and Anthropic (v1/messages) do.',
+      price: 0.004,
+      category: 'models',
+      operations: [
+        {
+          method: 'POST',
+          path: '/v1/chat/completions',
+          summary: "Answers as OpenAI's chat completions do",
+          input: chatInput(['model', 'messages']),
+          output: { type: 'object', properties: { choices: { type: 'array', items: { type: 'object' } } } },
+          example: {
+            body: { model: 'parrot', messages: [{ role: 'user', content: 'Hello' }] },
+            response: { choices: [{ index: 0, message: { role: 'assistant', content: 'You said: Hello' } }] },
+          },
+        },
+        {
+          method: 'POST',
+          path: '/v1/messages',
+          summary: "Answers as Anthropic's messages do",
+          input: chatInput(['model', 'max_tokens', 'messages']),
+          output: { type: 'object', properties: { content: { type: 'array', items: { type: 'object' } } } },
+          example: {
+            body: { model: 'parrot', max_tokens: 100, messages: [{ role: 'user', content: 'Hello' }] },
+            response: { content: [{ type: 'text', text: 'You said: Hello' }] },
+          },
         },
       ],
     },

@@ -53,13 +53,23 @@ export async function ensureDemo(options) {
   if (registeredPort !== demoPort) {
     for (const { id, name } of existing.services) await moveListing(baseUrl, existing.provider, id, name, demoPort);
   }
-  if (existing.version !== demoVersion) {
-    for (const { id, name } of existing.services) await renewListing(baseUrl, existing.provider, id, name);
-  }
-  if (existing.base_url === baseUrl && existing.version === demoVersion) return existing;
-  const moved = { ...existing, base_url: baseUrl, version: demoVersion };
+  const isCurrent = existing.version === demoVersion;
+  if (existing.base_url === baseUrl && isCurrent) return existing;
+  const services = isCurrent ? existing.services : await renewListings(existing, options);
+  const moved = { ...existing, base_url: baseUrl, services, version: demoVersion };
   writeJson(demoFile, moved);
   return moved;
+}
+
+/**
+ * Brings the listings of an earlier demo up to date, and makes those that it did not have.
+ * @param {Demo} demo @param {DemoOptions} options
+ */
+async function renewListings({ provider, services }, { baseUrl, demoPort }) {
+  for (const { id, name } of services) await renewListing(baseUrl, provider, id, name);
+  const isNew = (/** @type {string} */ name) => !services.some((service) => service.name === name);
+  const added = demoListings.filter(({ listing }) => isNew(listing.name));
+  return [...services, ...(await makeListings(baseUrl, provider, demoPort, added))];
 }
 
 /** @param {DemoOptions} options @returns {Promise<Demo>} */
@@ -109,12 +119,12 @@ async function makeKey(baseUrl, role, bootstrapToken) {
 
 /**
  * Makes the listings. Those that an interrupted start has made are kept, and get the present port.
- * @param {string} baseUrl @param {Key} provider @param {number} demoPort
+ * @param {string} baseUrl @param {Key} provider @param {number} demoPort @param {typeof demoListings} [listings]
  */
-async function makeListings(baseUrl, provider, demoPort) {
+async function makeListings(baseUrl, provider, demoPort, listings = demoListings) {
   const { services: existing } = await callApi(baseUrl, 'GET', '/services?mine=true', provider);
   const services = [];
-  for (const { tryPath, listing } of demoListings) {
+  for (const { tryPath, listing } of listings) {
     const { name } = listing;
     let id = existing.find((/** @type {{ name: string }} */ other) => other.name === name)?.id;
     if (id !== undefined) await moveListing(baseUrl, provider, id, name, demoPort);

@@ -6,6 +6,7 @@
 import http from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
+import { chat } from './chat.mjs';
 
 const maxBodyBytes = 1024 * 1024;
 // How long a request may take to arrive; then Node ends it. A request whose body is too long gets 413 at once, and the rest of the
@@ -96,7 +97,7 @@ function flaky({ response }) {
 }
 
 /** @type {Map<string, (exchange: Exchange) => void | Promise<void>>} first path segment → service */
-const services = new Map(Object.entries({ echo, text: textStatistics, events: eventStream, slow, flaky }));
+const services = new Map(Object.entries({ echo, text: textStatistics, events: eventStream, slow, flaky, chat }));
 
 /** @param {http.IncomingMessage} request */
 async function readBody(request) {

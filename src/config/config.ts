@@ -32,6 +32,8 @@ export type Config = {
   readonly redisShards: number;
   readonly instanceLeaseSeconds: number;
   readonly maxBacklogEvents: number;
+  /** Where buyers can add money, or null. */
+  readonly topUpUrl: string | null;
   readonly drainSeconds: number;
   /** Set by `npm start`, not by operators: `/readyz` answers 503 until this file exists. */
   readonly readyFile: string | null;
@@ -86,6 +88,8 @@ export function loadConfig(env: Readonly<Record<string, string | undefined>>): C
     if (!isCidr(range))
       faults.push(`UPSTREAM_ALLOW_CIDRS has ${JSON.stringify(range)}, which is not a range such as 10.0.0.0/8`);
   }
+  const topUpUrl = (values.TOP_UP_URL as string | undefined) ?? null;
+  if (topUpUrl !== null && !isWebUrl(topUpUrl)) faults.push('TOP_UP_URL must be an http or https URL');
   const workers = parseWorkers(text('WORKERS'));
   if (workers === null) faults.push(`WORKERS must be auto or a number from 1 to ${MAX_WORKERS}`);
   else if (workers > 1 && number('PORT') === 0)
@@ -115,10 +119,13 @@ export function loadConfig(env: Readonly<Record<string, string | undefined>>): C
     redisShards: number('REDIS_SHARDS'),
     instanceLeaseSeconds: number('INSTANCE_LEASE_SECONDS'),
     maxBacklogEvents: number('MAX_BACKLOG_EVENTS'),
+    topUpUrl,
     drainSeconds: number('DRAIN_SECONDS'),
     readyFile: env.TOLLGATE_READY_FILE || null,
   });
 }
+
+const isWebUrl = (text: string): boolean => URL.canParse(text) && /^https?:$/.test(new URL(text).protocol);
 
 /** Whether browsers send exactly this text as `Origin`: scheme, host in lower case and a port that is not the default, no slash. */
 function isWebOrigin(text: string): boolean {

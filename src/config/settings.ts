@@ -134,6 +134,11 @@ export const SETTINGS = {
     description:
       'maximum usage events waiting for Postgres; beyond it new calls are refused (each event takes about 260 bytes in Redis, more with a long path)',
   },
+  TOP_UP_URL: {
+    type: 'string',
+    maxLength: 2_048,
+    description: 'http or https URL of a page where buyers can add money; a 402 names it in `top_up`',
+  },
   DRAIN_SECONDS: {
     type: 'integer',
     minimum: 0,

@@ -54,7 +54,10 @@ export interface CallerStream {
   readonly wasCut: boolean;
   /** The caller's address for rate limits. Null if it is first read after the caller has left or the response has ended. */
   readonly address: string | null;
-  /** Starts the events. Bytes of the body that arrived earlier are delivered now. */
+  /**
+   * Starts the events. Bytes of the body that arrived earlier are delivered now. A second call replaces the first: from then on all
+   * that has not been delivered yet goes to the new one.
+   */
   attach(events: CallerEvents): void;
   pauseBody(): void;
   resumeBody(): void;

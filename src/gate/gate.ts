@@ -1,5 +1,5 @@
 import type { Admission } from '../admission/admission.ts';
-import type { RateState } from '../admission/codes.ts';
+import { type RateState, rateState, UNITS_PER_REQUEST } from '../admission/codes.ts';
 import type { AdmitResult, TakeResult } from '../admission/commands.ts';
 import type { ApiError } from '../errors.ts';
 import type { Authenticator } from '../keys/authenticator.ts';
@@ -69,7 +69,18 @@ export class Gate {
   /** The error for a request that found the bucket empty. It tells this caller when to come again. */
   rateLimited(who: KeyRecord | string, rate: RateState): ApiError {
     const bucket = typeof who === 'string' ? this.#exhausted.add(who, rate.retryAfterSeconds) : who;
+    if (typeof who !== 'string') who.emptyUntilMs = performance.now() + (UNITS_PER_REQUEST - rate.tokens) / rate.limit;
     return rateLimitedError(this.#options.places.next(bucket, rate));
+  }
+
+  /**
+   * The state of the key's bucket, if it was found empty and no token can be back yet; otherwise null. Asks nobody. For requests that
+   * are expensive to judge: the gateway can refuse them without judging them.
+   */
+  emptyBucket(key: KeyRecord): RateState | null {
+    // Rounded down: `rateLimited` is told what is returned here, and must not put the end off each time.
+    const missing = Math.floor((key.emptyUntilMs - performance.now()) * key.rateLimit);
+    return missing > 0 ? rateState(key.rateLimit, UNITS_PER_REQUEST - missing) : null;
   }
 
   /**

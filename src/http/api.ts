@@ -174,19 +174,20 @@ function checkAccess(route: Route, key: KeyRecord | null, authorization: string 
 
 function send(stream: CallerStream, method: string, response: ApiResponse, common: string): void {
   let lines = common;
-  const isText = typeof response.body === 'string';
-  if (response.body !== undefined && !isText) lines += '\r\nContent-Type: application/json; charset=utf-8';
+  const { body: value = '' } = response;
+  const isReady = typeof value === 'string' || value instanceof Uint8Array;
+  if (!isReady) lines += '\r\nContent-Type: application/json; charset=utf-8';
   for (const [name, value] of Object.entries(response.headers ?? {})) lines += `\r\n${name}: ${value}`;
-  const body = response.body === undefined ? '' : isText ? (response.body as string) : JSON.stringify(response.body);
+  const body = isReady ? value : JSON.stringify(value);
   if (Buffer.byteLength(body) < MIN_STREAMED_BODY || method === 'HEAD') stream.respond(response.status, lines, body);
-  else sendStreamed(stream, response.status, lines, Buffer.from(body));
+  else sendStreamed(stream, response.status, lines, typeof body === 'string' ? Buffer.from(body) : body);
 }
 
 /**
  * Sends a long body in chunks, as a proxied body is sent. So a caller that stalls is cut by the idle timeout here too, and for
  * a slow caller the addon copies at most one chunk, not the whole body.
  */
-function sendStreamed(stream: CallerStream, status: number, lines: string, body: Buffer): void {
+function sendStreamed(stream: CallerStream, status: number, lines: string, body: Uint8Array): void {
   let at = 0;
   const pump = (): void => {
     while (at < body.length) {

@@ -1,8 +1,12 @@
+import type { ErrorCode } from '../errors.ts';
 import type { Caller, Role } from '../keys/caller.ts';
 
 export type Method = 'GET' | 'HEAD' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 
-/** A JSON Schema (draft-07). ajv compiles it at start, and the OpenAPI document contains the same object. */
+/**
+ * A JSON Schema in the part of the language that draft-07 and OpenAPI 3.1 have in common. The OpenAPI document contains the same
+ * object; a schema with a `title` becomes a component of the document with that name.
+ */
 export type JsonSchema = Readonly<Record<string, unknown>>;
 
 /** The request as a route's handler gets it: already authenticated, rate limited and validated. */
@@ -22,9 +26,21 @@ export type ApiRequest<Body = unknown, Query = unknown> = {
 
 export type ApiResponse = {
   readonly status: number;
-  /** A string is sent as it is, and `headers` must state its `Content-Type`. Any other value is sent as JSON. */
+  /** Text and bytes are sent as they are, and `headers` must state their `Content-Type`. Any other value is sent as JSON. */
   readonly body?: unknown;
   readonly headers?: Readonly<Record<string, string>>;
+};
+
+/** A parameter or a header, for the OpenAPI document. */
+export type Described = { readonly description: string; readonly schema: JsonSchema; readonly example?: unknown };
+
+/** One kind of response of a route. The OpenAPI document shows it, and tests hold each response of that status against it. */
+export type ResponseDescription = {
+  readonly description: string;
+  /** By media type; absent: no body. */
+  readonly content?: Readonly<Record<string, { readonly schema: JsonSchema; readonly example: unknown }>>;
+  /** Headers besides those of every response. */
+  readonly headers?: Readonly<Record<string, Described & { readonly optional?: true }>>;
 };
 
 /**
@@ -48,6 +64,14 @@ export type Route = {
   readonly body?: JsonSchema;
   /** The handler gets the bytes of the body as they came. `body` then only describes them. */
   readonly rawBody?: true;
+  /** What the OpenAPI document says of each `:name` in the path. */
+  readonly params?: Readonly<Record<string, Described>>;
+  /** Request headers that this route reads, besides those that carry a key. */
+  readonly requestHeaders?: Readonly<Record<string, Described>>;
+  /** By status: every response but errors. */
+  readonly responses: Readonly<Record<number, ResponseDescription>>;
+  /** Error codes that this route's own code gives, besides those that its `access` and its schemas can give. */
+  readonly errors?: readonly ErrorCode[];
   /** Maximum bytes of the body; absent: 64 KiB. */
   readonly maxBodyBytes?: number;
   // biome-ignore lint/suspicious/noExplicitAny: each route states the shape its own schemas enforce

@@ -32,6 +32,8 @@ export type KeyRecord = {
   buyer: object | null;
   /** The time at which the last refused call of this key was told to retry, as gate/refill-places.ts counts it; 0 at first. */
   lastPlace: number;
+  /** Until when the key's token bucket is known to be empty, in ms of `performance.now()`; 0 at first. gate/gate.ts keeps it. */
+  emptyUntilMs: number;
 };
 
 /** Who sends a request: the holder of a valid key, or anybody else, known by address only. */

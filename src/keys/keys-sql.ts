@@ -61,6 +61,7 @@ export async function selectKeyRecords(sql: Sql, keyIds: readonly string[]): Pro
     accountStatus: shared(row.accountStatus),
     buyer: null,
     lastPlace: 0,
+    emptyUntilMs: 0,
   }));
 }
 

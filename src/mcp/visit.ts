@@ -13,9 +13,9 @@ import { type AnswerBounds, type CallAnswer, InProcessCaller, type OpenCall } fr
 export const MAX_MESSAGE_BYTES = 1_048_576;
 /**
  * Maximum time for the whole message; one that takes longer gets 408. The bytes that have come count against the memory of all
- * messages, so callers that send theirs drop by drop could close this endpoint to everybody else. 1 MiB in this time is 17 KB/s.
+ * messages, so callers that send theirs drop by drop could close this endpoint to everybody else. 1 MiB in this time is 35 KB/s.
  */
-const MAX_MESSAGE_MS = 60_000;
+const MAX_MESSAGE_MS = 30_000;
 
 /** Bounds of what a call may answer to a tool. Beyond them the call is cut off, and charged as one whose caller left. */
 export const ANSWER_BOUNDS: AnswerBounds = {

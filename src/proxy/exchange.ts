@@ -27,6 +27,7 @@ import type { ResponseHead, UpstreamCall, UpstreamClient, UpstreamError, Upstrea
 import type { BufferedBytes, BufferingCall } from './buffered-bytes.ts';
 import { EventStream, type EventStreams, isEventStream, type StreamingCall } from './event-stream.ts';
 import { requestHeaderLines, responseHeaderLines } from './header-rules.ts';
+import type { MessageListener, Messages, PricedMessage } from './mcp/messages.ts';
 import type { Offer, Offers } from './offers.ts';
 import type { Pseudonyms } from './pseudonyms.ts';
 import { locationForCaller } from './redirects.ts';
@@ -43,6 +44,9 @@ export type ExchangeOptions = {
   readonly pseudonyms: Pseudonyms;
   readonly maxRequestBodyBytes: number;
   readonly bufferedBytes: BufferedBytes;
+  /** Where buyers can add money, or null. */
+  readonly topUpUrl: string | null;
+  readonly messages: Messages;
   readonly eventStreams: EventStreams;
   /** True while too many usage events wait in Redis, or Redis's memory is nearly full. Every new call is refused then. */
   readonly backlogFull: () => boolean;
@@ -68,7 +72,7 @@ const MAX_RECORDED_PATH = 512;
 /**
  * The life of one call, from request head to settlement.
  *
- *   identify ──► admit ──► forward ──► respond ──► settled
+ *   identify ──► admit ──► forward ──► respond ──► settled       (to an MCP server: identify ──► read the message ──► admit)
  *      │           │          │           │
  *      └───────────┴──► refused          caller left, service failed ──► settled (refunded or charged)
  *
@@ -78,15 +82,19 @@ const MAX_RECORDED_PATH = 512;
  * Tested by test/proxy/exchange.test.ts and buffered-bytes.test.ts, and above all by test/integration/proxying.test.ts,
  * service-failures.test.ts and caller-gone.test.ts.
  */
-export class Exchange implements AdmissionListener, UpstreamHandler, CallerEvents, BufferingCall, StreamingCall {
+export class Exchange
+  implements AdmissionListener, UpstreamHandler, CallerEvents, BufferingCall, StreamingCall, MessageListener
+{
   readonly #options: ExchangeOptions;
-  readonly #head: RequestHead;
+  #head: RequestHead;
   readonly #caller: CallerStream;
   readonly #usageId = uuidv7();
   readonly #startedAt = performance.now();
   #key: KeyRecord | null = null;
   #target: Target | null = null;
   #listing: Listing | null = null;
+  /** The whole request body of a call to an MCP server; null for any other call, whose body is forwarded as it arrives. */
+  #message: Buffer | null = null;
   #offer: Offer | null = null;
   #terms: CallTerms | null = null;
   #admitted: Admitted | null = null;
@@ -138,7 +146,12 @@ export class Exchange implements AdmissionListener, UpstreamHandler, CallerEvent
     // this process might end before it could settle the call.
     if (key !== null && this.#caller.aborted) return;
     try {
-      this.#check();
+      const { tools, operations, terms } = this.#find();
+      if (tools !== null) {
+        this.#options.messages.read(this.#head, this.#caller, key as KeyRecord, tools, this);
+        return;
+      }
+      this.#check(operations === null ? terms : operations.termsOf(this.#head, (this.#target as Target).rest));
     } catch (error) {
       this.#refuse(error);
       return;
@@ -146,8 +159,8 @@ export class Exchange implements AdmissionListener, UpstreamHandler, CallerEvent
     this.#admit();
   }
 
-  /** Checks everything that can refuse the call without asking Redis. Throws the `ApiError` that the caller gets. */
-  #check(): void {
+  /** Finds what the caller may call. Throws the `ApiError` that the caller gets. */
+  #find(): Offer {
     const head = this.#head;
     if (head.fault !== null) throw faultError(head.fault);
     if (this.#key === null) throw unauthorizedError();
@@ -159,20 +172,45 @@ export class Exchange implements AdmissionListener, UpstreamHandler, CallerEvent
     if (listing === undefined || listing.status !== 'active') throw new ApiError('service_not_found');
     this.#listing = listing;
     this.#offer = this.#options.offers.of(listing);
-    const { operations, terms } = this.#offer;
-    this.#terms = operations === null ? terms : operations.termsOf(head, this.#target.rest);
-    checkMaxAmount(head.headers, this.#terms.priceMicros);
+    return this.#offer;
+  }
+
+  /** Checks everything else that can refuse the call without asking Redis. Throws the `ApiError` that the caller gets. */
+  #check(terms: CallTerms): void {
+    const head = this.#head;
+    const { destination, breaker } = this.#offer as Offer;
+    this.#terms = terms;
+    checkMaxAmount(head.headers, terms.priceMicros);
     if (head.bodyLength > this.#options.maxRequestBodyBytes) throw tooLargeError(this.#options.maxRequestBodyBytes);
     if (this.#options.backlogFull()) throw unavailableError();
     // Checked before admission: a call that is refused after its admission costs a hold, a refund and a record.
-    if (this.#offer.destination.isFull) throw busyServiceError();
+    if (destination.isFull) throw busyServiceError();
     // The breaker comes last: a call that is refused for another reason must not be the probe.
-    const { breaker } = this.#offer;
     this.#breakerEra = breaker.era;
     if (!breaker.isClosed) {
       this.#isProbe = breaker.takeProbe();
       if (!this.#isProbe) throw silentServiceError(breaker.retryAfterSeconds);
     }
+  }
+
+  /** The message of a call to an MCP server has arrived. It decides what the call costs, so admission had to wait for it. */
+  onMessage({ terms, body }: PricedMessage): void {
+    if (body !== null) {
+      this.#message = body;
+      this.#head = { ...this.#head, bodyLength: body.length };
+    }
+    try {
+      this.#check(terms);
+    } catch (error) {
+      this.#refuse(error);
+      return;
+    }
+    this.#admit();
+  }
+
+  onNoMessage(error: unknown, rate: RateState | null): void {
+    if (rate === null) this.#refuse(error);
+    else this.#failed(error, rate);
   }
 
   /** Answers a request that is not admitted. The request still takes a token from the caller's rate limit. */
@@ -242,7 +280,7 @@ export class Exchange implements AdmissionListener, UpstreamHandler, CallerEvent
         this.#answer(suspendedError(), result.rate);
         return;
       case 'insufficient_balance':
-        this.#answer(insufficientBalance((this.#terms as CallTerms).priceMicros, result.balanceMicros), result.rate);
+        this.#answer(this.#insufficientBalance(result.balanceMicros), result.rate);
         return;
       case 'damaged':
         this.#answer(damagedAccount(), result.rate);
@@ -251,6 +289,10 @@ export class Exchange implements AdmissionListener, UpstreamHandler, CallerEvent
         this.#answer(unavailableError(), unknownRate((this.#key as KeyRecord).rateLimit));
         return;
     }
+  }
+
+  #insufficientBalance(balanceMicros: number): ApiError {
+    return insufficientBalance((this.#terms as CallTerms).priceMicros, balanceMicros, this.#options.topUpUrl);
   }
 
   #forward(): void {
@@ -271,6 +313,7 @@ export class Exchange implements AdmissionListener, UpstreamHandler, CallerEvent
       this,
     );
     this.#caller.attach(this);
+    if (this.#message !== null) this.onCallerBody(this.#message, true);
   }
 
   // Callbacks of the caller's connection.

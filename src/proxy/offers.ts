@@ -3,6 +3,7 @@ import type { Listing } from '../catalog/listing.ts';
 import { Destination, parseEndpoint } from '../upstream/index.ts';
 import type { Breaker } from './breaker.ts';
 import type { Breakers } from './breakers.ts';
+import { PricedTools } from './mcp/priced-tools.ts';
 import { PricedOperations } from './priced-operations.ts';
 
 /** What calls need to know of a listing, worked out once per version of the listing. */
@@ -21,6 +22,8 @@ export type Offer = {
   readonly terms: CallTerms;
   /** Null unless an HTTP listing has operations: their calls have prices of their own. */
   readonly operations: PricedOperations | null;
+  /** Null unless the listing is an MCP server: its calls have prices by the tool that they call. */
+  readonly tools: PricedTools | null;
   readonly breaker: Breaker;
 };
 
@@ -46,6 +49,7 @@ export class Offers {
         idleBodyTimeoutMs: (listing.idleSeconds ?? this.#idleBodySeconds) * 1000,
         terms: new CallTerms(listing),
         operations: pricesOf(listing),
+        tools: listing.protocol === 'mcp' ? new PricedTools(listing) : null,
         breaker: this.#breakers.of(listing.id, listing.endpoint),
       };
       this.#made.set(listing, offer);

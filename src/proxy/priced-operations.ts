@@ -1,8 +1,9 @@
-import { CallTerms } from '../admission/call-terms.ts';
+import type { CallTerms } from '../admission/call-terms.ts';
 import type { Listing } from '../catalog/listing.ts';
 import { type HttpTerms, parseTerms } from '../catalog/operations/operation.ts';
 import { PriceTable } from '../catalog/operations/price-table.ts';
 import { ApiError } from '../errors.ts';
+import { TermsByPrice } from './terms-by-price.ts';
 
 /**
  * Headers by which a caller asks a service to take another method or path than those of the request. Frameworks that heed them
@@ -16,16 +17,17 @@ const OVERRIDES = new Set([
   'x-original-url',
   'x-rewrite-url',
 ]);
+
 /** What a call of a listing with operations costs, by its method and path. Made once per version of the listing. */
 export class PricedOperations {
   readonly #table: PriceTable;
   readonly #listing: Listing;
-  /** By price. Calls of one price share their terms, so that a batch states these once. */
-  readonly #terms = new Map<number, CallTerms>();
+  readonly #terms: TermsByPrice;
 
   /** @param operationTerms of the listing */
   constructor(listing: Listing, operationTerms: string) {
     this.#listing = listing;
+    this.#terms = new TermsByPrice(listing);
     this.#table = new PriceTable(parseTerms(operationTerms) as readonly HttpTerms[], listing);
   }
 
@@ -33,24 +35,13 @@ export class PricedOperations {
   termsOf(head: CallHead, rest: string): CallTerms {
     if (this.#table.hasSeveralPrices) refuseOverrides(head);
     const priced = this.#table.priceOf(head.method, rest);
-    if ('priceMicros' in priced) return this.#termsAt(priced.priceMicros);
+    if ('priceMicros' in priced) return this.#terms.at(priced.priceMicros);
     if (priced.refused === 'no_operation') {
       const details = `GET /api/v1/discover/${this.#listing.id} lists its operations.`;
       throw new ApiError('operation_not_found', `This service has no operation with this method and path. ${details}`);
     }
     const message = `A service may take this path for ${priced.spelling}, which costs more. Nothing was charged. Write the path exactly as that operation has it, or without encoded or ambiguous characters.`;
     throw new ApiError('operation_not_found', message);
-  }
-
-  #termsAt(priceMicros: number): CallTerms {
-    let terms = this.#terms.get(priceMicros);
-    if (terms === undefined) {
-      const { id, providerId, freeCalls, priceMicros: listingPrice } = this.#listing;
-      // Free calls serve no operation that costs more than the listing: its provider gave them away at the listing's price.
-      terms = new CallTerms({ id, providerId, priceMicros, freeCalls: priceMicros > listingPrice ? 0 : freeCalls });
-      this.#terms.set(priceMicros, terms);
-    }
-    return terms;
   }
 }
 
@@ -60,7 +51,7 @@ type CallHead = {
   readonly query: string | undefined;
 };
 
-function refuseOverrides({ headers, query }: CallHead): void {
+export function refuseOverrides({ headers, query }: CallHead): void {
   for (let i = 0; i < headers.length; i += 2) {
     // CGI and its heirs read an underscore as a dash.
     const name = (headers[i] as string).replaceAll('_', '-');

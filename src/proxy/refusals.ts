@@ -1,4 +1,4 @@
-import { ApiError, unavailableError } from '../errors.ts';
+import { ApiError, ERRORS, unavailableError } from '../errors.ts';
 import type { HeadFault } from '../gate/caller-io.ts';
 import { microsToUsd, parseUsd } from '../platform/money.ts';
 
@@ -39,8 +39,22 @@ export function damagedAccount(): ApiError {
   return unavailableError(undefined, message, OPERATOR_SECONDS);
 }
 
-export function insufficientBalance(priceMicros: number, balanceMicros: number): ApiError {
-  return new ApiError('insufficient_balance', undefined, {
-    fields: { required: microsToUsd(priceMicros), balance: microsToUsd(balanceMicros) },
-  });
+/**
+ * Says what to do, because the reader is often a model that has only this answer.
+ *
+ * @param topUpUrl  TOP_UP_URL, or null
+ */
+export function insufficientBalance(priceMicros: number, balanceMicros: number, topUpUrl: string | null): ApiError {
+  const how = topUpUrl === null ? "Ask this gateway's operator to add money" : `Money can be added at ${topUpUrl}`;
+  return new ApiError(
+    'insufficient_balance',
+    `${ERRORS.insufficient_balance.message} ${how}. GET /api/v1/balance/me shows the balance.`,
+    {
+      fields: {
+        required: microsToUsd(priceMicros),
+        balance: microsToUsd(balanceMicros),
+        ...(topUpUrl === null ? {} : { top_up: topUpUrl }),
+      },
+    },
+  );
 }

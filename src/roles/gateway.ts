@@ -37,6 +37,8 @@ import { BufferedBytes } from '../proxy/buffered-bytes.ts';
 import { EventStreams } from '../proxy/event-stream.ts';
 import { Exchange, type ExchangeCounters } from '../proxy/exchange.ts';
 import { LoadShedder } from '../proxy/load-shedder.ts';
+import { MessageBodies } from '../proxy/mcp/message-bodies.ts';
+import { Messages } from '../proxy/mcp/messages.ts';
 import { Offers } from '../proxy/offers.ts';
 import { Pseudonyms } from '../proxy/pseudonyms.ts';
 import { shedCall } from '../proxy/shed.ts';
@@ -47,9 +49,11 @@ import { discoverRoutes } from '../routes/discover.ts';
 import { earningsRoutes } from '../routes/earnings.ts';
 import { healthRoutes } from '../routes/health.ts';
 import { keysRoutes } from '../routes/keys.ts';
+import { llmsRoutes } from '../routes/llms.ts';
 import { mcpServerRoutes } from '../routes/mcp-server.ts';
 import { openApiRoutes } from '../routes/openapi.ts';
 import { openApiImportRoutes } from '../routes/openapi-import.ts';
+import { pageRoutes } from '../routes/pages.ts';
 import { reconciliationRoutes } from '../routes/reconciliation.ts';
 import { servicesRoutes } from '../routes/services.ts';
 import { usageRoutes } from '../routes/usage.ts';
@@ -171,6 +175,8 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     pseudonyms: new Pseudonyms(await pseudonymSecret(stores)),
     maxRequestBodyBytes: config.maxRequestBodyBytes,
     bufferedBytes: new BufferedBytes(MAX_BUFFERED_BYTES),
+    topUpUrl: config.topUpUrl,
+    messages: new Messages(gate, new MessageBodies({ maxMessageBytes: config.maxRequestBodyBytes })),
     eventStreams: new EventStreams(),
     backlogFull: () => backlog.full,
     counters,
@@ -178,7 +184,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   };
 
   const operations = new OperationsReader(sql);
-  const routes: Route[] = [
+  const apiRoutes: Route[] = [
     ...keysRoutes({
       keys,
       readActivity: (keyId) => selectKeyActivity(sql, keyId),
@@ -198,12 +204,14 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     ...accountsRoutes({ suspension: new Suspension({ sql, state: keyStates, cache: keyCache }) }),
     ...creditsRoutes({ sql, keys, applier: credits, log }),
     ...reconciliationRoutes({ sql, reconciler: new Reconciler({ sql, redis, keys: redisKeys }) }),
+    ...llmsRoutes({ trustedProxyHops: config.trustedProxyHops }),
     ...mcpServerRoutes({ trustedProxyHops: config.trustedProxyHops }),
     ...healthRoutes({
       isReady: () => !server.draining && admission.answering && redis.ready && catalog.ready(),
       readyFile: config.readyFile,
     }),
   ];
+  const routes = [...apiRoutes, ...pageRoutes(apiRoutes)];
   const api = new Api({ gate, routes: [...routes, ...openApiRoutes(routes)], log });
   const startCall = (head: RequestHead, caller: CallerStream): Exchange | null => {
     if (shedder.sheds()) {

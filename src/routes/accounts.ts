@@ -3,14 +3,23 @@ import type { ApiRequest, JsonSchema, Route } from '../http/route.ts';
 import { keyOf } from '../keys/caller.ts';
 import type { AccountStatus } from '../keys/keys-sql.ts';
 import type { Suspension } from '../keys/suspension.ts';
+import { EXAMPLE, json, record, TEXT, UUID } from '../openapi/schemas.ts';
 import { isUuid } from '../platform/ids.ts';
 
 const PATCH_BODY: JsonSchema = {
+  title: 'AccountChange',
+  examples: [{ status: 'suspended' }],
   type: 'object',
   additionalProperties: false,
   required: ['status'],
   properties: { status: { type: 'string', enum: ['active', 'suspended'] } },
 };
+
+const ACCOUNT = record('Account', {
+  account_id: UUID,
+  owner_id: TEXT,
+  status: { type: 'string', enum: ['active', 'suspended'] },
+});
 
 /** The route by which an operator suspends and resumes accounts (docs/api.md, 'Admin'). */
 export function accountsRoutes({ suspension }: { readonly suspension: Pick<Suspension, 'set'> }): Route[] {
@@ -21,6 +30,15 @@ export function accountsRoutes({ suspension }: { readonly suspension: Pick<Suspe
       summary: 'Suspend an account or resume it, from the very next request with any of its keys',
       access: ['admin'],
       body: PATCH_BODY,
+      params: { id: { description: 'The account', schema: UUID, example: EXAMPLE.accountId } },
+      responses: {
+        200: json('The account as it is now', ACCOUNT, {
+          account_id: EXAMPLE.accountId,
+          owner_id: 'acme-bot',
+          status: 'suspended',
+        }),
+      },
+      errors: ['not_found', 'conflict'],
       handle: async (request: ApiRequest<{ status: AccountStatus }>) => {
         const id = request.params.id ?? '';
         const { status } = request.body;

@@ -1,5 +1,6 @@
 import type { Route } from '../http/route.ts';
 import { keyOf } from '../keys/caller.ts';
+import { CURRENCY, json, record, TEXT, usd } from '../openapi/schemas.ts';
 import { microsToUsd } from '../platform/money.ts';
 
 /** An account's money as it is now, in micro-USD. */
@@ -13,6 +14,13 @@ export type Wallet = {
 /** Reads the live wallet. If Redis does not have it, loads it first. Rejects with `unavailable` when either fails. */
 export type WalletReader = { read(accountId: string): Promise<Wallet> };
 
+const BALANCE = record('Balance', {
+  owner_id: TEXT,
+  balance: usd('What the account can spend now'),
+  held: usd('What open calls hold; what they do not cost comes back'),
+  currency: CURRENCY,
+});
+
 /** `GET /balance/me`: what the account of this key can spend now, and what its calls in flight hold, in USD. */
 export function balanceRoutes(deps: { readonly wallets: WalletReader }): Route[] {
   return [
@@ -21,6 +29,9 @@ export function balanceRoutes(deps: { readonly wallets: WalletReader }): Route[]
       path: '/api/v1/balance/me',
       summary: "The live balance of the caller's account",
       access: ['buyer'],
+      responses: {
+        200: json('The balance', BALANCE, { owner_id: 'acme-bot', balance: 9.998, held: 0.002, currency: 'USD' }),
+      },
       handle: async ({ caller }) => {
         const { accountId, ownerId } = keyOf(caller);
         const wallet = await deps.wallets.read(accountId);

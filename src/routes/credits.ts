@@ -3,6 +3,7 @@ import { ApiError } from '../errors.ts';
 import type { ApiRequest, JsonSchema, Route } from '../http/route.ts';
 import { isKeyId } from '../keys/credentials.ts';
 import type { Keys } from '../keys/keys.ts';
+import { COUNT, EXAMPLE, json, record, TEXT, TIME, UUID, usd } from '../openapi/schemas.ts';
 import { microsToUsd, usdToMicros } from '../platform/money.ts';
 import type { Sql } from '../platform/postgres.ts';
 
@@ -14,16 +15,45 @@ export type CreditsRoutesDeps = {
 };
 
 const BODY: JsonSchema = {
+  title: 'NewCredit',
+  description: 'Exactly one of account_id and key_id names the account',
+  examples: [{ account_id: EXAMPLE.accountId, amount: 10, reference: 'invoice 4711' }],
   type: 'object',
   additionalProperties: false,
   required: ['amount', 'reference'],
   properties: {
     account_id: { type: 'string', pattern: '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' },
     key_id: { type: 'string', maxLength: 26 },
-    amount: { type: 'number', exclusiveMinimum: 0, maximum: 1_000_000_000 },
-    reference: { type: 'string', minLength: 1, maxLength: 200, pattern: '^[^\\u0000-\\u001f\\u007f-\\u009f]*$' },
+    amount: {
+      type: 'number',
+      exclusiveMinimum: 0,
+      maximum: 1_000_000_000,
+      description: 'USD, at most 6 decimals',
+    },
+    reference: {
+      type: 'string',
+      minLength: 1,
+      maxLength: 200,
+      pattern: '^[^\\u0000-\\u001f\\u007f-\\u009f]*$',
+      description: 'Makes the request safe to repeat: a second one with the same reference adds nothing',
+    },
   },
 };
+const CREDIT = record('Credit', {
+  account_id: UUID,
+  amount: usd('What was added'),
+  reference: TEXT,
+  seq: { ...COUNT, description: "Number of this credit among the account's" },
+  created_at: TIME,
+});
+const CREDIT_EXAMPLE = {
+  account_id: EXAMPLE.accountId,
+  amount: 10,
+  reference: 'invoice 4711',
+  seq: 1,
+  created_at: EXAMPLE.time,
+};
+
 type Body = {
   readonly account_id?: string;
   readonly key_id?: string;
@@ -43,6 +73,11 @@ export function creditsRoutes(deps: CreditsRoutesDeps): Route[] {
       summary: 'Credit an account; a repeated reference makes no second credit and gets the same body again',
       access: ['admin'],
       body: BODY,
+      responses: {
+        200: json('This reference was credited before; nothing has changed', CREDIT, CREDIT_EXAMPLE),
+        201: json('The credit', CREDIT, CREDIT_EXAMPLE),
+      },
+      errors: ['not_found', 'conflict'],
       handle: async ({ body }: ApiRequest<Body>) => {
         const stored = await storeCredit(deps.sql, await readCredit(deps, body));
         if (stored === null) throw new ApiError('not_found', 'account_id: there is no such account.');

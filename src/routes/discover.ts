@@ -7,19 +7,32 @@ import { agentItem } from '../catalog/present.ts';
 import { type Filter, MAX_CURSOR_LENGTH, SORTS, type Sort, wordsOf } from '../catalog/search.ts';
 import { ApiError, unavailableError } from '../errors.ts';
 import type { ApiRequest, ApiResponse, JsonSchema, Route } from '../http/route.ts';
+import { ACCEPT_LANGUAGE, CACHE_CONTROL, LANGUAGE_HEADERS } from '../openapi/headers.ts';
+import { COUNT, EXAMPLE, json, list, record, UUID } from '../openapi/schemas.ts';
 import { usdToMicros } from '../platform/money.ts';
+import { CALLABLE_SERVICE, CALLABLE_SERVICE_EXAMPLE, LISTED_SERVICE, SERVICE_EXAMPLE } from './service-schemas.ts';
 
 const LANG = { type: 'string', maxLength: 35, description: 'Language of the labels; overrides Accept-Language' };
 const QUERY: JsonSchema = {
   type: 'object',
   additionalProperties: false,
   properties: {
-    category: { type: 'string', maxLength: MAX_CATEGORY_LENGTH, pattern: CATEGORY_PATTERN },
-    min_quality: { type: 'number', minimum: 0, maximum: 100 },
+    category: {
+      type: 'string',
+      maxLength: MAX_CATEGORY_LENGTH,
+      pattern: CATEGORY_PATTERN,
+      description: 'Only services of this category',
+    },
+    min_quality: { type: 'number', minimum: 0, maximum: 100, description: 'Only services of at least this quality' },
     q: { type: 'string', maxLength: 200, description: 'Words that must all occur in name or description' },
     free: { type: 'boolean', description: 'true: only services that are free or have free calls; false: only others' },
     max_price: { type: 'number', minimum: 0, description: 'USD per call, at most 6 decimals' },
-    sort: { type: 'string', enum: [...SORTS], default: 'quality' },
+    sort: {
+      type: 'string',
+      enum: [...SORTS],
+      default: 'quality',
+      description: 'Best, cheapest, first name or newest first',
+    },
     limit: { type: 'integer', minimum: 1, maximum: 1000, description: 'Services on a page; all if absent' },
     cursor: {
       type: 'string',
@@ -42,6 +55,22 @@ type Query = {
   readonly lang?: string;
 };
 
+const FOUND = record(
+  'FoundServices',
+  {
+    services: list(LISTED_SERVICE),
+    categories: list(record('CategoryCount', { category: { type: 'string' }, services: COUNT }), 'Of all that match'),
+    total: { ...COUNT, description: 'How many services match, on all pages' },
+    next_cursor: { type: 'string', description: 'Absent on the last page' },
+  },
+  { optional: ['next_cursor'] },
+);
+const HEADERS = {
+  ETag: { description: 'For If-None-Match', schema: { type: 'string' }, example: '"en-mS3kq0VZ2b7Yw1Xc8Rd4Tg"' },
+  'Cache-Control': CACHE_CONTROL('no-cache'),
+  ...LANGUAGE_HEADERS,
+};
+
 /**
  * `GET /discover`: anybody may search for services. `total` and `categories` count all services that match the filters, not
  * only those on the page; `next_cursor` is present if more services follow. Sorting by name ignores case and goes by code unit.
@@ -59,6 +88,23 @@ export function discoverRoutes(deps: {
       summary: 'Active services with prices and free calls, filtered, sorted, in the language of the caller',
       access: 'anyone',
       query: QUERY,
+      requestHeaders: {
+        ...ACCEPT_LANGUAGE,
+        'If-None-Match': {
+          description: 'ETag of an earlier response: if it still holds, the response is 304',
+          schema: { type: 'string' },
+          example: '"en-mS3kq0VZ2b7Yw1Xc8Rd4Tg"',
+        },
+      },
+      responses: {
+        200: json(
+          'One page of the services that match',
+          FOUND,
+          { services: [SERVICE_EXAMPLE], categories: [{ category: 'language', services: 1 }], total: 1 },
+          HEADERS,
+        ),
+        304: { description: 'What If-None-Match names still holds', headers: HEADERS },
+      },
       handle: async (request: ApiRequest<undefined, Query>): Promise<ApiResponse> => {
         // Before the catalog is loaded the list would be empty, and callers would believe it.
         if (!catalog.ready()) throw unavailableError();
@@ -86,6 +132,15 @@ export function discoverRoutes(deps: {
         'One active service as an agent needs it: whole description, operations with schemas, examples and prices',
       access: 'anyone',
       query: ONE_QUERY,
+      requestHeaders: ACCEPT_LANGUAGE,
+      params: { id: { description: 'The service', schema: UUID, example: EXAMPLE.serviceId } },
+      responses: {
+        200: json('The service', CALLABLE_SERVICE, CALLABLE_SERVICE_EXAMPLE, {
+          'Cache-Control': HEADERS['Cache-Control'],
+          ...LANGUAGE_HEADERS,
+        }),
+      },
+      errors: ['service_not_found'],
       handle: async (request: ApiRequest<undefined, { readonly lang?: string }>): Promise<ApiResponse> => {
         if (!catalog.ready()) throw unavailableError();
         const listing = catalog.get(request.params.id ?? '');

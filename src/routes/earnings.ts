@@ -2,6 +2,7 @@ import { type EarningsSums, selectEarnings } from '../accounts/earnings-sql.ts';
 import { parseDayRange } from '../accounts/time-range.ts';
 import type { ApiRequest, JsonSchema, Route } from '../http/route.ts';
 import { keyOf } from '../keys/caller.ts';
+import { COUNT, CURRENCY, EXAMPLE, json, list, record, TEXT, UUID, usd } from '../openapi/schemas.ts';
 import { microsToUsd } from '../platform/money.ts';
 import type { Sql } from '../platform/postgres.ts';
 
@@ -15,6 +16,26 @@ const QUERY: JsonSchema = {
 };
 type Query = { readonly from?: string; readonly to?: string };
 
+const SUMS = {
+  calls: COUNT,
+  free_calls: COUNT,
+  earned: usd('What buyers were charged'),
+  fees: usd("The platform's share of it"),
+};
+const EARNINGS = record('Earnings', {
+  earned: SUMS.earned,
+  fees: SUMS.fees,
+  paid_out: usd('What was paid out'),
+  payable: usd('What is owed now, whatever the range'),
+  currency: CURRENCY,
+  by_service: list(record('ServiceEarnings', { service_id: UUID, service_name: TEXT, ...SUMS })),
+  by_day: list(
+    record('DayEarnings', { day: { type: 'string', format: 'date', description: 'In UTC' }, ...SUMS }),
+    'Newest first',
+  ),
+});
+const SUMS_EXAMPLE = { calls: 120, free_calls: 20, earned: 0.2, fees: 0.02 };
+
 /**
  * `GET /earnings/me`: what the services of this account have earned, in USD. `earned` (gross), `fees` and `paid_out` cover the
  * range only; `payable` is always what the provider is owed now. Without a range, payable = earned − fees − paid_out.
@@ -27,6 +48,13 @@ export function earningsRoutes(deps: { readonly sql: Sql }): Route[] {
       summary: "Earnings of the caller's services, by service and by day (newest first)",
       access: ['provider'],
       query: QUERY,
+      responses: {
+        200: json('The earnings', EARNINGS, {
+          ...{ earned: 0.2, fees: 0.02, paid_out: 0, payable: 0.18, currency: 'USD' },
+          by_service: [{ service_id: EXAMPLE.serviceId, service_name: 'Translate', ...SUMS_EXAMPLE }],
+          by_day: [{ day: '2026-11-22', ...SUMS_EXAMPLE }],
+        }),
+      },
       handle: async ({ caller, query }: ApiRequest<undefined, Query>) => {
         const earnings = await selectEarnings(deps.sql, keyOf(caller).accountId, parseDayRange(query));
         const total = (pick: (sums: EarningsSums) => number): number =>

@@ -1,5 +1,7 @@
 import { existsSync } from 'node:fs';
 import type { Route } from '../http/route.ts';
+import { RETRY_AFTER } from '../openapi/headers.ts';
+import { json, record } from '../openapi/schemas.ts';
 
 export type HealthRoutesDeps = {
   readonly isReady: () => boolean;
@@ -10,6 +12,9 @@ export type HealthRoutesDeps = {
    */
   readonly readyFile: string | null;
 };
+
+const HEALTH = record('Health', { status: { type: 'string', const: 'ok' } });
+const READINESS = record('Readiness', { status: { type: 'string', enum: ['ready', 'starting', 'not ready'] } });
 
 /** `/healthz`: the process is up. `/readyz`: it can serve. Neither takes a token, so both answer whatever else is broken. */
 export function healthRoutes({ isReady, readyFile }: HealthRoutesDeps): Route[] {
@@ -26,6 +31,7 @@ export function healthRoutes({ isReady, readyFile }: HealthRoutesDeps): Route[] 
       summary: 'Whether the process is up',
       access: 'anyone',
       unmetered: true,
+      responses: { 200: json('The process is up', HEALTH, { status: 'ok' }) },
       handle: async () => ({ status: 200, body: { status: 'ok' } }),
     },
     {
@@ -34,6 +40,10 @@ export function healthRoutes({ isReady, readyFile }: HealthRoutesDeps): Route[] 
       summary: 'Whether this gateway can serve: Redis reachable, catalog loaded, not draining',
       access: 'anyone',
       unmetered: true,
+      responses: {
+        200: json('It can serve', READINESS, { status: 'ready' }),
+        503: json('It cannot serve now', READINESS, { status: 'not ready' }, { 'Retry-After': RETRY_AFTER }),
+      },
       handle: async () => {
         const status = readiness();
         return status === 'ready'

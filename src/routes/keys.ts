@@ -12,6 +12,8 @@ import {
   MAX_RATE_LIMIT,
 } from '../keys/keys.ts';
 import type { KeyDescription } from '../keys/keys-sql.ts';
+import { CACHE_CONTROL } from '../openapi/headers.ts';
+import { EXAMPLE, json, list, orNull, record, TEXT, TIME, UUID, usd } from '../openapi/schemas.ts';
 import { microsToUsd } from '../platform/money.ts';
 
 export type KeysRoutesDeps = {
@@ -31,14 +33,26 @@ const DEFAULT_LIMIT = 100;
 const NO_STORE = { 'Cache-Control': 'no-store' };
 
 const CREATE_BODY: JsonSchema = {
+  title: 'NewKey',
+  examples: [{ owner_id: 'acme-bot', role: 'buyer' }],
   type: 'object',
   additionalProperties: false,
   required: ['owner_id', 'role'],
   properties: {
     // A label, stored as it was written. Control characters are refused, because it ends up in terminals, logs and CSV files.
-    owner_id: { type: 'string', minLength: 1, maxLength: 200, pattern: '^[^\\u0000-\\u001f\\u007f-\\u009f]*$' },
+    owner_id: {
+      type: 'string',
+      minLength: 1,
+      maxLength: 200,
+      pattern: '^[^\\u0000-\\u001f\\u007f-\\u009f]*$',
+      description: 'Your label for the account; not an identity',
+    },
     role: { type: 'string', enum: [...ROLES] },
-    account_id: { type: 'string', pattern: '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' },
+    account_id: {
+      type: 'string',
+      pattern: '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$',
+      description: 'The account that gets the key; for admins only',
+    },
   },
 };
 type CreateBody = { readonly owner_id: string; readonly role: Role; readonly account_id?: string };
@@ -47,24 +61,80 @@ const LIST_QUERY: JsonSchema = {
   type: 'object',
   additionalProperties: false,
   properties: {
-    limit: { type: 'integer', minimum: 1, maximum: 1000 },
-    cursor: { type: 'string', maxLength: 100 },
+    limit: { type: 'integer', minimum: 1, maximum: 1000, description: `Keys on a page; ${DEFAULT_LIMIT} if absent` },
+    cursor: { type: 'string', maxLength: 100, description: 'next_cursor of the previous page' },
   },
 };
 type ListQuery = { readonly limit?: number; readonly cursor?: string };
 
 const ROTATE_BODY: JsonSchema = {
+  title: 'KeyRotation',
+  examples: [{ overlap_seconds: 600 }],
   type: 'object',
   additionalProperties: false,
-  properties: { overlap_seconds: { type: 'integer', minimum: 0, maximum: MAX_OVERLAP_SECONDS } },
+  properties: {
+    overlap_seconds: {
+      type: 'integer',
+      minimum: 0,
+      maximum: MAX_OVERLAP_SECONDS,
+      description: `How long the present secret stays good; ${DEFAULT_OVERLAP_SECONDS} if absent`,
+    },
+  },
 };
 
 const PATCH_BODY: JsonSchema = {
+  title: 'KeyChange',
+  examples: [{ rate_limit: 120 }],
   type: 'object',
   additionalProperties: false,
   required: ['rate_limit'],
-  properties: { rate_limit: { type: 'integer', minimum: 1, maximum: MAX_RATE_LIMIT } },
+  properties: {
+    rate_limit: { type: 'integer', minimum: 1, maximum: MAX_RATE_LIMIT, description: 'Requests per minute' },
+  },
 };
+
+const KEY_ID: JsonSchema = { type: 'string', pattern: '^acf_[0-9A-Za-z]{22}$' };
+const SECRET: JsonSchema = {
+  type: 'string',
+  pattern: '^sk_[0-9A-Za-z]{49}$',
+  description: 'Shown here and never again',
+};
+const RATE_LIMIT: JsonSchema = { type: 'integer', minimum: 1, description: 'Requests per minute' };
+const ROLE: JsonSchema = { type: 'string', enum: [...ROLES] };
+const OWNER = { role: ROLE, owner_id: TEXT, rate_limit: RATE_LIMIT, account_id: UUID };
+
+const CREATED = record('CreatedKey', { key_id: KEY_ID, secret: SECRET, ...OWNER });
+const KEY_FIELDS = {
+  key_id: KEY_ID,
+  ...OWNER,
+  status: { type: 'string', enum: ['active', 'revoked'] },
+  created_at: TIME,
+  previous_secret_expires_at: orNull(TIME),
+};
+const KEY = record('Key', KEY_FIELDS);
+const OWN_KEY = record('OwnKey', {
+  ...KEY_FIELDS,
+  last_used_at: orNull(TIME),
+  total_spent: usd('What calls with this key have cost'),
+});
+const KEYS = record('Keys', { keys: list(KEY, 'Newest first'), next_cursor: orNull(TEXT) });
+const ROTATED = record('RotatedKey', {
+  key_id: KEY_ID,
+  secret: SECRET,
+  previous_secret_expires_at: orNull(TIME),
+});
+const REVOKED = record('RevokedKey', { key_id: KEY_ID, status: { type: 'string', const: 'revoked' } });
+
+const OWNER_EXAMPLE = { role: 'buyer', owner_id: 'acme-bot', rate_limit: 60, account_id: EXAMPLE.accountId };
+const KEY_EXAMPLE = {
+  key_id: EXAMPLE.keyId,
+  ...OWNER_EXAMPLE,
+  status: 'active',
+  created_at: EXAMPLE.time,
+  previous_secret_expires_at: null,
+};
+const KEY_PARAM = { key_id: { description: 'The key', schema: KEY_ID, example: EXAMPLE.keyId } };
+const NOT_STORED = { 'Cache-Control': CACHE_CONTROL('no-store') };
 
 /** The routes of docs/api.md, 'Keys'. */
 export function keysRoutes(deps: KeysRoutesDeps): Route[] {
@@ -76,6 +146,16 @@ export function keysRoutes(deps: KeysRoutesDeps): Route[] {
       summary: 'Without a key: open an account with its first key. With a key: add another key to its account',
       access: 'optional',
       body: CREATE_BODY,
+      requestHeaders: {
+        'X-Admin-Bootstrap': {
+          description: 'ADMIN_BOOTSTRAP_TOKEN of the operator, to open an admin account where it is set',
+          schema: { type: 'string' },
+        },
+      },
+      responses: {
+        201: json('The key', CREATED, { key_id: EXAMPLE.keyId, secret: EXAMPLE.secret, ...OWNER_EXAMPLE }, NOT_STORED),
+      },
+      errors: ['not_found', 'conflict'],
       handle: async (request: ApiRequest<CreateBody>) => {
         const { caller, body } = request;
         const created = caller.kind === 'key' ? await addKey(deps, caller.key, body) : await openAccount(deps, request);
@@ -88,6 +168,7 @@ export function keysRoutes(deps: KeysRoutesDeps): Route[] {
       summary: "The keys of the caller's account, newest first; never their secrets",
       access: ROLES,
       query: LIST_QUERY,
+      responses: { 200: json('One page of keys', KEYS, { keys: [KEY_EXAMPLE], next_cursor: null }) },
       handle: (request: ApiRequest<undefined, ListQuery>) => listKeys(keys, keyOf(request.caller), request.query),
     },
     {
@@ -95,6 +176,9 @@ export function keysRoutes(deps: KeysRoutesDeps): Route[] {
       path: '/api/v1/keys/me',
       summary: 'The key that sends this request',
       access: ROLES,
+      responses: {
+        200: json('The key', OWN_KEY, { ...KEY_EXAMPLE, last_used_at: EXAMPLE.time, total_spent: 0.002 }),
+      },
       handle: (request) => describeCaller(deps, keyOf(request.caller)),
     },
     {
@@ -103,6 +187,16 @@ export function keysRoutes(deps: KeysRoutesDeps): Route[] {
       summary: 'Give a key a new secret under the same id; the old secret stays valid for overlap_seconds',
       access: ROLES,
       body: ROTATE_BODY,
+      params: KEY_PARAM,
+      responses: {
+        200: json(
+          'The new secret',
+          ROTATED,
+          { key_id: EXAMPLE.keyId, secret: EXAMPLE.secret, previous_secret_expires_at: EXAMPLE.time },
+          NOT_STORED,
+        ),
+      },
+      errors: ['not_found', 'conflict'],
       handle: async (request: ApiRequest<{ overlap_seconds?: number } | undefined>) => {
         const { keyId } = await manageableKey(keys, request);
         const rotated = await keys.rotate(keyId, request.body?.overlap_seconds ?? DEFAULT_OVERLAP_SECONDS);
@@ -117,6 +211,11 @@ export function keysRoutes(deps: KeysRoutesDeps): Route[] {
       path: '/api/v1/keys/:key_id',
       summary: 'Revoke a key: the very next request with it is refused',
       access: ROLES,
+      params: KEY_PARAM,
+      responses: {
+        200: json('It is revoked, now or before', REVOKED, { key_id: EXAMPLE.keyId, status: 'revoked' }),
+      },
+      errors: ['not_found'],
       handle: async (request) => {
         const { keyId } = await manageableKey(keys, request);
         await keys.revoke(keyId);
@@ -129,6 +228,9 @@ export function keysRoutes(deps: KeysRoutesDeps): Route[] {
       summary: 'Set the rate limit of any key, in requests per minute',
       access: ['admin'],
       body: PATCH_BODY,
+      params: KEY_PARAM,
+      responses: { 200: json('The key as it is now', KEY, { ...KEY_EXAMPLE, rate_limit: 120 }) },
+      errors: ['not_found'],
       handle: async (request: ApiRequest<{ rate_limit: number }>) => {
         const key = await manageableKey(keys, request);
         await keys.setRateLimit(key.keyId, request.body.rate_limit);

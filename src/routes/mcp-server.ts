@@ -1,8 +1,32 @@
 import { baseUrlOf } from '../http/base-url.ts';
 import type { Route } from '../http/route.ts';
+import { CACHE_CONTROL } from '../openapi/headers.ts';
+import { json, list, record, TEXT } from '../openapi/schemas.ts';
 
 const SCHEMA = 'https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json';
 const VERSION = '1.0.0';
+
+const REMOTE = record('McpRemote', {
+  type: { type: 'string', const: 'streamable-http' },
+  url: { type: 'string', description: 'The URL of /mcp' },
+  headers: list(
+    record('McpHeader', {
+      name: TEXT,
+      description: TEXT,
+      isRequired: { type: 'boolean' },
+      isSecret: { type: 'boolean' },
+    }),
+    'What a client asks its user for',
+  ),
+});
+const SERVER = record('McpServer', {
+  $schema: TEXT,
+  name: TEXT,
+  title: TEXT,
+  description: TEXT,
+  version: TEXT,
+  remotes: list(REMOTE),
+});
 
 /** `GET /.well-known/mcp/server.json`: the tools at `/mcp` in the format of the MCP registry, for clients that look for them. */
 export function mcpServerRoutes({ trustedProxyHops }: { readonly trustedProxyHops: number }): Route[] {
@@ -12,20 +36,18 @@ export function mcpServerRoutes({ trustedProxyHops }: { readonly trustedProxyHop
       path: '/.well-known/mcp/server.json',
       summary: 'Where the tools for agents are, in the format of the MCP registry',
       access: 'anyone',
+      responses: {
+        200: json('The tools', SERVER, serverJson('https://tollgate.example.com'), {
+          'Cache-Control': CACHE_CONTROL('no-store'),
+        }),
+      },
       handle: async (request) => {
         const url = baseUrlOf(request, trustedProxyHops);
         return {
           status: 200,
           // The page depends on `Host`, and behind a proxy on X-Forwarded-Proto: no shared cache may give it to others.
           headers: { 'Cache-Control': 'no-store' },
-          body: {
-            $schema: SCHEMA,
-            name: nameOf(new URL(url).hostname),
-            title: 'Tollgate',
-            description: 'Find and call HTTP services that are paid per call.',
-            version: VERSION,
-            remotes: [{ type: 'streamable-http', url: `${url}/mcp`, headers: [KEY_HEADER] }],
-          },
+          body: serverJson(url),
         };
       },
     },
@@ -38,6 +60,17 @@ const KEY_HEADER = {
   isRequired: false,
   isSecret: true,
 };
+
+function serverJson(baseUrl: string): Record<string, unknown> {
+  return {
+    $schema: SCHEMA,
+    name: nameOf(new URL(baseUrl).hostname),
+    title: 'Tollgate',
+    description: 'Find and call HTTP services that are paid per call.',
+    version: VERSION,
+    remotes: [{ type: 'streamable-http', url: `${baseUrl}/mcp`, headers: [KEY_HEADER] }],
+  };
+}
 
 /** The registry wants the owner's domain in front, its labels reversed. An address has no owner whom it names. */
 function nameOf(hostname: string): string {

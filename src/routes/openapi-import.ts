@@ -9,8 +9,11 @@ import { selectListing, selectOperations, updateListing } from '../catalog/sql.t
 import { ApiError, unavailableError } from '../errors.ts';
 import type { ApiRequest, ApiResponse, JsonSchema, Route } from '../http/route.ts';
 import { keyOf } from '../keys/caller.ts';
+import { ACCEPT_LANGUAGE, LANGUAGE_HEADERS } from '../openapi/headers.ts';
+import { COUNT, EXAMPLE, json, list, record, TEXT, UUID } from '../openapi/schemas.ts';
 import type { Sql } from '../platform/postgres.ts';
 import { readOperations, withinRules } from './operations.ts';
+import { SERVICE, SERVICE_DETAILS_EXAMPLE } from './service-schemas.ts';
 import { idOf, mayManage, refusal, scopeOf, show } from './services.ts';
 
 export type OpenApiImportDeps = {
@@ -20,7 +23,36 @@ export type OpenApiImportDeps = {
   readonly importer: OpenApiImporter;
 };
 
+const IMPORTED = record('ImportedOperations', {
+  operations: { ...COUNT, description: 'How many were taken over' },
+  skipped: list(
+    record('SkippedOperation', { method: TEXT, path: TEXT, reason: TEXT }),
+    'The first of those that were not taken over; `*` as the method means the whole path',
+  ),
+  skipped_total: COUNT,
+  changed: list(
+    record('ChangedOperation', { method: TEXT, path: TEXT, note: TEXT }),
+    'Those that differ from the document',
+  ),
+  service: SERVICE,
+});
+const IMPORTED_EXAMPLE = {
+  operations: 1,
+  skipped: [{ method: 'TRACE', path: '/translate', reason: 'the gateway does not forward this method' }],
+  skipped_total: 1,
+  changed: [],
+  service: SERVICE_DETAILS_EXAMPLE,
+};
+
 const BODY: JsonSchema = {
+  title: 'ProviderOpenApiDocument',
+  examples: [
+    {
+      openapi: '3.1.0',
+      info: { title: 'Translate', version: '1' },
+      paths: { '/translate': { post: { summary: 'Translates a text', 'x-price': 0.002 } } },
+    },
+  ],
   type: 'object',
   required: ['openapi', 'info'],
   description: 'An OpenAPI 3.0 or 3.1 document as JSON; `x-price` of an operation is its price in USD',
@@ -42,6 +74,12 @@ export function openApiImportRoutes(deps: OpenApiImportDeps): Route[] {
       body: BODY,
       rawBody: true,
       maxBodyBytes: MAX_DOCUMENT_BYTES,
+      requestHeaders: ACCEPT_LANGUAGE,
+      params: { id: { description: 'The service', schema: UUID, example: EXAMPLE.serviceId } },
+      responses: {
+        200: json('What was taken over, and the listing as it is now', IMPORTED, IMPORTED_EXAMPLE, LANGUAGE_HEADERS),
+      },
+      errors: ['service_not_found', 'conflict'],
       handle: (request) => importDocument(deps, request),
     },
   ];

@@ -1,7 +1,8 @@
-import type { ApiRequest, ApiResponse, Route } from '../http/route.ts';
+import type { ApiRequest, ApiResponse, JsonSchema, Route } from '../http/route.ts';
 import { keyOf } from '../keys/caller.ts';
 import { type Repair, selectBooksSum, selectRepairs, selectReports } from '../ledger/reconcile/reconcile-sql.ts';
 import type { Drift, ShardReport } from '../ledger/reconcile/report.ts';
+import { COUNT, CURRENCY, EXAMPLE, json, list, orNull, record, TEXT, TIME, UUID, usd } from '../openapi/schemas.ts';
 import { microsToUsd } from '../platform/money.ts';
 import type { Sql } from '../platform/postgres.ts';
 
@@ -13,6 +14,74 @@ export type ReconciliationRoutesDeps = {
 
 /** Maximum repairs shown, newest first; the table in Postgres keeps all of them. */
 const SHOWN_REPAIRS = 100;
+
+const SUMS = {
+  wallets: COUNT,
+  wallet: usd('In the wallets of Redis'),
+  settled: usd('The balances in Postgres'),
+  streamed: usd('In usage events that Postgres does not have yet'),
+  held: usd('What open calls hold'),
+  drift: usd('wallet − (settled − streamed − held): 0 in good books'),
+  drifting_accounts: COUNT,
+};
+const DRIFT = record('Drift', {
+  account_id: UUID,
+  wallet: SUMS.wallet,
+  expected: usd('What the wallet should have'),
+  drift: SUMS.drift,
+  settled: SUMS.settled,
+  streamed: SUMS.streamed,
+  held: SUMS.held,
+  free_calls: list(record('FreeCallsDrift', { service_id: UUID, used: COUNT, expected: COUNT })),
+  holds_of_stored_calls: { type: 'integer', description: 'Holds of calls that Postgres has already' },
+  since: TIME,
+  not_repaired: { type: 'string', description: 'Why it was not repaired' },
+});
+const STATE: JsonSchema = {
+  type: 'object',
+  additionalProperties: true,
+  description: 'What the wallet and its counters had',
+};
+const REPAIR = record('Repair', {
+  id: { type: 'integer' },
+  account_id: UUID,
+  made_by: TEXT,
+  reason: TEXT,
+  before: STATE,
+  after: STATE,
+  change: usd('What the wallet gained or lost'),
+  state: { type: 'string', enum: ['begun', 'done', 'left'] },
+  created_at: TIME,
+});
+const RECONCILIATION = record('Reconciliation', {
+  checked_at: orNull(TIME),
+  books_sum: usd('The sum of all balances: 0'),
+  totals: record('ReconciliationTotals', { ...SUMS, shards_not_compared: COUNT }),
+  shards: list(
+    record('ShardReconciliation', {
+      shard: COUNT,
+      checked_at: TIME,
+      compared: { type: 'boolean' },
+      ...SUMS,
+      drifts: list(DRIFT),
+    }),
+  ),
+  repairs: list(REPAIR, 'Newest first'),
+  currency: CURRENCY,
+});
+const SUMS_EXAMPLE = {
+  ...{ wallets: 1, wallet: 9.996, settled: 10, streamed: 0.002, held: 0.002, drift: 0, drifting_accounts: 0 },
+};
+const RESPONSES = {
+  200: json('The comparison', RECONCILIATION, {
+    checked_at: EXAMPLE.time,
+    books_sum: 0,
+    totals: { ...SUMS_EXAMPLE, shards_not_compared: 0 },
+    shards: [{ shard: 0, checked_at: EXAMPLE.time, compared: true, ...SUMS_EXAMPLE, drifts: [] }],
+    repairs: [],
+    currency: 'USD',
+  }),
+};
 
 /**
  * Shows how the wallets of each shard compared with Postgres when they were last checked, and compares them now on request.
@@ -28,6 +97,7 @@ export function reconciliationRoutes({ sql, reconciler }: ReconciliationRoutesDe
       summary:
         'The last comparison of wallets with Postgres (made every minute): sums and accounts that disagree, by shard',
       access: ['admin'],
+      responses: RESPONSES,
       handle: () => page(sql),
     },
     {
@@ -35,6 +105,7 @@ export function reconciliationRoutes({ sql, reconciler }: ReconciliationRoutesDe
       path,
       summary: 'Compare now, repair what provably comes from a Redis older than Postgres, and answer as GET does',
       access: ['admin'],
+      responses: RESPONSES,
       handle: async ({ caller }: ApiRequest) => {
         await reconciler.run(`admin ${keyOf(caller).keyId}`);
         return page(sql);

@@ -30,12 +30,15 @@ import {
 } from '../catalog/sql.ts';
 import { ApiError, unavailableError } from '../errors.ts';
 import { refuseForeignPage } from '../http/own-origin.ts';
-import type { ApiRequest, ApiResponse, JsonSchema, Route } from '../http/route.ts';
+import type { ApiRequest, ApiResponse, JsonSchema, ResponseDescription, Route } from '../http/route.ts';
 import { type Caller, type KeyRecord, keyOf } from '../keys/caller.ts';
+import { ACCEPT_LANGUAGE, LANGUAGE_HEADERS } from '../openapi/headers.ts';
+import { EXAMPLE, json, list, record, TEXT, UUID } from '../openapi/schemas.ts';
 import { isUuid } from '../platform/ids.ts';
 import type { Sql } from '../platform/postgres.ts';
 import { type AddressPolicy, isForbiddenLiteral } from '../upstream/index.ts';
 import { OPERATIONS, readOperations, withinRules } from './operations.ts';
+import { SERVICE, SERVICE_DETAILS_EXAMPLE } from './service-schemas.ts';
 
 export type ServicesRoutesDeps = {
   readonly catalog: Catalog;
@@ -51,11 +54,21 @@ const MAX_LISTING_BODY_BYTES = 1_048_576;
 
 const FIELDS = {
   name: { type: 'string', minLength: 1, maxLength: 100, description: 'Spaces around it are removed' },
-  description: { type: 'string', maxLength: MAX_DESCRIPTION_LENGTH },
+  description: { type: 'string', maxLength: MAX_DESCRIPTION_LENGTH, description: 'What the service does' },
   endpoint: { type: 'string', minLength: 1, maxLength: MAX_ENDPOINT_LENGTH, description: 'http or https URL' },
   price: { type: 'number', minimum: 0, maximum: MAX_PRICE_USD, description: 'USD per call, at most 6 decimals' },
-  category: { type: 'string', maxLength: MAX_CATEGORY_LENGTH, pattern: CATEGORY_PATTERN },
-  timeout_seconds: { type: 'integer', minimum: 1, maximum: 300 },
+  category: {
+    type: 'string',
+    maxLength: MAX_CATEGORY_LENGTH,
+    pattern: CATEGORY_PATTERN,
+    description: 'Lower-case words joined by hyphens',
+  },
+  timeout_seconds: {
+    type: 'integer',
+    minimum: 1,
+    maximum: 300,
+    description: `How long a call may wait for the response head; ${DEFAULT_TIMEOUT_SECONDS} if absent`,
+  },
   only_operations: { type: 'boolean', description: 'Refuse calls that match no operation' },
   operations: OPERATIONS,
 };
@@ -68,6 +81,13 @@ const IDLE_SECONDS = {
 const FREE_CALLS = { type: 'integer', minimum: 1, maximum: MAX_FREE_CALLS, description: 'Per buyer' };
 
 const CREATE_BODY: JsonSchema = {
+  title: 'NewService',
+  examples: [
+    {
+      ...{ name: 'Translate', description: 'Translates text into 30 languages.', category: 'language' },
+      ...{ endpoint: 'https://translate.example.com/v1', price: 0.002, free_calls: 100 },
+    },
+  ],
   type: 'object',
   additionalProperties: false,
   required: ['name', 'description', 'endpoint', 'price', 'category'],
@@ -75,7 +95,7 @@ const CREATE_BODY: JsonSchema = {
     ...FIELDS,
     free_calls: FREE_CALLS,
     idle_seconds: IDLE_SECONDS,
-    protocol: { type: 'string', enum: ['http', 'mcp'], default: 'http' },
+    protocol: { type: 'string', enum: ['http', 'mcp'], default: 'http', description: 'It cannot be changed later' },
   },
 };
 type CreateBody = {
@@ -93,6 +113,8 @@ type CreateBody = {
 };
 
 const PATCH_BODY: JsonSchema = {
+  title: 'ServiceChange',
+  examples: [{ price: 0.003, status: 'active' }],
   type: 'object',
   additionalProperties: false,
   minProperties: 1,
@@ -118,12 +140,21 @@ const LIST_QUERY: JsonSchema = {
   additionalProperties: false,
   properties: {
     mine: { type: 'boolean', description: 'Must be true' },
-    limit: { type: 'integer', minimum: 1, maximum: 1000, default: DEFAULT_LIMIT },
+    limit: { type: 'integer', minimum: 1, maximum: 1000, default: DEFAULT_LIMIT, description: 'Services on a page' },
     cursor: { type: 'string', maxLength: 36, description: 'next_cursor of the previous page' },
     lang: LANG,
   },
 };
 type ListQuery = GetQuery & { readonly mine?: boolean; readonly limit?: number; readonly cursor?: string };
+
+const OWN_SERVICES = record(
+  'OwnServices',
+  { services: list(SERVICE, 'Newest first'), next_cursor: { ...TEXT, description: 'Absent on the last page' } },
+  { optional: ['next_cursor'] },
+);
+const SERVICE_PARAM = { id: { description: 'The service', schema: UUID, example: EXAMPLE.serviceId } };
+const shows = (description: string): ResponseDescription =>
+  json(description, SERVICE, SERVICE_DETAILS_EXAMPLE, LANGUAGE_HEADERS);
 
 /**
  * The routes by which providers manage their listings. An admin may do to any listing what its provider may. The gateway that
@@ -137,6 +168,17 @@ export function servicesRoutes(deps: ServicesRoutesDeps): Route[] {
       summary: 'List a service; the listing belongs to the account of the key and is active at once',
       access: ['provider'],
       body: CREATE_BODY,
+      requestHeaders: ACCEPT_LANGUAGE,
+      responses: {
+        201: json('The listing', SERVICE, SERVICE_DETAILS_EXAMPLE, {
+          Location: {
+            description: 'Where the listing is',
+            schema: { type: 'string', format: 'uri-reference' },
+            example: `/api/v1/services/${EXAMPLE.serviceId}`,
+          },
+          ...LANGUAGE_HEADERS,
+        }),
+      },
       maxBodyBytes: MAX_LISTING_BODY_BYTES,
       handle: (request) => create(deps, request),
     },
@@ -146,6 +188,10 @@ export function servicesRoutes(deps: ServicesRoutesDeps): Route[] {
       summary: "The account's own listings, newest first: active and paused ones, but no removed ones",
       access: ['provider'],
       query: LIST_QUERY,
+      requestHeaders: ACCEPT_LANGUAGE,
+      responses: {
+        200: json('One page of listings', OWN_SERVICES, { services: [SERVICE_DETAILS_EXAMPLE] }, LANGUAGE_HEADERS),
+      },
       handle: (request) => listMine(deps, request),
     },
     {
@@ -154,6 +200,10 @@ export function servicesRoutes(deps: ServicesRoutesDeps): Route[] {
       summary: 'One listing with its whole description; the endpoint is shown to its provider and admins only',
       access: 'anyone',
       query: GET_QUERY,
+      requestHeaders: ACCEPT_LANGUAGE,
+      params: SERVICE_PARAM,
+      responses: { 200: shows('The listing') },
+      errors: ['service_not_found'],
       handle: (request) => getOne(deps, request),
     },
     {
@@ -162,6 +212,10 @@ export function servicesRoutes(deps: ServicesRoutesDeps): Route[] {
       summary: 'Change an own listing, pause it, or make it active again',
       access: ['provider'],
       body: PATCH_BODY,
+      requestHeaders: ACCEPT_LANGUAGE,
+      params: SERVICE_PARAM,
+      responses: { 200: shows('The listing as it is now') },
+      errors: ['service_not_found'],
       maxBodyBytes: MAX_LISTING_BODY_BYTES,
       handle: (request) => patch(deps, request),
     },
@@ -170,6 +224,10 @@ export function servicesRoutes(deps: ServicesRoutesDeps): Route[] {
       path: '/api/v1/services/:id',
       summary: 'Remove an own listing for good; its history stays. A repeated request gets the same answer',
       access: ['provider'],
+      requestHeaders: ACCEPT_LANGUAGE,
+      params: SERVICE_PARAM,
+      responses: { 200: shows('The listing, removed now or before') },
+      errors: ['service_not_found'],
       handle: (request) => remove(deps, request),
     },
   ];

@@ -10,8 +10,11 @@ import {
   type UsageFilter,
 } from '../accounts/usage-sql.ts';
 import { ApiError } from '../errors.ts';
-import type { ApiRequest, ApiResponse, JsonSchema, Route } from '../http/route.ts';
+import { prefers } from '../http/accept.ts';
+import type { ApiRequest, ApiResponse, JsonSchema, ResponseDescription, Route } from '../http/route.ts';
 import { type KeyRecord, keyOf, ROLES } from '../keys/caller.ts';
+import { VARY } from '../openapi/headers.ts';
+import { COUNT, EXAMPLE, json, list, orNull, record, TEXT, TIME, text, UUID, usd } from '../openapi/schemas.ts';
 import { isUuid } from '../platform/ids.ts';
 import { microsToUsd } from '../platform/money.ts';
 import type { Sql } from '../platform/postgres.ts';
@@ -31,8 +34,13 @@ const QUERY: JsonSchema = {
   properties: {
     from: { type: 'string', maxLength: 40, description: 'First moment: YYYY-MM-DD (00:00 UTC) or RFC 3339' },
     to: { type: 'string', maxLength: 40, description: 'End, not included: YYYY-MM-DD (00:00 UTC) or RFC 3339' },
-    service_id: { type: 'string', maxLength: 36 },
-    limit: { type: 'integer', minimum: 1, maximum: MAX_LIMIT },
+    service_id: { type: 'string', maxLength: 36, description: 'Only calls of this service' },
+    limit: {
+      type: 'integer',
+      minimum: 1,
+      maximum: MAX_LIMIT,
+      description: `Records on a page; ${DEFAULT_LIMIT} if absent, in a CSV file ${CSV_ROWS}`,
+    },
     cursor: { type: 'string', maxLength: 36, description: 'next_cursor of the previous page' },
   },
 };
@@ -42,6 +50,80 @@ type Query = {
   readonly service_id?: string;
   readonly limit?: number;
   readonly cursor?: string;
+};
+
+const MS: JsonSchema = { type: 'number', minimum: 0, description: 'Milliseconds' };
+const RECORD_FIELDS = {
+  usage_id: UUID,
+  service_id: UUID,
+  service_name: TEXT,
+  method: TEXT,
+  path: { type: 'string', description: 'Without its query, cut after 512 characters' },
+  status: { type: 'integer', description: '499: the caller left before an answer. 0: nobody knows' },
+  amount: usd('What the call cost'),
+  free_tier: { type: 'boolean' },
+  outcome: {
+    type: 'string',
+    pattern: '^(completed|abandoned|refunded:[a-z0-9_]+)$',
+    description: '`completed`, `refunded:<reason>` or `abandoned`',
+  },
+  latency_ms: MS,
+  request_bytes: COUNT,
+  response_bytes: COUNT,
+  created_at: TIME,
+};
+const RECORD = record('UsageRecord', RECORD_FIELDS);
+const USAGE = record('Usage', {
+  key_id: TEXT,
+  owner_id: TEXT,
+  total_calls: COUNT,
+  free_calls: COUNT,
+  total_spent: usd('What all calls that match have cost'),
+  avg_latency_ms: MS,
+  by_service: list(
+    record('ServiceUsage', {
+      service_id: UUID,
+      service_name: TEXT,
+      calls: COUNT,
+      free_calls: COUNT,
+      spent: usd('What they have cost'),
+      avg_latency_ms: MS,
+    }),
+  ),
+  records: list(RECORD, 'Newest first'),
+  next_cursor: orNull(TEXT),
+});
+const CALL = record(
+  'Call',
+  {
+    ...RECORD_FIELDS,
+    key_id: { type: 'string', description: 'The key that paid' },
+    fee: usd("The platform's share"),
+    earned: usd("The provider's share"),
+    account_id: { ...UUID, description: "The buyer's account" },
+    provider_id: { ...UUID, description: "The provider's account" },
+  },
+  {
+    optional: ['key_id', 'fee', 'earned', 'account_id', 'provider_id'],
+    description: 'Its buyer sees key_id, its provider fee and earned, an admin all of it',
+  },
+);
+const RECORD_EXAMPLE = {
+  ...{ usage_id: EXAMPLE.usageId, service_id: EXAMPLE.serviceId, service_name: 'Translate', method: 'POST' },
+  ...{ path: '/translate', status: 200, amount: 0.002, free_tier: false, outcome: 'completed', latency_ms: 17.322 },
+  ...{ request_bytes: 41, response_bytes: 52, created_at: EXAMPLE.time },
+};
+const USAGE_EXAMPLE = {
+  ...{ key_id: EXAMPLE.keyId, owner_id: 'acme-bot', total_calls: 1, free_calls: 0, total_spent: 0.002 },
+  avg_latency_ms: 17.322,
+  by_service: [
+    {
+      ...{ service_id: EXAMPLE.serviceId, service_name: 'Translate', calls: 1, free_calls: 0, spent: 0.002 },
+      avg_latency_ms: 17.322,
+    },
+  ],
+  records: [RECORD_EXAMPLE],
+  next_cursor: null,
 };
 
 /** The pages that show recorded calls; a call is recorded within a second of its end. Amounts in USD, latencies in ms. */
@@ -55,11 +137,12 @@ export function usageRoutes(deps: { readonly sql: Sql }): Route[] {
         'Calls of this key: sums over all that match, and their records, newest first; `Accept: text/csv` exports',
       access: ROLES,
       query: QUERY,
+      responses: { 200: usageResponse() },
       handle: (request: ApiRequest<undefined, Query>) => {
         const key = keyOf(request.caller);
         const filter = readFilter(key, request.query);
         const before = readCursor(request.query.cursor);
-        return prefersCsv(request.header('accept'))
+        return prefers(request.header('accept'), 'text/csv', 'application/json')
           ? csvPage(sql, filter, before, request.query.limit ?? CSV_ROWS)
           : jsonPage(sql, key, filter, before, request.query.limit ?? DEFAULT_LIMIT);
       },
@@ -69,6 +152,9 @@ export function usageRoutes(deps: { readonly sql: Sql }): Route[] {
       path: '/api/v1/usage/:usage_id',
       summary: 'One call, for its buyer, its provider and admins',
       access: ROLES,
+      params: { usage_id: { description: 'The call', schema: UUID, example: EXAMPLE.usageId } },
+      responses: { 200: json('The call', CALL, { ...RECORD_EXAMPLE, key_id: EXAMPLE.keyId }) },
+      errors: ['not_found'],
       handle: async ({ caller, params }) => {
         const id = params.usage_id ?? '';
         const call = isUuid(id) && isUsageTime(id) ? await selectCall(sql, id) : null;
@@ -78,6 +164,26 @@ export function usageRoutes(deps: { readonly sql: Sql }): Route[] {
       },
     },
   ];
+}
+
+function usageResponse(): ResponseDescription {
+  const csv = formatCsv(CSV_COLUMNS, [CSV_COLUMNS.map((column) => RECORD_EXAMPLE[column])]);
+  const { content, ...page } = json('The usage of this key', USAGE, USAGE_EXAMPLE, {
+    Vary: VARY('Accept'),
+    [NEXT_CURSOR_HEADER]: {
+      description: 'Of a CSV file: the cursor of the next one. Absent on the last',
+      schema: { type: 'string' },
+      example: EXAMPLE.usageId,
+      optional: true,
+    },
+    'Content-Disposition': {
+      description: 'Of a CSV file: its name',
+      schema: { type: 'string' },
+      example: 'attachment; filename="usage.csv"',
+      optional: true,
+    },
+  });
+  return { ...page, content: { ...content, 'text/csv': text(csv, 'The records, with a line of column names') } };
 }
 
 function readFilter(key: KeyRecord, query: Query): UsageFilter {
@@ -90,21 +196,6 @@ function readCursor(cursor: string | undefined): string | null {
   if (cursor === undefined) return null;
   if (isUuid(cursor) && isUsageTime(cursor)) return cursor;
   throw new ApiError('invalid_request', 'cursor: not issued by this list.');
-}
-
-/**
- * Whether `Accept` gives text/csv a higher weight than JSON. Wildcards are ignored, so with wildcards alone a caller gets JSON.
- */
-function prefersCsv(accept: string | undefined): boolean {
-  let csv = 0;
-  let json = 0;
-  for (const range of (accept ?? '').split(',')) {
-    const [type = '', ...parameters] = range.split(';').map((part) => part.trim().toLowerCase());
-    const q = Number(parameters.find((parameter) => parameter.startsWith('q='))?.slice(2) ?? 1);
-    if (type === 'text/csv') csv = q;
-    if (type === 'application/json') json = q;
-  }
-  return csv > json;
 }
 
 /** Cuts off the extra row, which was read only to find out whether there is another page. */

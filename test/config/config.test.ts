@@ -35,6 +35,15 @@ describe('the configuration', () => {
     },
   );
 
+  it('takes only a web address as the place where money can be added', () => {
+    const TOP_UP_URL = 'https://pay.example.com/top-up?from=tollgate';
+    expect(loadConfig({ ...stores, TOP_UP_URL }).topUpUrl).toBe(TOP_UP_URL);
+    expect(loadConfig(stores).topUpUrl).toBeNull();
+    for (const wrong of ['javascript:alert(1)', '/top-up', 'pay.example.com', 'https://'] as const) {
+      expect(faultsOf({ ...stores, TOP_UP_URL: wrong })).toEqual(['TOP_UP_URL must be an http or https URL']);
+    }
+  });
+
   it('splits the list of ranges in which services may live', () => {
     expect(loadConfig({ ...stores, UPSTREAM_ALLOW_CIDRS: '10.0.0.0/8, 127.0.0.0/8,' }).upstreamAllowCidrs).toEqual([
       '10.0.0.0/8',

@@ -86,3 +86,29 @@ describe('the memory of addresses over their limit', () => {
     expect(exhausted.has('address 9999')).toBe(true);
   });
 });
+
+it('the gate knows a bucket to be empty until a token is back, however often it refuses its key meanwhile', async () => {
+  const gate = new Gate({
+    authenticator: new Authenticator(new KeyCache({ fetchKeys: async () => [] }), Date.now),
+    admission: {} as Admission,
+    anonymousRateLimit: 60,
+    places: new RefillPlaces(Date.now),
+    onContradiction: () => {},
+  });
+  const key = { keyId: 'key', rateLimit: 300, emptyUntilMs: 0, lastPlace: 0 } as KeyRecord;
+  expect(gate.emptyBucket(key)).toBeNull();
+  // Half a token is there. The other half takes 100 ms.
+  const startedAt = performance.now();
+  gate.rateLimited(key, { limit: 300, tokens: 30_000, remaining: 0, resetSeconds: 60, retryAfterSeconds: 1 });
+  expect(gate.emptyBucket(key)).toMatchObject({ limit: 300, remaining: 0, retryAfterSeconds: 1 });
+  let refused = 0;
+  for (let rate = gate.emptyBucket(key); rate !== null; rate = gate.emptyBucket(key)) {
+    gate.rateLimited(key, rate);
+    refused++;
+  }
+  const elapsedMs = performance.now() - startedAt;
+  expect(refused).toBeGreaterThan(100);
+  // The end may come a little early, never late. The machine may be slow to notice it.
+  expect(elapsedMs).toBeGreaterThan(20);
+  expect(elapsedMs).toBeLessThan(2_000);
+});

@@ -13,6 +13,7 @@ async function leavesAs(body: string): Promise<[how: string, bytes: number]> {
     summary: 'A page',
     access: 'anyone',
     unmetered: true,
+    responses: {},
     handle: async () => ({ status: 200, body }),
   };
   const api = new Api({ gate: { limitOf: () => 60 } as unknown as Gate, routes: [route], log: QUIET });

@@ -6,6 +6,7 @@ const route = (method: Route['method'], path: string): Route => ({
   method,
   path,
   summary: '',
+  responses: {},
   access: 'anyone',
   handle: async () => ({ status: 200 }),
 });

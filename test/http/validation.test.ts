@@ -13,6 +13,7 @@ const validators = compileValidators({
   method: 'POST',
   path: '/',
   summary: '',
+  responses: {},
   access: 'anyone',
   query,
   body,

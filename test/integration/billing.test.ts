@@ -53,6 +53,9 @@ describe('the last cent', () => {
       expect(bills[0]).toMatchObject({ status: 200, amount: '0.01', balance: '0' });
       expect(bills[1]).toMatchObject({ status: 402, amount: null });
       expect(bills[1]?.body).toMatchObject({ error: 'insufficient_balance', status: 402, required: 0.01, balance: 0 });
+      // TOP_UP_URL is not set. test/openapi/contract.test.ts has the answer where it is.
+      expect(bills[1]?.body).toMatchObject({ message: expect.stringMatching(/operator.*GET \/api\/v1\/balance\/me/) });
+      expect(bills[1]?.body).not.toHaveProperty('top_up');
       expect(await market.records(buyer)).toHaveLength(1);
       expect(await market.balance(buyer)).toMatchObject({ balance: 0, held: 0 });
     }

@@ -11,6 +11,8 @@ export type Usage = {
 };
 export type CallRecord = {
   readonly usage_id: string;
+  readonly method: string;
+  readonly path: string;
   readonly status: number;
   readonly amount: number;
   readonly outcome: string;

@@ -21,6 +21,8 @@ let build: string;
 let stack: WorkerStack;
 let service: TestService;
 let path: string;
+/** A listing of the same service as an MCP server, at the same price for each call of a tool. */
+let tools: string;
 /** A listing whose calls are answered at once. */
 let fast: string;
 /** A listing whose calls are answered at once, with each kind of framing in turn. */
@@ -39,7 +41,9 @@ beforeAll(async () => {
     else setTimeout(() => response.end('ok'), 200);
   });
   path = await stack.service({ endpoint: service.url, price: PRICE_MICROS / 1e6 });
-  await stack.listedEverywhere(path);
+  tools = await stack.service({ endpoint: service.url, price: PRICE_MICROS / 1e6, protocol: 'mcp' });
+  // The newest listing is the last that a worker hears of.
+  await stack.listedEverywhere(tools);
   fast = `${stack.baseUrl}${path}/fast`;
   anyShape = `${stack.baseUrl}${path}/shapes`;
 });
@@ -132,6 +136,14 @@ async function waitingCall(key: Key): Promise<RawCaller> {
   return caller;
 }
 
+/** Calls a tool of an MCP server, which waits as `/wait` does. */
+async function waitingTool(key: Key): Promise<RawCaller> {
+  const caller = await RawCaller.connect(stack.baseUrl);
+  const body = '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"wait"}}';
+  caller.send(requestText(`POST ${tools}/wait`, { key, headers: ['Content-Type: application/json'], body }));
+  return caller;
+}
+
 /**
  * Stops everything at full load, with one more call open until nobody listens. Expects that no call is cut, that no unanswered
  * call is charged, and that no work is left in the stores. Each caller stops after its first failed call.
@@ -212,7 +224,9 @@ describe('a supervisor', () => {
       stack.baseUrl + path,
       keys.map((key) => [key]),
     );
-    const callers = await Promise.all(Array.from({ length: 32 }, () => waitingCall(slow)));
+    const callers = await Promise.all(
+      Array.from({ length: 32 }, (_, index) => (index % 2 === 0 ? waitingCall(slow) : waitingTool(slow))),
+    );
     await until(() => waiting.length === 32);
     const [, first, second] = pids();
     process.kill(first as number, 'SIGKILL');

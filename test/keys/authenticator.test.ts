@@ -22,6 +22,7 @@ const record: KeyRecord = {
   accountStatus: 'active',
   buyer: null,
   lastPlace: 0,
+  emptyUntilMs: 0,
 };
 /** Another gateway rotates the key, and its message has not arrived yet. */
 const rotated = { ...record, secretDigest: digestOf(after), previousSecretDigest: record.secretDigest };

@@ -32,6 +32,7 @@ function record(fields: Partial<KeyRecord>): KeyRecord {
     accountStatus: 'active',
     buyer: null,
     lastPlace: 0,
+    emptyUntilMs: 0,
     ...fields,
   };
 }

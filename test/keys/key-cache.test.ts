@@ -21,6 +21,7 @@ class Source {
       accountStatus: 'active',
       buyer: null,
       lastPlace: 0,
+      emptyUntilMs: 0,
     } as const;
     this.rows.set(keyId, { keyId, accountId, ownerId: 'o', role: 'buyer', secretDigest, rateLimit, ...rest });
   }

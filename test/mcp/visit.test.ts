@@ -63,14 +63,14 @@ describe('the memory of a request to /mcp', () => {
     expect(left(budget)).toBe(50 * message.length);
   });
 
-  test('a message that does not end is refused after a minute, and what it had reserved is free again', async () => {
+  test('a message that does not end is refused after 30 s, and what it had reserved is free again', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
     const budget = new ByteBudget(10);
     const attach = (its: CallerEvents): void => its.onCallerBody(Buffer.from('123'), false);
     const stream = { attach, respond: vi.fn() } as unknown as CallerStream;
     const visit = new Visit({ bodyLength: -1 } as RequestHead, stream, null, 'id', budget);
     const refusal = visit.readMessage().catch((error: unknown) => error);
-    vi.advanceTimersByTime(60_000);
+    vi.advanceTimersByTime(30_000);
     const error = await refusal;
     expect(error).toMatchObject({ code: 'body_too_slow', status: 408 });
     visit.refuse(error as Parameters<Visit['refuse']>[0], RATE);

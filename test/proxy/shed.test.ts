@@ -24,6 +24,7 @@ const record: KeyRecord = {
   accountStatus: 'active',
   buyer: null,
   lastPlace: 0,
+  emptyUntilMs: 0,
 };
 
 it('a call that is shed is answered at once from memory: neither store is asked, and no rate limit counts it', async () => {

@@ -17,6 +17,7 @@ const buyer: KeyRecord = {
   accountStatus: 'active',
   buyer: null,
   lastPlace: 0,
+  emptyUntilMs: 0,
 };
 
 it("GET /balance/me shows the live wallet of the key's own account, in USD", async () => {

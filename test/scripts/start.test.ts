@@ -207,14 +207,21 @@ describe('npm start', () => {
     expect(existsSync(inData('demo.json'))).toBe(true);
   });
 
-  it('changes the demo listings when the demo service gets another port', { timeout: 60_000 }, async () => {
+  it('changes the demo listings when the demo service gets another port, and adds those that an earlier version did not have', {
+    timeout: 60_000,
+  }, async () => {
     await stop(await started());
+    const demo = readJson(inData('demo.json'));
+    writeJson(inData('demo.json'), { ...demo, services: demo.services.slice(0, -1), version: 1 });
+    const stub = readJson(inData('stub.json'));
+    writeJson(inData('stub.json'), { ...stub, services: stub.services.slice(0, -1) });
     const demoPort = readJson(inData('stores.json')).demo.port;
     const squatter = createServer().listen(demoPort, '127.0.0.1');
     await stop(await started());
     squatter.close();
     const moved = readJson(inData('stores.json')).demo.port;
     expect(moved).not.toBe(demoPort);
+    expect(readJson(inData('demo.json'))).toMatchObject({ services: demo.services, version: demo.version });
     for (const { endpoint } of readJson(inData('stub.json')).services) {
       expect(endpoint).toMatch(`http://127.0.0.1:${moved}/`);
     }

@@ -45,6 +45,7 @@ export async function addKeyTo(sql: Sql, accountId: string, role: Role, ownerId 
     accountStatus: 'active',
     buyer: null,
     lastPlace: 0,
+    emptyUntilMs: 0,
   };
 }
 

@@ -21,7 +21,7 @@ export function buildSources(): string {
   if (!existsSync(path.join(out, 'main.js'))) throw new Error(`tsc failed: ${result.stdout}${result.stderr}`);
   cpSync(path.join(project, 'src'), out, {
     recursive: true,
-    filter: (source) => !path.extname(source) || source.endsWith('.lua'),
+    filter: (source) => ['', '.lua', '.txt'].includes(path.extname(source)),
   });
   cpSync(path.join(project, 'migrations'), path.join(out, 'migrations'), { recursive: true });
   // package.json says that these are ES modules. Without it Node would parse each file twice.

@@ -1,0 +1,23 @@
+/**
+ * Whether `Accept` (RFC 9110 §12.5.1) gives the first media type a higher weight than the second. Wildcards are ignored: curl sends
+ * nothing but a wildcard, and gets what the caller of this function has as its default.
+ */
+export function prefers(accept: string | undefined, first: string, second: string): boolean {
+  let firstWeight = 0;
+  let secondWeight = 0;
+  for (const range of (accept ?? '').split(',')) {
+    const [type = '', ...parameters] = range.split(';').map((part) => part.trim().toLowerCase());
+    const weight = Number(parameters.find((parameter) => parameter.startsWith('q='))?.slice(2) ?? 1);
+    if (type === first) firstWeight = weight;
+    if (type === second) secondWeight = weight;
+  }
+  return firstWeight > secondWeight;
+}
+
+/** Whether the caller takes gzip (RFC 9110 §12.5.3): it says so by name, and not with weight 0. */
+export function takesGzip(acceptEncoding: string | undefined): boolean {
+  return (acceptEncoding ?? '').split(',').some((coding) => {
+    const [name = '', ...parameters] = coding.split(';').map((part) => part.trim().toLowerCase());
+    return name === 'gzip' && !parameters.some((parameter) => /^q=0(\.0*)?$/.test(parameter));
+  });
+}

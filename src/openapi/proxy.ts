@@ -1,0 +1,102 @@
+import type { ErrorCode } from '../errors.ts';
+import type { Described, JsonSchema, Method } from '../http/route.ts';
+import type { Components } from './components.ts';
+import { byStatus, describeErrors, errorExamples, errorHeaders, errorsSchema, pascal } from './errors.ts';
+import { CALL_HEADERS, FROM_SERVICE, responseHeaders } from './headers.ts';
+import { EXAMPLE, UUID } from './schemas.ts';
+
+type Json = Readonly<Record<string, unknown>>;
+
+export const PROXY_PATH = '/api/v1/proxy/:service_id/:path';
+export const PROXY_METHODS: readonly Method[] = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'];
+
+export const PROXY_PARAMS: Readonly<Record<string, Described>> = {
+  service_id: { description: 'The service', schema: UUID, example: EXAMPLE.serviceId },
+  path: {
+    description:
+      'Path at the service. It may have several segments, or none. It reaches the service byte for byte, and so does any query: a client that encodes the slashes in it asks for another path',
+    schema: { type: 'string' },
+    example: 'translate',
+  },
+};
+
+export const PROXY_REQUEST_HEADERS: Readonly<Record<string, Described>> = {
+  'X-ACF-Max-Amount': {
+    description:
+      'Maximum price of this call in USD: if the price is higher, the response is 412 and nothing is charged',
+    schema: { type: 'string', pattern: '^(0|[1-9][0-9]{0,9})(\\.[0-9]{1,6})?$' },
+    example: '0.01',
+  },
+};
+
+/** Whatever a service sends. It is not the empty schema, which generated clients read as a type that swallows all others. */
+const SERVICE_ANSWER: JsonSchema = {
+  title: 'ServiceAnswer',
+  description: 'Whatever the service sends',
+  type: ['object', 'array', 'string', 'number', 'boolean', 'null'],
+  additionalProperties: true,
+  items: {},
+};
+
+const SERVICE_CONTENT = (components: Components): Json => ({
+  '*/*': { schema: components.schema(SERVICE_ANSWER), example: { text: 'bonjour' } },
+});
+
+/** The errors of src/proxy/. */
+const CODES: readonly ErrorCode[] = [
+  ...(['invalid_request', 'unsupported_framing', 'unauthorized', 'insufficient_balance', 'forbidden'] as const),
+  ...([
+    'service_not_found',
+    'operation_not_found',
+    'price_exceeds_maximum',
+    'payload_too_large',
+    'upgrade_not_supported',
+  ] as const),
+  ...(['rate_limited', 'internal', 'upstream_error', 'unavailable', 'upstream_busy', 'upstream_timeout'] as const),
+];
+
+/** What only calls of MCP listings get: their messages come by POST, and GET and DELETE are the protocol's. */
+function mcpCodes(method: Method): readonly ErrorCode[] {
+  if (method === 'POST') return ['invalid_json', 'body_too_slow'];
+  return method === 'GET' || method === 'DELETE' ? [] : ['method_not_allowed'];
+}
+
+export function proxyResponses(method: Method, components: Components): Record<string, Json> {
+  const answer = (description: string): Json => ({
+    description,
+    headers: responseHeaders(PROXY_PATH, { ...CALL_HEADERS, ...FROM_SERVICE }),
+    content: SERVICE_CONTENT(components),
+  });
+  const errors = byStatus([...CODES, ...mcpCodes(method)]).map(([status, codes]) => [
+    String(status),
+    components.response(`Call${codes.map(pascal).join('Or')}`, () => errorOfCall(codes, components)),
+  ]);
+  return {
+    200: components.response('CallAnswered', () => answer("The service's own answer")),
+    ...Object.fromEntries(errors),
+    default: components.response('CallAnsweredOtherwise', () =>
+      answer(
+        "The service's own answer with another status. A service may send one of the statuses above too. Its own answers have `Content-Security-Policy: sandbox`, errors of the gateway have not",
+      ),
+    ),
+  };
+}
+
+/** A refused call has no X-ACF-* headers; one that failed after its admission has all of them, and so has a service's own answer. */
+function errorOfCall(codes: readonly ErrorCode[], components: Components): Json {
+  const headers = Object.entries({ ...CALL_HEADERS, ...FROM_SERVICE }).map(([name, header]) => [
+    name,
+    { ...header, optional: true },
+  ]);
+  return {
+    description: describeErrors(codes),
+    headers: errorHeaders(PROXY_PATH, codes, Object.fromEntries(headers)),
+    content: {
+      'application/json': {
+        schema: { anyOf: [components.schema(errorsSchema(codes)), components.schema(SERVICE_ANSWER)] },
+        examples: errorExamples(codes),
+      },
+      ...SERVICE_CONTENT(components),
+    },
+  };
+}

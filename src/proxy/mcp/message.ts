@@ -1,0 +1,85 @@
+import { ApiError } from '../../errors.ts';
+import { parseJson } from './json-text.ts';
+import { refuseOtherHeaders } from './message-headers.ts';
+
+/** What a JSON-RPC 2.0 message may consist of. MCP's own schemas refuse any other member. */
+const MEMBERS = new Set(['jsonrpc', 'id', 'method', 'params', 'result', 'error']);
+
+export type Message = {
+  /** The tool that the message calls; null: the message calls none, and costs nothing. */
+  readonly tool: string | null;
+  /** The message as the service gets it. */
+  readonly body: Buffer;
+};
+
+/**
+ * Reads one message for an MCP server, and finds the tool that it calls. A message that some server might read as the call of a tool,
+ * though it is none by the letter of JSON-RPC, is refused: otherwise it would be carried out for nothing. Throws the `ApiError` that
+ * the caller gets.
+ *
+ * Why the message is written again: docs/decisions/0029-mcp-messages-are-written-again.md.
+ *
+ * Tested by test/proxy/mcp/message.test.ts.
+ *
+ * @param headers of the request: flat [name, value, …], names in lower case
+ */
+export function readMessage(headers: readonly string[], bytes: Uint8Array): Message {
+  const message = parseJson(bytes);
+  if (Array.isArray(message)) throw invalid('Batches are not supported. Send each message by itself.');
+  if (!isObject(message)) throw invalid('The body must be a JSON-RPC message: a JSON object.');
+  const method = methodOf(message);
+  const tool = method === 'tools/call' ? toolOf(message.params) : null;
+  if (method !== null) refuseOtherHeaders(headers, method, message.params);
+  return { tool, body: Buffer.from(JSON.stringify(message)) };
+}
+
+type JsonObject = { readonly [name: string]: unknown };
+
+const isObject = (value: unknown): value is JsonObject =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
+const invalid = (message: string): ApiError => new ApiError('invalid_request', message);
+
+/** @returns null if the message is the response to a request of the server */
+function methodOf(message: JsonObject): string | null {
+  // Go's encoding/json, and others, also take `Method` for `method`. No name but the six passes, so there is no second spelling.
+  for (const name of Object.keys(message)) {
+    if (!MEMBERS.has(name)) throw invalid(`${shown(name)}: is no member of a JSON-RPC message.`);
+  }
+  if (message.jsonrpc !== '2.0') throw invalid('jsonrpc: must be "2.0".');
+  const isResponse = 'result' in message || 'error' in message;
+  if (!('method' in message)) {
+    if (isResponse) return null;
+    throw invalid('method: is required, unless the message is a response with result or error.');
+  }
+  if (isResponse) throw invalid('method: a message has either a method or a result or error.');
+  const { method } = message;
+  if (typeof method !== 'string') throw invalid('method: must be a string.');
+  if (method !== 'tools/call' && lettersOf(method) === 'toolscall')
+    throw invalid('method: must be spelled "tools/call".');
+  return method;
+}
+
+function toolOf(params: unknown): string {
+  if (!isObject(params)) throw invalid('params: must be an object.');
+  for (const name of Object.keys(params)) {
+    if (name !== 'name' && lettersOf(name) === 'name') throw invalid(`params.${shown(name)}: must be spelled "name".`);
+  }
+  // Of an object that JSON.parse made, `name` is its own or undefined.
+  const { name } = params;
+  if (typeof name !== 'string') throw invalid('params.name: must be a string, the name of a tool.');
+  return name;
+}
+
+/**
+ * The text as the most generous reader compares it: without case, in compatibility form (`ſ` is an s there, the Kelvin sign a k), and
+ * without anything but letters and digits.
+ */
+const lettersOf = (text: string): string =>
+  text
+    .normalize('NFKC')
+    .toLowerCase()
+    .replace(/[^a-z0-9]/g, '');
+
+/** A name of the caller's making, for an error message. */
+const shown = (name: string): string => JSON.stringify(name.slice(0, 40));

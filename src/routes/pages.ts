@@ -1,0 +1,146 @@
+import { ApiError } from '../errors.ts';
+import { prefers, takesGzip } from '../http/accept.ts';
+import type { JsonSchema, ResponseDescription, Route } from '../http/route.ts';
+import { CACHE_CONTROL, VARY } from '../openapi/headers.ts';
+import { json, record, TEXT, text } from '../openapi/schemas.ts';
+import { REFERENCE_POLICY, referencePage } from '../pages/reference.ts';
+import { WELCOME_POLICY, welcomePage } from '../pages/welcome.ts';
+
+/** What `/` and the pages point to, if the gateway has a route there. Nothing points to what is not there. */
+const PLACES = [
+  { key: 'discover', text: 'Services', path: '/api/v1/discover' },
+  { key: 'docs', text: 'API reference', path: '/docs' },
+  { key: 'openapi', text: 'OpenAPI', path: '/api/v1/openapi.json' },
+  { key: 'llms', text: 'For agents', path: '/llms.txt' },
+  { key: 'mcp', text: 'MCP', path: '/mcp' },
+  { key: 'mcp_server', text: 'MCP server description', path: '/.well-known/mcp/server.json' },
+] as const;
+/** They are made beside or after the pages; `/mcp` is no route. */
+const ALWAYS: readonly string[] = ['/docs', '/api/v1/openapi.json', '/mcp'];
+/** Those that a person wants to open in a browser. */
+const FOR_PEOPLE: readonly string[] = ['discover', 'docs', 'openapi', 'llms'];
+
+/** That of package.json, which is not beside the compiled code everywhere. A test compares them. */
+export const VERSION = '0.1.0';
+
+const LINKS: JsonSchema = {
+  title: 'Links',
+  description: 'Paths of this gateway, by what is there',
+  type: 'object',
+  required: ['discover', 'docs', 'openapi'],
+  properties: Object.fromEntries(PLACES.map(({ key }) => [key, TEXT])),
+};
+const ROOT = record('Root', { name: { type: 'string', const: 'tollgate' }, version: TEXT, links: LINKS });
+
+const PAGE_HEADERS: NonNullable<ResponseDescription['headers']> = {
+  'Content-Security-Policy': {
+    description: 'What a page may do: load its own files, and nothing from elsewhere',
+    schema: TEXT,
+    example: REFERENCE_POLICY,
+  },
+  'Cache-Control': CACHE_CONTROL('no-cache'),
+  'Referrer-Policy': { description: 'Links do not tell where they are', schema: TEXT, example: 'no-referrer' },
+  'X-Content-Type-Options': { description: 'The type is what it says', schema: TEXT, example: 'nosniff' },
+};
+const pageHeaders = (policy: string): Record<string, string> => ({
+  'Content-Type': 'text/html; charset=utf-8',
+  'Content-Security-Policy': policy,
+  'Cache-Control': 'no-cache',
+  'Referrer-Policy': 'no-referrer',
+  'X-Content-Type-Options': 'nosniff',
+});
+
+/** `/`: what this is. `/docs`: the OpenAPI document, to be read by people. @param others  all other routes of the gateway */
+export function pageRoutes(others: readonly Route[]): Route[] {
+  const has = (path: string): boolean => ALWAYS.includes(path) || others.some((route) => route.path === path);
+  const places = PLACES.filter(({ path }) => has(path));
+  const shown = places.filter(({ key }) => FOR_PEOPLE.includes(key)).map(({ text, path }) => [text, path] as const);
+  const links = Object.fromEntries(places.map(({ key, path }) => [key, path]));
+  const welcome = welcomePage(shown);
+  return [
+    {
+      method: 'GET',
+      path: '/',
+      summary: 'What this is, and where to go on: JSON, or a page for browsers',
+      access: 'anyone',
+      responses: { 200: rootResponse(links) },
+      handle: async ({ header }) =>
+        prefers(header('accept'), 'text/html', 'application/json')
+          ? { status: 200, headers: { ...pageHeaders(WELCOME_POLICY), Vary: 'Accept' }, body: welcome }
+          : { status: 200, headers: { Vary: 'Accept' }, body: { name: 'tollgate', version: VERSION, links } },
+    },
+    ...referenceRoutes(shown.filter(([, path]) => path !== '/docs')),
+  ];
+}
+
+function rootResponse(links: Readonly<Record<string, string>>): ResponseDescription {
+  const optional = Object.entries(PAGE_HEADERS).map(([name, header]) => [
+    name,
+    { ...header, description: `Of the page: ${header.description}`, optional: true as const },
+  ]);
+  const { content, ...response } = json(
+    'What this is',
+    ROOT,
+    { name: 'tollgate', version: VERSION, links },
+    {
+      ...Object.fromEntries(optional),
+      Vary: VARY('Accept'),
+    },
+  );
+  return { ...response, content: { ...content, 'text/html': text('<!doctype html>…', 'A small page') } };
+}
+
+function referenceRoutes(links: readonly (readonly [text: string, path: string])[]): Route[] {
+  const { html, assets } = referencePage(links);
+  const byName = new Map(assets.map((asset) => [asset.name, asset]));
+  return [
+    {
+      method: 'GET',
+      path: '/docs',
+      summary: 'This document as a page',
+      access: 'anyone',
+      responses: {
+        200: {
+          description: 'The page',
+          headers: PAGE_HEADERS,
+          content: { 'text/html': text('<!doctype html>…', 'A page that loads its files from below /docs/') },
+        },
+      },
+      handle: async () => ({ status: 200, headers: pageHeaders(REFERENCE_POLICY), body: html }),
+    },
+    {
+      method: 'GET',
+      path: '/docs/:file',
+      summary: 'A script or style sheet of that page',
+      access: 'anyone',
+      // A page of four files must not cost its reader five requests of sixty. They are constants in memory.
+      unmetered: true,
+      params: {
+        file: { description: 'Name of the file, with a digest of its content', schema: TEXT, example: 'reference.js' },
+      },
+      responses: { 200: assetResponse() },
+      errors: ['not_found'],
+      handle: async ({ params, header }) => {
+        const asset = byName.get(params.file ?? '');
+        if (asset === undefined) throw new ApiError('not_found');
+        return { status: 200, ...(await asset.send(takesGzip(header('accept-encoding')))) };
+      },
+    },
+  ];
+}
+
+function assetResponse(): ResponseDescription {
+  return {
+    description: 'The file, compressed for those who take gzip',
+    headers: {
+      'Cache-Control': CACHE_CONTROL('public, max-age=31536000, immutable'),
+      Vary: VARY('Accept-Encoding'),
+      'X-Content-Type-Options': { description: 'The type is what it says', schema: TEXT, example: 'nosniff' },
+      'Content-Encoding': { description: 'gzip, or absent', schema: TEXT, example: 'gzip', optional: true },
+    },
+    content: {
+      'text/javascript': text("'use strict';", 'A script'),
+      'text/css': text('body { margin: 0; }', 'A style sheet'),
+    },
+  };
+}

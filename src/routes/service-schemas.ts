@@ -1,0 +1,97 @@
+import { EXAMPLE, list, record, TEXT, TIME, UUID, usd } from '../openapi/schemas.ts';
+
+// What src/catalog/present.ts writes: shared by the routes that show services.
+
+const LISTED = {
+  id: UUID,
+  name: TEXT,
+  description: TEXT,
+  price: usd('Price of a call'),
+  price_label: TEXT,
+  free_calls: { type: 'integer', minimum: 1, description: 'Per buyer account; absent when there are none' },
+  free_calls_label: TEXT,
+  category: TEXT,
+  quality: { type: 'number', minimum: 0, maximum: 100 },
+  proxy_path: { type: 'string', description: 'Calls go to this path, and below it' },
+};
+const MANNER = {
+  protocol: { type: 'string', enum: ['http', 'mcp'] },
+  timeout_seconds: { type: 'integer', minimum: 1, description: 'How long a call may wait for the response head' },
+  idle_seconds: { type: 'integer', minimum: 1, description: 'The longest silence within a response, if it is set' },
+  only_operations: { type: 'boolean', description: 'Calls that match no operation are refused' },
+};
+const OPERATION_FIELDS = {
+  method: { type: 'string', description: 'GET also stands for HEAD' },
+  path: { type: 'string', description: 'What follows the service id: segments, {name} for one, a last * for the rest' },
+  tool: { type: 'string', description: 'Of an MCP server, in place of method and path' },
+  summary: TEXT,
+  price: usd("Price of such a call, if it is not the listing's"),
+  input: { type: 'object', additionalProperties: true, description: 'JSON Schema of the request; not enforced' },
+  output: { type: 'object', additionalProperties: true, description: 'JSON Schema of the response; not enforced' },
+  example: {
+    type: 'object',
+    description: 'One request and its response',
+    properties: { query: { type: 'object', additionalProperties: true }, body: {}, response: {} },
+  },
+};
+const NOT_ALWAYS = ['method', 'path', 'tool', 'summary', 'input', 'output', 'example'];
+const OPERATION = record('Operation', OPERATION_FIELDS, { optional: [...NOT_ALWAYS, 'price'] });
+const PRICED_OPERATION = record(
+  'PricedOperation',
+  { ...OPERATION_FIELDS, price: usd('Price of such a call'), price_label: TEXT },
+  { optional: NOT_ALWAYS },
+);
+const FREE = ['free_calls', 'free_calls_label'];
+
+export const LISTED_SERVICE = record('ListedService', LISTED, {
+  optional: FREE,
+  description: 'A service as a search shows it. Its description is cut after 200 characters',
+});
+
+export const CALLABLE_SERVICE = record(
+  'CallableService',
+  { ...LISTED, ...MANNER, operations: list(PRICED_OPERATION, 'How to call it; empty if that is not told') },
+  { optional: [...FREE, 'idle_seconds'], description: 'A service as an agent needs it to make a call' },
+);
+
+export const SERVICE = record(
+  'Service',
+  {
+    ...LISTED,
+    status: { type: 'string', enum: ['active', 'paused', 'removed'] },
+    ...MANNER,
+    operations: list(OPERATION, 'As the provider wrote them; absent in lists'),
+    provider_id: UUID,
+    endpoint: { type: 'string', description: "Shown to keys of its provider's account and to admins only" },
+    created_at: TIME,
+    updated_at: TIME,
+  },
+  { optional: [...FREE, 'idle_seconds', 'operations', 'endpoint'] },
+);
+
+export const SERVICE_EXAMPLE = {
+  ...{ id: EXAMPLE.serviceId, name: 'Translate', description: 'Translates text into 30 languages.', price: 0.002 },
+  ...{ price_label: '$0.002 per call', free_calls: 100, free_calls_label: '100 free calls', category: 'language' },
+  ...{ quality: 50, proxy_path: `/api/v1/proxy/${EXAMPLE.serviceId}/` },
+};
+
+const OPERATION_EXAMPLE = {
+  ...{ method: 'POST', path: '/translate', summary: 'Translates a text', price: 0.002 },
+  input: { type: 'object', required: ['text', 'to'] },
+  output: { type: 'object' },
+  example: { body: { text: 'hello', to: 'fr' }, response: { text: 'bonjour' } },
+};
+const MANNER_EXAMPLE = { protocol: 'http', timeout_seconds: 60, only_operations: false };
+
+export const CALLABLE_SERVICE_EXAMPLE = {
+  ...SERVICE_EXAMPLE,
+  ...MANNER_EXAMPLE,
+  operations: [{ ...OPERATION_EXAMPLE, price_label: '$0.002 per call' }],
+};
+
+export const SERVICE_DETAILS_EXAMPLE = {
+  ...SERVICE_EXAMPLE,
+  ...MANNER_EXAMPLE,
+  ...{ operations: [OPERATION_EXAMPLE], status: 'active', provider_id: EXAMPLE.providerId },
+  ...{ endpoint: 'https://translate.example.com/v1', created_at: EXAMPLE.time, updated_at: EXAMPLE.time },
+};

@@ -1,0 +1,51 @@
+import { readFileSync } from 'node:fs';
+import { pathToFileURL } from 'node:url';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { type Browser, type OpenedPage, startPage } from '../support/browser.ts';
+import { type DemoMarket, textOf } from './demo-market.ts';
+
+/** examples/browser.html in Chromium, served from an origin that the gateway knows nothing of. */
+export function browserPageTests(demo: () => DemoMarket, startBrowser: () => Promise<Browser>): void {
+  let browser: Browser;
+  let opened: OpenedPage;
+
+  beforeAll(async () => {
+    browser = await startBrowser();
+    opened = await startPage(browser, 'shop.test', readFileSync('examples/browser.html', 'utf8'));
+  });
+  afterAll(async () => {
+    await opened.close();
+    await browser.close();
+  });
+
+  /** Fills in the form as a person would, and calls the first operation of a service. @returns what the page says of the price */
+  const callAs = async (key: string, address: string, listing: string): Promise<string | null> => {
+    const { page } = opened;
+    await page.goto(address);
+    await page.getByLabel('Gateway').fill(demo().url);
+    await page.getByLabel('API key').fill(key);
+    await page.getByRole('button', { name: 'List services' }).click();
+    await page.locator('[name=service]').selectOption({ label: `${listing} ($${demo().priceOf(listing)} per call)` });
+    await page.getByRole('button', { name: 'Call it' }).click();
+    await page
+      .getByRole('status')
+      .filter({ hasText: /aid|No answer/ })
+      .waitFor();
+    return page.getByRole('status').textContent();
+  };
+
+  it('lists services, fills in their examples, makes a paid call and reads its price', async () => {
+    const buyer = await demo().market.buyer(1);
+    const price = await callAs(textOf(buyer), opened.origin, 'Parrot');
+    expect(price).toBe('Answered with 200. Paid $0.004, $0.996 left.');
+    await opened.page.locator('#answer', { hasText: 'You said: Hello' }).waitFor();
+    expect((await demo().market.records(buyer)).map(({ outcome }) => outcome)).toEqual(['completed']);
+  });
+
+  it('opened as a file, shows why a call was refused, and that it was not paid', async () => {
+    const poor = await demo().market.buyer(0);
+    const price = await callAs(textOf(poor), pathToFileURL('examples/browser.html').href, 'Parrot');
+    expect(price).toBe('Not paid: the account needs a credit.');
+    await opened.page.locator('#answer', { hasText: 'insufficient_balance' }).waitFor();
+  });
+}

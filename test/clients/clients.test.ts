@@ -1,0 +1,27 @@
+// Unmodified clients, and our examples, against one marketplace with the services of the demo.
+
+import { afterAll, beforeAll, describe } from 'vitest';
+import { startBrowser } from '../support/browser.ts';
+import { browserPageTests } from './browser-page.ts';
+import { clientsPageTests } from './clients-page.ts';
+import { commandLineTests } from './command-line.ts';
+import { DemoMarket } from './demo-market.ts';
+import { exampleTests } from './examples.ts';
+import { libraryTests } from './libraries.ts';
+import { llmsTests } from './llms.ts';
+import { sdkTests } from './sdks.ts';
+
+let demo: DemoMarket;
+
+beforeAll(async () => {
+  demo = await DemoMarket.start();
+});
+afterAll(() => demo.stop());
+
+describe('SDKs', () => sdkTests(() => demo));
+describe('HTTP libraries', () => libraryTests(() => demo));
+describe('curl and Python', () => commandLineTests(() => demo));
+describe('examples', () => exampleTests(() => demo));
+describe('/llms.txt', () => llmsTests(() => demo));
+describe('docs/clients.md', () => clientsPageTests(() => demo));
+describe('examples/browser.html', () => browserPageTests(() => demo, startBrowser));

@@ -1,0 +1,122 @@
+import { mkdtempSync, readFileSync, statSync } from 'node:fs';
+import path from 'node:path';
+import { beforeAll, expect, it } from 'vitest';
+import { ERRORS } from '../../src/errors.ts';
+import type { CallRecord, Usage } from '../integration/marketplace.ts';
+import { scratchDir } from '../support/stores.ts';
+import { until } from '../support/wait.ts';
+import { type DemoMarket, textOf } from './demo-market.ts';
+import { type Ended, run } from './programs.ts';
+
+/** Between two commands, so that the output of each can be told apart. */
+const MARK = '--- next command ---';
+
+/** The shell commands of a page in Markdown, one a line, in their order. */
+const commandsOf = (page: string): string[] =>
+  Array.from(page.matchAll(/^```sh\n([\s\S]*?)^```/gm), ([, block = '']) => block.trimEnd().split('\n')).flat();
+
+/** Every address of the page that a GET can be sent to. Those with `{…}` in them stand for many. */
+const addressesOf = (page: string, base: string): string[] => [
+  ...new Set(
+    Array.from(page.matchAll(/\]\((http[^)]+)\)|`(\/[\w./]+)`/g), ([, link, path]) => link ?? `${base}${path}`),
+  ),
+];
+
+/** Everything that /llms.txt tells an agent is tried with sh and curl only, in one shell and in the order of the page. */
+export function llmsTests(demo: () => DemoMarket): void {
+  let page: string;
+  let folder: string;
+  let ended: Ended;
+  let answers: string[];
+
+  beforeAll(async () => {
+    page = await (await fetch(`${demo().url}/llms.txt`)).text();
+    folder = mkdtempSync(path.join(scratchDir(), 'llms-'));
+    const script = ['set -e', ...commandsOf(page).flatMap((command) => [command, `echo; echo '${MARK}'`])].join('\n');
+    // What an operator runs needs an operator's key. Nothing else comes from outside of the page.
+    const env = { ADMIN_KEY: textOf(demo().market.admin) };
+    ended = await run('sh', [], { cwd: folder, env, input: script });
+    answers = ended.output.split(MARK).map((text) => text.trim());
+  });
+
+  const answerTo = (part: string): string =>
+    answers[commandsOf(page).findIndex((command) => command.includes(part))] ?? '';
+
+  it('is one page of plain text, below 200 lines, in the format of llmstxt.org', async () => {
+    const response = await demo().market.request('/llms.txt');
+    expect(response.headers.get('content-type')).toBe('text/plain; charset=utf-8');
+    expect(page.split('\n').length).toBeLessThan(200);
+    expect(page).toMatch(/^# \S.*\n\n> \S/);
+    expect(page).toMatch(/\n## Links\n\n- \[\S[^\]]*\]\(http\S+\): \S/);
+    expect(page).not.toMatch(/\{\{|undefined/);
+  });
+
+  it('has commands that all work when they are pasted into a shell, with nothing but sh and curl', () => {
+    expect([ended.code, ended.errors]).toEqual([0, '']);
+    expect(answers.length).toBe(commandsOf(page).length + 1);
+    expect(ended.output).not.toContain('"error"');
+    const programs = commandsOf(page).flatMap((command) => command.match(/(?<=^|[;(|] ?)\b[a-z]+\b(?=[ ])/g) ?? []);
+    expect(new Set(programs)).toEqual(new Set(['curl', 'sed', 'umask']));
+    // The file has the secret of the key.
+    expect(statSync(path.join(folder, 'tollgate-key.json')).mode & 0o777).toBe(0o600);
+  });
+
+  it('leads an agent that knows nothing else to calls that it pays for, at the price that it was told', async () => {
+    expect(JSON.parse(answerTo('/keys/me'))).toMatchObject({ role: 'buyer', owner_id: 'my-agent' });
+    expect(JSON.parse(answerTo('/balance/me'))).toMatchObject({ balance: 0 });
+    expect(JSON.parse(answerTo('/admin/credits'))).toMatchObject({ amount: 5 });
+    const { services } = JSON.parse(answerTo('max_price=0.01')) as { services: { id: string; price: number }[] };
+    const service = JSON.parse(answerTo('/discover/$SERVICE')) as { id: string; price: number; proxy_path: string };
+    expect(services.map(({ id }) => id)).toContain(service.id);
+    const paid = answerTo('?text=Hello%20world');
+    expect(paid).toMatch(/^HTTP\/1\.1 200 /);
+    expect(paid).toContain(`X-ACF-Amount: ${service.price}\r`);
+    expect(JSON.parse(paid.slice(paid.indexOf('{')))).toMatchObject({ words: 2 });
+    expect(answerTo("--data-binary 'Hello again, world'")).toContain('"words": 3');
+
+    const saved = JSON.parse(readFileSync(path.join(folder, 'tollgate-key.json'), 'utf8'));
+    const usage = await until(async () => {
+      const now = await demo().market.json<Usage>('/api/v1/usage/me', { key: saved });
+      return now.total_calls === 2 ? now : null;
+    });
+    const charged = usage.records.map(({ amount, outcome }: CallRecord) => [amount, outcome]);
+    expect(charged).toEqual(Array(2).fill([service.price, 'completed']));
+  });
+
+  it('says of every error code of the gateway what to do', () => {
+    const unsaid = Object.entries(ERRORS).filter(
+      ([code, { status }]) =>
+        !new RegExp(`^\\| [\\d, ]*\\b${status}\\b[\\d, ]* \\|[^|]*\`${code}\`[^|]*\\| \\S`, 'm').test(page),
+    );
+    expect(unsaid).toEqual([]);
+  });
+
+  it('names no address that leads nowhere', async () => {
+    const addresses = addressesOf(page, demo().url);
+    expect(addresses.length).toBeGreaterThan(3);
+    const key = await demo().market.buyer(0);
+    const missing: string[] = [];
+    for (const address of addresses) {
+      const { pathname } = new URL(address);
+      const inApi = pathname === '/api/v1' ? '/api/v1/discover' : pathname;
+      const { status } = await demo().market.request(inApi, { key });
+      if (status !== 200) missing.push(`${address}: ${status}`);
+    }
+    expect(missing).toEqual([]);
+  });
+
+  it('names the gateway by the Host of the request, and refuses a Host that a shell could take for a command', async () => {
+    const ask = (host: string): Promise<Ended> =>
+      run('curl', ['-sS', '-i', '-H', `Host: ${host}`, '-H', 'X-Forwarded-Proto: https', `${demo().url}/llms.txt`]);
+    // Nobody in front is trusted here, so X-Forwarded-Proto is the caller's invention.
+    for (const host of ['gateway.example', 'my_gateway:8080', '[::1]:8080', '192.0.2.1']) {
+      expect((await ask(host)).output).toContain(`BASE='http://${host}'\n`);
+    }
+    for (const host of ["a';reboot;'", '$(reboot)', 'a&b', `a.${'b'.repeat(300)}`]) {
+      const { output } = await ask(host);
+      expect(output).toMatch(/^HTTP\/1\.1 400 /);
+      expect(output).toContain('"error":"invalid_request"');
+      expect(output).not.toContain('reboot');
+    }
+  });
+}

@@ -1,0 +1,34 @@
+import { describe, expect, it } from 'vitest';
+import { prefers, takesGzip } from '../../src/http/accept.ts';
+
+describe('a media type is preferred', () => {
+  const BROWSER = 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8';
+  it.each([
+    [BROWSER, true],
+    ['TEXT/HTML', true],
+    ['application/json;q=0.5, text/html;q=0.8', true],
+    ['application/json, text/html;q=0.8', false],
+    ['application/json, text/html', false],
+    ['text/html;q=0', false],
+    ['*/*', false],
+    ['text/*', false],
+    ['', false],
+    [undefined, false],
+  ])('by %s: %s', (accept, expected) => {
+    expect(prefers(accept, 'text/html', 'application/json')).toBe(expected);
+  });
+});
+
+describe('gzip is taken', () => {
+  it.each([
+    ['gzip, deflate, br', true],
+    ['br;q=1.0, GZIP;q=0.5', true],
+    ['gzip;q=0', false],
+    ['gzip;q=0.000, *', false],
+    ['identity', false],
+    ['*', false],
+    [undefined, false],
+  ])('by %s: %s', (acceptEncoding, expected) => {
+    expect(takesGzip(acceptEncoding)).toBe(expected);
+  });
+});

@@ -1,0 +1,411 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type Key, Marketplace, startService, type TestService } from '../integration/marketplace.ts';
+import { Contract, type Operation } from './contract.ts';
+import { Driver, type Sent } from './driver.ts';
+import { compileClient, generateClient, runClient } from './generated-client.ts';
+import { redoclyFindings, spectralFindings } from './lint.ts';
+
+const TOP_UP = 'https://pay.example.com/top-up';
+/** The largest body that any operation takes. */
+const MAX_BODY = 2_097_152;
+const MAX_CALL_BODY = 1_000;
+const ONE_OPERATION = { method: 'GET', path: '/one', summary: 'The only one' };
+const UNKNOWN_ID = '00000000-0000-7000-8000-000000000000';
+const UNKNOWN_KEY = `acf_${'0'.repeat(22)}`;
+
+let market: Marketplace;
+let service: TestService;
+let driver: Driver;
+let document: string;
+/** Keys of admins: one has 300 requests a minute, fewer than this file sends. */
+let admins: Key[];
+let buyer: Key;
+let suspended: Key;
+/** Its bucket is empty. */
+let limited: Key;
+
+beforeAll(async () => {
+  market = await Marketplace.start({ MAX_REQUEST_BODY_BYTES: String(MAX_CALL_BODY), TOP_UP_URL: TOP_UP });
+  // A service that answers with the status that its path names, in text that is no JSON; to `/hang` it never answers.
+  service = await startService((request, response) => {
+    if (request.url === '/hang') return;
+    response.statusCode = Number(request.url?.slice(1)) || 200;
+    const isProgram = request.url === '/greet';
+    response.setHeader('Content-Type', isProgram ? 'application/json' : 'text/plain');
+    response.end(isProgram ? '"the service says so"' : 'the service says so');
+  });
+  document = await (await market.request('/api/v1/openapi.json')).text();
+  driver = new Driver(market.baseUrl, new Contract(JSON.parse(document)));
+  admins = await Promise.all([1, 2, 3].map(() => adminKey(300)));
+  buyer = await market.buyer(1);
+  limited = await adminKey(1);
+  await market.request('/api/v1/keys/me', { key: limited });
+  suspended = await market.buyer(0);
+  await setStatus(suspended, 'suspended');
+});
+afterAll(async () => {
+  driver.close();
+  await market.stop();
+  await service.close();
+});
+
+async function adminKey(limit: number): Promise<Key> {
+  const { admin } = market;
+  const body = { owner_id: 'operator', role: 'admin' };
+  const key = await market.json<Key>('/api/v1/keys', { key: admin, method: 'POST', body });
+  await market.json(`/api/v1/keys/${key.key_id}`, { key: admin, method: 'PATCH', body: { rate_limit: limit } });
+  return key;
+}
+
+async function setStatus({ account_id }: Key, status: string): Promise<void> {
+  await market.json(`/api/v1/admin/accounts/${account_id}`, { key: market.admin, method: 'PATCH', body: { status } });
+}
+
+let turn = 0;
+const anAdmin = (): Key => admins[turn++ % admins.length] as Key;
+
+/** Errors that need a broken store, a caller that dawdles, an overloaded service or a fault of the gateway: their own tests make those. */
+const NEEDS_DAMAGE = new Set(['internal', 'unavailable', 'upstream_busy', 'body_too_slow']);
+/** Two requests have to meet for it: test/routes/openapi-import.test.ts makes it. */
+const NEEDS_LUCK = 'putServicesByIdOpenapi conflict';
+const isMadeHere = ({ operationId }: Operation, code: string): boolean =>
+  !NEEDS_DAMAGE.has(code) && `${operationId} ${code}` !== NEEDS_LUCK;
+
+/** How any operation is brought to give these errors, whatever it does. Ids in its path exist nowhere. */
+const ANYWHERE: Readonly<Record<string, (operation: Operation) => Sent>> = {
+  invalid_request: () => ({ key: anAdmin(), query: 'nonsense=1' }),
+  unsupported_framing: () => ({ key: anAdmin(), headers: { 'Transfer-Encoding': 'gzip' } }),
+  invalid_json: () => ({ key: anAdmin(), body: '{' }),
+  unauthorized: () => ({ headers: { Authorization: 'Bearer acf_wrong' } }),
+  forbidden: ({ body }) => ({ key: suspended, body }),
+  payload_too_large: () => ({ key: anAdmin(), body: 'x'.repeat(MAX_BODY + 1) }),
+  rate_limited: () => ({ key: limited }),
+  not_found: ({ body }) => ({ key: anAdmin(), body }),
+  service_not_found: ({ body }) => ({ key: anAdmin(), body }),
+};
+const NOWHERE = {
+  key_id: UNKNOWN_KEY,
+  id: UNKNOWN_ID,
+  usage_id: UNKNOWN_ID,
+  service_id: UNKNOWN_ID,
+  file: 'nothing.js',
+};
+
+/** What gives the codes that are not to be had ANYWHERE, or not in that way. */
+const SPECIAL: Readonly<Record<string, () => Promise<Sent>>> = {
+  // The listing is looked for before the document is read.
+  'putServicesByIdOpenapi invalid_json': async () => {
+    const path = await market.service({ endpoint: service.url });
+    return { key: anAdmin(), params: { id: path.split('/').at(-1) as string }, body: '{' };
+  },
+  'postKeys not_found': async () => ({
+    key: anAdmin(),
+    body: { owner_id: 'x', role: 'buyer', account_id: UNKNOWN_ID },
+  }),
+  'postKeys conflict': async () => {
+    const key = await market.buyer(0);
+    await market.stores.sql`
+      INSERT INTO api_keys (key_id, account_id, role, secret_hash)
+      SELECT 'acf_' || lpad(n::text, 22, '0'), ${key.account_id}, 'buyer', repeat('0', 64) FROM generate_series(1, 1000) n`;
+    return { key, body: { owner_id: 'x', role: 'buyer' } };
+  },
+  'postKeysByKeyIdRotate conflict': async () => {
+    const { key_id } = await market.buyer(0);
+    await market.json(`/api/v1/keys/${key_id}`, { key: market.admin, method: 'DELETE' });
+    return { key: anAdmin(), params: { key_id }, body: {} };
+  },
+  'patchAdminAccountsById conflict': async () => {
+    const key = anAdmin();
+    const { account_id } = await market.json<Key>('/api/v1/keys/me', { key });
+    return { key, params: { id: account_id }, body: { status: 'suspended' } };
+  },
+  'postAdminCredits conflict': async () => {
+    await market.credit(buyer, 0.5, 'used before');
+    return { key: anAdmin(), body: { account_id: buyer.account_id, amount: 0.25, reference: 'used before' } };
+  },
+};
+
+describe('each error of each operation is as the OpenAPI document says', () => {
+  it('before and while its own code runs', async () => {
+    const operations = driver.contract.operations.filter(({ template }) => !template.startsWith('/api/v1/proxy/'));
+    expect(operations.length).toBeGreaterThan(20);
+    for (const operation of operations) {
+      for (const code of driver.contract.errorCodes(operation)) {
+        if (!isMadeHere(operation, code)) continue;
+        const special = SPECIAL[`${operation.operationId} ${code}`];
+        const sent = special === undefined ? ANYWHERE[code]?.(operation) : await special();
+        if (sent === undefined) throw new Error(`nothing here makes ${operation.operationId} answer ${code}`);
+        await driver.expectError(operation.operationId, code, { params: NOWHERE, ...sent });
+      }
+    }
+  });
+
+  it('also where the document leaves an error out: then no such request gets it', async () => {
+    const operations = driver.contract.operations.filter(({ template }) => !template.startsWith('/api/v1/proxy/'));
+    // GET has no body, so none is too long; the gateway refuses one all the same.
+    const { payload_too_large: _, ...tried } = ANYWHERE;
+    for (const operation of operations) {
+      const declared = new Set(driver.contract.errorCodes(operation));
+      for (const [code, sent] of Object.entries(tried)) {
+        if (declared.has(code)) continue;
+        driver.contract.hold(operation, await driver.send(operation, { params: NOWHERE, ...sent(operation) }));
+      }
+    }
+  });
+
+  it('of a call, with each method', async () => {
+    const idOf = async (options: Parameters<Marketplace['service']>[0]): Promise<string> =>
+      (await market.service(options)).split('/').at(-1) as string;
+    const free = await idOf({ endpoint: service.url });
+    const dear = await idOf({ endpoint: service.url, price: 5 });
+    const narrow = await idOf({ endpoint: service.url, only_operations: true, operations: [ONE_OPERATION] });
+    const tools = await idOf({ endpoint: service.url, protocol: 'mcp' });
+    const slow = await idOf({ endpoint: service.url, timeout_seconds: 1 });
+    const away = await startService(() => {});
+    await away.close();
+    const dead = await idOf({ endpoint: away.url });
+    const to = (service_id: string, path = ''): Pick<Sent, 'params'> => ({ params: { service_id, path } });
+    const sent: Readonly<Record<string, Sent>> = {
+      invalid_request: { key: buyer, ...to(free), headers: { 'X-ACF-Max-Amount': '$1' } },
+      unsupported_framing: { key: buyer, ...to(free), headers: { 'Transfer-Encoding': 'gzip' } },
+      unauthorized: to(free),
+      forbidden: { key: market.provider, ...to(free) },
+      insufficient_balance: { key: buyer, ...to(dear) },
+      service_not_found: { key: buyer, ...to(UNKNOWN_ID) },
+      invalid_json: { key: buyer, ...to(tools), body: '{', headers: { 'Content-Type': 'application/json' } },
+      method_not_allowed: { key: buyer, ...to(tools) },
+      operation_not_found: { key: buyer, ...to(narrow, 'other') },
+      price_exceeds_maximum: { key: buyer, ...to(dear), headers: { 'X-ACF-Max-Amount': '1' } },
+      payload_too_large: { key: buyer, ...to(free), body: 'x'.repeat(MAX_CALL_BODY + 1) },
+      upgrade_not_supported: { key: buyer, ...to(free), headers: { Connection: 'Upgrade', Upgrade: 'websocket' } },
+      rate_limited: { key: limited, ...to(free) },
+      upstream_error: { key: buyer, ...to(dead) },
+      upstream_timeout: { key: buyer, ...to(slow, 'hang') },
+    };
+    const operations = driver.contract.operations.filter(({ template }) => template.startsWith('/api/v1/proxy/'));
+    expect(operations).toHaveLength(6);
+    await Promise.all(
+      operations.map(async (operation) => {
+        const { operationId } = operation;
+        const codes = driver.contract.errorCodes(operation);
+        for (const [code, request] of Object.entries(sent)) {
+          if (codes.includes(code)) await driver.expectError(operationId, code, request);
+        }
+        await driver.expect(operationId, 200, { key: buyer, ...to(free) });
+        await driver.expect(operationId, 418, { key: buyer, ...to(free, '418') });
+        await driver.expect(operationId, 404, { key: buyer, ...to(free, '404') });
+      }),
+    );
+  });
+
+  it('and says how to pay when the balance does not cover a call', async () => {
+    const dear = await market.service({ endpoint: service.url, price: 5 });
+    const answer = await (await market.request(`${dear}/x`, { key: buyer })).json();
+    expect(answer).toMatchObject({ error: 'insufficient_balance', required: 5, top_up: TOP_UP });
+    expect(answer).toHaveProperty('message', expect.stringContaining(TOP_UP));
+  });
+});
+
+describe('each success of each operation is as the OpenAPI document says', () => {
+  it('of keys', async () => {
+    const key = await driver.expect<Key>('postKeys', 201, { body: { owner_id: 'somebody', role: 'buyer' } });
+    await driver.expect('getKeysMe', 200, { key });
+    await driver.expect('getKeys', 200, { key, query: 'limit=1' });
+    const params = { key_id: key.key_id };
+    const { secret } = await driver.expect<Key>('postKeysByKeyIdRotate', 200, { key, params, body: {} });
+    await driver.expect('patchKeysByKeyId', 200, { key: anAdmin(), params, body: { rate_limit: 120 } });
+    await driver.expect('deleteKeysByKeyId', 200, { key: { ...key, secret }, params });
+  });
+
+  it('of services, in each of their states', async () => {
+    const key = market.provider;
+    const body = {
+      ...(driver.contract.operation('postServices').body as object),
+      name: 'Held against the document',
+      endpoint: service.url,
+      idle_seconds: 60,
+      operations: [
+        {
+          method: 'GET',
+          path: '/a/{b}',
+          summary: 'All of it',
+          input: {},
+          output: {},
+          example: { query: {}, body: 1, response: [] },
+        },
+        { method: 'POST', path: '/*', summary: 'Little of it' },
+      ],
+    };
+    const { id } = await driver.expect<{ id: string }>('postServices', 201, { key, body });
+    const params = { id };
+    expect(await driver.expect('getDiscoverById', 200, { params })).toHaveProperty('operations.0.price_label');
+    const openapi = driver.contract.operation('putServicesByIdOpenapi').body;
+    await driver.expect('putServicesByIdOpenapi', 200, { key, params, body: openapi });
+    await driver.expect('getServicesById', 200, { params });
+    await driver.expect('getServicesById', 200, { key, params, query: 'lang=de' });
+    await driver.expect('getServices', 200, { key, query: 'mine=true&limit=1' });
+    await driver.expect('patchServicesById', 200, { key, params, body: { free_calls: null, price: 0.01 } });
+    await driver.expect('getDiscover', 200);
+    const page = await driver.expect('getDiscover', 200, { query: 'limit=1&q=held&lang=ja' });
+    expect(page).toMatchObject({ services: [{ id }], total: 1 });
+    await driver.expect('getDiscover', 304, { headers: { 'If-None-Match': '*' } });
+    await driver.expect('deleteServicesById', 200, { key, params });
+    expect(await driver.expect('getServicesById', 200, { key, params })).toMatchObject({ status: 'removed' });
+  });
+
+  it('of money', async () => {
+    const path = await market.service({ endpoint: service.url, price: 0.01, free_calls: 1 });
+    const spender = await market.buyer(1);
+    for (const at of ['200', '404', '500']) await market.request(`${path}/${at}`, { key: spender });
+    const records = await market.records(spender);
+    expect(records.map(({ status }) => status)).toEqual([500, 404, 200]);
+    await driver.expect('getUsageMe', 200, { key: spender });
+    await driver.expect('getUsageMe', 200, { key: spender, headers: { Accept: 'text/csv' }, query: 'limit=1' });
+    const params = { usage_id: records[1]?.usage_id as string };
+    for (const key of [spender, market.provider, anAdmin()])
+      await driver.expect('getUsageByUsageId', 200, { key, params });
+    await driver.expect('getBalanceMe', 200, { key: spender });
+    expect(await driver.expect('getEarningsMe', 200, { key: market.provider })).toMatchObject({
+      by_service: expect.arrayContaining([expect.objectContaining({ earned: 0.01 })]),
+    });
+  });
+
+  it('of the operator', async () => {
+    const credit = { key: anAdmin(), body: { account_id: buyer.account_id, amount: 0.5, reference: 'a credit' } };
+    await driver.expect('postAdminCredits', 201, credit);
+    await driver.expect('postAdminCredits', 200, credit);
+    const params = { id: suspended.account_id };
+    await driver.expect('patchAdminAccountsById', 200, { key: anAdmin(), params, body: { status: 'active' } });
+    // A wallet that differs from the books, so that the page has drifts to show.
+    const { redis, keys } = market.stores;
+    await redis.command('hincrby', [keys.wallet(keys.shardOf(buyer.account_id), buyer.account_id), 'balance', '7']);
+    const page = await driver.expect<{ totals: object }>('postAdminReconciliation', 200, { key: anAdmin() });
+    expect(page.totals).toMatchObject({ drifting_accounts: 1, drift: 0.000007 });
+    await driver.expect('getAdminReconciliation', 200, { key: anAdmin() });
+  });
+
+  it('of the gateway itself', async () => {
+    await driver.expect('getHealthz', 200);
+    await driver.expect('getReadyz', 200);
+    await driver.expect('getWellKnownMcpServerJson', 200);
+    await driver.expect('getLlmsTxt', 200);
+    await driver.expect('getOpenapiJson', 200);
+    await driver.expect('getRoot', 200);
+    await driver.expect('getRoot', 200, { headers: { Accept: 'text/html' } });
+    const page = await driver.expect<string>('getDocs', 200);
+    const files = [...page.matchAll(/(?:src|href)="\/docs\/([^"]+)"/g)].map(([, file = '']) => file);
+    expect(files).toHaveLength(4);
+    for (const file of files) await driver.expect('getDocsByFile', 200, { params: { file } });
+  });
+});
+
+describe('the OpenAPI document', () => {
+  it('has no operation whose responses and errors were not all held against it here', () => {
+    // Draining and a Redis that is away, which test/integration/lifecycle.test.ts and stores-away.test.ts make.
+    const elsewhere = ['getReadyz 503'];
+    const expected = driver.contract.operations.flatMap((operation) => [
+      ...Object.entries(operation.responses)
+        .filter(
+          ([status, { content }]) => /^\d+$/.test(status) && content?.['application/json']?.examples === undefined,
+        )
+        .map(([status]) => `${operation.operationId} ${status}`),
+      ...driver.contract
+        .errorCodes(operation)
+        .filter((code) => isMadeHere(operation, code))
+        .map((code) => `${operation.operationId} ${statusOf(operation, code)} ${code}`),
+    ]);
+    expect(expected.length).toBeGreaterThan(200);
+    expect(expected.filter((each) => !driver.contract.seen.has(each) && !elsewhere.includes(each))).toEqual([]);
+  });
+
+  it('has a schema and an example for every body and header, and each example is one', () => {
+    for (const { operationId, responses } of driver.contract.operations) {
+      for (const [status, { headers, content }] of Object.entries(responses)) {
+        const where = `${operationId} ${status}`;
+        for (const [name, { example, schema }] of Object.entries(headers)) {
+          expect([where, name, example === undefined || example === '']).toEqual([where, name, false]);
+          expect([where, name, driver.contract.schemaFaults(schema, example)]).toEqual([where, name, []]);
+        }
+        if (status !== '304') expect([where, Object.keys(content ?? {}).length]).not.toEqual([where, 0]);
+        for (const { schema, example, examples } of Object.values(content ?? {})) {
+          const values = examples === undefined ? [example] : Object.values(examples).map(({ value }) => value);
+          expect([where, values.filter((value) => value === undefined || value === '')]).toEqual([where, []]);
+          for (const value of values) {
+            expect([where, driver.contract.schemaFaults(schema as Record<string, unknown>, value)]).toEqual([
+              where,
+              [],
+            ]);
+          }
+        }
+      }
+    }
+  });
+
+  it('describes every parameter', () => {
+    for (const { operationId, parameters } of driver.contract.operations) {
+      expect([operationId, parameters.filter(({ description }) => !description).map(({ name }) => name)]).toEqual([
+        operationId,
+        [],
+      ]);
+    }
+  });
+
+  it('passes `redocly lint` without a finding', async () => {
+    expect(await redoclyFindings(document)).toEqual([]);
+  });
+
+  it("passes spectral's rules for OpenAPI without a finding", async () => {
+    expect(await spectralFindings(document)).toEqual([]);
+  });
+
+  it('would be found wrong by these tests and linters', async () => {
+    const { contract } = driver;
+    const operation = contract.operation('getBalanceMe');
+    const good = await driver.send(operation, { key: buyer });
+    expect(contract.faults(operation, good)).toEqual([]);
+    const body = JSON.parse(good.body) as Record<string, unknown>;
+    const changed = (change: object): string => JSON.stringify({ ...body, ...change });
+    for (const wrong of [
+      { ...good, body: changed({ balance: '1' }) },
+      { ...good, body: changed({ more: 1 }) },
+      { ...good, body: changed({ held: undefined }) },
+      { ...good, status: 202 },
+      { ...good, headers: { ...good.headers, 'x-more': '1' } },
+      { ...good, headers: { ...good.headers, 'x-ratelimit-limit': 'many' } },
+      { ...good, headers: { ...good.headers, 'x-request-id': undefined } },
+    ]) {
+      expect(contract.faults(operation, wrong)).toHaveLength(1);
+    }
+    const poor = JSON.stringify({ openapi: '3.1.0', info: { title: 'x', version: '1' }, paths: { '/x': { get: {} } } });
+    expect((await redoclyFindings(poor)).join()).toMatch(/security-defined/);
+    expect((await spectralFindings(poor)).join()).toMatch(/operation-operationId/);
+  });
+});
+
+it('a client whose types openapi-typescript makes from the document compiles, calls, and knows each field', async () => {
+  const body = {
+    name: 'program',
+    description: '',
+    category: 'test',
+    price: 0.25,
+    free_calls: 1,
+    endpoint: service.url,
+  };
+  await market.json('/api/v1/services', { key: market.provider, method: 'POST', body });
+  const client = await generateClient(document);
+  try {
+    await compileClient(client.dir);
+    expect(await runClient(client.dir, market.baseUrl)).toEqual({
+      ...{ service: 'program', price: 0.25, free: 1, status: 200, amount: '0', answer: 'the service says so' },
+      ...{ outcome: 'completed', code: 'forbidden', text: false, wrong: false },
+    });
+  } finally {
+    client.remove();
+  }
+});
+
+function statusOf({ responses }: Operation, code: string): string | undefined {
+  return Object.keys(responses).find(
+    (status) => code in (responses[status]?.content?.['application/json']?.examples ?? {}),
+  );
+}

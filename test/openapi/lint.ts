@@ -1,0 +1,22 @@
+// What the two linters that people run on OpenAPI documents say of a document, one line per finding.
+
+import { createConfig, lintFromString } from '@redocly/openapi-core';
+import spectral from '@stoplight/spectral-core';
+import rulesets from '@stoplight/spectral-rulesets';
+
+/** Redocly's recommended rules: what `redocly lint` reports without a configuration. */
+export async function redoclyFindings(document: string): Promise<string[]> {
+  const config = await createConfig({ extends: ['recommended'] });
+  const findings = await lintFromString({ source: document, absoluteRef: 'openapi.json', config });
+  return findings.map(
+    ({ severity, ruleId, message, location }) => `${severity} ${ruleId} ${location[0]?.pointer}: ${message}`,
+  );
+}
+
+/** Spectral's ruleset for OpenAPI: what `spectral lint` reports with `extends: spectral:oas`. */
+export async function spectralFindings(document: string): Promise<string[]> {
+  const linter = new spectral.Spectral();
+  linter.setRuleset(new spectral.Ruleset(rulesets.oas));
+  const findings = await linter.run(document);
+  return findings.map(({ severity, code, message, path }) => `${severity} ${code} ${path.join('/')}: ${message}`);
+}
