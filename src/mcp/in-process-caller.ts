@@ -72,7 +72,7 @@ export class InProcessCaller implements CallerStream {
   /** Bytes of the response that have come. */
   bytes = 0;
 
-  /** @param onProgress  invoked when the call has been admitted, and when the service's response begins */
+  /** @param onProgress  invoked when somebody attaches, and when the service's response begins */
   constructor(outer: OuterCaller, requestBody: Uint8Array, bounds: AnswerBounds, onProgress: () => void) {
     this.#outer = outer;
     // An exchange without a request body awaits no piece of it.

@@ -129,7 +129,7 @@ export class Visit implements CallerEvents {
    * Makes a call with the key of this request, as a caller of the proxy would.
    *
    * @param cancelled  aborted when the caller cancels the call without leaving
-   * @param onProgress  invoked when something has happened
+   * @param onProgress  invoked when the call has been admitted, and when the service's response begins
    */
   async call(
     start: StartCall,
@@ -139,7 +139,11 @@ export class Visit implements CallerEvents {
   ): Promise<{ readonly answer: CallAnswer; readonly isRefunded: boolean }> {
     if (this.gone.aborted || cancelled.aborted) return { answer: { kind: 'left' }, isRefunded: true };
     if (!this.#reserve(ANSWER_BOUNDS.maxBytes)) throw unavailableError();
-    const call: InProcessCaller = new InProcessCaller(this.#stream, body, ANSWER_BOUNDS, () => onProgress(call));
+    const call: InProcessCaller = new InProcessCaller(this.#stream, body, ANSWER_BOUNDS, () => {
+      // The exchange reads a message for an MCP server before it admits the call. A notice would take the head of the response along,
+      // which states the rate limit, and that is known only then.
+      if (this.callRate !== null) onProgress(call);
+    });
     const leave = (): void => call.leave();
     cancelled.addEventListener('abort', leave, { once: true });
     this.#call = call;

@@ -419,6 +419,19 @@ describe('the endpoint', () => {
     expect(await locationFor('https://elsewhere.example/')).toBe('https://elsewhere.example/');
   });
 
+  test('a call of an MCP listing reports its progress when it is admitted, and not while its message is read', async () => {
+    const key = await market.buyer(1);
+    const path = await market.service({ endpoint: service.url, price: PRICE, protocol: 'mcp' });
+    const args = { service_id: path.slice(path.lastIndexOf('/') + 1), method: 'POST', path: '/' };
+    const call = toolCall('call_service', { ...args, body: { jsonrpc: '2.0', id: 1, method: 'ping' } });
+    const { params } = call as { params: object };
+    const response = await post({ ...call, params: { ...params, _meta: { progressToken: 1 } } }, { key });
+    const events = await response.text();
+    expect(events.split('waiting for the service')).toHaveLength(2);
+    expect(response.headers.get('x-ratelimit-remaining')).toMatch(/^[1-9]/);
+    await expectOnlyRecord(key, { status: 200, amount: 0 });
+  });
+
   test('there are no sessions: GET and DELETE are 405', async () => {
     for (const method of ['GET', 'DELETE', 'PUT']) {
       const response = await fetch(`${market.baseUrl}/mcp`, { method });
