@@ -4,6 +4,7 @@ import type { CallerEvents, CallerStream, RequestHead } from '../gate/caller-io.
 import { BodyBytes } from '../http/body.ts';
 import type { KeyRecord } from '../keys/caller.ts';
 import { type ByteBudget, parsedBytes } from './byte-budget.ts';
+import type { CallArguments } from './call-request.ts';
 import { type AnswerBounds, type CallAnswer, InProcessCaller, type OpenCall } from './in-process-caller.ts';
 
 /**
@@ -38,6 +39,8 @@ export class Visit implements CallerEvents {
   readonly head: RequestHead;
   readonly key: KeyRecord | null;
   readonly requestId: string;
+  /** Those of the call that the message asks for, until its request is made of them. */
+  arguments: CallArguments | null = null;
   readonly #stream: CallerStream;
   readonly #budget: ByteBudget;
   readonly #gone = new AbortController();
@@ -138,7 +141,9 @@ export class Visit implements CallerEvents {
     onProgress: (call: InProcessCaller) => void,
   ): Promise<{ readonly answer: CallAnswer; readonly isRefunded: boolean }> {
     if (this.gone.aborted || cancelled.aborted) return { answer: { kind: 'left' }, isRefunded: true };
-    if (!this.#reserve(ANSWER_BOUNDS.maxBytes)) throw unavailableError();
+    // All that is left of the message is the request's body.
+    this.release();
+    if (!this.#reserve(ANSWER_BOUNDS.maxBytes + body.length)) throw unavailableError();
     const call: InProcessCaller = new InProcessCaller(this.#stream, body, ANSWER_BOUNDS, () => {
       // The exchange reads a message for an MCP server before it admits the call. A notice would take the head of the response along,
       // which states the rate limit, and that is known only then.

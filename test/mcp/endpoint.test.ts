@@ -1,3 +1,5 @@
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import { rateState, UNITS_PER_REQUEST } from '../../src/admission/codes.ts';
 import { commonHeaderLines, rateLimitedError, renderError } from '../../src/gate/answer.ts';
@@ -6,6 +8,15 @@ import type { Gate } from '../../src/gate/gate.ts';
 import type { KeyRecord } from '../../src/keys/caller.ts';
 import { McpEndpoint } from '../../src/mcp/endpoint.ts';
 import type { StartCall } from '../../src/mcp/visit.ts';
+import { until } from '../support/wait.ts';
+
+setFlagsFromString('--expose-gc');
+const collectGarbage = runInNewContext('gc') as () => void;
+
+function heapUsed(): number {
+  collectGarbage();
+  return process.memoryUsage().heapUsed;
+}
 
 const LIMIT = 20;
 const CALL = {
@@ -68,4 +79,28 @@ describe('a key whose call was refused for its rate limit', () => {
     await call();
     expect(take).toHaveBeenCalledOnce();
   });
+});
+
+test('the parsed arguments of a call are not kept while the call is under way: they may take 22 times their length', async () => {
+  const calls = 10;
+  let begun = 0;
+  const key = { keyId: 'k', rateLimit: LIMIT } as KeyRecord;
+  const gate = { identify: () => key, limitOf: () => LIMIT } as unknown as Gate;
+  const log = { debug: vi.fn(), info: vi.fn(), warn: vi.fn(), error: vi.fn(), fatal: vi.fn() };
+  const startCall = (): null => {
+    begun++;
+    return null;
+  };
+  const endpoint = new McpEndpoint({ gate, startCall, ask: vi.fn(), allowedOrigins: [], log });
+  const { params } = CALL;
+  const call = { ...CALL, params: { ...params, arguments: { ...params.arguments, method: 'POST', body: 'BODY' } } };
+  const message = Buffer.from(JSON.stringify(call).replace('"BODY"', `[${'{},'.repeat(100_000)}{}]`));
+  const headers = ['content-type', 'application/json', 'accept', 'application/json, text/event-stream'];
+  const head = { method: 'POST', headers, bodyLength: message.length, fault: null } as unknown as RequestHead;
+  const attach: CallerStream['attach'] = (events) => events.onCallerBody(message, true);
+  const before = heapUsed();
+  for (let i = 0; i < calls; i++) void endpoint.handle(head, { aborted: false, attach } as unknown as CallerStream);
+  await until(() => begun === calls);
+  // One call's arguments take 6 MB.
+  expect(heapUsed() - before).toBeLessThan(15_000_000);
 });

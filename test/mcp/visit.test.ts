@@ -79,10 +79,26 @@ describe('the memory of a request to /mcp', () => {
     vi.useRealTimers();
   });
 
+  test("while a call is under way, only its request's body and its answer count, and no longer the message", async () => {
+    const budget = new ByteBudget(ANSWER_BOUNDS.maxBytes + 1_000);
+    const { visit, leave } = visitWith(['[1,2,3]'], budget);
+    await visit.readMessage();
+    const called = visit.call(
+      () => null,
+      { head: {} as RequestHead, body: Buffer.alloc(100) },
+      NOBODY,
+      () => {},
+    );
+    expect(left(budget)).toBe(900);
+    leave();
+    expect(await called).toMatchObject({ answer: { kind: 'left' } });
+    expect(left(budget)).toBe(ANSWER_BOUNDS.maxBytes + 1_000);
+  });
+
   test('a call is not begun if its answer would have no memory, or if its caller has left', async () => {
     const start = vi.fn(() => null);
     const request = { head: {} as RequestHead, body: Buffer.alloc(0) };
-    const { visit } = visitWith(['x'], new ByteBudget(ANSWER_BOUNDS.maxBytes));
+    const { visit } = visitWith(['x'], new ByteBudget(ANSWER_BOUNDS.maxBytes - 1));
     await visit.readMessage();
     await expect(visit.call(start, request, NOBODY, () => {})).rejects.toMatchObject({ code: 'unavailable' });
     const { visit: gone, leave } = visitWith(['x'], new ByteBudget(ANSWER_BOUNDS.maxBytes + 1));
