@@ -293,7 +293,9 @@ describe('the start of a process', () => {
     (await sql<{ version: number }[]>`SELECT max(version) AS version FROM schema_migrations`)[0]?.version;
   const start = async (databaseUrl: string, redisUrl: string): Promise<string> => {
     const config = loadConfig({ DATABASE_URL: databaseUrl, REDIS_URL: redisUrl });
-    const stores = await openStores(config, { name: 'test', maxConnections: 1, migrations: MIGRATIONS, log: QUIET });
+    // Up to the migration that adds the id, which one of the tests undoes.
+    const migrations = MIGRATIONS.slice(0, 6);
+    const stores = await openStores(config, { name: 'test', maxConnections: 1, migrations, log: QUIET });
     await stores.close();
     return stores.installation;
   };
