@@ -27,6 +27,8 @@ import { compileValidators, type Validators, validBody, validQuery } from './val
 const MAX_JSON_BODY_BYTES = 65_536;
 /** Maximum bytes of all longer bodies that are arriving: 32 of the longest. Beyond it a request gets 503. */
 const MAX_BYTES_ARRIVING = 67_108_864;
+/** Maximum time in which such a body must arrive; then it gets 408. */
+const MAX_ARRIVING_MS = 30_000;
 /**
  * Bodies of this size or more (long lists, exports) are sent in chunks, as fast as the caller reads them. Shorter ones are sent
  * at once.
@@ -41,7 +43,11 @@ export class Api {
   readonly #gate: Gate;
   readonly #log: Log;
   readonly #router: Router;
-  readonly #bodies = new BodyBudget({ freeBytes: MAX_JSON_BODY_BYTES, maxBytes: MAX_BYTES_ARRIVING });
+  readonly #bodies = new BodyBudget({
+    freeBytes: MAX_JSON_BODY_BYTES,
+    maxBytes: MAX_BYTES_ARRIVING,
+    maxMs: MAX_ARRIVING_MS,
+  });
   readonly #validators = new Map<Route, Validators>();
 
   constructor(options: { gate: Gate; routes: readonly Route[]; log: Log }) {
@@ -121,6 +127,7 @@ export class Api {
     const bytes =
       head.bodyLength === 0 || stream === null ? Buffer.alloc(0) : await readBody(stream, maxBytes, this.#bodies);
     if (bytes === 'too_large') throw tooLargeError(maxBytes);
+    if (bytes === 'too_slow') throw new ApiError('body_too_slow');
     if (bytes === 'no_room') throw unavailableError();
     const body = route.rawBody ? bytes : validBody(validators.body, bytes);
     const caller: Caller = key === null ? { kind: 'ip' } : { kind: 'key', key };

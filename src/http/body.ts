@@ -3,15 +3,21 @@ import type { CallerEvents, CallerStream } from '../gate/caller-io.ts';
 /** What is kept at first for a body that does not arrive in one piece. It doubles as often as needed. */
 const FIRST_BYTES = 4_096;
 
-/** Counts the bytes that long bodies keep while they arrive. A slow caller sends an octet a minute, and keeps what it has sent. */
+/**
+ * Counts the bytes that long bodies keep while they arrive. The edge cuts callers that are idle for a minute; one that sends an octet a
+ * minute would keep its share of the memory for days, so a long body also has a time.
+ */
 export class BodyBudget {
   /** Maximum bytes of one body that count for nothing. There are as many of them as connections. */
   readonly freeBytes: number;
+  /** Maximum time in which a longer body must arrive. */
+  readonly maxMs: number;
   #left: number;
 
-  constructor({ freeBytes, maxBytes }: { readonly freeBytes: number; readonly maxBytes: number }) {
-    this.freeBytes = freeBytes;
-    this.#left = maxBytes;
+  constructor(options: { readonly freeBytes: number; readonly maxBytes: number; readonly maxMs: number }) {
+    this.freeBytes = options.freeBytes;
+    this.maxMs = options.maxMs;
+    this.#left = options.maxBytes;
   }
 
   /** @returns false, and changes nothing, if the bytes are not left */
@@ -31,25 +37,25 @@ export class BodyBudget {
   }
 }
 
+export type Body = Buffer | 'too_large' | 'too_slow' | 'no_room';
+
 /**
  * Reads a whole request body. Its pieces are copied into one buffer: a caller may send chunks of a single octet, and an object for each
  * would take a hundred times their length.
  *
- * @returns the bytes, 'too_large' if there are more than `maxBytes`, or 'no_room' if the bodies of all requests take too much memory.
- *   Never resolves if the caller leaves, because nobody is left to answer.
+ * @returns the bytes, 'too_large' if there are more than `maxBytes`, 'too_slow' if a long body takes too much time, or 'no_room' if the
+ *   bodies of all requests take too much memory. Never resolves if the caller leaves, because nobody is left to answer.
  */
-export function readBody(
-  stream: CallerStream,
-  maxBytes: number,
-  budget: BodyBudget,
-): Promise<Buffer | 'too_large' | 'no_room'> {
+export function readBody(stream: CallerStream, maxBytes: number, budget: BodyBudget): Promise<Body> {
   return new Promise((resolve) => {
     let buffer = Buffer.alloc(0);
     let length = 0;
     let isOver = false;
-    const finish = (result: Buffer | 'too_large' | 'no_room' | null): void => {
+    let deadline: NodeJS.Timeout | undefined;
+    const finish = (result: Body | null): void => {
       if (isOver) return;
       isOver = true;
+      clearTimeout(deadline);
       budget.release(buffer.byteLength);
       buffer = Buffer.alloc(0);
       if (result !== null) resolve(result);
@@ -58,6 +64,7 @@ export function readBody(
       if (needed <= buffer.byteLength) return true;
       const size = Math.min(Math.max(needed, 2 * buffer.byteLength, FIRST_BYTES), maxBytes);
       if (!budget.grow(buffer.byteLength, size)) return false;
+      if (size > budget.freeBytes) deadline ??= setTimeout(() => finish('too_slow'), budget.maxMs);
       const larger = Buffer.allocUnsafeSlow(size);
       larger.set(buffer.subarray(0, length));
       buffer = larger;

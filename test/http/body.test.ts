@@ -22,7 +22,7 @@ const begin = (budget: BodyBudget, maxBytes = 2 * MIB) => {
 };
 
 it('bodies that arrive slowly take bounded memory together, and short ones always have room', async () => {
-  const budget = new BodyBudget({ freeBytes: 65_536, maxBytes: 4 * MIB });
+  const budget = new BodyBudget({ freeBytes: 65_536, maxBytes: 4 * MIB, maxMs: 60_000 });
   const slow = [1, 2, 3, 4].map(() => begin(budget));
   for (const { stream } of slow) stream.send(new Uint8Array(MIB));
   const refused = begin(budget);
@@ -48,9 +48,23 @@ it('bodies that arrive slowly take bounded memory together, and short ones alway
   }
 });
 
+it('a long body that takes too much time is refused, and gives its memory back', async () => {
+  const budget = new BodyBudget({ freeBytes: 65_536, maxBytes: MIB, maxMs: 20 });
+  const short = begin(budget);
+  short.stream.send(new Uint8Array(1_000));
+  for (let n = 0; n < 3; n++) {
+    const slow = begin(budget, MIB);
+    slow.stream.send(new Uint8Array(100_000));
+    expect(await slow.body).toBe('too_slow');
+    slow.stream.send(new Uint8Array(1), true);
+  }
+  short.stream.send(new Uint8Array(1), true);
+  expect(await short.body).toHaveLength(1_001);
+});
+
 it('a body in chunks of one octet takes little more memory than its length', async () => {
   const gc = fullGc();
-  const { stream, body } = begin(new BodyBudget({ freeBytes: 0, maxBytes: 2 * MIB }), MIB);
+  const { stream, body } = begin(new BodyBudget({ freeBytes: 0, maxBytes: 2 * MIB, maxMs: 60_000 }), MIB);
   gc();
   const before = process.memoryUsage();
   for (let n = 0; n < MIB - 1; n++) stream.send(Uint8Array.of(n % 251));
