@@ -18,9 +18,8 @@ export function callResult(answer: Exclude<CallAnswer, { kind: 'left' }>, isRefu
       return callError({ ...error, ...retryAfter(answer.headers.get('retry-after')) }, costOf(answer.headers));
     }
     case 'broken': {
-      const { usage_id, ...cost } = costOf(answer.headers);
       const error: ErrorFields = { error: 'upstream_error', ...ERRORS.upstream_error };
-      return callError(error, isRefunded ? { amount: 0, usage_id } : { ...cost, usage_id });
+      return callError(error, isRefunded ? { amount: 0, ...recordOf(answer.headers) } : costOf(answer.headers));
     }
     case 'response':
       return responseResult(answer);
@@ -47,7 +46,7 @@ type Cost = {
   readonly amount: number;
   readonly free_tier: boolean;
   readonly balance?: number;
-  readonly usage_id: string;
+  readonly usage_id?: string;
 };
 
 /** What the call cost, as the gateway's header lines say. A call that was not admitted has none of them, and cost nothing. */
@@ -57,8 +56,14 @@ function costOf(headers: Headers): Cost {
     amount: Number(headers.get('x-acf-amount') ?? 0),
     free_tier: headers.get('x-acf-free-tier') === 'true',
     ...(balance === undefined ? {} : { balance: Number(balance) }),
-    usage_id: headers.get('x-acf-usage-id') ?? headers.get('x-request-id') ?? '',
+    ...recordOf(headers),
   };
+}
+
+/** Names the record of the call. Calls that were not admitted have no record. */
+function recordOf(headers: Headers): { readonly usage_id?: string } {
+  const id = headers.get('x-acf-usage-id');
+  return id === undefined ? {} : { usage_id: id };
 }
 
 /** The fact first, then what to do: an agent must not repeat a call that it would pay for again. */

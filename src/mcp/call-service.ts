@@ -35,7 +35,7 @@ export async function callService(
     }
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
-    return callError(fieldsOf(error), { amount: 0, usage_id: visit.requestId });
+    return callError(fieldsOf(error), { amount: 0 });
   }
 }
 

@@ -168,7 +168,7 @@ export const TOOLS: readonly Tool[] = [
         max_amount: {
           ...USD,
           description:
-            'The highest price in USD that this call may have. If it is higher, the call is refused and costs nothing.',
+            'The highest price in USD that this call may have. If it is higher, the call is refused and costs nothing. It is compared with the price even when a free call covers it: to use a free call, set at least the price.',
         },
         idempotency_key: {
           type: 'string',
@@ -198,7 +198,7 @@ export const TOOLS: readonly Tool[] = [
         amount: { type: 'number', description: 'USD that this call cost; 0 when it was free, refused or refunded' },
         free_tier: { type: 'boolean', description: 'It took one of the free calls' },
         balance: { type: 'number', description: 'USD left after this call' },
-        usage_id: { type: 'string', description: 'Names the call in get_usage. A refused call has no record there' },
+        usage_id: { type: 'string', description: 'Names the call in get_usage; absent if the call was refused' },
         error: {
           type: 'string',
           description: 'Why the gateway refused the call or could not complete it: a stable code',
@@ -207,7 +207,7 @@ export const TOOLS: readonly Tool[] = [
         retry_after_seconds: { type: 'integer', description: 'A call before this time is useless' },
         note: { type: 'string', description: 'What was charged, and what a repeat would cost' },
       },
-      required: ['status', 'amount', 'usage_id'],
+      required: ['status', 'amount'],
     },
     annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: false, openWorldHint: true },
   },

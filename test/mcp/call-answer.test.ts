@@ -90,6 +90,14 @@ describe('what call_service answers', () => {
     });
   });
 
+  test('only an admitted call names its record: a refused one has none', () => {
+    const body = JSON.stringify({ error: 'upstream_error', ...ERRORS.upstream_error });
+    const idOf = (headers: readonly (readonly [string, string])[]): unknown =>
+      callResult({ kind: 'error', headers: new Map(headers), body }, true).structuredContent?.usage_id;
+    expect(idOf([...OURS, ['x-request-id', 'id']])).toBe('id');
+    expect(idOf([['x-request-id', 'id']])).toBeUndefined();
+  });
+
   test('no error suggests a call that would be paid twice: each says first that nothing was charged', () => {
     for (const [error, { status, message }] of Object.entries(ERRORS)) {
       const body = JSON.stringify({ error, message, status });
