@@ -111,6 +111,8 @@ export function looseTemplate(template: readonly TemplateSegment[]): LooseTempla
 
 /** Whether every server takes the path, which the template matches byte for byte, for one that it matches. */
 export function surelyMatches({ all }: Readings, template: LooseTemplate): boolean {
+  // `/*` matches whatever a server may see.
+  if (template[0]?.kind === 'rest') return true;
   return all?.every((segments) => matchesSteadily(segments, template, 1)) ?? false;
 }
 

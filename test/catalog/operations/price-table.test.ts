@@ -204,6 +204,36 @@ describe('the price of a call', () => {
     }
   });
 
+  it('is that of the operation that comes first in the order of the matching, beside a dearer one that also matches', () => {
+    const beside = (path: string, cheap: string, dear: string, onlyOperations: boolean): unknown => {
+      const terms: HttpTerms[] = [
+        ['GET', cheap, CHEAP],
+        ['GET', dear, 4],
+      ];
+      return new PriceTable(terms, { ...LISTING, onlyOperations }).priceOf('GET', path);
+    };
+    for (const only of [true, false]) {
+      for (const [path, cheap, dear] of [
+        ['/users/1', '/users/{id}', '/users/*'],
+        ['/users/1', '/users/{id}', '/*'],
+        ['/v1/foo/generate', '/v1/{model}/generate', '/*'],
+        ['/users/1/x', '/users/{id}/x', '/users/{id}/*'],
+        ['/a/b', '/a/{x}', '/{y}/b'],
+        ['/users/a@b.example', '/users/{id}', '/users/*'],
+      ] as const) {
+        expect(beside(path, cheap, dear, only), `${path} of ${cheap} beside ${dear}`).toMatchObject({
+          priceMicros: CHEAP,
+        });
+      }
+    }
+  });
+
+  it('of /* is that of every path, the empty one too', () => {
+    const table = new PriceTable([['GET', '/*', CHEAP]], { priceMicros: 100, onlyOperations: false });
+    for (const path of ['', '/', '/a', '/;x', '/a//', '/%ff'])
+      expect(table.priceOf('GET', path)).toMatchObject({ priceMicros: CHEAP });
+  });
+
   it('of a tool is its own, to the letter', () => {
     const tools = new ToolPrices(
       [
