@@ -140,7 +140,7 @@ async function makeListings(baseUrl, provider, demoPort, listings = demoListings
 async function moveListing(baseUrl, provider, id, name, demoPort) {
   const endpoint = endpointOf(name, demoPort);
   if (endpoint === null) return;
-  await callApi(baseUrl, 'PATCH', `/services/${id}`, provider, { endpoint });
+  await changeListing(baseUrl, provider, id, { endpoint });
 }
 
 /**
@@ -151,7 +151,19 @@ async function renewListing(baseUrl, provider, id, name) {
   const found = demoListings.find(({ listing }) => listing.name === name);
   if (found === undefined) return;
   const { description, operations } = found.listing;
-  await callApi(baseUrl, 'PATCH', `/services/${id}`, provider, { description, operations });
+  await changeListing(baseUrl, provider, id, { description, operations });
+}
+
+/**
+ * Changes a listing, unless somebody who tried the demo out has removed it.
+ * @param {string} baseUrl @param {Key} provider @param {string} id @param {object} change
+ */
+async function changeListing(baseUrl, provider, id, change) {
+  try {
+    await callApi(baseUrl, 'PATCH', `/services/${id}`, provider, change);
+  } catch (error) {
+    if (!(error instanceof UnexpectedAnswer && error.status === 404)) throw error;
+  }
 }
 
 /**

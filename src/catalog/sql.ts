@@ -173,10 +173,14 @@ export async function selectListing(sql: Sql, id: string): Promise<Listing | nul
   return firstListing(await sql<Row[]>`SELECT ${columns(sql)} FROM services WHERE id = ${id}`);
 }
 
-/** The operations of a listing, as its provider wrote them; none if there is no such listing or it has none. */
-export async function selectOperations(sql: Sql, id: string): Promise<readonly Operation[]> {
+/** The operations of a listing, as its provider wrote them: JSON text of `Operation[]`, empty if there are none. */
+export async function selectOperationsText(sql: Sql, id: string): Promise<string> {
   const rows = await sql<{ operations: string | null }[]>`SELECT operations::text FROM services WHERE id = ${id}`;
-  return JSON.parse(rows[0]?.operations ?? '[]') as Operation[];
+  return rows[0]?.operations ?? '[]';
+}
+
+export async function selectOperations(sql: Sql, id: string): Promise<readonly Operation[]> {
+  return JSON.parse(await selectOperationsText(sql, id)) as Operation[];
 }
 
 /** The listings with these ids, in any status, including those of suspended accounts. */

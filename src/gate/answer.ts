@@ -45,6 +45,11 @@ export function untouchedRate(limit: number): RateState {
   return rateState(limit, limit * UNITS_PER_REQUEST);
 }
 
+/** Milliseconds until a bucket that was in this state has a token; 0 if it had one. */
+export function msUntilToken({ limit, tokens }: RateState): number {
+  return Math.max(0, (UNITS_PER_REQUEST - tokens) / limit);
+}
+
 /** @param seconds  how long this caller should wait before its next request; see RefillPlaces */
 export function rateLimitedError(seconds: number): ApiError {
   return new ApiError(

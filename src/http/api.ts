@@ -17,7 +17,7 @@ import type { Log } from '../observability/log.ts';
 import { uuidv7 } from '../platform/ids.ts';
 import { isPostgresUnavailable } from '../platform/postgres.ts';
 import { isRedisUnavailable } from '../platform/redis.ts';
-import { readBody } from './body.ts';
+import { BodyBudget, readBody } from './body.ts';
 import { headerOf } from './request-head.ts';
 import type { ApiResponse, Method, Route } from './route.ts';
 import { Router } from './router.ts';
@@ -25,6 +25,10 @@ import { compileValidators, type Validators, validBody, validQuery } from './val
 
 /** Maximum body of a request to a route that states no bound of its own; a longer one gets 413. */
 const MAX_JSON_BODY_BYTES = 65_536;
+/** Maximum bytes of all longer bodies that are arriving: 32 of the longest. Beyond it a request gets 503. */
+const MAX_BYTES_ARRIVING = 67_108_864;
+/** Maximum time in which such a body must arrive; then it gets 408. */
+const MAX_ARRIVING_MS = 30_000;
 /**
  * Bodies of this size or more (long lists, exports) are sent in chunks, as fast as the caller reads them. Shorter ones are sent
  * at once.
@@ -39,6 +43,11 @@ export class Api {
   readonly #gate: Gate;
   readonly #log: Log;
   readonly #router: Router;
+  readonly #bodies = new BodyBudget({
+    freeBytes: MAX_JSON_BODY_BYTES,
+    maxBytes: MAX_BYTES_ARRIVING,
+    maxMs: MAX_ARRIVING_MS,
+  });
   readonly #validators = new Map<Route, Validators>();
 
   constructor(options: { gate: Gate; routes: readonly Route[]; log: Log }) {
@@ -115,8 +124,11 @@ export class Api {
     const query = validQuery(validators.query, head.query);
     const maxBytes = route.maxBodyBytes ?? MAX_JSON_BODY_BYTES;
     if (head.bodyLength > maxBytes) throw tooLargeError(maxBytes);
-    const bytes = head.bodyLength === 0 || stream === null ? Buffer.alloc(0) : await readBody(stream, maxBytes);
-    if (bytes === null) throw tooLargeError(maxBytes);
+    const bytes =
+      head.bodyLength === 0 || stream === null ? Buffer.alloc(0) : await readBody(stream, maxBytes, this.#bodies);
+    if (bytes === 'too_large') throw tooLargeError(maxBytes);
+    if (bytes === 'too_slow') throw new ApiError('body_too_slow');
+    if (bytes === 'no_room') throw unavailableError();
     const body = route.rawBody ? bytes : validBody(validators.body, bytes);
     const caller: Caller = key === null ? { kind: 'ip' } : { kind: 'key', key };
     const handled = route.handle({

@@ -12,15 +12,14 @@ const PLAIN_HOST = /^(?:[a-z\d](?:[a-z\d._-]*[a-z\d])?|\[[a-f\d:.]+\])(?::\d{1,5
 /**
  * The URL by which this caller reaches the gateway, without a slash at the end, for pages that name addresses of the gateway. It
  * contains letters, digits and `.:-_[]/` only. The gateway itself speaks plain HTTP, so the scheme is `https` only if a trusted proxy
- * says so in `X-Forwarded-Proto`. Throws 400 if the request's `Host` is not a plain name or address. Every URL
- * parser takes the result.
+ * says so in `X-Forwarded-Proto`. Throws 400 if the request's `Host` is not a plain name or address.
  *
  * @param trustedProxyHops how many proxies in front of the gateway are trusted; 0: `X-Forwarded-Proto` is the caller's invention
  */
 export function baseUrlOf({ header }: Pick<ApiRequest, 'header'>, trustedProxyHops: number): string {
   const host = header('host') ?? '';
   const url = `${schemeOf(header('x-forwarded-proto'), trustedProxyHops)}://${host}`;
-  // The pattern lets numbers pass that are no address, such as 1.2.3.4.5 or [:::], and names that are bad punycode.
+  // URL knows the rest: 1.2.3.999 is neither an address nor a name.
   if (host.length > MAX_HOST_LENGTH || !PLAIN_HOST.test(host) || !URL.canParse(url)) {
     throw new ApiError('invalid_request', 'host: must be a plain host name or address here.');
   }

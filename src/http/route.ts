@@ -9,6 +9,9 @@ export type Method = 'GET' | 'HEAD' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
  */
 export type JsonSchema = Readonly<Record<string, unknown>>;
 
+/** The query of pages that people link to, and of health checks: parameters that others add, such as a cache-buster, are ignored. */
+export const ANY_QUERY: JsonSchema = { type: 'object', additionalProperties: true, properties: {} };
+
 /** The request as a route's handler gets it: already authenticated, rate limited and validated. */
 export type ApiRequest<Body = unknown, Query = unknown> = {
   readonly method: Method;

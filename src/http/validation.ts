@@ -44,9 +44,28 @@ export function validQuery(validate: ValidateFunction | null, query: string | un
   return values;
 }
 
+/**
+ * Maximum commas and opening brackets of a body, those in its texts included: more than it has values. A megabyte of short values
+ * takes 0.2 s to parse, check and store, while all calls wait; a megabyte of long ones takes 10 ms.
+ */
+const MAX_COMMAS = 65_536;
+
+function refuseManyValues(bytes: Buffer): void {
+  if (bytes.length <= MAX_COMMAS) return;
+  let count = 0;
+  for (let i = 0; i < bytes.length; i++) {
+    const byte = bytes[i];
+    // `,`, `[` and `{`
+    if (byte === 0x2c || byte === 0x5b || byte === 0x7b) count++;
+  }
+  if (count <= MAX_COMMAS) return;
+  throw new ApiError('invalid_request', `body: must have at most ${MAX_COMMAS} commas and opening brackets.`);
+}
+
 /** Body bytes → validated value. Throws `invalid_json`, or `invalid_request` naming the field. */
 export function validBody(validate: ValidateFunction | null, bytes: Buffer): unknown {
   if (validate === null) return undefined;
+  refuseManyValues(bytes);
   let value: unknown;
   try {
     // An absent body counts as an empty object, so that the check below names the missing fields.

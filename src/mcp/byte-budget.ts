@@ -20,3 +20,19 @@ export class ByteBudget {
     this.#left += bytes;
   }
 }
+
+/**
+ * A text of `{},{},…` takes 22 times its length when it is parsed. Measured for each mark: 34 bytes
+ * for empty objects, 56 for nested arrays, 65 for objects that each have a member of another name, 8 for numbers.
+ */
+const BYTES_PER_MARK = 65;
+/** `[`, `{`, `,` and `:`, by character code. */
+const MARKS = new Uint8Array(256);
+for (const mark of '[{,:') MARKS[mark.charCodeAt(0)] = 1;
+
+/** How much memory the value of a JSON text takes beside its strings, at most. Marks within strings are counted as well. */
+export function parsedBytes(text: Uint8Array): number {
+  let marks = 0;
+  for (let at = 0; at < text.length; at++) marks += MARKS[text[at] as number] as number;
+  return marks * BYTES_PER_MARK;
+}

@@ -18,9 +18,8 @@ export function callResult(answer: Exclude<CallAnswer, { kind: 'left' }>, isRefu
       return callError({ ...error, ...retryAfter(answer.headers.get('retry-after')) }, costOf(answer.headers));
     }
     case 'broken': {
-      const { usage_id, ...cost } = costOf(answer.headers);
       const error: ErrorFields = { error: 'upstream_error', ...ERRORS.upstream_error };
-      return callError(error, isRefunded ? { amount: 0, usage_id } : { ...cost, usage_id });
+      return callError(error, isRefunded ? { amount: 0, ...recordOf(answer.headers) } : costOf(answer.headers));
     }
     case 'response':
       return responseResult(answer);
@@ -47,7 +46,7 @@ type Cost = {
   readonly amount: number;
   readonly free_tier: boolean;
   readonly balance?: number;
-  readonly usage_id: string;
+  readonly usage_id?: string;
 };
 
 /** What the call cost, as the gateway's header lines say. A call that was not admitted has none of them, and cost nothing. */
@@ -57,8 +56,14 @@ function costOf(headers: Headers): Cost {
     amount: Number(headers.get('x-acf-amount') ?? 0),
     free_tier: headers.get('x-acf-free-tier') === 'true',
     ...(balance === undefined ? {} : { balance: Number(balance) }),
-    usage_id: headers.get('x-acf-usage-id') ?? headers.get('x-request-id') ?? '',
+    ...recordOf(headers),
   };
+}
+
+/** Names the record of the call. Calls that were not admitted have no record. */
+function recordOf(headers: Headers): { readonly usage_id?: string } {
+  const id = headers.get('x-acf-usage-id');
+  return id === undefined ? {} : { usage_id: id };
 }
 
 /** The fact first, then what to do: an agent must not repeat a call that it would pay for again. */
@@ -110,12 +115,27 @@ function textOf(body: Buffer, mediaType: string | undefined, isCut: boolean): st
   }
 }
 
-/** Text that is no JSON is passed on as text, although the service says that it is JSON. So is JSON that is too deep. */
+/**
+ * Text that is no JSON is passed on as text, although the service says that it is JSON. So is JSON that is too deep, or that would be
+ * changed.
+ */
 function parsed(text: string): unknown {
   try {
     const value = JSON.parse(text) as unknown;
-    return isTooDeep(value) ? text : value;
+    return isTooDeep(value) || hasLongInteger(text) ? text : value;
   } catch {
     return text;
   }
+}
+
+/**
+ * Whether a JSON text has an integer that JSON.parse rounds. Services have ids of 19 digits, and an agent that calls with a rounded one
+ * pays for the wrong thing.
+ */
+function hasLongInteger(text: string): boolean {
+  if (!/\d{16}/.test(text)) return false;
+  for (const [token] of text.matchAll(/"(?:[^"\\]|\\.)*"|-?\d[\d.eE+-]*/g)) {
+    if (/^-?\d{16,}$/.test(token) && !Number.isSafeInteger(Number(token))) return true;
+  }
+  return false;
 }

@@ -1,6 +1,6 @@
 import { ApiError } from '../errors.ts';
 import { PROXY_PREFIX, type RequestHead } from '../gate/caller-io.ts';
-import { targetFault } from '../http/request-head.ts';
+import { headerOf, targetFault } from '../http/request-head.ts';
 import { formatUsd, usdToMicros } from '../platform/money.ts';
 import { isTooDeep } from './depth.ts';
 
@@ -35,11 +35,12 @@ const ACCEPT = 'application/json, text/event-stream;q=0.5, */*;q=0.4';
  *
  * Tested by test/mcp/call-request.test.ts.
  *
- * @param authorization  the credentials of the MCP request: the call is made with the same key
+ * @param outer  the MCP request. The call is made with its key, and has its `Host`, by which the gateway recognises a redirect to
+ *   itself; services get their own
  */
 export function callRequest(
   { service_id, method, path, query, body, max_amount, idempotency_key }: CallArguments,
-  authorization: string | undefined,
+  { authorization, headers: outerHeaders }: Pick<RequestHead, 'authorization' | 'headers'>,
 ): { readonly head: RequestHead; readonly body: Uint8Array } {
   if (path !== '' && !path.startsWith('/')) throw invalid("path: must be empty or begin with '/'.");
   if (/[?#]/.test(path)) throw invalid("path: must not contain '?' or '#'. Parameters go into `query`.");
@@ -50,7 +51,8 @@ export function callRequest(
     throw invalid(`path, query: together at most ${MAX_TARGET_CHARACTERS} characters after encoding.`);
   }
   const { bytes, mediaType } = bodyBytes(body);
-  const headers = ['accept', ACCEPT, 'accept-encoding', 'identity', 'user-agent', 'tollgate-mcp'];
+  const host = headerOf(outerHeaders, 'host') ?? '';
+  const headers = ['host', host, 'accept', ACCEPT, 'accept-encoding', 'identity', 'user-agent', 'tollgate-mcp'];
   if (mediaType !== null) headers.push('content-type', mediaType);
   if (max_amount !== undefined) headers.push('x-acf-max-amount', amountText(max_amount));
   if (idempotency_key !== undefined) headers.push('idempotency-key', idempotency_key);

@@ -1,6 +1,6 @@
 import { ApiError, unauthorizedError } from '../errors.ts';
 import { callResult } from './call-answer.ts';
-import { type CallArguments, callRequest } from './call-request.ts';
+import { callRequest } from './call-request.ts';
 import type { InProcessCaller } from './in-process-caller.ts';
 import type { Progress } from './protocol.ts';
 import { callError, fieldsOf, type ToolResult, toolResult } from './tool-result.ts';
@@ -19,13 +19,12 @@ const LEFT = toolResult({ error: 'cancelled', message: 'The caller left. get_usa
  */
 export async function callService(
   start: StartCall,
-  args: CallArguments,
   visit: Visit,
   { cancelled, progress }: { readonly cancelled: AbortSignal; readonly progress: Progress },
 ): Promise<ToolResult> {
   try {
     if (visit.key === null) throw unauthorizedError();
-    const request = callRequest(args, visit.head.authorization);
+    const request = requestOf(visit);
     const reporter = new Reporter(progress);
     try {
       const { answer, isRefunded } = await visit.call(start, request, cancelled, (call) => reporter.report(call));
@@ -36,8 +35,16 @@ export async function callService(
     }
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
-    return callError(fieldsOf(error), { amount: 0, usage_id: visit.requestId });
+    return callError(fieldsOf(error), { amount: 0 });
   }
+}
+
+/** A function of its own, because what `callService` has in a variable is kept until the call has ended. */
+function requestOf(visit: Visit): ReturnType<typeof callRequest> {
+  const args = visit.arguments;
+  if (args === null) throw new ApiError('invalid_request');
+  visit.arguments = null;
+  return callRequest(args, visit.head);
 }
 
 /** Tells the client when its call was admitted and when its response begins, and every few seconds that it goes on. */

@@ -55,7 +55,8 @@ export class McpEndpoint {
   readonly #checks = new Map<ToolName, (args: unknown) => void>();
   /**
    * When a key whose call was refused for its rate limit has a token again, in ms of `performance.now()`. Until then its requests
-   * take a token before their message is read: 429s must be cheap, and parsing a message is not.
+   * take a token before their message is read: 429s must be cheap, and parsing a message is not. Not a moment longer, or a call would
+   * take two tokens: this one and its own.
    */
   readonly #exhausted = new WeakMap<KeyRecord, number>();
 
@@ -91,8 +92,7 @@ export class McpEndpoint {
       this.#checkPage(visit.head);
       checkMethod(visit.head);
       if (visit.key === null || this.#isExhausted(visit.key)) await token.take();
-      const message = parseMessage(await visit.readMessage());
-      const isCall = this.#isCall(message, visit.key);
+      const { message, isCall } = await this.#read(visit);
       if (!isCall) await token.take();
       const response = await this.#protocol.handle(visit, message, isCall);
       await visit.send(response, async () => {
@@ -134,18 +134,23 @@ export class McpEndpoint {
     );
   }
 
-  /** Whether the message is a call that its own admission will count, with arguments that make a call possible. */
-  #isCall(message: Message, key: KeyRecord | null): boolean {
-    if (key === null || message.method !== 'tools/call') return false;
+  /**
+   * Reads the message. If it is a call that its own admission will count, with arguments that make a call possible, the visit gets the
+   * arguments, and the message loses them. Else the protocol's package would keep them until the call has ended.
+   */
+  async #read(visit: Visit): Promise<{ readonly message: Message; readonly isCall: boolean }> {
+    const message = parseMessage(await visit.readMessage());
+    if (visit.key === null || message.method !== 'tools/call') return { message, isCall: false };
     const { name, arguments: args } = (message.params ?? {}) as { name?: unknown; arguments?: unknown };
-    if (name !== 'call_service') return false;
+    if (name !== 'call_service') return { message, isCall: false };
     try {
       this.#checks.get(name)?.(args);
-      return true;
     } catch {
       // The tool says what is wrong.
-      return false;
+      return { message, isCall: false };
     }
+    visit.arguments = args as CallArguments;
+    return { message: { ...message, params: { ...(message.params as object), arguments: {} } }, isCall: true };
   }
 
   async #run(
@@ -155,8 +160,9 @@ export class McpEndpoint {
     context: ToolContext,
   ): Promise<ToolResult> {
     try {
-      this.#checks.get(name)?.(args);
-      if (name === 'call_service') return await this.#call(args as CallArguments, visit, context);
+      // The arguments of a call were checked when its message was read.
+      if (visit.arguments === null) this.#checks.get(name)?.(args);
+      if (name === 'call_service') return await this.#call(visit, context);
       const { path, query } = pageOf(name, args);
       return toolResult(bodyOf(await this.#options.ask(getHead(path, query), visit.key, visit.requestId)));
     } catch (error) {
@@ -164,10 +170,10 @@ export class McpEndpoint {
     }
   }
 
-  async #call(args: CallArguments, visit: Visit, context: ToolContext): Promise<ToolResult> {
-    const result = await callService(this.#options.startCall, args, visit, context);
+  async #call(visit: Visit, context: ToolContext): Promise<ToolResult> {
+    const result = await callService(this.#options.startCall, visit, context);
     if (visit.key !== null && result.structuredContent?.error === 'rate_limited') {
-      this.#exhausted.set(visit.key, performance.now() + 60_000 / visit.key.rateLimit);
+      this.#exhausted.set(visit.key, performance.now() + visit.msUntilToken);
     }
     return result;
   }

@@ -1,10 +1,10 @@
-import type { ShownRate } from '../gate/answer.ts';
+import type { RateState, ShownRate } from '../gate/answer.ts';
 import type { CallerEvents, CallerStream } from '../gate/caller-io.ts';
 
 /** A call that this process makes for a tool: what the exchange knows of it beside what it tells every caller. */
 export type OpenCall = {
-  /** The rate limit after the call's admission; null before it. */
-  readonly rate: ShownRate | null;
+  /** The rate limit after the call was admitted or refused; null before. */
+  readonly rate: RateState | null;
   /** Whether the call was settled by a refund. */
   readonly isRefunded: boolean;
 };
@@ -72,7 +72,7 @@ export class InProcessCaller implements CallerStream {
   /** Bytes of the response that have come. */
   bytes = 0;
 
-  /** @param onProgress  invoked when the call has been admitted, and when the service's response begins */
+  /** @param onProgress  invoked when somebody attaches, and when the service's response begins */
   constructor(outer: OuterCaller, requestBody: Uint8Array, bounds: AnswerBounds, onProgress: () => void) {
     this.#outer = outer;
     // An exchange without a request body awaits no piece of it.

@@ -21,7 +21,7 @@ export function toolResult(value: Record<string, unknown>, isError = false): Too
  */
 export function callError(
   error: ErrorFields,
-  cost: { readonly amount: number; readonly usage_id: string },
+  cost: { readonly amount: number; readonly usage_id?: string },
 ): ToolResult {
   const fields = { ...cost, ...error };
   const advice = fields.amount === 0 ? ADVICE[error.error as ErrorCode] : 'A repeat is charged again.';

@@ -168,7 +168,7 @@ export const TOOLS: readonly Tool[] = [
         max_amount: {
           ...USD,
           description:
-            'The highest price in USD that this call may have. If it is higher, the call is refused and costs nothing.',
+            'The highest price in USD that this call may have. If it is higher, the call is refused and costs nothing. It is compared with the price even when a free call covers it: to use a free call, set at least the price.',
         },
         idempotency_key: {
           type: 'string',
@@ -192,13 +192,13 @@ export const TOOLS: readonly Tool[] = [
           description:
             "Where a redirect points; it was not followed. What comes after the service's proxy_path is a path to call",
         },
-        body: { description: 'The body, as JSON if it is JSON, else as text' },
+        body: { description: 'The body, as JSON if it is JSON without integers above 2^53, else as text' },
         body_base64: { type: 'string', description: 'The body, if it is neither JSON nor text' },
         truncated: { type: 'boolean', description: 'Only the beginning of the body is here' },
         amount: { type: 'number', description: 'USD that this call cost; 0 when it was free, refused or refunded' },
         free_tier: { type: 'boolean', description: 'It took one of the free calls' },
         balance: { type: 'number', description: 'USD left after this call' },
-        usage_id: { type: 'string', description: 'Names the call in get_usage. A refused call has no record there' },
+        usage_id: { type: 'string', description: 'Names the call in get_usage; absent if the call was refused' },
         error: {
           type: 'string',
           description: 'Why the gateway refused the call or could not complete it: a stable code',
@@ -207,7 +207,7 @@ export const TOOLS: readonly Tool[] = [
         retry_after_seconds: { type: 'integer', description: 'A call before this time is useless' },
         note: { type: 'string', description: 'What was charged, and what a repeat would cost' },
       },
-      required: ['status', 'amount', 'usage_id'],
+      required: ['status', 'amount'],
     },
     annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: false, openWorldHint: true },
   },

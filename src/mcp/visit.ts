@@ -1,8 +1,10 @@
 import { ApiError, unavailableError } from '../errors.ts';
-import { commonHeaderLines, renderError, type ShownRate } from '../gate/answer.ts';
+import { commonHeaderLines, msUntilToken, renderError, type ShownRate } from '../gate/answer.ts';
 import type { CallerEvents, CallerStream, RequestHead } from '../gate/caller-io.ts';
+import { BodyBytes } from '../http/body.ts';
 import type { KeyRecord } from '../keys/caller.ts';
-import type { ByteBudget } from './byte-budget.ts';
+import { type ByteBudget, parsedBytes } from './byte-budget.ts';
+import type { CallArguments } from './call-request.ts';
 import { type AnswerBounds, type CallAnswer, InProcessCaller, type OpenCall } from './in-process-caller.ts';
 
 /**
@@ -10,6 +12,11 @@ import { type AnswerBounds, type CallAnswer, InProcessCaller, type OpenCall } fr
  * hand can send it through the proxy, which streams it.
  */
 export const MAX_MESSAGE_BYTES = 1_048_576;
+/**
+ * Maximum time for the whole message; one that takes longer gets 408. The bytes that have come count against the memory of all
+ * messages, so callers that send theirs drop by drop could close this endpoint to everybody else. 1 MiB in this time is 35 KB/s.
+ */
+const MAX_MESSAGE_MS = 30_000;
 
 /** Bounds of what a call may answer to a tool. Beyond them the call is cut off, and charged as one whose caller left. */
 export const ANSWER_BOUNDS: AnswerBounds = {
@@ -32,12 +39,14 @@ export class Visit implements CallerEvents {
   readonly head: RequestHead;
   readonly key: KeyRecord | null;
   readonly requestId: string;
+  /** Those of the call that the message asks for, until its request is made of them. */
+  arguments: CallArguments | null = null;
   readonly #stream: CallerStream;
   readonly #budget: ByteBudget;
   readonly #gone = new AbortController();
   #reserved = 0;
   #hasBegun = false;
-  #message: { chunks: Buffer[]; bytes: number; done: (bytes: Buffer | ApiError) => void } | null = null;
+  #message: { readonly bytes: BodyBytes; readonly done: (bytes: Buffer | ApiError) => void } | null = null;
   #whenWritable: (() => void) | null = null;
   #call: InProcessCaller | null = null;
   #openCall: OpenCall | null = null;
@@ -65,18 +74,26 @@ export class Visit implements CallerEvents {
     return this.#call?.rate ?? this.#openCall?.rate ?? null;
   }
 
+  /** Milliseconds until a token is there, counted from when the call of this visit was refused for its rate limit. */
+  get msUntilToken(): number {
+    const rate = this.#openCall?.rate ?? null;
+    return rate === null ? 0 : msUntilToken(rate);
+  }
+
   /**
-   * Reads the whole message. Rejects with `payload_too_large`, or with `unavailable` if all messages together would take too much
-   * memory. Never resolves if the caller leaves.
+   * Reads the whole message. Rejects with `payload_too_large`, with `body_too_slow`, or with `unavailable` if all messages together
+   * would take too much memory. Never resolves if the caller leaves.
    */
   readMessage(): Promise<Buffer> {
     if (this.head.bodyLength > MAX_MESSAGE_BYTES) return Promise.reject(tooLong());
     return new Promise((resolve, reject) => {
+      const deadline = setTimeout(() => this.#message?.done(new ApiError('body_too_slow')), MAX_MESSAGE_MS);
+      this.gone.addEventListener('abort', () => clearTimeout(deadline), { once: true });
       this.#message = {
-        chunks: [],
-        bytes: 0,
+        bytes: new BodyBytes(),
         done: (result) => {
           this.#message = null;
+          clearTimeout(deadline);
           if (result instanceof ApiError) reject(result);
           else resolve(result);
         },
@@ -89,12 +106,12 @@ export class Visit implements CallerEvents {
   onCallerBody(chunk: Uint8Array, last: boolean): void {
     const message = this.#message;
     if (message === null) return;
-    message.bytes += chunk.length;
-    if (message.bytes > MAX_MESSAGE_BYTES) message.done(tooLong());
+    const { bytes } = message;
+    if (bytes.length + chunk.length > MAX_MESSAGE_BYTES) message.done(tooLong());
     else if (!this.#reserve(chunk.length)) message.done(unavailableError());
     else {
-      message.chunks.push(Buffer.from(chunk));
-      if (last) message.done(Buffer.concat(message.chunks));
+      bytes.add(chunk);
+      if (last) message.done(this.#reserve(parsedBytes(bytes.all)) ? bytes.all : unavailableError());
     }
   }
 
@@ -115,7 +132,7 @@ export class Visit implements CallerEvents {
    * Makes a call with the key of this request, as a caller of the proxy would.
    *
    * @param cancelled  aborted when the caller cancels the call without leaving
-   * @param onProgress  invoked when something has happened
+   * @param onProgress  invoked when the call has been admitted, and when the service's response begins
    */
   async call(
     start: StartCall,
@@ -124,8 +141,14 @@ export class Visit implements CallerEvents {
     onProgress: (call: InProcessCaller) => void,
   ): Promise<{ readonly answer: CallAnswer; readonly isRefunded: boolean }> {
     if (this.gone.aborted || cancelled.aborted) return { answer: { kind: 'left' }, isRefunded: true };
-    if (!this.#reserve(ANSWER_BOUNDS.maxBytes)) throw unavailableError();
-    const call: InProcessCaller = new InProcessCaller(this.#stream, body, ANSWER_BOUNDS, () => onProgress(call));
+    // All that is left of the message is the request's body.
+    this.release();
+    if (!this.#reserve(ANSWER_BOUNDS.maxBytes + body.length)) throw unavailableError();
+    const call: InProcessCaller = new InProcessCaller(this.#stream, body, ANSWER_BOUNDS, () => {
+      // The exchange reads a message for an MCP server before it admits the call. A notice would take the head of the response along,
+      // which states the rate limit, and that is known only then.
+      if (this.callRate !== null) onProgress(call);
+    });
     const leave = (): void => call.leave();
     cancelled.addEventListener('abort', leave, { once: true });
     this.#call = call;

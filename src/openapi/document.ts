@@ -15,7 +15,7 @@ with \`Authorization: Bearer {key_id}:{secret}\`. What the call cost stands in \
 Amounts are US dollars with at most six decimals. Times are RFC 3339 in UTC. HEAD is answered wherever GET is. Each error
 has the shape of \`Error\`: decide by its \`error\`, which never changes.
 
-The same is there as tools for agents, by the Model Context Protocol: \`POST /mcp\`.`;
+Agents find the same as tools of the Model Context Protocol at \`POST /mcp\`.`;
 
 /**
  * The OpenAPI document of these routes and of the proxy. It is 3.1, because the schemas of that version are plain JSON Schema: those

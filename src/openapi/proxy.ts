@@ -23,7 +23,7 @@ export const PROXY_PARAMS: Readonly<Record<string, Described>> = {
 export const PROXY_REQUEST_HEADERS: Readonly<Record<string, Described>> = {
   'X-ACF-Max-Amount': {
     description:
-      'Maximum price of this call in USD: if the price is higher, the response is 412 and nothing is charged',
+      'Maximum price of this call in USD: if the price is higher, even if a free call would cover it, the response is 412 and nothing is charged',
     schema: { type: 'string', pattern: '^(0|[1-9][0-9]{0,9})(\\.[0-9]{1,6})?$' },
     example: '0.01',
   },

@@ -98,6 +98,7 @@ export class Exchange
   #offer: Offer | null = null;
   #terms: CallTerms | null = null;
   #admitted: Admitted | null = null;
+  #rateOfRefusal: RateState | null = null;
   #upstream: UpstreamCall | null = null;
   /**
    * The service's response head, kept back until its body begins or ends. If the service fails before that, the caller can
@@ -124,9 +125,9 @@ export class Exchange
     this.#caller = caller;
   }
 
-  /** The rate limit after this call's admission; null before it. */
+  /** The rate limit after this call was admitted or refused; null before. */
   get rate(): RateState | null {
-    return this.#admitted?.rate ?? null;
+    return this.#admitted?.rate ?? this.#rateOfRefusal;
   }
 
   start(): void {
@@ -235,6 +236,7 @@ export class Exchange
   }
 
   #answer(error: ApiError, rate: RateState): void {
+    this.#rateOfRefusal = rate;
     const { refused } = this.#options.counters;
     refused.set(error.code, (refused.get(error.code) ?? 0) + 1);
     const { lines, body } = renderError(error, commonHeaderLines(rate, this.#usageId));

@@ -61,11 +61,24 @@ export function refuseOverrides({ headers, query }: CallHead): void {
       `${name}: this service has prices by method and path. Send the request itself.`,
     );
   }
-  // Rails, Laravel and Symfony take the method from this parameter.
-  if (query !== undefined && new URLSearchParams(query).has('_method')) {
+  if (query !== undefined && overridesMethod(query)) {
     throw new ApiError(
       'invalid_request',
       '_method: this service has prices by method. Send the request with that method.',
     );
   }
+}
+
+/**
+ * The parameter `_method`, from which Laravel, Symfony and others take the method. PHP reads `.method` and ` _method` as the same name,
+ * qs reads `[_method]` so, and Rack separated parameters by `;`, too. Google's APIs have `$httpMethod`.
+ */
+const METHOD_PARAMETER = /^[^a-z0-9]+(?:http)?method(?![a-z0-9])/i;
+
+function overridesMethod(query: string): boolean {
+  if (!/method/i.test(query) && !query.includes('%')) return false;
+  for (const name of new URLSearchParams(query.replaceAll(';', '&')).keys()) {
+    if (METHOD_PARAMETER.test(name)) return true;
+  }
+  return false;
 }

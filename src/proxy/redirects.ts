@@ -30,7 +30,7 @@ export type Called = {
  *
  * This takes 1.2 µs, and only responses with one of the two headers pay it.
  *
- * Tested by test/proxy/redirects.test.ts and test/integration/redirects.test.ts.
+ * Tested by test/proxy/redirects.test.ts and test/integration/proxying.test.ts.
  *
  * @param value in latin1, one character for each byte
  * @returns null if the header must be left out

@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs';
-import type { Route } from '../http/route.ts';
+import { ANY_QUERY, type Route } from '../http/route.ts';
 import { RETRY_AFTER } from '../openapi/headers.ts';
 import { json, record } from '../openapi/schemas.ts';
 
@@ -30,6 +30,7 @@ export function healthRoutes({ isReady, readyFile }: HealthRoutesDeps): Route[] 
       path: '/healthz',
       summary: 'Whether the process is up',
       access: 'anyone',
+      query: ANY_QUERY,
       unmetered: true,
       responses: { 200: json('The process is up', HEALTH, { status: 'ok' }) },
       handle: async () => ({ status: 200, body: { status: 'ok' } }),
@@ -39,6 +40,7 @@ export function healthRoutes({ isReady, readyFile }: HealthRoutesDeps): Route[] 
       path: '/readyz',
       summary: 'Whether this gateway can serve: Redis reachable, catalog loaded, not draining',
       access: 'anyone',
+      query: ANY_QUERY,
       unmetered: true,
       responses: {
         200: json('It can serve', READINESS, { status: 'ready' }),

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { baseUrlOf } from '../http/base-url.ts';
-import type { Route } from '../http/route.ts';
+import { ANY_QUERY, type Route } from '../http/route.ts';
 import { CACHE_CONTROL } from '../openapi/headers.ts';
 import { text } from '../openapi/schemas.ts';
 
@@ -18,6 +18,7 @@ export function llmsRoutes({ trustedProxyHops }: { readonly trustedProxyHops: nu
       path: '/llms.txt',
       summary: 'How to use this gateway, on one page for agents',
       access: 'anyone',
+      query: ANY_QUERY,
       responses: {
         200: {
           description: 'The page',

@@ -1,5 +1,5 @@
 import { baseUrlOf } from '../http/base-url.ts';
-import type { Route } from '../http/route.ts';
+import { ANY_QUERY, type Route } from '../http/route.ts';
 import { CACHE_CONTROL } from '../openapi/headers.ts';
 import { json, list, record, TEXT } from '../openapi/schemas.ts';
 
@@ -36,6 +36,7 @@ export function mcpServerRoutes({ trustedProxyHops }: { readonly trustedProxyHop
       path: '/.well-known/mcp/server.json',
       summary: 'Where the tools for agents are, in the format of the MCP registry',
       access: 'anyone',
+      query: ANY_QUERY,
       responses: {
         200: json('The tools', SERVER, serverJson('https://tollgate.example.com'), {
           'Cache-Control': CACHE_CONTROL('no-store'),

@@ -82,7 +82,7 @@ function checkFields(operation: object, protocol: Protocol, field: string): void
 
 const RULES: Readonly<Record<string, string>> = {
   services_dear_operations:
-    "operations: an operation may cost more than the listing's price only with only_operations: true. Otherwise another spelling of its path would be served at the listing's price.",
+    "operations: an operation may cost more than the listing's price only with only_operations: true. Otherwise a call that matches no operation, such as another spelling of its path, would cost less.",
   services_only_operations: 'only_operations: needs operations. Without any, every call would be refused.',
 };
 

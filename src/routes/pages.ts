@@ -1,6 +1,6 @@
 import { ApiError } from '../errors.ts';
 import { prefers, takesGzip } from '../http/accept.ts';
-import type { JsonSchema, ResponseDescription, Route } from '../http/route.ts';
+import { ANY_QUERY, type JsonSchema, type ResponseDescription, type Route } from '../http/route.ts';
 import { CACHE_CONTROL, VARY } from '../openapi/headers.ts';
 import { json, record, TEXT, text } from '../openapi/schemas.ts';
 import { REFERENCE_POLICY, referencePage } from '../pages/reference.ts';
@@ -63,6 +63,7 @@ export function pageRoutes(others: readonly Route[]): Route[] {
       path: '/',
       summary: 'What this is, and where to go on: JSON, or a page for browsers',
       access: 'anyone',
+      query: ANY_QUERY,
       responses: { 200: rootResponse(links) },
       handle: async ({ header }) =>
         prefers(header('accept'), 'text/html', 'application/json')
@@ -99,6 +100,7 @@ function referenceRoutes(links: readonly (readonly [text: string, path: string])
       path: '/docs',
       summary: 'This document as a page',
       access: 'anyone',
+      query: ANY_QUERY,
       responses: {
         200: {
           description: 'The page',
@@ -113,6 +115,7 @@ function referenceRoutes(links: readonly (readonly [text: string, path: string])
       path: '/docs/:file',
       summary: 'A script or style sheet of that page',
       access: 'anyone',
+      query: ANY_QUERY,
       // A page of four files must not cost its reader five requests of sixty. They are constants in memory.
       unmetered: true,
       params: {

@@ -1,4 +1,4 @@
-import { mkdtempSync, readFileSync, statSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, statSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeAll, expect, it } from 'vitest';
@@ -16,6 +16,18 @@ const MARK = '--- next command ---';
 const commandsOf = (page: string): string[] =>
   Array.from(page.matchAll(/^```sh\n([\s\S]*?)^```/gm), ([, block = '']) => block.trimEnd().split('\n')).flat();
 
+/**
+ * What an operator sets in the place of what the page leaves open. Nothing else comes from outside of the page.
+ *
+ * @param adminKey  of role `admin`
+ */
+const filledIn = (command: string, adminKey: string): string =>
+  command.replace(/^BUYER='<.*>'$/, `BUYER="\${KEY%%:*}"`).replace(/^ADMIN_KEY='<.*>'$/, `ADMIN_KEY='${adminKey}'`);
+
+/** The line of the page that sets this variable, or defines this function. */
+const lineOf = (page: string, beginning: string): string =>
+  commandsOf(page).find((command) => command.startsWith(beginning)) ?? `${beginning} is missing`;
+
 /** Every address of the page that a GET can be sent to. Those with `{…}` in them stand for many. */
 const addressesOf = (page: string, base: string): string[] => [
   ...new Set(
@@ -23,7 +35,7 @@ const addressesOf = (page: string, base: string): string[] => [
   ),
 ];
 
-/** Everything that /llms.txt tells an agent is tried with sh and curl only, in one shell and in the order of the page. */
+/** Everything that /llms.txt tells an agent is tried with sh and curl only, in the order of the page. */
 export function llmsTests(demo: () => DemoMarket): void {
   let page: string;
   let folder: string;
@@ -33,10 +45,9 @@ export function llmsTests(demo: () => DemoMarket): void {
   beforeAll(async () => {
     page = await (await fetch(`${demo().url}/llms.txt`)).text();
     folder = mkdtempSync(path.join(scratchDir(), 'llms-'));
-    const script = ['set -e', ...commandsOf(page).flatMap((command) => [command, `echo; echo '${MARK}'`])].join('\n');
-    // What an operator runs needs an operator's key. Nothing else comes from outside of the page.
-    const env = { ADMIN_KEY: textOf(demo().market.admin) };
-    ended = await run('sh', [], { cwd: folder, env, input: script });
+    const commands = commandsOf(page).map((command) => filledIn(command, textOf(demo().market.admin)));
+    const script = ['set -e', ...commands.flatMap((command) => [command, `echo; echo '${MARK}'`])].join('\n');
+    ended = await run('sh', [], { cwd: folder, input: script });
     answers = ended.output.split(MARK).map((text) => text.trim());
   });
 
@@ -55,11 +66,56 @@ export function llmsTests(demo: () => DemoMarket): void {
   it('has commands that all work when they are pasted into a shell, with nothing but sh and curl', () => {
     expect([ended.code, ended.errors]).toEqual([0, '']);
     expect(answers.length).toBe(commandsOf(page).length + 1);
-    expect(ended.output).not.toContain('"error"');
-    const programs = commandsOf(page).flatMap((command) => command.match(/(?<=^|[;(|] ?)\b[a-z]+\b(?=[ ])/g) ?? []);
-    expect(new Set(programs)).toEqual(new Set(['curl', 'sed', 'umask']));
+    // Of the API, of JSON-RPC, and of a tool. The tools' schemas have a property of that name.
+    expect(ended.output).not.toMatch(/"error": ?"|"error":\{"code"|"isError"/);
+    const programs = commandsOf(page).flatMap((command) => command.match(/(?<=^|[;({|&] ?)\b[a-z]+\b(?=[ ])/g) ?? []);
+    expect(new Set(programs)).toEqual(new Set(['curl', 'echo', 'mcp', 'mv', 'sed', 'umask']));
     // The file has the secret of the key.
     expect(statSync(path.join(folder, 'tollgate-key.json')).mode & 0o777).toBe(0o600);
+  });
+
+  it('keeps the key when its commands run again, and writes no file when there is no key to write', async () => {
+    const making = lineOf(page, '[ -s tollgate-key.json ]');
+    const file = path.join(folder, 'tollgate-key.json');
+    const before = readFileSync(file, 'utf8');
+    const again = await run('sh', [], { cwd: folder, input: [lineOf(page, 'BASE='), making].join('\n') });
+    expect(again).toEqual({ code: 0, output: '', errors: '' });
+    expect(readFileSync(file, 'utf8')).toBe(before);
+
+    const empty = mkdtempSync(path.join(scratchDir(), 'llms-'));
+    for (const base of ['http://127.0.0.1:1', `${demo().url}/none`]) {
+      const failed = await run('sh', [], { cwd: empty, input: `BASE='${base}'\n${making}` });
+      expect(failed.code, base).not.toBe(0);
+      expect(failed.errors, base).toMatch(/^curl: \S/);
+      expect(existsSync(path.join(empty, 'tollgate-key.json')), base).toBe(false);
+    }
+  });
+
+  it('has commands that work in a shell of their own, with the lines in front that the page names', async () => {
+    const lines = ['BASE=', 'KEY=', 'SERVICE=', 'mcp()'].map((beginning) => lineOf(page, beginning));
+    const balance = JSON.stringify({
+      ...{ jsonrpc: '2.0', id: 4, method: 'tools/call' },
+      params: { name: 'get_balance', arguments: {} },
+    });
+    const { code, output, errors } = await run('sh', [], {
+      cwd: folder,
+      input: ['set -e', ...lines, `mcp '${balance}'`].join('\n'),
+    });
+    expect([code, errors]).toEqual([0, '']);
+    const service = JSON.parse(answerTo('/discover/$SERVICE')) as { id: string; price: number };
+    const [id, answer = ''] = output.trim().split('\n');
+    expect(id).toBe(service.id);
+    const left = Math.round((5 - 3 * service.price) * 1e6) / 1e6;
+    expect(JSON.parse(answer)).toMatchObject({ id: 4, result: { structuredContent: { balance: left } } });
+  });
+
+  it('tells a service that nobody sells at once, instead of calling an address without one', async () => {
+    for (const beginning of ['SERVICE=', 'FREE=']) {
+      const line = lineOf(page, beginning).replace('limit=1', 'limit=1&min_quality=100');
+      const { code, output, errors } = await run('sh', [], { input: `BASE='${demo().url}'\n${line}` });
+      expect([code === 0, output], beginning).toEqual([false, '']);
+      expect(errors, beginning).toContain('no service found');
+    }
   });
 
   it('leads an agent that knows nothing else to calls that it pays for, at the price that it was told', async () => {
@@ -75,13 +131,34 @@ export function llmsTests(demo: () => DemoMarket): void {
     expect(JSON.parse(paid.slice(paid.indexOf('{')))).toMatchObject({ words: 2 });
     expect(answerTo("--data-binary 'Hello again, world'")).toContain('"words": 3');
 
+    const free = answerTo('/$FREE/hello');
+    expect(free).toMatch(/^HTTP\/1\.1 200 /);
+    expect(free).toMatch(/\r\nX-ACF-Amount: 0\r\nX-ACF-Free-Tier: false\r\n/);
+    const { result } = JSON.parse(answerTo('"id":3'));
+    expect(result.structuredContent).toMatchObject({ status: 200, body: { words: 2 }, amount: service.price });
+
     const saved = JSON.parse(readFileSync(path.join(folder, 'tollgate-key.json'), 'utf8'));
     const usage = await until(async () => {
       const now = await demo().market.json<Usage>('/api/v1/usage/me', { key: saved });
-      return now.total_calls === 2 ? now : null;
+      return now.total_calls === 4 ? now : null;
     });
     const charged = usage.records.map(({ amount, outcome }: CallRecord) => [amount, outcome]);
-    expect(charged).toEqual(Array(2).fill([service.price, 'completed']));
+    expect(charged).toEqual([...Array(3).fill([service.price, 'completed']), [0, 'completed']]);
+  });
+
+  it('tells truly the answers of a service from errors of the gateway, and that a 5xx of the service is free', async () => {
+    const { market } = demo();
+    const key = await market.buyer(1);
+    const ask = (headers = {}): Promise<Response> =>
+      fetch(demo().proxyUrl('Flaky'), { headers: { 'X-Api-Key': textOf(key), ...headers } });
+    const answers = [await ask(), await ask()];
+    expect(answers.map(({ status }) => status).sort()).toEqual([200, 500]);
+    for (const { status, headers } of answers) {
+      expect(headers.get('content-security-policy')).toBe('sandbox');
+      expect(headers.get('x-acf-amount')).toBe(status === 500 ? '0' : demo().priceOf('Flaky'));
+    }
+    const refused = await ask({ 'X-ACF-Max-Amount': '0' });
+    expect([refused.status, refused.headers.get('content-security-policy')]).toEqual([412, null]);
   });
 
   it('tells an agent that got no response how long to wait until it can see whether it paid', async () => {
@@ -96,7 +173,7 @@ export function llmsTests(demo: () => DemoMarket): void {
     leaving.abort();
     await expect(call).rejects.toThrow();
     await until(async () => (await market.balance(key)).held === 0);
-    const [, seconds = '0'] = page.match(/is 0, which means[^.]*, and then (\d+) seconds more/) ?? [];
+    const [, seconds = '0'] = page.match(/so wait (\d+) more seconds/) ?? [];
     await sleep(Number(seconds) * 1000);
     const { records } = await market.json<Usage>('/api/v1/usage/me', { key });
     expect(records.map(({ amount, outcome }: CallRecord) => [amount, outcome])).toEqual([[0.1, 'completed']]);

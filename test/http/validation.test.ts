@@ -75,3 +75,8 @@ describe('a body', () => {
     expect(readBody(`{"a":${'['.repeat(30_000)}${']'.repeat(30_000)}}`)).toHaveProperty('a');
   });
 });
+
+it('a long body with more values than can be read at once is refused before it is parsed', () => {
+  expect(messageOf(() => readBody(`{"a":[${'{},'.repeat(340_000)}{}]}`))).toContain('commas and opening brackets');
+  expect(readBody(`{"a":["${'x'.repeat(1_000_000)}"]}`)).toHaveProperty('a');
+});

@@ -45,6 +45,12 @@ beforeAll(async () => {
         response.write('half');
         open.push(response);
         return;
+      case '/moved':
+        response.writeHead(302, {
+          Location: new URL(request.url ?? '', 'http://service').searchParams.get('to') ?? '',
+        });
+        response.end();
+        return;
       case '/cut':
         response.writeHead(200, { 'Content-Length': '100' });
         response.write('half');
@@ -149,11 +155,9 @@ describe.each(REVISIONS)('a client of %s', (revision) => {
     const its = await agent(revision, market.baseUrl, poor);
     const call = async (args: Record<string, unknown>): Promise<Record<string, unknown>> => {
       const { isError, text, structured } = await its.call('call_service', { method: 'GET', path: '/', ...args });
-      expect({ isError, amount: text.amount, usage_id: text.usage_id }).toMatchObject({
-        isError: true,
-        amount: 0,
-        usage_id: expect.stringMatching(/^[0-9a-f-]{36}$/),
-      });
+      expect({ isError, amount: text.amount }).toEqual({ isError: true, amount: 0 });
+      // There is no record that an id could name.
+      expect(text).not.toHaveProperty('usage_id');
       expect(structured).toEqual(text);
       expect(text.note).toMatch(/^Nothing was charged/);
       return text;
@@ -401,6 +405,31 @@ describe('the endpoint', () => {
     rebound.destroy();
   });
 
+  test('a service leads agents neither to other listings of this gateway nor into its endpoint, but elsewhere', async () => {
+    const key = await market.buyer(1);
+    const locationFor = async (to: string): Promise<unknown> => {
+      const { structuredContent } = await resultOf(await post(callOf('/moved', { query: { to } }), { key }));
+      expect(structuredContent.status).toBe(302);
+      return structuredContent.location;
+    };
+    expect(await locationFor(`${market.baseUrl}/api/v1/proxy/${key.account_id}/dear`)).toBeUndefined();
+    expect(await locationFor(`${service.url}/within`)).toBe(`/api/v1/proxy/${serviceId}/within`);
+    expect(await locationFor('https://elsewhere.example/')).toBe('https://elsewhere.example/');
+  });
+
+  test('a call of an MCP listing reports its progress when it is admitted, and not while its message is read', async () => {
+    const key = await market.buyer(1);
+    const path = await market.service({ endpoint: service.url, price: PRICE, protocol: 'mcp' });
+    const args = { service_id: path.slice(path.lastIndexOf('/') + 1), method: 'POST', path: '/' };
+    const call = toolCall('call_service', { ...args, body: { jsonrpc: '2.0', id: 1, method: 'ping' } });
+    const { params } = call as { params: object };
+    const response = await post({ ...call, params: { ...params, _meta: { progressToken: 1 } } }, { key });
+    const events = await response.text();
+    expect(events.split('waiting for the service')).toHaveLength(2);
+    expect(response.headers.get('x-ratelimit-remaining')).toMatch(/^[1-9]/);
+    await expectOnlyRecord(key, { status: 200, amount: 0 });
+  });
+
   test('there are no sessions: GET and DELETE are 405', async () => {
     for (const method of ['GET', 'DELETE', 'PUT']) {
       const response = await fetch(`${market.baseUrl}/mcp`, { method });
@@ -408,7 +437,7 @@ describe('the endpoint', () => {
     }
   });
 
-  test('what is no message is refused: too long, no JSON, a batch, another media type', async () => {
+  test('what is no message is refused: too long, no JSON, a batch, another media type, an Accept without streams', async () => {
     const key = await market.buyer(1);
     const long = await post(callOf('/', { body: 'x'.repeat(1_048_576) }), { key });
     expect(long.status).toBe(413);
@@ -428,6 +457,7 @@ describe('the endpoint', () => {
     expect((await post('{', { key })).status).toBe(400);
     expect((await post([callOf('/'), callOf('/')], { key })).status).toBe(400);
     expect((await post(callOf('/'), { key, headers: { 'Content-Type': 'text/plain' } })).status).toBe(415);
+    expect((await post(callOf('/'), { key, headers: { Accept: 'application/json' } })).status).toBe(406);
     expect(await market.records(key)).toEqual([]);
   });
 

@@ -41,6 +41,16 @@ describe('what call_service answers', () => {
     expect(response(DEEP, { 'content-type': 'application/json' }).body).toBe(DEEP);
   });
 
+  test.each([
+    ['{"id":12345678901234567890}', null],
+    ['[-9007199254740993]', null],
+    ['{"id":"12345678901234567890","a":9007199254740991,"b":0.12345678901234567,"\\"1":[]}', 'json'],
+  ])('integers reach the agent as the service sent them: %s', (text, kept) => {
+    expect(response(text, { 'content-type': 'application/json' }).body).toEqual(
+      kept === null ? text : JSON.parse(text),
+    );
+  });
+
   test('a body with a content coding is not taken for text', () => {
     expect(response('x', { 'content-type': 'text/plain', 'content-encoding': 'gzip' })).toMatchObject({
       body_base64: 'eA==',
@@ -78,6 +88,14 @@ describe('what call_service answers', () => {
       amount: 0.1,
       note: '$0.1 was charged. A repeat is charged again.',
     });
+  });
+
+  test('only an admitted call names its record: a refused one has none', () => {
+    const body = JSON.stringify({ error: 'upstream_error', ...ERRORS.upstream_error });
+    const idOf = (headers: readonly (readonly [string, string])[]): unknown =>
+      callResult({ kind: 'error', headers: new Map(headers), body }, true).structuredContent?.usage_id;
+    expect(idOf([...OURS, ['x-request-id', 'id']])).toBe('id');
+    expect(idOf([['x-request-id', 'id']])).toBeUndefined();
   });
 
   test('no error suggests a call that would be paid twice: each says first that nothing was charged', () => {

@@ -8,7 +8,10 @@ import { type CallArguments, callRequest } from '../../src/mcp/call-request.ts';
 const ID = '01890a5d-ac96-774b-bcce-b302099a8057';
 
 const request = (args: Partial<CallArguments>) =>
-  callRequest({ service_id: ID, method: 'GET', path: '/', ...args }, 'Bearer key');
+  callRequest(
+    { service_id: ID, method: 'GET', path: '/', ...args },
+    { authorization: 'Bearer key', headers: ['host', 'gateway.test', 'cookie', 'a=b'] },
+  );
 
 function headerOf({ head }: ReturnType<typeof request>, name: string): string | undefined {
   const at = head.headers.indexOf(name);
@@ -80,6 +83,12 @@ describe('the request of a call_service', () => {
     expect(made.head.authorization).toBe('Bearer key');
     expect(headerOf(made, 'x-acf-max-amount')).toBe('0.000001');
     expect(headerOf(made, 'idempotency-key')).toBe('a');
+  });
+
+  test('the only header of the MCP request is its host, which tells a redirect to the gateway from others', () => {
+    const made = request({});
+    expect(headerOf(made, 'host')).toBe('gateway.test');
+    expect(headerOf(made, 'cookie')).toBeUndefined();
   });
 
   test.each([

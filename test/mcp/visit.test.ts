@@ -51,10 +51,54 @@ describe('the memory of a request to /mcp', () => {
     expect(visit.gone.aborted).toBe(true);
   });
 
+  test('a message counts with what it takes when it is parsed, which may be many times its length', async () => {
+    const message = `[${'{},'.repeat(1_000)}{}]`;
+    const refused = visitWith([message], new ByteBudget(20 * message.length));
+    await expect(refused.visit.readMessage()).rejects.toMatchObject({ code: 'unavailable' });
+    const budget = new ByteBudget(50 * message.length);
+    const { visit, leave } = visitWith([message], budget);
+    expect((await visit.readMessage()).toString()).toBe(message);
+    expect(left(budget)).toBeLessThan(28 * message.length);
+    leave();
+    expect(left(budget)).toBe(50 * message.length);
+  });
+
+  test('a message that does not end is refused after 30 s, and what it had reserved is free again', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    const budget = new ByteBudget(10);
+    const attach = (its: CallerEvents): void => its.onCallerBody(Buffer.from('123'), false);
+    const stream = { attach, respond: vi.fn() } as unknown as CallerStream;
+    const visit = new Visit({ bodyLength: -1 } as RequestHead, stream, null, 'id', budget);
+    const refusal = visit.readMessage().catch((error: unknown) => error);
+    vi.advanceTimersByTime(30_000);
+    const error = await refusal;
+    expect(error).toMatchObject({ code: 'body_too_slow', status: 408 });
+    visit.refuse(error as Parameters<Visit['refuse']>[0], RATE);
+    expect(left(budget)).toBe(10);
+    expect(vi.getTimerCount()).toBe(0);
+    vi.useRealTimers();
+  });
+
+  test("while a call is under way, only its request's body and its answer count, and no longer the message", async () => {
+    const budget = new ByteBudget(ANSWER_BOUNDS.maxBytes + 1_000);
+    const { visit, leave } = visitWith(['[1,2,3]'], budget);
+    await visit.readMessage();
+    const called = visit.call(
+      () => null,
+      { head: {} as RequestHead, body: Buffer.alloc(100) },
+      NOBODY,
+      () => {},
+    );
+    expect(left(budget)).toBe(900);
+    leave();
+    expect(await called).toMatchObject({ answer: { kind: 'left' } });
+    expect(left(budget)).toBe(ANSWER_BOUNDS.maxBytes + 1_000);
+  });
+
   test('a call is not begun if its answer would have no memory, or if its caller has left', async () => {
     const start = vi.fn(() => null);
     const request = { head: {} as RequestHead, body: Buffer.alloc(0) };
-    const { visit } = visitWith(['x'], new ByteBudget(ANSWER_BOUNDS.maxBytes));
+    const { visit } = visitWith(['x'], new ByteBudget(ANSWER_BOUNDS.maxBytes - 1));
     await visit.readMessage();
     await expect(visit.call(start, request, NOBODY, () => {})).rejects.toMatchObject({ code: 'unavailable' });
     const { visit: gone, leave } = visitWith(['x'], new ByteBudget(ANSWER_BOUNDS.maxBytes + 1));

@@ -73,7 +73,7 @@ const isMadeHere = ({ operationId }: Operation, code: string): boolean =>
 
 /** How any operation is brought to give these errors, whatever it does. Ids in its path exist nowhere. */
 const ANYWHERE: Readonly<Record<string, (operation: Operation) => Sent>> = {
-  invalid_request: () => ({ key: anAdmin(), query: 'nonsense=1' }),
+  invalid_request: () => ({ key: anAdmin(), query: 'nonsense=1&nonsense=2' }),
   unsupported_framing: () => ({ key: anAdmin(), headers: { 'Transfer-Encoding': 'gzip' } }),
   invalid_json: () => ({ key: anAdmin(), body: '{' }),
   unauthorized: () => ({ headers: { Authorization: 'Bearer acf_wrong' } }),

@@ -226,4 +226,18 @@ describe('npm start', () => {
       expect(endpoint).toMatch(`http://127.0.0.1:${moved}/`);
     }
   });
+
+  it('brings an earlier demo up to date although somebody has removed one of its listings', {
+    timeout: 60_000,
+  }, async () => {
+    await stop(await started());
+    const demo = readJson(inData('demo.json'));
+    writeJson(inData('demo.json'), { ...demo, version: 1 });
+    const stub = readJson(inData('stub.json'));
+    writeJson(inData('stub.json'), { ...stub, services: stub.services.slice(1) });
+    const launcher = await started();
+    expect(launcher.output()).not.toContain('without its demo');
+    expect(readJson(inData('demo.json'))).toEqual(demo);
+    await stop(launcher);
+  });
 });

@@ -3,7 +3,10 @@ import type { TemplateSegment } from './template.ts';
 
 /** A tree of template segments. What stands behind the same segments is one node, whatever the names in braces are. */
 type Node<T> = {
-  readonly literals: Map<string, Node<T>>;
+  /** The first literal. Most nodes have no other one, and maps for them were most of the memory of a compiled listing. */
+  text: string | null;
+  literal: Node<T> | null;
+  literals: Map<string, Node<T>> | null;
   name: Node<T> | null;
   /** What a `*` at this place leads to. */
   rest: T | null;
@@ -11,7 +14,7 @@ type Node<T> = {
   end: T | null;
 };
 
-const newNode = <T>(): Node<T> => ({ literals: new Map(), name: null, rest: null, end: null });
+const newNode = <T>(): Node<T> => ({ text: null, literal: null, literals: null, name: null, rest: null, end: null });
 
 /**
  * Finds the template that a path matches, byte for byte. From left to right, a literal beats `{name}`, and `{name}` beats `*`. Each
@@ -44,12 +47,21 @@ export class Matcher<T> {
 }
 
 function literalNode<T>(node: Node<T>, text: string): Node<T> {
-  let next = node.literals.get(text);
-  if (next === undefined) {
-    next = newNode();
+  const known = literalOf(node, text);
+  if (known !== null) return known;
+  const next = newNode<T>();
+  if (node.text === null) {
+    node.text = text;
+    node.literal = next;
+  } else {
+    node.literals ??= new Map();
     node.literals.set(text, next);
   }
   return next;
+}
+
+function literalOf<T>(node: Node<T>, text: string): Node<T> | null {
+  return node.text === text ? node.literal : (node.literals?.get(text) ?? null);
 }
 
 function nameNode<T>(node: Node<T>): Node<T> {
@@ -60,8 +72,8 @@ function nameNode<T>(node: Node<T>): Node<T> {
 function search<T>(node: Node<T>, segments: readonly string[], at: number): T | null {
   if (at === segments.length) return node.end;
   const segment = segments[at] as string;
-  const literal = node.literals.get(segment);
-  const found = literal === undefined ? null : search(literal, segments, at + 1);
+  const literal = literalOf(node, segment);
+  const found = literal === null ? null : search(literal, segments, at + 1);
   if (found !== null) return found;
   if (node.name !== null && isOneSegment(segment)) {
     const named = search(node.name, segments, at + 1);

@@ -1,19 +1,27 @@
 import type { Sql } from '../../platform/postgres.ts';
 import type { Listing } from '../listing.ts';
-import { selectOperations } from '../sql.ts';
+import { selectOperationsText } from '../sql.ts';
 import type { Operation } from './operation.ts';
 
-/** Maximum cached listings, and the bound of `MAX_OPERATIONS_LENGTH` of each makes that 128 MB of text in the worst case. */
-const MAX_CACHED = 256;
+/**
+ * Maximum characters of all cached texts: those of 128 listings with as many operations as there may be. In memory a character has
+ * one octet, or two if its text is not Latin-1.
+ */
+const MAX_CACHED_LENGTH = 33_554_432;
 
 /**
  * Reads the operations of a listing with their schemas and examples. The catalog in memory has only their prices. Anybody may ask,
- * so what was read is kept until the listing changes; beyond `MAX_CACHED`, what was used least recently is dropped.
+ * so what was read is kept until the listing changes; beyond `MAX_CACHED_LENGTH`, what was used least recently is dropped.
+ *
+ * Their text is kept, and not the objects: those can take twenty times its memory, and strangers choose them.
+ *
+ * Tested by test/catalog/operations/operations-reader.test.ts.
  */
 export class OperationsReader {
   readonly #sql: Sql;
   /** By listing id, least recently used first. */
-  readonly #cached = new Map<string, { readonly version: number; readonly operations: readonly Operation[] }>();
+  readonly #cached = new Map<string, { readonly version: number; readonly text: string }>();
+  #length = 0;
 
   constructor(sql: Sql) {
     this.#sql = sql;
@@ -23,13 +31,19 @@ export class OperationsReader {
     if (operationTerms === null) return [];
     const cached = this.#cached.get(id);
     const isFresh = cached !== undefined && cached.version === updatedAtMicros;
-    const operations = isFresh ? cached.operations : await selectOperations(this.#sql, id);
-    this.#cached.delete(id);
-    this.#cached.set(id, { version: updatedAtMicros, operations });
-    if (this.#cached.size > MAX_CACHED) {
-      const [oldest] = this.#cached.keys();
-      this.#cached.delete(oldest as string);
+    const text = isFresh ? cached.text : await selectOperationsText(this.#sql, id);
+    this.#forget(id);
+    this.#cached.set(id, { version: updatedAtMicros, text });
+    this.#length += text.length;
+    for (const oldest of this.#cached.keys()) {
+      if (this.#length <= MAX_CACHED_LENGTH) break;
+      this.#forget(oldest);
     }
-    return operations;
+    return JSON.parse(text) as Operation[];
+  }
+
+  #forget(id: string): void {
+    this.#length -= this.#cached.get(id)?.text.length ?? 0;
+    this.#cached.delete(id);
   }
 }

@@ -1,6 +1,14 @@
 import { Matcher } from './matcher.ts';
 import type { HttpTerms, OperationTerms } from './operation.ts';
-import { isPlain, type LooseTemplate, looseSegments, looseTemplate, mayMean } from './spelling.ts';
+import {
+  comesFirst,
+  type LooseTemplate,
+  looseTemplate,
+  mayMean,
+  type Readings,
+  readingsOf,
+  surelyMatches,
+} from './spelling.ts';
 import { parseTemplate, type TemplateSegment } from './template.ts';
 
 /** What a call costs: a price in micro-USD, or why the call is refused. */
@@ -27,9 +35,9 @@ type MethodTable = {
  * The prices of a listing's operations, compiled once per version of the listing. A call is priced by the operation whose template
  * its path matches byte for byte. A service may read another path in the same bytes: a path that matches a cheap operation, but that
  * some server would take for a dearer one, is refused. So no spelling reaches a dear operation at a low price. A path that is
- * spelled exactly as a literal template is never refused.
+ * spelled exactly as a literal template is never refused, nor is one that matches both byte for byte.
  *
- * Tested by test/catalog/operations.test.ts and spellings.test.ts.
+ * Tested by test/catalog/operations/price-table.test.ts.
  */
 export class PriceTable {
   readonly #methods = new Map<string, MethodTable>();
@@ -59,12 +67,12 @@ export class PriceTable {
       return this.#onlyOperations ? { refused: 'no_operation' } : { priceMicros: this.#listingPriceMicros };
     }
     if (found.isLiteral || !this.hasSeveralPrices) return found;
-    const segments = looseSegments(rest);
-    const plain = isPlain(rest);
+    const readings = readingsOf(rest);
     // Some server may see a path that no operation has, for example one that drops what `*` stands for.
-    const surelyMatches = plain || (segments !== null && mayMean(segments, found.loose, true));
-    if (!surelyMatches && !this.#onlyOperations) return { priceMicros: this.#listingPriceMicros };
-    const dearer = dearerMeaning(table.entries, found, segments, plain);
+    if (!this.#onlyOperations && !surelyMatches(readings, found.loose)) {
+      return { priceMicros: this.#listingPriceMicros };
+    }
+    const dearer = dearerMeaning(table.entries, found, readings);
     return dearer === null ? found : { refused: 'ambiguous', spelling: dearer.path };
   }
 
@@ -82,16 +90,12 @@ export class PriceTable {
   }
 }
 
-/** @param segments  null: bytes that are not UTF-8 may mean anything */
-function dearerMeaning(
-  entries: readonly Entry[],
-  found: Entry,
-  segments: readonly string[] | null,
-  plain: boolean,
-): Entry | null {
+function dearerMeaning(entries: readonly Entry[], found: Entry, readings: Readings): Entry | null {
   for (const entry of entries) {
     if (entry.priceMicros <= found.priceMicros) return null;
-    if (segments === null || mayMean(segments, entry.loose, plain)) return entry;
+    if (!mayMean(readings, entry.loose)) continue;
+    // `/items/{id}/photo` stays callable beside a dearer `/items/{id}/{part}`.
+    if (!comesFirst(found.loose, entry.loose, readings)) return entry;
   }
   return null;
 }

@@ -96,6 +96,8 @@ describe('the price of a call', () => {
   const tricks = [
     ...['/Report', '/REPORT', '/%72eport', '/repor%74', '/report.json', '/report.', '/report%20'],
     ...['/ｒｅｐｏｒｔ', '/%EF%BD%92eport', '/%E2%93%A1eport'],
+    // What follows `?` or `#` is cut off by servers that decode first. Rails takes anything behind a dot for a format, Spring did.
+    ...['/report%3Fx', '/report%23x', '/report.1', '/report.J-S', '/report.tar.gz', '/report.aaaaaaaaaaaaaa'],
   ];
   it.each(tricks)('is never the low one for %s', (path) => expect(priceOf('GET', path)).toBe('ambiguous'));
 
@@ -109,6 +111,10 @@ describe('the price of a call', () => {
     '/%5Creport',
     '/report%00',
     '/%2572eport',
+    '/%EF%BC%8Freport',
+    '/report%EF%BC%8F',
+    '/report%EF%BC%9Bx',
+    '/%EF%BC%8E%EF%BC%8E',
   ];
   it.each(splits)('is never the low one for %s, which no {name} matches', (path) => {
     expect(priceOf('GET', path)).toBe('no_operation');
@@ -117,9 +123,115 @@ describe('the price of a call', () => {
   const behindStar = [
     ...['/v1//report/5', '/v1/report//5', '/v1/REPORT/5', '/v1/report/5/', '/v1/report;a/5', '/v1/report%2F5'],
     ...['/v1/%72eport/5', '/v1/%2572eport/5', '/v1/report\\\\5', '/v1/report/%FF', '/v1/report/'],
+    ...['/v1/%252e%252e/report', '/v1/x/%25252e./report', '/v1/%EF%BC%8E%EF%BC%8E/report', '/v1/report%EF%BC%8F5'],
+    ...['/v1/report/5%3F/6', '/v1/report/5%23/6'],
   ];
   it.each(behindStar)('is never the low one for %s, which * matches', (path) => {
     expect(priceOf('GET', path)).toBe('ambiguous');
+  });
+
+  it('is that of the matched operation for calls that no server reads as a dearer one', () => {
+    const paths: [string, number][] = [
+      ['/repos/{owner}/{repo}/issues/{issue}', DEAR],
+      ['/repos/{owner}/{repo}/issues/comments', CHEAP],
+      ['/repos/{owner}/{repo}/issues/comments/{comment}', CHEAP],
+      ['/repos/{owner}/{repo}/issues/{issue}/timeline', CHEAP],
+      ['/repos/{owner}/{repo}/{archive}/{ref}', DEAR],
+      ['/repos/{owner}/{repo}/zipball/{ref}', CHEAP],
+      ['/repos/{owner}/{repo}', CHEAP],
+      ['/v1/customers/{customer}', CHEAP],
+      ['/v1/customers/{customer}/{part}', DEAR],
+      ['/v1/customers/{customer}/{part}/{id}', DEAR],
+      ['/v1/customers/{customer}/cards', CHEAP],
+      ['/v1/customers/{customer}/cards/{id}', CHEAP],
+      ['/search/{words}', CHEAP],
+      ['/search/{words}/{language}', DEAR],
+      ['/tags/{tag}', CHEAP],
+      ['/people/{id}/', CHEAP],
+      ['/people/{id}/{part}/', DEAR],
+      ['/files/{id}/content/', CHEAP],
+      ['/files/{id}/{part}/', DEAR],
+      ['/raw/*', CHEAP],
+    ];
+    const terms = paths.map(([path, price]): HttpTerms => ['GET', path, price]);
+    const calls = [
+      ...['/repos/octo/cat/issues/comments', '/repos/octo/cat/issues/comments/7', '/repos/octo/cat/issues/7/timeline'],
+      ...['/repos/octo/cat/zipball/main', '/repos/octo/cat.js', '/repos/Zo%C3%AB/my%20cat'],
+      ...['/v1/customers/cus_9/cards', '/v1/customers/cus_9/cards/card_1', '/v1/customers/a%40b.example'],
+      ...[
+        '/search/hello%20world',
+        '/search/%E6%9D%B1%E4%BA%AC',
+        '/search/what%3F',
+        '/tags/c%23',
+        '/people/5/',
+        '/people/Zo%C3%AB/',
+      ],
+      ...['/files/5/content/', '/raw/a/b.txt', '/raw/a%20b/c'],
+    ];
+    for (const onlyOperations of [true, false]) {
+      const listing = { priceMicros: DEAR, onlyOperations };
+      const many = new PriceTable(terms, listing);
+      for (const path of calls) expect(many.priceOf('GET', path), path).toMatchObject({ priceMicros: CHEAP });
+    }
+  });
+
+  it('compares the middle of a dear path with a dot at its beginning, too', () => {
+    const dotted = new PriceTable(
+      [
+        ['GET', '/x/*', CHEAP],
+        ['GET', '/x/.well/y', DEAR],
+      ],
+      LISTING,
+    );
+    expect(dotted.priceOf('GET', '/x/.WELL/y')).toMatchObject({ refused: 'ambiguous' });
+  });
+
+  it('is found in milliseconds, whatever a path is and whatever a provider listed', () => {
+    const names = (n: number): string => Array.from({ length: n }, (_, i) => `/{n${i}}`).join('');
+    const slow = new PriceTable(
+      [
+        ['GET', '/v1/*', CHEAP],
+        ...Array.from({ length: 199 }, (_, i): HttpTerms => ['GET', `${names(30)}/z${i}`, DEAR]),
+      ],
+      LISTING,
+    );
+    const paths = [`/v1//${'a/'.repeat(7_000)}b`, `/v1//${'a/'.repeat(60)}b`, `/v1/a${'.'.repeat(14_000)}a`];
+    for (const path of paths) {
+      slow.priceOf('GET', path);
+      const begin = process.cpuUsage();
+      slow.priceOf('GET', path);
+      expect(process.cpuUsage(begin).user, path.slice(0, 20)).toBeLessThan(100_000);
+    }
+  });
+
+  it('is that of the operation that comes first in the order of the matching, beside a dearer one that also matches', () => {
+    const beside = (path: string, cheap: string, dear: string, onlyOperations: boolean): unknown => {
+      const terms: HttpTerms[] = [
+        ['GET', cheap, CHEAP],
+        ['GET', dear, 4],
+      ];
+      return new PriceTable(terms, { ...LISTING, onlyOperations }).priceOf('GET', path);
+    };
+    for (const only of [true, false]) {
+      for (const [path, cheap, dear] of [
+        ['/users/1', '/users/{id}', '/users/*'],
+        ['/users/1', '/users/{id}', '/*'],
+        ['/v1/foo/generate', '/v1/{model}/generate', '/*'],
+        ['/users/1/x', '/users/{id}/x', '/users/{id}/*'],
+        ['/a/b', '/a/{x}', '/{y}/b'],
+        ['/users/a@b.example', '/users/{id}', '/users/*'],
+      ] as const) {
+        expect(beside(path, cheap, dear, only), `${path} of ${cheap} beside ${dear}`).toMatchObject({
+          priceMicros: CHEAP,
+        });
+      }
+    }
+  });
+
+  it('of /* is that of every path, the empty one too', () => {
+    const table = new PriceTable([['GET', '/*', CHEAP]], { priceMicros: 100, onlyOperations: false });
+    for (const path of ['', '/', '/a', '/;x', '/a//', '/%ff'])
+      expect(table.priceOf('GET', path)).toMatchObject({ priceMicros: CHEAP });
   });
 
   it('of a tool is its own, to the letter', () => {
@@ -149,8 +261,20 @@ const READINGS: readonly ((path: string) => string)[] = [
   (path) => path.replace(/\0.*$/s, ''),
   (path) => path.replace(/[\s.]+(?=\/|$)/g, ''),
   (path) => path.replace(/\.(json|xml|html)$/, ''),
+  (path) => path.replace(/(?<=[^/])\.[^./]+$/, ''),
+  (path) => path.replace(/[?#].*$/s, ''),
+  (path) => withoutDotSegments(path),
   (path) => path.normalize('NFKC'),
 ];
+
+function withoutDotSegments(path: string): string {
+  const kept: string[] = [];
+  for (const segment of path.split('/')) {
+    if (segment === '..' && kept.length > 1) kept.pop();
+    else if (segment !== '.' && segment !== '..') kept.push(segment);
+  }
+  return kept.join('/');
+}
 
 function decode(text: string): string {
   try {
@@ -170,11 +294,11 @@ const SPELLINGS: readonly ((character: string) => string)[] = [
   (c) => (c === '/' ? '//' : c),
   (c) => (c === '/' ? ';x=1/' : c),
   (c) => (c === '/' ? '\\' : c),
-  (c) => (/[a-z]/.test(c) ? String.fromCodePoint((c.codePointAt(0) as number) + 0xfee0) : c),
+  (c) => (/[!-~]/.test(c) ? String.fromCodePoint((c.codePointAt(0) as number) + 0xfee0) : c),
 ];
 const encode = (text: string): string =>
   [...text].map((c) => (/[!-~]/.test(c) ? `%${c.charCodeAt(0).toString(16).toUpperCase()}` : c)).join('');
-const ENDINGS = ['', '', '/', '.json', ';a=b', '%00', '%20', '.', '//', '%2F'];
+const ENDINGS = ['', '', '/', '.json', ';a=b', '%00', '%20', '.', '//', '%2F', '%3Fx', '%23', '.1'];
 
 const segment = fc.constantFrom('a', 'b', 'report', '{x}', '{y}');
 const template = fc
@@ -189,7 +313,7 @@ describe('whatever a path is spelled like', () => {
       maxLength: 6,
       selector: ([path]) => path.replaceAll('{y}', '{x}'),
     });
-    const filler = fc.constantFrom('a', 'b', '5', 'Zoë', 'report', '%20', ';', '');
+    const filler = fc.constantFrom('a', 'b', '5', 'Zoë', 'report', '%20', ';', '', '%252e%252e', 'a%3F');
     const spelled = fc.record({
       fillers: fc.array(filler, { minLength: 6, maxLength: 6 }),
       spellings: fc.array(fc.nat(SPELLINGS.length - 1), { minLength: 40, maxLength: 40 }),
