@@ -1,5 +1,4 @@
 import { performance } from 'node:perf_hooks';
-import type { Admission } from '../admission/admission.ts';
 import type { Buyer } from '../admission/buyer.ts';
 import type { CallTerms } from '../admission/call-terms.ts';
 import type { RateState } from '../admission/codes.ts';
@@ -17,51 +16,21 @@ import {
   unknownRate,
 } from '../gate/answer.ts';
 import type { CallerEvents, CallerStream, RequestHead } from '../gate/caller-io.ts';
-import type { Gate } from '../gate/gate.ts';
 import type { KeyRecord } from '../keys/caller.ts';
 import { encodeSettlement, type RefundReason } from '../ledger/usage-event.ts';
-import type { Log } from '../observability/log.ts';
 import { uuidv7 } from '../platform/ids.ts';
-import { formatUsd } from '../platform/money.ts';
-import type { ResponseHead, UpstreamCall, UpstreamClient, UpstreamError, UpstreamHandler } from '../upstream/index.ts';
-import type { BufferedBytes, BufferingCall } from './buffered-bytes.ts';
-import { EventStream, type EventStreams, isEventStream, type StreamingCall } from './event-stream.ts';
+import type { ResponseHead, UpstreamCall, UpstreamError, UpstreamHandler } from '../upstream/index.ts';
+import type { BufferingCall } from './buffered-bytes.ts';
+import { callHeaderLines } from './call-headers.ts';
+import { EventStream, isEventStream, type StreamingCall } from './event-stream.ts';
+import type { ExchangeOptions } from './exchange-options.ts';
 import { requestHeaderLines, responseHeaderLines } from './header-rules.ts';
-import type { MessageListener, Messages, PricedMessage } from './mcp/messages.ts';
-import type { Offer, Offers } from './offers.ts';
-import type { Pseudonyms } from './pseudonyms.ts';
+import type { MessageListener, PricedMessage } from './mcp/messages.ts';
+import type { Offer } from './offers.ts';
 import { locationForCaller } from './redirects.ts';
-import { checkMaxAmount, damagedAccount, faultError, insufficientBalance } from './refusals.ts';
+import { checkMaxAmount, faultError, refusalOf } from './refusals.ts';
 import { parseTarget, type Target, upstreamPath } from './target.ts';
 import { busyServiceError, isSilence, refundOf, silentServiceError, upstreamApiError } from './upstream-failure.ts';
-
-export type ExchangeOptions = {
-  readonly gate: Gate;
-  readonly catalog: { get(serviceId: string): Listing | undefined; ready(): boolean };
-  readonly offers: Offers;
-  readonly admission: Admission;
-  readonly upstream: UpstreamClient;
-  readonly pseudonyms: Pseudonyms;
-  readonly maxRequestBodyBytes: number;
-  readonly bufferedBytes: BufferedBytes;
-  /** Where buyers can add money, or null. */
-  readonly topUpUrl: string | null;
-  readonly messages: Messages;
-  readonly eventStreams: EventStreams;
-  /** True while too many usage events wait in Redis, or Redis's memory is nearly full. Every new call is refused then. */
-  readonly backlogFull: () => boolean;
-  readonly counters: ExchangeCounters;
-  readonly log: Log;
-};
-
-/** Plain numbers, because every call increments them. They become text only when somebody reads `/metrics`. */
-export type ExchangeCounters = {
-  admitted: number;
-  open: number;
-  completed: number;
-  refunded: Map<RefundReason, number>;
-  refused: Map<string, number>;
-};
 
 /**
  * Maximum characters that a usage event records of a call's path after the service id; the rest is cut off. The query is never
@@ -260,39 +229,19 @@ export class Exchange
   }
 
   onAdmission(result: AdmitResult): void {
-    this.#options.gate.heard(this.#key as KeyRecord, result);
+    const key = this.#key as KeyRecord;
+    this.#options.gate.heard(key, result);
     if (this.#isProbe && (result.outcome !== 'admitted' || this.#caller.aborted)) this.#offer?.breaker.returnProbe();
-    switch (result.outcome) {
-      case 'admitted':
-        this.#admitted = result;
-        this.#options.counters.admitted++;
-        this.#options.counters.open++;
-        if (this.#caller.aborted) this.#settle('caller_gone', 499);
-        else this.#forward();
-        return;
-      case 'rate_limited':
-        this.#answer(this.#options.gate.rateLimited(this.#key as KeyRecord, result.rate), result.rate);
-        return;
-      case 'revoked':
-        this.#answer(unauthorizedError(), result.rate);
-        return;
-      case 'suspended':
-        this.#answer(suspendedError(), result.rate);
-        return;
-      case 'insufficient_balance':
-        this.#answer(this.#insufficientBalance(result.balanceMicros), result.rate);
-        return;
-      case 'damaged':
-        this.#answer(damagedAccount(), result.rate);
-        return;
-      case 'unavailable':
-        this.#answer(unavailableError(), unknownRate((this.#key as KeyRecord).rateLimit));
-        return;
+    if (result.outcome !== 'admitted') {
+      const { error, rate } = refusalOf(result, key, this.#terms as CallTerms, this.#options);
+      this.#answer(error, rate);
+      return;
     }
-  }
-
-  #insufficientBalance(balanceMicros: number): ApiError {
-    return insufficientBalance((this.#terms as CallTerms).priceMicros, balanceMicros, this.#options.topUpUrl);
+    this.#admitted = result;
+    this.#options.counters.admitted++;
+    this.#options.counters.open++;
+    if (this.#caller.aborted) this.#settle('caller_gone', 499);
+    else this.#forward();
   }
 
   #forward(): void {
@@ -445,7 +394,9 @@ export class Exchange
 
   #begin(head: ResponseHead): void {
     this.#pendingHead = null;
-    const lines = this.#callHeaderLines(head.status >= 500) + responseHeaderLines(head.headers, this);
+    const lines =
+      callHeaderLines(this.#admitted as Admitted, this.#usageId, head.status >= 500) +
+      responseHeaderLines(head.headers, this);
     this.#caller.begin(head.status, lines, head.isAscii, head.contentLength, head.hasBody);
   }
 
@@ -457,19 +408,8 @@ export class Exchange
       this.#caller.abort();
       return;
     }
-    const lines = this.#callHeaderLines(true) + errorHeaderLines(error);
+    const lines = callHeaderLines(this.#admitted as Admitted, this.#usageId, true) + errorHeaderLines(error);
     this.#caller.respond(error.status, lines, JSON.stringify(error.body()));
-  }
-
-  #callHeaderLines(refunded: boolean): string {
-    const admitted = this.#admitted as Admitted;
-    const amount = refunded ? 0 : admitted.amountMicros;
-    const balance = refunded ? admitted.balanceMicros + admitted.amountMicros : admitted.balanceMicros;
-    return (
-      `${commonHeaderLines(admitted.rate, this.#usageId)}\r\nX-ACF-Amount: ${formatUsd(amount)}` +
-      `\r\nX-ACF-Free-Tier: ${admitted.freeTier}\r\nX-ACF-Usage-Id: ${this.#usageId}` +
-      `\r\nX-ACF-Balance: ${formatUsd(balance)}`
-    );
   }
 
   #refundOfStatus(): RefundReason | null {

@@ -1,6 +1,12 @@
-import { ApiError, ERRORS, unavailableError } from '../errors.ts';
+import type { CallTerms } from '../admission/call-terms.ts';
+import type { RateState } from '../admission/codes.ts';
+import type { Rejected } from '../admission/commands.ts';
+import { ApiError, ERRORS, suspendedError, unauthorizedError, unavailableError } from '../errors.ts';
+import { unknownRate } from '../gate/answer.ts';
 import type { HeadFault } from '../gate/caller-io.ts';
+import type { KeyRecord } from '../keys/caller.ts';
 import { microsToUsd, parseUsd } from '../platform/money.ts';
+import type { ExchangeOptions } from './exchange-options.ts';
 
 /** The error that tells the caller what is wrong with its HTTP message. */
 export function faultError({ code, message }: HeadFault): ApiError {
@@ -30,10 +36,33 @@ export function checkMaxAmount(headers: readonly string[], priceMicros: number):
   }
 }
 
+/** The error for a call that admission refused, and the rate limit to tell with it. */
+export function refusalOf(
+  result: Rejected,
+  key: KeyRecord,
+  terms: CallTerms,
+  { gate, topUpUrl }: Pick<ExchangeOptions, 'gate' | 'topUpUrl'>,
+): { readonly error: ApiError; readonly rate: RateState } {
+  switch (result.outcome) {
+    case 'rate_limited':
+      return { error: gate.rateLimited(key, result.rate), rate: result.rate };
+    case 'revoked':
+      return { error: unauthorizedError(), rate: result.rate };
+    case 'suspended':
+      return { error: suspendedError(), rate: result.rate };
+    case 'insufficient_balance':
+      return { error: insufficientBalance(terms.priceMicros, result.balanceMicros, topUpUrl), rate: result.rate };
+    case 'damaged':
+      return { error: damagedAccount(), rate: result.rate };
+    case 'unavailable':
+      return { error: unavailableError(), rate: unknownRate(key.rateLimit) };
+  }
+}
+
 /** Retry-After of an error that only an operator can fix: a sooner retry is pointless. */
 const OPERATOR_SECONDS = 60;
 
-export function damagedAccount(): ApiError {
+function damagedAccount(): ApiError {
   const message =
     "This account's balance cannot be read; the gateway's operator has to repair it. Nothing was charged.";
   return unavailableError(undefined, message, OPERATOR_SECONDS);

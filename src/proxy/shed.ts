@@ -3,7 +3,7 @@ import { commonHeaderLines, errorHeaderLines, unavailableError, unknownRate } fr
 import type { CallerStream, RequestHead } from '../gate/caller-io.ts';
 import type { Gate } from '../gate/gate.ts';
 import { uuidv7 } from '../platform/ids.ts';
-import type { ExchangeCounters } from './exchange.ts';
+import type { ExchangeCounters } from './exchange-options.ts';
 
 const ERROR = unavailableError();
 const LINES = `${errorHeaderLines(ERROR)}\r\nX-ACF-Amount: 0`;

@@ -3,7 +3,7 @@ import type { Backlog } from '../admission/backlog.ts';
 import type { HttpServer } from '../http/server.ts';
 import type { Source } from '../observability/metrics.ts';
 import type { Breakers } from '../proxy/breakers.ts';
-import type { ExchangeCounters } from '../proxy/exchange.ts';
+import type { ExchangeCounters } from '../proxy/exchange-options.ts';
 import type { LoadShedder } from '../proxy/load-shedder.ts';
 import type { UpstreamClient } from '../upstream/index.ts';
 

@@ -7,7 +7,8 @@ import { PROXY_PREFIX } from '../../src/gate/caller-io.ts';
 import type { KeyRecord } from '../../src/keys/caller.ts';
 import { Breakers } from '../../src/proxy/breakers.ts';
 import { BufferedBytes } from '../../src/proxy/buffered-bytes.ts';
-import { Exchange, type ExchangeOptions } from '../../src/proxy/exchange.ts';
+import { Exchange } from '../../src/proxy/exchange.ts';
+import type { ExchangeOptions } from '../../src/proxy/exchange-options.ts';
 import type { UpstreamHandler } from '../../src/upstream/index.ts';
 import { NO_OWNER } from '../support/store.ts';
 

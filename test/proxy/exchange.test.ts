@@ -7,7 +7,8 @@ import { PROXY_PREFIX } from '../../src/gate/caller-io.ts';
 import type { Passage } from '../../src/gate/gate.ts';
 import type { KeyRecord } from '../../src/keys/caller.ts';
 import { Breakers } from '../../src/proxy/breakers.ts';
-import { Exchange, type ExchangeOptions } from '../../src/proxy/exchange.ts';
+import { Exchange } from '../../src/proxy/exchange.ts';
+import type { ExchangeOptions } from '../../src/proxy/exchange-options.ts';
 import type { Messages, PricedMessage } from '../../src/proxy/mcp/messages.ts';
 import { until } from '../support/wait.ts';
 

@@ -1,0 +1,18 @@
+import type { Admitted } from '../admission/commands.ts';
+import { commonHeaderLines } from '../gate/answer.ts';
+import { formatUsd } from '../platform/money.ts';
+
+/**
+ * The header lines of ours on the response to an admitted call, each preceded by CRLF.
+ *
+ * @param refunded  whether the call is settled by a refund. The balance then has its amount again
+ */
+export function callHeaderLines(admitted: Admitted, usageId: string, refunded: boolean): string {
+  const amount = refunded ? 0 : admitted.amountMicros;
+  const balance = refunded ? admitted.balanceMicros + admitted.amountMicros : admitted.balanceMicros;
+  return (
+    `${commonHeaderLines(admitted.rate, usageId)}\r\nX-ACF-Amount: ${formatUsd(amount)}` +
+    `\r\nX-ACF-Free-Tier: ${admitted.freeTier}\r\nX-ACF-Usage-Id: ${usageId}` +
+    `\r\nX-ACF-Balance: ${formatUsd(balance)}`
+  );
+}
