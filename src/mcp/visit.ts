@@ -1,7 +1,7 @@
 import { ApiError, unavailableError } from '../errors.ts';
 import { commonHeaderLines, msUntilToken, renderError, type ShownRate } from '../gate/answer.ts';
+import { BodyBytes } from '../gate/body-bytes.ts';
 import type { CallerEvents, CallerStream, RequestHead } from '../gate/caller-io.ts';
-import { BodyBytes } from '../http/body.ts';
 import type { KeyRecord } from '../keys/caller.ts';
 import { type ByteBudget, parsedBytes } from './byte-budget.ts';
 import type { CallArguments } from './call-request.ts';
@@ -90,7 +90,7 @@ export class Visit implements CallerEvents {
       const deadline = setTimeout(() => this.#message?.done(new ApiError('body_too_slow')), MAX_MESSAGE_MS);
       this.gone.addEventListener('abort', () => clearTimeout(deadline), { once: true });
       this.#message = {
-        bytes: new BodyBytes(),
+        bytes: new BodyBytes(MAX_MESSAGE_BYTES),
         done: (result) => {
           this.#message = null;
           clearTimeout(deadline);

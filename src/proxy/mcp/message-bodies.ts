@@ -1,4 +1,5 @@
 import { ApiError, tooLargeError, unavailableError } from '../../errors.ts';
+import { BodyBytes } from '../../gate/body-bytes.ts';
 import type { CallerEvents, CallerStream, RequestHead } from '../../gate/caller-io.ts';
 import { refuseOverrides } from '../priced-operations.ts';
 import { refuseEncodedBody, refuseOtherHeaders } from './message-headers.ts';
@@ -16,10 +17,6 @@ const MAX_BYTES_BEING_READ = 67_108_864;
  */
 const MAX_READ_MS = 30_000;
 
-/** What is kept at first for a message that does not arrive in one piece. It doubles as often as needed. */
-const FIRST_BYTES = 4_096;
-
-const EMPTY = Buffer.alloc(0);
 const METHODS = ['GET', 'POST', 'DELETE'];
 
 /** Is told once what became of a request's body, unless the caller leaves first. */
@@ -108,38 +105,32 @@ function checkHead(head: RequestHead, maxBytes: number): void {
   }
 }
 
-/**
- * The body of one request while it arrives. Its pieces are copied into one buffer: a caller may send chunks of a single byte, and an
- * object for each would take a hundred times their length.
- */
+/** The body of one request while it arrives. */
 class MessageBody implements CallerEvents {
   readonly #bodies: MessageBodies;
   readonly #listener: BodyListener;
-  #buffer = EMPTY;
-  /** Bytes of `#buffer` that have arrived. */
-  #length = 0;
+  readonly #bytes: BodyBytes;
   #isOver = false;
   #deadline: NodeJS.Timeout | null = null;
 
   constructor(bodies: MessageBodies, listener: BodyListener) {
     this.#bodies = bodies;
     this.#listener = listener;
+    this.#bytes = new BodyBytes(bodies.maxMessageBytes);
   }
 
   onCallerBody(chunk: Uint8Array, last: boolean): void {
     if (this.#isOver) return;
-    const length = this.#length + chunk.length;
-    if (length > this.#bodies.maxMessageBytes) {
+    if (this.#bytes.length + chunk.length > this.#bodies.maxMessageBytes) {
       this.refuse(tooLargeError(this.#bodies.maxMessageBytes));
-    } else if (last && this.#length === 0) {
+    } else if (last && this.#bytes.length === 0) {
       // Nearly every message arrives in one piece.
       this.#tell(chunk);
-    } else if (!this.#makeRoom(length)) {
+    } else if (!this.#makeRoom(chunk.length)) {
       this.refuse(unavailableError());
     } else {
-      this.#buffer.set(chunk, this.#length);
-      this.#length = length;
-      if (last) this.#tell(this.#buffer.subarray(0, length));
+      this.#bytes.add(chunk);
+      if (last) this.#tell(this.#bytes.all);
       else this.#deadline ??= setTimeout(() => this.refuse(new ApiError('body_too_slow')), this.#bodies.maxReadMs);
     }
   }
@@ -152,15 +143,9 @@ class MessageBody implements CallerEvents {
   onCallerWritable(): void {}
 
   /** @returns false if all messages together would take too much, and this is the oldest */
-  #makeRoom(length: number): boolean {
-    const { byteLength } = this.#buffer;
-    if (length <= byteLength) return true;
-    const size = Math.min(Math.max(length, 2 * byteLength, FIRST_BYTES), this.#bodies.maxMessageBytes);
-    if (!this.#bodies.take(this, size - byteLength)) return false;
-    const larger = Buffer.allocUnsafeSlow(size);
-    larger.set(this.#buffer.subarray(0, this.#length));
-    this.#buffer = larger;
-    return true;
+  #makeRoom(more: number): boolean {
+    const growth = this.#bytes.capacityWith(more) - this.#bytes.capacity;
+    return growth === 0 || this.#bodies.take(this, growth);
   }
 
   #tell(bytes: Uint8Array): void {
@@ -176,8 +161,8 @@ class MessageBody implements CallerEvents {
 
   #end(): void {
     this.#isOver = true;
-    this.#bodies.giveBack(this, this.#buffer.byteLength);
-    this.#buffer = EMPTY;
+    this.#bodies.giveBack(this, this.#bytes.capacity);
+    this.#bytes.clear();
     if (this.#deadline !== null) clearTimeout(this.#deadline);
   }
 }
