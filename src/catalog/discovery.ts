@@ -8,10 +8,14 @@ export type DiscoverQuery = {
   readonly filter: Filter;
   readonly sort: Sort;
   readonly language: Language;
-  /** Maximum number of services on the page; absent: all of them. */
-  readonly limit?: number;
+  /** Maximum number of services on the page; absent: all of them if they are at most MAX_UNLIMITED, otherwise a page of PAGE. */
+  readonly limit?: number | 'all';
   readonly cursor?: string;
 };
+
+/** Services that an answer may have although nobody asked for a number: about 400 KB of JSON. */
+const MAX_UNLIMITED = 1_000;
+const PAGE = 100;
 
 /** The body of a /discover response. `etag` is strong: two answers have the same one only if language and bytes are the same. */
 export type DiscoverAnswer = { readonly body: string; readonly etag: string };
@@ -62,7 +66,8 @@ export class Discovery {
     const { listings, categories } = this.#search.find(filter, sort);
     const begin = cursor === undefined ? 0 : indexAfter(cursor, listings, sort);
     if (begin === null) return null;
-    const page = listings.slice(begin, limit === undefined ? undefined : begin + limit);
+    const size = limit ?? (listings.length > MAX_UNLIMITED ? PAGE : 'all');
+    const page = listings.slice(begin, size === 'all' ? undefined : begin + size);
     const last = page.at(-1);
     const more = last !== undefined && begin + page.length < listings.length;
     const rest = JSON.stringify({

@@ -33,7 +33,13 @@ const QUERY: JsonSchema = {
       default: 'quality',
       description: 'Best, cheapest, first name or newest first',
     },
-    limit: { type: 'integer', minimum: 1, maximum: 1000, description: 'Services on a page; all if absent' },
+    limit: {
+      anyOf: [
+        { type: 'integer', minimum: 1, maximum: 1000 },
+        { type: 'string', const: 'all' },
+      ],
+      description: 'Services on a page. If absent: all of up to 1000, otherwise 100',
+    },
     cursor: {
       type: 'string',
       maxLength: MAX_CURSOR_LENGTH,
@@ -50,7 +56,7 @@ type Query = {
   readonly free?: boolean;
   readonly max_price?: number;
   readonly sort?: Sort;
-  readonly limit?: number;
+  readonly limit?: number | 'all';
   readonly cursor?: string;
   readonly lang?: string;
 };

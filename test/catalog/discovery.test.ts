@@ -45,6 +45,20 @@ describe('an answer of discovery', () => {
     expect(readings).toBe(readingsBefore + 1);
   });
 
+  it('has all of a thousand services, and beyond that a page of a hundred unless all are asked for', () => {
+    for (let n = 0; n < 1_000; n++) snapshot.put(makeListing());
+    const count = (query: Partial<DiscoverQuery> = {}) => JSON.parse(ask(query).body);
+    expect(count().services).toHaveLength(1_000);
+    expect(count()).not.toHaveProperty('next_cursor');
+    snapshot.put(makeListing());
+    const first = count();
+    expect(first).toMatchObject({ total: 1_001, next_cursor: expect.any(String) });
+    expect(first.services).toHaveLength(100);
+    expect(count({ cursor: first.next_cursor }).services).toHaveLength(100);
+    expect(count({ limit: 'all' }).services).toHaveLength(1_001);
+    expect(count({ limit: 'all', cursor: first.next_cursor }).services).toHaveLength(901);
+  });
+
   it('has an entity tag that differs by language, even when it has no labels', () => {
     const tags = LANGUAGES.map((language) => ask({ language }).etag);
     expect(new Set(tags).size).toBe(LANGUAGES.length);

@@ -107,6 +107,7 @@ describe('GET /discover', () => {
     ['?limit=0', 'limit'],
     ['?limit=1001', 'limit'],
     ['?limit=1.5', 'limit'],
+    ['?limit=many', 'limit'],
     ['?category=Not%20a%20slug', 'category'],
     ['?cursor=nonsense', 'cursor'],
     ['?lang=pt', 'lang'],
