@@ -67,7 +67,7 @@ function domainRule() {
 
 /** Files directly in src/. An entry may import everything, and no file may import an entry. */
 const entries = ['main.ts', 'seed.ts'];
-const usableFromEverywhere = ['assert.ts', 'errors.ts', 'shared.mjs'];
+const usableFromEverywhere = ['assert.ts', 'errors.ts', 'shared.mjs', 'version.ts'];
 const onlyEntriesReadConfig = 'only an entry reads the configuration and passes on what the other parts need';
 
 /**

@@ -46,7 +46,7 @@ export function callRequest(
   if (/[?#]/.test(path)) throw invalid("path: must not contain '?' or '#'. Parameters go into `query`.");
   const rawQuery = queryText(query ?? {});
   const fault = targetFault(path, rawQuery);
-  if (fault !== null) throw new ApiError(fault.code, fault.message);
+  if (fault !== null) throw invalid('path: has characters that must be percent-encoded.');
   if (path.length + (rawQuery ?? '').length > MAX_TARGET_CHARACTERS) {
     throw invalid(`path, query: together at most ${MAX_TARGET_CHARACTERS} characters after encoding.`);
   }

@@ -2,9 +2,9 @@ import { baseUrlOf } from '../http/base-url.ts';
 import { ANY_QUERY, type Route } from '../http/route.ts';
 import { CACHE_CONTROL } from '../openapi/headers.ts';
 import { json, list, record, TEXT } from '../openapi/schemas.ts';
+import { VERSION } from '../version.ts';
 
 const SCHEMA = 'https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json';
-const VERSION = '1.0.0';
 
 const REMOTE = record('McpRemote', {
   type: { type: 'string', const: 'streamable-http' },

@@ -5,6 +5,7 @@ import { CACHE_CONTROL, VARY } from '../openapi/headers.ts';
 import { json, record, TEXT, text } from '../openapi/schemas.ts';
 import { REFERENCE_POLICY, referencePage } from '../pages/reference.ts';
 import { WELCOME_POLICY, welcomePage } from '../pages/welcome.ts';
+import { VERSION } from '../version.ts';
 
 /** What `/` and the pages point to, if the gateway has a route there. Nothing points to what is not there. */
 const PLACES = [
@@ -19,9 +20,6 @@ const PLACES = [
 const ALWAYS: readonly string[] = ['/docs', '/api/v1/openapi.json', '/mcp'];
 /** Those that a person wants to open in a browser. */
 const FOR_PEOPLE: readonly string[] = ['discover', 'docs', 'openapi', 'llms'];
-
-/** That of package.json, which is not beside the compiled code everywhere. A test compares them. */
-export const VERSION = '0.1.0';
 
 const LINKS: JsonSchema = {
   title: 'Links',
