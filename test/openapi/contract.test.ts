@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Key, Marketplace, startService, type TestService } from '../integration/marketplace.ts';
+import { importWorker } from '../support/build.ts';
 import { Contract, type Operation } from './contract.ts';
 import { Driver, type Sent } from './driver.ts';
 import { compileClient, generateClient, runClient } from './generated-client.ts';
@@ -25,6 +26,8 @@ let suspended: Key;
 let limited: Key;
 
 beforeAll(async () => {
+  // Compiled before the first document is sent: compiling takes longer than reading a document may.
+  importWorker();
   market = await Marketplace.start({ MAX_REQUEST_BODY_BYTES: String(MAX_CALL_BODY), TOP_UP_URL: TOP_UP });
   // A service that answers with the status that its path names, in text that is no JSON; to `/hang` it never answers.
   service = await startService((request, response) => {
