@@ -364,7 +364,9 @@ describe('the OpenAPI document', () => {
   it('would be found wrong by these tests and linters', async () => {
     const { contract } = driver;
     const operation = contract.operation('getBalanceMe');
-    const good = await driver.send(operation, { key: buyer });
+    // A key of its own: the others may have used up their rate limit by now, and a 429 is as the document says, too.
+    const good = await driver.send(operation, { key: await market.buyer(1) });
+    expect(good.status).toBe(200);
     expect(contract.faults(operation, good)).toEqual([]);
     const body = JSON.parse(good.body) as Record<string, unknown>;
     const changed = (change: object): string => JSON.stringify({ ...body, ...change });
