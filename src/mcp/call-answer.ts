@@ -69,21 +69,23 @@ function recordOf(headers: Headers): { readonly usage_id?: string } {
 /** The fact first, then what to do: an agent must not repeat a call that it would pay for again. */
 function noteOnResponse(status: number, cutBy: 'size' | 'time' | null, amount: number): string {
   const notes: string[] = [];
+  // A call for nothing may have been one of the free calls, and the next one may not be.
+  const again = amount === 0 ? 'may be charged' : 'is charged again';
   if (cutBy === 'size') {
     notes.push(
-      'The body was longer than a tool result may be; only its beginning is here. A repeat brings no more and is charged again:',
+      `The body was longer than a tool result may be; only its beginning is here. A repeat brings no more and ${again}:`,
     );
     notes.push('ask the service for less, or make the call over HTTP at its proxy_path.');
   }
   if (cutBy === 'time') {
     notes.push('The service was still sending when the time for a tool result was up; only the beginning is here.');
-    notes.push('A repeat is charged again. Make the call over HTTP at its proxy_path to read it to the end.');
+    notes.push(`A repeat ${again}. Make the call over HTTP at its proxy_path to read it to the end.`);
   }
   if (status >= 500) {
     notes.push('The service failed.');
     notes.push('It may have acted on the request all the same: repeat the call only if doing it twice is harmless.');
   } else if (status >= 400) {
-    notes.push('The service refused the request as it is. Change it before you call again: a repeat is charged again.');
+    notes.push(`The service refused the request as it is. Change it before you call again: a repeat ${again}.`);
   } else if (status >= 300 && status !== 304) notes.push('Redirects are not followed.');
   if (notes.length === 0) return '';
   return [chargedText(amount), ...notes].join(' ');
