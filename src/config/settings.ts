@@ -28,7 +28,7 @@ export const SETTINGS = {
     enum: ['on', 'off'],
     default: 'off',
     description:
-      '`on`: gateway and writer share one process, which saves about 150 MiB, but calls wait during each flush',
+      '`on`: gateway and writer share one process, which saves about 140 MiB, but calls wait during each flush',
   },
   METRICS_PORT: {
     type: 'integer',
