@@ -37,7 +37,7 @@ export type ApiResponse = {
 /** A parameter or a header, for the OpenAPI document. */
 export type Described = { readonly description: string; readonly schema: JsonSchema; readonly example?: unknown };
 
-/** One kind of response of a route. The OpenAPI document shows it, and tests hold each response of that status against it. */
+/** One kind of response of a route. The OpenAPI document shows it, and tests compare each response of that status with it. */
 export type ResponseDescription = {
   readonly description: string;
   /** By media type; absent: no body. */

@@ -1,5 +1,6 @@
 import { ERRORS } from '../errors.ts';
-import { isTooDeep } from './depth.ts';
+import { isDeeperThan } from '../platform/json-depth.ts';
+import { MAX_JSON_DEPTH } from './call-request.ts';
 import type { CallAnswer, Headers } from './in-process-caller.ts';
 import { callError, chargedText, type ErrorFields, retryAfter, type ToolResult, toolResult } from './tool-result.ts';
 
@@ -124,7 +125,7 @@ function textOf(body: Buffer, mediaType: string | undefined, isCut: boolean): st
 function parsed(text: string): unknown {
   try {
     const value = JSON.parse(text) as unknown;
-    return isTooDeep(value) || hasLongInteger(text) ? text : value;
+    return isDeeperThan(MAX_JSON_DEPTH, value) || hasLongInteger(text) ? text : value;
   } catch {
     return text;
   }

@@ -1,8 +1,11 @@
 import { ApiError } from '../errors.ts';
 import { PROXY_PREFIX, type RequestHead } from '../gate/caller-io.ts';
 import { headerOf, targetFault } from '../http/request-head.ts';
+import { isDeeperThan } from '../platform/json-depth.ts';
 import { formatUsd, usdToMicros } from '../platform/money.ts';
-import { isTooDeep } from './depth.ts';
+
+/** Maximum depth of JSON that passes between a model and a service as a value. What is deeper is passed on as text, or refused. */
+export const MAX_JSON_DEPTH = 100;
 
 type QueryValue = string | number | boolean;
 
@@ -99,7 +102,7 @@ function amountText(usd: number): string {
  */
 function bodyBytes(body: unknown): { readonly bytes: Uint8Array; readonly mediaType: string | null } {
   if (body === undefined || body === null) return { bytes: Buffer.alloc(0), mediaType: null };
-  if (isTooDeep(body)) throw invalid('body: is nested too deeply. Send it as text.');
+  if (isDeeperThan(MAX_JSON_DEPTH, body)) throw invalid('body: is nested too deeply. Send it as text.');
   if (typeof body !== 'string') return { bytes: Buffer.from(JSON.stringify(body)), mediaType: 'application/json' };
   if (!body.isWellFormed()) throw invalid('body: has half a surrogate pair.');
   if (body === '') return { bytes: Buffer.alloc(0), mediaType: null };

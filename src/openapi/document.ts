@@ -23,7 +23,7 @@ Agents find the same as tools of the Model Context Protocol at \`POST /mcp\`.`;
  *
  * Throws when a route is described in a way that contradicts another.
  *
- * Tested by test/routes/openapi.test.ts, and held against a running gateway by test/openapi/contract.test.ts.
+ * Tested by test/routes/openapi.test.ts, and compared with a running gateway by test/openapi/contract.test.ts.
  */
 export function openApiDocument(routes: readonly Route[]): Json {
   const components = new Components();

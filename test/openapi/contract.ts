@@ -74,7 +74,7 @@ export class Contract {
   }
 
   /** Throws if the response is not as the document says. */
-  hold(operation: Operation, answer: Answer): void {
+  check(operation: Operation, answer: Answer): void {
     const faults = this.faults(operation, answer);
     const name = `${operation.operationId} ${answer.status}`;
     if (faults.length > 0) throw new Error(`${name}\n  ${faults.join('\n  ')}\n  ${answer.body.slice(0, 500)}`);

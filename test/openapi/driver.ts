@@ -1,4 +1,4 @@
-// Sends requests to a gateway for the operations of its OpenAPI document, and holds each response against it.
+// Sends requests to a gateway for the operations of its OpenAPI document, and compares each response with it.
 
 import { Agent, request } from 'node:http';
 import { authorization, type Key } from '../integration/marketplace.ts';
@@ -29,7 +29,7 @@ export class Driver {
   async expect<T = Record<string, unknown>>(operationId: string, status: number, sent: Sent = {}): Promise<T> {
     const operation = this.contract.operation(operationId);
     const answer = await this.send(operation, sent);
-    this.contract.hold(operation, answer);
+    this.contract.check(operation, answer);
     if (answer.status !== status)
       throw new Error(`${operationId}: ${answer.status} instead of ${status}: ${answer.body}`);
     return (answer.body.startsWith('{') ? JSON.parse(answer.body) : answer.body) as T;
@@ -39,7 +39,7 @@ export class Driver {
   async expectError(operationId: string, code: string, sent: Sent): Promise<void> {
     const operation = this.contract.operation(operationId);
     const answer = await this.send(operation, sent);
-    this.contract.hold(operation, answer);
+    this.contract.check(operation, answer);
     // A response to HEAD has no body that could name the code. Its status is that of another method's error with this code.
     if (operation.method === 'HEAD') this.contract.seen.add(`${operationId} ${answer.status} ${code}`);
     if (!this.contract.seen.has(`${operationId} ${answer.status} ${code}`)) {

@@ -11,7 +11,7 @@ const MAX_VALUES = 400_000;
 export type OpenApiDocument = JsonObject & { readonly openapi: string };
 
 /**
- * Parses a document and holds it against the official schema of its version.
+ * Parses a document and checks it by the official schema of its version.
  *
  * @throws DocumentFault
  */

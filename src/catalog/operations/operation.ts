@@ -1,3 +1,4 @@
+import { isDeeperThan } from '../../platform/json-depth.ts';
 import { parsePrice } from '../listing.ts';
 import { looseTemplate } from './spelling.ts';
 import { parseTemplate, type TemplateSegment } from './template.ts';
@@ -76,7 +77,7 @@ export function parseTerms(text: string): OperationTerms {
 
 function storedText(operations: readonly Operation[]): string {
   for (const [index, operation] of operations.entries()) {
-    if (depthExceeds(operation, MAX_DEPTH)) {
+    if (isDeeperThan(MAX_DEPTH, operation)) {
       throw new OperationFault(`operations.${index}`, `must not be nested deeper than ${MAX_DEPTH} levels`);
     }
   }
@@ -127,16 +128,4 @@ export function shapeOf(path: string, field: string): string {
 function shapeOfSegment(segment: TemplateSegment): string {
   if (segment.kind === 'literal') return segment.text;
   return segment.kind === 'name' ? '{}' : '*';
-}
-
-function depthExceeds(value: unknown, max: number): boolean {
-  // A loop and not a recursion: the caller chooses how deep the value is.
-  const left: [value: unknown, depth: number][] = [[value, 0]];
-  for (let next = left.pop(); next !== undefined; next = left.pop()) {
-    const [member, depth] = next;
-    if (typeof member !== 'object' || member === null) continue;
-    if (depth >= max) return true;
-    for (const child of Object.values(member)) left.push([child, depth + 1]);
-  }
-  return false;
 }

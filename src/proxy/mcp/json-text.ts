@@ -12,7 +12,7 @@ const MAX_DEPTH = 100;
  */
 const MAX_VALUES = 100_000;
 const MAX_COLONS = 10_000;
-/** Numbers of at most this length, without an exponent, have at most 15 digits: a double holds each of them exactly. */
+/** Numbers of at most this length, without an exponent, have at most 15 digits: a double is each of them exactly. */
 const MAX_EXACT_LENGTH = 15;
 /** A decimal of up to 17 digits is what programs print of a double when they print all of it. */
 const MAX_DOUBLE_DIGITS = 17;
