@@ -1,0 +1,135 @@
+import {
+  CATEGORY_PATTERN,
+  DEFAULT_TIMEOUT_SECONDS,
+  descriptionFault,
+  endpointFault,
+  type ListingFields,
+  MAX_CATEGORY_LENGTH,
+  MAX_DESCRIPTION_LENGTH,
+  MAX_ENDPOINT_LENGTH,
+  MAX_FREE_CALLS,
+  MAX_IDLE_SECONDS,
+  MAX_PRICE_USD,
+  nameFault,
+  parsePrice,
+} from '../catalog/listing.ts';
+import type { Protocol } from '../catalog/operations/operation.ts';
+import { ApiError } from '../errors.ts';
+import type { JsonSchema } from '../http/route.ts';
+import { type AddressPolicy, isForbiddenLiteral } from '../upstream/index.ts';
+import { OPERATIONS } from './operations.ts';
+
+const FIELDS = {
+  name: { type: 'string', minLength: 1, maxLength: 100, description: 'Spaces around it are removed' },
+  description: { type: 'string', maxLength: MAX_DESCRIPTION_LENGTH, description: 'What the service does' },
+  endpoint: { type: 'string', minLength: 1, maxLength: MAX_ENDPOINT_LENGTH, description: 'http or https URL' },
+  price: { type: 'number', minimum: 0, maximum: MAX_PRICE_USD, description: 'USD per call, at most 6 decimals' },
+  category: {
+    type: 'string',
+    maxLength: MAX_CATEGORY_LENGTH,
+    pattern: CATEGORY_PATTERN,
+    description: 'Lower-case words joined by hyphens',
+  },
+  timeout_seconds: {
+    type: 'integer',
+    minimum: 1,
+    maximum: 300,
+    description: `How long a call may wait for the response head; ${DEFAULT_TIMEOUT_SECONDS} if absent`,
+  },
+  only_operations: { type: 'boolean', description: 'Refuse calls that match no operation' },
+  operations: OPERATIONS,
+};
+const IDLE_SECONDS = {
+  type: 'integer',
+  minimum: 1,
+  maximum: MAX_IDLE_SECONDS,
+  description: 'The longest silence within a response',
+};
+const FREE_CALLS = { type: 'integer', minimum: 1, maximum: MAX_FREE_CALLS, description: 'Per buyer' };
+
+/** The body of POST /services. */
+export const CREATE_BODY: JsonSchema = {
+  title: 'NewService',
+  examples: [
+    {
+      ...{ name: 'Translate', description: 'Translates text into 30 languages.', category: 'language' },
+      ...{ endpoint: 'https://translate.example.com/v1', price: 0.002, free_calls: 100 },
+    },
+  ],
+  type: 'object',
+  additionalProperties: false,
+  required: ['name', 'description', 'endpoint', 'price', 'category'],
+  properties: {
+    ...FIELDS,
+    free_calls: FREE_CALLS,
+    idle_seconds: IDLE_SECONDS,
+    protocol: { type: 'string', enum: ['http', 'mcp'], default: 'http', description: 'It cannot be changed later' },
+  },
+};
+export type CreateBody = {
+  readonly name: string;
+  readonly description: string;
+  readonly endpoint: string;
+  readonly price: number;
+  readonly free_calls?: number;
+  readonly category: string;
+  readonly timeout_seconds?: number;
+  readonly idle_seconds?: number;
+  readonly protocol: Protocol;
+  readonly only_operations?: boolean;
+  readonly operations?: readonly object[] | null;
+};
+
+/** The body of PATCH /services/{id}. */
+export const PATCH_BODY: JsonSchema = {
+  title: 'ServiceChange',
+  examples: [{ price: 0.003, status: 'active' }],
+  type: 'object',
+  additionalProperties: false,
+  minProperties: 1,
+  properties: {
+    ...FIELDS,
+    free_calls: { ...FREE_CALLS, type: ['integer', 'null'], description: 'Per buyer; null ends the free calls' },
+    idle_seconds: { ...IDLE_SECONDS, type: ['integer', 'null'], description: 'null: as long as the gateway allows' },
+    status: { type: 'string', enum: ['active', 'paused'] },
+  },
+};
+export type PatchBody = Partial<Omit<CreateBody, 'free_calls' | 'idle_seconds' | 'protocol'>> & {
+  readonly free_calls?: number | null;
+  readonly idle_seconds?: number | null;
+  readonly status?: 'active' | 'paused';
+};
+
+/** Reads the fields in the body, with the checks that a schema cannot express. Throws `invalid_request` naming the field. */
+export function readFields(body: PatchBody, addresses: AddressPolicy): Partial<ListingFields> {
+  const { name, description, endpoint, price, free_calls, category, timeout_seconds, idle_seconds } = body;
+  return {
+    ...(name === undefined ? {} : { name: checked('name', name.trim(), nameFault) }),
+    ...(description === undefined ? {} : { description: checked('description', description, descriptionFault) }),
+    ...(endpoint === undefined ? {} : { endpoint: readEndpoint(endpoint, addresses) }),
+    ...(price === undefined ? {} : { priceMicros: readPrice(price) }),
+    ...(free_calls === undefined ? {} : { freeCalls: free_calls ?? 0 }),
+    ...(category === undefined ? {} : { category }),
+    ...(timeout_seconds === undefined ? {} : { timeoutSeconds: timeout_seconds }),
+    ...(idle_seconds === undefined ? {} : { idleSeconds: idle_seconds }),
+    ...(body.only_operations === undefined ? {} : { onlyOperations: body.only_operations }),
+  };
+}
+
+function checked(field: string, value: string, faultOf: (value: string) => string | null): string {
+  const fault = faultOf(value);
+  if (fault !== null) throw new ApiError('invalid_request', `${field}: ${fault}.`);
+  return value;
+}
+
+function readEndpoint(endpoint: string, addresses: AddressPolicy): string {
+  checked('endpoint', endpoint, endpointFault);
+  if (!isForbiddenLiteral(endpoint, addresses)) return endpoint;
+  throw new ApiError('invalid_request', 'endpoint: must be on the public internet; this address is not.');
+}
+
+function readPrice(usd: number): number {
+  const price = parsePrice(usd);
+  if ('fault' in price) throw new ApiError('invalid_request', `price: ${price.fault}.`);
+  return price.micros;
+}
