@@ -1,0 +1,1 @@
+-- Reserved for a part that is being built.
