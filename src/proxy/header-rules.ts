@@ -158,7 +158,7 @@ const notToCaller = new Blocked(
 );
 
 /** The names of the headers that `Connection` lists, in lower case; null when there is no `Connection` header. */
-function connectionOptions(headers: readonly string[], lowerCased: boolean): Set<string> | null {
+export function connectionOptions(headers: readonly string[], lowerCased: boolean): Set<string> | null {
   let named: Set<string> | null = null;
   for (let i = 0; i < headers.length; i += 2) {
     const name = headers[i] as string;
@@ -173,7 +173,7 @@ function connectionOptions(headers: readonly string[], lowerCased: boolean): Set
  * Whether the value of a request header contains an API key of this gateway. Such a header does not reach the service, whatever
  * its name. The length check spares most searches: of the values that a typical SDK sends, only the key is long enough.
  */
-function carriesKey(value: string): boolean {
+export function carriesKey(value: string): boolean {
   return value.length >= CREDENTIALS_CHARS && hasCredentials(value);
 }
 
@@ -201,7 +201,11 @@ export function requestHeaderLines(
     lines += `${name}: ${value}\r\n`;
   }
   lines += `via: ${via}\r\nx-acf-usage-id: ${usageId}\r\nx-acf-buyer: ${buyer}\r\n`;
-  // The HTTP edge decoded the values as UTF-8. This restores the bytes that the caller sent, each as one latin1 character.
+  return asSent(lines, isAscii);
+}
+
+/** The HTTP edge decoded the values as UTF-8. This restores the bytes that the caller sent, each as one latin1 character. */
+export function asSent(lines: string, isAscii: boolean): string {
   return isAscii ? lines : Buffer.from(lines, 'utf8').toString('latin1');
 }
 
