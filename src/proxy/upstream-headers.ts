@@ -33,9 +33,8 @@ export class UpstreamHeaders {
   }
 
   /** Header lines for the service, as `requestHeaderLines` makes them for other listings. */
-  lines(head: RequestHead, request: SignedRequest, nowMs: number): string {
+  lines({ headers, isAscii }: Pick<RequestHead, 'headers' | 'isAscii'>, request: SignedRequest, nowMs: number): string {
     assert(this.unreadable.length === 0, 'no call is sent without the headers of its listing');
-    const { headers, isAscii } = head;
     let lines = requestHeaderLines({ headers: this.#passing(headers), isAscii }, request.usageId, request.buyer);
     if (this.#asked.size > 0) lines += asSent(this.#agreed(headers), isAscii);
     lines += this.#addedLines;

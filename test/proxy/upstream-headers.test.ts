@@ -21,7 +21,7 @@ const listingOf = ({ added, asked, signed }: Of) =>
 /** The lines that reach the service, but for those that are on every call. */
 function toService(of: Of, ...headers: string[]): string[] {
   const isAscii = /^[\0-\x7f]*$/.test(headers.join(''));
-  const head = { headers, isAscii } as Parameters<UpstreamHeaders['lines']>[0];
+  const head = { headers, isAscii };
   const lines = new UpstreamHeaders(listingOf(of), 'service.example', secrets).lines(head, request, 0);
   expect(lines).toContain('via: 1.1 tollgate\r\nx-acf-usage-id: usage-1\r\nx-acf-buyer: buyer-1\r\n');
   return lines
@@ -66,7 +66,7 @@ describe('headers that a listing adds', () => {
     const listing = listingOf({ added });
     const moved = new UpstreamHeaders({ ...listing, id: makeListing().id }, 'service.example', secrets);
     expect(moved.unreadable).toEqual(['authorization', 'x-tenant', 'x_old']);
-    expect(() => moved.lines({ headers: [], isAscii: true } as never, request, 0)).toThrow('no call is sent');
+    expect(() => moved.lines({ headers: [], isAscii: true }, request, 0)).toThrow('no call is sent');
   });
 });
 
