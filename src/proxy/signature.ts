@@ -19,7 +19,7 @@ type Key = { readonly keyid: string; readonly key: KeyObject; readonly untilMs: 
  * Signs the calls of one listing (RFC 9421, HMAC-SHA256), so that its service can tell them from requests of others. For a day
  * after a new secret was made, each call has two signatures, by the new and by the old one.
  *
- * A call costs 6 µs more with one signature.
+ * A signature takes 7 µs, nearly all of it in OpenSSL; two take 14 µs.
  *
  * Tested by test/proxy/signature.test.ts, and against other implementations by test/integration/service-secrets.test.ts.
  */

@@ -10,6 +10,7 @@ import { OVERLAP_MS, ServiceSecrets } from '../../src/secrets/service-secrets.ts
 import { addAccount } from '../support/accounts.ts';
 import { LISTING_FIELDS } from '../support/listings.ts';
 import { sql, useDatabase } from '../support/use-database.ts';
+import { writingAfter } from '../support/writing-after.ts';
 
 useDatabase();
 
@@ -75,17 +76,13 @@ it('a secret that its provider changes during a run is not put back', async () =
   const { id } = await listed();
   const secrets = withKeys(NEW, OLD);
   const changed = withKeys(OLD).sealHeaders(id, [['x-api-key', 'newer']]);
-  const original = secrets.renewed.bind(secrets);
-  let change: Promise<unknown> = Promise.resolve();
-  // The change comes between reading and writing.
-  const slow = Object.assign(resealer(secrets), {});
-  secrets.renewed = (stored, nowMs) => {
-    change = updateListing(sql, id, { upstreamHeaders: changed }, 'any');
-    return original(stored, nowMs);
-  };
-  await slow.run();
-  await change;
+  // The change comes after the listing was read and before it is written.
+  const change = (): Promise<unknown> => updateListing(sql, id, { upstreamHeaders: changed }, 'any');
+  const run = new Resealer({ sql: writingAfter(sql, change), secrets, log });
+  await run.run();
   expect(secrets.open(await read(id)).headers).toEqual([['x-api-key', 'newer']]);
+  await resealer(secrets).run();
+  expect(withKeys(NEW).open(await read(id)).headers).toEqual([['x-api-key', 'newer']]);
 });
 
 it('the signing secret before the present one is erased when its day is over, and all secrets when the listing is removed', async () => {
