@@ -33,8 +33,12 @@ export const MAX_HEADER_VALUE_LENGTH = 4_096;
 /** Bounds what every gateway keeps in memory for a listing, and leaves room in the 16 KiB that Node services take for a head. */
 export const MAX_UPSTREAM_HEADERS_LENGTH = 8_192;
 
-/** Headers that carry credentials by custom. A service may ask for them; no others are kept from services for what they carry. */
-export const FORWARDABLE = [
+/**
+ * Headers that usually carry credentials. A client library may find a key for another company in its environment, and send it
+ * without being told to. The key would then reach the provider of this service. So they stop at the gateway, unless the listing asks
+ * for them and the call agrees.
+ */
+export const CREDENTIAL_HEADERS = [
   'authorization',
   'proxy-authorization',
   'cookie',

@@ -76,8 +76,8 @@ function pricedOperation(operation: Operation, { priceMicros }: Listing, languag
 
 /**
  * A listing as /services shows it: the fields of /discover with the whole description, then status, provider and dates.
- * @param view  with the endpoint and the names of secrets for those who may change the listing: its provider and admins. Operations as the provider wrote
- *              them; absent in lists
+ * @param view  with the endpoint and the names of secrets for those who may change the listing: its provider and admins. Operations
+ *              as the provider wrote them; absent in lists
  */
 export function fullItem(
   listing: Listing,

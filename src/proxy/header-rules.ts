@@ -1,3 +1,4 @@
+import { CREDENTIAL_HEADERS } from '../catalog/listing-secrets.ts';
 import { CREDENTIALS_CHARS, hasCredentials } from '../keys/credentials.ts';
 
 /**
@@ -17,12 +18,6 @@ const HOP_BY_HOP = [
 ];
 /** The gateway writes `host` (the service's own) and `via` itself, and has answered `expect` already. */
 const OURS_TO_SAY = ['host', 'expect', 'via'];
-/**
- * Headers that usually carry credentials. A client library may find a key for another company in its environment, and send it
- * without being told to. The key would then reach the provider of this service. (The prefix `proxy-` covers
- * `proxy-authorization`.)
- */
-const CREDENTIALS = ['authorization', 'cookie', 'x-api-key', 'api-key', 'x-goog-api-key', 'x-auth-token'];
 /** Headers in which proxies in front of the gateway name the caller (RFC 7239 and custom). The service learns only a pseudonym. */
 const CALLER_ADDRESS = [
   'forwarded',
@@ -147,7 +142,7 @@ function beginsWith(name: string, start: string): boolean {
 }
 
 const notToService = new Blocked(
-  [...HOP_BY_HOP, ...OURS_TO_SAY, ...CREDENTIALS, ...CALLER_ADDRESS],
+  [...HOP_BY_HOP, ...OURS_TO_SAY, ...CREDENTIAL_HEADERS, ...CALLER_ADDRESS],
   // The gateway answers a browser's preflights, so what a preflight asks is of no use to a service.
   ['x-acf-', 'x-forwarded-', 'x-original-forwarded-', 'proxy-', 'access-control-request-'],
 );

@@ -116,5 +116,5 @@ const secretsOf = (resealer: Resealer): Source => ({
   help: 'Secrets of listings by the key of SECRETS_KEY that decrypts them, as of the last hour',
   type: 'gauge',
   label: 'key',
-  read: () => new Map(Object.entries(resealer.counts)),
+  read: () => new Map(Object.entries(resealer.counts ?? {})),
 });

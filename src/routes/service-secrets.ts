@@ -1,6 +1,6 @@
 import type { Listing, ListingFields } from '../catalog/listing.ts';
 import {
-  FORWARDABLE,
+  CREDENTIAL_HEADERS,
   headerNameFault,
   headerValueFault,
   MAX_HEADER_VALUE_LENGTH,
@@ -26,9 +26,9 @@ export const SECRET_FIELDS: Readonly<Record<string, JsonSchema>> = {
   signed: { type: 'boolean', description: 'Each call carries a signature (RFC 9421) of the gateway' },
   forward_headers: {
     type: 'array',
-    maxItems: FORWARDABLE.length,
+    maxItems: CREDENTIAL_HEADERS.length,
     uniqueItems: true,
-    items: { type: 'string', enum: [...FORWARDABLE] },
+    items: { type: 'string', enum: [...CREDENTIAL_HEADERS] },
     description: 'Credential headers of the caller that the service asks for. Each call has to agree by X-ACF-Forward',
   },
 };

@@ -12,7 +12,8 @@ import { parseEndpoint } from './endpoint.ts';
 export function isForbiddenLiteral(endpoint: string, policy: AddressPolicy): boolean {
   const { hostname } = parseEndpoint(endpoint).origin;
   if (isIP(hostname) !== 0) return !policy.permits(hostname);
-  return isLocalhost(hostname) && !policy.permits('127.0.0.1') && !policy.permits('::1');
+  const isLoopback = hostname === 'localhost' || hostname.endsWith('.localhost');
+  return isLoopback && !policy.permits('127.0.0.1') && !policy.permits('::1');
 }
 
 /**
@@ -25,7 +26,5 @@ export function maySendSecrets(endpoint: string, policy: AddressPolicy): boolean
   const { protocol, hostname } = parseEndpoint(endpoint).origin;
   if (protocol === 'https:') return true;
   if (isIP(hostname) !== 0) return policy.allows(hostname);
-  return isLocalhost(hostname) && (policy.allows('127.0.0.1') || policy.allows('::1'));
+  return hostname === 'localhost' && (policy.allows('127.0.0.1') || policy.allows('::1'));
 }
-
-const isLocalhost = (hostname: string): boolean => hostname === 'localhost' || hostname.endsWith('.localhost');

@@ -163,7 +163,11 @@ describe('a secret', () => {
   it('is in no answer, except the one that issued it', () => expectNone(answers));
 
   it('is not in the metrics', async () => {
-    expectNone(await (await fetch(`http://127.0.0.1:${stack.env.METRICS_PORT}/metrics`)).text());
+    const metrics = await (await fetch(`http://127.0.0.1:${stack.env.METRICS_PORT}/metrics`)).text();
+    for (const key of ['first', 'other', 'unreadable']) {
+      expect(metrics).toContain(`tollgate_listing_secrets{key="${key}",worker="1"}`);
+    }
+    expectNone(metrics);
   });
 
   it('is not in Postgres, although the key is', async () => {
