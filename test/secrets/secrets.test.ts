@@ -165,7 +165,7 @@ describe('a secret', () => {
   it('is not in the metrics', async () => {
     const metrics = await (await fetch(`http://127.0.0.1:${stack.env.METRICS_PORT}/metrics`)).text();
     for (const key of ['first', 'other', 'unreadable']) {
-      expect(metrics).toContain(`tollgate_listing_secrets{key="${key}",worker="1"}`);
+      expect(metrics).toContain(`tollgate_listing_secrets{worker="1",key="${key}"}`);
     }
     expectNone(metrics);
   });
