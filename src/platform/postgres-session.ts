@@ -1,8 +1,8 @@
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
-import { Readable } from 'node:stream';
-import { pipeline } from 'node:stream/promises';
+import { promisify } from 'node:util';
 import postgres from 'postgres';
+import { assert } from '../assert.ts';
 import { connectionError, FOREIGN_DATABASE, sqlState } from './postgres-errors.ts';
 import type { Row, Rows, Value } from './postgres-query.ts';
 import { VALUE_TYPES } from './postgres-values.ts';
@@ -156,19 +156,27 @@ export class PostgresSession {
     return this.#run(() => this.#client.unsafe<T[]>(text, parameters as string[], options));
   }
 
-  /** Runs `COPY … FROM STDIN` with these chunks of data. @returns the number of rows that were stored */
-  copyIn(text: string, chunks: Iterable<Buffer>): Promise<number> {
+  /**
+   * Runs `COPY … FROM STDIN` with these chunks of data, within a transaction.
+   *
+   * @throws PostgresError when the server does not store every row: its own, or 25P02 when it refused a row after it had got the last
+   *   one. postgres.js does not report that error, so the next statement of the transaction has to
+   *   (docs/decisions/0031-copy-is-followed-by-a-statement.md).
+   */
+  copyIn(text: string, chunks: Iterable<Buffer>): Promise<void> {
     return this.#run(async () => {
-      const query = this.#client.unsafe(text);
-      const stream = await query.writable();
-      // The only place that relies on internals of postgres.js 3.4.9. It reports the end of a COPY by resolving or rejecting the
-      // query a second time, which a promise ignores; so the query gets new functions to be called. Waiting for the stream would
-      // not do: when the server refuses a row (a duplicate key) after the last row was sent, the stream never ends, and its error
-      // is lost.
-      const ended = new Promise<{ count: number }>((resolve, reject) => Object.assign(query, { resolve, reject }));
-      // Ignored, because a failure of `chunks` or of the connection also rejects the query.
-      pipeline(Readable.from(chunks), stream).catch(() => {});
-      return (await ended).count;
+      const stream = await this.#client.unsafe(text).writable();
+      stream.on('error', () => {});
+      const write = promisify<Buffer, void>((chunk, sent) => stream.write(chunk, (error) => sent(error ?? null)));
+      try {
+        // Each chunk is awaited, so that end() ends the COPY at once: until then postgres.js takes no statement.
+        for (const chunk of chunks) await write(chunk);
+      } catch (error) {
+        throw stream.errored ?? error;
+      }
+      stream.end();
+      await this.#client.unsafe('SELECT 1');
+      assert(stream.writableFinished, 'COPY runs within a transaction, where the next statement tells that it failed');
     });
   }
 
