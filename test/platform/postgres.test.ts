@@ -302,19 +302,20 @@ describe('COPY', () => {
 
   it.each([
     ['at once', 'COPY missing FROM STDIN', rows('1'), '42P01'],
-    ['in the middle of the data', 'COPY copied FROM STDIN', rows('x\ta', ...Array(200).fill(`1\t${'a'.repeat(100_000)}`)), '22P02'],
-  ])('fails with the server’s error %s, and the session goes on', async (_, text, chunks, code) => {
-    await expect(session.copyIn(text, chunks)).rejects.toMatchObject({ code });
-    await copy(rows('1\ta'));
+    // The server's error may come before or after the last row is sent.
+    ['in the middle of the data', 'COPY copied FROM STDIN', rows('x\ta', ...Array(20_000).fill('1\ta')), '22P02|25P02'],
+    // Found when the statement ends: nobody writes or reads any more.
+    ['behind the last row', 'COPY copied FROM STDIN', rows('1\ta', '1\tb'), '25P02'],
+  ])('fails in a transaction when the server refuses it %s, and the session goes on', async (_, text, chunks, code) => {
+    const refused = session.transaction(() => session.copyIn(text, chunks));
+    await expect(refused).rejects.toMatchObject({ code: expect.stringMatching(code) });
+    await session.transaction(() => copy(rows('1\ta')));
     expect(await copied()).toEqual(['a']);
   });
 
-  it('fails with 25P02 in a transaction when the last rows are refused, and the session goes on', async () => {
-    // The server finds this when the statement ends: nobody writes or reads any more.
-    const twice = session.transaction(() => copy(rows('1\ta', '1\tb')));
-    await expect(twice).rejects.toMatchObject({ code: '25P02' });
-    await session.transaction(() => copy(rows('1\ta')));
-    expect(await copied()).toEqual(['a']);
+  it('fails outside of a transaction, too', async () => {
+    await expect(copy(rows('1\ta', '1\tb'))).rejects.toThrow('behind its last row');
+    expect(session.open).toBe(false);
   });
 
   it('fails when its data does, and ends the session, which stores nothing', async () => {
