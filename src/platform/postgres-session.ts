@@ -155,6 +155,7 @@ export class PostgresSession {
   copyIn(text: string, chunks: Iterable<Buffer>): Promise<void> {
     return this.#run(async () => {
       const stream = await this.#client.unsafe(text).writable();
+      // Without a listener an error would end the process. It is found in `errored`.
       stream.on('error', () => {});
       const write = promisify<Buffer, void>((chunk, sent) => stream.write(chunk, (error) => sent(error ?? null)));
       try {
@@ -168,7 +169,7 @@ export class PostgresSession {
       await this.#client.unsafe('');
       if (stream.writableFinished) return;
       await this.#client.unsafe('SELECT 1');
-      throw new Error('COPY failed behind its last row');
+      throw stream.errored ?? new Error('COPY failed behind its last row');
     });
   }
 

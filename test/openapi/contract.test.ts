@@ -285,7 +285,8 @@ describe('each success of each operation is as the OpenAPI document says', () =>
   });
 
   it('of tools for agents, in both revisions of the protocol', async () => {
-    const { key, body, headers } = { key: anAdmin(), body: driver.contract.operation('postMcp').body, headers: MCP };
+    const [key, headers] = [anAdmin(), MCP];
+    const { body } = driver.contract.operation('postMcp');
     const { method, params } = body as { method: string; params: { name: string } };
     const modern = { ...headers, 'MCP-Protocol-Version': '2026-07-28', 'Mcp-Method': method, 'Mcp-Name': params.name };
     const _meta = {

@@ -19,11 +19,18 @@ const MAX_ERROR_LENGTH = 500;
 
 /**
  * Whether Postgres refuses the data itself, so that sending it again cannot help: a data exception, an integrity violation, a
- * program limit (an index entry that is too large), or an exception raised by a trigger. 25P02 says only that a COPY before has
- * failed; `storeEntries` then finds out why.
+ * program limit (an index entry that is too large), or an exception raised by a trigger.
  */
-export function isRefusedData(error: unknown): boolean {
-  return /^(22|23|54|P0001|25P02)/.test(sqlState(error) ?? '');
+function isRefusedData(error: unknown): boolean {
+  return /^(22|23|54|P0001)/.test(sqlState(error) ?? '');
+}
+
+/**
+ * Whether `storeEntries` may be able to store what `storeNewCalls` could not. Of a COPY that failed behind its last row only the
+ * consequence is known: 25P02. `storeEntries` meets the cause itself.
+ */
+export function needsCare(error: unknown): boolean {
+  return isRefusedData(error) || sqlState(error) === '25P02';
 }
 
 /**
