@@ -11,6 +11,7 @@ import { type CallerStream, PROXY_PREFIX, type RequestHead } from '../gate/calle
 import { Gate } from '../gate/gate.ts';
 import { RefillPlaces } from '../gate/refill-places.ts';
 import { Api } from '../http/api.ts';
+import { PagePlaces, placesFor } from '../http/page-places.ts';
 import { answerPreflight } from '../http/preflight.ts';
 import type { Route } from '../http/route.ts';
 import { HttpServer } from '../http/server.ts';
@@ -213,7 +214,8 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     }),
   ];
   const routes = [...apiRoutes, ...pageRoutes(apiRoutes)];
-  const api = new Api({ gate, routes: [...routes, ...openApiRoutes(routes)], log });
+  const places = new PagePlaces(placesFor(sql.maxConnections));
+  const api = new Api({ gate, places, routes: [...routes, ...openApiRoutes(routes)], log });
   const startCall = (head: RequestHead, caller: CallerStream): Exchange | null => {
     if (shedder.sheds()) {
       shedCall(gate, counters, head, caller);
@@ -227,7 +229,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   const { MCP_PATH, McpEndpoint } = await import('../mcp/endpoint.ts');
   const mcp = new McpEndpoint({
     gate,
-    ask: (head, key, requestId) => api.ask(head, key, requestId),
+    ask: (asked) => api.ask(asked),
     startCall,
     allowedOrigins: config.allowedOrigins,
     log,
