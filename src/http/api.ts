@@ -28,7 +28,7 @@ import { compileValidators, type Validators, validBody, validQuery } from './val
 const MAX_JSON_BODY_BYTES = 65_536;
 /** Maximum bytes of all longer bodies that are arriving: 32 of the longest. Beyond it a request gets 503. */
 const MAX_BYTES_ARRIVING = 67_108_864;
-/** Maximum time in which such a body must arrive; then it gets 408. */
+/** Maximum time in which a body must arrive; then it gets 408. */
 const MAX_ARRIVING_MS = 30_000;
 /**
  * Bodies of this size or more (long lists, exports) are sent in chunks, as fast as the caller reads them. Shorter ones are sent
