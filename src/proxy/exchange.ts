@@ -153,7 +153,7 @@ export class Exchange
     if (head.bodyLength > this.#options.maxRequestBodyBytes) throw tooLargeError(this.#options.maxRequestBodyBytes);
     if (this.#options.backlogFull()) throw unavailableError();
     // Checked before admission: a call that is refused after its admission costs a hold, a refund and a record.
-    if (destination.isFull) throw busyServiceError();
+    if (destination.isFullFor((this.#key as KeyRecord).accountId)) throw busyServiceError();
     // The breaker comes last: a call that is refused for another reason must not be the probe.
     this.#breakerEra = breaker.era;
     if (!breaker.isClosed) {
@@ -252,6 +252,7 @@ export class Exchange
     this.#upstream = upstream.dispatch(
       {
         destination,
+        account: (this.#key as KeyRecord).accountId,
         method: this.#head.method,
         path: upstreamPath(basePath, (this.#target as Target).rest, this.#head.query),
         headerLines: requestHeaderLines(this.#head, this.#usageId, buyer),

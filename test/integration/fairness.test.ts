@@ -1,19 +1,29 @@
 // What one account may take while others need it too. One stack for all.
 
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { until } from '../support/wait.ts';
 import { deferred } from '../upstream/helpers.ts';
-import { type Key, Marketplace } from './marketplace.ts';
+import { bodyOf, type Key, Marketplace, startService, type TestService } from './marketplace.ts';
+import { RawCaller, requestText } from './raw-caller.ts';
 
 let market: Marketplace;
 let attacker: Key;
 let other: Key;
+let service: TestService;
 
 beforeAll(async () => {
   market = await Marketplace.start();
+  service = await startService(async (request, response) => {
+    await bodyOf(request).catch(() => {});
+    response.end('served');
+  });
   attacker = await market.buyer(5);
   other = await market.buyer(5);
 });
-afterAll(() => market.stop());
+afterAll(async () => {
+  await market.stop();
+  await service.close();
+});
 
 it('an account whose pages hang takes no page from anybody else', async () => {
   const unlocked = deferred();
@@ -36,4 +46,37 @@ it('an account whose pages hang takes no page from anybody else', async () => {
     await lock;
   }
   expect((await Promise.all(hanging)).map(({ status }) => status)).toEqual(Array(12).fill(200));
+});
+
+it('600 slow uploads over 12 keys of one account leave room for other buyers, and cost nobody anything', async () => {
+  const path = await market.service({ endpoint: service.url, price: 0.001 });
+  const keys = [attacker];
+  while (keys.length < 12) keys.push(await market.anotherKey(attacker));
+  const uploads = await Promise.all(
+    Array.from({ length: 600 }, async (_, i) => {
+      const caller = await RawCaller.connect(market.baseUrl);
+      caller.send(requestText(`POST ${path}/`, { key: keys[i % 12], headers: ['Content-Length: 100000'] }));
+      caller.send('a few octets');
+      return caller;
+    }),
+  );
+  const refused = (): RawCaller[] => uploads.filter(({ received }) => received.length > 0);
+  // 384 of 512 connections are taken. 216 calls wait in line for a second.
+  await until(async () => (await market.metric('tollgate_calls_admitted_total')) >= 600);
+  for (let i = 0; i < 20; i++) {
+    const startedAt = performance.now();
+    const response = await market.request(`${path}/`, { key: other, method: i % 2 === 0 ? 'GET' : 'POST' });
+    expect([response.status, await response.text()]).toEqual([200, 'served']);
+    expect(performance.now() - startedAt).toBeLessThan(1_000);
+  }
+  await until(() => refused().length === 216);
+  const answers = await Promise.all(refused().map((caller) => caller.response()));
+  expect(new Set(answers.map((answer) => `${answer.status} ${answer.json<{ error: string }>().error}`))).toEqual(
+    new Set(['503 upstream_busy']),
+  );
+  for (const upload of uploads) upload.destroy();
+  await market.settled();
+  expect(await market.balance(attacker)).toMatchObject({ balance: 5, held: 0 });
+  expect((await market.balance(other)).balance).toBe(4.98);
+  expect(await market.books()).toMatchObject({ drifting: [] });
 });

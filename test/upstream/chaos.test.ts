@@ -148,6 +148,7 @@ function newExchange(client: ReturnType<typeof newClient>, random: Random, numbe
   const isUpload = random(3) === 0;
   const exchange = new Exchange(client, server.url, {
     path: `/${number}`,
+    account: `a${number % 4}`,
     method: isUpload ? 'POST' : 'GET',
     bodyLength: isUpload ? -1 : 0,
   });
