@@ -35,12 +35,13 @@ export interface PoolOwner {
  * new connection made for it; if that cannot be made, only this call fails.
  *
  *   three quarters of the connections    whoever comes first
- *   the last quarter                     accounts that have less than a quarter of all, or less than 8
+ *   the last quarter                     accounts that have less than a quarter of all, and less than three times what is free
  *   then, and for all others             a line, in which accounts take turns
  *
  * So one account cannot lock the others out, whether its calls are slow uploads, silent streams or calls for nothing. What it has
  * when others come, it keeps: a call that was begun is not cut. For a quarter to be there when they come, it must be kept free
- * before. Until three quarters are taken, all of this costs a call one comparison of integers.
+ * before; and of what is free then, the second account leaves a quarter to the third, and so on (dynamic thresholds: Choudhury and
+ * Hahne, 1998). Until three quarters are taken, all of this costs a call one comparison of integers.
  */
 export class Pool {
   readonly key: string;
@@ -48,6 +49,8 @@ export class Pool {
   readonly #owner: PoolOwner;
   readonly #connections = new Set<Connection>();
   readonly #idle: Connection[] = [];
+  /** Connections that one account may have while the pool is nearly full. */
+  readonly #share: number;
   /** With so many connections taken, the pool is nearly full. */
   readonly #nearlyFull: number;
   /** Null while the pool is not nearly full, and has not been for a sweep. */
@@ -58,8 +61,8 @@ export class Pool {
     this.origin = origin;
     this.#owner = owner;
     const { maxConnections } = owner.limits;
-    const hasShares = shareOf(maxConnections) < maxConnections;
-    this.#nearlyFull = hasShares ? maxConnections - Math.floor(maxConnections / 4) : maxConnections;
+    this.#share = shareOf(maxConnections);
+    this.#nearlyFull = Math.max(this.#share, maxConnections - Math.floor(maxConnections / 4));
   }
 
   /** Whether the pool has connections. If not, the client has forgotten it. */
@@ -77,12 +80,12 @@ export class Pool {
 
   /** Whether the account may have no connection now, and no place in line. */
   isFullFor(account: string): boolean {
-    return this.#isNearlyFull && !this.#mayTake(account) && !this.#counted().hasRoomFor(account);
+    return !this.#mayTake(account) && !this.#counted().hasRoomFor(account);
   }
 
   dispatch(call: Call): void {
     const { account } = call.request;
-    if ((!this.#isNearlyFull || this.#mayTake(account)) && this.#hasConnection()) {
+    if (this.#mayTake(account) && this.#hasConnection()) {
       this.#give(call);
     } else if (this.isOpen && this.#counted().hasRoomFor(account)) {
       call.waitingSinceTicks = this.#owner.tools.clock.ticks;
@@ -118,7 +121,7 @@ export class Pool {
       shares.remove(oldest);
       failBusy(oldest, `no connection became free within ${limits.maxWaitMs} ms`);
     }
-    if (shares.size === 0 && !this.#isNearlyFull) this.#shares = null;
+    if (shares.size === 0 && this.#taken < this.#nearlyFull) this.#shares = null;
   }
 
   // The methods below are for connections.
@@ -140,7 +143,7 @@ export class Pool {
   release(connection: Connection): void {
     this.#leave(connection);
     // This connection is not among the idle ones yet, and so still counts as taken.
-    const next = this.#shares?.next(this.#taken > this.#nearlyFull);
+    const next = this.#shares?.next(this.#limitWith(this.#taken - 1));
     if (next !== undefined) {
       this.#take(connection, next);
       connection.attach(next);
@@ -169,19 +172,21 @@ export class Pool {
     return this.#connections.size - this.#idle.length;
   }
 
-  get #isNearlyFull(): boolean {
-    return this.#taken >= this.#nearlyFull;
+  /** Whether the account may have one more connection. */
+  #mayTake(account: string): boolean {
+    const taken = this.#taken;
+    return taken < this.#nearlyFull || this.#counted().heldBy(account) < this.#limitWith(taken);
   }
 
-  /** Whether the account may take one of the last connections. */
-  #mayTake(account: string): boolean {
-    return this.#taken < this.#owner.limits.maxConnections && this.#counted().isBelowShare(account);
+  /** While so many connections are taken, an account that has fewer than this may have one more. */
+  #limitWith(taken: number): number {
+    if (taken < this.#nearlyFull) return Number.POSITIVE_INFINITY;
+    return Math.min(this.#share, 3 * (this.#owner.limits.maxConnections - taken));
   }
 
   #counted(): Shares {
     if (this.#shares !== null) return this.#shares;
-    const { maxConnections, maxWaiting } = this.#owner.limits;
-    const shares = new Shares(maxConnections, maxWaiting);
+    const shares = new Shares(this.#owner.limits.maxWaiting);
     for (const { account } of this.#connections) if (account !== '') shares.took(account);
     this.#shares = shares;
     return shares;
@@ -191,7 +196,7 @@ export class Pool {
   #serve(): void {
     const shares = this.#shares;
     while (shares !== null && shares.size > 0 && this.#taken < this.#owner.limits.maxConnections) {
-      const next = this.#hasConnection() ? shares.next(this.#isNearlyFull) : undefined;
+      const next = this.#hasConnection() ? shares.next(this.#limitWith(this.#taken)) : undefined;
       if (next === undefined) return;
       this.#give(next);
     }

@@ -18,8 +18,6 @@ type Account = { readonly name: string; held: number; readonly waiting: Set<Call
  * Tested by test/upstream/shares.test.ts.
  */
 export class Shares {
-  /** Connections that one account may have while the pool is nearly full. */
-  readonly #share: number;
   readonly #maxWaiting: number;
   readonly #maxWaitingOfOne: number;
   /** Those that have a connection or wait for one. */
@@ -29,8 +27,7 @@ export class Shares {
   /** All waiting calls, oldest first. */
   readonly #waiting = new Set<Call>();
 
-  constructor(maxConnections: number, maxWaiting: number) {
-    this.#share = shareOf(maxConnections);
+  constructor(maxWaiting: number) {
     this.#maxWaiting = maxWaiting;
     this.#maxWaitingOfOne = shareOf(maxWaiting);
   }
@@ -56,9 +53,8 @@ export class Shares {
     this.#forgetIfDone(account);
   }
 
-  /** Whether the account has fewer connections than its share. */
-  isBelowShare(name: string): boolean {
-    return (this.#accounts.get(name)?.held ?? 0) < this.#share;
+  heldBy(name: string): number {
+    return this.#accounts.get(name)?.held ?? 0;
   }
 
   hasRoomFor(name: string): boolean {
@@ -85,11 +81,11 @@ export class Shares {
   /**
    * Takes the call whose turn it is out of the line.
    *
-   * @param isNearlyFull  only accounts below their share have a turn. It skips at most four accounts: no more can have a quarter each
+   * @param limit  accounts that hold as many connections have no turn. Skipping them is cheap: few can hold many
    */
-  next(isNearlyFull: boolean): Call | undefined {
+  next(limit: number): Call | undefined {
     for (const account of this.#turns) {
-      if (isNearlyFull && account.held >= this.#share) continue;
+      if (account.held >= limit) continue;
       const [call] = account.waiting;
       this.remove(call as Call);
       // To the end of the turns, if it has more calls.

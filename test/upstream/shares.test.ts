@@ -2,7 +2,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import { Destination, parseEndpoint, type UpstreamClient } from '../../src/upstream/index.ts';
 import { Exchange, eventually, newClient, OK, type RawServer, rawServer } from './helpers.ts';
 
-// With 32 connections, the last 8 are for accounts that have fewer than 8.
+// With 32 connections, the last 8 are for accounts that have fewer than 8, and fewer than three times what is free.
 const CONNECTIONS = 32;
 
 let server: RawServer;
@@ -46,27 +46,29 @@ test('one account leaves a quarter of the connections to others, who get them at
 test('who holds more than its share when a line forms keeps it, and gets no more while those below theirs wait', async () => {
   calls('a', 30);
   calls('b', 8);
-  calls('c', 2);
+  calls('c', 3);
   calls('d', 1);
   await eventually(() => arrived.length === 32);
-  expect([count('a'), count('b'), count('c')]).toEqual([24, 8, 0]);
-  // The first 24 peers carry calls of a.
-  for (const [peer, next] of ['/c', '/d', '/c'].entries()) {
-    server.peers[peer]?.send(OK);
-    await eventually(() => arrived.length === 33 + peer);
-    expect(arrived.at(-1)).toBe(next);
+  expect(['a', 'b', 'c', 'd'].map(count)).toEqual([24, 6, 2, 0]);
+  // The first 24 peers carry calls of a. What they leave goes to those that have least, in turn, and then to b.
+  let peer = 0;
+  const leave = (): void => server.peers[peer++]?.send(OK);
+  for (const next of ['/c', '/d']) {
+    leave();
+    await eventually(() => arrived.at(-1) === next);
   }
+  for (let i = 0; i < 4; i++) leave();
+  await eventually(() => count('b') === 8);
   // Six of a wait, and nobody else. They get nothing until a quarter is free again.
-  expect(client.stats().waiting).toBe(6);
-  for (let peer = 3; peer < 11; peer++) server.peers[peer]?.send(OK);
+  for (let i = 0; i < 6; i++) leave();
   await eventually(() => client.stats().idle === 8);
   expect([count('a'), client.stats().waiting]).toEqual([24, 6]);
-  server.peers[11]?.send(OK);
+  leave();
   await eventually(() => count('a') === 25);
 });
 
 test('in line the accounts take turns, however many calls each has there', async () => {
-  const others = ['b', 'c', 'd', 'e'].flatMap((account) => calls(account, 8));
+  const others = Array.from({ length: 32 }, (_, i) => call(`other${i}`));
   await eventually(() => arrived.length === 32);
   calls('x', 3);
   calls('y', 2);
@@ -87,15 +89,15 @@ test('a call that is given up or cut leaves its share, whether it waits, connect
   calls('a', 4);
   await eventually(() => count('a') === 24);
   const below = calls('b', 9);
-  await eventually(() => count('b') === 8);
-  expect(client.stats().waiting).toBe(1);
-  // One of b under way is given up: the one in line gets a connection.
+  await eventually(() => count('b') === 6);
+  expect(client.stats().waiting).toBe(3);
+  // One of b under way is given up: the first in line gets a connection.
   below[0]?.call.destroy();
-  await eventually(() => count('b') === 9);
+  await eventually(() => count('b') === 7);
   const last = call('b');
-  expect(client.stats().waiting).toBe(1);
+  expect(client.stats().waiting).toBe(3);
   last.call.destroy();
-  expect(client.stats().waiting).toBe(0);
+  expect(client.stats().waiting).toBe(2);
   // All of a are cut by the service. Then anybody may have the connections again.
   for (const peer of server.peers.slice(0, 24)) peer.socket.destroy();
   for (const exchange of own.slice(4)) expect(await exchange.outcome()).toBe('reset');
