@@ -32,6 +32,7 @@ import { Wallets } from '../ledger/wallets/wallets.ts';
 import type { Log } from '../observability/log.ts';
 import type { Metrics } from '../observability/metrics.ts';
 import { systemClock } from '../platform/clock.ts';
+import { maxOpenFiles } from '../platform/open-files.ts';
 import { ScriptConnection } from '../platform/script-connection.ts';
 import { Breakers } from '../proxy/breakers.ts';
 import { BufferedBytes } from '../proxy/buffered-bytes.ts';
@@ -60,6 +61,7 @@ import { reconciliationRoutes } from '../routes/reconciliation.ts';
 import { servicesRoutes } from '../routes/services.ts';
 import { usageRoutes } from '../routes/usage.ts';
 import { AddressPolicy, UpstreamClient } from '../upstream/index.ts';
+import { connectionBound } from './connection-bound.ts';
 import { gatewayMetrics } from './gateway-metrics.ts';
 import { newInstanceId, type Stores } from './stores.ts';
 
@@ -144,10 +146,12 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   const backlog = new Backlog({ redis, keys: redisKeys, maxEvents: config.maxBacklogEvents });
   const keyCache = new KeyCache({ fetchKeys: (ids) => selectKeyRecords(sql, ids) });
   const catalog = new Catalog({ sql, log });
+  const { upstreamMaxConnections, upstreamMaxTotalConnections } = config;
   const upstream = new UpstreamClient({
     ...UPSTREAM,
     allowCidrs: config.upstreamAllowCidrs,
-    maxConnectionsPerOrigin: config.upstreamMaxConnections,
+    maxConnectionsPerOrigin: upstreamMaxConnections,
+    maxConnections: connectionBound(Math.max(upstreamMaxTotalConnections, upstreamMaxConnections), maxOpenFiles(), log),
   });
   const stopKeyFeed = await keepKeyCacheFresh(sql, keyCache);
   await catalog.start();
@@ -191,9 +195,16 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
       keys,
       readActivity: (keyId) => selectKeyActivity(sql, keyId),
       adminBootstrapToken: config.adminBootstrapToken,
+      maxAccountsPerAddress: config.maxAccountsPerAddress,
     }),
     ...discoverRoutes({ catalog, operations }),
-    ...servicesRoutes({ catalog, sql, operations, addresses: new AddressPolicy(config.upstreamAllowCidrs) }),
+    ...servicesRoutes({
+      catalog,
+      sql,
+      operations,
+      maxListings: config.maxListingsPerAccount,
+      addresses: new AddressPolicy(config.upstreamAllowCidrs),
+    }),
     ...openApiImportRoutes({
       catalog,
       sql,

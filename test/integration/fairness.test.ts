@@ -12,7 +12,7 @@ let other: Key;
 let service: TestService;
 
 beforeAll(async () => {
-  market = await Marketplace.start();
+  market = await Marketplace.start({ TRUSTED_PROXY_HOPS: '1', MAX_ACCOUNTS_PER_ADDRESS: '2' });
   service = await startService(async (request, response) => {
     await bodyOf(request).catch(() => {});
     response.end('served');
@@ -79,4 +79,31 @@ it('600 slow uploads over 12 keys of one account leave room for other buyers, an
   expect(await market.balance(attacker)).toMatchObject({ balance: 5, held: 0 });
   expect((await market.balance(other)).balance).toBe(4.98);
   expect(await market.books()).toMatchObject({ drifting: [] });
+});
+
+it('one address opens a bounded number of accounts a day over all gateways, however it writes X-Forwarded-For', async () => {
+  const second = await market.anotherGateway();
+  const open = (forwarded: string, baseUrl = market.baseUrl): Promise<Response> =>
+    fetch(`${baseUrl}/api/v1/keys`, {
+      method: 'POST',
+      headers: { 'X-Forwarded-For': forwarded },
+      body: JSON.stringify({ owner_id: 'many', role: 'provider' }),
+    });
+  try {
+    const answers = [
+      await open('2600:1f18:1:2::1'),
+      await open('9.9.9.9, 2600:1f18:1:2:a::ffff', second.baseUrl),
+      await open('8.8.8.8, 2600:1F18:1:2:0:0:0:7', second.baseUrl),
+      await open('2600:1f18:1:2::1'),
+    ];
+    expect(answers.map(({ status }) => status)).toEqual([201, 201, 429, 429]);
+    expect(Number(answers[3]?.headers.get('retry-after'))).toBeGreaterThan(0);
+    expect(await answers[3]?.json()).toMatchObject({
+      error: 'rate_limited',
+      message: expect.stringContaining('2 accounts a day'),
+    });
+    expect((await open('2600:1f18:1:3::1')).status).toBe(201);
+  } finally {
+    await second.stop();
+  }
 });

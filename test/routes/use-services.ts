@@ -43,8 +43,14 @@ export function useServices(): void {
     catalog = new Catalog({ sql, log });
     elsewhere = new Catalog({ sql, log });
     await Promise.all([catalog.start(), elsewhere.start()]);
-    routes = servicesRoutes({ catalog, sql, operations: new OperationsReader(sql), addresses });
-    routesElsewhere = servicesRoutes({ catalog: elsewhere, sql, operations: new OperationsReader(sql), addresses });
+    routes = servicesRoutes({ catalog, sql, operations: new OperationsReader(sql), maxListings: 20, addresses });
+    routesElsewhere = servicesRoutes({
+      catalog: elsewhere,
+      sql,
+      operations: new OperationsReader(sql),
+      maxListings: 20,
+      addresses,
+    });
   });
   afterAll(async () => {
     await Promise.all([catalog.stop(), elsewhere.stop()]);
