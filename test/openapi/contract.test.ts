@@ -116,8 +116,8 @@ const SPECIAL: Readonly<Record<string, () => Promise<Sent>>> = {
     const key = await adminKey(300);
     const fields = { name: 'x', description: '', endpoint: service.url, price: 0, category: 'x' };
     await market.stores.sql`
-      INSERT INTO services (id, provider_id, name, description, endpoint, price, category)
-      SELECT gen_random_uuid(), ${key.account_id}, 'x', '', ${service.url}, 0, 'x' FROM generate_series(1, 200)`;
+      INSERT INTO services (id, provider_id, name, description, endpoint, price, free_calls, timeout_seconds, category)
+      SELECT gen_random_uuid(), ${key.account_id}, 'x', '', ${service.url}, 0, 0, 60, 'x' FROM generate_series(1, 200)`;
     return { key, body: fields };
   },
   'postKeysByKeyIdRotate conflict': async () => {

@@ -17,6 +17,7 @@ import {
   catalog,
   create,
   log,
+  post,
   provider,
   refused,
   request,
