@@ -64,7 +64,7 @@ export class HttpServer implements StreamOwner {
   #passedOn: { readonly head: RequestHead; readonly connection: HttpResponse } | null = null;
   #ticks = 0;
   /** When a response last ended, in ticks. After TAIL_TICKS the addon has no last bytes of it left to send. */
-  #finishedTick = Number.NEGATIVE_INFINITY;
+  #finishedTick = -TAIL_TICKS;
   #awaitsConnections = false;
   #listenSocket: us_listen_socket | null = null;
   #ticker: NodeJS.Timeout | null = null;

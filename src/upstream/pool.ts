@@ -121,6 +121,8 @@ export class Pool {
       shares.remove(oldest);
       failBusy(oldest, `no connection became free within ${limits.maxWaitMs} ms`);
     }
+    // Another pool may have closed a connection, so that the process may have one more.
+    this.#serve();
     if (shares.size === 0 && this.#taken < this.#nearlyFull) this.#shares = null;
   }
 
