@@ -30,7 +30,7 @@ type Row = {
   readonly version: number;
 };
 
-const columns = (sql: Sql) => sql`
+const columns = (sql: Tx) => sql`
   id, provider_id, name, description, endpoint, price, free_calls, category, timeout_seconds, idle_seconds, protocol,
   only_operations, operation_terms, upstream_headers, signing_keys, forward_headers, status, created_at,
   (SELECT a.status = 'suspended' FROM accounts a WHERE a.id = provider_id) AS is_suspended,
@@ -68,12 +68,12 @@ const firstListing = (rows: readonly Row[]): Listing | null => (rows[0] === unde
  * Reads a listing after it was written. A statement that writes a listing may have to wait for the suspension or resumption of
  * its account, and even then sees the account as it was before. A new statement sees listing and account as they are now.
  */
-const readAgain = async (sql: Sql, written: readonly { readonly id: string }[]): Promise<Listing | null> =>
+const readAgain = async (sql: Tx, written: readonly { readonly id: string }[]): Promise<Listing | null> =>
   written[0] === undefined ? null : selectListing(sql, written[0].id);
 
 /** Adds a listing with status `active`, and announces it. Makes the id, unless the caller had to know it before. */
 export async function insertListing(
-  sql: Sql,
+  sql: Tx,
   listing: ListingFields & { readonly providerId: string; readonly protocol: Protocol; readonly id?: string },
 ): Promise<Listing> {
   const added = await sql<{ id: string }[]>`
@@ -180,7 +180,7 @@ export async function announceListingsOf(tx: Tx, providerId: string): Promise<vo
 }
 
 /** One listing in any status, or null. */
-export async function selectListing(sql: Sql, id: string): Promise<Listing | null> {
+export async function selectListing(sql: Tx, id: string): Promise<Listing | null> {
   return firstListing(await sql<Row[]>`SELECT ${columns(sql)} FROM services WHERE id = ${id}`);
 }
 

@@ -26,9 +26,12 @@ export type Config = {
   /** Keys for AES-256, of 32 bytes each. The first encrypts. Empty: listings cannot have secrets. */
   readonly secretsKeys: readonly Uint8Array[];
   readonly upstreamMaxConnections: number;
+  readonly upstreamMaxTotalConnections: number;
   readonly maxRequestBodyBytes: number;
   readonly idleBodySeconds: number;
   readonly anonymousRateLimit: number;
+  readonly maxListingsPerAccount: number;
+  readonly maxAccountsPerAddress: number;
   readonly trustedProxyHops: number;
   readonly platformFeeBasisPoints: number;
   readonly redisCommandTimeoutMs: number;
@@ -116,9 +119,12 @@ export function loadConfig(env: Readonly<Record<string, string | undefined>>): C
     upstreamAllowCidrs: Object.freeze(upstreamAllowCidrs),
     secretsKeys: Object.freeze(secretsKeys.keys),
     upstreamMaxConnections: number('UPSTREAM_MAX_CONNECTIONS'),
+    upstreamMaxTotalConnections: number('UPSTREAM_MAX_TOTAL_CONNECTIONS'),
     maxRequestBodyBytes: number('MAX_REQUEST_BODY_BYTES'),
     idleBodySeconds: number('IDLE_BODY_SECONDS'),
     anonymousRateLimit: number('ANONYMOUS_RATE_LIMIT'),
+    maxListingsPerAccount: number('MAX_LISTINGS_PER_ACCOUNT'),
+    maxAccountsPerAddress: number('MAX_ACCOUNTS_PER_ADDRESS'),
     trustedProxyHops: number('TRUSTED_PROXY_HOPS'),
     platformFeeBasisPoints: number('PLATFORM_FEE_BASIS_POINTS'),
     redisCommandTimeoutMs: number('REDIS_COMMAND_TIMEOUT_MS'),

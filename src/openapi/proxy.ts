@@ -55,6 +55,7 @@ const CODES: readonly ErrorCode[] = [
     'service_not_found',
     'operation_not_found',
     'price_exceeds_maximum',
+    'body_too_slow',
     'payload_too_large',
     'upgrade_not_supported',
   ] as const),
@@ -63,7 +64,7 @@ const CODES: readonly ErrorCode[] = [
 
 /** What only calls of MCP listings get: their messages come by POST, and GET and DELETE are the protocol's. */
 function mcpCodes(method: Method): readonly ErrorCode[] {
-  if (method === 'POST') return ['invalid_json', 'body_too_slow'];
+  if (method === 'POST') return ['invalid_json'];
   return method === 'GET' || method === 'DELETE' ? [] : ['method_not_allowed'];
 }
 

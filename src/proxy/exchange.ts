@@ -154,7 +154,7 @@ export class Exchange
     if (headers !== null && headers.unreadable.length > 0) throw unreadableSecrets();
     if (this.#options.backlogFull()) throw unavailableError();
     // Checked before admission: a call that is refused after its admission costs a hold, a refund and a record.
-    if (destination.isFull) throw busyServiceError();
+    if (destination.isFullFor((this.#key as KeyRecord).accountId)) throw busyServiceError();
     // The breaker comes last: a call that is refused for another reason must not be the probe.
     this.#breakerEra = breaker.era;
     if (!breaker.isClosed) {
@@ -258,6 +258,7 @@ export class Exchange
     this.#upstream = upstream.dispatch(
       {
         destination,
+        account: (this.#key as KeyRecord).accountId,
         method,
         path,
         headerLines:
@@ -299,16 +300,27 @@ export class Exchange
     else if (!hasRoom) this.#caller.pauseBody();
   }
 
-  /**
-   * The request body is larger than allowed, or all calls together buffer too much and this call buffers most. Before the
-   * service has answered, the call is refunded. After that it is charged, unless the answer was a 5xx, as if the caller had
-   * left. Otherwise a caller could get any response for nothing: it would leave its request body open, and exceed the bound
-   * shortly before the response ends.
-   */
+  /** The request body is larger than allowed, or all calls together buffer too much and this call buffers most. */
   overflow(): void {
+    this.#refuseBody(tooLargeError(this.#options.maxRequestBodyBytes), 'payload_too_large');
+  }
+
+  /**
+   * The caller of an event stream may take its time: it has an answer, and the stream itself keeps the service's connection.
+   */
+  onCallerTooSlow(): void {
+    if (!this.#isSettled && this.#events === null) this.#refuseBody(new ApiError('body_too_slow'), 'body_too_slow');
+  }
+
+  /**
+   * Gives up the request body. Before the service has answered, the call is refunded. After that it is charged, unless the answer
+   * was a 5xx, as if the caller had left. Otherwise a caller could get any response for nothing: it would leave its request body
+   * open, and break its bound shortly before the response ends.
+   */
+  #refuseBody(error: ApiError, reason: RefundReason): void {
     this.#upstream?.destroy();
     if (this.#responseStatus === 0) {
-      this.#fail(tooLargeError(this.#options.maxRequestBodyBytes), 'payload_too_large');
+      this.#fail(error, reason);
       return;
     }
     this.#settle(this.#refundOfStatus(), this.#responseStatus);

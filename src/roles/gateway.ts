@@ -12,6 +12,7 @@ import { type CallerStream, PROXY_PREFIX, type RequestHead } from '../gate/calle
 import { Gate } from '../gate/gate.ts';
 import { RefillPlaces } from '../gate/refill-places.ts';
 import { Api } from '../http/api.ts';
+import { PagePlaces, placesFor } from '../http/page-places.ts';
 import { answerPreflight } from '../http/preflight.ts';
 import type { Route } from '../http/route.ts';
 import { HttpServer } from '../http/server.ts';
@@ -31,6 +32,7 @@ import { Wallets } from '../ledger/wallets/wallets.ts';
 import type { Log } from '../observability/log.ts';
 import type { Metrics } from '../observability/metrics.ts';
 import { systemClock } from '../platform/clock.ts';
+import { maxOpenFiles } from '../platform/open-files.ts';
 import { ScriptConnection } from '../platform/script-connection.ts';
 import { Breakers } from '../proxy/breakers.ts';
 import { BufferedBytes } from '../proxy/buffered-bytes.ts';
@@ -62,6 +64,7 @@ import { Resealer } from '../secrets/resealer.ts';
 import { Sealer } from '../secrets/sealer.ts';
 import { ServiceSecrets } from '../secrets/service-secrets.ts';
 import { AddressPolicy, UpstreamClient } from '../upstream/index.ts';
+import { connectionBound } from './connection-bound.ts';
 import { gatewayMetrics } from './gateway-metrics.ts';
 import { newInstanceId, type Stores } from './stores.ts';
 
@@ -146,10 +149,12 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   const backlog = new Backlog({ redis, keys: redisKeys, maxEvents: config.maxBacklogEvents });
   const keyCache = new KeyCache({ fetchKeys: (ids) => selectKeyRecords(sql, ids) });
   const catalog = new Catalog({ sql, log });
+  const { upstreamMaxConnections, upstreamMaxTotalConnections } = config;
   const upstream = new UpstreamClient({
     ...UPSTREAM,
     allowCidrs: config.upstreamAllowCidrs,
-    maxConnectionsPerOrigin: config.upstreamMaxConnections,
+    maxConnectionsPerOrigin: upstreamMaxConnections,
+    maxConnections: connectionBound(Math.max(upstreamMaxTotalConnections, upstreamMaxConnections), maxOpenFiles(), log),
   });
   const stopKeyFeed = await keepKeyCacheFresh(sql, keyCache);
   await catalog.start();
@@ -196,9 +201,17 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
       keys,
       readActivity: (keyId) => selectKeyActivity(sql, keyId),
       adminBootstrapToken: config.adminBootstrapToken,
+      maxAccountsPerAddress: config.maxAccountsPerAddress,
     }),
     ...discoverRoutes({ catalog, operations }),
-    ...servicesRoutes({ catalog, sql, operations, secrets, addresses: new AddressPolicy(config.upstreamAllowCidrs) }),
+    ...servicesRoutes({
+      catalog,
+      sql,
+      operations,
+      secrets,
+      maxListings: config.maxListingsPerAccount,
+      addresses: new AddressPolicy(config.upstreamAllowCidrs),
+    }),
     ...openApiImportRoutes({
       catalog,
       sql,
@@ -219,7 +232,8 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     }),
   ];
   const routes = [...apiRoutes, ...pageRoutes(apiRoutes)];
-  const api = new Api({ gate, routes: [...routes, ...openApiRoutes(routes)], log });
+  const places = new PagePlaces(placesFor(sql.maxConnections));
+  const api = new Api({ gate, places, routes: [...routes, ...openApiRoutes(routes)], log });
   const startCall = (head: RequestHead, caller: CallerStream): Exchange | null => {
     if (shedder.sheds()) {
       shedCall(gate, counters, head, caller);
@@ -233,7 +247,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   const { MCP_PATH, McpEndpoint } = await import('../mcp/endpoint.ts');
   const mcp = new McpEndpoint({
     gate,
-    ask: (head, key, requestId) => api.ask(head, key, requestId),
+    ask: (asked) => api.ask(asked),
     startCall,
     allowedOrigins: config.allowedOrigins,
     log,

@@ -1,6 +1,7 @@
 import type { Catalog } from '../catalog/catalog.ts';
 import { chooseLanguage, languageHeaders } from '../catalog/languages.ts';
 import { DEFAULT_TIMEOUT_SECONDS, type Listing, type ListingFields, type ListingPatch } from '../catalog/listing.ts';
+import { refuseBeyondLimit } from '../catalog/listing-limit.ts';
 import type { StoredOperations } from '../catalog/operations/operation.ts';
 import type { OperationsReader } from '../catalog/operations/operations-reader.ts';
 import { fullItem } from '../catalog/present.ts';
@@ -31,6 +32,8 @@ export type ServicesRoutesDeps = {
   readonly catalog: Catalog;
   readonly sql: Sql;
   readonly operations: Pick<OperationsReader, 'read'>;
+  /** Listings that an account may have. */
+  readonly maxListings: number;
   /** Decides which addresses calls may go to. */
   readonly addresses: AddressPolicy;
   readonly secrets: ServiceSecrets;
@@ -92,6 +95,7 @@ export function servicesRoutes(deps: ServicesRoutesDeps): Route[] {
           ...NOT_STORED,
         }),
       },
+      errors: ['conflict'],
       maxBodyBytes: MAX_LISTING_BODY_BYTES,
       handle: (request) => create(deps, request),
     },
@@ -167,22 +171,27 @@ const DEFAULTS = {
 } as const;
 
 async function create(deps: ServicesRoutesDeps, request: ApiRequest<CreateBody, unknown>): Promise<ApiResponse> {
-  const { catalog, sql, addresses } = deps;
+  const { catalog, sql, addresses, maxListings } = deps;
   const { protocol, operations = null } = request.body;
   refusePageChoosingEndpoint(request, addresses);
   // The schema guarantees that the required fields are present.
   const fields = readFields(request.body, addresses) as Pick<ListingFields, Required>;
+  const { accountId: providerId } = keyOf(request.caller);
   const id = uuidv7();
   const before = { id, endpoint: fields.endpoint, upstreamHeaders: null, signingKeys: null };
   const secrets = changeSecrets(request.body, before, deps);
-  const written = insertListing(sql, {
+  const listed = {
     ...DEFAULTS,
     ...fields,
     ...before,
     ...secrets.fields,
     protocol,
     operations: readOperations(operations, protocol),
-    providerId: keyOf(request.caller).accountId,
+    providerId,
+  };
+  const written = sql.begin(async (tx) => {
+    await refuseBeyondLimit(tx, providerId, maxListings);
+    return insertListing(tx, listed);
   });
   const listing = await withinRules(written);
   catalog.apply(listing);

@@ -130,6 +130,14 @@ const SPECIAL: Readonly<Record<string, () => Promise<Sent>>> = {
       SELECT 'acf_' || lpad(n::text, 22, '0'), ${key.account_id}, 'buyer', repeat('0', 64) FROM generate_series(1, 1000) n`;
     return { key, body: { owner_id: 'x', role: 'buyer' } };
   },
+  'postServices conflict': async () => {
+    const key = await adminKey(300);
+    const fields = { name: 'x', description: '', endpoint: service.url, price: 0, category: 'x' };
+    await market.stores.sql`
+      INSERT INTO services (id, provider_id, name, description, endpoint, price, free_calls, timeout_seconds, category)
+      SELECT gen_random_uuid(), ${key.account_id}, 'x', '', ${service.url}, 0, 0, 60, 'x' FROM generate_series(1, 200)`;
+    return { key, body: fields };
+  },
   'postKeysByKeyIdRotate conflict': async () => {
     const { key_id } = await market.buyer(0);
     await market.json(`/api/v1/keys/${key_id}`, { key: market.admin, method: 'DELETE' });

@@ -64,7 +64,7 @@ function startCall(bufferedBytes: BufferedBytes) {
     catalog: { get: () => listing, ready: () => true },
     offers: {
       of: () => ({
-        destination: {},
+        destination: { isFullFor: () => false },
         basePath: '',
         terms: { priceMicros: 5 },
         operations: null,

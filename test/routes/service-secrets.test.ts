@@ -153,7 +153,14 @@ describe('who may', () => {
 describe('a gateway without SECRETS_KEY', () => {
   const without = new ServiceSecrets(new Sealer([]));
   const routes = () =>
-    servicesRoutes({ catalog, sql, operations: new OperationsReader(sql), addresses, secrets: without });
+    servicesRoutes({
+      catalog,
+      sql,
+      operations: new OperationsReader(sql),
+      maxListings: 20,
+      addresses,
+      secrets: without,
+    });
 
   it('refuses what needs it, and says who can help', async () => {
     for (const [field, value] of [
@@ -202,7 +209,7 @@ describe('changes at the same time', () => {
     };
     const routes = servicesRoutes({
       ...{ catalog, sql: writingAfter(sql, () => others), operations: new OperationsReader(sql) },
-      ...{ addresses: new AddressPolicy([]), secrets: restless },
+      ...{ maxListings: 20, addresses: new AddressPolicy([]), secrets: restless },
     });
     const answer = ask(routes, `POST /services/${id}/signing-secret`, { by: provider });
     expect((await refusalOf(answer)).code).toBe('conflict');

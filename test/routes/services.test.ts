@@ -17,6 +17,7 @@ import {
   catalog,
   create,
   log,
+  post,
   provider,
   refused,
   request,
@@ -97,6 +98,7 @@ describe('GET /services/{id}', () => {
       catalog: new Catalog({ sql, log }),
       sql,
       operations: new OperationsReader(sql),
+      maxListings: 20,
       addresses,
       secrets,
     });
@@ -153,6 +155,23 @@ describe('GET /services?mine=true', () => {
   );
 });
 
+describe('an account with as many listings as it may have', () => {
+  it('gets 409 for one more, also in concurrent requests and after removing young ones; others are not affected', async () => {
+    const answers = await Promise.allSettled(Array.from({ length: 25 }, () => post(BODY)));
+    expect(answers.filter(({ status }) => status === 'fulfilled')).toHaveLength(20);
+    const refusal = await refused('POST /services', { by: provider, body: BODY });
+    expect(refusal).toMatchObject({ code: 'conflict', message: expect.stringContaining('may have 20 listings') });
+    const [one] = await sql<{ id: string }[]>`
+      SELECT id FROM services WHERE provider_id = ${provider.accountId} LIMIT 1`;
+    const { id } = one as { id: string };
+    expect((await request(`DELETE /services/${id}`, { by: provider })).status).toBe(200);
+    expect((await refused('POST /services', { by: provider, body: BODY })).code).toBe('conflict');
+    await sql`UPDATE services SET created_at = now() - interval '25 hours' WHERE id = ${id}`;
+    expect((await post(BODY)).status).toBe(201);
+    expect((await post(BODY, stranger)).status).toBe(201);
+  });
+});
+
 describe('a web page of another site', () => {
   const page = { headers: { origin: 'http://evil.example', host: '127.0.0.1:8080' } };
 
@@ -177,6 +196,7 @@ describe('a web page of another site', () => {
       catalog,
       sql,
       operations: new OperationsReader(sql),
+      maxListings: 20,
       addresses: new AddressPolicy([]),
       secrets,
     });

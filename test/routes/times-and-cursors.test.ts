@@ -38,11 +38,12 @@ beforeAll(async () => {
     ...usageRoutes({ sql }),
     ...earningsRoutes({ sql }),
     ...discoverRoutes({ catalog, operations }),
-    ...servicesRoutes({ catalog, sql, operations, secrets, addresses: new AddressPolicy([]) }),
+    ...servicesRoutes({ catalog, sql, operations, secrets, maxListings: 1_000, addresses: new AddressPolicy([]) }),
     ...keysRoutes({
       keys,
       readActivity: () => Promise.reject(new Error('no activity is asked for')),
       adminBootstrapToken: null,
+      maxAccountsPerAddress: 0,
     }),
   ];
   by = await addAccount(sql, 'provider');

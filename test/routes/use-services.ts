@@ -46,11 +46,19 @@ export function useServices(): void {
     catalog = new Catalog({ sql, log });
     elsewhere = new Catalog({ sql, log });
     await Promise.all([catalog.start(), elsewhere.start()]);
-    routes = servicesRoutes({ catalog, sql, operations: new OperationsReader(sql), addresses, secrets });
+    routes = servicesRoutes({
+      catalog,
+      sql,
+      operations: new OperationsReader(sql),
+      maxListings: 20,
+      addresses,
+      secrets,
+    });
     routesElsewhere = servicesRoutes({
       catalog: elsewhere,
       sql,
       operations: new OperationsReader(sql),
+      maxListings: 20,
       addresses,
       secrets,
     });

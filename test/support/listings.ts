@@ -76,6 +76,7 @@ export async function ask(routes: readonly Route[], line: string, asked: Asked =
     body: match.route.rawBody ? body : validBody(validators.body, body),
     header: (name) => asked.headers?.[name],
     caller: asked.by === undefined ? { kind: 'ip' } : { kind: 'key', key: asked.by },
+    address: null,
     requestId: 'test',
   });
 }
