@@ -168,6 +168,29 @@ export async function announceListingsOf(tx: Tx, providerId: string): Promise<vo
     SELECT pg_notify(${CHANNEL}, id::text) FROM changed`;
 }
 
+/** Endpoint of a listing whose account was closed. Names under `.invalid` never resolve (RFC 6761 §6.4). */
+const NO_ENDPOINT = 'http://closed.invalid/';
+
+/**
+ * Removes all listings of an account that is being closed, and erases what may tell who its owner was, also of those that were
+ * removed before. Their names stay: the usage of their buyers shows them.
+ *
+ * @returns how many were removed now
+ */
+export async function closeListingsOf(tx: Tx, providerId: string): Promise<number> {
+  const removed = await tx<object[]>`
+    WITH old AS (
+      SELECT id, status FROM services WHERE provider_id = ${providerId} FOR NO KEY UPDATE),
+    closed AS (
+      UPDATE services s SET status = 'removed', description = '', endpoint = ${NO_ENDPOINT}, only_operations = false,
+                            operations = NULL, operation_terms = NULL, max_operation_price = NULL,
+                            updated_at = ${nextVersion(tx)}
+      FROM old WHERE s.id = old.id
+      RETURNING s.id, old.status AS before)
+    SELECT pg_notify(${CHANNEL}, id::text) FROM closed WHERE before <> 'removed'`;
+  return removed.length;
+}
+
 /** One listing in any status, or null. */
 export async function selectListing(sql: Tx, id: string): Promise<Listing | null> {
   return firstListing(await sql<Row[]>`SELECT ${columns(sql)} FROM services WHERE id = ${id}`);
@@ -213,6 +236,32 @@ export async function selectCatalogPage(sql: Sql, afterId: string | null, limit:
     SELECT ${columns(sql)} FROM services
     WHERE status <> 'removed' ${afterId === null ? sql`` : sql`AND id > ${afterId}`}
     ORDER BY id LIMIT ${limit}`;
+  return rows.map(toListing);
+}
+
+export type ListingFilter = {
+  readonly status: ListingStatus | null;
+  readonly providerId: string | null;
+  readonly category: string | null;
+  /** A part of the name, in upper or lower case. */
+  readonly text: string | null;
+};
+
+/** Up to `limit` listings with ids before `beforeId` (null: the newest), newest first. With removed and suspended ones. */
+export async function selectListingsBy(
+  sql: Tx,
+  { status, providerId, category, text }: ListingFilter,
+  beforeId: string | null,
+  limit: number,
+): Promise<Listing[]> {
+  const rows = await sql<Row[]>`
+    SELECT ${columns(sql)} FROM services
+    WHERE true ${status === null ? sql`` : sql`AND status = ${status}`}
+      ${providerId === null ? sql`` : sql`AND provider_id = ${providerId}`}
+      ${category === null ? sql`` : sql`AND category = ${category}`}
+      ${text === null ? sql`` : sql`AND strpos(lower(name), lower(${text})) > 0`}
+      ${beforeId === null ? sql`` : sql`AND id < ${beforeId}`}
+    ORDER BY id DESC LIMIT ${limit}`;
   return rows.map(toListing);
 }
 

@@ -76,17 +76,17 @@ function shared<T extends string>(word: T): T {
  * The key's status, from `api_keys k JOIN accounts a`. Closing an account revokes its keys. A process of a version that does not
  * know closed accounts may add a key afterwards: that one is revoked too.
  */
-const keyStatus = (sql: Sql | Tx) => sql`CASE WHEN a.status = 'closed' THEN 'revoked' ELSE k.status END`;
+const keyStatus = (sql: Tx) => sql`CASE WHEN a.status = 'closed' THEN 'revoked' ELSE k.status END`;
 
 /** The columns of `KeyDescription`, from `api_keys k JOIN accounts a`. */
-const description = (sql: Sql | Tx) => sql`
+export const keyDescription = (sql: Tx) => sql`
   k.key_id AS "keyId", k.account_id AS "accountId", a.owner_id AS "ownerId", k.role, k.rate_limit AS "rateLimit",
   k.status, k.created_at AS "createdAt",
   CASE WHEN k.previous_expires_at > now() THEN k.previous_expires_at END AS "previousExpiresAt"`;
 
 export async function selectKey(sql: Sql, keyId: string): Promise<KeyDescription | null> {
   const rows = await sql<KeyDescription[]>`
-    SELECT ${description(sql)} FROM api_keys k JOIN accounts a ON a.id = k.account_id WHERE k.key_id = ${keyId}`;
+    SELECT ${keyDescription(sql)} FROM api_keys k JOIN accounts a ON a.id = k.account_id WHERE k.key_id = ${keyId}`;
   return rows[0] ?? null;
 }
 
@@ -107,7 +107,7 @@ export async function selectKeysOfAccount(
       ? sql``
       : sql`AND (k.created_at, k.key_id) < (SELECT created_at, key_id FROM api_keys WHERE key_id = ${after})`;
   return sql<KeyDescription[]>`
-    SELECT ${description(sql)} FROM api_keys k JOIN accounts a ON a.id = k.account_id
+    SELECT ${keyDescription(sql)} FROM api_keys k JOIN accounts a ON a.id = k.account_id
     WHERE k.account_id = ${accountId} ${older}
     ORDER BY k.created_at DESC, k.key_id DESC LIMIT ${limit}`;
 }
@@ -185,12 +185,11 @@ export async function updateToRevoked(tx: Tx, keyId: string): Promise<boolean> {
   return count > 0;
 }
 
-/** Revokes all keys of an account that the transaction has locked. @returns the ids of those that were active until now */
-export async function updateAllToRevoked(tx: Tx, accountId: string): Promise<string[]> {
-  const rows = await tx<{ keyId: string }[]>`
+/** Revokes all keys of an account that the transaction has locked. @returns those that were active until now */
+export function updateAllToRevoked(tx: Tx, accountId: string): Promise<KeyState[]> {
+  return tx<KeyState[]>`
     UPDATE api_keys SET status = 'revoked' WHERE account_id = ${accountId} AND status <> 'revoked'
-    RETURNING key_id AS "keyId"`;
-  return rows.map(({ keyId }) => keyId);
+    RETURNING key_id AS "keyId", account_id AS "accountId", rate_limit AS "limit", status`;
 }
 
 /** @param rateLimit requests per minute, 1–300 @returns the limit that it replaces; undefined when there is no such key */

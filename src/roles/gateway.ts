@@ -1,3 +1,4 @@
+import { Closing } from '../accounts/closing.ts';
 import { Suspension } from '../accounts/suspension.ts';
 import { selectKeyActivity } from '../accounts/usage-sql.ts';
 import { Admission } from '../admission/admission.ts';
@@ -202,7 +203,10 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     ...usageRoutes({ sql }),
     ...balanceRoutes({ wallets }),
     ...earningsRoutes({ sql }),
-    ...accountsRoutes({ suspension: new Suspension({ sql, state: keyStates, cache: keyCache }) }),
+    ...accountsRoutes({
+      suspension: new Suspension({ sql, state: keyStates, cache: keyCache }),
+      closing: new Closing({ sql, state: keyStates, cache: keyCache, wallets }),
+    }),
     ...creditsRoutes({ sql, keys, applier: credits, log }),
     ...reconciliationRoutes({ sql, reconciler: new Reconciler({ sql, redis, keys: redisKeys }) }),
     ...llmsRoutes({ trustedProxyHops: config.trustedProxyHops }),
