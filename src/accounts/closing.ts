@@ -35,7 +35,7 @@ const KEPT_OF_LISTINGS = ['status', 'price', 'max_price', 'free_calls', 'categor
  * Closes accounts for good: revokes their keys, removes their listings, and erases names. Calls, the journal and balances keep the
  * account's id, because the books of others refer to it.
  *
- * Tested by test/integration/closing.test.ts.
+ * Tested by test/integration/operators.test.ts.
  */
 export class Closing {
   readonly #options: ClosingOptions;

@@ -120,7 +120,7 @@ const OWN_KEY = record('OwnKey', {
   last_used_at: orNull(TIME),
   total_spent: usd('What calls with this key have cost'),
 });
-const KEYS = record('Keys', { keys: list(KEY, 'Newest first'), next_cursor: orNull(TEXT) });
+export const KEYS = record('Keys', { keys: list(KEY, 'Newest first'), next_cursor: orNull(TEXT) });
 const ROTATED = record('RotatedKey', {
   key_id: KEY_ID,
   secret: SECRET,
@@ -129,7 +129,7 @@ const ROTATED = record('RotatedKey', {
 const REVOKED = record('RevokedKey', { key_id: KEY_ID, status: { type: 'string', const: 'revoked' } });
 
 const OWNER_EXAMPLE = { role: 'buyer', owner_id: 'acme-bot', rate_limit: 60, account_id: EXAMPLE.accountId };
-const KEY_EXAMPLE = {
+export const KEY_EXAMPLE = {
   key_id: EXAMPLE.keyId,
   ...OWNER_EXAMPLE,
   status: 'active',
@@ -350,7 +350,7 @@ function createdJson(key: CreatedKey): Record<string, unknown> {
   };
 }
 
-function descriptionJson(key: KeyDescription): Record<string, unknown> {
+export function descriptionJson(key: KeyDescription): Record<string, unknown> {
   return {
     key_id: key.keyId,
     role: key.role,

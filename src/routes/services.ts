@@ -52,7 +52,7 @@ const OWN_SERVICES = record(
   { services: list(SERVICE, 'Newest first'), next_cursor: { ...TEXT, description: 'Absent on the last page' } },
   { optional: ['next_cursor'] },
 );
-const SERVICE_PARAM = { id: { description: 'The service', schema: UUID, example: EXAMPLE.serviceId } };
+export const SERVICE_PARAM = { id: { description: 'The service', schema: UUID, example: EXAMPLE.serviceId } };
 const shows = (description: string): ResponseDescription =>
   json(description, SERVICE, SERVICE_DETAILS_EXAMPLE, LANGUAGE_HEADERS);
 
@@ -252,7 +252,7 @@ export async function refusal(sql: Sql, id: string): Promise<ApiError> {
 
 const isGone = ({ status, isSuspended }: Listing): boolean => status === 'removed' || isSuspended;
 
-const notFound = (): ApiError => new ApiError('service_not_found', 'There is no service with this id.');
+export const notFound = (): ApiError => new ApiError('service_not_found', 'There is no service with this id.');
 
 /** Whoever sends a request to change a listing. */
 export const writerOf = ({ caller, requestId }: ApiRequest): ListingWriter => ({ key: keyOf(caller), requestId });

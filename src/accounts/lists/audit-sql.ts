@@ -32,3 +32,8 @@ export function selectActs(tx: Tx, filter: AuditFilter, before: number | null, l
       ${before === null ? tx`` : tx`AND (at, id) < (SELECT at, id FROM audit WHERE id = ${before})`}
     ORDER BY at DESC, id DESC LIMIT ${limit}`;
 }
+
+export async function actExists(sql: Tx, id: number): Promise<boolean> {
+  const rows = await sql<object[]>`SELECT FROM audit WHERE id = ${id}`;
+  return rows.length > 0;
+}
