@@ -228,6 +228,14 @@ describe('closing an account', () => {
 });
 
 describe("an operator's lists", () => {
+  beforeAll(async () => {
+    const path = await market.service({ endpoint: service.url });
+    const buyer = await market.buyer(0);
+    for (let calls = 0; calls < 3; calls++) await market.request(path, { key: buyer });
+    await market.settled();
+    await asAdmin(`accounts/${(await market.buyer(0)).account_id}/close`, 'POST');
+  });
+
   /** All entries, read a few at a time. */
   async function all<Entry>(list: string, name: string, query = ''): Promise<readonly Entry[]> {
     const found: Entry[] = [];
@@ -251,7 +259,7 @@ describe("an operator's lists", () => {
     ] as const) {
       const whole = ((await asAdmin(`${list}?limit=1000`)) as Record<string, Record<string, unknown>[]>)[name] ?? [];
       const ids = whole.map((entry) => entry[id]);
-      expect(ids.length, list).toBeGreaterThan(2);
+      expect(ids.length, list).toBeGreaterThan(1);
       expect(new Set(ids).size).toBe(ids.length);
       const paged = await all<Record<string, unknown>>(list, name);
       // Lists grow while they are read, at their beginning only.

@@ -35,9 +35,9 @@ const CLOSED = record('ClosedAccount', {
 });
 const STATUSES = ['active', 'suspended', 'closed'] as const;
 const LIST_QUERY = listQuery({
-  status: oneOf(STATUSES),
+  status: oneOf(STATUSES, 'Only accounts with this status'),
   q: { ...TEXT_FILTER, description: 'A part of the label, in upper or lower case' },
-  role: { ...oneOf(ROLES), description: 'Only accounts with an active key of this role' },
+  role: oneOf(ROLES, 'Only accounts with an active key of this role'),
 });
 type ListQuery = PageQuery & { readonly status?: AccountStatus; readonly q?: string; readonly role?: Role };
 const ACCOUNTS = record('Accounts', {
@@ -45,7 +45,7 @@ const ACCOUNTS = record('Accounts', {
     record('AccountEntry', {
       account_id: UUID,
       owner_id: TEXT,
-      status: oneOf(STATUSES),
+      status: { type: 'string', enum: [...STATUSES] },
       balance: usd('What the account had when its last calls were stored; open calls are not subtracted'),
       payable: usd('What it has earned and was not paid yet'),
       active_keys: COUNT,

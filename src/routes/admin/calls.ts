@@ -30,7 +30,7 @@ const QUERY = listQuery({
   key_id: { ...KEY_FILTER, description: 'Only calls of this key' },
   service_id: { ...UUID_FILTER, description: 'Only calls of this service' },
   provider_id: { ...UUID_FILTER, description: 'Only calls of services of this account' },
-  outcome: { ...oneOf(['completed', 'refunded', 'abandoned']), description: '`refunded`: for any reason' },
+  outcome: oneOf(['completed', 'refunded', 'abandoned'], '`refunded`: for any reason'),
   from: { ...TIME_FILTERS.from, description: `${TIME_FILTERS.from.description}. 24 hours before \`to\` if absent` },
   to: { ...TIME_FILTERS.to, description: `${TIME_FILTERS.to.description}. Now if absent` },
 });

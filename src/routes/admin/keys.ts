@@ -11,8 +11,8 @@ import { listQuery, oneOf, type PageQuery, readPage, UUID_FILTER, wrongCursor } 
 
 const QUERY = listQuery({
   account_id: { ...UUID_FILTER, description: 'Only keys of this account' },
-  role: oneOf(ROLES),
-  status: oneOf(['active', 'revoked']),
+  role: oneOf(ROLES, 'Only keys with this role'),
+  status: oneOf(['active', 'revoked'], 'Only keys with this status'),
 });
 type Query = PageQuery & {
   readonly account_id?: string;

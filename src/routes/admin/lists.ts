@@ -38,7 +38,11 @@ export const TIME_FILTERS = {
   from: { type: 'string', maxLength: 40, description: 'First moment: YYYY-MM-DD (00:00 UTC) or RFC 3339' },
   to: { type: 'string', maxLength: 40, description: 'End, not included: YYYY-MM-DD (00:00 UTC) or RFC 3339' },
 } as const;
-export const oneOf = (values: readonly string[]): JsonSchema => ({ type: 'string', enum: [...values] });
+export const oneOf = (values: readonly string[], description: string): JsonSchema => ({
+  type: 'string',
+  enum: [...values],
+  description,
+});
 
 export const wrongCursor = (): ApiError => new ApiError('invalid_request', 'cursor: not issued by this list.');
 

@@ -14,9 +14,9 @@ import { listQuery, oneOf, type PageQuery, readPage, TEXT_FILTER, UUID_FILTER, w
 
 const STATUSES = ['active', 'paused', 'removed'] as const;
 const QUERY = listQuery({
-  status: oneOf(STATUSES),
+  status: oneOf(STATUSES, 'Only services with this status'),
   provider_id: { ...UUID_FILTER, description: 'Only services of this account' },
-  category: { type: 'string', pattern: '^[a-z0-9-]{1,100}$' },
+  category: { type: 'string', pattern: '^[a-z0-9-]{1,100}$', description: 'Only services of this category' },
   q: { ...TEXT_FILTER, description: 'A part of the name, in upper or lower case' },
 });
 type Query = PageQuery & {
@@ -32,7 +32,7 @@ const PATCH_BODY: JsonSchema = {
   type: 'object',
   additionalProperties: false,
   required: ['status'],
-  properties: { status: { ...oneOf(STATUSES), description: '`removed` is for good' } },
+  properties: { status: oneOf(STATUSES, '`removed` is for good') },
 };
 
 const SERVICES = record('AllServices', {
