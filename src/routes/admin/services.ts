@@ -1,7 +1,7 @@
 import { type WriteListing, writeAsOperator } from '../../accounts/listing-acts.ts';
 import { readWithDeadline } from '../../accounts/lists/deadline.ts';
 import { chooseLanguage, languageHeaders } from '../../catalog/languages.ts';
-import type { ListingStatus } from '../../catalog/listing.ts';
+import { CATEGORY_PATTERN, type ListingStatus, MAX_CATEGORY_LENGTH } from '../../catalog/listing.ts';
 import { fullItem } from '../../catalog/present.ts';
 import { removeListing, selectListing, selectListingsBy, updateListing } from '../../catalog/sql.ts';
 import type { ApiRequest, ApiResponse, JsonSchema, Route } from '../../http/route.ts';
@@ -16,7 +16,12 @@ const STATUSES = ['active', 'paused', 'removed'] as const;
 const QUERY = listQuery({
   status: oneOf(STATUSES, 'Only services with this status'),
   provider_id: { ...UUID_FILTER, description: 'Only services of this account' },
-  category: { type: 'string', pattern: '^[a-z0-9-]{1,100}$', description: 'Only services of this category' },
+  category: {
+    type: 'string',
+    maxLength: MAX_CATEGORY_LENGTH,
+    pattern: CATEGORY_PATTERN,
+    description: 'Only services of this category',
+  },
   q: { ...TEXT_FILTER, description: 'A part of the name, in upper or lower case' },
 });
 type Query = PageQuery & {
