@@ -73,9 +73,9 @@ export class Closing {
   }
 
   /**
-   * The account is locked, so no credit, debit or payout comes in between. The wallet in Redis is what Postgres has, less open and
-   * unstored calls. So if both are zero and nothing is held, no call is missing that cost anything. A free call may slip in: it
-   * moves no money.
+   * The balance in Postgres is the wallet in Redis, open holds and unstored calls together, and none of these is below zero. So if
+   * it is zero, they all are, and stay it: the locked account lets no credit in. Redis is read to say which of them is left, and
+   * in case it disagrees with Postgres. A call that costs nothing may slip in: it moves no money.
    */
   async #refuseWhileMoneyIsLeft(tx: Tx, accountId: string): Promise<void> {
     const rows = await tx<{ ledger: string; balance: number }[]>`
