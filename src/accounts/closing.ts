@@ -109,8 +109,13 @@ export class Closing {
 
 type Locked = { readonly ownerId: string; readonly status: AccountStatus; readonly closedAt: Date | null };
 
-/** Also locks the account against new rows that refer to it, so that no key or listing is added meanwhile. */
+/**
+ * Locks the account's keys, then the account: in the order of `lockKeyState`, or the two could wait for each other. The account is
+ * locked against new rows that refer to it, too, so that no key or listing is added meanwhile.
+ */
 async function lock(tx: Tx, accountId: string): Promise<Locked | null> {
+  await tx`
+    SELECT FROM api_keys WHERE account_id = ${accountId} AND status = 'active' ORDER BY key_id FOR NO KEY UPDATE`;
   const rows = await tx<Locked[]>`
     SELECT owner_id AS "ownerId", status, closed_at AS "closedAt" FROM accounts WHERE id = ${accountId} FOR UPDATE`;
   return rows[0] ?? null;

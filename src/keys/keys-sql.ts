@@ -234,9 +234,9 @@ export async function lockKeyStates(tx: Tx, accountId: string): Promise<KeyState
 }
 
 /**
- * Sets the account's status, unless the account is closed: nothing opens it again. Until the transaction ends, the account is locked against new rows that refer to it. So a listing
- * that is added at the same time is either visible to the next statement of this transaction, or its insertion waits and finds
- * the new status.
+ * Sets the account's status, unless the account is closed: nothing opens it again. Until the transaction ends, the account is
+ * locked against new rows that refer to it. So a listing that is added at the same time is either visible to the next statement of
+ * this transaction, or its insertion waits and finds the new status.
  *
  * @returns the account's label, and the status that it had; null when there is no such account
  */

@@ -210,6 +210,26 @@ describe('closing an account', () => {
     expect((await market.usage(buyer, 1)).records).toMatchObject([{ service_name: 'Jane again', amount: 0.5 }]);
   });
 
+  it('is decided for each column of an account and of a listing: kept, or erased', async () => {
+    const kept = {
+      accounts: ['id', 'status', 'credit_seq', 'created_at', 'closed_at'],
+      services: [
+        ...['id', 'provider_id', 'name', 'price', 'free_calls', 'category', 'timeout_seconds', 'status', 'created_at'],
+        ...['updated_at', 'protocol', 'idle_seconds'],
+      ],
+    };
+    const erased = {
+      accounts: ['owner_id'],
+      // By closeListingsOf in src/catalog/sql.ts. A new column that may tell who its provider is belongs there.
+      services: ['description', 'endpoint', 'only_operations', 'operations', 'operation_terms', 'max_operation_price'],
+    };
+    for (const table of ['accounts', 'services'] as const) {
+      const columns = await market.stores.sql<{ name: string }[]>`
+        SELECT attname AS name FROM pg_attribute WHERE attrelid = ${table}::regclass AND attnum > 0 AND NOT attisdropped`;
+      expect(columns.map(({ name }) => name).sort(), table).toEqual([...kept[table], ...erased[table]].sort());
+    }
+  });
+
   it('is for good', async () => {
     const buyer = await market.buyer(0);
     await asAdmin(`accounts/${buyer.account_id}/close`, 'POST');

@@ -23,6 +23,8 @@ export type Stats = {
   readonly rejectedEvents: number;
 };
 
+const DAY_MS = 86_400_000;
+
 /**
  * Counts and sums over everything: reads the indexes by status, and the sums by hour of 30 days.
  *
@@ -32,29 +34,33 @@ export async function selectStats(timed: () => Promise<Tx>): Promise<Stats> {
   const accounts = await (await timed())<Count[]>`SELECT status, count(*) FROM accounts GROUP BY status`;
   const keys = await (await timed())<Count[]>`SELECT status, count(*) FROM api_keys GROUP BY status`;
   const services = await (await timed())<Count[]>`SELECT status, count(*) FROM services GROUP BY status`;
-  const sums = await (await timed())<Sums[]>`
-    SELECT span, coalesce(sum(calls), 0)::bigint AS calls, coalesce(sum(free_calls), 0)::bigint AS "freeCalls",
-           coalesce(sum(succeeded), 0)::bigint AS succeeded, coalesce(sum(charged), 0)::bigint AS "chargedMicros",
-           coalesce(sum(fees), 0)::bigint AS "feesMicros"
-    FROM (VALUES ('today', date_trunc('day', now(), 'UTC')), ('lastDay', now() - interval '24 hours'),
-                 ('lastMonth', now() - interval '720 hours')) AS spans (span, since)
-    LEFT JOIN service_hours h ON h.hour >= since AND h.hour >= now() - interval '720 hours'
-    GROUP BY span`;
+  const nowMs = Date.now();
+  const today = await sumsSince(await timed(), nowMs - (nowMs % DAY_MS));
+  const lastDay = await sumsSince(await timed(), nowMs - DAY_MS);
+  const lastMonth = await sumsSince(await timed(), nowMs - 30 * DAY_MS);
   const rejected = await (await timed())<{ count: number }[]>`SELECT count(*) FROM rejected_events`;
-  const sumsOf = (span: string): Sums => sums.find((row) => row.span === span) as Sums;
   return {
     accounts: countsOf(accounts),
     keys: countsOf(keys),
     services: countsOf(services),
-    today: sumsOf('today'),
-    lastDay: sumsOf('lastDay'),
-    lastMonth: sumsOf('lastMonth'),
+    today,
+    lastDay,
+    lastMonth,
     rejectedEvents: rejected[0]?.count ?? 0,
   };
 }
 
 type Count = { readonly status: string; readonly count: number };
-type Sums = CallSums & { readonly span: string };
+
+/** Sums of the hours that began at this time or later. */
+async function sumsSince(tx: Tx, ms: number): Promise<CallSums> {
+  const rows = await tx<CallSums[]>`
+    SELECT coalesce(sum(calls), 0)::bigint AS calls, coalesce(sum(free_calls), 0)::bigint AS "freeCalls",
+           coalesce(sum(succeeded), 0)::bigint AS succeeded, coalesce(sum(charged), 0)::bigint AS "chargedMicros",
+           coalesce(sum(fees), 0)::bigint AS "feesMicros"
+    FROM service_hours WHERE hour >= ${new Date(ms)}`;
+  return rows[0] as CallSums;
+}
 
 const countsOf = (rows: readonly Count[]): Counts =>
   Object.fromEntries(rows.map(({ status, count }) => [status, count]));
