@@ -196,6 +196,12 @@ describe('closing an account', () => {
       [seller, second].map((key) => statusAt(baseUrl, key)),
     );
     expect(await Promise.all(statuses)).toEqual([401, 401, 401, 401]);
+    // Redis refuses them, so no gateway needs to have had its message yet.
+    const { redis, keys } = market.stores;
+    const states = [seller, second].map((key) =>
+      redis.command('hget', [keys.key(keys.shardOf(seller.account_id), key.key_id), 'status']),
+    );
+    expect(await Promise.all(states)).toEqual(['revoked', 'revoked']);
     expect(closed).toMatchObject({ account_id: seller.account_id, owner_id: '(closed)', status: 'closed' });
     expect(await asAdmin(close, 'POST')).toEqual(closed);
     await until(async () => (await market.request(path, { key: buyer })).status === 404);
