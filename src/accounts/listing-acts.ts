@@ -43,7 +43,15 @@ function listingAct(before: Listing, after: Listing, by: ReturnType<typeof actor
     Object.fromEntries(names.map((name) => [name, fields[name] ?? null]));
   const action = after.status === 'removed' ? 'service.remove' : 'service.change';
   const subject = { subjectType: 'service', subjectId: after.id } as const;
-  return { ...by, action, ...subject, before: pick(old), after: pick(now) };
+  // A new value under an old name shows in no field.
+  const isSealedAnew = before.upstreamHeaders !== after.upstreamHeaders || before.signingKeys !== after.signingKeys;
+  return {
+    ...by,
+    action,
+    ...subject,
+    before: pick(old),
+    after: { ...pick(now), ...(isSealedAnew && { secrets: 'changed' }) },
+  };
 }
 
 /** Fields that follow from others, or that nobody sets. */

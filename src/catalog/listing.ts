@@ -29,6 +29,12 @@ export type Listing = {
    * `selectOperations` reads the operations themselves.
    */
   readonly operationTerms: string | null;
+  /** Headers that the gateway adds to calls: text that `storedHeaders` reads, with encrypted values; null if there are none. */
+  readonly upstreamHeaders: string | null;
+  /** Keys that sign calls: text that `storedSigningKeys` reads, with encrypted secrets; null if calls are not signed. */
+  readonly signingKeys: string | null;
+  /** Names of the credential headers that the service asks callers for, joined by commas; null if it asks for none. */
+  readonly forwardHeaders: string | null;
   readonly status: ListingStatus;
   /** The provider's account is suspended: the service is offered to nobody, whatever its status. */
   readonly isSuspended: boolean;
@@ -51,6 +57,9 @@ export type ListingFields = Pick<
   | 'timeoutSeconds'
   | 'idleSeconds'
   | 'onlyOperations'
+  | 'upstreamHeaders'
+  | 'signingKeys'
+  | 'forwardHeaders'
 > & { readonly operations: StoredOperations | null };
 
 /**

@@ -2,6 +2,7 @@ import { microsToUsd, usdToMicros } from '../platform/money.ts';
 import { freeCallsLabel, priceLabel } from './labels.ts';
 import type { Language } from './languages.ts';
 import type { Listing } from './listing.ts';
+import { storedHeaders, storedSigningKeys } from './listing-secrets.ts';
 import type { Operation } from './operations/operation.ts';
 
 /** Maximum number of characters (code points) of a description in /discover; a longer one is cut there and gets an ellipsis. */
@@ -34,13 +35,25 @@ const terms = ({ priceMicros, freeCalls }: Listing, language: Language) => ({
 
 const place = ({ id, category, quality }: Listing) => ({ category, quality, proxy_path: `/api/v1/proxy/${id}/` });
 
-/** How the service is called. `idle_seconds` is absent unless the provider set it. */
-const manner = ({ protocol, timeoutSeconds, idleSeconds, onlyOperations }: Listing) => ({
+/** How the service is called. `idle_seconds` and `forward_headers` are absent unless the provider set them. */
+const manner = ({ protocol, timeoutSeconds, idleSeconds, onlyOperations, forwardHeaders }: Listing) => ({
   protocol,
   timeout_seconds: timeoutSeconds,
   ...(idleSeconds === null ? {} : { idle_seconds: idleSeconds }),
   only_operations: onlyOperations,
+  ...(forwardHeaders === null ? {} : { forward_headers: forwardHeaders.split(',') }),
 });
+
+/** What only those who may change the listing see. Of its secrets these are names: the values are never shown again. */
+const provision = ({ endpoint, upstreamHeaders, signingKeys }: Listing) => {
+  const [present] = storedSigningKeys(signingKeys);
+  return {
+    endpoint,
+    upstream_headers: storedHeaders(upstreamHeaders).map(([name]) => name),
+    signed: present !== undefined,
+    ...(present === undefined ? {} : { signing_keyid: present.keyid }),
+  };
+};
 
 /**
  * A listing as an agent needs it to make a call: the fields of /discover with the whole description, and the operations, each with
@@ -63,8 +76,8 @@ function pricedOperation(operation: Operation, { priceMicros }: Listing, languag
 
 /**
  * A listing as /services shows it: the fields of /discover with the whole description, then status, provider and dates.
- * @param view  with the endpoint for those who may change the listing: its provider and admins. Operations as the provider wrote
- *              them; absent in lists
+ * @param view  with the endpoint and the names of secrets for those who may change the listing: its provider and admins. Operations
+ *              as the provider wrote them; absent in lists
  */
 export function fullItem(
   listing: Listing,
@@ -79,7 +92,7 @@ export function fullItem(
     ...manner(listing),
     ...(view.operations === undefined ? {} : { operations: view.operations }),
     provider_id: listing.providerId,
-    ...(view.withEndpoint ? { endpoint: listing.endpoint } : {}),
+    ...(view.withEndpoint ? provision(listing) : {}),
     created_at: new Date(listing.createdAtMs).toISOString(),
     updated_at: new Date(Math.trunc(listing.updatedAtMicros / 1_000)).toISOString(),
   };

@@ -21,6 +21,9 @@ type Row = {
   readonly protocol: Protocol;
   readonly only_operations: boolean;
   readonly operation_terms: string | null;
+  readonly upstream_headers: string | null;
+  readonly signing_keys: string | null;
+  readonly forward_headers: string | null;
   readonly status: ListingStatus;
   readonly is_suspended: boolean;
   readonly created_at: Date;
@@ -29,7 +32,7 @@ type Row = {
 
 const columns = (sql: Tx) => sql`
   id, provider_id, name, description, endpoint, price, free_calls, category, timeout_seconds, idle_seconds, protocol,
-  only_operations, operation_terms, status, created_at,
+  only_operations, operation_terms, upstream_headers, signing_keys, forward_headers, status, created_at,
   (SELECT a.status <> 'active' FROM accounts a WHERE a.id = provider_id) AS is_suspended,
   (extract(epoch FROM updated_at) * 1000000)::bigint AS version`;
 
@@ -48,6 +51,9 @@ function toListing(row: Row): Listing {
     protocol: row.protocol,
     onlyOperations: row.only_operations,
     operationTerms: row.operation_terms,
+    upstreamHeaders: row.upstream_headers,
+    signingKeys: row.signing_keys,
+    forwardHeaders: row.forward_headers,
     status: row.status,
     isSuspended: row.is_suspended,
     quality: qualityOf(row.id),
@@ -73,12 +79,14 @@ export async function insertListing(
   const added = await sql<{ id: string }[]>`
     WITH added AS (
       INSERT INTO services (id, provider_id, name, description, endpoint, price, free_calls, category, timeout_seconds,
-                            idle_seconds, protocol, only_operations, operations, operation_terms, max_operation_price)
+                            idle_seconds, protocol, only_operations, operations, operation_terms, max_operation_price,
+                            upstream_headers, signing_keys, forward_headers)
       VALUES (${listing.id ?? uuidv7()}, ${listing.providerId}, ${listing.name}, ${listing.description},
               ${listing.endpoint}, ${listing.priceMicros}, ${listing.freeCalls}, ${listing.category},
               ${listing.timeoutSeconds}, ${listing.idleSeconds}, ${listing.protocol}, ${listing.onlyOperations},
               ${listing.operations?.json ?? null}::text::json, ${listing.operations?.terms ?? null},
-              ${listing.operations?.maxPriceMicros ?? null})
+              ${listing.operations?.maxPriceMicros ?? null}, ${listing.upstreamHeaders}, ${listing.signingKeys},
+              ${listing.forwardHeaders})
       RETURNING id)
     SELECT id, pg_notify(${CHANNEL}, id::text) FROM added`;
   return (await readAgain(sql, added)) as Listing;
@@ -114,7 +122,7 @@ export async function updateListing(
   version?: number,
 ): Promise<Listing | null> {
   const { name, description, endpoint, priceMicros, freeCalls, category, timeoutSeconds, status, ...more } = patch;
-  const { idleSeconds, onlyOperations, operations, ...rest } = more;
+  const { idleSeconds, onlyOperations, operations, upstreamHeaders, signingKeys, forwardHeaders, ...rest } = more;
   // Does not compile when a listing has a new field that is not stored here.
   rest satisfies Record<string, never>;
   const changed = await sql<{ id: string }[]>`
@@ -129,7 +137,10 @@ export async function updateListing(
         timeout_seconds = coalesce(${timeoutSeconds ?? null}, timeout_seconds),
         only_operations = coalesce(${onlyOperations ?? null}, only_operations)
         ${idleSeconds === undefined ? sql`` : sql`, idle_seconds = ${idleSeconds}`}
-        ${operations === undefined ? sql`` : operationColumns(sql, operations)},
+        ${operations === undefined ? sql`` : operationColumns(sql, operations)}
+        ${upstreamHeaders === undefined ? sql`` : sql`, upstream_headers = ${upstreamHeaders}`}
+        ${signingKeys === undefined ? sql`` : sql`, signing_keys = ${signingKeys}`}
+        ${forwardHeaders === undefined ? sql`` : sql`, forward_headers = ${forwardHeaders}`},
         status = coalesce(${status ?? null}, status),
         updated_at = ${nextVersion(sql)}
       WHERE id = ${id} AND status <> 'removed' ${inScope(sql, scope)} ${hasVersion(sql, version)}
@@ -139,7 +150,7 @@ export async function updateListing(
 }
 
 /**
- * Sets the status `removed`, and announces it. The row stays, because usage and earnings refer to it.
+ * Sets the status `removed`, and announces it. The row stays, because usage and earnings refer to it; its secrets do not.
  *
  * @returns the listing, or null when there is none with this id in scope, or it was removed before
  */
@@ -147,7 +158,7 @@ export async function removeListing(sql: Tx, id: string, scope: Scope): Promise<
   return firstListing(
     await sql<Row[]>`
       WITH removed AS (
-        UPDATE services SET status = 'removed', updated_at = ${nextVersion(sql)}
+        UPDATE services SET status = 'removed', upstream_headers = NULL, signing_keys = NULL, updated_at = ${nextVersion(sql)}
         WHERE id = ${id} AND status <> 'removed' ${inScope(sql, scope)}
         RETURNING *)
       SELECT ${columns(sql)}, pg_notify(${CHANNEL}, id::text) FROM removed`,
@@ -184,6 +195,7 @@ export async function closeListingsOf(tx: Tx, providerId: string): Promise<numbe
     closed AS (
       UPDATE services s SET status = 'removed', description = '', endpoint = ${NO_ENDPOINT}, only_operations = false,
                             operations = NULL, operation_terms = NULL, max_operation_price = NULL,
+                            upstream_headers = NULL, signing_keys = NULL, forward_headers = NULL,
                             updated_at = ${nextVersion(tx)}
       FROM old WHERE s.id = old.id
       RETURNING s.id, old.status AS before)
@@ -209,6 +221,15 @@ export async function selectOperationsText(sql: Sql, id: string): Promise<string
 
 export async function selectOperations(sql: Sql, id: string): Promise<readonly Operation[]> {
   return JSON.parse(await selectOperationsText(sql, id)) as Operation[];
+}
+
+/** Listings that have secrets, by ascending id. */
+export async function selectListingsWithSecrets(sql: Sql, afterId: string | null, limit: number): Promise<Listing[]> {
+  const rows = await sql<Row[]>`
+    SELECT ${columns(sql)} FROM services
+    WHERE (upstream_headers IS NOT NULL OR signing_keys IS NOT NULL) ${afterId === null ? sql`` : sql`AND id > ${afterId}`}
+    ORDER BY id LIMIT ${limit}`;
+  return rows.map(toListing);
 }
 
 /** The listings with these ids, in any status, including those of suspended accounts. */

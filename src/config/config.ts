@@ -1,5 +1,6 @@
 import { Ajv } from 'ajv';
 import { isCidr } from '../platform/addresses.ts';
+import { parseSecretsKeys } from './secrets-key.ts';
 import { SETTINGS } from './settings.ts';
 import { MAX_WORKERS, parseWorkers } from './workers.ts';
 
@@ -22,6 +23,8 @@ export type Config = {
   readonly adminBootstrapToken: string | null;
   readonly allowedOrigins: readonly string[];
   readonly upstreamAllowCidrs: readonly string[];
+  /** Keys for AES-256, of 32 bytes each. The first encrypts. Empty: listings cannot have secrets. */
+  readonly secretsKeys: readonly Uint8Array[];
   readonly upstreamMaxConnections: number;
   readonly maxRequestBodyBytes: number;
   readonly idleBodySeconds: number;
@@ -88,6 +91,8 @@ export function loadConfig(env: Readonly<Record<string, string | undefined>>): C
     if (!isCidr(range))
       faults.push(`UPSTREAM_ALLOW_CIDRS has ${JSON.stringify(range)}, which is not a range such as 10.0.0.0/8`);
   }
+  const secretsKeys = parseSecretsKeys(list('SECRETS_KEY'));
+  faults.push(...secretsKeys.faults);
   const topUpUrl = (values.TOP_UP_URL as string | undefined) ?? null;
   if (topUpUrl !== null && !isWebUrl(topUpUrl)) faults.push('TOP_UP_URL must be an http or https URL');
   const workers = parseWorkers(text('WORKERS'));
@@ -109,6 +114,7 @@ export function loadConfig(env: Readonly<Record<string, string | undefined>>): C
     adminBootstrapToken: (values.ADMIN_BOOTSTRAP_TOKEN as string | undefined) ?? null,
     allowedOrigins: Object.freeze(allowedOrigins),
     upstreamAllowCidrs: Object.freeze(upstreamAllowCidrs),
+    secretsKeys: Object.freeze(secretsKeys.keys),
     upstreamMaxConnections: number('UPSTREAM_MAX_CONNECTIONS'),
     maxRequestBodyBytes: number('MAX_REQUEST_BODY_BYTES'),
     idleBodySeconds: number('IDLE_BODY_SECONDS'),

@@ -59,6 +59,12 @@ export const SETTINGS = {
     default: '',
     description: 'comma-separated address ranges, beyond the public internet, in which services may live',
   },
+  SECRETS_KEY: {
+    type: 'string',
+    default: '',
+    description:
+      'comma-separated keys for the secrets of listings (`upstream_headers`, `signed`), each base64 of 32 bytes: the first encrypts, all decrypt; without one listings cannot have secrets',
+  },
   UPSTREAM_MAX_CONNECTIONS: {
     type: 'integer',
     minimum: 1,

@@ -27,6 +27,12 @@ export const PROXY_REQUEST_HEADERS: Readonly<Record<string, Described>> = {
     schema: { type: 'string', pattern: '^(0|[1-9][0-9]{0,9})(\\.[0-9]{1,6})?$' },
     example: '0.01',
   },
+  'X-ACF-Forward': {
+    description:
+      'Names of credential headers of this request that may reach the service, joined by commas. Only those in its `forward_headers` do',
+    schema: { type: 'string' },
+    example: 'x-api-key',
+  },
 };
 
 /** Whatever a service sends. It is not the empty schema, which generated clients read as a type that swallows all others. */

@@ -28,7 +28,7 @@ import { requestHeaderLines, responseHeaderLines } from './header-rules.ts';
 import type { MessageListener, PricedMessage } from './mcp/messages.ts';
 import type { Offer } from './offers.ts';
 import { locationForCaller } from './redirects.ts';
-import { checkMaxAmount, faultError, refusalOf } from './refusals.ts';
+import { checkMaxAmount, faultError, refusalOf, unreadableSecrets } from './refusals.ts';
 import { parseTarget, type Target, upstreamPath } from './target.ts';
 import { busyServiceError, isSilence, refundOf, silentServiceError, upstreamApiError } from './upstream-failure.ts';
 
@@ -147,10 +147,11 @@ export class Exchange
   /** Checks everything else that can refuse the call without asking Redis. Throws the `ApiError` that the caller gets. */
   #check(terms: CallTerms): void {
     const head = this.#head;
-    const { destination, breaker } = this.#offer as Offer;
+    const { destination, breaker, headers } = this.#offer as Offer;
     this.#terms = terms;
     checkMaxAmount(head.headers, terms.priceMicros);
     if (head.bodyLength > this.#options.maxRequestBodyBytes) throw tooLargeError(this.#options.maxRequestBodyBytes);
+    if (headers !== null && headers.unreadable.length > 0) throw unreadableSecrets();
     if (this.#options.backlogFull()) throw unavailableError();
     // Checked before admission: a call that is refused after its admission costs a hold, a refund and a record.
     if (destination.isFull) throw busyServiceError();
@@ -248,15 +249,22 @@ export class Exchange
   #forward(): void {
     const { upstream, pseudonyms } = this.#options;
     const listing = this.#listing as Listing;
-    const { destination, basePath, idleBodyTimeoutMs } = this.#offer as Offer;
+    const { destination, basePath, idleBodyTimeoutMs, headers } = this.#offer as Offer;
+    const head = this.#head;
+    const { method } = head;
+    const usageId = this.#usageId;
+    const path = upstreamPath(basePath, (this.#target as Target).rest, head.query);
     const buyer = pseudonyms.of((this.#key as KeyRecord).buyer as Buyer, listing.providerId);
     this.#upstream = upstream.dispatch(
       {
         destination,
-        method: this.#head.method,
-        path: upstreamPath(basePath, (this.#target as Target).rest, this.#head.query),
-        headerLines: requestHeaderLines(this.#head, this.#usageId, buyer),
-        bodyLength: this.#head.bodyLength,
+        method,
+        path,
+        headerLines:
+          headers === null
+            ? requestHeaderLines(head, usageId, buyer)
+            : headers.lines(head, { method, path, usageId, buyer }, Date.now()),
+        bodyLength: head.bodyLength,
         headTimeoutMs: listing.timeoutSeconds * 1000,
         idleBodyTimeoutMs,
       },

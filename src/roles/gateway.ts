@@ -64,6 +64,9 @@ import { openApiImportRoutes } from '../routes/openapi-import.ts';
 import { pageRoutes } from '../routes/pages.ts';
 import { servicesRoutes } from '../routes/services.ts';
 import { usageRoutes } from '../routes/usage.ts';
+import { Resealer } from '../secrets/resealer.ts';
+import { Sealer } from '../secrets/sealer.ts';
+import { ServiceSecrets } from '../secrets/service-secrets.ts';
 import { AddressPolicy, UpstreamClient } from '../upstream/index.ts';
 import { gatewayMetrics } from './gateway-metrics.ts';
 import { newInstanceId, type Stores } from './stores.ts';
@@ -173,10 +176,13 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   const counters: ExchangeCounters = { admitted: 0, open: 0, completed: 0, refunded: new Map(), refused: new Map() };
   const breakers = new Breakers();
   const shedder = new LoadShedder();
+  const secrets = new ServiceSecrets(new Sealer(config.secretsKeys));
+  // One worker of each machine looks after the secrets of listings.
+  const resealer = (options.worker ?? 1) === 1 ? new Resealer({ sql, secrets, log }) : null;
   const exchangeOptions = {
     gate,
     catalog,
-    offers: new Offers(breakers, config.idleBodySeconds),
+    offers: new Offers({ breakers, idleBodySeconds: config.idleBodySeconds, secrets, log }),
     admission,
     upstream,
     pseudonyms: new Pseudonyms(await pseudonymSecret(stores)),
@@ -198,7 +204,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
       adminBootstrapToken: config.adminBootstrapToken,
     }),
     ...discoverRoutes({ catalog, operations }),
-    ...servicesRoutes({ catalog, sql, operations, addresses: new AddressPolicy(config.upstreamAllowCidrs) }),
+    ...servicesRoutes({ catalog, sql, operations, secrets, addresses: new AddressPolicy(config.upstreamAllowCidrs) }),
     ...openApiImportRoutes({
       catalog,
       sql,
@@ -269,11 +275,12 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     log,
   });
 
-  options.metrics.add(gatewayMetrics({ counters, server, upstream, admission, backlog, breakers, shedder }));
+  options.metrics.add(gatewayMetrics({ counters, server, upstream, admission, backlog, breakers, shedder, resealer }));
   admission.start();
   backlog.start();
   breakers.start();
   shedder.start();
+  resealer?.start();
   const port = await server.listen();
 
   return {
@@ -287,6 +294,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
       backlog.stop();
       breakers.stop();
       shedder.stop();
+      await resealer?.stop();
       await catalog.stop();
       stopKeyFeed();
       await upstream.close();

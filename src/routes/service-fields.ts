@@ -18,6 +18,7 @@ import { ApiError } from '../errors.ts';
 import type { JsonSchema } from '../http/route.ts';
 import { type AddressPolicy, isForbiddenLiteral } from '../upstream/index.ts';
 import { OPERATIONS } from './operations.ts';
+import { forwardHeadersOf, SECRET_FIELDS, type SecretFields } from './service-secrets.ts';
 
 const FIELDS = {
   name: { type: 'string', minLength: 1, maxLength: 100, description: 'Spaces around it are removed' },
@@ -38,6 +39,7 @@ const FIELDS = {
   },
   only_operations: { type: 'boolean', description: 'Refuse calls that match no operation' },
   operations: OPERATIONS,
+  ...SECRET_FIELDS,
 };
 const IDLE_SECONDS = {
   type: 'integer',
@@ -66,7 +68,7 @@ export const CREATE_BODY: JsonSchema = {
     protocol: { type: 'string', enum: ['http', 'mcp'], default: 'http', description: 'It cannot be changed later' },
   },
 };
-export type CreateBody = {
+export type CreateBody = SecretFields & {
   readonly name: string;
   readonly description: string;
   readonly endpoint: string;
@@ -113,6 +115,7 @@ export function readFields(body: PatchBody, addresses: AddressPolicy): Partial<L
     ...(timeout_seconds === undefined ? {} : { timeoutSeconds: timeout_seconds }),
     ...(idle_seconds === undefined ? {} : { idleSeconds: idle_seconds }),
     ...(body.only_operations === undefined ? {} : { onlyOperations: body.only_operations }),
+    ...(body.forward_headers === undefined ? {} : { forwardHeaders: forwardHeadersOf(body.forward_headers) }),
   };
 }
 

@@ -19,6 +19,7 @@ const MANNER = {
   timeout_seconds: { type: 'integer', minimum: 1, description: 'How long a call may wait for the response head' },
   idle_seconds: { type: 'integer', minimum: 1, description: 'The longest silence within a response, if it is set' },
   only_operations: { type: 'boolean', description: 'Calls that match no operation are refused' },
+  forward_headers: list(TEXT, 'Credential headers that the service asks callers for, if any; see X-ACF-Forward'),
 };
 const OPERATION_FIELDS = {
   method: { type: 'string', description: 'GET also stands for HEAD' },
@@ -42,6 +43,17 @@ const PRICED_OPERATION = record(
   { optional: NOT_ALWAYS },
 );
 const FREE = ['free_calls', 'free_calls_label'];
+const NOT_SET = [...FREE, 'idle_seconds', 'forward_headers'];
+
+/** Shown to keys of the provider's account and to admins only. */
+const PROVISION = {
+  endpoint: { type: 'string', description: "Shown to keys of its provider's account and to admins only" },
+  upstream_headers: list(TEXT, 'Names of the headers that the gateway adds to calls; shown to the same'),
+  signed: { type: 'boolean', description: 'Whether calls are signed; shown to the same' },
+  signing_keyid: { type: 'string', description: 'The keyid of signatures by the present secret' },
+  signing_secret: { type: 'string', description: 'Only in the response to the request that made it' },
+  forgotten_upstream_headers: list(TEXT, 'Only in the response to a change of the endpoint that removed these headers'),
+};
 
 export const LISTED_SERVICE = record('ListedService', LISTED, {
   optional: FREE,
@@ -51,7 +63,7 @@ export const LISTED_SERVICE = record('ListedService', LISTED, {
 export const CALLABLE_SERVICE = record(
   'CallableService',
   { ...LISTED, ...MANNER, operations: list(PRICED_OPERATION, 'How to call it; empty if that is not told') },
-  { optional: [...FREE, 'idle_seconds'], description: 'A service as an agent needs it to make a call' },
+  { optional: NOT_SET, description: 'A service as an agent needs it to make a call' },
 );
 
 export const SERVICE = record(
@@ -62,11 +74,11 @@ export const SERVICE = record(
     ...MANNER,
     operations: list(OPERATION, 'As the provider wrote them; absent in lists'),
     provider_id: UUID,
-    endpoint: { type: 'string', description: "Shown to keys of its provider's account and to admins only" },
+    ...PROVISION,
     created_at: TIME,
     updated_at: TIME,
   },
-  { optional: [...FREE, 'idle_seconds', 'operations', 'endpoint'] },
+  { optional: [...NOT_SET, 'operations', ...Object.keys(PROVISION)] },
 );
 
 export const SERVICE_EXAMPLE = {
@@ -93,5 +105,11 @@ export const SERVICE_DETAILS_EXAMPLE = {
   ...SERVICE_EXAMPLE,
   ...MANNER_EXAMPLE,
   ...{ operations: [OPERATION_EXAMPLE], status: 'active', provider_id: EXAMPLE.providerId },
-  ...{ endpoint: 'https://translate.example.com/v1', created_at: EXAMPLE.time, updated_at: EXAMPLE.time },
+  ...{
+    endpoint: 'https://translate.example.com/v1',
+    upstream_headers: ['x-api-key'],
+    signed: false,
+    created_at: EXAMPLE.time,
+    updated_at: EXAMPLE.time,
+  },
 };

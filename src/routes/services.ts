@@ -10,14 +10,16 @@ import { ApiError, unavailableError } from '../errors.ts';
 import { refuseForeignPage } from '../http/own-origin.ts';
 import type { ApiRequest, ApiResponse, JsonSchema, ResponseDescription, Route } from '../http/route.ts';
 import { type Caller, keyOf } from '../keys/caller.ts';
-import { ACCEPT_LANGUAGE, LANGUAGE_HEADERS } from '../openapi/headers.ts';
+import { ACCEPT_LANGUAGE, CACHE_CONTROL, LANGUAGE_HEADERS } from '../openapi/headers.ts';
 import { EXAMPLE, json, list, record, TEXT, UUID } from '../openapi/schemas.ts';
-import { isUuid } from '../platform/ids.ts';
+import { isUuid, uuidv7 } from '../platform/ids.ts';
 import type { Sql } from '../platform/postgres.ts';
+import type { ServiceSecrets } from '../secrets/service-secrets.ts';
 import type { AddressPolicy } from '../upstream/index.ts';
 import { readOperations, withinRules } from './operations.ts';
 import { CREATE_BODY, type CreateBody, PATCH_BODY, type PatchBody, readFields } from './service-fields.ts';
 import { SERVICE, SERVICE_DETAILS_EXAMPLE } from './service-schemas.ts';
+import { changeSecrets, newSigningSecret, type SecretsChange, touchesSecrets } from './service-secrets.ts';
 
 export type ServicesRoutesDeps = {
   readonly catalog: Catalog;
@@ -25,6 +27,7 @@ export type ServicesRoutesDeps = {
   readonly operations: Pick<OperationsReader, 'read'>;
   /** Decides which addresses calls may go to. */
   readonly addresses: AddressPolicy;
+  readonly secrets: ServiceSecrets;
 };
 
 const DEFAULT_LIMIT = 100;
@@ -53,8 +56,11 @@ const OWN_SERVICES = record(
   { optional: ['next_cursor'] },
 );
 export const SERVICE_PARAM = { id: { description: 'The service', schema: UUID, example: EXAMPLE.serviceId } };
-const shows = (description: string): ResponseDescription =>
-  json(description, SERVICE, SERVICE_DETAILS_EXAMPLE, LANGUAGE_HEADERS);
+const shows = (description: string, headers: ResponseDescription['headers'] = {}): ResponseDescription =>
+  json(description, SERVICE, SERVICE_DETAILS_EXAMPLE, { ...LANGUAGE_HEADERS, ...headers });
+/** No cache between gateway and caller may store a response that contains the only copy of a secret. */
+const NO_STORE = { 'Cache-Control': 'no-store' };
+const NOT_STORED = { 'Cache-Control': { ...CACHE_CONTROL('no-store'), optional: true } } as const;
 
 /**
  * The routes by which providers manage their listings. An admin may do to any listing what its provider may. The gateway that
@@ -77,6 +83,7 @@ export function servicesRoutes(deps: ServicesRoutesDeps): Route[] {
             example: `/api/v1/services/${EXAMPLE.serviceId}`,
           },
           ...LANGUAGE_HEADERS,
+          ...NOT_STORED,
         }),
       },
       maxBodyBytes: MAX_LISTING_BODY_BYTES,
@@ -114,10 +121,21 @@ export function servicesRoutes(deps: ServicesRoutesDeps): Route[] {
       body: PATCH_BODY,
       requestHeaders: ACCEPT_LANGUAGE,
       params: SERVICE_PARAM,
-      responses: { 200: shows('The listing as it is now') },
-      errors: ['service_not_found'],
+      responses: { 200: shows('The listing as it is now', NOT_STORED) },
+      errors: ['service_not_found', 'conflict'],
       maxBodyBytes: MAX_LISTING_BODY_BYTES,
       handle: (request) => patch(deps, request),
+    },
+    {
+      method: 'POST',
+      path: '/api/v1/services/:id/signing-secret',
+      summary: 'Make a new signing secret for an own listing whose calls are signed; the old one signs for a day more',
+      access: ['provider'],
+      requestHeaders: ACCEPT_LANGUAGE,
+      params: SERVICE_PARAM,
+      responses: { 200: shows('The listing, with its new signing_secret', NOT_STORED) },
+      errors: ['service_not_found', 'conflict'],
+      handle: (request) => renewSigningSecret(deps, request),
     },
     {
       method: 'DELETE',
@@ -139,6 +157,7 @@ const DEFAULTS = {
   timeoutSeconds: DEFAULT_TIMEOUT_SECONDS,
   idleSeconds: null,
   onlyOperations: false,
+  forwardHeaders: null,
 } as const;
 
 async function create(deps: ServicesRoutesDeps, request: ApiRequest<CreateBody, unknown>): Promise<ApiResponse> {
@@ -147,16 +166,22 @@ async function create(deps: ServicesRoutesDeps, request: ApiRequest<CreateBody, 
   refusePageChoosingEndpoint(request, addresses);
   // The schema guarantees that the required fields are present.
   const fields = readFields(request.body, addresses) as Pick<ListingFields, Required>;
+  const id = uuidv7();
+  const before = { id, endpoint: fields.endpoint, upstreamHeaders: null, signingKeys: null };
+  const secrets = changeSecrets(request.body, before, deps);
   const written = insertListing(sql, {
     ...DEFAULTS,
     ...fields,
+    ...before,
+    ...secrets.fields,
     protocol,
     operations: readOperations(operations, protocol),
     providerId: keyOf(request.caller).accountId,
   });
   const listing = await withinRules(written);
   catalog.apply(listing);
-  return show(deps, listing, request, { status: 201, headers: { Location: `/api/v1/services/${listing.id}` } });
+  const headers = { Location: `/api/v1/services/${listing.id}` };
+  return show(deps, listing, request, { status: 201, headers, once: secrets.once });
 }
 
 async function listMine({ sql }: ServicesRoutesDeps, request: ApiRequest<undefined, ListQuery>): Promise<ApiResponse> {
@@ -208,11 +233,53 @@ async function patch(deps: ServicesRoutesDeps, request: ApiRequest<PatchBody, un
     ...(operations === undefined ? {} : { operations }),
     ...(status === undefined ? {} : { status }),
   };
+  if (touchesSecrets(request.body)) {
+    return changeKnown(deps, request, id, changes, (before) => changeSecrets(request.body, before, deps));
+  }
   const write: WriteListing = (on, scope) => updateListing(on, id, changes, scope);
   const listing = await withinRules(writeListing(sql, writerOf(request), id, write));
   if (listing === null) throw await refusal(sql, id);
   catalog.apply(listing);
   return show(deps, listing, request, { status: 200 });
+}
+
+async function renewSigningSecret(deps: ServicesRoutesDeps, request: ApiRequest): Promise<ApiResponse> {
+  return changeKnown(deps, request, idOf(request), {}, (before) => {
+    if (before.signingKeys === null)
+      throw new ApiError('conflict', 'Calls of this service are not signed. Change it to signed: true first.');
+    if (!deps.secrets.canSeal) throw unavailableError(undefined, 'This gateway has lost its SECRETS_KEY.', 60);
+    return newSigningSecret(before, deps.secrets);
+  });
+}
+
+/** Readings of a listing that others may change at the same time; then the request is refused. */
+const MAX_READINGS = 5;
+
+/** Makes a change that depends on what the listing is now: it is written only if nobody has changed the listing since it was read. */
+async function changeKnown(
+  deps: ServicesRoutesDeps,
+  request: ApiRequest<unknown, unknown>,
+  id: string,
+  changes: ListingPatch,
+  change: (before: Listing) => SecretsChange,
+): Promise<ApiResponse> {
+  const { catalog, sql } = deps;
+  for (let reading = 0; reading < MAX_READINGS; reading++) {
+    const before = await selectListing(sql, id);
+    if (before === null || before.status === 'removed' || !mayManage(request.caller, before))
+      throw await refusal(sql, id);
+    const { fields, once } = change(before);
+    const write: WriteListing = (on, scope) =>
+      updateListing(on, id, { ...changes, ...fields }, scope, before.updatedAtMicros);
+    const listing = await withinRules(writeListing(sql, writerOf(request), id, write));
+    if (listing === null) continue;
+    catalog.apply(listing);
+    return show(deps, listing, request, { status: 200, once });
+  }
+  throw new ApiError(
+    'conflict',
+    'Other requests keep changing this listing. Nothing was changed; send this one again.',
+  );
 }
 
 /** The operations in the body, or undefined if they do not change. The listing's protocol, which never changes, decides their form. */
@@ -272,20 +339,23 @@ type Shown = {
   readonly status: number;
   readonly lang?: string | undefined;
   readonly headers?: Readonly<Record<string, string>>;
+  /** Fields of this response alone. */
+  readonly once?: Readonly<Record<string, unknown>>;
 };
 
 export async function show(
   { operations }: Pick<ServicesRoutesDeps, 'operations'>,
   listing: Listing,
   request: ApiRequest,
-  { status, lang, headers }: Shown,
+  { status, lang, headers, once = {} }: Shown,
 ): Promise<ApiResponse> {
   const language = chooseLanguage(lang, request.header('accept-language'));
   const body = fullItem(listing, language, {
     withEndpoint: mayManage(request.caller, listing),
     operations: await operations.read(listing),
   });
-  return { status, body, headers: { ...headers, ...languageHeaders(language) } };
+  const caching = 'signing_secret' in once ? NO_STORE : {};
+  return { status, body: { ...body, ...once }, headers: { ...headers, ...languageHeaders(language), ...caching } };
 }
 
 /**

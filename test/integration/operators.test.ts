@@ -227,7 +227,10 @@ describe('closing an account', () => {
     const erased = {
       accounts: ['owner_id'],
       // By closeListingsOf in src/catalog/sql.ts. A new column that may tell who its provider is belongs there.
-      services: ['description', 'endpoint', 'only_operations', 'operations', 'operation_terms', 'max_operation_price'],
+      services: [
+        ...['description', 'endpoint', 'only_operations', 'operations', 'operation_terms', 'max_operation_price'],
+        ...['upstream_headers', 'signing_keys', 'forward_headers'],
+      ],
     };
     for (const table of ['accounts', 'services'] as const) {
       const columns = await market.stores.sql<{ name: string }[]>`

@@ -28,7 +28,10 @@ let limited: Key;
 beforeAll(async () => {
   // Compiled before the first document is sent: compiling takes longer than reading a document may.
   importWorker();
-  market = await Marketplace.start({ MAX_REQUEST_BODY_BYTES: String(MAX_CALL_BODY), TOP_UP_URL: TOP_UP });
+  const SECRETS_KEY = Buffer.alloc(32, 'a key').toString('base64');
+  market = await Marketplace.start({
+    ...{ MAX_REQUEST_BODY_BYTES: String(MAX_CALL_BODY), TOP_UP_URL: TOP_UP, SECRETS_KEY },
+  });
   // A service that answers with the status that its path names, in text that is no JSON; to `/hang` it never answers.
   service = await startService((request, response) => {
     if (request.url === '/hang') return;
@@ -69,10 +72,10 @@ const anAdmin = (): Key => admins[turn++ % admins.length] as Key;
 
 /** Errors that need a broken store, a caller that dawdles, an overloaded service or a fault of the gateway: their own tests make those. */
 const NEEDS_DAMAGE = new Set(['internal', 'unavailable', 'upstream_busy', 'body_too_slow']);
-/** Two requests have to meet for it: test/routes/openapi-import.test.ts makes it. */
-const NEEDS_LUCK = 'putServicesByIdOpenapi conflict';
+/** Requests have to meet for these: test/routes/openapi-import.test.ts and service-secrets.test.ts make them. */
+const NEEDS_LUCK = ['putServicesByIdOpenapi conflict', 'patchServicesById conflict'];
 const isMadeHere = ({ operationId }: Operation, code: string): boolean =>
-  !NEEDS_DAMAGE.has(code) && `${operationId} ${code}` !== NEEDS_LUCK;
+  !NEEDS_DAMAGE.has(code) && !NEEDS_LUCK.includes(`${operationId} ${code}`);
 
 /** How any operation is brought to give these errors, whatever it does. Ids in its path exist nowhere. */
 const ANYWHERE: Readonly<Record<string, (operation: Operation) => Sent>> = {
@@ -100,6 +103,10 @@ const SPECIAL: Readonly<Record<string, () => Promise<Sent>>> = {
   'putServicesByIdOpenapi invalid_json': async () => {
     const path = await market.service({ endpoint: service.url });
     return { key: anAdmin(), params: { id: path.split('/').at(-1) as string }, body: '{' };
+  },
+  'postServicesByIdSigningSecret conflict': async () => {
+    const path = await market.service({ endpoint: service.url });
+    return { key: anAdmin(), params: { id: path.split('/').at(-1) as string } };
   },
   'postKeys not_found': async () => ({
     key: anAdmin(),
@@ -228,6 +235,7 @@ describe('each success of each operation is as the OpenAPI document says', () =>
       name: 'Held against the document',
       endpoint: service.url,
       idle_seconds: 60,
+      ...{ upstream_headers: { 'X-Api-Key': 'x' }, signed: true, forward_headers: ['cookie'] },
       operations: [
         {
           method: 'GET',
@@ -243,12 +251,16 @@ describe('each success of each operation is as the OpenAPI document says', () =>
     const { id } = await driver.expect<{ id: string }>('postServices', 201, { key, body });
     const params = { id };
     expect(await driver.expect('getDiscoverById', 200, { params })).toHaveProperty('operations.0.price_label');
+    await driver.expect('postServicesByIdSigningSecret', 200, { key, params });
     const openapi = driver.contract.operation('putServicesByIdOpenapi').body;
     await driver.expect('putServicesByIdOpenapi', 200, { key, params, body: openapi });
     await driver.expect('getServicesById', 200, { params });
     await driver.expect('getServicesById', 200, { key, params, query: 'lang=de' });
     await driver.expect('getServices', 200, { key, query: 'mine=true&limit=1' });
     await driver.expect('patchServicesById', 200, { key, params, body: { free_calls: null, price: 0.01 } });
+    const elsewhere = { endpoint: 'https://service.example', signed: false };
+    const moved = await driver.expect('patchServicesById', 200, { key, params, body: elsewhere });
+    expect(moved).toMatchObject({ signed: false, forgotten_upstream_headers: ['x-api-key'] });
     await driver.expect('getDiscover', 200);
     const page = await driver.expect('getDiscover', 200, { query: 'limit=1&q=held&lang=ja' });
     expect(page).toMatchObject({ services: [{ id }], total: 1 });

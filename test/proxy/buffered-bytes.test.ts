@@ -69,6 +69,7 @@ function startCall(bufferedBytes: BufferedBytes) {
         terms: { priceMicros: 5 },
         operations: null,
         tools: null,
+        headers: null,
         breaker: new Breakers().of('', ''),
       }),
     },

@@ -20,6 +20,7 @@ import {
   provider,
   refused,
   request,
+  secrets,
   sql,
   stranger,
   useServices,
@@ -97,6 +98,7 @@ describe('GET /services/{id}', () => {
       sql,
       operations: new OperationsReader(sql),
       addresses,
+      secrets,
     });
     expect((await refusalOf(ask(unloaded, `GET /services/${id}`))).code).toBe('unavailable');
   });
@@ -176,6 +178,7 @@ describe('a web page of another site', () => {
       sql,
       operations: new OperationsReader(sql),
       addresses: new AddressPolicy([]),
+      secrets,
     });
     expect((await ask(routes, 'POST /services', { ...page, by: provider, body: BODY })).status).toBe(201);
   });

@@ -11,6 +11,8 @@ import { earningsRoutes } from '../../src/routes/earnings.ts';
 import { keysRoutes } from '../../src/routes/keys.ts';
 import { servicesRoutes } from '../../src/routes/services.ts';
 import { usageRoutes } from '../../src/routes/usage.ts';
+import { Sealer } from '../../src/secrets/sealer.ts';
+import { ServiceSecrets } from '../../src/secrets/service-secrets.ts';
 import { AddressPolicy } from '../../src/upstream/index.ts';
 import { addAccount } from '../support/accounts.ts';
 import { ask, refusalOf } from '../support/listings.ts';
@@ -31,11 +33,12 @@ beforeAll(async () => {
     cache: { invalidate: () => {} },
   });
   const operations = new OperationsReader(sql);
+  const secrets = new ServiceSecrets(new Sealer([]));
   routes = [
     ...usageRoutes({ sql }),
     ...earningsRoutes({ sql }),
     ...discoverRoutes({ catalog, operations }),
-    ...servicesRoutes({ catalog, sql, operations, addresses: new AddressPolicy([]) }),
+    ...servicesRoutes({ catalog, sql, operations, secrets, addresses: new AddressPolicy([]) }),
     ...keysRoutes({
       keys,
       readActivity: () => Promise.reject(new Error('no activity is asked for')),

@@ -5,12 +5,15 @@ import type { Route } from '../../src/http/route.ts';
 import type { KeyRecord } from '../../src/keys/caller.ts';
 import type { Sql } from '../../src/platform/postgres.ts';
 import { servicesRoutes } from '../../src/routes/services.ts';
+import { Sealer } from '../../src/secrets/sealer.ts';
+import { ServiceSecrets } from '../../src/secrets/service-secrets.ts';
 import { AddressPolicy } from '../../src/upstream/index.ts';
 import { addAccount, openTestDatabase } from '../support/accounts.ts';
 import { type Asked, ask, bodyOf, refusalOf } from '../support/listings.ts';
 
 /** The operator allows calls to one private address. */
 export const addresses = new AddressPolicy(['10.1.2.3/32']);
+export const secrets = new ServiceSecrets(new Sealer([Buffer.alloc(32, 'test key')]));
 export const log = { warn: () => {}, error: () => {} };
 
 /** A legal listing. */
@@ -43,8 +46,14 @@ export function useServices(): void {
     catalog = new Catalog({ sql, log });
     elsewhere = new Catalog({ sql, log });
     await Promise.all([catalog.start(), elsewhere.start()]);
-    routes = servicesRoutes({ catalog, sql, operations: new OperationsReader(sql), addresses });
-    routesElsewhere = servicesRoutes({ catalog: elsewhere, sql, operations: new OperationsReader(sql), addresses });
+    routes = servicesRoutes({ catalog, sql, operations: new OperationsReader(sql), addresses, secrets });
+    routesElsewhere = servicesRoutes({
+      catalog: elsewhere,
+      sql,
+      operations: new OperationsReader(sql),
+      addresses,
+      secrets,
+    });
   });
   afterAll(async () => {
     await Promise.all([catalog.stop(), elsewhere.stop()]);

@@ -22,6 +22,9 @@ export function makeListing(fields: Partial<Listing> = {}): Listing {
     protocol: 'http',
     onlyOperations: false,
     operationTerms: null,
+    upstreamHeaders: null,
+    signingKeys: null,
+    forwardHeaders: null,
     status: 'active',
     isSuspended: false,
     quality: 50,
@@ -43,6 +46,9 @@ export const LISTING_FIELDS = {
   protocol: 'http',
   onlyOperations: false,
   operations: null,
+  upstreamHeaders: null,
+  signingKeys: null,
+  forwardHeaders: null,
 } as const;
 
 export type Asked = {
