@@ -5,7 +5,8 @@ import { loadUws } from './http/uws.ts';
 import { createLog, type Log } from './observability/log.ts';
 import { Metrics } from './observability/metrics.ts';
 import { ForeignRedis } from './platform/installation.ts';
-import { readMigrations } from './platform/migrate.ts';
+import { type Migration, readMigrations } from './platform/migrate.ts';
+import { CreateAdminError, createAdminKey } from './roles/create-admin.ts';
 import { startGateway } from './roles/gateway.ts';
 import { openStores } from './roles/stores.ts';
 import { createSupervisor } from './roles/supervisor.ts';
@@ -19,11 +20,17 @@ const POSTGRES_CONNECTIONS = 10;
 const STOP_SIGNALS = ['SIGINT', 'SIGTERM'] as const;
 
 /**
- * The program: `main.js [role]`. Tested by test/integration/default-start.test.ts, single-process.test.ts and
- * workers-lifecycle.test.ts.
+ * The program: `main.js [role]`, or `main.js create-admin`. Tested by test/integration/default-start.test.ts,
+ * single-process.test.ts, workers-lifecycle.test.ts and operators.test.ts.
  */
 async function main(): Promise<void> {
   const [, entry, argument, supervised, worker] = process.argv;
+  if (argument === 'create-admin') {
+    const text = await createAdminKey(process.env.DATABASE_URL, knownMigrations(), process.argv.slice(3));
+    // Not followed by an exit, which could cut what a pipe has not taken yet.
+    process.stdout.write(`${text}\n`);
+    return;
+  }
   const role = parseRole(argument);
   const config = loadConfig(process.env);
   if (supervised === SUPERVISED) {
@@ -79,7 +86,7 @@ async function run(job: Job, told: Promise<StopReason>): Promise<void> {
 
 /** Starts everything that the role needs. @returns a function that stops all of it, in reverse order */
 async function start({ role, config, log, link, worker }: Job): Promise<(reason: StopReason) => Promise<void>> {
-  const migrations = readMigrations(fileURLToPath(new URL('./migrations', import.meta.url)));
+  const migrations = knownMigrations();
   const stores = await openStores(config, { name: role, maxConnections: POSTGRES_CONNECTIONS, migrations, log });
   if (role === 'migrate') {
     await stores.close();
@@ -107,6 +114,8 @@ async function start({ role, config, log, link, worker }: Job): Promise<(reason:
     await stores.close();
   };
 }
+
+const knownMigrations = (): Migration[] => readMigrations(fileURLToPath(new URL('./migrations', import.meta.url)));
 
 /** Runs the role as several processes until a signal comes, then stops them. */
 async function supervise(role: 'all' | 'gateway', config: Config, entry: string): Promise<void> {
@@ -169,8 +178,8 @@ function exitOnProgrammerError(log: Log): void {
 
 main().catch((error: unknown) => {
   // An error that an operator can fix is printed without its stack.
-  if (error instanceof ConfigError || error instanceof ForeignRedis || error instanceof StartFailure)
-    process.stderr.write(`tollgate: ${error.message}\n`);
+  const isMendable = [ConfigError, ForeignRedis, StartFailure, CreateAdminError].some((kind) => error instanceof kind);
+  if (isMendable && error instanceof Error) process.stderr.write(`tollgate: ${error.message}\n`);
   else process.stderr.write(`tollgate: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`);
   process.exit(1);
 });

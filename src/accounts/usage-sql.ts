@@ -81,7 +81,7 @@ function matches(sql: Sql | Tx, filter: UsageFilter, before: string | null) {
     ${before === null ? sql`` : sql`AND c.day <= ${dayOfId(before)} AND c.usage_id < ${before}`}`;
 }
 
-const callColumns = (sql: Sql | Tx) => sql`
+export const callColumns = (sql: Sql | Tx) => sql`
   c.usage_id AS "usageId", c.account_id AS "accountId", c.key_id AS "keyId", c.provider_id AS "providerId",
   c.service_id AS "serviceId", coalesce(s.name, '') AS "serviceName", c.method, c.path, c.status,
   c.amount AS "amountMicros", c.fee AS "feeMicros", c.free_tier AS "freeTier", c.outcome, c.latency_us AS "latencyUs",

@@ -33,7 +33,7 @@ type Row = {
 const columns = (sql: Tx) => sql`
   id, provider_id, name, description, endpoint, price, free_calls, category, timeout_seconds, idle_seconds, protocol,
   only_operations, operation_terms, upstream_headers, signing_keys, forward_headers, status, created_at,
-  (SELECT a.status = 'suspended' FROM accounts a WHERE a.id = provider_id) AS is_suspended,
+  (SELECT a.status <> 'active' FROM accounts a WHERE a.id = provider_id) AS is_suspended,
   (extract(epoch FROM updated_at) * 1000000)::bigint AS version`;
 
 function toListing(row: Row): Listing {
@@ -95,17 +95,17 @@ export async function insertListing(
 /** Whose listings may be changed: those of one account, or anybody's (an admin's right). */
 export type Scope = { readonly providerId: string } | 'any';
 
-const inScope = (sql: Sql, scope: Scope) => (scope === 'any' ? sql`` : sql`AND provider_id = ${scope.providerId}`);
+const inScope = (sql: Tx, scope: Scope) => (scope === 'any' ? sql`` : sql`AND provider_id = ${scope.providerId}`);
 
-const operationColumns = (sql: Sql, operations: StoredOperations | null) => sql`
+const operationColumns = (sql: Tx, operations: StoredOperations | null) => sql`
   , operations = ${operations?.json ?? null}::text::json, operation_terms = ${operations?.terms ?? null},
   max_operation_price = ${operations?.maxPriceMicros ?? null}`;
 
-const hasVersion = (sql: Sql, version: number | undefined) =>
+const hasVersion = (sql: Tx, version: number | undefined) =>
   version === undefined ? sql`` : sql`AND (extract(epoch FROM updated_at) * 1000000)::bigint = ${version}`;
 
 /** The next `updated_at` of a row: later than its present value even if the clock was set back. Evaluated with the row locked. */
-const nextVersion = (sql: Sql | Tx) => sql`greatest(clock_timestamp(), updated_at + interval '1 microsecond')`;
+const nextVersion = (sql: Tx) => sql`greatest(clock_timestamp(), updated_at + interval '1 microsecond')`;
 
 /**
  * Changes the given fields of a listing that is not removed, and announces it.
@@ -115,7 +115,7 @@ const nextVersion = (sql: Sql | Tx) => sql`greatest(clock_timestamp(), updated_a
  * @returns the listing as it is now, or null when there is none with this id in scope, or it has another version
  */
 export async function updateListing(
-  sql: Sql,
+  sql: Tx,
   id: string,
   patch: ListingPatch,
   scope: Scope,
@@ -154,7 +154,7 @@ export async function updateListing(
  *
  * @returns the listing, or null when there is none with this id in scope, or it was removed before
  */
-export async function removeListing(sql: Sql, id: string, scope: Scope): Promise<Listing | null> {
+export async function removeListing(sql: Tx, id: string, scope: Scope): Promise<Listing | null> {
   return firstListing(
     await sql<Row[]>`
       WITH removed AS (
@@ -179,9 +179,38 @@ export async function announceListingsOf(tx: Tx, providerId: string): Promise<vo
     SELECT pg_notify(${CHANNEL}, id::text) FROM changed`;
 }
 
+/** Endpoint of a listing whose account was closed. Names under `.invalid` never resolve (RFC 6761 §6.4). */
+const NO_ENDPOINT = 'http://closed.invalid/';
+
+/**
+ * Removes all listings of an account that is being closed, and erases what may tell who its owner was, also of those that were
+ * removed before. Their names stay: the usage of their buyers shows them.
+ *
+ * @returns how many were removed now
+ */
+export async function closeListingsOf(tx: Tx, providerId: string): Promise<number> {
+  const removed = await tx<object[]>`
+    WITH old AS (
+      SELECT id, status FROM services WHERE provider_id = ${providerId} FOR NO KEY UPDATE),
+    closed AS (
+      UPDATE services s SET status = 'removed', description = '', endpoint = ${NO_ENDPOINT}, only_operations = false,
+                            operations = NULL, operation_terms = NULL, max_operation_price = NULL,
+                            upstream_headers = NULL, signing_keys = NULL, forward_headers = NULL,
+                            updated_at = ${nextVersion(tx)}
+      FROM old WHERE s.id = old.id
+      RETURNING s.id, old.status AS before)
+    SELECT pg_notify(${CHANNEL}, id::text) FROM closed WHERE before <> 'removed'`;
+  return removed.length;
+}
+
 /** One listing in any status, or null. */
 export async function selectListing(sql: Tx, id: string): Promise<Listing | null> {
   return firstListing(await sql<Row[]>`SELECT ${columns(sql)} FROM services WHERE id = ${id}`);
+}
+
+/** One listing in any status, or null. Nobody else can change it until the transaction ends. */
+export async function lockListing(tx: Tx, id: string): Promise<Listing | null> {
+  return firstListing(await tx<Row[]>`SELECT ${columns(tx)} FROM services WHERE id = ${id} FOR NO KEY UPDATE`);
 }
 
 /** The operations of a listing, as its provider wrote them: JSON text of `Operation[]`, empty if there are none. */
@@ -228,6 +257,32 @@ export async function selectCatalogPage(sql: Sql, afterId: string | null, limit:
     SELECT ${columns(sql)} FROM services
     WHERE status <> 'removed' ${afterId === null ? sql`` : sql`AND id > ${afterId}`}
     ORDER BY id LIMIT ${limit}`;
+  return rows.map(toListing);
+}
+
+export type ListingFilter = {
+  readonly status: ListingStatus | null;
+  readonly providerId: string | null;
+  readonly category: string | null;
+  /** A part of the name, in upper or lower case. */
+  readonly text: string | null;
+};
+
+/** Up to `limit` listings with ids before `beforeId` (null: the newest), newest first. With removed and suspended ones. */
+export async function selectListingsBy(
+  sql: Tx,
+  { status, providerId, category, text }: ListingFilter,
+  beforeId: string | null,
+  limit: number,
+): Promise<Listing[]> {
+  const rows = await sql<Row[]>`
+    SELECT ${columns(sql)} FROM services
+    WHERE true ${status === null ? sql`` : sql`AND status = ${status}`}
+      ${providerId === null ? sql`` : sql`AND provider_id = ${providerId}`}
+      ${category === null ? sql`` : sql`AND category = ${category}`}
+      ${text === null ? sql`` : sql`AND strpos(lower(name), lower(${text})) > 0`}
+      ${beforeId === null ? sql`` : sql`AND id < ${beforeId}`}
+    ORDER BY id DESC LIMIT ${limit}`;
   return rows.map(toListing);
 }
 

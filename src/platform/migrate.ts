@@ -67,3 +67,17 @@ async function applyMissing(connection: Tx, migrations: readonly Migration[]): P
   }
   return missing.map(({ version }) => version);
 }
+
+/** @returns why this build must not write to the database as it is; null if its schema is the one that this build knows */
+export async function checkSchema(sql: Sql, migrations: readonly Migration[]): Promise<string | null> {
+  const tables = await sql<{ exists: boolean }[]>`SELECT to_regclass('schema_migrations') IS NOT NULL AS exists`;
+  const rows = tables[0]?.exists
+    ? await sql<{ version: number | null }[]>`SELECT max(version) AS version FROM schema_migrations`
+    : [];
+  const current = rows[0]?.version ?? 0;
+  if (current === migrations.length) return null;
+  const versions = `the database has schema version ${current}, this build knows ${migrations.length}`;
+  return current > migrations.length
+    ? `${versions}: use a newer build`
+    : `${versions}: migrate it first, with \`main.js migrate\` or by starting the gateway`;
+}

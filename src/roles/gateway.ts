@@ -1,3 +1,4 @@
+import { Closing } from '../accounts/closing.ts';
 import { Suspension } from '../accounts/suspension.ts';
 import { selectKeyActivity } from '../accounts/usage-sql.ts';
 import { Admission } from '../admission/admission.ts';
@@ -46,8 +47,13 @@ import { Offers } from '../proxy/offers.ts';
 import { Pseudonyms } from '../proxy/pseudonyms.ts';
 import { shedCall } from '../proxy/shed.ts';
 import { accountsRoutes } from '../routes/admin/accounts.ts';
+import { auditRoutes } from '../routes/admin/audit.ts';
+import { adminCallsRoutes } from '../routes/admin/calls.ts';
 import { creditsRoutes } from '../routes/admin/credits.ts';
+import { adminKeysRoutes } from '../routes/admin/keys.ts';
 import { reconciliationRoutes } from '../routes/admin/reconciliation.ts';
+import { adminServicesRoutes } from '../routes/admin/services.ts';
+import { statsRoutes } from '../routes/admin/stats.ts';
 import { balanceRoutes } from '../routes/balance.ts';
 import { discoverRoutes } from '../routes/discover.ts';
 import { earningsRoutes } from '../routes/earnings.ts';
@@ -221,7 +227,16 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     ...usageRoutes({ sql }),
     ...balanceRoutes({ wallets }),
     ...earningsRoutes({ sql }),
-    ...accountsRoutes({ suspension: new Suspension({ sql, state: keyStates, cache: keyCache }) }),
+    ...accountsRoutes({
+      suspension: new Suspension({ sql, state: keyStates, cache: keyCache }),
+      closing: new Closing({ sql, state: keyStates, cache: keyCache, wallets }),
+      sql,
+    }),
+    ...adminKeysRoutes({ sql, keys }),
+    ...adminServicesRoutes({ catalog, sql, operations }),
+    ...adminCallsRoutes({ sql }),
+    ...auditRoutes({ sql }),
+    ...statsRoutes({ sql, backlog }),
     ...creditsRoutes({ sql, keys, applier: credits, log }),
     ...reconciliationRoutes({ sql, reconciler: new Reconciler({ sql, redis, keys: redisKeys }) }),
     ...llmsRoutes({ trustedProxyHops: config.trustedProxyHops }),

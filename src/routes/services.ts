@@ -1,3 +1,4 @@
+import { type ListingWriter, type WriteListing, writeListing } from '../accounts/listing-acts.ts';
 import type { Catalog } from '../catalog/catalog.ts';
 import { chooseLanguage, languageHeaders } from '../catalog/languages.ts';
 import { DEFAULT_TIMEOUT_SECONDS, type Listing, type ListingFields, type ListingPatch } from '../catalog/listing.ts';
@@ -5,18 +6,11 @@ import { refuseBeyondLimit } from '../catalog/listing-limit.ts';
 import type { StoredOperations } from '../catalog/operations/operation.ts';
 import type { OperationsReader } from '../catalog/operations/operations-reader.ts';
 import { fullItem } from '../catalog/present.ts';
-import {
-  insertListing,
-  removeListing,
-  type Scope,
-  selectListing,
-  selectListingsOf,
-  updateListing,
-} from '../catalog/sql.ts';
+import { insertListing, removeListing, selectListing, selectListingsOf, updateListing } from '../catalog/sql.ts';
 import { ApiError, unavailableError } from '../errors.ts';
 import { refuseForeignPage } from '../http/own-origin.ts';
 import type { ApiRequest, ApiResponse, JsonSchema, ResponseDescription, Route } from '../http/route.ts';
-import { type Caller, type KeyRecord, keyOf } from '../keys/caller.ts';
+import { type Caller, keyOf } from '../keys/caller.ts';
 import { ACCEPT_LANGUAGE, CACHE_CONTROL, LANGUAGE_HEADERS } from '../openapi/headers.ts';
 import { EXAMPLE, json, list, record, TEXT, UUID } from '../openapi/schemas.ts';
 import { isUuid, uuidv7 } from '../platform/ids.ts';
@@ -64,7 +58,7 @@ const OWN_SERVICES = record(
   { services: list(SERVICE, 'Newest first'), next_cursor: { ...TEXT, description: 'Absent on the last page' } },
   { optional: ['next_cursor'] },
 );
-const SERVICE_PARAM = { id: { description: 'The service', schema: UUID, example: EXAMPLE.serviceId } };
+export const SERVICE_PARAM = { id: { description: 'The service', schema: UUID, example: EXAMPLE.serviceId } };
 const shows = (description: string, headers: ResponseDescription['headers'] = {}): ResponseDescription =>
   json(description, SERVICE, SERVICE_DETAILS_EXAMPLE, { ...LANGUAGE_HEADERS, ...headers });
 /** No cache between gateway and caller may store a response that contains the only copy of a secret. */
@@ -251,7 +245,8 @@ async function patch(deps: ServicesRoutesDeps, request: ApiRequest<PatchBody, un
   if (touchesSecrets(request.body)) {
     return changeKnown(deps, request, id, changes, (before) => changeSecrets(request.body, before, deps));
   }
-  const listing = await withinRules(updateListing(sql, id, changes, scopeOf(keyOf(request.caller))));
+  const write: WriteListing = (on, scope) => updateListing(on, id, changes, scope);
+  const listing = await withinRules(writeListing(sql, writerOf(request), id, write));
   if (listing === null) throw await refusal(sql, id);
   catalog.apply(listing);
   return show(deps, listing, request, { status: 200 });
@@ -278,14 +273,14 @@ async function changeKnown(
   change: (before: Listing) => SecretsChange,
 ): Promise<ApiResponse> {
   const { catalog, sql } = deps;
-  const scope = scopeOf(keyOf(request.caller));
   for (let reading = 0; reading < MAX_READINGS; reading++) {
     const before = await selectListing(sql, id);
     if (before === null || before.status === 'removed' || !mayManage(request.caller, before))
       throw await refusal(sql, id);
     const { fields, once } = change(before);
-    const written = updateListing(sql, id, { ...changes, ...fields }, scope, before.updatedAtMicros);
-    const listing = await withinRules(written);
+    const write: WriteListing = (on, scope) =>
+      updateListing(on, id, { ...changes, ...fields }, scope, before.updatedAtMicros);
+    const listing = await withinRules(writeListing(sql, writerOf(request), id, write));
     if (listing === null) continue;
     catalog.apply(listing);
     return show(deps, listing, request, { status: 200, once });
@@ -311,8 +306,7 @@ async function changedOperations(
 async function remove(deps: ServicesRoutesDeps, request: ApiRequest): Promise<ApiResponse> {
   const { catalog, sql } = deps;
   const id = idOf(request);
-  const key = keyOf(request.caller);
-  const removed = await removeListing(sql, id, scopeOf(key));
+  const removed = await writeListing(sql, writerOf(request), id, (on, scope) => removeListing(on, id, scope));
   if (removed !== null) {
     catalog.apply(removed);
     return show(deps, removed, request, { status: 200 });
@@ -334,9 +328,10 @@ export async function refusal(sql: Sql, id: string): Promise<ApiError> {
 
 const isGone = ({ status, isSuspended }: Listing): boolean => status === 'removed' || isSuspended;
 
-const notFound = (): ApiError => new ApiError('service_not_found', 'There is no service with this id.');
+export const notFound = (): ApiError => new ApiError('service_not_found', 'There is no service with this id.');
 
-export const scopeOf = (key: KeyRecord): Scope => (key.role === 'admin' ? 'any' : { providerId: key.accountId });
+/** Whoever sends a request to change a listing. */
+export const writerOf = ({ caller, requestId }: ApiRequest): ListingWriter => ({ key: keyOf(caller), requestId });
 
 export function mayManage(caller: Caller, listing: Listing): boolean {
   return caller.kind === 'key' && (caller.key.role === 'admin' || caller.key.accountId === listing.providerId);

@@ -93,25 +93,27 @@ const USAGE = record('Usage', {
   records: list(RECORD, 'Newest first'),
   next_cursor: orNull(TEXT),
 });
-const CALL = record(
-  'Call',
-  {
-    ...RECORD_FIELDS,
-    key_id: { type: 'string', description: 'The key that paid' },
-    fee: usd("The platform's share"),
-    earned: usd("The provider's share"),
-    account_id: { ...UUID, description: "The buyer's account" },
-    provider_id: { ...UUID, description: "The provider's account" },
-  },
-  {
-    optional: ['key_id', 'fee', 'earned', 'account_id', 'provider_id'],
-    description: 'Its buyer sees key_id, its provider fee and earned, an admin all of it',
-  },
-);
+export const ADMIN_CALL_FIELDS = {
+  ...RECORD_FIELDS,
+  key_id: { type: 'string', description: 'The key that paid' },
+  fee: usd("The platform's share"),
+  earned: usd("The provider's share"),
+  account_id: { ...UUID, description: "The buyer's account" },
+  provider_id: { ...UUID, description: "The provider's account" },
+};
+const CALL = record('Call', ADMIN_CALL_FIELDS, {
+  optional: ['key_id', 'fee', 'earned', 'account_id', 'provider_id'],
+  description: 'Its buyer sees key_id, its provider fee and earned, an admin all of it',
+});
 const RECORD_EXAMPLE = {
   ...{ usage_id: EXAMPLE.usageId, service_id: EXAMPLE.serviceId, service_name: 'Translate', method: 'POST' },
   ...{ path: '/translate', status: 200, amount: 0.002, free_tier: false, outcome: 'completed', latency_ms: 17.322 },
   ...{ request_bytes: 41, response_bytes: 52, created_at: EXAMPLE.time },
+};
+export const ADMIN_CALL_EXAMPLE = {
+  ...RECORD_EXAMPLE,
+  ...{ key_id: EXAMPLE.keyId, fee: 0.0001, earned: 0.0019 },
+  ...{ account_id: EXAMPLE.accountId, provider_id: EXAMPLE.providerId },
 };
 const USAGE_EXAMPLE = {
   ...{ key_id: EXAMPLE.keyId, owner_id: 'acme-bot', total_calls: 1, free_calls: 0, total_spent: 0.002 },
@@ -299,6 +301,18 @@ async function csvPage(sql: Sql, filter: UsageFilter, before: string | null, lim
   };
 }
 
+/** All that is recorded of a call. */
+export function adminCallJson(call: CallRecord): Record<string, unknown> {
+  return {
+    ...recordJson(call),
+    key_id: call.keyId,
+    fee: microsToUsd(call.feeMicros),
+    earned: microsToUsd(call.amountMicros - call.feeMicros),
+    account_id: call.accountId,
+    provider_id: call.providerId,
+  };
+}
+
 /**
  * What this key may see of the call, or null if nothing. An admin sees all. The buyer sees which of its keys paid, but not how
  * the platform and the provider divide the money. The provider sees its own share, but nothing that identifies the buyer.
@@ -310,9 +324,7 @@ function viewOf(call: CallRecord, by: KeyRecord): Record<string, unknown> | null
     fee: microsToUsd(call.feeMicros),
     earned: microsToUsd(call.amountMicros - call.feeMicros),
   };
-  if (by.role === 'admin') {
-    return { ...record, ...forBuyer, ...forProvider, account_id: call.accountId, provider_id: call.providerId };
-  }
+  if (by.role === 'admin') return adminCallJson(call);
   if (call.accountId === by.accountId) return { ...record, ...forBuyer };
   if (call.providerId === by.accountId) return { ...record, ...forProvider };
   return null;

@@ -148,6 +148,7 @@ const SPECIAL: Readonly<Record<string, () => Promise<Sent>>> = {
     const { account_id } = await market.json<Key>('/api/v1/keys/me', { key });
     return { key, params: { id: account_id }, body: { status: 'suspended' } };
   },
+  'postAdminAccountsByIdClose conflict': async () => ({ key: anAdmin(), params: { id: buyer.account_id } }),
   'postAdminCredits conflict': async () => {
     await market.credit(buyer, 0.5, 'used before');
     return { key: anAdmin(), body: { account_id: buyer.account_id, amount: 0.25, reference: 'used before' } };
@@ -343,6 +344,21 @@ describe('each success of each operation is as the OpenAPI document says', () =>
     const page = await driver.expect<{ totals: object }>('postAdminReconciliation', 200, { key: anAdmin() });
     expect(page.totals).toMatchObject({ drifting_accounts: 1, drift: 0.000007 });
     await driver.expect('getAdminReconciliation', 200, { key: anAdmin() });
+  });
+
+  it("of the operator's lists", async () => {
+    const path = await market.service({ endpoint: service.url, price: 0.01 });
+    const id = path.split('/').at(-1) as string;
+    await market.request(`${path}/200`, { key: buyer });
+    await market.settled();
+    await driver.expect('patchAdminServicesById', 200, { key: anAdmin(), params: { id }, body: { status: 'paused' } });
+    const { account_id } = await market.buyer(0);
+    await driver.expect('postAdminAccountsByIdClose', 200, { key: anAdmin(), params: { id: account_id } });
+    for (const name of ['Accounts', 'Keys', 'Services', 'Calls', 'Audit']) {
+      const page = await driver.expect<object>(`getAdmin${name}`, 200, { key: anAdmin(), query: 'limit=3' });
+      expect(Object.values(page)[0]?.length, name).toBeGreaterThan(0);
+    }
+    expect(await driver.expect('getAdminStats', 200, { key: anAdmin() })).toMatchObject({ accounts: { closed: 1 } });
   });
 
   it('of the gateway itself', async () => {

@@ -1,12 +1,13 @@
 import { expect, it } from 'vitest';
 import type { ApiRequest } from '../../src/http/route.ts';
-import { accountsRoutes } from '../../src/routes/admin/accounts.ts';
+import { type AccountsRoutesDeps, accountsRoutes } from '../../src/routes/admin/accounts.ts';
 
 const OWN = '01890000-0000-7000-8000-000000000001';
 const OTHER = '01890000-0000-7000-8000-000000000002';
 
 const changes: unknown[] = [];
-const [patch] = accountsRoutes({
+const routes = accountsRoutes({
+  ...({} as Pick<AccountsRoutesDeps, 'closing' | 'sql'>),
   suspension: {
     set: async (accountId, status) => {
       changes.push([accountId, status]);
@@ -14,6 +15,7 @@ const [patch] = accountsRoutes({
     },
   },
 });
+const patch = routes.find(({ method }) => method === 'PATCH');
 const ask = (id: string, status: string) =>
   patch?.handle({
     params: { id },

@@ -1,10 +1,17 @@
+import { actorOf } from '../../accounts/audit.ts';
+import type { Closing } from '../../accounts/closing.ts';
+import { type AccountRow, selectAccounts } from '../../accounts/lists/accounts-sql.ts';
+import { readWithDeadline } from '../../accounts/lists/deadline.ts';
 import type { Suspension } from '../../accounts/suspension.ts';
 import { ApiError } from '../../errors.ts';
-import type { ApiRequest, JsonSchema, Route } from '../../http/route.ts';
-import { keyOf } from '../../keys/caller.ts';
+import type { ApiRequest, ApiResponse, JsonSchema, Route } from '../../http/route.ts';
+import { keyOf, ROLES, type Role } from '../../keys/caller.ts';
 import type { AccountStatus } from '../../keys/keys-sql.ts';
-import { EXAMPLE, json, record, TEXT, UUID } from '../../openapi/schemas.ts';
+import { COUNT, EXAMPLE, json, list, orNull, record, TEXT, TIME, UUID, usd } from '../../openapi/schemas.ts';
 import { isUuid } from '../../platform/ids.ts';
+import { microsToUsd } from '../../platform/money.ts';
+import type { Sql } from '../../platform/postgres.ts';
+import { listQuery, oneOf, type PageQuery, readPage, TEXT_FILTER, wrongCursor } from './lists.ts';
 
 const PATCH_BODY: JsonSchema = {
   title: 'AccountChange',
@@ -20,17 +27,84 @@ const ACCOUNT = record('Account', {
   owner_id: TEXT,
   status: { type: 'string', enum: ['active', 'suspended'] },
 });
+const CLOSED = record('ClosedAccount', {
+  account_id: UUID,
+  owner_id: { ...TEXT, description: 'The same text for every closed account' },
+  status: { type: 'string', const: 'closed' },
+  closed_at: TIME,
+});
+const STATUSES = ['active', 'suspended', 'closed'] as const;
+const LIST_QUERY = listQuery({
+  status: oneOf(STATUSES, 'Only accounts with this status'),
+  q: { ...TEXT_FILTER, description: 'A part of the label, in upper or lower case' },
+  role: oneOf(ROLES, 'Only accounts with an active key of this role'),
+});
+type ListQuery = PageQuery & { readonly status?: AccountStatus; readonly q?: string; readonly role?: Role };
+const ACCOUNTS = record('Accounts', {
+  accounts: list(
+    record('AccountEntry', {
+      account_id: UUID,
+      owner_id: TEXT,
+      status: { type: 'string', enum: [...STATUSES] },
+      balance: usd('What the account had when its last calls were stored; open calls are not subtracted'),
+      payable: usd('What it has earned and was not paid yet'),
+      active_keys: COUNT,
+      created_at: TIME,
+      closed_at: orNull(TIME),
+    }),
+    'Newest first',
+  ),
+  next_cursor: orNull(TEXT),
+});
+const ENTRY_EXAMPLE = {
+  ...{ account_id: EXAMPLE.accountId, owner_id: 'acme-bot', status: 'active', balance: 9.998, payable: 0 },
+  ...{ active_keys: 1, created_at: EXAMPLE.time, closed_at: null },
+};
+const ACCOUNT_PARAM = { id: { description: 'The account', schema: UUID, example: EXAMPLE.accountId } };
 
-/** The route by which an operator suspends and resumes accounts (docs/api.md, 'Admin'). */
-export function accountsRoutes({ suspension }: { readonly suspension: Pick<Suspension, 'set'> }): Route[] {
+export type AccountsRoutesDeps = {
+  readonly suspension: Pick<Suspension, 'set'>;
+  readonly closing: Pick<Closing, 'close'>;
+  readonly sql: Sql;
+};
+
+/** The routes by which an operator lists, suspends, resumes and closes accounts (docs/api.md, 'Admin'). */
+export function accountsRoutes({ suspension, closing, sql }: AccountsRoutesDeps): Route[] {
   return [
+    {
+      method: 'GET',
+      path: '/api/v1/admin/accounts',
+      summary: 'All accounts with their money and number of keys, newest first',
+      access: ['admin'],
+      query: LIST_QUERY,
+      responses: { 200: json('One page of accounts', ACCOUNTS, { accounts: [ENTRY_EXAMPLE], next_cursor: null }) },
+      handle: (request: ApiRequest<undefined, ListQuery>) => listAccounts(sql, request.query),
+    },
+    {
+      method: 'POST',
+      path: '/api/v1/admin/accounts/:id/close',
+      summary:
+        'Close an account for good: revoke its keys, remove its listings, and erase names. It must have no money left',
+      access: ['admin'],
+      params: ACCOUNT_PARAM,
+      responses: {
+        200: json('The account, closed now or before', CLOSED, {
+          account_id: EXAMPLE.accountId,
+          owner_id: '(closed)',
+          status: 'closed',
+          closed_at: EXAMPLE.time,
+        }),
+      },
+      errors: ['not_found', 'conflict'],
+      handle: (request) => close(closing, request),
+    },
     {
       method: 'PATCH',
       path: '/api/v1/admin/accounts/:id',
       summary: 'Suspend an account or resume it, from the very next request with any of its keys',
       access: ['admin'],
       body: PATCH_BODY,
-      params: { id: { description: 'The account', schema: UUID, example: EXAMPLE.accountId } },
+      params: ACCOUNT_PARAM,
       responses: {
         200: json('The account as it is now', ACCOUNT, {
           account_id: EXAMPLE.accountId,
@@ -39,7 +113,7 @@ export function accountsRoutes({ suspension }: { readonly suspension: Pick<Suspe
         }),
       },
       errors: ['not_found', 'conflict'],
-      handle: async (request: ApiRequest<{ status: AccountStatus }>) => {
+      handle: async (request: ApiRequest<{ status: 'active' | 'suspended' }>) => {
         const id = request.params.id ?? '';
         const { status } = request.body;
         if (status === 'suspended' && id === keyOf(request.caller).accountId) {
@@ -48,10 +122,53 @@ export function accountsRoutes({ suspension }: { readonly suspension: Pick<Suspe
             'This is your own account: once suspended, it could not be resumed with this key.',
           );
         }
-        const account = isUuid(id) ? await suspension.set(id, status) : null;
+        const by = actorOf(keyOf(request.caller), request.requestId);
+        const account = isUuid(id) ? await suspension.set(id, status, by) : null;
         if (account === null) throw new ApiError('not_found', 'There is no such account.');
+        if (account.status === 'closed')
+          throw new ApiError('conflict', 'This account is closed: nothing opens it again.');
         return { status: 200, body: { account_id: id, owner_id: account.ownerId, status: account.status } };
       },
     },
   ];
+}
+
+async function listAccounts(sql: Sql, query: ListQuery): Promise<ApiResponse> {
+  const { status = null, q: text = null, role = null, cursor = null } = query;
+  if (cursor !== null && !isUuid(cursor)) throw wrongCursor();
+  const { entries, next } = await readPage(
+    query,
+    (limit) =>
+      readWithDeadline(sql, async (timed) => selectAccounts(await timed(), { status, text, role }, cursor, limit)),
+    (account) => account.accountId,
+  );
+  return { status: 200, body: { accounts: entries.map(accountJson), next_cursor: next } };
+}
+
+function accountJson(account: AccountRow): Record<string, unknown> {
+  return {
+    account_id: account.accountId,
+    owner_id: account.ownerId,
+    status: account.status,
+    balance: microsToUsd(account.balanceMicros),
+    payable: microsToUsd(account.payableMicros),
+    active_keys: account.activeKeys,
+    created_at: account.createdAt.toISOString(),
+    closed_at: account.closedAt?.toISOString() ?? null,
+  };
+}
+
+async function close(closing: Pick<Closing, 'close'>, { params, caller, requestId }: ApiRequest): Promise<ApiResponse> {
+  const id = params.id ?? '';
+  const key = keyOf(caller);
+  if (id === key.accountId) {
+    throw new ApiError('conflict', 'This is your own account: an admin of another account can close it.');
+  }
+  const closed = isUuid(id) ? await closing.close(id, actorOf(key, requestId)) : null;
+  if (closed === null) throw new ApiError('not_found', 'There is no such account.');
+  const { ownerId, closedAt } = closed;
+  return {
+    status: 200,
+    body: { account_id: id, owner_id: ownerId, status: 'closed', closed_at: closedAt.toISOString() },
+  };
 }

@@ -1,0 +1,15 @@
+import { type CreatedKey, openAccount } from '../keys/keys.ts';
+import type { Sql } from '../platform/postgres.ts';
+import { adminAct, recordAct } from './audit.ts';
+
+/**
+ * Opens an account with an admin key, for an operator who has the database's credentials but no admin key any more. Running
+ * gateways need not be told: they look a key up when it first comes.
+ */
+export function createAdmin(sql: Sql, label: string): Promise<CreatedKey> {
+  return sql.begin(async (tx) => {
+    const created = await openAccount(tx, label, 'admin');
+    await recordAct(tx, adminAct({ actor: 'create-admin', actorAccountId: null, requestId: null }, created.accountId));
+    return created;
+  });
+}

@@ -1,0 +1,51 @@
+import type { Role } from '../../keys/caller.ts';
+import type { AccountStatus } from '../../keys/keys-sql.ts';
+import type { Tx } from '../../platform/postgres.ts';
+
+export type AccountFilter = {
+  readonly status: AccountStatus | null;
+  /** A part of the label, in upper or lower case. */
+  readonly text: string | null;
+  /** Accounts with an active key of this role. */
+  readonly role: Role | null;
+};
+
+/** Amounts in micro-USD, as Postgres has them: without calls that are open or not stored yet. */
+export type AccountRow = {
+  readonly accountId: string;
+  readonly ownerId: string;
+  readonly status: AccountStatus;
+  readonly balanceMicros: number;
+  readonly payableMicros: number;
+  readonly activeKeys: number;
+  readonly createdAt: Date;
+  readonly closedAt: Date | null;
+};
+
+/**
+ * Accounts, newest first: their ids begin with the time.
+ *
+ * @param before the last account of the previous page, or null for the first
+ */
+export function selectAccounts(
+  tx: Tx,
+  { status, text, role }: AccountFilter,
+  before: string | null,
+  limit: number,
+): Promise<AccountRow[]> {
+  return tx<AccountRow[]>`
+    WITH page AS (
+      SELECT id, owner_id, status, created_at, closed_at FROM accounts a
+      WHERE true ${status === null ? tx`` : tx`AND status = ${status}`}
+        ${text === null ? tx`` : tx`AND strpos(lower(owner_id), lower(${text})) > 0`}
+        ${role === null ? tx`` : tx`AND id IN (SELECT account_id FROM api_keys WHERE role = ${role} AND status = 'active')`}
+        ${before === null ? tx`` : tx`AND id < ${before}`}
+      ORDER BY id DESC LIMIT ${limit})
+    SELECT p.id AS "accountId", p.owner_id AS "ownerId", p.status, p.created_at AS "createdAt", p.closed_at AS "closedAt",
+           coalesce(w.balance, 0) AS "balanceMicros", coalesce(e.balance, 0) AS "payableMicros",
+           (SELECT count(*) FROM api_keys k WHERE k.account_id = p.id AND k.status = 'active') AS "activeKeys"
+    FROM page p
+    LEFT JOIN balances w ON w.account_id = p.id AND w.ledger = 'wallet'
+    LEFT JOIN balances e ON e.account_id = p.id AND e.ledger = 'earnings'
+    ORDER BY p.id DESC`;
+}

@@ -1,0 +1,68 @@
+import { dayOfId } from '../../platform/ids.ts';
+import type { Tx } from '../../platform/postgres.ts';
+import { utcDay } from '../time-range.ts';
+import { type CallRecord, callColumns } from '../usage-sql.ts';
+
+export type CallOutcome = 'completed' | 'refunded' | 'abandoned';
+
+export type CallFilter = {
+  /** A half-open range of `created_at`, in ms. */
+  readonly fromMs: number;
+  readonly toMs: number;
+  readonly accountId: string | null;
+  readonly keyId: string | null;
+  readonly serviceId: string | null;
+  readonly providerId: string | null;
+  readonly outcome: CallOutcome | null;
+};
+
+const DAY_MS = 86_400_000;
+/** The day of a call follows from the gateway's clock and `created_at` from Redis's. By how much they may differ. */
+const CLOCK_SLACK_MS = 3_600_000;
+
+/**
+ * Calls of all accounts, newest first. Reads one day after the other, the newest first, until the page is full: within a day, both
+ * indexes of the calls are in the order of the list.
+ *
+ * @param timed   sets the deadline of each statement
+ * @param before  the last `usageId` of the previous page, or null for the first
+ */
+export async function selectAllCalls(
+  timed: () => Promise<Tx>,
+  filter: CallFilter,
+  before: string | null,
+  limit: number,
+): Promise<CallRecord[]> {
+  const found: CallRecord[] = [];
+  const last = utcDay(filter.fromMs - CLOCK_SLACK_MS);
+  let day = utcDay(filter.toMs + CLOCK_SLACK_MS);
+  if (before !== null && dayOfId(before) < day) day = dayOfId(before);
+  for (; day >= last && found.length < limit; day = utcDay(Date.parse(day) - DAY_MS)) {
+    found.push(...(await selectCallsOfDay(await timed(), day, filter, before, limit - found.length)));
+  }
+  return found;
+}
+
+function selectCallsOfDay(
+  tx: Tx,
+  day: string,
+  filter: CallFilter,
+  before: string | null,
+  limit: number,
+): Promise<CallRecord[]> {
+  const { accountId, keyId, serviceId, providerId, outcome, fromMs, toMs } = filter;
+  const ofAccount = tx`AND c.account_id = ${accountId}
+    AND c.key_id IN (SELECT key_id FROM api_keys WHERE account_id = ${accountId})`;
+  const ofOutcome = outcome === 'refunded' ? tx`AND c.outcome LIKE 'refunded:%'` : tx`AND c.outcome = ${outcome}`;
+  return tx<CallRecord[]>`
+    SELECT ${callColumns(tx)}
+    FROM calls c LEFT JOIN services s ON s.id = c.service_id
+    WHERE c.day = ${day} AND c.created_at >= ${new Date(fromMs)} AND c.created_at < ${new Date(toMs)}
+      ${before === null ? tx`` : tx`AND c.usage_id < ${before}`}
+      ${accountId === null ? tx`` : ofAccount}
+      ${keyId === null ? tx`` : tx`AND c.key_id = ${keyId}`}
+      ${serviceId === null ? tx`` : tx`AND c.service_id = ${serviceId}`}
+      ${providerId === null ? tx`` : tx`AND c.provider_id = ${providerId}`}
+      ${outcome === null ? tx`` : ofOutcome}
+    ORDER BY c.usage_id DESC LIMIT ${limit}`;
+}

@@ -1,0 +1,94 @@
+import { type CallOutcome, selectAllCalls } from '../../accounts/lists/calls-sql.ts';
+import { readWithDeadline } from '../../accounts/lists/deadline.ts';
+import { parseTimeRange } from '../../accounts/time-range.ts';
+import { isUsageTime } from '../../accounts/usage-sql.ts';
+import { ApiError } from '../../errors.ts';
+import type { ApiRequest, ApiResponse, Route } from '../../http/route.ts';
+import { json, list, orNull, record, TEXT } from '../../openapi/schemas.ts';
+import { isUuid } from '../../platform/ids.ts';
+import type { Sql } from '../../platform/postgres.ts';
+import { ADMIN_CALL_EXAMPLE, ADMIN_CALL_FIELDS, adminCallJson } from '../usage.ts';
+import {
+  KEY_FILTER,
+  listQuery,
+  oneOf,
+  type PageQuery,
+  readPage,
+  TIME_FILTERS,
+  UUID_FILTER,
+  wrongCursor,
+} from './lists.ts';
+
+const DAY_MS = 86_400_000;
+/** The longest time range: its days are read one after the other. */
+const MAX_DAYS = 31;
+/** `created_at` is the time of Redis, whose clock may be ahead of this one. */
+const CLOCK_SLACK_MS = 3_600_000;
+
+const QUERY = listQuery({
+  account_id: { ...UUID_FILTER, description: 'Only calls that this account paid for' },
+  key_id: { ...KEY_FILTER, description: 'Only calls of this key' },
+  service_id: { ...UUID_FILTER, description: 'Only calls of this service' },
+  provider_id: { ...UUID_FILTER, description: 'Only calls of services of this account' },
+  outcome: oneOf(['completed', 'refunded', 'abandoned'], '`refunded`: for any reason'),
+  from: { ...TIME_FILTERS.from, description: `${TIME_FILTERS.from.description}. 24 hours before \`to\` if absent` },
+  to: { ...TIME_FILTERS.to, description: `${TIME_FILTERS.to.description}. Now if absent` },
+});
+type Query = PageQuery & {
+  readonly account_id?: string;
+  readonly key_id?: string;
+  readonly service_id?: string;
+  readonly provider_id?: string;
+  readonly outcome?: CallOutcome;
+  readonly from?: string;
+  readonly to?: string;
+};
+
+const CALLS = record('AllCalls', {
+  calls: list(record('AdminCall', ADMIN_CALL_FIELDS), 'Newest first'),
+  next_cursor: orNull(TEXT),
+});
+
+/** `GET /admin/calls`: calls of all accounts. */
+export function adminCallsRoutes({ sql }: { readonly sql: Sql }): Route[] {
+  return [
+    {
+      method: 'GET',
+      path: '/api/v1/admin/calls',
+      summary: `Calls of all accounts, newest first: of the last 24 hours, or of up to ${MAX_DAYS} days`,
+      access: ['admin'],
+      query: QUERY,
+      responses: { 200: json('One page of calls', CALLS, { calls: [ADMIN_CALL_EXAMPLE], next_cursor: null }) },
+      handle: (request: ApiRequest<undefined, Query>) => listCalls(sql, request.query),
+    },
+  ];
+}
+
+async function listCalls(sql: Sql, query: Query): Promise<ApiResponse> {
+  const { cursor = null } = query;
+  if (cursor !== null && (!isUuid(cursor) || !isUsageTime(cursor))) throw wrongCursor();
+  const filter = {
+    ...boundedRange(query),
+    accountId: query.account_id ?? null,
+    keyId: query.key_id ?? null,
+    serviceId: query.service_id ?? null,
+    providerId: query.provider_id ?? null,
+    outcome: query.outcome ?? null,
+  };
+  const { entries, next } = await readPage(
+    query,
+    (limit) => readWithDeadline(sql, (timed) => selectAllCalls(timed, filter, cursor, limit)),
+    (call) => call.usageId,
+  );
+  return { status: 200, body: { calls: entries.map(adminCallJson), next_cursor: next } };
+}
+
+function boundedRange(query: Query): { readonly fromMs: number; readonly toMs: number } {
+  const range = parseTimeRange(query);
+  const toMs = range.toMs ?? Math.max(Date.now(), range.fromMs ?? 0) + CLOCK_SLACK_MS;
+  const fromMs = range.fromMs ?? (range.toMs ?? Date.now()) - DAY_MS;
+  if (toMs - fromMs > MAX_DAYS * DAY_MS + CLOCK_SLACK_MS) {
+    throw new ApiError('invalid_request', `from: must be at most ${MAX_DAYS} days before to (now, if it is absent).`);
+  }
+  return { fromMs, toMs };
+}

@@ -1,0 +1,120 @@
+import { type WriteListing, writeAsOperator } from '../../accounts/listing-acts.ts';
+import { readWithDeadline } from '../../accounts/lists/deadline.ts';
+import { chooseLanguage, languageHeaders } from '../../catalog/languages.ts';
+import { CATEGORY_PATTERN, type ListingStatus, MAX_CATEGORY_LENGTH } from '../../catalog/listing.ts';
+import { fullItem } from '../../catalog/present.ts';
+import { removeListing, selectListing, selectListingsBy, updateListing } from '../../catalog/sql.ts';
+import type { ApiRequest, ApiResponse, JsonSchema, Route } from '../../http/route.ts';
+import { ACCEPT_LANGUAGE, LANGUAGE_HEADERS } from '../../openapi/headers.ts';
+import { json, list, orNull, record, TEXT } from '../../openapi/schemas.ts';
+import { isUuid } from '../../platform/ids.ts';
+import { SERVICE, SERVICE_DETAILS_EXAMPLE } from '../service-schemas.ts';
+import { idOf, notFound, SERVICE_PARAM, type ServicesRoutesDeps, show, writerOf } from '../services.ts';
+import { listQuery, oneOf, type PageQuery, readPage, TEXT_FILTER, UUID_FILTER, wrongCursor } from './lists.ts';
+
+const STATUSES = ['active', 'paused', 'removed'] as const;
+const QUERY = listQuery({
+  status: oneOf(STATUSES, 'Only services with this status'),
+  provider_id: { ...UUID_FILTER, description: 'Only services of this account' },
+  category: {
+    type: 'string',
+    maxLength: MAX_CATEGORY_LENGTH,
+    pattern: CATEGORY_PATTERN,
+    description: 'Only services of this category',
+  },
+  q: { ...TEXT_FILTER, description: 'A part of the name, in upper or lower case' },
+});
+type Query = PageQuery & {
+  readonly status?: ListingStatus;
+  readonly provider_id?: string;
+  readonly category?: string;
+  readonly q?: string;
+};
+
+const PATCH_BODY: JsonSchema = {
+  title: 'ServiceStatusChange',
+  examples: [{ status: 'paused' }],
+  type: 'object',
+  additionalProperties: false,
+  required: ['status'],
+  properties: { status: oneOf(STATUSES, '`removed` is for good') },
+};
+
+const SERVICES = record('AllServices', {
+  services: list(SERVICE, 'Newest first, without their operations'),
+  next_cursor: orNull(TEXT),
+});
+const { operations: _, ...LISTED_EXAMPLE } = SERVICE_DETAILS_EXAMPLE;
+
+/** `/admin/services`: listings of all accounts. */
+export function adminServicesRoutes(deps: Pick<ServicesRoutesDeps, 'catalog' | 'sql' | 'operations'>): Route[] {
+  return [
+    {
+      method: 'GET',
+      path: '/api/v1/admin/services',
+      summary: 'Services of all accounts in any status, newest first, with their endpoints',
+      access: ['admin'],
+      query: QUERY,
+      requestHeaders: ACCEPT_LANGUAGE,
+      responses: {
+        200: json(
+          'One page of services',
+          SERVICES,
+          { services: [LISTED_EXAMPLE], next_cursor: null },
+          LANGUAGE_HEADERS,
+        ),
+      },
+      handle: (request: ApiRequest<undefined, Query>) => listServices(deps, request),
+    },
+    {
+      method: 'PATCH',
+      path: '/api/v1/admin/services/:id',
+      summary: 'Pause any service, make it active again, or remove it for good',
+      access: ['admin'],
+      body: PATCH_BODY,
+      requestHeaders: ACCEPT_LANGUAGE,
+      params: SERVICE_PARAM,
+      responses: {
+        200: json('The service as it is now', SERVICE, SERVICE_DETAILS_EXAMPLE, LANGUAGE_HEADERS),
+      },
+      errors: ['service_not_found'],
+      handle: (request: ApiRequest<{ status: ListingStatus }, unknown>) => setStatus(deps, request),
+    },
+  ];
+}
+
+type Deps = Pick<ServicesRoutesDeps, 'catalog' | 'sql' | 'operations'>;
+
+async function listServices({ sql }: Deps, { query, header }: ApiRequest<undefined, Query>): Promise<ApiResponse> {
+  const { status = null, provider_id: providerId = null, category = null, q: text = null, cursor = null } = query;
+  if (cursor !== null && !isUuid(cursor)) throw wrongCursor();
+  const filter = { status, providerId, category, text };
+  const { entries, next } = await readPage(
+    query,
+    (limit) => readWithDeadline(sql, async (timed) => selectListingsBy(await timed(), filter, cursor, limit)),
+    (listing) => listing.id,
+  );
+  const language = chooseLanguage(undefined, header('accept-language'));
+  return {
+    status: 200,
+    body: {
+      services: entries.map((listing) => fullItem(listing, language, { withEndpoint: true })),
+      next_cursor: next,
+    },
+    headers: languageHeaders(language),
+  };
+}
+
+/** A removed service stays removed: setting it `removed` again gets the same answer, and any other status is 404. */
+async function setStatus(deps: Deps, request: ApiRequest<{ status: ListingStatus }, unknown>): Promise<ApiResponse> {
+  const { catalog, sql } = deps;
+  const id = idOf(request);
+  const { status } = request.body;
+  const write: WriteListing = (on, scope) =>
+    status === 'removed' ? removeListing(on, id, scope) : updateListing(on, id, { status }, scope);
+  const written = await writeAsOperator(sql, writerOf(request), id, write, (before) => before.status !== status);
+  if (written !== null) catalog.apply(written);
+  const listing = written ?? (status === 'removed' ? await selectListing(sql, id) : null);
+  if (listing === null) throw notFound();
+  return show(deps, listing, request, { status: 200 });
+}
