@@ -27,6 +27,12 @@ export function actorOf(key: Pick<KeyRecord, 'keyId' | 'accountId'>, requestId: 
   return { actor: key.keyId, actorAccountId: key.accountId, requestId };
 }
 
+/** A new account with an admin key. */
+export function adminAct(by: Actor, accountId: string): Act {
+  const subject = { subjectType: 'account', subjectId: accountId } as const;
+  return { ...by, action: 'account.create', ...subject, before: null, after: { role: 'admin' } };
+}
+
 /** Stores the act. Call it in the transaction that carries the act out: then neither is ever stored without the other. */
 export async function recordAct(tx: Tx, act: Act): Promise<void> {
   await tx`

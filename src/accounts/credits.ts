@@ -1,7 +1,8 @@
 import { ApiError } from '../errors.ts';
 import { insertJournal, PLATFORM_ACCOUNT_ID, postEntries } from '../ledger/posting.ts';
-import { formatUsd, MAX_AMOUNT_MICROS } from '../platform/money.ts';
+import { formatUsd, MAX_AMOUNT_MICROS, microsToUsd } from '../platform/money.ts';
 import { type Sql, sqlState, type Tx } from '../platform/postgres.ts';
+import { type Act, type Actor, recordAct } from './audit.ts';
 
 /** Money that came in for an account. Stored once per reference and never changed. */
 export type Credit = {
@@ -30,43 +31,52 @@ const UNIQUE_VIOLATION = '23505';
 const MAX_BALANCE_MICROS = 4 * MAX_AMOUNT_MICROS;
 
 /**
- * Stores a credit in one transaction: its row, its journal entries (the account's wallet up, the platform's cash down) and the
- * balances. The caller must then apply it to the wallet in Redis.
+ * Stores a credit in one transaction: its row, its journal entries (the account's wallet up, the platform's cash down), the
+ * balances and who made it. The caller must then apply it to the wallet in Redis.
  *
  * @returns the credit, and whether it is new: with `created: false` it was stored before, with the same reference, account and
  *   amount. Null when there is no such account.
- * @throws ApiError `conflict` when the reference belongs to a credit of another account or amount, or when the balance
- *   would exceed the maximum of a wallet
+ * @throws ApiError `conflict` when the reference belongs to a credit of another account or amount, when the account is closed,
+ *   or when the balance would exceed the maximum of a wallet
  */
 export async function storeCredit(
   sql: Sql,
   credit: NewCredit,
+  by: Actor,
 ): Promise<{ readonly credit: Credit; readonly created: boolean } | null> {
   try {
-    return await sql.begin((tx) => storeInTransaction(tx, credit));
+    return await sql.begin((tx) => storeInTransaction(tx, credit, by));
   } catch (error) {
     if (sqlState(error) !== UNIQUE_VIOLATION) throw error;
     // At the same moment another account was credited under this reference. That credit is committed by now, so the second
     // attempt finds it and throws `conflict`.
-    return sql.begin((tx) => storeInTransaction(tx, credit));
+    return sql.begin((tx) => storeInTransaction(tx, credit, by));
   }
 }
 
-async function storeInTransaction(tx: Tx, credit: NewCredit) {
+async function storeInTransaction(tx: Tx, credit: NewCredit, by: Actor) {
   // Locking the account lets one credit per account in at a time. So the numbers have no gaps, and one reference sent twice at
   // once makes one credit. NO KEY UPDATE does not block inserts that merely refer to the account.
-  const accounts = await tx<{ seq: number }[]>`
-    SELECT credit_seq + 1 AS seq FROM accounts WHERE id = ${credit.accountId} FOR NO KEY UPDATE`;
+  const accounts = await tx<{ seq: number; status: string }[]>`
+    SELECT credit_seq + 1 AS seq, status FROM accounts WHERE id = ${credit.accountId} FOR NO KEY UPDATE`;
   if (accounts[0] === undefined) return null;
   const stored = await selectByReference(tx, credit.reference);
   if (stored === null) {
+    if (accounts[0].status === 'closed') throw new ApiError('conflict', 'This account is closed.');
     await checkBalance(tx, credit);
-    return { credit: await insertCredit(tx, credit, accounts[0].seq), created: true };
+    const inserted = await insertCredit(tx, credit, accounts[0].seq);
+    await recordAct(tx, creditAct(inserted, by));
+    return { credit: inserted, created: true };
   }
   if (stored.accountId !== credit.accountId || stored.amountMicros !== credit.amountMicros) {
     throw new ApiError('conflict', 'reference: belongs to a credit of another account or amount.');
   }
   return { credit: stored, created: false };
+}
+
+function creditAct({ accountId, amountMicros, reference, seq }: Credit, by: Actor): Act {
+  const after = { amount: microsToUsd(amountMicros), reference, seq };
+  return { ...by, action: 'account.credit', subjectType: 'account', subjectId: accountId, before: null, after };
 }
 
 /**

@@ -1,7 +1,9 @@
 import { announceListingsOf } from '../catalog/sql.ts';
 import { type KeyStateStore, notPublishedError } from '../keys/keys.ts';
-import { type AccountStatus, lockKeyStates, updateAccountStatus } from '../keys/keys-sql.ts';
+import type { AccountStatus } from '../keys/keys-sql.ts';
+import { lockKeyStates, updateAccountStatus } from '../keys/keys-sql.ts';
 import type { Sql } from '../platform/postgres.ts';
+import { type Act, type Actor, recordAct } from './audit.ts';
 
 export type SuspensionOptions = {
   readonly sql: Sql;
@@ -9,6 +11,8 @@ export type SuspensionOptions = {
   /** This gateway's own cache. It is told directly, without waiting for the message that tells the other gateways. */
   readonly cache: { invalidateAccount(accountId: string): void };
 };
+
+type Status = Exclude<AccountStatus, 'closed'>;
 
 export type Account = { readonly accountId: string; readonly ownerId: string; readonly status: AccountStatus };
 
@@ -25,20 +29,23 @@ export class Suspension {
   }
 
   /**
-   * Sets the status. Calls under way go on. If writing to Redis failed, repeat the call: with the same status it only writes to
+   * Sets the status, unless the account is closed, and records who asked for it. Calls under way go on. If writing to Redis failed, repeat the call: with the same status it only writes to
    * Redis again.
    *
-   * @returns null when there is no such account
+   * @returns the account as it is now (a closed one stays closed); null when there is no such account
    * @throws ApiError `unavailable` when the change is stored in Postgres but could not be written to Redis
    */
-  async set(accountId: string, status: AccountStatus): Promise<Account | null> {
+  async set(accountId: string, status: Status, by: Actor): Promise<Account | null> {
     const { sql, cache } = this.#options;
     const account = await sql.begin(async (tx) => {
       const found = await updateAccountStatus(tx, accountId, status);
-      if (found?.isChanged) await announceListingsOf(tx, accountId);
+      if (found === null || found.before === status || found.before === 'closed') return found;
+      await announceListingsOf(tx, accountId);
+      await recordAct(tx, suspensionAct(accountId, found.before, status, by));
       return found;
     });
     if (account === null) return null;
+    if (account.before === 'closed') return { accountId, ownerId: account.ownerId, status: 'closed' };
     cache.invalidateAccount(accountId);
     await this.#publish(accountId);
     return { accountId, ownerId: account.ownerId, status };
@@ -57,4 +64,10 @@ export class Suspension {
       }
     });
   }
+}
+
+function suspensionAct(accountId: string, before: Status, after: Status, by: Actor): Act {
+  const action = after === 'suspended' ? 'account.suspend' : 'account.resume';
+  const subject = { subjectType: 'account', subjectId: accountId } as const;
+  return { ...by, action, ...subject, before: { status: before }, after: { status: after } };
 }

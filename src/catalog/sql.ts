@@ -27,10 +27,10 @@ type Row = {
   readonly version: number;
 };
 
-const columns = (sql: Sql) => sql`
+const columns = (sql: Tx) => sql`
   id, provider_id, name, description, endpoint, price, free_calls, category, timeout_seconds, idle_seconds, protocol,
   only_operations, operation_terms, status, created_at,
-  (SELECT a.status = 'suspended' FROM accounts a WHERE a.id = provider_id) AS is_suspended,
+  (SELECT a.status <> 'active' FROM accounts a WHERE a.id = provider_id) AS is_suspended,
   (extract(epoch FROM updated_at) * 1000000)::bigint AS version`;
 
 function toListing(row: Row): Listing {
@@ -62,7 +62,7 @@ const firstListing = (rows: readonly Row[]): Listing | null => (rows[0] === unde
  * Reads a listing after it was written. A statement that writes a listing may have to wait for the suspension or resumption of
  * its account, and even then sees the account as it was before. A new statement sees listing and account as they are now.
  */
-const readAgain = async (sql: Sql, written: readonly { readonly id: string }[]): Promise<Listing | null> =>
+const readAgain = async (sql: Tx, written: readonly { readonly id: string }[]): Promise<Listing | null> =>
   written[0] === undefined ? null : selectListing(sql, written[0].id);
 
 /** Adds a listing with status `active`, and announces it. Makes the id, unless the caller had to know it before. */
@@ -87,17 +87,17 @@ export async function insertListing(
 /** Whose listings may be changed: those of one account, or anybody's (an admin's right). */
 export type Scope = { readonly providerId: string } | 'any';
 
-const inScope = (sql: Sql, scope: Scope) => (scope === 'any' ? sql`` : sql`AND provider_id = ${scope.providerId}`);
+const inScope = (sql: Tx, scope: Scope) => (scope === 'any' ? sql`` : sql`AND provider_id = ${scope.providerId}`);
 
-const operationColumns = (sql: Sql, operations: StoredOperations | null) => sql`
+const operationColumns = (sql: Tx, operations: StoredOperations | null) => sql`
   , operations = ${operations?.json ?? null}::text::json, operation_terms = ${operations?.terms ?? null},
   max_operation_price = ${operations?.maxPriceMicros ?? null}`;
 
-const hasVersion = (sql: Sql, version: number | undefined) =>
+const hasVersion = (sql: Tx, version: number | undefined) =>
   version === undefined ? sql`` : sql`AND (extract(epoch FROM updated_at) * 1000000)::bigint = ${version}`;
 
 /** The next `updated_at` of a row: later than its present value even if the clock was set back. Evaluated with the row locked. */
-const nextVersion = (sql: Sql | Tx) => sql`greatest(clock_timestamp(), updated_at + interval '1 microsecond')`;
+const nextVersion = (sql: Tx) => sql`greatest(clock_timestamp(), updated_at + interval '1 microsecond')`;
 
 /**
  * Changes the given fields of a listing that is not removed, and announces it.
@@ -107,7 +107,7 @@ const nextVersion = (sql: Sql | Tx) => sql`greatest(clock_timestamp(), updated_a
  * @returns the listing as it is now, or null when there is none with this id in scope, or it has another version
  */
 export async function updateListing(
-  sql: Sql,
+  sql: Tx,
   id: string,
   patch: ListingPatch,
   scope: Scope,
@@ -143,7 +143,7 @@ export async function updateListing(
  *
  * @returns the listing, or null when there is none with this id in scope, or it was removed before
  */
-export async function removeListing(sql: Sql, id: string, scope: Scope): Promise<Listing | null> {
+export async function removeListing(sql: Tx, id: string, scope: Scope): Promise<Listing | null> {
   return firstListing(
     await sql<Row[]>`
       WITH removed AS (
@@ -169,8 +169,13 @@ export async function announceListingsOf(tx: Tx, providerId: string): Promise<vo
 }
 
 /** One listing in any status, or null. */
-export async function selectListing(sql: Sql, id: string): Promise<Listing | null> {
+export async function selectListing(sql: Tx, id: string): Promise<Listing | null> {
   return firstListing(await sql<Row[]>`SELECT ${columns(sql)} FROM services WHERE id = ${id}`);
+}
+
+/** One listing in any status, or null. Nobody else can change it until the transaction ends. */
+export async function lockListing(tx: Tx, id: string): Promise<Listing | null> {
+  return firstListing(await tx<Row[]>`SELECT ${columns(tx)} FROM services WHERE id = ${id} FOR NO KEY UPDATE`);
 }
 
 /** The operations of a listing, as its provider wrote them: JSON text of `Operation[]`, empty if there are none. */

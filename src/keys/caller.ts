@@ -24,7 +24,7 @@ export type KeyRecord = {
   /** Requests per minute. */
   readonly rateLimit: number;
   readonly status: 'active' | 'revoked';
-  readonly accountStatus: 'active' | 'suspended';
+  readonly accountStatus: 'active' | 'suspended' | 'closed';
   /**
    * What admission has computed for calls of this key (its `Buyer`); null before the first call. Stored in the record because
    * looking it up elsewhere took 0.3 µs a call. Nothing in keys/ reads it.

@@ -43,7 +43,7 @@ export async function selectKeyRecords(sql: Sql, keyIds: readonly string[]): Pro
   const rows = await sql<KeyRow[]>`
     SELECT k.key_id AS "keyId", k.account_id AS "accountId", a.owner_id AS "ownerId", k.role,
            k.secret_hash AS "secretHash", k.previous_secret_hash AS "previousSecretHash",
-           k.previous_expires_at AS "previousExpiresAt", k.rate_limit AS "rateLimit", k.status,
+           k.previous_expires_at AS "previousExpiresAt", k.rate_limit AS "rateLimit", ${keyStatus(sql)} AS "status",
            a.status AS "accountStatus"
     FROM api_keys k JOIN accounts a ON a.id = k.account_id
     WHERE k.key_id = ANY(${keyIds}::text[])`;
@@ -65,12 +65,18 @@ export async function selectKeyRecords(sql: Sql, keyIds: readonly string[]): Pro
   }));
 }
 
-const WORDS = ['buyer', 'provider', 'admin', 'active', 'revoked', 'suspended'];
+const WORDS = ['buyer', 'provider', 'admin', 'active', 'revoked', 'suspended', 'closed'];
 
 /** The equal string in `WORDS`, or `word` itself. Each row brings its own copies of these few words; caching those took 100 bytes a key. */
 function shared<T extends string>(word: T): T {
   return (WORDS.find((known) => known === word) as T | undefined) ?? word;
 }
+
+/**
+ * The key's status, from `api_keys k JOIN accounts a`. Closing an account revokes its keys. A process of a version that does not
+ * know closed accounts may add a key afterwards: that one is revoked too.
+ */
+const keyStatus = (sql: Sql | Tx) => sql`CASE WHEN a.status = 'closed' THEN 'revoked' ELSE k.status END`;
 
 /** The columns of `KeyDescription`, from `api_keys k JOIN accounts a`. */
 const description = (sql: Sql | Tx) => sql`
@@ -117,14 +123,17 @@ export async function insertKey(tx: Tx, key: NewKey): Promise<void> {
 }
 
 /** Locks the account against other transactions that change its keys; null when there is no such account. */
-export async function lockAccount(tx: Tx, accountId: string): Promise<{ ownerId: string; activeKeys: number } | null> {
-  const accounts = await tx<{ ownerId: string }[]>`
-    SELECT owner_id AS "ownerId" FROM accounts WHERE id = ${accountId} FOR NO KEY UPDATE`;
+export async function lockAccount(
+  tx: Tx,
+  accountId: string,
+): Promise<{ ownerId: string; status: AccountStatus; activeKeys: number } | null> {
+  const accounts = await tx<{ ownerId: string; status: AccountStatus }[]>`
+    SELECT owner_id AS "ownerId", status FROM accounts WHERE id = ${accountId} FOR NO KEY UPDATE`;
   const account = accounts[0];
   if (account === undefined) return null;
   const counts = await tx<{ activeKeys: number }[]>`
     SELECT count(*)::int AS "activeKeys" FROM api_keys WHERE account_id = ${accountId} AND status = 'active'`;
-  return { ownerId: account.ownerId, activeKeys: counts[0]?.activeKeys ?? 0 };
+  return { ownerId: account.ownerId, status: account.status, activeKeys: counts[0]?.activeKeys ?? 0 };
 }
 
 /** An arbitrary number. A transaction that opens the first admin account holds this advisory lock until it commits. */
@@ -169,16 +178,30 @@ export async function updateSecret(
   return rows[0] ?? null;
 }
 
-/** Revokes the key. Does no harm when it is revoked already. */
-export async function updateToRevoked(tx: Tx, keyId: string): Promise<void> {
-  await tx`UPDATE api_keys SET status = 'revoked' WHERE key_id = ${keyId}`;
+/** Revokes the key. Does no harm when it is revoked already. @returns whether it was active until now */
+export async function updateToRevoked(tx: Tx, keyId: string): Promise<boolean> {
+  const { count } = await tx`UPDATE api_keys SET status = 'revoked' WHERE key_id = ${keyId} AND status <> 'revoked'`;
   await announceKey(tx, keyId);
+  return count > 0;
 }
 
-/** @param rateLimit requests per minute, 1–300 */
-export async function updateRateLimit(tx: Tx, keyId: string, rateLimit: number): Promise<void> {
-  await tx`UPDATE api_keys SET rate_limit = ${rateLimit} WHERE key_id = ${keyId}`;
+/** Revokes all keys of an account that the transaction has locked. @returns the ids of those that were active until now */
+export async function updateAllToRevoked(tx: Tx, accountId: string): Promise<string[]> {
+  const rows = await tx<{ keyId: string }[]>`
+    UPDATE api_keys SET status = 'revoked' WHERE account_id = ${accountId} AND status <> 'revoked'
+    RETURNING key_id AS "keyId"`;
+  return rows.map(({ keyId }) => keyId);
+}
+
+/** @param rateLimit requests per minute, 1–300 @returns the limit that it replaces; undefined when there is no such key */
+export async function updateRateLimit(tx: Tx, keyId: string, rateLimit: number): Promise<number | undefined> {
+  const rows = await tx<{ before: number }[]>`
+    UPDATE api_keys k SET rate_limit = ${rateLimit}
+    FROM (SELECT key_id, rate_limit FROM api_keys WHERE key_id = ${keyId} FOR NO KEY UPDATE) old
+    WHERE k.key_id = old.key_id
+    RETURNING old.rate_limit AS "before"`;
   await announceKey(tx, keyId);
+  return rows[0]?.before;
 }
 
 /** The state of a key that Redis must have. */
@@ -191,7 +214,7 @@ export type KeyState = {
 
 const state = (tx: Tx) => tx`
   k.key_id AS "keyId", k.account_id AS "accountId", k.rate_limit AS "limit",
-  CASE WHEN k.status = 'active' THEN a.status ELSE k.status END AS "status"`;
+  CASE WHEN ${keyStatus(tx)} = 'active' THEN a.status ELSE 'revoked' END AS "status"`;
 
 /** The key's state. Until the transaction ends, nobody else can change it, or publish it alone or with all its account's keys. */
 export async function lockKeyState(tx: Tx, keyId: string): Promise<KeyState | null> {
@@ -212,22 +235,23 @@ export async function lockKeyStates(tx: Tx, accountId: string): Promise<KeyState
 }
 
 /**
- * Sets the account's status. Until the transaction ends, the account is locked against new rows that refer to it. So a listing
+ * Sets the account's status, unless the account is closed: nothing opens it again. Until the transaction ends, the account is locked against new rows that refer to it. So a listing
  * that is added at the same time is either visible to the next statement of this transaction, or its insertion waits and finds
  * the new status.
  *
- * @returns the account's label, and whether the status changed; null when there is no such account
+ * @returns the account's label, and the status that it had; null when there is no such account
  */
 export async function updateAccountStatus(
   tx: Tx,
   accountId: string,
   status: AccountStatus,
-): Promise<{ readonly ownerId: string; readonly isChanged: boolean } | null> {
-  const rows = await tx<{ ownerId: string; isChanged: boolean }[]>`
-    SELECT owner_id AS "ownerId", status <> ${status} AS "isChanged" FROM accounts WHERE id = ${accountId} FOR UPDATE`;
-  if (rows[0]?.isChanged) {
+): Promise<{ readonly ownerId: string; readonly before: AccountStatus } | null> {
+  const rows = await tx<{ ownerId: string; before: AccountStatus }[]>`
+    SELECT owner_id AS "ownerId", status AS "before" FROM accounts WHERE id = ${accountId} FOR UPDATE`;
+  const found = rows[0];
+  if (found !== undefined && found.before !== status && found.before !== 'closed') {
     await tx`UPDATE accounts SET status = ${status} WHERE id = ${accountId}`;
     await tx`SELECT pg_notify(${KEY_CHANGES}, ${ACCOUNT_PREFIX + accountId})`;
   }
-  return rows[0] ?? null;
+  return found ?? null;
 }

@@ -42,6 +42,14 @@ export type KeysOptions = {
   readonly cache: { invalidate(keyId: string): void };
 };
 
+/**
+ * Runs in the transaction of a change, after it, if the change changed anything. What it stores is stored with the change or not
+ * at all.
+ *
+ * @param subject what the change made or replaced
+ */
+export type Alongside<Subject> = (tx: Tx, subject: Subject) => Promise<void>;
+
 /** A key that was just made. This is the only copy of its secret in clear. */
 export type CreatedKey = {
   readonly keyId: string;
@@ -76,27 +84,37 @@ export class Keys {
   }
 
   /** Opens a new account with `ownerId` as its label, and creates its first key. */
-  createAccountWithKey(ownerId: string, role: Role): Promise<CreatedKey> {
-    return this.#sql.begin((tx) => openAccount(tx, ownerId, role));
+  createAccountWithKey(ownerId: string, role: Role, also?: Alongside<CreatedKey>): Promise<CreatedKey> {
+    return this.#sql.begin(async (tx) => {
+      const created = await openAccount(tx, ownerId, role);
+      await also?.(tx, created);
+      return created;
+    });
   }
 
   /** Opens an account with an admin key. Null when there is, or ever was, an admin key. */
-  createFirstAdmin(ownerId: string): Promise<CreatedKey | null> {
+  createFirstAdmin(ownerId: string, also?: Alongside<CreatedKey>): Promise<CreatedKey | null> {
     return this.#sql.begin(async (tx) => {
       const { adminExists } = await lockFirstAdmin(tx);
-      return adminExists ? null : openAccount(tx, ownerId, 'admin');
+      if (adminExists) return null;
+      const created = await openAccount(tx, ownerId, 'admin');
+      await also?.(tx, created);
+      return created;
     });
   }
 
   /** Adds a key with this role to an existing account; null when there is no such account. */
-  addKey(accountId: string, role: Role): Promise<CreatedKey | null> {
+  addKey(accountId: string, role: Role, also?: Alongside<CreatedKey>): Promise<CreatedKey | null> {
     return this.#sql.begin(async (tx) => {
       const account = await lockAccount(tx, accountId);
       if (account === null) return null;
+      if (account.status === 'closed') throw new ApiError('conflict', 'This account is closed.');
       if (account.activeKeys >= MAX_ACTIVE_KEYS_PER_ACCOUNT) {
         throw new ApiError('conflict', `This account has ${MAX_ACTIVE_KEYS_PER_ACCOUNT} keys: revoke one first.`);
       }
-      return giveKey(tx, accountId, account.ownerId, role);
+      const created = await giveKey(tx, accountId, account.ownerId, role);
+      await also?.(tx, created);
+      return created;
     });
   }
 
@@ -116,9 +134,14 @@ export class Keys {
   async rotate(
     keyId: string,
     overlapSeconds: number,
+    also?: Alongside<{ previousExpiresAt: Date | null }>,
   ): Promise<{ secret: string; previousExpiresAt: Date | null } | null> {
     const secret = newSecret();
-    const rotated = await this.#sql.begin((tx) => updateSecret(tx, keyId, hashSecret(secret), overlapSeconds));
+    const rotated = await this.#sql.begin(async (tx) => {
+      const updated = await updateSecret(tx, keyId, hashSecret(secret), overlapSeconds);
+      if (updated !== null) await also?.(tx, updated);
+      return updated;
+    });
     this.#cache.invalidate(keyId);
     return rotated === null ? null : { secret, previousExpiresAt: rotated.previousExpiresAt };
   }
@@ -128,14 +151,23 @@ export class Keys {
    *
    * @throws ApiError `unavailable` when the change is stored in Postgres but could not be written to Redis
    */
-  async revoke(keyId: string): Promise<void> {
-    await this.#sql.begin((tx) => updateToRevoked(tx, keyId));
+  async revoke(keyId: string, also?: Alongside<string>): Promise<void> {
+    await this.#sql.begin(async (tx) => {
+      if (await updateToRevoked(tx, keyId)) await also?.(tx, keyId);
+    });
     await this.#publishState(keyId);
   }
 
-  /** @param rateLimit requests per minute, 1–300. Throws as `revoke` does. */
-  async setRateLimit(keyId: string, rateLimit: number): Promise<void> {
-    await this.#sql.begin((tx) => updateRateLimit(tx, keyId, rateLimit));
+  /**
+   * @param rateLimit requests per minute, 1–300
+   * @param also is told the limit that this one replaces
+   * @throws as `revoke` does
+   */
+  async setRateLimit(keyId: string, rateLimit: number, also?: Alongside<number>): Promise<void> {
+    await this.#sql.begin(async (tx) => {
+      const before = await updateRateLimit(tx, keyId, rateLimit);
+      if (before !== undefined && before !== rateLimit) await also?.(tx, before);
+    });
     await this.#publishState(keyId);
   }
 
@@ -174,7 +206,7 @@ export function notPublishedError(cause: unknown): ApiError {
   return unavailableError(cause, 'The change is stored, but has not reached every gateway yet. Please send it again.');
 }
 
-async function openAccount(tx: Tx, ownerId: string, role: Role): Promise<CreatedKey> {
+export async function openAccount(tx: Tx, ownerId: string, role: Role): Promise<CreatedKey> {
   const accountId = uuidv7();
   await insertAccount(tx, accountId, ownerId);
   return giveKey(tx, accountId, ownerId, role);

@@ -1,3 +1,4 @@
+import { actorOf, adminAct, recordAct } from '../accounts/audit.ts';
 import type { KeyActivity } from '../accounts/usage-sql.ts';
 import { ApiError, unauthorizedError } from '../errors.ts';
 import { refuseForeignPage } from '../http/own-origin.ts';
@@ -5,6 +6,7 @@ import type { ApiRequest, ApiResponse, JsonSchema, Route } from '../http/route.t
 import { type KeyRecord, keyOf, ROLES, type Role, roleCovers } from '../keys/caller.ts';
 import { equalConstantTime, hashSecret, isKeyId } from '../keys/credentials.ts';
 import {
+  type Alongside,
   type CreatedKey,
   DEFAULT_OVERLAP_SECONDS,
   type Keys,
@@ -15,6 +17,7 @@ import type { KeyDescription } from '../keys/keys-sql.ts';
 import { CACHE_CONTROL } from '../openapi/headers.ts';
 import { EXAMPLE, json, list, orNull, record, TEXT, TIME, UUID, usd } from '../openapi/schemas.ts';
 import { microsToUsd } from '../platform/money.ts';
+import { ifForeign, keyAct } from './admin/key-acts.ts';
 
 export type KeysRoutesDeps = {
   readonly keys: Keys;
@@ -157,8 +160,9 @@ export function keysRoutes(deps: KeysRoutesDeps): Route[] {
       },
       errors: ['not_found', 'conflict'],
       handle: async (request: ApiRequest<CreateBody>) => {
-        const { caller, body } = request;
-        const created = caller.kind === 'key' ? await addKey(deps, caller.key, body) : await openAccount(deps, request);
+        const { caller } = request;
+        const created =
+          caller.kind === 'key' ? await addKey(deps, caller.key, request) : await openAccount(deps, request);
         return { status: 201, body: createdJson(created), headers: NO_STORE };
       },
     },
@@ -198,8 +202,13 @@ export function keysRoutes(deps: KeysRoutesDeps): Route[] {
       },
       errors: ['not_found', 'conflict'],
       handle: async (request: ApiRequest<{ overlap_seconds?: number } | undefined>) => {
-        const { keyId } = await manageableKey(keys, request);
-        const rotated = await keys.rotate(keyId, request.body?.overlap_seconds ?? DEFAULT_OVERLAP_SECONDS);
+        const key = await manageableKey(keys, request);
+        const { keyId } = key;
+        const overlapSeconds = request.body?.overlap_seconds ?? DEFAULT_OVERLAP_SECONDS;
+        const record = ifForeign(request, key, (tx, { previousExpiresAt }: { previousExpiresAt: Date | null }) =>
+          recordAct(tx, keyAct(request, 'key.rotate', key, null, { previous_secret_expires_at: previousExpiresAt })),
+        );
+        const rotated = await keys.rotate(keyId, overlapSeconds, record);
         if (rotated === null) throw new ApiError('conflict', 'This key is revoked: create a new one.');
         const previous = rotated.previousExpiresAt?.toISOString() ?? null;
         const body = { key_id: keyId, secret: rotated.secret, previous_secret_expires_at: previous };
@@ -217,9 +226,12 @@ export function keysRoutes(deps: KeysRoutesDeps): Route[] {
       },
       errors: ['not_found'],
       handle: async (request) => {
-        const { keyId } = await manageableKey(keys, request);
-        await keys.revoke(keyId);
-        return { status: 200, body: { key_id: keyId, status: 'revoked' } };
+        const key = await manageableKey(keys, request);
+        const record = ifForeign(request, key, (tx) =>
+          recordAct(tx, keyAct(request, 'key.revoke', key, { status: 'active' }, { status: 'revoked' })),
+        );
+        await keys.revoke(key.keyId, record);
+        return { status: 200, body: { key_id: key.keyId, status: 'revoked' } };
       },
     },
     {
@@ -233,15 +245,19 @@ export function keysRoutes(deps: KeysRoutesDeps): Route[] {
       errors: ['not_found'],
       handle: async (request: ApiRequest<{ rate_limit: number }>) => {
         const key = await manageableKey(keys, request);
-        await keys.setRateLimit(key.keyId, request.body.rate_limit);
-        return { status: 200, body: descriptionJson({ ...key, rateLimit: request.body.rate_limit }) };
+        const rateLimit = request.body.rate_limit;
+        await keys.setRateLimit(key.keyId, rateLimit, (tx, before) =>
+          recordAct(tx, keyAct(request, 'key.limit', key, { rate_limit: before }, { rate_limit: rateLimit })),
+        );
+        return { status: 200, body: descriptionJson({ ...key, rateLimit }) };
       },
     },
   ];
 }
 
 /** Adds a key to the caller's account or, for an admin, to any account. The account keeps its label: `owner_id` is ignored. */
-async function addKey(deps: KeysRoutesDeps, by: KeyRecord, body: CreateBody): Promise<CreatedKey> {
+async function addKey(deps: KeysRoutesDeps, by: KeyRecord, request: ApiRequest<CreateBody>): Promise<CreatedKey> {
+  const { body } = request;
   if (!roleCovers(by.role, body.role)) {
     throw new ApiError('forbidden', `A ${by.role} key cannot create a key with the role ${body.role}.`);
   }
@@ -249,19 +265,25 @@ async function addKey(deps: KeysRoutesDeps, by: KeyRecord, body: CreateBody): Pr
   if (accountId !== by.accountId && by.role !== 'admin') {
     throw new ApiError('forbidden', 'account_id: only an admin key may name another account.');
   }
-  const created = await deps.keys.addKey(accountId, body.role);
+  const record = ifForeign(request, { accountId }, (tx, key: CreatedKey) =>
+    recordAct(tx, keyAct(request, 'key.create', key, null, { role: key.role })),
+  );
+  const created = await deps.keys.addKey(accountId, body.role, record);
   if (created === null) throw new ApiError('not_found', 'account_id: there is no such account.');
   return created;
 }
 
 async function openAccount(deps: KeysRoutesDeps, request: ApiRequest<CreateBody>): Promise<CreatedKey> {
+  // Nobody was known before this key, so it is its own maker.
+  const recordAdmin: Alongside<CreatedKey> = (tx, key) =>
+    recordAct(tx, adminAct(actorOf(key, request.requestId), key.accountId));
   const { owner_id: ownerId, role, account_id: accountId } = request.body;
   if (accountId !== undefined) throw new ApiError('forbidden', 'account_id: only an admin key may name an account.');
   if (role !== 'admin') return deps.keys.createAccountWithKey(ownerId, role);
   if (deps.adminBootstrapToken === null) {
     // Whoever reaches a new gateway first is its admin. That must not be a page that somebody near the gateway happens to visit.
     refuseForeignPage(request, 'A web page of another origin cannot create the first admin.');
-    const created = await deps.keys.createFirstAdmin(ownerId);
+    const created = await deps.keys.createFirstAdmin(ownerId, recordAdmin);
     if (created !== null) return created;
     throw new ApiError('forbidden', 'An admin exists already: creating another requires an admin key.');
   }
@@ -271,7 +293,7 @@ async function openAccount(deps: KeysRoutesDeps, request: ApiRequest<CreateBody>
   if (token === undefined || !equalConstantTime(hashSecret(token), hashSecret(deps.adminBootstrapToken))) {
     throw new ApiError('forbidden', 'Creating an admin requires a valid X-Admin-Bootstrap header.');
   }
-  return deps.keys.createAccountWithKey(ownerId, role);
+  return deps.keys.createAccountWithKey(ownerId, role, recordAdmin);
 }
 
 async function listKeys(keys: Keys, by: KeyRecord, query: ListQuery): Promise<ApiResponse> {

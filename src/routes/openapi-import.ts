@@ -1,3 +1,4 @@
+import { type WriteListing, writeListing } from '../accounts/listing-acts.ts';
 import type { Catalog } from '../catalog/catalog.ts';
 import type { Listing } from '../catalog/listing.ts';
 import { DocumentFault } from '../catalog/openapi-import/document-fault.ts';
@@ -8,13 +9,12 @@ import type { OperationsReader } from '../catalog/operations/operations-reader.t
 import { selectListing, selectOperations, updateListing } from '../catalog/sql.ts';
 import { ApiError, unavailableError } from '../errors.ts';
 import type { ApiRequest, ApiResponse, JsonSchema, Route } from '../http/route.ts';
-import { keyOf } from '../keys/caller.ts';
 import { ACCEPT_LANGUAGE, LANGUAGE_HEADERS } from '../openapi/headers.ts';
 import { COUNT, EXAMPLE, json, list, record, TEXT, UUID } from '../openapi/schemas.ts';
 import type { Sql } from '../platform/postgres.ts';
 import { readOperations, withinRules } from './operations.ts';
 import { SERVICE, SERVICE_DETAILS_EXAMPLE } from './service-schemas.ts';
-import { idOf, mayManage, refusal, scopeOf, show } from './services.ts';
+import { idOf, mayManage, refusal, show, writerOf } from './services.ts';
 
 export type OpenApiImportDeps = {
   readonly catalog: Catalog;
@@ -93,8 +93,9 @@ async function importDocument(deps: OpenApiImportDeps, request: ApiRequest<Uint8
   if (imported.operations.length === 0) throw nothingToTake(imported);
   const operations = readOperations(imported.operations, before.protocol);
   // The prices and the endpoint that the import began with must still be those of the listing.
-  const scope = scopeOf(keyOf(request.caller));
-  const written = await withinRules(updateListing(sql, before.id, { operations }, scope, before.updatedAtMicros));
+  const write: WriteListing = (on, scope) =>
+    updateListing(on, before.id, { operations }, scope, before.updatedAtMicros);
+  const written = await withinRules(writeListing(sql, writerOf(request), before.id, write));
   if (written === null) {
     await listingOf(sql, request);
     throw new ApiError('conflict', 'The listing was changed while the document was read. Send the document again.');

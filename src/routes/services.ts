@@ -1,21 +1,15 @@
+import { type ListingWriter, type WriteListing, writeListing } from '../accounts/listing-acts.ts';
 import type { Catalog } from '../catalog/catalog.ts';
 import { chooseLanguage, languageHeaders } from '../catalog/languages.ts';
 import { DEFAULT_TIMEOUT_SECONDS, type Listing, type ListingFields, type ListingPatch } from '../catalog/listing.ts';
 import type { StoredOperations } from '../catalog/operations/operation.ts';
 import type { OperationsReader } from '../catalog/operations/operations-reader.ts';
 import { fullItem } from '../catalog/present.ts';
-import {
-  insertListing,
-  removeListing,
-  type Scope,
-  selectListing,
-  selectListingsOf,
-  updateListing,
-} from '../catalog/sql.ts';
+import { insertListing, removeListing, selectListing, selectListingsOf, updateListing } from '../catalog/sql.ts';
 import { ApiError, unavailableError } from '../errors.ts';
 import { refuseForeignPage } from '../http/own-origin.ts';
 import type { ApiRequest, ApiResponse, JsonSchema, ResponseDescription, Route } from '../http/route.ts';
-import { type Caller, type KeyRecord, keyOf } from '../keys/caller.ts';
+import { type Caller, keyOf } from '../keys/caller.ts';
 import { ACCEPT_LANGUAGE, LANGUAGE_HEADERS } from '../openapi/headers.ts';
 import { EXAMPLE, json, list, record, TEXT, UUID } from '../openapi/schemas.ts';
 import { isUuid } from '../platform/ids.ts';
@@ -214,7 +208,8 @@ async function patch(deps: ServicesRoutesDeps, request: ApiRequest<PatchBody, un
     ...(operations === undefined ? {} : { operations }),
     ...(status === undefined ? {} : { status }),
   };
-  const listing = await withinRules(updateListing(sql, id, changes, scopeOf(keyOf(request.caller))));
+  const write: WriteListing = (on, scope) => updateListing(on, id, changes, scope);
+  const listing = await withinRules(writeListing(sql, writerOf(request), id, write));
   if (listing === null) throw await refusal(sql, id);
   catalog.apply(listing);
   return show(deps, listing, request, { status: 200 });
@@ -235,8 +230,7 @@ async function changedOperations(
 async function remove(deps: ServicesRoutesDeps, request: ApiRequest): Promise<ApiResponse> {
   const { catalog, sql } = deps;
   const id = idOf(request);
-  const key = keyOf(request.caller);
-  const removed = await removeListing(sql, id, scopeOf(key));
+  const removed = await writeListing(sql, writerOf(request), id, (on, scope) => removeListing(on, id, scope));
   if (removed !== null) {
     catalog.apply(removed);
     return show(deps, removed, request, { status: 200 });
@@ -260,7 +254,8 @@ const isGone = ({ status, isSuspended }: Listing): boolean => status === 'remove
 
 const notFound = (): ApiError => new ApiError('service_not_found', 'There is no service with this id.');
 
-export const scopeOf = (key: KeyRecord): Scope => (key.role === 'admin' ? 'any' : { providerId: key.accountId });
+/** Whoever sends a request to change a listing. */
+export const writerOf = ({ caller, requestId }: ApiRequest): ListingWriter => ({ key: keyOf(caller), requestId });
 
 export function mayManage(caller: Caller, listing: Listing): boolean {
   return caller.kind === 'key' && (caller.key.role === 'admin' || caller.key.accountId === listing.providerId);

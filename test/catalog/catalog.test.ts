@@ -12,7 +12,7 @@ import {
 import { uuidv7 } from '../../src/platform/ids.ts';
 import { migrate, readMigrations } from '../../src/platform/migrate.ts';
 import { openPostgres, type Sql } from '../../src/platform/postgres.ts';
-import { addAccount, addKeyTo, openTestDatabase } from '../support/accounts.ts';
+import { addAccount, addKeyTo, OPERATOR, openTestDatabase } from '../support/accounts.ts';
 import { LISTING_FIELDS } from '../support/listings.ts';
 import { startTestPostgres } from '../support/stores.ts';
 import { until } from '../support/wait.ts';
@@ -173,7 +173,7 @@ describe('the catalog', () => {
     const deaf = await startedCatalog(withoutMessages(sql), { rereadMs: 20 });
     const suspension = new Suspension({ sql, state: { put: async () => {} }, cache: { invalidateAccount: () => {} } });
     for (const round of [1, 2]) {
-      expect(await suspension.set(seller, 'suspended')).toMatchObject({ status: 'suspended' });
+      expect(await suspension.set(seller, 'suspended', OPERATOR)).toMatchObject({ status: 'suspended' });
       await until(() => [hearing, deaf].every((catalog) => [active, paused].every(({ id }) => !catalog.get(id))));
       // A change of the listing by an admin meanwhile does not bring it back.
       const patched = await updateListing(sql, active.id, { priceMicros: round }, 'any');
@@ -183,14 +183,14 @@ describe('the catalog', () => {
       for (const catalog of [hearing, deaf, late]) {
         expect(Array.from(catalog.listings(), ({ id }) => id)).toEqual([other.id]);
       }
-      await suspension.set(seller, 'active');
+      await suspension.set(seller, 'active', OPERATOR);
       await until(() => [hearing, deaf].every((catalog) => catalog.get(active.id)?.priceMicros === round));
       for (const catalog of [hearing, deaf]) {
         await until(() => catalog.get(paused.id)?.status === 'paused');
         expect(catalog.get(removed.id)).toBeUndefined();
       }
     }
-    expect(await suspension.set(uuidv7(), 'suspended')).toBeNull();
+    expect(await suspension.set(uuidv7(), 'suspended', OPERATOR)).toBeNull();
   });
 
   describe('of an account that is suspended or resumed', () => {
@@ -212,7 +212,7 @@ describe('the catalog', () => {
 
     it.each(['suspended', 'active'] as const)('a change that waited for it sees the new status: %s', async (status) => {
       const listing = await sold();
-      if (status === 'active') await suspension.set(seller, 'suspended');
+      if (status === 'active') await suspension.set(seller, 'suspended', OPERATOR);
       const catalog = await startedCatalog(sql);
       let changing: Promise<Listing | null> = Promise.resolve(null);
       await sql.begin(async (tx) => {
@@ -237,7 +237,7 @@ describe('the catalog', () => {
         await other`SELECT FROM services WHERE id = ${listed.id} FOR UPDATE`;
         await sql.begin(async (tx) => {
           added = await sold(tx as unknown as Sql);
-          suspending = suspension.set(seller, 'suspended');
+          suspending = suspension.set(seller, 'suspended', OPERATOR);
           await until(isSomebodyWaiting);
         });
         await until(() => catalog.get(added.id));
@@ -260,9 +260,13 @@ describe('the catalog', () => {
       await sold();
       await addKeyTo(sql, seller, 'provider');
       for (const status of ['suspended', 'active'] as const) {
-        await suspension.set(seller, status);
+        await suspension.set(seller, status, OPERATOR);
         const [before, times] = [await selectFingerprint(sql), published];
-        expect(await suspension.set(seller, status)).toMatchObject({ accountId: seller, ownerId: 'owner', status });
+        expect(await suspension.set(seller, status, OPERATOR)).toMatchObject({
+          accountId: seller,
+          ownerId: 'owner',
+          status,
+        });
         expect(await selectFingerprint(sql)).toBe(before);
         // One write for each of the account's two keys.
         expect(published).toBe(times + 2);

@@ -1,4 +1,5 @@
 import { Ajv } from 'ajv';
+import type { Actor } from '../../src/accounts/audit.ts';
 import type { ApiRequest, ApiResponse, JsonSchema, Route } from '../../src/http/route.ts';
 import type { Caller, KeyRecord, Role } from '../../src/keys/caller.ts';
 import { digestOfHash, hashSecret, newKeyId, newSecret } from '../../src/keys/credentials.ts';
@@ -82,6 +83,9 @@ export async function addCall(sql: Sql, call: TestCall): Promise<string> {
             ${new Date(timeOfId(id))}, 1)`;
   return id;
 }
+
+/** Who acts where a test does what an operator does. */
+export const OPERATOR: Actor = { actor: 'system', actorAccountId: null, requestId: null };
 
 export const NOBODY: Caller = { kind: 'ip' };
 

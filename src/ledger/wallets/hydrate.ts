@@ -106,7 +106,7 @@ export class Hydrator {
     const ids = Array.from(accountOfKey.keys());
     const query = sql<KeyRow[]>`
       SELECT k.key_id AS "keyId", k.rate_limit AS "limit",
-             CASE WHEN k.status = 'active' THEN a.status ELSE k.status END AS "status"
+             CASE WHEN k.status = 'active' AND a.status <> 'closed' THEN a.status ELSE 'revoked' END AS "status"
       FROM api_keys k JOIN accounts a ON a.id = k.account_id
       WHERE k.key_id = ANY(${ids}::text[])`;
     const rows = new Map((await withDeadline(query, () => {})).map((row) => [row.keyId, row]));

@@ -1,8 +1,8 @@
+import { actorOf } from '../../accounts/audit.ts';
 import type { Suspension } from '../../accounts/suspension.ts';
 import { ApiError } from '../../errors.ts';
 import type { ApiRequest, JsonSchema, Route } from '../../http/route.ts';
 import { keyOf } from '../../keys/caller.ts';
-import type { AccountStatus } from '../../keys/keys-sql.ts';
 import { EXAMPLE, json, record, TEXT, UUID } from '../../openapi/schemas.ts';
 import { isUuid } from '../../platform/ids.ts';
 
@@ -39,7 +39,7 @@ export function accountsRoutes({ suspension }: { readonly suspension: Pick<Suspe
         }),
       },
       errors: ['not_found', 'conflict'],
-      handle: async (request: ApiRequest<{ status: AccountStatus }>) => {
+      handle: async (request: ApiRequest<{ status: 'active' | 'suspended' }>) => {
         const id = request.params.id ?? '';
         const { status } = request.body;
         if (status === 'suspended' && id === keyOf(request.caller).accountId) {
@@ -48,8 +48,11 @@ export function accountsRoutes({ suspension }: { readonly suspension: Pick<Suspe
             'This is your own account: once suspended, it could not be resumed with this key.',
           );
         }
-        const account = isUuid(id) ? await suspension.set(id, status) : null;
+        const by = actorOf(keyOf(request.caller), request.requestId);
+        const account = isUuid(id) ? await suspension.set(id, status, by) : null;
         if (account === null) throw new ApiError('not_found', 'There is no such account.');
+        if (account.status === 'closed')
+          throw new ApiError('conflict', 'This account is closed: nothing opens it again.');
         return { status: 200, body: { account_id: id, owner_id: account.ownerId, status: account.status } };
       },
     },

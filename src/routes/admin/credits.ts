@@ -1,6 +1,8 @@
+import { actorOf } from '../../accounts/audit.ts';
 import { type Credit, type CreditApplier, type NewCredit, storeCredit } from '../../accounts/credits.ts';
 import { ApiError } from '../../errors.ts';
 import type { ApiRequest, JsonSchema, Route } from '../../http/route.ts';
+import { keyOf } from '../../keys/caller.ts';
 import { isKeyId } from '../../keys/credentials.ts';
 import type { Keys } from '../../keys/keys.ts';
 import { COUNT, EXAMPLE, json, record, TEXT, TIME, UUID, usd } from '../../openapi/schemas.ts';
@@ -78,8 +80,9 @@ export function creditsRoutes(deps: CreditsRoutesDeps): Route[] {
         201: json('The credit', CREDIT, CREDIT_EXAMPLE),
       },
       errors: ['not_found', 'conflict'],
-      handle: async ({ body }: ApiRequest<Body>) => {
-        const stored = await storeCredit(deps.sql, await readCredit(deps, body));
+      handle: async ({ body, caller, requestId }: ApiRequest<Body>) => {
+        const by = actorOf(keyOf(caller), requestId);
+        const stored = await storeCredit(deps.sql, await readCredit(deps, body), by);
         if (stored === null) throw new ApiError('not_found', 'account_id: there is no such account.');
         if (stored.created) await applyToWallet(deps, stored.credit);
         return { status: stored.created ? 201 : 200, body: creditJson(stored.credit) };

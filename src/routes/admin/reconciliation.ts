@@ -1,3 +1,4 @@
+import { type Act, type Actor, actorOf, recordAct } from '../../accounts/audit.ts';
 import type { ApiRequest, ApiResponse, JsonSchema, Route } from '../../http/route.ts';
 import { keyOf } from '../../keys/caller.ts';
 import { type Repair, selectBooksSum, selectRepairs, selectReports } from '../../ledger/reconcile/reconcile-sql.ts';
@@ -10,6 +11,14 @@ export type ReconciliationRoutesDeps = {
   readonly sql: Sql;
   /** @param by  who asked for the comparison; recorded with each repair that it makes */
   readonly reconciler: { run(by: string): Promise<unknown> };
+};
+
+const RUN: Omit<Act, keyof Actor> = {
+  action: 'reconciliation.run',
+  subjectType: 'reconciliation',
+  subjectId: 'all',
+  before: null,
+  after: null,
 };
 
 /** Maximum repairs shown, newest first; the table in Postgres keeps all of them. */
@@ -106,8 +115,11 @@ export function reconciliationRoutes({ sql, reconciler }: ReconciliationRoutesDe
       summary: 'Compare now, repair what provably comes from a Redis older than Postgres, and answer as GET does',
       access: ['admin'],
       responses: RESPONSES,
-      handle: async ({ caller }: ApiRequest) => {
-        await reconciler.run(`admin ${keyOf(caller).keyId}`);
+      handle: async ({ caller, requestId }: ApiRequest) => {
+        const key = keyOf(caller);
+        // Recorded first: the comparison changes Redis step by step, each repair with a record of its own.
+        await sql.begin((tx) => recordAct(tx, { ...actorOf(key, requestId), ...RUN }));
+        await reconciler.run(`admin ${key.keyId}`);
         return page(sql);
       },
     },

@@ -1,0 +1,64 @@
+import { isDeepStrictEqual } from 'node:util';
+import type { Listing } from '../catalog/listing.ts';
+import { fullItem } from '../catalog/present.ts';
+import { lockListing, type Scope } from '../catalog/sql.ts';
+import type { KeyRecord } from '../keys/caller.ts';
+import { microsToUsd } from '../platform/money.ts';
+import type { Sql, Tx } from '../platform/postgres.ts';
+import { type Act, actorOf, recordAct } from './audit.ts';
+
+/** Writes a listing, if there is one in scope, and returns it as it is then: `updateListing` or `removeListing`. */
+export type WriteListing = (sql: Tx, scope: Scope) => Promise<Listing | null>;
+
+export type ListingWriter = { readonly key: KeyRecord; readonly requestId: string };
+
+/** Changes a listing of the key's own account, or as an admin any listing. An admin's change of a foreign listing is recorded. */
+export function writeListing(sql: Sql, by: ListingWriter, id: string, write: WriteListing): Promise<Listing | null> {
+  const { role, accountId } = by.key;
+  if (role !== 'admin') return write(sql, { providerId: accountId });
+  return writeAsOperator(sql, by, id, write, ({ providerId }) => providerId !== accountId);
+}
+
+/** Changes any listing, and records it if `isAct` says so. */
+export function writeAsOperator(
+  sql: Sql,
+  { key, requestId }: ListingWriter,
+  id: string,
+  write: WriteListing,
+  isAct: (before: Listing) => boolean,
+): Promise<Listing | null> {
+  return sql.begin(async (tx) => {
+    const before = await lockListing(tx, id);
+    if (before === null) return null;
+    const after = await write(tx, 'any');
+    if (after !== null && isAct(before)) await recordAct(tx, listingAct(before, after, actorOf(key, requestId)));
+    return after;
+  });
+}
+
+function listingAct(before: Listing, after: Listing, by: ReturnType<typeof actorOf>): Act {
+  const [old, now] = [fieldsOf(before), fieldsOf(after)];
+  const names = Object.keys({ ...old, ...now }).filter((name) => !isDeepStrictEqual(old[name], now[name]));
+  const pick = (fields: Record<string, unknown>): Record<string, unknown> =>
+    Object.fromEntries(names.map((name) => [name, fields[name] ?? null]));
+  const action = after.status === 'removed' ? 'service.remove' : 'service.change';
+  const subject = { subjectType: 'service', subjectId: after.id } as const;
+  return { ...by, action, ...subject, before: pick(old), after: pick(now) };
+}
+
+/** Fields that follow from others, or that nobody sets. */
+const DERIVED = ['price_label', 'free_calls_label', 'quality', 'proxy_path', 'updated_at'];
+
+/** What can be changed of a listing, as the API shows it: secrets only by their names, operations only by what calls need of them. */
+function fieldsOf(listing: Listing): Record<string, unknown> {
+  const shown: Record<string, unknown> = { ...fullItem(listing, 'en', { withEndpoint: true }) };
+  for (const name of DERIVED) delete shown[name];
+  return listing.operationTerms === null ? shown : { ...shown, operations: operationsOf(listing.operationTerms) };
+}
+
+/** [method, path, price] or [tool, price] of each, the price in USD, or null for the listing's. */
+function operationsOf(terms: string): unknown[][] {
+  return (JSON.parse(terms) as unknown[][]).map((term) =>
+    term.map((part) => (typeof part === 'number' ? microsToUsd(part) : part)),
+  );
+}
