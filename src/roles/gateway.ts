@@ -25,6 +25,7 @@ import { StateRestorer } from '../keys/state-restorer.ts';
 import { Reconciler } from '../ledger/reconcile/reconciler.ts';
 import { CANCELLED } from '../ledger/usage-event.ts';
 import { CreditWallets } from '../ledger/wallets/credit-wallets.ts';
+import { DebitWallets } from '../ledger/wallets/debit-wallets.ts';
 import { Hydrator } from '../ledger/wallets/hydrate.ts';
 import { KeyStates } from '../ledger/wallets/key-states.ts';
 import { Wallets } from '../ledger/wallets/wallets.ts';
@@ -45,6 +46,8 @@ import { Pseudonyms } from '../proxy/pseudonyms.ts';
 import { shedCall } from '../proxy/shed.ts';
 import { accountsRoutes } from '../routes/admin/accounts.ts';
 import { creditsRoutes } from '../routes/admin/credits.ts';
+import { debitsRoutes } from '../routes/admin/debits.ts';
+import { payoutsRoutes } from '../routes/admin/payouts.ts';
 import { reconciliationRoutes } from '../routes/admin/reconciliation.ts';
 import { balanceRoutes } from '../routes/balance.ts';
 import { discoverRoutes } from '../routes/discover.ts';
@@ -204,6 +207,8 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     ...earningsRoutes({ sql }),
     ...accountsRoutes({ suspension: new Suspension({ sql, state: keyStates, cache: keyCache }) }),
     ...creditsRoutes({ sql, keys, applier: credits, log }),
+    ...debitsRoutes({ sql, carrier: new DebitWallets({ sql, redis, keys: redisKeys, hydrator, log }) }),
+    ...payoutsRoutes({ sql }),
     ...reconciliationRoutes({ sql, reconciler: new Reconciler({ sql, redis, keys: redisKeys }) }),
     ...llmsRoutes({ trustedProxyHops: config.trustedProxyHops }),
     ...mcpServerRoutes({ trustedProxyHops: config.trustedProxyHops }),

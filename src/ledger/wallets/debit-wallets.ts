@@ -98,7 +98,10 @@ export class DebitWallets {
   async #ask(debit: Debit): Promise<{ outcome: 'taken' | 'refused'; balanceMicros: number }> {
     const { redis, keys, hydrator, sql } = this.#options;
     const { accountId, seq, totalBeforeMicros, amountMicros } = debit;
-    const args = [keys.wallet(keys.shardOf(accountId), accountId), ...[seq, totalBeforeMicros, amountMicros].map(String)];
+    const args = [
+      keys.wallet(keys.shardOf(accountId), accountId),
+      ...[seq, totalBeforeMicros, amountMicros].map(String),
+    ];
     for (let loads = 0; loads <= MAX_LOADS; loads++) {
       const [code, balanceMicros] = (await redis.script(takeDebitScript, 1, args)) as [number, number];
       if (code === TAKEN) return { outcome: 'taken', balanceMicros };
@@ -143,5 +146,7 @@ async function storedOutcome(sql: Sql, { accountId, seq }: Debit): Promise<'take
   const [row] = await sql<Pick<Debit, 'state'>[]>`
     SELECT state FROM debits WHERE account_id = ${accountId} AND seq = ${seq}`;
   if (row !== undefined && row.state !== 'begun') return row.state;
-  throw new Error(`the wallet of ${accountId} has decided a debit that Postgres does not know: Postgres is older than Redis`);
+  throw new Error(
+    `the wallet of ${accountId} has decided a debit that Postgres does not know: Postgres is older than Redis`,
+  );
 }

@@ -4,7 +4,9 @@ import {
   agrees,
   compare,
   type Hold,
+  type Settled,
   type StreamedCall,
+  type Wallet,
 } from '../../../src/ledger/reconcile/identity.ts';
 
 const SERVICE = 'service';
@@ -71,10 +73,20 @@ describe('the money identity', () => {
   it.each<[string, Partial<Wallet>, Partial<Settled>, number]>([
     ['Redis came back without a debit', { debitSeq: 3, debitedMicros: 40, balanceMicros: 1_010 }, {}, 10],
     ['Redis came back and decided otherwise', { debitedMicros: 40, balanceMicros: 1_010 }, {}, 10],
-    ['the wallet has taken a debit that is begun', { debitSeq: 5, debitedMicros: 57, balanceMicros: 993 }, { begunDebitSeq: 5 }, 0],
+    [
+      'the wallet has taken a debit that is begun',
+      { debitSeq: 5, debitedMicros: 57, balanceMicros: 993 },
+      { begunDebitSeq: 5 },
+      0,
+    ],
     ['the wallet has refused a debit that is begun', { debitSeq: 5 }, { begunDebitSeq: 5 }, 0],
     // Postgres has stored the last debit since the wallet was read.
-    ['a version without debits has loaded the wallet', { debitSeq: null, debitedMicros: null, balanceMicros: 1_010 }, {}, 0],
+    [
+      'a version without debits has loaded the wallet',
+      { debitSeq: null, debitedMicros: null, balanceMicros: 1_010 },
+      {},
+      0,
+    ],
   ])('is true when %s', (_, wallet, change, lostDebitsMicros) => {
     const comparison = compare({
       ...state,
