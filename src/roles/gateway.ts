@@ -60,6 +60,7 @@ import { openApiRoutes } from '../routes/openapi.ts';
 import { openApiImportRoutes } from '../routes/openapi-import.ts';
 import { pageRoutes } from '../routes/pages.ts';
 import { servicesRoutes } from '../routes/services.ts';
+import { statementRoutes } from '../routes/statement.ts';
 import { usageRoutes } from '../routes/usage.ts';
 import { AddressPolicy, UpstreamClient } from '../upstream/index.ts';
 import { gatewayMetrics } from './gateway-metrics.ts';
@@ -205,6 +206,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     ...usageRoutes({ sql }),
     ...balanceRoutes({ wallets }),
     ...earningsRoutes({ sql }),
+    ...statementRoutes({ sql, wallets }),
     ...accountsRoutes({ suspension: new Suspension({ sql, state: keyStates, cache: keyCache }) }),
     ...creditsRoutes({ sql, keys, applier: credits, log }),
     ...debitsRoutes({ sql, carrier: new DebitWallets({ sql, redis, keys: redisKeys, hydrator, log }) }),
