@@ -41,16 +41,22 @@ export type StatementRequest = TimeRange & {
 
 type Fragment = ReturnType<Sql>;
 
-/** One kind of movements of one account. */
+/** One kind of movements of one account. The columns of its table `m` are those of `Row`. */
 type Source = {
+  /** What follows FROM, with a WHERE. */
+  readonly from: Fragment;
   /** The time of a movement, and what makes its place unique among movements of the same time. */
   readonly at: Fragment;
   readonly rest: Fragment;
-  /** The column of an index that follows the time. It is at most `lagHours` behind. */
+  /** The column of an index that follows the time. It is at most `lagHours` behind, and never ahead. */
   readonly indexed: Fragment;
   readonly lagHours: 0 | 1;
-  /** A SELECT of the columns of `Row` for the account, with more conditions. @param tail ORDER BY and LIMIT, or nothing */
-  readonly select: (conditions: Fragment, tail: Fragment) => Fragment;
+  /** The amount of one row of the table. */
+  readonly amount: Fragment;
+  /** The columns besides place and amount: kind, hour, service_id, reference, reason. */
+  readonly columns: Fragment;
+  /** GROUP BY, where several rows of the table make one movement. */
+  readonly group: Fragment | null;
   /** Newest first, in the order of the index. */
   readonly order: Fragment;
 };
@@ -105,53 +111,49 @@ async function areHoursWhole(tx: Tx): Promise<boolean> {
 function moved(tx: Tx, from: Fragment, at: Fragment, kind: 'credit' | 'debit' | 'payout'): Source {
   // A journal number as text of one length, so that texts compare as the numbers do.
   const rest = tx`lpad(m.journal_id::text, 16, '0')`;
-  const amount = kind === 'credit' ? tx`m.amount` : tx`-m.amount`;
   const reason = kind === 'debit' ? tx`m.reason` : tx`NULL::text`;
   return {
-    ...{ at, rest, indexed: at, lagHours: 0 as const, order: tx`${at} DESC, m.journal_id DESC` },
-    select: (conditions, tail) => tx`
-      SELECT ${at} AS at, ${rest} AS rest, ${kind}::text AS kind, ${amount} AS amount, NULL::timestamptz AS hour,
-             NULL::uuid AS service_id, m.reference, ${reason} AS reason
-      FROM ${from} ${conditions} ${tail}`,
+    ...{ from, at, rest, indexed: at, lagHours: 0, group: null },
+    amount: kind === 'credit' ? tx`m.amount` : tx`-m.amount`,
+    columns: tx`${kind}::text AS kind, NULL::timestamptz AS hour, NULL::uuid AS service_id, m.reference, ${reason} AS reason`,
+    order: tx`${at} DESC, m.journal_id DESC`,
   };
 }
 
 const hourEnd = (tx: Tx) => tx`(m.hour + interval '3599.999999 seconds')`;
 
 function charges(tx: Tx, accountId: string, hasHours: boolean): Source {
-  const at = hourEnd(tx);
-  const rest = tx`m.service_id::text`;
   const hours = hasHours
     ? tx`key_hours`
     : tx`(SELECT c.account_id, date_trunc('hour', c.created_at, 'UTC') AS hour, c.service_id, sum(c.amount)::bigint AS spent
           FROM api_keys k JOIN calls c ON c.key_id = k.key_id AND c.account_id = k.account_id
           WHERE k.account_id = ${accountId} GROUP BY 1, 2, 3)`;
   return {
-    ...{ at, rest, indexed: tx`m.hour`, lagHours: 1 as const, order: tx`m.hour DESC, m.service_id DESC` },
-    select: (conditions, tail) => tx`
-      SELECT ${at} AS at, ${rest} AS rest, 'charge' AS kind, -sum(m.spent)::bigint AS amount, m.hour, m.service_id,
-             NULL::text AS reference, NULL::text AS reason
-      FROM ${hours} m WHERE m.account_id = ${accountId} ${conditions}
-      GROUP BY m.hour, m.service_id HAVING sum(m.spent) > 0 ${tail}`,
+    from: tx`${hours} m WHERE m.account_id = ${accountId} AND m.spent > 0`,
+    ...{ at: hourEnd(tx), rest: tx`m.service_id::text`, indexed: tx`m.hour`, lagHours: 1 },
+    amount: tx`-m.spent`,
+    columns: tx`'charge' AS kind, m.hour, m.service_id, NULL::text AS reference, NULL::text AS reason`,
+    // Of several keys of the account.
+    group: tx`GROUP BY m.hour, m.service_id`,
+    order: tx`m.hour DESC, m.service_id DESC`,
   };
 }
 
 /** Two movements for each hour and service: what buyers paid, and then the platform's share of it. */
 function earnings(tx: Tx, accountId: string, hasHours: boolean): Source {
-  const at = hourEnd(tx);
-  const rest = tx`m.service_id::text || part.suffix`;
   const hours = hasHours
     ? tx`service_hours`
     : tx`(SELECT c.provider_id, date_trunc('hour', c.created_at, 'UTC') AS hour, c.service_id,
                  sum(c.amount)::bigint AS charged, sum(c.fee)::bigint AS fees
           FROM calls c WHERE c.provider_id = ${accountId} GROUP BY 1, 2, 3)`;
+  const parts = tx`(VALUES ('earning', m.charged, ''), ('fee', -m.fees, '-fee')) AS part (kind, amount, suffix)`;
   return {
-    ...{ at, rest, indexed: tx`m.hour`, lagHours: 1 as const },
+    from: tx`${hours} m CROSS JOIN LATERAL ${parts} WHERE m.provider_id = ${accountId} AND part.amount <> 0`,
+    ...{ at: hourEnd(tx), rest: tx`m.service_id::text || part.suffix`, indexed: tx`m.hour`, lagHours: 1 },
+    amount: tx`part.amount`,
+    columns: tx`part.kind, m.hour, m.service_id, NULL::text AS reference, NULL::text AS reason`,
+    group: null,
     order: tx`m.hour DESC, m.service_id DESC, part.suffix DESC`,
-    select: (conditions, tail) => tx`
-      SELECT ${at} AS at, ${rest} AS rest, part.kind, part.amount, m.hour, m.service_id, NULL::text AS reference, NULL::text AS reason
-      FROM ${hours} m CROSS JOIN LATERAL (VALUES ('earning', m.charged, ''), ('fee', -m.fees, '-fee')) AS part (kind, amount, suffix)
-      WHERE m.provider_id = ${accountId} AND part.amount <> 0 ${conditions} ${tail}`,
   };
 }
 
@@ -172,33 +174,38 @@ async function sumNewer(tx: Tx, sources: readonly Source[], request: StatementRe
   if (upper === null) return 0;
   const time = timeOf(tx, upper.micros);
   let sum = 0;
-  for (const { select, at, rest, indexed, lagHours } of sources) {
-    const conditions = tx`
-      AND ${indexed} >= ${time} - make_interval(hours => ${lagHours})
-      AND (${at}, ${rest} COLLATE "C") >= (${time}, ${upper.rest}::text)`;
+  for (const { from, amount, at, rest, indexed, lagHours } of sources) {
+    // The second line follows from the third, but only it can use the index. The first part of the third line spares most rows the
+    // comparison of texts.
     const rows = await tx<{ sum: number }[]>`
-      SELECT coalesce(sum(amount), 0)::bigint AS sum FROM (${select(conditions, tx``)}) AS newer`;
+      SELECT coalesce(sum(${amount}), 0)::bigint AS sum FROM ${from}
+        AND ${indexed} >= ${time} - make_interval(hours => ${lagHours})
+        AND (${indexed} > ${time} OR (${at}, ${rest} COLLATE "C") >= (${time}, ${upper.rest}::text))`;
     sum += rows[0]?.sum as number;
   }
   return sum;
 }
 
 async function selectRows(tx: Tx, sources: readonly Source[], request: StatementRequest): Promise<readonly Row[]> {
-  const { fromMs, limit } = request;
-  const upper = upperPlace(request);
-  const newest = sources.map(({ select, at, rest, indexed, lagHours, order }, i) => {
-    const until = upper && timeOf(tx, upper.micros);
-    const since = fromMs === null ? null : new Date(fromMs);
-    const conditions = tx`
-      ${upper && until ? tx`AND ${indexed} <= ${until} AND (${at}, ${rest} COLLATE "C") < (${until}, ${upper.rest}::text)` : tx``}
-      ${since ? tx`AND ${indexed} >= ${since}::timestamptz - make_interval(hours => ${lagHours}) AND ${at} >= ${since}` : tx``}`;
-    return tx`${i === 0 ? tx`` : tx`UNION ALL`} (${select(conditions, tx`ORDER BY ${order} LIMIT ${limit}`)})`;
-  });
+  const newest = sources.map((source, i) => tx`${i === 0 ? tx`` : tx`UNION ALL`} (${newestOf(tx, source, request)})`);
   return tx<Row[]>`
     SELECT ${microsOf(tx, tx`m.at`)} AS micros, m.rest, m.kind, m.amount AS "amountMicros", m.hour,
-           m.service_id AS "serviceId", coalesce(s.name, CASE WHEN m.service_id IS NULL THEN NULL ELSE '' END) AS "serviceName",
-           m.reference, m.reason
-    FROM (SELECT * FROM (${newest}) AS kinds ORDER BY at DESC, rest COLLATE "C" DESC LIMIT ${limit}) AS m
+           m.service_id AS "serviceId", s.name AS "serviceName", m.reference, m.reason
+    FROM (SELECT * FROM (${newest}) AS kinds ORDER BY at DESC, rest COLLATE "C" DESC LIMIT ${request.limit}) AS m
     LEFT JOIN services s ON s.id = m.service_id
     ORDER BY m.at DESC, m.rest COLLATE "C" DESC`;
+}
+
+/** The newest movements of one kind before the page's upper place and not before `fromMs`. */
+function newestOf(tx: Tx, source: Source, request: StatementRequest): Fragment {
+  const { from, amount, at, rest, indexed, lagHours, columns, group, order } = source;
+  const upper = upperPlace(request);
+  const until = timeOf(tx, upper?.micros ?? 0);
+  const since = request.fromMs === null ? null : new Date(request.fromMs);
+  return tx`
+    SELECT ${at} AS at, ${rest} AS rest, ${group === null ? amount : tx`sum(${amount})::bigint`} AS amount, ${columns}
+    FROM ${from}
+      ${upper ? tx`AND ${indexed} <= ${until} AND (${at}, ${rest} COLLATE "C") < (${until}, ${upper.rest}::text)` : tx``}
+      ${since ? tx`AND ${indexed} >= ${since}::timestamptz - make_interval(hours => ${lagHours}) AND ${at} >= ${since}` : tx``}
+    ${group ?? tx``} ORDER BY ${order} LIMIT ${request.limit}`;
 }

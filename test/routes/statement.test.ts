@@ -19,7 +19,7 @@ useDatabase();
 beforeAll(() => {
   routes = statementRoutes({
     sql,
-    wallets: { read: async ({}) => live ?? { balanceMicros: await settled(), heldMicros: 0 } },
+    wallets: { read: async () => live ?? { balanceMicros: await settled(), heldMicros: 0 } },
   });
 });
 beforeEach(reset);
