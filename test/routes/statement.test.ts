@@ -263,7 +263,7 @@ describe('GET /statement/me', () => {
           }
         },
       ),
-      { numRuns: 15 },
+      { numRuns: 8 },
     );
   });
 });
