@@ -95,9 +95,10 @@ export class Repairer {
         await this.resolve(begun, state.wallet);
         const { lostDebitsMicros, damagedFields } = compare(state);
         if (lostDebitsMicros === 0 || damagedFields.length > 0) return;
-        const { wallet, settled } = state;
-        const numbers = [wallet.debitSeq, wallet.debitedMicros, settled.debitSeq, settled.debitedMicros] as number[];
-        const [seqBefore = 0, before = 0, seq = 0, debited = 0] = numbers;
+        const { debitSeq: seq, debitedMicros: debited } = state.settled;
+        // Null only where nothing is lost.
+        const seqBefore = state.wallet.debitSeq ?? seq;
+        const before = debited - lostDebitsMicros;
         const id = await beginRepair(this.#stores.sql, {
           accountId,
           madeBy,

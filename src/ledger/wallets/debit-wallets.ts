@@ -11,8 +11,11 @@ const REFUSED = 1;
 const NOT_LOADED = 2;
 const DAMAGED = 3;
 
-/** Interval at which debits are looked for that somebody began and did not end. */
-const RETRY_MS = 1_000;
+/**
+ * Interval at which debits are looked for that somebody began and did not end. They are rare, and each look is a query that an idle
+ * installation pays for.
+ */
+const RETRY_MS = 5_000;
 /** A debit younger than this is left to the request that began it. It has answered or failed by then. */
 const LEFT_ALONE_SECONDS = 2;
 /** Maximum number of debits of one round. There is one per account at most, and the next round goes on after the last account. */

@@ -211,7 +211,8 @@ export class Hydrator {
 
 /**
  * One statement, and so one snapshot: the balance includes exactly the credits up to `creditSeq` and the debits up to `debitSeq`.
- * An account that does not exist gets zeros. Sub-selects, because a join without statistics of `balances` would read the whole table for each batch.
+ * An account that does not exist gets zeros. Sub-selects, because a join without statistics of `balances` would read the whole table
+ * for each batch.
  */
 const SELECT_WALLETS = `
 SELECT asked.id,

@@ -21,7 +21,9 @@ const BY = { actor: 'system', actorAccountId: null, requestId: null };
 
 let compared: ComparedLedger;
 let wallets: DebitWallets;
+let build: string;
 beforeAll(async () => {
+  build = buildSources();
   compared = await ComparedLedger.open();
 });
 afterAll(() => compared.close());
@@ -89,7 +91,6 @@ it('a debit whose process is killed at any point is taken once, by whoever comes
   const { ledger } = compared;
   const points = ['before the script', 'after the script', 'before the commit', 'after the commit'];
   const scenes = await Promise.all(points.map(() => compared.newScene(10_000)));
-  const build = buildSources();
   await Promise.all(
     points.map(async (dieAt, i) => {
       const debit = newDebit(scenes[i] as Scene, 4_000, dieAt);
