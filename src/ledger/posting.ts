@@ -2,8 +2,8 @@ import { assert } from '../assert.ts';
 import type { Tx } from '../platform/postgres.ts';
 
 /**
- * The platform's own account: its `cash` ledger is the other side of every credit, its `fees` ledger holds its share of
- * every charge. It has no row in `accounts` and no keys: nobody can act for it.
+ * The platform's own account: its `cash` ledger is the other side of every credit, debit and payout, its `fees` ledger holds its
+ * share of every charge. It has no row in `accounts` and no keys: nobody can act for it.
  */
 export const PLATFORM_ACCOUNT_ID = '00000000-0000-7000-8000-000000000001';
 
@@ -27,10 +27,14 @@ WITH posted AS (
 )${MOVE_BALANCES_SQL}`;
 
 /** One side of a journal row. */
-export type Entry = { readonly accountId: string; readonly ledger: 'wallet' | 'cash'; readonly amountMicros: number };
+export type Entry = {
+  readonly accountId: string;
+  readonly ledger: 'wallet' | 'earnings' | 'cash';
+  readonly amountMicros: number;
+};
 
 /** Inserts a journal row, without entries. @returns its id */
-export async function insertJournal(tx: Tx, kind: 'credit', reference: string): Promise<number> {
+export async function insertJournal(tx: Tx, kind: 'credit' | 'payout' | 'debit', reference: string): Promise<number> {
   const rows = await tx<{ id: number }[]>`
     INSERT INTO journal (kind, reference) VALUES (${kind}, ${reference}) RETURNING id`;
   return rows[0]?.id as number;

@@ -4,6 +4,7 @@ import { loadScript } from '../platform/script.ts';
 export const sweepScript = loadScript(import.meta.url, 'sweep');
 export const hydrateWalletScript = loadScript(import.meta.url, 'hydrate-wallet');
 export const applyCreditScript = loadScript(import.meta.url, 'apply-credit');
+export const takeDebitScript = loadScript(import.meta.url, 'take-debit');
 export const readWalletScript = loadScript(import.meta.url, 'read-wallet');
 export const sumHoldsScript = loadScript(import.meta.url, 'sum-holds');
 export const compareWalletsScript = loadScript(import.meta.url, 'compare-wallets');

@@ -30,6 +30,15 @@ const FIELDS: { readonly [code in ErrorCode]?: { readonly schema: JsonSchema; re
     },
     example: { required: 0.002, balance: 0.0005, top_up: 'https://example.com/top-up' },
   },
+  conflict: {
+    schema: {
+      properties: {
+        balance: usd('Of a debit above it: what the wallet has beside its holds'),
+        payable: usd('Of a payout above it: what the provider is owed'),
+      },
+    },
+    example: {},
+  },
   price_exceeds_maximum: {
     schema: { required: ['price'], properties: { price: usd('The present price of a call') } },
     example: { price: 0.002 },

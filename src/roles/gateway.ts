@@ -27,6 +27,7 @@ import { StateRestorer } from '../keys/state-restorer.ts';
 import { Reconciler } from '../ledger/reconcile/reconciler.ts';
 import { CANCELLED } from '../ledger/usage-event.ts';
 import { CreditWallets } from '../ledger/wallets/credit-wallets.ts';
+import { DebitWallets } from '../ledger/wallets/debit-wallets.ts';
 import { Hydrator } from '../ledger/wallets/hydrate.ts';
 import { KeyStates } from '../ledger/wallets/key-states.ts';
 import { Wallets } from '../ledger/wallets/wallets.ts';
@@ -50,7 +51,9 @@ import { accountsRoutes } from '../routes/admin/accounts.ts';
 import { auditRoutes } from '../routes/admin/audit.ts';
 import { adminCallsRoutes } from '../routes/admin/calls.ts';
 import { creditsRoutes } from '../routes/admin/credits.ts';
+import { debitsRoutes } from '../routes/admin/debits.ts';
 import { adminKeysRoutes } from '../routes/admin/keys.ts';
+import { payoutsRoutes } from '../routes/admin/payouts.ts';
 import { reconciliationRoutes } from '../routes/admin/reconciliation.ts';
 import { adminServicesRoutes } from '../routes/admin/services.ts';
 import { statsRoutes } from '../routes/admin/stats.ts';
@@ -65,6 +68,7 @@ import { openApiRoutes } from '../routes/openapi.ts';
 import { openApiImportRoutes } from '../routes/openapi-import.ts';
 import { pageRoutes } from '../routes/pages.ts';
 import { servicesRoutes } from '../routes/services.ts';
+import { statementRoutes } from '../routes/statement.ts';
 import { usageRoutes } from '../routes/usage.ts';
 import { Resealer } from '../secrets/resealer.ts';
 import { Sealer } from '../secrets/sealer.ts';
@@ -237,7 +241,10 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     ...adminCallsRoutes({ sql }),
     ...auditRoutes({ sql }),
     ...statsRoutes({ sql, backlog }),
+    ...statementRoutes({ sql, wallets }),
     ...creditsRoutes({ sql, keys, applier: credits, log }),
+    ...debitsRoutes({ sql, carrier: new DebitWallets({ sql, redis, keys: redisKeys, hydrator, log }) }),
+    ...payoutsRoutes({ sql }),
     ...reconciliationRoutes({ sql, reconciler: new Reconciler({ sql, redis, keys: redisKeys }) }),
     ...llmsRoutes({ trustedProxyHops: config.trustedProxyHops }),
     ...mcpServerRoutes({ trustedProxyHops: config.trustedProxyHops }),

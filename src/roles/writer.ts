@@ -3,6 +3,7 @@ import { ReconcileJob } from '../ledger/reconcile/job.ts';
 import { Reconciler } from '../ledger/reconcile/reconciler.ts';
 import { Sweeper } from '../ledger/sweep/sweeper.ts';
 import { CreditWallets } from '../ledger/wallets/credit-wallets.ts';
+import { DebitWallets } from '../ledger/wallets/debit-wallets.ts';
 import { Hydrator } from '../ledger/wallets/hydrate.ts';
 import { UsageWriter } from '../ledger/writing/writer.ts';
 import type { Log } from '../observability/log.ts';
@@ -20,7 +21,7 @@ const SWEEP_STOP_MS = 1_000;
 
 export type Writer = { stop(): Promise<void> };
 
-/** Starts the jobs that store usage in Postgres and clean up after dead gateways: writer, sweep, credits, reconciliation. */
+/** Starts the jobs that store usage in Postgres and clean up after dead gateways: writer, sweep, credits, debits, reconciliation. */
 export async function startWriter(options: {
   readonly config: Pick<Config, 'databaseUrl' | 'redisUrl' | 'platformFeeBasisPoints' | 'instanceLeaseSeconds'>;
   readonly stores: Pick<Stores, 'sql' | 'redis' | 'keys' | 'installation'>;
@@ -40,6 +41,7 @@ export async function startWriter(options: {
   });
   const hydrator = new Hydrator({ databaseUrl: config.databaseUrl, installation, sql, redis, keys, log });
   const credits = new CreditWallets({ sql, redis, keys, hydrator, log });
+  const debits = new DebitWallets({ sql, redis, keys, hydrator, log });
   const reconciler = new Reconciler({ sql, redis, keys });
   const sweeper = new Sweeper({
     redis,
@@ -58,6 +60,7 @@ export async function startWriter(options: {
   writer.start();
   sweeper.start();
   credits.start();
+  debits.start();
   reconciliation.start();
   return {
     stop: async () => {
@@ -66,6 +69,7 @@ export async function startWriter(options: {
       await Promise.all([
         sweeper.stop(SWEEP_STOP_MS).then(() => writer.stop(STOP_MS - SWEEP_STOP_MS)),
         credits.stop(STOP_MS),
+        debits.stop(STOP_MS),
         reconciliation.stop(STOP_MS),
       ]);
       hydrator.close();

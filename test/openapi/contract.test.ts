@@ -153,6 +153,14 @@ const SPECIAL: Readonly<Record<string, () => Promise<Sent>>> = {
     await market.credit(buyer, 0.5, 'used before');
     return { key: anAdmin(), body: { account_id: buyer.account_id, amount: 0.25, reference: 'used before' } };
   },
+  'postAdminDebits conflict': async () => ({
+    key: anAdmin(),
+    body: { account_id: buyer.account_id, amount: 1_000, reference: 'too much', reason: 'a test' },
+  }),
+  'postAdminPayouts conflict': async () => ({
+    key: anAdmin(),
+    body: { account_id: buyer.account_id, amount: 1_000, reference: 'too much' },
+  }),
 };
 
 describe('each error of each operation is as the OpenAPI document says', () => {
@@ -303,6 +311,12 @@ describe('each success of each operation is as the OpenAPI document says', () =>
     expect(await driver.expect('getEarningsMe', 200, { key: market.provider })).toMatchObject({
       by_service: expect.arrayContaining([expect.objectContaining({ earned: 0.01 })]),
     });
+    expect(await driver.expect('getStatementMe', 200, { key: spender })).toMatchObject({
+      balance: 0.99,
+      movements: [{ kind: 'charge' }, { kind: 'credit' }],
+    });
+    await driver.expect('getStatementMe', 200, { key: market.provider, query: 'limit=1' });
+    await driver.expect('getStatementMe', 200, { key: spender, headers: { Accept: 'text/csv' }, query: 'limit=1' });
   });
 
   it('of tools for agents, in both revisions of the protocol', async () => {
@@ -336,6 +350,16 @@ describe('each success of each operation is as the OpenAPI document says', () =>
     const credit = { key: anAdmin(), body: { account_id: buyer.account_id, amount: 0.5, reference: 'a credit' } };
     await driver.expect('postAdminCredits', 201, credit);
     await driver.expect('postAdminCredits', 200, credit);
+    const debit = { ...credit.body, amount: 0.25, reference: 'a debit', reason: 'Paid twice' };
+    for (const status of [201, 200]) await driver.expect('postAdminDebits', status, { key: anAdmin(), body: debit });
+    const provider = await market.json<Key>('/api/v1/keys/me', { key: market.provider });
+    const payout = { account_id: provider.account_id, amount: 0.001, reference: 'a payout' };
+    for (const status of [201, 200]) await driver.expect('postAdminPayouts', status, { key: anAdmin(), body: payout });
+    for (const list of ['Credits', 'Debits', 'Payouts']) {
+      expect(await driver.expect(`getAdmin${list}`, 200, { key: anAdmin(), query: 'limit=1' })).toMatchObject({
+        [list.toLowerCase()]: [expect.objectContaining({ reference: expect.any(String) })],
+      });
+    }
     const params = { id: suspended.account_id };
     await driver.expect('patchAdminAccountsById', 200, { key: anAdmin(), params, body: { status: 'active' } });
     // A wallet that differs from the books, so that the page has drifts to show.

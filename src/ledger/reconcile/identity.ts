@@ -1,7 +1,8 @@
 /**
  * Compares what was read of one account with the money identity (docs/design.md, 'Redis'). Amounts in micro-USD.
  *
- *   wallet = settled balance − credits the wallet lacks − events in the stream that are not stored − open holds
+ *   wallet = settled balance − credits the wallet lacks + debits the wallet lacks − debits that are not stored
+ *            − events in the stream that are not stored − open holds
  *
  * Each step of a call moves money between two of these terms atomically, so the identity is true at every instant, whatever is
  * under way. The free calls used of each service obey a like identity:
@@ -13,6 +14,10 @@ export type Wallet = {
   /** 0 when the balance is damaged. */
   readonly balanceMicros: number;
   readonly creditSeq: number;
+  /** Number of the last debit that the wallet has decided. Null if a version loaded it that knew no debits. */
+  readonly debitSeq: number | null;
+  /** What all its debits have taken. Null as `debitSeq`. */
+  readonly debitedMicros: number | null;
   /** Number of free calls used, by service. */
   readonly freeUsed: ReadonlyMap<string, number>;
   /** Number of the last repair made in this wallet; 0: none. */
@@ -29,6 +34,14 @@ export type Settled = {
   /** The part of `missingCreditsMicros` that the wallet once had: these credits were marked as applied before it was read. */
   readonly lostCreditsMicros: number;
   readonly creditSeq: number;
+  /** Number of the last debit that has ended; 0: none. */
+  readonly debitSeq: number;
+  /** What the debits up to `debitSeq` have taken: exactly these are in `balanceMicros`. */
+  readonly debitedMicros: number;
+  /** The part of `debitedMicros` that was stored before the wallet was read. */
+  readonly debitedBeforeMicros: number;
+  /** Number of the debit that is begun; null: none. */
+  readonly begunDebitSeq: number | null;
   readonly freeUsed: ReadonlyMap<string, number>;
 };
 
@@ -75,13 +88,15 @@ export type StoredHold = Hold & { readonly stored: StoredCall };
 export type Comparison = {
   readonly accountId: string;
   readonly walletMicros: number;
-  /** The settled balance without the credits that the wallet lacks. */
+  /** The settled balance as it would be with exactly the credits and debits that the wallet has. */
   readonly settledMicros: number;
   readonly streamedMicros: number;
   readonly heldMicros: number;
   readonly expectedMicros: number;
   /** `wallet − expected`. A positive drift is money that the account can spend but should not have. */
   readonly driftMicros: number;
+  /** What Postgres has taken by debits beyond the wallet, because Redis came back without them. It is no drift. */
+  readonly lostDebitsMicros: number;
   readonly freeDrifts: readonly FreeDrift[];
   readonly storedHolds: readonly StoredHold[];
   readonly damagedFields: readonly string[];
@@ -92,7 +107,7 @@ export function compare(state: AccountState): Comparison {
   const { accountId, wallet, settled, holds, streamed, stored, isIncomplete } = state;
   const waiting = streamed.filter(({ usageId }) => !stored.has(usageId));
   const live = holds.filter(({ usageId }) => !stored.has(usageId));
-  const settledMicros = settled.balanceMicros - settled.missingCreditsMicros;
+  const settledMicros = settled.balanceMicros - settled.missingCreditsMicros + debitsApart(wallet, settled);
   const streamedMicros = waiting.reduce((sum, call) => sum + call.chargedMicros, 0);
   const heldMicros = live.reduce((sum, hold) => sum + hold.amountMicros, 0);
   const expectedMicros = settledMicros - streamedMicros - heldMicros;
@@ -107,6 +122,7 @@ export function compare(state: AccountState): Comparison {
     heldMicros,
     expectedMicros,
     driftMicros: wallet.balanceMicros - expectedMicros,
+    lostDebitsMicros: lostDebits(wallet, settled),
     freeDrifts: freeDrifts(wallet.freeUsed, freeExpected),
     damagedFields: wallet.damagedFields,
     isIncomplete,
@@ -119,6 +135,24 @@ export function compare(state: AccountState): Comparison {
 
 export function agrees({ driftMicros, freeDrifts, storedHolds, damagedFields }: Comparison): boolean {
   return driftMicros === 0 && freeDrifts.length === 0 && storedHolds.length === 0 && damagedFields.length === 0;
+}
+
+/** What Postgres has taken by debits beyond the wallet; negative: the wallet has taken it, and Postgres has not stored that yet. */
+function debitsApart(wallet: Wallet, settled: Settled): number {
+  // A wallet without these fields was loaded by an earlier version, with all debits of that time. Later ones write the fields.
+  if (wallet.debitedMicros === null) return settled.debitedMicros - settled.debitedBeforeMicros;
+  return knowsItsDebits(wallet, settled) ? settled.debitedMicros - wallet.debitedMicros : 0;
+}
+
+/** Whether Postgres has every debit that the wallet has decided. If not, Postgres has lost data, and the difference is a drift. */
+export function knowsItsDebits({ debitSeq }: Wallet, settled: Settled): boolean {
+  return debitSeq === null || debitSeq <= settled.debitSeq || debitSeq === settled.begunDebitSeq;
+}
+
+/** The next debit that the wallet decides also takes what it lacks (take-debit.lua), so a wallet ahead of Postgres lacks nothing. */
+function lostDebits(wallet: Wallet, settled: Settled): number {
+  if (wallet.debitSeq === null || wallet.debitedMicros === null || wallet.debitSeq > settled.debitSeq) return 0;
+  return settled.debitedMicros - wallet.debitedMicros;
 }
 
 function freeDrifts(used: ReadonlyMap<string, number>, expected: ReadonlyMap<string, number>): FreeDrift[] {

@@ -1,4 +1,4 @@
-import type { Comparison, Settled, Wallet } from './identity.ts';
+import { type Comparison, knowsItsDebits, type Settled, type Wallet } from './identity.ts';
 
 /** A call that Postgres has stored. A Redis that came back with an older state may not know it. */
 export type RecentCall = {
@@ -42,6 +42,7 @@ export function explain(comparison: Comparison, evidence: Evidence): { reason: s
   const obstacle = obstacleOf(comparison);
   if (obstacle !== null) return { unproven: obstacle };
   if (wallet.creditSeq > settled.creditSeq) return { unproven: 'the wallet has a credit that Postgres does not know' };
+  if (!knowsItsDebits(wallet, settled)) return { unproven: 'the wallet has a debit that Postgres does not know' };
   if (driftingSinceMs !== null && driftingSinceMs < redisStartedAtMs - START_UNCERTAIN_MS) {
     return { unproven: 'the drift began before Redis started' };
   }

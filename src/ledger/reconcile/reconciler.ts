@@ -154,8 +154,13 @@ export class Reconciler {
           const comparison = compare(state);
           sums.add(comparison);
           if (!agrees(comparison)) disagreeing.push(comparison);
-          else await this.#repairer.resolve(scene.begunRepairs.get(state.accountId) ?? [], state.wallet);
+          else if (comparison.lostDebitsMicros === 0)
+            await this.#repairer.resolve(scene.begunRepairs.get(state.accountId) ?? [], state.wallet);
           if (state.settled.lostCreditsMicros > 0) await this.#repairer.restoreCredits(state, by);
+          if (comparison.lostDebitsMicros !== 0) {
+            const begun = scene.begunRepairs.get(state.accountId) ?? [];
+            await this.#repairer.restoreDebits({ view, shard, accountId: state.accountId, madeBy: by, begun });
+          }
         }
         if (isGentle) await this.#pauseAfter(performance.now() - beganAt);
       }

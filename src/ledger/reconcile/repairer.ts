@@ -12,17 +12,21 @@ import type { Reading, ReconcileStores, ShardView } from './shard-view.ts';
  */
 const MAX_LOOKS = 3;
 
-export type RepairRequest = {
+/** Whose debits are restored. */
+export type Restoration = {
   readonly view: ShardView;
   readonly shard: number;
   readonly accountId: string;
   readonly madeBy: string;
+  /** Ids of repairs of the account that may or may not have been made, because their reply was lost. */
+  readonly begun: readonly number[];
+};
+
+export type RepairRequest = Restoration & {
   readonly redisStartedAtMs: number;
   /** When an earlier comparison first found the account drifting; null: never. */
   readonly driftingSinceMs: number | null;
   readonly agreedSinceStart: boolean;
-  /** Ids of repairs of the account that may or may not have been made, because their reply was lost. */
-  readonly begun: readonly number[];
 };
 
 /** What is left after a repair was tried: the comparison and the reason; null when the account agrees. */
@@ -78,6 +82,42 @@ export class Repairer {
   }
 
   /**
+   * Takes debits again that Redis lost; or gives back one that a Redis took after it came back older, although Postgres had stored
+   * that it was refused. Debits are numbered and summed, so this is always proven. The script makes the change only if no debit
+   * was decided since the wallet was read, because the next debit makes the same change by itself.
+   */
+  async restoreDebits({ view, shard, accountId, madeBy, begun }: Restoration): Promise<void> {
+    const ticket = randomUUID();
+    await view.read(
+      [accountId],
+      async ({ states: [state], validUntilMs }) => {
+        if (state === undefined) return;
+        await this.resolve(begun, state.wallet);
+        const { lostDebitsMicros, damagedFields } = compare(state);
+        if (lostDebitsMicros === 0 || damagedFields.length > 0) return;
+        const { debitSeq: seq, debitedMicros: debited } = state.settled;
+        // Null only where nothing is lost.
+        const seqBefore = state.wallet.debitSeq ?? seq;
+        const before = debited - lostDebitsMicros;
+        const id = await beginRepair(this.#stores.sql, {
+          accountId,
+          madeBy,
+          reason: 'Redis came back with other debits than Postgres has stored: the wallet gets those of Postgres',
+          before: { debit_seq: seqBefore, debited_micros: before },
+          after: { debit_seq: seq, debited_micros: debited },
+          changeMicros: -lostDebitsMicros,
+        });
+        const changes = ['debit_seq', String(seq - seqBefore), 'debited', String(lostDebitsMicros)];
+        await this.#change(shard, accountId, id, [
+          ...[ticket, String(validUntilMs), String(id), String(-lostDebitsMicros), '0'],
+          ...changes,
+        ]);
+      },
+      ticket,
+    );
+  }
+
+  /**
    * Records whether repairs whose reply was lost were made: the wallet has the number of the last one. Call this only when none of
    * them can take effect any more. That is so if they began before the wallet was read, and the account agrees or its wallet has
    * got a new ticket since.
@@ -117,12 +157,16 @@ export class Repairer {
   }
 
   async #carryOut({ shard, madeBy }: RepairRequest, plan: Plan, ticket: string): Promise<void> {
-    const { sql, redis, keys } = this.#stores;
     const { comparison, reason } = plan;
     const { accountId } = comparison;
+    const id = await beginRepair(this.#stores.sql, { accountId, madeBy, reason, ...describe(comparison) });
+    await this.#change(shard, accountId, id, repairArgs(plan, ticket, id));
+  }
+
+  /** Runs `repair-wallet.lua` with the arguments of a repair that has begun, and records whether it was made. */
+  async #change(shard: number, accountId: string, id: number, args: readonly string[]): Promise<void> {
+    const { sql, redis, keys } = this.#stores;
     const names = [keys.wallet(shard, accountId), keys.open[shard] as string];
-    const id = await beginRepair(sql, { accountId, madeBy, reason, ...describe(comparison) });
-    const args = repairArgs(plan, ticket, id);
     const done = (await redis.script(repairWalletScript, names.length, [...names, ...args])) === 1;
     if (done) this.#repaired++;
     await endRepair(sql, id, done ? 'done' : 'left');

@@ -13,7 +13,7 @@ export type Drift = {
   readonly streamedMicros: number;
   readonly heldMicros: number;
   readonly expectedMicros: number;
-  /** 0 if the balance or the credit number is damaged: then the drift is unknown. */
+  /** 0 if the balance, or a number of credits or debits, is damaged: then the drift is unknown. */
   readonly driftMicros: number;
   readonly damagedFields: readonly string[];
   readonly freeDrifts: readonly FreeDrift[];
@@ -56,9 +56,9 @@ export type ShardReport = {
   readonly driftingSince: Readonly<Record<string, number>>;
 };
 
-/** Whether the drift is unknown. A damaged field counts as 0, so the wallet would seem to lack its balance or all its credits. */
+/** Whether the drift is unknown. A damaged field counts as 0: the wallet would seem to lack its balance, all credits or all debits. */
 const isUnknown = ({ damagedFields }: Comparison): boolean =>
-  damagedFields.includes('balance') || damagedFields.includes('credit_seq');
+  ['balance', 'credit_seq', 'debit_seq', 'debited'].some((field) => damagedFields.includes(field));
 
 /** Adds up the comparisons of a shard. */
 export class ReportSums {
@@ -116,7 +116,7 @@ export function hadAgreed({ driftingSince, driftingAccounts }: ShardReport, acco
 }
 
 export function newDrift(comparison: Comparison, sinceMs: number, unproven: string): Drift {
-  const { storedHolds, isIncomplete: _, ...rest } = comparison;
+  const { storedHolds, isIncomplete: _, lostDebitsMicros: __, ...rest } = comparison;
   const driftMicros = isUnknown(comparison) ? 0 : comparison.driftMicros;
   return { ...rest, driftMicros, storedHolds: storedHolds.length, sinceMs, unproven };
 }

@@ -2,15 +2,15 @@
   repair-wallet.lua: takes a drift out of a wallet, and deletes its holds of calls that Postgres has stored; all of it, or nothing.
 
   Calls, settlements and credits after the wallet was read change no drift, so they do not make the repair wrong. Another repair
-  makes it wrong, and so does a Redis that lost data since. In both cases the ticket is gone that compare-wallets.lua wrote into
-  the wallet when it was read, and this script changes nothing. The ticket is younger than all that was read, and Redis loses the
-  youngest writes first. So while the ticket is there, nothing that was read is lost.
+  makes it wrong, and so may a debit, and a Redis that lost data since. In each of these cases the ticket is gone that
+  compare-wallets.lua wrote into the wallet when it was read, and this script changes nothing. The ticket is younger than all that
+  was read, and Redis loses the youngest writes first. So while the ticket is there, nothing that was read is lost.
 
   KEYS   [1] wallet, [2] open
   ARGV   [1] the ticket, [2] latest time for the repair (ms, Redis's clock): after it the shard's flush lock may be lost
          [3] number of the repair, kept in the wallet, so that a lost reply leaves no doubt whether the repair was made
          [4] change of the balance (micro-USD), [5] number of holds to delete, then for each: usage_id, hold as read
-         then for each free field to change: field, change
+         then for each other field to change (free calls used, debits): field, change
   Reply  1 done; 0 not done: no balance, free field or hold has changed. In both cases the ticket is used up
 ]]
 local call, format = redis.call, string.format

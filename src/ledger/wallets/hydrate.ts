@@ -5,6 +5,7 @@ import { within } from '../../platform/timing.ts';
 import { FLUSH_LOCK } from '../locks.ts';
 import { hydrateWalletScript, loadKeyScript } from '../scripts.ts';
 import { Coalescer } from './coalescer.ts';
+import { LAST_ENDED_DEBIT_SQL } from './debits-sql.ts';
 
 /**
  * Maximum number of wallets, or of keys, in one batch; others wait for the next. The limit matters after Redis lost
@@ -47,7 +48,14 @@ export type HydratorOptions = {
 
 /** Ends the wait for one key or wallet before its batch is over. */
 type Finish = (key: string, error?: unknown) => void;
-type WalletRow = { id: string; creditSeq: number; balance: number; free: Record<string, number> | null };
+type WalletRow = {
+  id: string;
+  creditSeq: number;
+  debitSeq: number;
+  debited: number;
+  balance: number;
+  free: Record<string, number> | null;
+};
 type KeyRow = { keyId: string; limit: number; status: 'active' | 'suspended' | 'revoked' };
 
 /**
@@ -184,9 +192,10 @@ export class Hydrator {
     });
   }
 
-  async #fill({ id, balance, creditSeq, free }: WalletRow): Promise<void> {
+  async #fill({ id, balance, creditSeq, debitSeq, debited, free }: WalletRow): Promise<void> {
     const { redis, keys } = this.#options;
     const args = [keys.wallet(keys.shardOf(id), id), String(balance), String(creditSeq)];
+    args.push('debit_seq', String(debitSeq), 'debited', String(debited));
     for (const [serviceId, used] of Object.entries(free ?? {})) args.push(freeField(serviceId), String(used));
     if ((await redis.script(hydrateWalletScript, 1, args)) === 1) this.#loaded++;
   }
@@ -201,15 +210,17 @@ export class Hydrator {
 }
 
 /**
- * One statement, and so one snapshot: the balance includes exactly the credits up to `creditSeq`. An account that does not
- * exist gets zeros. Sub-selects, because a join without statistics of `balances` would read the whole table for each batch.
+ * One statement, and so one snapshot: the balance includes exactly the credits up to `creditSeq` and the debits up to `debitSeq`.
+ * An account that does not exist gets zeros. Sub-selects, because a join without statistics of `balances` would read the whole table
+ * for each batch.
  */
 const SELECT_WALLETS = `
 SELECT asked.id,
        coalesce((SELECT a.credit_seq FROM accounts a WHERE a.id = asked.id), 0) AS "creditSeq",
        coalesce((SELECT b.balance FROM balances b WHERE b.account_id = asked.id AND b.ledger = 'wallet'), 0) AS balance,
+       coalesce(debit.seq, 0) AS "debitSeq", coalesce(debit.total, 0) AS debited,
        (SELECT json_object_agg(f.service_id, f.used) FROM free_usage f WHERE f.account_id = asked.id) AS free
-FROM unnest($1::uuid[]) AS asked (id)`;
+FROM unnest($1::uuid[]) AS asked (id) LEFT JOIN LATERAL (${LAST_ENDED_DEBIT_SQL}) debit ON true`;
 
 /** Calls `work` for each item. A failure rejects only that item. If Redis is away, the whole call rejects instead. */
 async function eachAlone<Item extends readonly [key: string, ...rest: unknown[]]>(

@@ -1,13 +1,25 @@
 import { actorOf } from '../../accounts/audit.ts';
 import { type Credit, type CreditApplier, type NewCredit, storeCredit } from '../../accounts/credits.ts';
+import { selectCredits } from '../../accounts/money-lists-sql.ts';
 import { ApiError } from '../../errors.ts';
 import type { ApiRequest, JsonSchema, Route } from '../../http/route.ts';
 import { keyOf } from '../../keys/caller.ts';
 import { isKeyId } from '../../keys/credentials.ts';
 import type { Keys } from '../../keys/keys.ts';
 import { COUNT, EXAMPLE, json, record, TEXT, TIME, UUID, usd } from '../../openapi/schemas.ts';
-import { microsToUsd, usdToMicros } from '../../platform/money.ts';
+import { microsToUsd } from '../../platform/money.ts';
 import type { Sql } from '../../platform/postgres.ts';
+import {
+  ACCOUNT_ID,
+  AMOUNT,
+  LIST_QUERY,
+  type ListQuery,
+  listPage,
+  listResponse,
+  noAccount,
+  REFERENCE,
+  readAmount,
+} from './money-fields.ts';
 
 export type CreditsRoutesDeps = {
   readonly sql: Sql;
@@ -24,21 +36,10 @@ const BODY: JsonSchema = {
   additionalProperties: false,
   required: ['amount', 'reference'],
   properties: {
-    account_id: { type: 'string', pattern: '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' },
+    account_id: ACCOUNT_ID,
     key_id: { type: 'string', maxLength: 26 },
-    amount: {
-      type: 'number',
-      exclusiveMinimum: 0,
-      maximum: 1_000_000_000,
-      description: 'USD, at most 6 decimals',
-    },
-    reference: {
-      type: 'string',
-      minLength: 1,
-      maxLength: 200,
-      pattern: '^[^\\u0000-\\u001f\\u007f-\\u009f]*$',
-      description: 'Makes the request safe to repeat: a second one with the same reference adds nothing',
-    },
+    amount: AMOUNT,
+    reference: REFERENCE,
   },
 };
 const CREDIT = record('Credit', {
@@ -64,7 +65,7 @@ type Body = {
 };
 
 /**
- * `POST /admin/credits` brings money in. Repeating a reference makes no second credit: the body of the answer is the same, and
+ * `POST /admin/credits` brings money in, and `GET /admin/credits` lists what came. Repeating a reference makes no second credit: the body of the answer is the same, and
  * the status is 200 instead of 201.
  */
 export function creditsRoutes(deps: CreditsRoutesDeps): Route[] {
@@ -83,10 +84,20 @@ export function creditsRoutes(deps: CreditsRoutesDeps): Route[] {
       handle: async ({ body, caller, requestId }: ApiRequest<Body>) => {
         const by = actorOf(keyOf(caller), requestId);
         const stored = await storeCredit(deps.sql, await readCredit(deps, body), by);
-        if (stored === null) throw new ApiError('not_found', 'account_id: there is no such account.');
+        if (stored === null) throw noAccount();
         if (stored.created) await applyToWallet(deps, stored.credit);
         return { status: stored.created ? 201 : 200, body: creditJson(stored.credit) };
       },
+    },
+    {
+      method: 'GET',
+      path: '/api/v1/admin/credits',
+      summary: 'All credits, newest first',
+      access: ['admin'],
+      query: LIST_QUERY,
+      responses: { 200: listResponse('Credits', 'credits', CREDIT, CREDIT_EXAMPLE) },
+      handle: ({ query }: ApiRequest<undefined, ListQuery>) =>
+        listPage(deps.sql, query, 'credits', selectCredits, creditJson),
     },
   ];
 }
@@ -95,10 +106,7 @@ async function readCredit(deps: CreditsRoutesDeps, body: Body): Promise<NewCredi
   if ((body.account_id === undefined) === (body.key_id === undefined)) {
     throw new ApiError('invalid_request', 'account_id: exactly one of account_id and key_id is needed.');
   }
-  const amountMicros = usdToMicros(body.amount);
-  if (amountMicros === null || amountMicros === 0) {
-    throw new ApiError('invalid_request', 'amount: must be USD above 0 with at most 6 decimals.');
-  }
+  const amountMicros = readAmount(body.amount);
   const accountId = body.account_id ?? (await accountOfKey(deps, body.key_id ?? ''));
   return { accountId, amountMicros, reference: body.reference };
 }

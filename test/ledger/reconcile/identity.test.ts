@@ -4,7 +4,9 @@ import {
   agrees,
   compare,
   type Hold,
+  type Settled,
   type StreamedCall,
+  type Wallet,
 } from '../../../src/ledger/reconcile/identity.ts';
 
 const SERVICE = 'service';
@@ -29,11 +31,18 @@ const settled = {
   missingCreditsMicros: 100,
   lostCreditsMicros: 0,
   creditSeq: 3,
+  debitSeq: 4,
+  debitedMicros: 50,
+  debitedBeforeMicros: 40,
+  begunDebitSeq: null,
   freeUsed: new Map([[SERVICE, 2]]),
 };
 const state: AccountState = {
   accountId: 'a',
-  wallet: { balanceMicros: 1_000, creditSeq: 2, freeUsed: new Map([[SERVICE, 4]]), repairId: 0, damagedFields: [] },
+  wallet: {
+    ...{ balanceMicros: 1_000, creditSeq: 2, freeUsed: new Map([[SERVICE, 4]]), repairId: 0, damagedFields: [] },
+    ...{ debitSeq: 4, debitedMicros: 50 },
+  },
   settled,
   holds: [hold('h1', 300), hold('h2', 0, true)],
   streamed: [streamed('s1', 600), streamed('s2', 0, true), streamed('s3', 77)],
@@ -59,6 +68,38 @@ describe('the money identity', () => {
     const comparison = compare({ ...state, ...change });
     expect(comparison.driftMicros).toBe(driftMicros);
     expect(agrees(comparison)).toBe(false);
+  });
+
+  it.each<[string, Partial<Wallet>, Partial<Settled>, number]>([
+    ['Redis came back without a debit', { debitSeq: 3, debitedMicros: 40, balanceMicros: 1_010 }, {}, 10],
+    ['Redis came back and decided otherwise', { debitedMicros: 40, balanceMicros: 1_010 }, {}, 10],
+    [
+      'the wallet has taken a debit that is begun',
+      { debitSeq: 5, debitedMicros: 57, balanceMicros: 993 },
+      { begunDebitSeq: 5 },
+      0,
+    ],
+    ['the wallet has refused a debit that is begun', { debitSeq: 5 }, { begunDebitSeq: 5 }, 0],
+    // Postgres has stored the last debit since the wallet was read.
+    [
+      'a version without debits has loaded the wallet',
+      { debitSeq: null, debitedMicros: null, balanceMicros: 1_010 },
+      {},
+      0,
+    ],
+  ])('is true when %s', (_, wallet, change, lostDebitsMicros) => {
+    const comparison = compare({
+      ...state,
+      wallet: { ...state.wallet, ...wallet },
+      settled: { ...settled, ...change },
+    });
+    expect(comparison).toMatchObject({ driftMicros: 0, lostDebitsMicros });
+    expect(agrees(comparison)).toBe(true);
+  });
+
+  it('is false when the wallet has taken a debit that Postgres does not know', () => {
+    const wallet = { ...state.wallet, debitSeq: 5, debitedMicros: 57, balanceMicros: 993 };
+    expect(compare({ ...state, wallet })).toMatchObject({ driftMicros: -7, lostDebitsMicros: 0 });
   });
 
   it('is false when the free calls do not add up, or when a hold belongs to a stored call', () => {

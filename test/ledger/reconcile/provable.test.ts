@@ -19,15 +19,23 @@ const comparison = (given: Partial<Comparison>): Comparison => ({
   heldMicros: 0,
   expectedMicros: 0,
   driftMicros: 0,
+  lostDebitsMicros: 0,
   freeDrifts: [],
   storedHolds: [],
   damagedFields: [],
   isIncomplete: false,
   ...given,
 });
+const WALLET = {
+  ...{ balanceMicros: 0, creditSeq: 4, freeUsed: new Map(), repairId: 0, damagedFields: [] },
+  ...{ debitSeq: 2, debitedMicros: 50 },
+};
 const evidence = (given: Partial<Evidence> = {}): Evidence => ({
-  wallet: { balanceMicros: 0, creditSeq: 4, freeUsed: new Map(), repairId: 0, damagedFields: [] },
-  settled: { balanceMicros: 0, missingCreditsMicros: 0, lostCreditsMicros: 0, creditSeq: 5, freeUsed: new Map() },
+  wallet: WALLET,
+  settled: {
+    ...{ balanceMicros: 0, missingCreditsMicros: 0, lostCreditsMicros: 0, creditSeq: 5, freeUsed: new Map() },
+    ...{ debitSeq: 2, debitedMicros: 50, debitedBeforeMicros: 50, begunDebitSeq: 3 },
+  },
   redisStartedAtMs: START,
   driftingSinceMs: null,
   agreedSinceStart: false,
@@ -77,8 +85,12 @@ describe('a wallet that is too high', () => {
   });
 
   it('is not explained when the wallet has credits that Postgres does not know: then Postgres is older', () => {
-    const wallet = { balanceMicros: 0, creditSeq: 6, freeUsed: new Map(), repairId: 0, damagedFields: [] };
-    expect(isProven({ driftMicros: 5 }, { wallet })).toBe(false);
+    expect(isProven({ driftMicros: 5 }, { wallet: { ...WALLET, creditSeq: 6 } })).toBe(false);
+  });
+
+  it('is not explained when the wallet has a debit that Postgres does not know', () => {
+    expect(isProven({ driftMicros: 5 }, { wallet: { ...WALLET, debitSeq: 3 } })).toBe(true);
+    expect(isProven({ driftMicros: 5 }, { wallet: { ...WALLET, debitSeq: 4 } })).toBe(false);
   });
 });
 

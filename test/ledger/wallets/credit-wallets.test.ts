@@ -81,7 +81,8 @@ describe('a credit', () => {
   it('of an account without a wallet loads the wallet, including the credit', async () => {
     const accountId = await ledger.account(1_000);
     await credits.apply({ accountId, seq: 1, amountMicros: 1_000 });
-    expect(await ledger.store.hash(ledger.store.walletName(accountId))).toEqual({ balance: '1000', credit_seq: '1' });
+    const wallet = await ledger.store.hash(ledger.store.walletName(accountId));
+    expect(wallet).toMatchObject({ balance: '1000', credit_seq: '1' });
   });
 
   it('that did not reach Redis is applied by the writer within seconds, in order', async () => {

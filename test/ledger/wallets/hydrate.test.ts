@@ -30,19 +30,22 @@ const keyState = (keyId: string, accountId: string) =>
   ledger.store.hash(ledger.store.keys.key(ledger.store.keys.shardOf(accountId), keyId));
 
 describe('loading a wallet', () => {
-  it('brings the balance, the number of its last credit, and the free calls used', async () => {
+  it('brings the balance, the numbers of its last credit and debit, and the free calls used', async () => {
     const accountId = await ledger.account(5_000);
     await ledger.credit(accountId, 700);
     const serviceId = uuidv7();
     await ledger.sql`INSERT INTO free_usage VALUES (${accountId}, ${serviceId}, 3)`;
     await hydrator.loadWallet(accountId);
-    expect(await wallet(accountId)).toEqual({ balance: '5700', credit_seq: '2', [freeField(serviceId)]: '3' });
+    expect(await wallet(accountId)).toEqual({
+      ...{ balance: '5700', credit_seq: '2', debit_seq: '0', debited: '0' },
+      [freeField(serviceId)]: '3',
+    });
   });
 
   it('of an account without money or history creates an empty wallet, because an absent wallet means not loaded', async () => {
     const accountId = uuidv7();
     await hydrator.loadWallet(accountId);
-    expect(await wallet(accountId)).toEqual({ balance: '0', credit_seq: '0' });
+    expect(await wallet(accountId)).toEqual({ balance: '0', credit_seq: '0', debit_seq: '0', debited: '0' });
   });
 
   it('leaves a loaded wallet alone', async () => {

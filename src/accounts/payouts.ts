@@ -1,0 +1,96 @@
+import { ApiError } from '../errors.ts';
+import { insertJournal, PLATFORM_ACCOUNT_ID, postEntries } from '../ledger/posting.ts';
+import { formatUsd, microsToUsd } from '../platform/money.ts';
+import { type Sql, sqlState, type Tx } from '../platform/postgres.ts';
+import { type Actor, recordAct } from './audit.ts';
+
+/** Money that was paid to a provider outside. Stored once per reference and never changed. */
+export type Payout = {
+  readonly accountId: string;
+  readonly amountMicros: number;
+  /** The operator's own id of the payment, unique among all payouts. */
+  readonly reference: string;
+  readonly createdAt: Date;
+};
+
+export type NewPayout = Omit<Payout, 'createdAt'>;
+
+const UNIQUE_VIOLATION = '23505';
+const FOREIGN_KEY_VIOLATION = '23503';
+
+/**
+ * Stores a payout in one transaction: its row, its journal entries (the account's earnings down, the platform's cash up), the
+ * balances and the act.
+ *
+ * @returns the payout, and whether it is new: with `created: false` it was stored before, with the same reference, account and
+ *   amount. Null when there is no such account.
+ * @throws ApiError `conflict` when the reference belongs to a payout of another account or amount, or when less is payable
+ */
+export async function storePayout(
+  sql: Sql,
+  payout: NewPayout,
+  by: Actor,
+): Promise<{ readonly payout: Payout; readonly created: boolean } | null> {
+  const stored = await selectSame(sql, payout);
+  if (stored !== null) return { payout: stored, created: false };
+  try {
+    return { payout: await sql.begin((tx) => insertPayout(tx, payout, by)), created: true };
+  } catch (error) {
+    if (sqlState(error) === FOREIGN_KEY_VIOLATION) return null;
+    if (sqlState(error) !== UNIQUE_VIOLATION) throw error;
+    // Another request stored this reference at the same moment. It is committed: the insertion waited for that.
+    const same = await selectSame(sql, payout);
+    if (same === null) throw error;
+    return { payout: same, created: false };
+  }
+}
+
+/** @throws ApiError `conflict` when the reference belongs to another account or amount */
+async function selectSame(sql: Sql, { accountId, amountMicros, reference }: NewPayout): Promise<Payout | null> {
+  const [stored] = await sql<Payout[]>`
+    SELECT account_id AS "accountId", amount AS "amountMicros", reference, created_at AS "createdAt"
+    FROM payouts WHERE reference = ${reference}`;
+  if (stored === undefined) return null;
+  if (stored.accountId === accountId && stored.amountMicros === amountMicros) return stored;
+  throw new ApiError('conflict', 'reference: belongs to a payout of another account or amount.');
+}
+
+async function insertPayout(tx: Tx, payout: NewPayout, by: Actor): Promise<Payout> {
+  const { accountId, amountMicros, reference } = payout;
+  const journalId = await insertJournal(tx, 'payout', reference);
+  // Inserted before the balances change, so that a reference that exists already fails here, and nobody waits for the platform's
+  // balance meanwhile.
+  const [row] = await tx<{ createdAt: Date }[]>`
+    INSERT INTO payouts (journal_id, account_id, amount, reference)
+    VALUES (${journalId}, ${accountId}, ${amountMicros}, ${reference}) RETURNING created_at AS "createdAt"`;
+  await recordAct(tx, {
+    ...by,
+    action: 'account.payout',
+    subjectType: 'account',
+    subjectId: accountId,
+    before: null,
+    after: { amount: microsToUsd(amountMicros), reference },
+  });
+  await postEntries(tx, journalId, [
+    { accountId, ledger: 'earnings', amountMicros: -amountMicros },
+    { accountId: PLATFORM_ACCOUNT_ID, ledger: 'cash', amountMicros },
+  ]);
+  await checkEarnings(tx, payout);
+  return { ...payout, createdAt: row?.createdAt as Date };
+}
+
+/**
+ * Refuses a payout that has made the balance negative; that takes everything back. It is read after it was changed, because
+ * posting has locked its row by then, in the order that all postings keep: until the commit neither a flush nor another payout
+ * can change it.
+ */
+async function checkEarnings(tx: Tx, { accountId, amountMicros }: NewPayout): Promise<void> {
+  const rows = await tx<{ balance: number }[]>`
+    SELECT balance FROM balances WHERE account_id = ${accountId} AND ledger = 'earnings'`;
+  const balance = rows[0]?.balance as number;
+  if (balance >= 0) return;
+  const payable = Math.max(balance + amountMicros, 0);
+  throw new ApiError('conflict', `amount: ${formatUsd(payable)} USD are payable.`, {
+    fields: { payable: microsToUsd(payable) },
+  });
+}

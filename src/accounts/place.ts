@@ -1,0 +1,34 @@
+import { ApiError } from '../errors.ts';
+import type { Sql, Tx } from '../platform/postgres.ts';
+
+/**
+ * A place in a list that is ordered by time. Several rows may have the same time, so a number or text that is unique among them
+ * follows. In a cursor it is `<microseconds since 1970>-<the rest>`. Postgres' times have microseconds; `Date` would cut them off.
+ */
+export type Place = { readonly micros: number; readonly rest: string };
+
+const CURSOR = /^(\d{1,16})-([0-9a-z-]{1,42})$/;
+
+export const placeText = ({ micros, rest }: Place): string => `${micros}-${rest}`;
+
+/**
+ * @param rest what the second part has to look like
+ * @throws ApiError `invalid_request` for a text that cannot be a cursor of this list
+ */
+export function readPlace(cursor: string | undefined, rest = /^\d{1,15}$/): Place | null {
+  if (cursor === undefined) return null;
+  const match = CURSOR.exec(cursor);
+  const micros = Number(match?.[1]);
+  if (match === null || !Number.isSafeInteger(micros) || !rest.test(match[2] as string)) {
+    throw new ApiError('invalid_request', 'cursor: not issued by this list.');
+  }
+  return { micros, rest: match[2] as string };
+}
+
+/** A time with its microseconds as a number, which `Date` cannot keep. Exact until the year 2255. */
+export const microsOf = (sql: Sql | Tx, column: ReturnType<Sql>) =>
+  sql`(extract(epoch FROM ${column}) * 1000000)::bigint`;
+
+/** The time of a place, for comparison with a column. */
+export const timeOf = (sql: Sql | Tx, micros: number) =>
+  sql`(timestamptz '1970-01-01 00:00:00Z' + ${micros}::bigint * interval '1 microsecond')`;

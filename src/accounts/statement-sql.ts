@@ -1,0 +1,211 @@
+import type { Sql, Tx } from '../platform/postgres.ts';
+import { microsOf, type Place, timeOf } from './place.ts';
+import type { TimeRange } from './time-range.ts';
+
+/** Which money of an account a statement is about: what it can spend, or what its services have earned. */
+export type StatementLedger = 'wallet' | 'earnings';
+
+export type MovementKind = 'credit' | 'charge' | 'debit' | 'earning' | 'fee' | 'payout';
+
+/** A movement of money. Sums of an hour stand at its last microsecond, so they come after what happened within it. */
+export type Movement = {
+  readonly place: Place;
+  readonly kind: MovementKind;
+  /** Negative: money left the account. */
+  readonly amountMicros: number;
+  /** What the account had after it. */
+  readonly balanceMicros: number;
+  /** Of the sums of an hour: when it began, and the service. */
+  readonly hour: Date | null;
+  readonly serviceId: string | null;
+  readonly serviceName: string | null;
+  /** Of what an operator moved. */
+  readonly reference: string | null;
+  readonly reason: string | null;
+};
+
+export type StatementPage = {
+  /** Newest first. */
+  readonly movements: readonly Movement[];
+  /** What the account had after the newest movement of this page, or would have after it if there is none. */
+  readonly balanceMicros: number;
+};
+
+export type StatementRequest = TimeRange & {
+  readonly accountId: string;
+  readonly ledger: StatementLedger;
+  /** The last movement of the page before; null: from the newest. */
+  readonly before: Place | null;
+  readonly limit: number;
+};
+
+type Fragment = ReturnType<Sql>;
+
+/** One kind of movements of one account. The columns of its table `m` are those of `Row`. */
+type Source = {
+  /** What follows FROM, with a WHERE. */
+  readonly from: Fragment;
+  /** The time of a movement, and what makes its place unique among movements of the same time. */
+  readonly at: Fragment;
+  readonly rest: Fragment;
+  /** The column of an index that follows the time. It is at most `lagHours` behind, and never ahead. */
+  readonly indexed: Fragment;
+  readonly lagHours: 0 | 1;
+  /** The amount of one row of the table. */
+  readonly amount: Fragment;
+  /** The columns besides place and amount: kind, hour, service_id, reference, reason. */
+  readonly columns: Fragment;
+  /** GROUP BY, where several rows of the table make one movement. */
+  readonly group: Fragment | null;
+  /** Newest first, in the order of the index. */
+  readonly order: Fragment;
+};
+
+type Row = Omit<Movement, 'place' | 'balanceMicros'> & { readonly micros: number; readonly rest: string };
+
+/**
+ * One page of a statement, newest first.
+ *
+ * The balance is counted backwards: the present balance, less all that is newer than the page. Balance, page and sum come from one
+ * snapshot, so each page is right by itself, also when a call that ended late has changed an hour since the page before. A balance
+ * that is kept in the cursor would be wrong then.
+ *
+ * Tested by test/routes/statement.test.ts.
+ */
+export async function selectStatement(sql: Sql, request: StatementRequest): Promise<StatementPage> {
+  return sql.begin(async (tx) => {
+    const sources = await sourcesOf(tx, request);
+    const balanceMicros = (await selectBalance(tx, request)) - (await sumNewer(tx, sources, request));
+    const movements: Movement[] = [];
+    let left = balanceMicros;
+    for (const { micros, rest, ...row } of await selectRows(tx, sources, request)) {
+      movements.push({ ...row, place: { micros, rest }, balanceMicros: left });
+      left -= row.amountMicros;
+    }
+    return { movements, balanceMicros };
+  }, 'ISOLATION LEVEL REPEATABLE READ READ ONLY');
+}
+
+async function sourcesOf(tx: Tx, { accountId, ledger }: StatementRequest): Promise<Source[]> {
+  const hasHours = await areHoursWhole(tx);
+  if (ledger === 'earnings') {
+    const payouts = tx`payouts m WHERE m.account_id = ${accountId}`;
+    return [earnings(tx, accountId, hasHours), moved(tx, payouts, tx`m.created_at`, 'payout')];
+  }
+  const credits = tx`credits m WHERE m.account_id = ${accountId}`;
+  const debits = tx`debits m WHERE m.account_id = ${accountId} AND m.state = 'taken'`;
+  return [
+    charges(tx, accountId, hasHours),
+    moved(tx, credits, tx`m.created_at`, 'credit'),
+    moved(tx, debits, tx`m.ended_at`, 'debit'),
+  ];
+}
+
+/** Whether the sums by hour have all calls. After the update that brings them, a job adds older calls for a while. */
+async function areHoursWhole(tx: Tx): Promise<boolean> {
+  const rows = await tx<object[]>`SELECT FROM rollup_backlog LIMIT 1`;
+  return rows.length === 0;
+}
+
+/** What an operator moved: rows of `credits`, `debits` or `payouts`. */
+function moved(tx: Tx, from: Fragment, at: Fragment, kind: 'credit' | 'debit' | 'payout'): Source {
+  // A journal number as text of one length, so that texts compare as the numbers do.
+  const rest = tx`lpad(m.journal_id::text, 16, '0')`;
+  const reason = kind === 'debit' ? tx`m.reason` : tx`NULL::text`;
+  return {
+    ...{ from, at, rest, indexed: at, lagHours: 0, group: null },
+    amount: kind === 'credit' ? tx`m.amount` : tx`-m.amount`,
+    columns: tx`${kind}::text AS kind, NULL::timestamptz AS hour, NULL::uuid AS service_id, m.reference, ${reason} AS reason`,
+    order: tx`${at} DESC, m.journal_id DESC`,
+  };
+}
+
+const hourEnd = (tx: Tx) => tx`(m.hour + interval '3599.999999 seconds')`;
+
+function charges(tx: Tx, accountId: string, hasHours: boolean): Source {
+  const hours = hasHours
+    ? tx`key_hours`
+    : tx`(SELECT c.account_id, date_trunc('hour', c.created_at, 'UTC') AS hour, c.service_id, sum(c.amount)::bigint AS spent
+          FROM api_keys k JOIN calls c ON c.key_id = k.key_id AND c.account_id = k.account_id
+          WHERE k.account_id = ${accountId} GROUP BY 1, 2, 3)`;
+  return {
+    from: tx`${hours} m WHERE m.account_id = ${accountId} AND m.spent > 0`,
+    ...{ at: hourEnd(tx), rest: tx`m.service_id::text`, indexed: tx`m.hour`, lagHours: 1 },
+    amount: tx`-m.spent`,
+    columns: tx`'charge' AS kind, m.hour, m.service_id, NULL::text AS reference, NULL::text AS reason`,
+    // Of several keys of the account.
+    group: tx`GROUP BY m.hour, m.service_id`,
+    order: tx`m.hour DESC, m.service_id DESC`,
+  };
+}
+
+/** Two movements for each hour and service: what buyers paid, and then the platform's share of it. */
+function earnings(tx: Tx, accountId: string, hasHours: boolean): Source {
+  const hours = hasHours
+    ? tx`service_hours`
+    : tx`(SELECT c.provider_id, date_trunc('hour', c.created_at, 'UTC') AS hour, c.service_id,
+                 sum(c.amount)::bigint AS charged, sum(c.fee)::bigint AS fees
+          FROM calls c WHERE c.provider_id = ${accountId} GROUP BY 1, 2, 3)`;
+  const parts = tx`(VALUES ('earning', m.charged, ''), ('fee', -m.fees, '-fee')) AS part (kind, amount, suffix)`;
+  return {
+    from: tx`${hours} m CROSS JOIN LATERAL ${parts} WHERE m.provider_id = ${accountId} AND part.amount <> 0`,
+    ...{ at: hourEnd(tx), rest: tx`m.service_id::text || part.suffix`, indexed: tx`m.hour`, lagHours: 1 },
+    amount: tx`part.amount`,
+    columns: tx`part.kind, m.hour, m.service_id, NULL::text AS reference, NULL::text AS reason`,
+    group: null,
+    order: tx`m.hour DESC, m.service_id DESC, part.suffix DESC`,
+  };
+}
+
+async function selectBalance(tx: Tx, { accountId, ledger }: StatementRequest): Promise<number> {
+  const rows = await tx<{ balance: number }[]>`
+    SELECT balance FROM balances WHERE account_id = ${accountId} AND ledger = ${ledger}`;
+  return rows[0]?.balance ?? 0;
+}
+
+/** The place that all movements of the page are before. An empty text sorts before any other. Null: there is no such bound. */
+function upperPlace({ before, toMs }: StatementRequest): Place | null {
+  return before ?? (toMs === null ? null : { micros: toMs * 1000, rest: '' });
+}
+
+/** The sum of all movements at or after the page's upper place. */
+async function sumNewer(tx: Tx, sources: readonly Source[], request: StatementRequest): Promise<number> {
+  const upper = upperPlace(request);
+  if (upper === null) return 0;
+  const time = timeOf(tx, upper.micros);
+  let sum = 0;
+  for (const { from, amount, at, rest, indexed, lagHours } of sources) {
+    // The second line follows from the third, but only it can use the index. The first part of the third line spares most rows the
+    // comparison of texts.
+    const rows = await tx<{ sum: number }[]>`
+      SELECT coalesce(sum(${amount}), 0)::bigint AS sum FROM ${from}
+        AND ${indexed} >= ${time} - make_interval(hours => ${lagHours})
+        AND (${indexed} > ${time} OR (${at}, ${rest} COLLATE "C") >= (${time}, ${upper.rest}::text))`;
+    sum += rows[0]?.sum as number;
+  }
+  return sum;
+}
+
+async function selectRows(tx: Tx, sources: readonly Source[], request: StatementRequest): Promise<readonly Row[]> {
+  const newest = sources.map((source, i) => tx`${i === 0 ? tx`` : tx`UNION ALL`} (${newestOf(tx, source, request)})`);
+  return tx<Row[]>`
+    SELECT ${microsOf(tx, tx`m.at`)} AS micros, m.rest, m.kind, m.amount AS "amountMicros", m.hour,
+           m.service_id AS "serviceId", s.name AS "serviceName", m.reference, m.reason
+    FROM (SELECT * FROM (${newest}) AS kinds ORDER BY at DESC, rest COLLATE "C" DESC LIMIT ${request.limit}) AS m
+    LEFT JOIN services s ON s.id = m.service_id
+    ORDER BY m.at DESC, m.rest COLLATE "C" DESC`;
+}
+
+/** The newest movements of one kind before the page's upper place and not before `fromMs`. */
+function newestOf(tx: Tx, source: Source, request: StatementRequest): Fragment {
+  const { from, amount, at, rest, indexed, lagHours, columns, group, order } = source;
+  const upper = upperPlace(request);
+  const until = timeOf(tx, upper?.micros ?? 0);
+  const since = request.fromMs === null ? null : new Date(request.fromMs);
+  return tx`
+    SELECT ${at} AS at, ${rest} AS rest, ${group === null ? amount : tx`sum(${amount})::bigint`} AS amount, ${columns}
+    FROM ${from}
+      ${upper ? tx`AND ${indexed} <= ${until} AND (${at}, ${rest} COLLATE "C") < (${until}, ${upper.rest}::text)` : tx``}
+      ${since ? tx`AND ${indexed} >= ${since}::timestamptz - make_interval(hours => ${lagHours}) AND ${at} >= ${since}` : tx``}
+    ${group ?? tx``} ORDER BY ${order} LIMIT ${request.limit}`;
+}

@@ -1,0 +1,155 @@
+import type { Sql } from '../../platform/postgres.ts';
+import { overWithin } from '../../platform/timing.ts';
+import { DamageLog } from '../damage-log.ts';
+import { takeDebitScript } from '../scripts.ts';
+import { type Debit, endDebit, selectBegunDebits } from './debits-sql.ts';
+import { MAX_LOADS, WalletDamaged, type WalletLoader, type WalletStores } from './wallets.ts';
+
+/** Outcomes of take-debit.lua. */
+const TAKEN = 0;
+const REFUSED = 1;
+const NOT_LOADED = 2;
+const DAMAGED = 3;
+
+/**
+ * Interval at which debits are looked for that somebody began and did not end. They are rare, and each look is a query that an idle
+ * installation pays for.
+ */
+const RETRY_MS = 5_000;
+/** A debit younger than this is left to the request that began it. It has answered or failed by then. */
+const LEFT_ALONE_SECONDS = 2;
+/** Maximum number of debits of one round. There is one per account at most, and the next round goes on after the last account. */
+const MAX_DEBITS = 500;
+const STOP_MS = 2_000;
+/** Sorts before every account id. */
+const FIRST_ACCOUNT = '00000000-0000-0000-0000-000000000000';
+
+export type DebitWalletsOptions = WalletStores & {
+  readonly sql: Sql;
+  readonly hydrator: WalletLoader;
+  readonly log: { warn(fields: object, message: string): void; info(fields: object, message: string): void };
+};
+
+/** How a debit ended, and what the wallet had when it was asked. */
+export type EndedDebit = {
+  readonly debit: Debit;
+  /** Whether this process stored the outcome; false when another had stored it before. */
+  readonly isEndedHere: boolean;
+  readonly balanceMicros: number;
+};
+
+/**
+ * Carries debits out that are begun in Postgres:
+ *
+ *   begun ──take-debit.lua: the wallet decides──► taken or refused in Redis ──one transaction──► taken (and posted) or refused
+ *
+ * Each step may be repeated by any process. The wallet decides a number once, and the row leaves 'begun' once. If a process dies
+ * between two steps, the rounds that `start` begins take the debit further (docs/decisions/0037).
+ */
+export class DebitWallets {
+  readonly #options: DebitWalletsOptions;
+  readonly #damage: DamageLog;
+  #timer: NodeJS.Timeout | null = null;
+  #running: Promise<void> | null = null;
+  #stopping = false;
+  #after = FIRST_ACCOUNT;
+  #failing = false;
+
+  constructor(options: DebitWalletsOptions) {
+    this.#options = options;
+    this.#damage = new DamageLog(options.log);
+  }
+
+  /**
+   * Asks the wallet for its decision, and stores it. Rejects when a store is away or the wallet is damaged. Then the debit stays
+   * begun until a round or a repeated request can end it.
+   */
+  async carryOut(debit: Debit): Promise<EndedDebit> {
+    const { outcome, balanceMicros } = await this.#ask(debit);
+    return { ...(await endDebit(this.#options.sql, debit, outcome)), balanceMicros };
+  }
+
+  /** Starts the rounds, which end the debits that others left. Rounds do not overlap. */
+  start(): void {
+    this.#stopping = false;
+    this.#timer ??= setInterval(() => {
+      this.#running ??= this.#retry().finally(() => {
+        this.#running = null;
+      });
+    }, RETRY_MS);
+    this.#timer.unref();
+  }
+
+  /** Begins no more debits. Resolves when the one under way has ended, or after `timeoutMs`. */
+  async stop(timeoutMs = STOP_MS): Promise<void> {
+    this.#stopping = true;
+    if (this.#timer !== null) clearInterval(this.#timer);
+    this.#timer = null;
+    if (this.#running !== null) await overWithin(this.#running, timeoutMs);
+  }
+
+  /**
+   * Runs one round: ends the debits that began at least `ageSeconds` ago. One that cannot be ended does not keep the others.
+   *
+   * @throws the first failure, after all were tried
+   */
+  async endLeft(ageSeconds = LEFT_ALONE_SECONDS): Promise<void> {
+    const failures = await this.#tryLeft(ageSeconds);
+    if (failures.length > 0) throw failures[0];
+  }
+
+  async #ask(debit: Debit): Promise<{ outcome: 'taken' | 'refused'; balanceMicros: number }> {
+    const { redis, keys, hydrator, sql } = this.#options;
+    const { accountId, seq, totalBeforeMicros, amountMicros } = debit;
+    const args = [
+      keys.wallet(keys.shardOf(accountId), accountId),
+      ...[seq, totalBeforeMicros, amountMicros].map(String),
+    ];
+    for (let loads = 0; loads <= MAX_LOADS; loads++) {
+      const [code, balanceMicros] = (await redis.script(takeDebitScript, 1, args)) as [number, number];
+      if (code === TAKEN) return { outcome: 'taken', balanceMicros };
+      if (code === REFUSED) return { outcome: 'refused', balanceMicros };
+      if (code === DAMAGED) throw new WalletDamaged(accountId);
+      if (code !== NOT_LOADED) return { outcome: await storedOutcome(sql, debit), balanceMicros };
+      await hydrator.loadWallet(accountId);
+    }
+    throw new Error(`debit ${seq} of ${accountId} cannot be decided: its wallet is lost as fast as it is loaded`);
+  }
+
+  async #tryLeft(ageSeconds: number): Promise<unknown[]> {
+    const debits = await selectBegunDebits(this.#options.sql, { after: this.#after, ageSeconds, limit: MAX_DEBITS });
+    this.#after = debits[MAX_DEBITS - 1]?.accountId ?? FIRST_ACCOUNT;
+    const failures: unknown[] = [];
+    for (const debit of debits) {
+      if (this.#stopping) break;
+      await this.carryOut(debit).catch((error: unknown) => failures.push(error));
+    }
+    return failures;
+  }
+
+  async #retry(): Promise<void> {
+    const { log, keys } = this.#options;
+    try {
+      for (const error of await this.#tryLeft(LEFT_ALONE_SECONDS)) {
+        // A damaged wallet fails in every round until an operator repairs it. It must not hide the failures of others.
+        if (!(error instanceof WalletDamaged)) throw error;
+        this.#damage.found('wallet', error.accountId, '', keys.shardOf(error.accountId));
+      }
+      if (this.#failing) log.info({}, 'debits are carried out again');
+      this.#failing = false;
+    } catch (error) {
+      if (!this.#failing) log.warn({ err: error }, 'debits cannot be carried out now');
+      this.#failing = true;
+    }
+  }
+}
+
+/** The wallet has decided a later debit, which could not begin before this one had ended. So Postgres must know the outcome. */
+async function storedOutcome(sql: Sql, { accountId, seq }: Debit): Promise<'taken' | 'refused'> {
+  const [row] = await sql<Pick<Debit, 'state'>[]>`
+    SELECT state FROM debits WHERE account_id = ${accountId} AND seq = ${seq}`;
+  if (row !== undefined && row.state !== 'begun') return row.state;
+  throw new Error(
+    `the wallet of ${accountId} has decided a debit that Postgres does not know: Postgres is older than Redis`,
+  );
+}

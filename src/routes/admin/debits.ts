@@ -1,0 +1,110 @@
+import { type DebitCarrier, makeDebit } from '../../accounts/debits.ts';
+import { selectDebits, type TakenDebit } from '../../accounts/money-lists-sql.ts';
+import { unavailableError } from '../../errors.ts';
+import type { ApiRequest, JsonSchema, Route } from '../../http/route.ts';
+import { WalletDamaged } from '../../ledger/wallets/wallets.ts';
+import { EXAMPLE, json, record, TEXT, TIME, UUID, usd } from '../../openapi/schemas.ts';
+import { microsToUsd } from '../../platform/money.ts';
+import { isPostgresUnavailable, type Sql } from '../../platform/postgres.ts';
+import { isRedisUnavailable } from '../../platform/redis.ts';
+import {
+  ACCOUNT_ID,
+  AMOUNT,
+  actorOfRequest,
+  LIST_QUERY,
+  type ListQuery,
+  line,
+  listPage,
+  listResponse,
+  noAccount,
+  REFERENCE,
+  readAmount,
+} from './money-fields.ts';
+
+const BODY: JsonSchema = {
+  title: 'NewDebit',
+  examples: [{ account_id: EXAMPLE.accountId, amount: 2.5, reference: 'refund 12', reason: 'Paid twice' }],
+  type: 'object',
+  additionalProperties: false,
+  required: ['account_id', 'amount', 'reference', 'reason'],
+  properties: {
+    account_id: ACCOUNT_ID,
+    amount: AMOUNT,
+    reference: REFERENCE,
+    reason: line(500, 'Shown to the account in its statement'),
+  },
+};
+type Body = {
+  readonly account_id: string;
+  readonly amount: number;
+  readonly reference: string;
+  readonly reason: string;
+};
+
+const DEBIT = record('Debit', {
+  account_id: UUID,
+  amount: usd('What was taken'),
+  reference: TEXT,
+  reason: TEXT,
+  created_at: { ...TIME, description: 'When it was taken. RFC 3339, in UTC' },
+});
+const EXAMPLE_DEBIT = {
+  ...{ account_id: EXAMPLE.accountId, amount: 2.5, reference: 'refund 12', reason: 'Paid twice' },
+  created_at: EXAMPLE.time,
+};
+
+/**
+ * `POST /admin/debits` takes money out of a wallet, never more than it has beside its holds, and once per reference.
+ * `GET /admin/debits` lists what was taken.
+ */
+export function debitsRoutes({ sql, carrier }: { readonly sql: Sql; readonly carrier: DebitCarrier }): Route[] {
+  return [
+    {
+      method: 'POST',
+      path: '/api/v1/admin/debits',
+      summary: 'Take money out of a wallet; never more than it has beside its holds, and once per reference',
+      access: ['admin'],
+      body: BODY,
+      responses: {
+        200: json('This reference was taken before; nothing has changed', DEBIT, EXAMPLE_DEBIT),
+        201: json('The debit', DEBIT, EXAMPLE_DEBIT),
+      },
+      errors: ['not_found', 'conflict'],
+      handle: async (request: ApiRequest<Body>) => {
+        const { account_id: accountId, amount, reference, reason } = request.body;
+        const wanted = { accountId, amountMicros: readAmount(amount), reference, reason };
+        const made = await makeDebit(sql, carrier, wanted, actorOfRequest(request)).catch(unknownOutcome);
+        if (made === null) throw noAccount();
+        const { debit, created } = made;
+        return { status: created ? 201 : 200, body: debitJson({ ...debit, createdAt: debit.endedAt as Date }) };
+      },
+    },
+    {
+      method: 'GET',
+      path: '/api/v1/admin/debits',
+      summary: 'All debits that were taken, newest first',
+      access: ['admin'],
+      query: LIST_QUERY,
+      responses: { 200: listResponse('Debits', 'debits', DEBIT, EXAMPLE_DEBIT) },
+      handle: ({ query }: ApiRequest<undefined, ListQuery>) => listPage(sql, query, 'debits', selectDebits, debitJson),
+    },
+  ];
+}
+
+/** A debit that has begun ends later, so the operator must not believe that nothing was taken. */
+function unknownOutcome(error: unknown): never {
+  const isAway = isPostgresUnavailable(error) || isRedisUnavailable(error) || error instanceof WalletDamaged;
+  if (!isAway) throw error;
+  throw unavailableError(
+    error,
+    'It is not known yet whether the amount was taken. Send the same request again: it is taken once at most.',
+  );
+}
+
+const debitJson = ({ accountId, amountMicros, reference, reason, createdAt }: TakenDebit) => ({
+  account_id: accountId,
+  amount: microsToUsd(amountMicros),
+  reference,
+  reason,
+  created_at: createdAt.toISOString(),
+});

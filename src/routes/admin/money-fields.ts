@@ -1,0 +1,106 @@
+import { actorOf } from '../../accounts/audit.ts';
+import type { Listed, MovementFilter } from '../../accounts/money-lists-sql.ts';
+import { type Place, placeText, readPlace } from '../../accounts/place.ts';
+import { parseTimeRange } from '../../accounts/time-range.ts';
+import { ApiError } from '../../errors.ts';
+import type { ApiRequest, JsonSchema, ResponseDescription } from '../../http/route.ts';
+import { keyOf } from '../../keys/caller.ts';
+import { json, list, orNull, record, TEXT } from '../../openapi/schemas.ts';
+import { usdToMicros } from '../../platform/money.ts';
+import type { Sql } from '../../platform/postgres.ts';
+
+// What the pages that move money by hand, and their lists, have in common.
+
+const MAX_LIMIT = 1_000;
+const DEFAULT_LIMIT = 100;
+
+export const ACCOUNT_ID: JsonSchema = { type: 'string', pattern: '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' };
+export const AMOUNT: JsonSchema = {
+  type: 'number',
+  exclusiveMinimum: 0,
+  maximum: 1_000_000_000,
+  description: 'USD, at most 6 decimals',
+};
+/** Text of one line. */
+export const line = (maxLength: number, description: string): JsonSchema => ({
+  type: 'string',
+  minLength: 1,
+  maxLength,
+  pattern: '^[^\\u0000-\\u001f\\u007f-\\u009f]*$',
+  description,
+});
+export const REFERENCE = line(
+  200,
+  'Makes the request safe to repeat: a second one with the same reference moves nothing',
+);
+
+/** @throws ApiError `invalid_request` for an amount finer than a micro-dollar */
+export function readAmount(amount: number): number {
+  const micros = usdToMicros(amount);
+  if (micros !== null && micros > 0) return micros;
+  throw new ApiError('invalid_request', 'amount: must be USD above 0 with at most 6 decimals.');
+}
+
+/** The admin whose request this is. */
+export const actorOfRequest = ({ caller, requestId }: ApiRequest) => actorOf(keyOf(caller), requestId);
+
+export const noAccount = () => new ApiError('not_found', 'account_id: there is no such account.');
+
+export const LIST_QUERY: JsonSchema = {
+  type: 'object',
+  additionalProperties: false,
+  properties: {
+    account_id: { ...ACCOUNT_ID, description: 'Only those of this account' },
+    reference: { type: 'string', minLength: 1, maxLength: 200, description: 'Only the one with this reference' },
+    from: { type: 'string', maxLength: 40, description: 'First moment: YYYY-MM-DD (00:00 UTC) or RFC 3339' },
+    to: { type: 'string', maxLength: 40, description: 'End, not included: YYYY-MM-DD (00:00 UTC) or RFC 3339' },
+    limit: {
+      type: 'integer',
+      minimum: 1,
+      maximum: MAX_LIMIT,
+      description: `Rows on a page; ${DEFAULT_LIMIT} if absent`,
+    },
+    cursor: { type: 'string', maxLength: 60, description: 'next_cursor of the previous page' },
+  },
+};
+export type ListQuery = {
+  readonly account_id?: string;
+  readonly reference?: string;
+  readonly from?: string;
+  readonly to?: string;
+  readonly limit?: number;
+  readonly cursor?: string;
+};
+
+const readFilter = (query: ListQuery): MovementFilter => ({
+  ...parseTimeRange(query),
+  accountId: query.account_id ?? null,
+  reference: query.reference ?? null,
+});
+
+/** The response of a list: `{<name>: […], next_cursor}`. */
+export const listResponse = (title: string, name: string, row: JsonSchema, example: object): ResponseDescription =>
+  json('A page, newest first', record(title, { [name]: list(row, 'Newest first'), next_cursor: orNull(TEXT) }), {
+    [name]: [example],
+    next_cursor: '1763798400000000-4711',
+  });
+
+/**
+ * Reads one row more than the page has, to find out whether another page follows.
+ *
+ * @param select reads at most `limit` rows after the place `before`; null: from the newest
+ */
+export async function listPage<Row>(
+  sql: Sql,
+  query: ListQuery,
+  name: string,
+  select: (sql: Sql, filter: MovementFilter, before: Place | null, limit: number) => Promise<readonly Listed<Row>[]>,
+  rowJson: (row: Row) => object,
+) {
+  const limit = query.limit ?? DEFAULT_LIMIT;
+  const found = await select(sql, readFilter(query), readPlace(query.cursor), limit + 1);
+  const rows = found.slice(0, limit);
+  const last = rows.at(-1);
+  const next = found.length > limit && last !== undefined ? placeText(last.place) : null;
+  return { status: 200, body: { [name]: rows.map(rowJson), next_cursor: next } };
+}

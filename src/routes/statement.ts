@@ -1,0 +1,224 @@
+import { formatCsv } from '../accounts/csv.ts';
+import { type Place, placeText, readPlace } from '../accounts/place.ts';
+import { type Movement, type StatementLedger, type StatementPage, selectStatement } from '../accounts/statement-sql.ts';
+import { parseTimeRange } from '../accounts/time-range.ts';
+import { ApiError } from '../errors.ts';
+import { prefers } from '../http/accept.ts';
+import type { ApiRequest, ApiResponse, JsonSchema, ResponseDescription, Route } from '../http/route.ts';
+import { type KeyRecord, keyOf, ROLES } from '../keys/caller.ts';
+import { VARY } from '../openapi/headers.ts';
+import { CURRENCY, EXAMPLE, json, list, orNull, record, TEXT, TIME, text, UUID, usd } from '../openapi/schemas.ts';
+import { microsToUsd } from '../platform/money.ts';
+import type { Sql } from '../platform/postgres.ts';
+import type { WalletReader } from './balance.ts';
+
+const DEFAULT_LIMIT = 100;
+const MAX_LIMIT = 1_000;
+/** Maximum rows of a CSV file if no `limit` is given (about 2 MB). If there are more, X-ACF-Next-Cursor leads to the next file. */
+const CSV_ROWS = 10_000;
+const NEXT_CURSOR_HEADER = 'X-ACF-Next-Cursor';
+/** Of a movement: its journal row, or its service and, of a fee, a suffix. */
+const CURSOR_REST = /^(\d{16}|[0-9a-f-]{36}(-fee)?)$/;
+
+const QUERY: JsonSchema = {
+  type: 'object',
+  additionalProperties: false,
+  properties: {
+    ledger: {
+      type: 'string',
+      enum: ['wallet', 'earnings'],
+      description:
+        'Which money: what calls spend, or what services earn. Without it earnings for provider keys, else wallet',
+    },
+    from: { type: 'string', maxLength: 40, description: 'First moment: YYYY-MM-DD (00:00 UTC) or RFC 3339' },
+    to: { type: 'string', maxLength: 40, description: 'End, not included: YYYY-MM-DD (00:00 UTC) or RFC 3339' },
+    limit: {
+      type: 'integer',
+      minimum: 1,
+      maximum: MAX_LIMIT,
+      description: `Movements on a page; ${DEFAULT_LIMIT} if absent, in a CSV file ${CSV_ROWS}`,
+    },
+    cursor: { type: 'string', maxLength: 60, description: 'next_cursor of the previous page' },
+  },
+};
+type Query = {
+  readonly ledger?: StatementLedger;
+  readonly from?: string;
+  readonly to?: string;
+  readonly limit?: number;
+  readonly cursor?: string;
+};
+
+const MOVEMENT = record(
+  'Movement',
+  {
+    at: { ...TIME, description: 'When. Sums of an hour stand at its end. RFC 3339, in UTC' },
+    kind: {
+      type: 'string',
+      enum: ['pending', 'credit', 'charge', 'debit', 'earning', 'fee', 'payout'],
+      description: 'pending: what has moved already and is not in the books yet',
+    },
+    amount: usd('Negative: money left the account'),
+    balance: usd('What the account had after it'),
+    hour: { ...TIME, description: 'Of a sum over the calls of an hour: when the hour began' },
+    service_id: UUID,
+    service_name: TEXT,
+    reference: TEXT,
+    reason: TEXT,
+  },
+  { optional: ['hour', 'service_id', 'service_name', 'reference', 'reason'] },
+);
+const STATEMENT = record('Statement', {
+  owner_id: TEXT,
+  ledger: { type: 'string', enum: ['wallet', 'earnings'] },
+  balance: usd('What the account had after the newest movement of this page'),
+  currency: CURRENCY,
+  movements: list(MOVEMENT, 'Newest first'),
+  next_cursor: orNull(TEXT),
+});
+const CHARGE = {
+  ...{ at: '2026-11-22T07:59:59.999Z', kind: 'charge', amount: -0.002, balance: 9.998 },
+  ...{ hour: '2026-11-22T07:00:00.000Z', service_id: EXAMPLE.serviceId, service_name: 'Translate' },
+};
+const STATEMENT_EXAMPLE = {
+  ...{ owner_id: 'acme-bot', ledger: 'wallet', balance: 9.998, currency: 'USD' },
+  movements: [CHARGE, { at: EXAMPLE.time, kind: 'credit', amount: 10, balance: 10, reference: 'invoice 4711' }],
+  next_cursor: null,
+};
+
+/** A movement as it is shown: also the one that stands for what is not in the books yet. */
+type Shown = Omit<Movement, 'place' | 'kind'> & { readonly at: Date; readonly kind: Movement['kind'] | 'pending' };
+
+/**
+ * `GET /statement/me`: every movement of the account's money, newest first, with a running balance that ends at what
+ * `GET /balance/me` shows as `balance + held`, or `GET /earnings/me` as `payable`.
+ */
+export function statementRoutes(deps: { readonly sql: Sql; readonly wallets: WalletReader }): Route[] {
+  return [
+    {
+      method: 'GET',
+      path: '/api/v1/statement/me',
+      summary: "Every movement of the account's money, newest first, with a running balance; JSON or CSV",
+      access: ROLES,
+      query: QUERY,
+      responses: { 200: statementResponse() },
+      handle: async ({ caller, query, header }: ApiRequest<undefined, Query>) => {
+        const key = keyOf(caller);
+        const isCsv = prefers(header('accept'), 'text/csv', 'application/json');
+        const limit = query.limit ?? (isCsv ? CSV_ROWS : DEFAULT_LIMIT);
+        const page = await readPage(deps, key, query, limit);
+        return isCsv ? csvPage(page) : jsonPage(key, page);
+      },
+    },
+  ];
+}
+
+type Page = {
+  readonly ledger: StatementLedger;
+  readonly balanceMicros: number;
+  readonly rows: readonly Shown[];
+  readonly next: string | null;
+};
+
+async function readPage(
+  { sql, wallets }: Parameters<typeof statementRoutes>[0],
+  { accountId, role }: KeyRecord,
+  query: Query,
+  limit: number,
+): Promise<Page> {
+  const ledger = query.ledger ?? (role === 'provider' ? 'earnings' : 'wallet');
+  if (ledger === 'earnings' && role === 'buyer') {
+    throw new ApiError('forbidden', 'ledger: a buyer key may not see what the services of its account earn.');
+  }
+  const range = parseTimeRange(query);
+  const before = readPlace(query.cursor, CURSOR_REST);
+  const nowMs = Date.now();
+  const endsNow = before === null && (range.toMs ?? nowMs + 1) > nowMs && (range.fromMs ?? 0) <= nowMs;
+  // Read before the books, so that what is stored between the two readings is at least not missing here.
+  const live = ledger === 'wallet' && endsNow ? await wallets.read(accountId) : null;
+  const found = await selectStatement(sql, { ...range, accountId, ledger, before, limit: limit + 1 });
+  const kept = found.movements.slice(0, limit);
+  const rows: Shown[] = kept.map((movement) => ({ ...movement, at: new Date(movement.place.micros / 1000) }));
+  const next = found.movements.length > limit ? placeText(kept.at(-1)?.place as Place) : null;
+  if (live === null) return { ledger, balanceMicros: found.balanceMicros, rows, next };
+  const balanceMicros = live.balanceMicros + live.heldMicros;
+  return { ledger, balanceMicros, rows: [...pending(balanceMicros, found, rows[0]?.at), ...rows], next };
+}
+
+/** One row for what the wallet has moved and the books do not show yet: calls that end within the last second, for instance. */
+function pending(balanceMicros: number, found: StatementPage, newest = new Date(0)): Shown[] {
+  const amountMicros = balanceMicros - found.balanceMicros;
+  if (amountMicros === 0) return [];
+  const nothing = { hour: null, serviceId: null, serviceName: null, reference: null, reason: null };
+  // The sums of the present hour stand at its end, which is still to come.
+  const at = new Date(Math.max(Date.now(), newest.getTime()));
+  return [{ at, kind: 'pending', amountMicros, balanceMicros, ...nothing }];
+}
+
+const rowOf = (row: Shown) => ({
+  at: row.at.toISOString(),
+  kind: row.kind,
+  amount: microsToUsd(row.amountMicros),
+  balance: microsToUsd(row.balanceMicros),
+  ...(row.hour === null ? {} : { hour: row.hour.toISOString() }),
+  ...(row.serviceId === null ? {} : { service_id: row.serviceId, service_name: row.serviceName ?? '' }),
+  ...(row.reference === null ? {} : { reference: row.reference }),
+  ...(row.reason === null ? {} : { reason: row.reason }),
+});
+
+function jsonPage({ ownerId }: KeyRecord, { ledger, balanceMicros, rows, next }: Page): ApiResponse {
+  return {
+    status: 200,
+    headers: { Vary: 'Accept' },
+    body: {
+      owner_id: ownerId,
+      ledger,
+      balance: microsToUsd(balanceMicros),
+      currency: 'USD',
+      movements: rows.map(rowOf),
+      next_cursor: next,
+    },
+  };
+}
+
+const CSV_COLUMNS = [
+  ...(['at', 'kind', 'amount', 'balance', 'hour', 'service_id', 'service_name', 'reference', 'reason'] as const),
+];
+
+function csvPage({ rows, next }: Page): ApiResponse {
+  const lines = rows.map((row) => {
+    const shown: { readonly [column in (typeof CSV_COLUMNS)[number]]?: string | number } = rowOf(row);
+    return CSV_COLUMNS.map((column) => shown[column] ?? '');
+  });
+  return {
+    status: 200,
+    headers: {
+      'Content-Type': 'text/csv; charset=utf-8; header=present',
+      'Content-Disposition': 'attachment; filename="statement.csv"',
+      Vary: 'Accept',
+      ...(next === null ? {} : { [NEXT_CURSOR_HEADER]: next }),
+    },
+    body: formatCsv(CSV_COLUMNS, lines),
+  };
+}
+
+function statementResponse(): ResponseDescription {
+  const shown: { readonly [column: string]: string | number } = CHARGE;
+  const csv = formatCsv(CSV_COLUMNS, [CSV_COLUMNS.map((column) => shown[column] ?? '')]);
+  const { content, ...page } = json('The statement', STATEMENT, STATEMENT_EXAMPLE, {
+    Vary: VARY('Accept'),
+    [NEXT_CURSOR_HEADER]: {
+      description: 'Of a CSV file: the cursor of the next one. Absent on the last',
+      schema: { type: 'string' },
+      example: `1763798399999999-${EXAMPLE.serviceId}`,
+      optional: true,
+    },
+    'Content-Disposition': {
+      description: 'Of a CSV file: its name',
+      schema: { type: 'string' },
+      example: 'attachment; filename="statement.csv"',
+      optional: true,
+    },
+  });
+  return { ...page, content: { ...content, 'text/csv': text(csv, 'The movements, with a line of column names') } };
+}

@@ -1,0 +1,269 @@
+import fc from 'fast-check';
+import { beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import type { Route } from '../../src/http/route.ts';
+import type { KeyRecord } from '../../src/keys/caller.ts';
+import { insertJournal, PLATFORM_ACCOUNT_ID, postEntries } from '../../src/ledger/posting.ts';
+import { uuidv7 } from '../../src/platform/ids.ts';
+import type { Tx } from '../../src/platform/postgres.ts';
+import { statementRoutes } from '../../src/routes/statement.ts';
+import { addAccount, addKeyTo, addService, findRoute, json, send } from '../support/accounts.ts';
+import { sql, useDatabase } from '../support/use-database.ts';
+
+let routes: Route[];
+let buyer: KeyRecord;
+let provider: KeyRecord;
+let services: string[];
+let live: { balanceMicros: number; heldMicros: number } | null;
+
+useDatabase();
+beforeAll(() => {
+  routes = statementRoutes({
+    sql,
+    wallets: { read: async () => live ?? { balanceMicros: await settled(), heldMicros: 0 } },
+  });
+});
+beforeEach(reset);
+
+async function reset(): Promise<void> {
+  await sql`TRUNCATE accounts, api_keys, services, credits, payouts, debits, calls, key_hours, service_hours, rollup_backlog,
+                     journal, entries, balances CASCADE`;
+  [buyer, provider] = [await addAccount(sql, 'buyer'), await addAccount(sql, 'provider')];
+  services = [await addService(sql, provider.accountId, 'maps'), await addService(sql, provider.accountId, 'weather')];
+  live = null;
+}
+
+async function settled(): Promise<number> {
+  const rows = await sql<{ balance: number }[]>`
+    SELECT balance FROM balances WHERE account_id = ${buyer.accountId} AND ledger = 'wallet'`;
+  return rows[0]?.balance ?? 0;
+}
+
+/** Posts to one ledger of an account, with the rest on the platform's side. */
+async function post(
+  tx: Tx,
+  kind: 'credit' | 'debit' | 'payout',
+  accountId: string,
+  amountMicros: number,
+): Promise<number> {
+  const id = await insertJournal(tx, kind, uuidv7());
+  const ledger = kind === 'payout' ? 'earnings' : 'wallet';
+  await postEntries(tx, id, [
+    { accountId, ledger, amountMicros },
+    { accountId: PLATFORM_ACCOUNT_ID, ledger: 'cash', amountMicros: -amountMicros },
+  ]);
+  return id;
+}
+
+let seq = 0;
+const moves = {
+  credit: (atMs: number, micros: number) =>
+    sql.begin(async (tx) => {
+      const id = await post(tx, 'credit', buyer.accountId, micros);
+      await tx`INSERT INTO credits VALUES (${buyer.accountId}, ${++seq}, ${micros}, ${`c${id}`}, ${id}, ${new Date(atMs)})`;
+    }),
+  debit: (atMs: number, micros: number) =>
+    sql.begin(async (tx) => {
+      const id = await post(tx, 'debit', buyer.accountId, -micros);
+      await tx`
+        INSERT INTO debits (account_id, seq, amount, total_before, reference, reason, state, journal_id, ended_at)
+        VALUES (${buyer.accountId}, ${++seq}, ${micros}, 0, ${`d${id}`}, 'paid twice', 'taken', ${id}, ${new Date(atMs)})`;
+    }),
+  payout: (atMs: number, micros: number) =>
+    sql.begin(async (tx) => {
+      const id = await post(tx, 'payout', provider.accountId, -micros);
+      await tx`INSERT INTO payouts VALUES (${id}, ${provider.accountId}, ${micros}, ${`p${id}`}, ${new Date(atMs)})`;
+    }),
+  call: (atMs: number, micros: number, service = 0, keyId = buyer.keyId) =>
+    sql.begin(async (tx) => {
+      const [serviceId, fee] = [services[service] as string, Math.floor(micros / 10)];
+      await tx`
+        INSERT INTO calls VALUES (${new Date(atMs)}::timestamptz::date, ${uuidv7(atMs)}, ${buyer.accountId}, ${keyId},
+          ${provider.accountId}, ${serviceId}, 'GET', '/', 200, ${micros}, ${fee}, false, 'completed', 1, 0, 0, ${new Date(atMs)}, 0)`;
+      const amounts = [
+        [buyer.accountId, 'wallet', -micros],
+        [provider.accountId, 'earnings', micros - fee],
+      ] as const;
+      for (const [accountId, ledger, amount] of amounts) {
+        await tx`
+          INSERT INTO balances AS b VALUES (${accountId}, ${ledger}, ${amount})
+          ON CONFLICT (account_id, ledger) DO UPDATE SET balance = b.balance + excluded.balance`;
+      }
+    }),
+};
+
+/** Makes the sums by hour from the calls, as the job does that fills them. */
+async function fillHours(): Promise<void> {
+  await sql`TRUNCATE key_hours, service_hours`;
+  await sql`
+    INSERT INTO key_hours (key_id, hour, service_id, account_id, calls, free_calls, succeeded, failed, spent, latency_sum_us,
+                           latency_count, last_call_at)
+    SELECT key_id, date_trunc('hour', created_at, 'UTC'), service_id, account_id, count(*), 0, 0, 0, sum(amount), 0, 0, max(created_at)
+    FROM calls GROUP BY 1, 2, 3, 4`;
+  await sql`
+    INSERT INTO service_hours
+    SELECT service_id, date_trunc('hour', created_at, 'UTC'), provider_id, count(*), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, sum(amount),
+           sum(fee), 0, '{}' FROM calls GROUP BY 1, 2, 3`;
+}
+
+type Row = { at: string; kind: string; amount: number; balance: number; [more: string]: unknown };
+type Page = { balance: number; movements: Row[]; next_cursor: string | null; ledger: string };
+
+const ask = async (query: object = {}, by = buyer): Promise<Page> =>
+  json(await send(routes, 'GET /statement/me', { by, query })) as unknown as Page;
+
+async function all(query: object, by: KeyRecord): Promise<Row[]> {
+  const rows: Row[] = [];
+  for (let cursor: string | undefined; ; ) {
+    const page = await ask({ ...query, ...(cursor && { cursor }) }, by);
+    if (page.movements[0]) expect(page.balance).toBe(page.movements[0].balance);
+    rows.push(...page.movements);
+    if (page.next_cursor === null) return rows;
+    cursor = page.next_cursor;
+  }
+}
+
+const HOUR = 3_600_000;
+const START = Date.parse('2026-03-01T00:00:00Z');
+const micros = (usd: number): number => Math.round(usd * 1e6);
+
+describe('GET /statement/me', () => {
+  it('shows credits, charges by hour and service, and debits, and ends at balance + held', async () => {
+    await moves.credit(START + 10 * 60_000, 10_000_000);
+    await moves.call(START + 5 * 60_000, 2_000, 0);
+    const other = await addKeyTo(sql, buyer.accountId, 'buyer');
+    await moves.call(START + 50 * 60_000, 3_000, 0, other.keyId);
+    await moves.call(START + 50 * 60_000, 500, 1);
+    await moves.debit(START + HOUR, 1_000_000);
+    await fillHours();
+    live = { balanceMicros: 8_994_000, heldMicros: 300 };
+    const { movements, ...rest } = await ask();
+    expect(rest).toEqual({
+      owner_id: buyer.ownerId,
+      ledger: 'wallet',
+      balance: 8.9943,
+      currency: 'USD',
+      next_cursor: null,
+    });
+    const [maps, weather] = services;
+    const hour = '2026-03-01T00:00:00.000Z';
+    const at = '2026-03-01T00:59:59.999Z';
+    expect(movements).toEqual([
+      { at: expect.any(String), kind: 'pending', amount: -0.0002, balance: 8.9943 },
+      {
+        ...{ at: '2026-03-01T01:00:00.000Z', kind: 'debit', amount: -1, balance: 8.9945 },
+        ...{ reference: expect.stringMatching(/^d/), reason: 'paid twice' },
+      },
+      { at, kind: 'charge', amount: -0.0005, balance: 9.9945, hour, service_id: weather, service_name: 'weather' },
+      { at, kind: 'charge', amount: -0.005, balance: 9.995, hour, service_id: maps, service_name: 'maps' },
+      {
+        at: '2026-03-01T00:10:00.000Z',
+        kind: 'credit',
+        amount: 10,
+        balance: 10,
+        reference: expect.stringMatching(/^c/),
+      },
+    ]);
+  });
+
+  it('shows a provider what buyers paid, the fees and the payouts, and ends at what is payable', async () => {
+    await moves.call(START, 2_000, 0);
+    await moves.call(START + 1, 3, 1);
+    await moves.payout(START + HOUR, 1_500);
+    await fillHours();
+    const { movements, ledger, balance } = await ask({}, provider);
+    expect([ledger, balance]).toEqual(['earnings', 0.000303]);
+    expect(movements.map(({ kind, amount, balance }) => [kind, amount, balance])).toEqual([
+      ['payout', -0.0015, 0.000303],
+      ['earning', 0.000003, 0.001803],
+      ['fee', -0.0002, 0.0018],
+      ['earning', 0.002, 0.002],
+    ]);
+  });
+
+  it('exports CSV, and says where the next file begins', async () => {
+    for (let i = 0; i < 3; i++) await moves.credit(START + i, 1_000_000);
+    const response = await send(routes, 'GET /statement/me', {
+      by: buyer,
+      query: { limit: 2 },
+      headers: { accept: 'text/csv' },
+    });
+    expect(String(response.body).split('\r\n').slice(0, 2)).toEqual([
+      'at,kind,amount,balance,hour,service_id,service_name,reference,reason',
+      expect.stringMatching(/^2026-03-01T00:00:00.002Z,credit,1,3,,,,c\d+,$/),
+    ]);
+    const cursor = response.headers?.['X-ACF-Next-Cursor'];
+    expect((await ask({ cursor })).movements).toMatchObject([{ amount: 1, balance: 1 }]);
+  });
+
+  it('refuses earnings to a buyer key, and a cursor of another list', async () => {
+    await expect(ask({ ledger: 'earnings' })).rejects.toMatchObject({ code: 'forbidden' });
+    expect((await ask({ ledger: 'wallet' }, provider)).ledger).toBe('wallet');
+    for (const cursor of ['x', '1-2', `99999999999999999-${'0'.repeat(16)}`]) {
+      await expect(ask({ cursor })).rejects.toMatchObject({
+        code: 'invalid_request',
+        message: expect.stringMatching(/^cursor/),
+      });
+    }
+    expect(findRoute(routes, 'GET /statement/me').access).toEqual(['buyer', 'provider', 'admin']);
+  });
+
+  it('has every movement once, in order, with the right balance, whatever the pages, also while the sums by hour are being filled', async () => {
+    const move = fc.record({
+      kind: fc.constantFrom<keyof typeof moves>('credit', 'debit', 'payout', 'call', 'call'),
+      // Minutes within three hours, and the edges of hours.
+      at: fc.oneof(
+        fc.integer({ min: 0, max: 179 }).map((minute) => minute * 60_000),
+        fc.constantFrom(HOUR, HOUR - 1, 2 * HOUR),
+      ),
+      micros: fc.integer({ min: 1, max: 100_000 }),
+      service: fc.nat({ max: 1 }),
+    });
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(move, { maxLength: 14 }),
+        fc.integer({ min: 1, max: 5 }),
+        fc.nat({ max: 12 }),
+        async (list, limit, bounds) => {
+          await reset();
+          for (const { kind, at, micros, service } of list) await moves[kind](START + at, micros, service);
+          await fillHours();
+          for (const isFilled of [true, false]) {
+            if (!isFilled) {
+              await sql`INSERT INTO rollup_backlog VALUES (0)`;
+              await sql`TRUNCATE key_hours, service_hours`;
+            }
+            for (const [by, ledger] of [
+              [buyer, 'wallet'],
+              [provider, 'earnings'],
+            ] as const) {
+              const rows = await all({ limit }, by);
+              // Backwards from the end: each balance is the one before plus the amount.
+              let balance = 0;
+              for (const row of rows.toReversed()) {
+                balance += micros(row.amount);
+                expect(micros(row.balance)).toBe(balance);
+              }
+              const [stored] =
+                await sql`SELECT balance FROM balances WHERE account_id = ${by.accountId} AND ledger = ${ledger}`;
+              expect(balance).toBe(stored?.balance ?? 0);
+              expect(rows.map(({ at }) => at)).toEqual(
+                rows
+                  .map(({ at }) => at)
+                  .toSorted()
+                  .reverse(),
+              );
+              const named = rows.map((row) => [row.at, row.kind, row.service_id ?? row.reference].join());
+              expect(new Set(named).size).toBe(rows.length);
+              // A range is a part of the whole, with the same balances.
+              const [from, to] = [START + Math.min(bounds, 6) * 20 * 60_000, START + (7 + bounds) * 20 * 60_000];
+              const inRange = rows.filter(({ at }) => Date.parse(at) >= from && Date.parse(at) < to);
+              const query = { from: new Date(from).toISOString(), to: new Date(to).toISOString(), limit };
+              expect(await all(query, by)).toEqual(inRange);
+            }
+          }
+        },
+      ),
+      { numRuns: 8 },
+    );
+  });
+});
