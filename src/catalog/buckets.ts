@@ -1,7 +1,7 @@
 import type { Listing } from './listing.ts';
 
-/** A listing's bucket: the last two digits of its id, which are random. So 256 buckets, of about 400 listings each at 100 000. */
-export const bucketOf = (id: string): string => id.slice(-2);
+/** A listing's bucket: the last byte of its id, which is random. So 256 buckets, of about 400 listings each at 100 000. */
+export const bucketOf = (id: string): number => Number.parseInt(id.slice(-2), 16);
 
 /** Sums are kept below this, so that they are exact in a JavaScript number after one more summand. */
 const MODULUS = 2 ** 48;
@@ -12,7 +12,7 @@ const MODULUS = 2 ** 48;
  * caused the difference.
  */
 export class Buckets {
-  readonly #buckets = new Map<string, { readonly ids: Set<string>; sum: number }>();
+  readonly #buckets = new Map<number, { readonly ids: Set<string>; sum: number }>();
 
   add({ id, rowHash }: Listing): void {
     let bucket = this.#buckets.get(bucketOf(id));
@@ -33,17 +33,17 @@ export class Buckets {
   }
 
   /** The ids of a bucket at this moment. */
-  idsOf(name: string): string[] {
+  idsOf(name: number): string[] {
     return [...(this.#buckets.get(name)?.ids ?? [])];
   }
 
-  names(): string[] {
+  names(): number[] {
     return [...this.#buckets.keys()];
   }
 
   /** The buckets that differ, sorted. @param sums  by bucket; absent if a bucket is empty */
-  differing(sums: ReadonlyMap<string, number>): string[] {
+  differing(sums: ReadonlyMap<number, number>): number[] {
     const names = new Set([...this.#buckets.keys(), ...sums.keys()]);
-    return [...names].filter((name) => this.#buckets.get(name)?.sum !== sums.get(name)).sort();
+    return [...names].filter((name) => this.#buckets.get(name)?.sum !== sums.get(name)).sort((a, b) => a - b);
   }
 }

@@ -198,7 +198,7 @@ export class Catalog {
     this.#attempted();
   }
 
-  async #readPages(buckets: readonly string[] | null): Promise<void> {
+  async #readPages(buckets: readonly number[] | null): Promise<void> {
     const reading = this.#snapshot.beginReading(buckets);
     let after: string | null = null;
     do {

@@ -75,7 +75,7 @@ export class Snapshot {
   }
 
   /** The buckets that Postgres has otherwise than the snapshot. @param sums  what `selectBucketSums` gives */
-  differing(sums: ReadonlyMap<string, number>): string[] {
+  differing(sums: ReadonlyMap<number, number>): number[] {
     return this.#buckets.differing(sums);
   }
 
@@ -86,7 +86,7 @@ export class Snapshot {
    *
    * @param buckets  null: all
    */
-  beginReading(buckets: readonly string[] | null): {
+  beginReading(buckets: readonly number[] | null): {
     page(listings: readonly Listing[]): Promise<void>;
     finish(): Promise<void>;
   } {

@@ -27,6 +27,9 @@ type Row = {
   readonly row_hash: number;
 };
 
+/** The last byte of the id, as `bucketOf` has it. A number, because Postgres sorts the rows by it, and texts took twice as long. */
+const bucket = (sql: Sql) => sql`get_byte(uuid_send(id), 15)`;
+
 /** 40 bits, so that the sum of a bucket's thousands is exact in a bigint and, modulo 2^48, in a JavaScript number. */
 const rowHash = (sql: Sql) => sql`(hashtextextended(concat(id, xmin), 0) & 1099511627775)`;
 
@@ -199,9 +202,9 @@ export async function selectListings(sql: Sql, ids: readonly string[]): Promise<
  * xmin in the row. It also differs after an account was suspended or resumed by hand, which changes no listing. Two changes
  * cancel each other with a probability of 2^-40.
  */
-export async function selectBucketSums(sql: Sql): Promise<Map<string, number>> {
-  const rows = await sql<{ bucket: string; sum: number }[]>`
-    SELECT right(id::text, 2) AS bucket, (sum(${rowHash(sql)}) % 281474976710656)::bigint AS sum
+export async function selectBucketSums(sql: Sql): Promise<Map<number, number>> {
+  const rows = await sql<{ bucket: number; sum: number }[]>`
+    SELECT ${bucket(sql)} AS bucket, (sum(${rowHash(sql)}) % 281474976710656)::bigint AS sum
     FROM services
     WHERE status <> 'removed' AND provider_id NOT IN (SELECT a.id FROM accounts a WHERE a.status = 'suspended')
     GROUP BY bucket`;
@@ -215,14 +218,14 @@ export async function selectBucketSums(sql: Sql): Promise<Map<string, number>> {
  */
 export async function selectCatalogPage(
   sql: Sql,
-  buckets: readonly string[] | null,
+  buckets: readonly number[] | null,
   afterId: string | null,
   limit: number,
 ): Promise<Listing[]> {
   const rows = await sql<Row[]>`
     SELECT ${columns(sql)} FROM services
     WHERE status <> 'removed' ${afterId === null ? sql`` : sql`AND id > ${afterId}`}
-      ${buckets === null ? sql`` : sql`AND right(id::text, 2) = ANY(${buckets}::text[])`}
+      ${buckets === null ? sql`` : sql`AND ${bucket(sql)} = ANY(${buckets}::int[])`}
     ORDER BY id LIMIT ${limit}`;
   return rows.map(toListing);
 }

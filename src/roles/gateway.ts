@@ -144,8 +144,6 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   const backlog = new Backlog({ redis, keys: redisKeys, maxEvents: config.maxBacklogEvents });
   const keyCache = new KeyCache({ fetchKeys: (ids) => selectKeyRecords(sql, ids) });
   const catalog = new Catalog({ sql, log });
-  // Before the catalog is read, so that its index grows with every page of the reading.
-  const discovery = new Discovery(catalog);
   const upstream = new UpstreamClient({
     ...UPSTREAM,
     allowCidrs: config.upstreamAllowCidrs,
@@ -153,6 +151,8 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   });
   const stopKeyFeed = await keepKeyCacheFresh(sql, keyCache);
   await catalog.start();
+  // Not before: calls need the catalog only, and its index would delay the reading. The first answers of /discover wait for it.
+  const discovery = new Discovery(catalog);
 
   const keyStates = new KeyStates({ redis, keys: redisKeys });
   const wallets = new Wallets({ redis, keys: redisKeys, hydrator });

@@ -15,6 +15,7 @@ export type Entry = {
   readonly slot: number;
   /** The value by which names are sorted. */
   readonly name: string;
+  /** The same object for as long as name and description are the same. */
   readonly signature: Signature;
   /** Null when the texts of all listings exceed their bound: then it is folded anew for each search. */
   readonly searched: SearchedText | null;

@@ -19,19 +19,27 @@ export function keyOfFilter({ category, minQuality, words, free, maxPriceMicros 
   return JSON.stringify([category, minQuality, free, maxPriceMicros, words]);
 }
 
-/** The rank of an entry (0 if the filter has no words), or NO_MATCH. */
-export type Matcher = (entry: Entry) => number;
+/** Decides about entries. What a filter asks of the text is apart from all else, because texts seldom change, and cost more. */
+export type Matcher = {
+  /** Whether everything but the words matches. */
+  hasTerms(entry: Entry): boolean;
+  /** The rank of the words (0 if the filter has none), or NO_MATCH. */
+  rankOf(entry: Entry): number;
+};
+
+export const MATCHES_ALL: Matcher = { hasTerms: () => true, rankOf: () => 0 };
 
 export function matcherOf(filter: Filter, signatures: Pick<Signatures, 'mayContain'>): Matcher {
   // A long word is rare, and a listing without it needs no look for the others.
   const words = filter.words.toSorted((a, b) => b.length - a.length);
   const grams = gramsOf(words);
-  return (entry) => {
-    if (!hasTerms(entry.listing, entry.quality, filter)) return NO_MATCH;
-    if (words.length === 0) return 0;
-    if (!signatures.mayContain(entry.signature, grams)) return NO_MATCH;
-    const { name, description } = entry.listing;
-    return rankOf(entry.searched ?? searchedText(name, description), words);
+  return {
+    hasTerms: ({ listing, quality }) => hasTerms(listing, quality, filter),
+    rankOf: ({ listing, signature, searched }) => {
+      if (words.length === 0) return 0;
+      if (!signatures.mayContain(signature, grams)) return NO_MATCH;
+      return rankOf(searched ?? searchedText(listing.name, listing.description), words);
+    },
   };
 }
 

@@ -2,7 +2,7 @@ import { unavailableError } from '../../errors.ts';
 import { stepEnd, turns } from '../../platform/turns.ts';
 import type { Listing } from '../listing.ts';
 import { digestOf, type Entry, sortedName } from './entry.ts';
-import { type Filter, keyOfFilter, matcherOf } from './filter.ts';
+import { type Filter, keyOfFilter, MATCHES_ALL, matcherOf } from './filter.ts';
 import { Matches } from './matches.ts';
 import { Order } from './order.ts';
 import { Signatures } from './signatures.ts';
@@ -41,7 +41,7 @@ export class ListingIndex {
   readonly #freeSlots: number[] = [];
   readonly #signatures = new Signatures();
   readonly #orders = new Map<Sort, Order>(SORTS.map((sort) => [sort, new Order(sort)]));
-  readonly #everything = new Matches(() => 0);
+  readonly #everything = new Matches(MATCHES_ALL);
   /** By filter, least recently used first. */
   readonly #kept = new Map<string, Matches>();
   /** The filters that are being matched or wait for it. */

@@ -55,7 +55,7 @@ export class Matches {
     const { slot } = (after ?? before) as Entry;
     if (!this.#isFilled && slot >= this.#filledTo) return;
     const rankBefore = before === undefined ? NO_MATCH : this.rankAt(slot);
-    const rank = after === undefined ? NO_MATCH : this.#matcher(after);
+    const rank = after === undefined ? NO_MATCH : this.#rankOf(before, after, rankBefore);
     if (rankBefore === NO_MATCH && rank === NO_MATCH) return;
     this.version = ++lastVersion;
     if (rankBefore !== NO_MATCH) this.#count(before as Entry, rankBefore, -1);
@@ -103,6 +103,12 @@ export class Matches {
   /** The same text only for the same matches: what is shown of them, not when they changed or how they are sorted. */
   digest(): string {
     return this.#digest.join('.');
+  }
+
+  #rankOf(before: Entry | undefined, after: Entry, rankBefore: number): number {
+    if (!this.#matcher.hasTerms(after)) return NO_MATCH;
+    const isSameText = before !== undefined && before.signature === after.signature;
+    return isSameText && rankBefore !== NO_MATCH ? rankBefore : this.#matcher.rankOf(after);
   }
 
   #count(entry: Entry, rank: number, by: 1 | -1): void {
