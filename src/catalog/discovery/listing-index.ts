@@ -18,7 +18,7 @@ export type IndexSource = {
 /** Maximum characters of folded texts that are kept (one or two bytes each). Texts beyond it are folded anew for each search. */
 const MAX_SEARCHED_CHARACTERS = 64_000_000;
 /**
- * Maximum number of filters whose matches are kept: 13 MB at 100 000 listings. At the bound the one used least recently is
+ * Maximum number of filters whose matches are kept: 17 MB at 100 000 listings. At the bound the one used least recently is
  * dropped. A change costs each of them 0.05 to 1 µs.
  */
 const MAX_KEPT_FILTERS = 128;

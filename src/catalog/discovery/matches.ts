@@ -38,8 +38,8 @@ export class Matches {
   /** The next step. @returns whether all slots have been looked at */
   fill(slots: readonly (Entry | undefined)[], isOver: () => boolean): boolean {
     while (this.#filledTo < slots.length) {
-      // To ask for each entry would double the time.
-      const end = Math.min(this.#filledTo + 32, slots.length);
+      // To ask for each entry would double the time. The worst text, all combining marks and folded anew, takes 0.5 ms.
+      const end = Math.min(this.#filledTo + 4, slots.length);
       while (this.#filledTo < end) {
         const entry = slots[this.#filledTo++];
         if (entry !== undefined) this.change(undefined, entry);
