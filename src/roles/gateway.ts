@@ -144,6 +144,9 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   const backlog = new Backlog({ redis, keys: redisKeys, maxEvents: config.maxBacklogEvents });
   const keyCache = new KeyCache({ fetchKeys: (ids) => selectKeyRecords(sql, ids) });
   const catalog = new Catalog({ sql, log });
+  // Its index grows while Postgres is asked for the next page. It is waited for below, because under the load of calls it would grow
+  // slowly, and until then /discover would answer 503.
+  const discovery = new Discovery(catalog);
   const upstream = new UpstreamClient({
     ...UPSTREAM,
     allowCidrs: config.upstreamAllowCidrs,
@@ -151,8 +154,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   });
   const stopKeyFeed = await keepKeyCacheFresh(sql, keyCache);
   await catalog.start();
-  // Not before: calls need the catalog only, and its index would delay the reading. The first answers of /discover wait for it.
-  const discovery = new Discovery(catalog);
+  await discovery.current();
 
   const keyStates = new KeyStates({ redis, keys: redisKeys });
   const wallets = new Wallets({ redis, keys: redisKeys, hydrator });
