@@ -6,7 +6,7 @@ import { compareTo, type Place, placeOf, type Sort } from './sorts.ts';
  * Entries per chunk, at most. To add or remove one copies its chunk (0.1 µs, and garbage), and to write all services of a chunk as
  * JSON takes 0.3 ms, a third of what one step may take.
  */
-const MAX_CHUNK = 64;
+export const MAX_CHUNK = 64;
 /** A chunk with fewer entries is joined with its neighbour if both fit into half a chunk. */
 const MIN_CHUNK = 16;
 

@@ -1,7 +1,7 @@
 import type { Entry } from './entry.ts';
 import type { ListingIndex } from './listing-index.ts';
 import type { Matches, Ranks } from './matches.ts';
-import { type Chunk, chunkAfter, indexAfter } from './order.ts';
+import { type Chunk, chunkAfter, indexAfter, MAX_CHUNK } from './order.ts';
 import { type AnySort, compareEntries, compareTo, type RankedPlace, type Sort } from './sorts.ts';
 import { NO_MATCH } from './words.ts';
 
@@ -49,7 +49,8 @@ export class View {
   /** All matches after the place, in order. Some of the batches are empty: whoever goes through can pause between any two. */
   *batches(after: RankedPlace | null): Generator<readonly Entry[]> {
     if (this.#sorted !== null) {
-      yield after === null ? this.#sorted : this.#sorted.filter((entry) => this.#isAfter(entry, after));
+      const found = after === null ? this.#sorted : this.#sorted.filter((entry) => this.#isAfter(entry, after));
+      for (let i = 0; i < found.length; i += MAX_CHUNK) yield found.slice(i, i + MAX_CHUNK);
     } else if (this.sort === 'relevance') {
       for (const rank of this.#ranksThatOccur) {
         if (after !== null && rank < after.rank) continue;

@@ -118,7 +118,7 @@ it('the answer is what a look at every listing finds, for any catalog, after any
         }
       },
     ),
-    { numRuns: 60 },
+    { numRuns: 40 },
   );
 });
 
@@ -151,6 +151,6 @@ it('pages show every listing that did not move exactly once, in order, whatever 
         expect(unmoved(seen)).toEqual(unmoved(before));
       },
     ),
-    { numRuns: 150 },
+    { numRuns: 80 },
   );
 });
