@@ -27,6 +27,8 @@ import { loadPeerKeys, makeKeys, writeAuthFile, writeKeyTable } from '../stage/k
  * @typedef {object} PeerOptions
  * @property {KeySets} keySets
  * @property {number} [services] how many services the catalog has beside the one that is called (only Tollgate has a catalog)
+ * @property {string} [suffix] tells apart several starts of a peer in one scenario; a part of its name
+ * @property {string} [loopDelayFile] gets the longest holds of the event loop, see measure/loop-delay.mjs
  *
  * @typedef {object} PeerKind
  * @property {string} title its name in tables

@@ -177,12 +177,20 @@ function partsOf(started) {
   return { proxy: others.map(each), writer: [each(writer)] };
 }
 
-/** @param {string} name @param {Omit<Shape, 'workers'> & { workers?: number }} how workers: by default the number of the command line */
+/** @param {Place} place @param {string} file */
+function watchLoop(place, file) {
+  const preload = path.join(projectDir, 'bench', 'measure', 'loop-delay.mjs');
+  Object.assign(place.env, { NODE_OPTIONS: `--import ${preload}`, BENCH_LOOP_DELAY_FILE: file });
+}
+
+/** @param {string} kind @param {Omit<Shape, 'workers'> & { workers?: number }} how workers: by default the number of the command line */
 const startAs =
-  (name, { workers, ...how }) =>
+  (kind, { workers, ...how }) =>
   /** @type {PeerKind['start']} */
-  async (stage, { keySets, services = 0 }) => {
+  async (stage, { keySets, services = 0, suffix = '', loopDelayFile }) => {
+    const name = kind + suffix;
     const place = await environment(stage, name);
+    if (loopDelayFile !== undefined) watchLoop(place, loopDelayFile);
     if (services > 0) {
       runMigrations(place);
       await insertServices(place.database.url, services);

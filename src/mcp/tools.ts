@@ -77,7 +77,7 @@ export const TOOLS: readonly Tool[] = [
     name: 'discover_services',
     title: 'Find services',
     description:
-      'Searches the catalog of paid and free HTTP services. Returns name, description, price per call in USD, quality (0 to 100) and id of each match, best quality first unless `sort` says otherwise. Needs no API key and costs nothing. Then use get_service to learn how to call one.',
+      'Searches the catalog of paid and free HTTP services. Returns name, description, price per call in USD, quality (0 to 100) and id of each match, best match of the words first, then best quality, unless `sort` says otherwise. Needs no API key and costs nothing. Then use get_service to learn how to call one.',
     inputSchema: {
       type: 'object',
       additionalProperties: false,
@@ -85,7 +85,8 @@ export const TOOLS: readonly Tool[] = [
         q: {
           type: 'string',
           maxLength: 200,
-          description: 'Words that must all occur in name or description. Few and general words find more.',
+          description:
+            'Words that must all occur in name or description, also as parts of words. Few and general words find more.',
         },
         category: { type: 'string', maxLength: 50, description: 'One of the `categories` of an earlier result.' },
         min_quality: { type: 'number', minimum: 0, maximum: 100 },

@@ -5,6 +5,7 @@ import { Admission } from '../admission/admission.ts';
 import { Backlog } from '../admission/backlog.ts';
 import { batchScript } from '../admission/scripts.ts';
 import { Catalog } from '../catalog/catalog.ts';
+import { Discovery } from '../catalog/discovery/discovery.ts';
 import { OpenApiImporter } from '../catalog/openapi-import/importer.ts';
 import { OperationsReader } from '../catalog/operations/operations-reader.ts';
 import type { Config } from '../config/config.ts';
@@ -160,6 +161,9 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   const keyCache = new KeyCache({ fetchKeys: (ids) => selectKeyRecords(sql, ids) });
   const catalog = new Catalog({ sql, log });
   const { upstreamMaxConnections, upstreamMaxTotalConnections } = config;
+  // Its index grows while Postgres is asked for the next page. It is waited for below, because under the load of calls it would grow
+  // slowly, and until then /discover would answer 503.
+  const discovery = new Discovery(catalog);
   const upstream = new UpstreamClient({
     ...UPSTREAM,
     allowCidrs: config.upstreamAllowCidrs,
@@ -168,6 +172,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   });
   const stopKeyFeed = await keepKeyCacheFresh(sql, keyCache);
   await catalog.start();
+  await discovery.current();
 
   const keyStates = new KeyStates({ redis, keys: redisKeys });
   const wallets = new Wallets({ redis, keys: redisKeys, hydrator });
@@ -213,7 +218,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
       adminBootstrapToken: config.adminBootstrapToken,
       maxAccountsPerAddress: config.maxAccountsPerAddress,
     }),
-    ...discoverRoutes({ catalog, operations }),
+    ...discoverRoutes({ catalog, discovery, operations }),
     ...servicesRoutes({
       catalog,
       sql,

@@ -85,7 +85,10 @@ export function adminServicesRoutes(deps: Pick<ServicesRoutesDeps, 'catalog' | '
 
 type Deps = Pick<ServicesRoutesDeps, 'catalog' | 'sql' | 'operations'>;
 
-async function listServices({ sql }: Deps, { query, header }: ApiRequest<undefined, Query>): Promise<ApiResponse> {
+async function listServices(
+  { catalog, sql }: Deps,
+  { query, header }: ApiRequest<undefined, Query>,
+): Promise<ApiResponse> {
   const { status = null, provider_id: providerId = null, category = null, q: text = null, cursor = null } = query;
   if (cursor !== null && !isUuid(cursor)) throw wrongCursor();
   const filter = { status, providerId, category, text };
@@ -98,7 +101,9 @@ async function listServices({ sql }: Deps, { query, header }: ApiRequest<undefin
   return {
     status: 200,
     body: {
-      services: entries.map((listing) => fullItem(listing, language, { withEndpoint: true })),
+      services: entries.map((listing) =>
+        fullItem(listing, catalog.qualityOf(listing.id), language, { withEndpoint: true }),
+      ),
       next_cursor: next,
     },
     headers: languageHeaders(language),
