@@ -1,6 +1,7 @@
 import type { Config } from '../config/config.ts';
 import { ReconcileJob } from '../ledger/reconcile/job.ts';
 import { Reconciler } from '../ledger/reconcile/reconciler.ts';
+import { BacklogJob } from '../ledger/rollups/backlog-job.ts';
 import { Sweeper } from '../ledger/sweep/sweeper.ts';
 import { CreditWallets } from '../ledger/wallets/credit-wallets.ts';
 import { Hydrator } from '../ledger/wallets/hydrate.ts';
@@ -20,7 +21,7 @@ const SWEEP_STOP_MS = 1_000;
 
 export type Writer = { stop(): Promise<void> };
 
-/** Starts the jobs that store usage in Postgres and clean up after dead gateways: writer, sweep, credits, reconciliation. */
+/** Starts the jobs that store usage in Postgres and clean up after dead gateways: writer, sweep, credits, reconciliation, sums by hour. */
 export async function startWriter(options: {
   readonly config: Pick<Config, 'databaseUrl' | 'redisUrl' | 'platformFeeBasisPoints' | 'instanceLeaseSeconds'>;
   readonly stores: Pick<Stores, 'sql' | 'redis' | 'keys' | 'installation'>;
@@ -54,11 +55,13 @@ export async function startWriter(options: {
     onRedisReady: (listener) => redis.onReady(listener),
     log,
   });
+  const backlog = new BacklogJob({ sql, log });
   metrics.add(writerMetrics({ writer, sweeper, hydrator, reconciler }));
   writer.start();
   sweeper.start();
   credits.start();
   reconciliation.start();
+  backlog.start();
   return {
     stop: async () => {
       // These stop at the same time: the writer's last flush must not wait for a credit that is stuck, or for a reconciliation
@@ -67,6 +70,7 @@ export async function startWriter(options: {
         sweeper.stop(SWEEP_STOP_MS).then(() => writer.stop(STOP_MS - SWEEP_STOP_MS)),
         credits.stop(STOP_MS),
         reconciliation.stop(STOP_MS),
+        backlog.stop(STOP_MS),
       ]);
       hydrator.close();
     },

@@ -47,8 +47,8 @@ export class ServiceHour {
 
   /** The sums of both, which are of the same service and hour. */
   plus(other: ServiceHour): ServiceHour {
-    const provider = this.providerId < other.providerId ? this.providerId : other.providerId;
-    const sum = new ServiceHour(this.serviceId, this.hour, provider, undefined);
+    const { providerId } = this.providerId < other.providerId ? this : other;
+    const sum = new ServiceHour(this.serviceId, this.hour, providerId, undefined);
     for (const part of [this, other]) {
       sum.calls += part.calls;
       sum.completed += part.completed;

@@ -6,10 +6,11 @@ import { BUCKETS, bucketSql } from './latency-buckets.ts';
 export const SUMMED_COLUMNS =
   'account_id, key_id, provider_id, service_id, path, status, amount, fee, free_tier, outcome, latency_us, created_at';
 
+/** A listing has one provider, and a key one account. If a damaged event says otherwise, the least id counts, in any order of events. */
 const SERVICE_SUMS = ['calls', 'completed', 'free_calls', ...CALL_CLASSES, 'charged', 'fees', 'latency_sum_us'];
-const SERVICE_COLUMNS = `service_id, hour, provider_id, ${SERVICE_SUMS.join(', ')}, latency_histogram`;
+export const SERVICE_COLUMNS = `service_id, hour, provider_id, ${SERVICE_SUMS.join(', ')}, latency_histogram`;
 const KEY_SUMS = ['calls', 'free_calls', 'succeeded', 'failed', 'spent', 'latency_sum_us', 'latency_count'];
-const KEY_COLUMNS = `key_id, hour, service_id, account_id, ${KEY_SUMS.join(', ')}, last_call_at`;
+export const KEY_COLUMNS = `key_id, hour, service_id, account_id, ${KEY_SUMS.join(', ')}, last_call_at`;
 
 const added = (columns: readonly string[]): string =>
   columns.map((column) => `${column} = h.${column} + excluded.${column}`).join(', ');
@@ -22,6 +23,7 @@ export const addServiceHours = (sums: string): string => `
   INSERT INTO service_hours AS h (${SERVICE_COLUMNS})
   SELECT ${SERVICE_COLUMNS} FROM (${sums}) AS sums ORDER BY service_id, hour
   ON CONFLICT (service_id, hour) DO UPDATE SET ${added(SERVICE_SUMS)},
+    provider_id = least(h.provider_id, excluded.provider_id),
     latency_histogram = ARRAY(SELECT unnest(h.latency_histogram) + unnest(excluded.latency_histogram))`;
 
 /** Adds the rows of `sums`, one per key, hour and service. The rows are locked in the order of their keys. */
@@ -29,6 +31,7 @@ export const addKeyHours = (sums: string): string => `
   INSERT INTO key_hours AS h (${KEY_COLUMNS})
   SELECT ${KEY_COLUMNS} FROM (${sums}) AS sums ORDER BY key_id, hour, service_id
   ON CONFLICT (key_id, hour, service_id) DO UPDATE SET ${added(KEY_SUMS)},
+    account_id = least(h.account_id, excluded.account_id),
     last_call_at = greatest(h.last_call_at, excluded.last_call_at)`;
 
 const HOUR = `date_trunc('hour', created_at, 'UTC')`;
