@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { isRolledUp, rollUpStep } from '../../../src/ledger/rollups/backlog.ts';
@@ -203,4 +204,17 @@ it('a migration under a writer of the version before loses none of its calls: be
     await old.end({ timeout: 1 });
     await database.drop();
   }
+});
+
+it('the queries in docs/design.md find a wrong sum, and nothing when all is right', async () => {
+  const { sql } = ledger;
+  const queries = readFileSync('docs/design.md', 'utf8').matchAll(/```sql\n([\s\S]*?)```/g);
+  const [services, keys] = Array.from(queries, ([, text]) => String(text)).filter((text) => /_hours h/.test(text));
+  const run = async (text: string | undefined) => (await sql.unsafe(String(text), [])) as unknown as object[];
+  await ledger.append(...Array.from({ length: 20 }, () => newEvent()), newEvent({ outcome: 'refunded:upstream_cut' }));
+  await session.transaction(async () => storeFast(await readAll()));
+  expect([await run(services), await run(keys)]).toEqual([[], []]);
+  await sql`UPDATE service_hours SET charged = charged + 1 WHERE service_id = (SELECT min(service_id::text)::uuid FROM service_hours)`;
+  await sql`DELETE FROM key_hours WHERE service_id = (SELECT min(service_id::text)::uuid FROM service_hours)`;
+  expect([(await run(services)).length, (await run(keys)).length]).toEqual([1, 1]);
 });
