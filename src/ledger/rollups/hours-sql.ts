@@ -6,7 +6,6 @@ import { BUCKETS, bucketSql } from './latency-buckets.ts';
 export const SUMMED_COLUMNS =
   'account_id, key_id, provider_id, service_id, path, status, amount, fee, free_tier, outcome, latency_us, created_at';
 
-/** A listing has one provider, and a key one account. If a damaged event says otherwise, the least id counts, in any order of events. */
 const SERVICE_SUMS = ['calls', 'completed', 'free_calls', ...CALL_CLASSES, 'charged', 'fees', 'latency_sum_us'];
 export const SERVICE_COLUMNS = `service_id, hour, provider_id, ${SERVICE_SUMS.join(', ')}, latency_histogram`;
 const KEY_SUMS = ['calls', 'free_calls', 'succeeded', 'failed', 'spent', 'latency_sum_us', 'latency_count'];
@@ -16,8 +15,11 @@ const added = (columns: readonly string[]): string =>
   columns.map((column) => `${column} = h.${column} + excluded.${column}`).join(', ');
 
 /**
- * Adds the rows of `sums`, one per service and hour. Reading both arrays in the target list costs 6 µs per row; with `unnest` in
- * FROM it cost 15. The rows are locked in the order of their keys.
+ * Adds the rows of `sums`, one per service and hour. Adding up two histograms costs 6 µs, with both arrays read in the target list;
+ * with `unnest` in FROM it cost 15. The rows are locked in the order of their keys.
+ *
+ * A listing has one provider, and a key one account. If a damaged event says otherwise, the row has the least id, in whatever order
+ * the events come.
  */
 export const addServiceHours = (sums: string): string => `
   INSERT INTO service_hours AS h (${SERVICE_COLUMNS})
