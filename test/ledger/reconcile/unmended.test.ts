@@ -59,7 +59,17 @@ it('a wallet that is wrong after two crashes of Redis stays wrong, is reported, 
 /** @returns a function that brings Postgres back to its present state, like a restored backup or a lagging standby */
 async function keepPostgres(): Promise<() => Promise<void>> {
   const { sql } = compared.ledger;
-  const tables = ['accounts', 'journal', 'entries', 'balances', 'calls', 'free_usage', 'service_days', 'credits'];
+  const tables = [
+    'accounts',
+    'journal',
+    'entries',
+    'balances',
+    'calls',
+    'free_usage',
+    'service_hours',
+    'key_hours',
+    'credits',
+  ];
   const each = (statements: (table: string) => string) =>
     sql.unsafe(`BEGIN; SET LOCAL session_replication_role = replica; ${tables.map(statements).join('')} COMMIT;`);
   await each((table) => `DROP TABLE IF EXISTS kept_${table}; CREATE TABLE kept_${table} AS TABLE ${table};`);
