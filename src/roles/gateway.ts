@@ -1,5 +1,5 @@
 import { Suspension } from '../accounts/suspension.ts';
-import { selectKeyActivity } from '../accounts/usage-sql.ts';
+import { selectKeyActivity } from '../accounts/usage-sums.ts';
 import { Admission } from '../admission/admission.ts';
 import { Backlog } from '../admission/backlog.ts';
 import { batchScript } from '../admission/scripts.ts';

@@ -1,4 +1,4 @@
-import type { KeyActivity } from '../accounts/usage-sql.ts';
+import type { KeyActivity } from '../accounts/usage-sums.ts';
 import { ApiError, unauthorizedError } from '../errors.ts';
 import { refuseForeignPage } from '../http/own-origin.ts';
 import type { ApiRequest, ApiResponse, JsonSchema, Route } from '../http/route.ts';

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import { selectKeyActivity } from '../../src/accounts/usage-sql.ts';
+import { selectKeyActivity } from '../../src/accounts/usage-sums.ts';
 import type { Route } from '../../src/http/route.ts';
 import type { KeyRecord } from '../../src/keys/caller.ts';
 import { newKeyId, parseBearer, verifySecret } from '../../src/keys/credentials.ts';
@@ -19,7 +19,7 @@ let keys: Keys;
 useDatabase();
 
 beforeEach(async () => {
-  await sql`TRUNCATE accounts, api_keys, credits, calls CASCADE`;
+  await sql`TRUNCATE accounts, api_keys, credits, key_hours, service_hours, calls CASCADE`;
   redis = { puts: [], away: false, delayed: null };
   invalidated = [];
   const state: KeyStateStore = {
