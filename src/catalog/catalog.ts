@@ -2,8 +2,9 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { isUuid } from '../platform/ids.ts';
 import type { Sql } from '../platform/postgres.ts';
 import type { Listing } from './listing.ts';
+import { Qualities } from './quality.ts';
 import { Snapshot } from './snapshot.ts';
-import { CHANNEL, selectCatalogPage, selectFingerprint, selectListings } from './sql.ts';
+import { CHANNEL, selectBucketSums, selectCatalogPage, selectListings } from './sql.ts';
 
 type CatalogLog = {
   warn(fields: object, message: string): void;
@@ -13,7 +14,7 @@ type CatalogLog = {
 export type CatalogOptions = {
   readonly sql: Sql;
   readonly log: CatalogLog;
-  /** Interval of full readings, which find changes whose message was lost. Default 30 000 ms. */
+  /** Interval of comparisons, which find changes whose message was lost. Default 30 000 ms. */
   readonly rereadMs?: number;
   /** Pause after a failed reading. Default 1 000 ms. */
   readonly retryMs?: number;
@@ -28,18 +29,21 @@ export type CatalogOptions = {
 const PAGE_SIZE = 500;
 /** Maximum number of announced ids waiting to be read; at the bound, everything is read instead. */
 const MAX_WAITING_IDS = 5_000;
+/** If more buckets than this differ, everything is read in one pass, because each page of some buckets costs Postgres as much as one. */
+const MAX_BUCKETS_READ = 64;
 /** Minimum time between two log lines about the same lasting fault. */
 const LOG_EVERY_MS = 30_000;
 
 /**
  * The catalog in memory: every listing, except removed ones and those of suspended accounts. It follows Postgres by messages
- * (LISTEN), by a full reading each time a new LISTEN connection was made, and by a periodic full reading (skipped when a
- * fingerprint of the tables shows that nothing changed). While Postgres is away, the last snapshot stays in use.
+ * (LISTEN), and by a comparison each time a new LISTEN connection was made, and periodically: Postgres tells a sum for each of 256
+ * buckets of listings, and only buckets that the snapshot has otherwise are read. While Postgres is away, the last snapshot stays
+ * in use.
  *
  * One loop does all readings, one at a time:
  *
  *     message ──► waiting ids ─┐
- *     (re)connected, timer ────┴─► loop: read everything or the waiting ids ──► snapshot
+ *     (re)connected, timer ────┴─► loop: compare everything or read the waiting ids ──► snapshot
  *                                   └─ failed: log, pause, try again
  */
 export class Catalog {
@@ -48,14 +52,14 @@ export class Catalog {
   readonly #rereadMs: number;
   readonly #retryMs: number;
   readonly #readTimeoutMs: number;
-  readonly #snapshot = new Snapshot();
+  readonly #snapshot = new Snapshot((id) => this.#changed(id));
+  readonly #qualities = new Qualities((id) => this.#changed(id));
+  readonly #listeners: ((id: string) => void)[] = [];
   readonly #stopping = new AbortController();
   readonly #waitingIds = new Set<string>();
   #everythingWaits = false;
   #loop: Promise<void> | null = null;
   #loaded = false;
-  /** `selectFingerprint` just before the last full reading. If it is the same now, nothing has changed since that reading. */
-  #fingerprint: string | null = null;
   #timer: NodeJS.Timeout | undefined;
   #unlisten: () => void = () => {};
   #attempted: () => void = () => {};
@@ -80,9 +84,19 @@ export class Catalog {
     return this.#snapshot.values();
   }
 
-  /** Increases with every change of any listing. */
-  get version(): number {
-    return this.#snapshot.version;
+  /** @param listener  told the id of each listing that is added, changed or dropped, or whose quality changes */
+  onChange(listener: (id: string) => void): void {
+    this.#listeners.push(listener);
+  }
+
+  /** The quality of a service, 0 to 100. */
+  qualityOf(id: string): number {
+    return this.#qualities.of(id);
+  }
+
+  /** Takes over the qualities of some services; the others keep theirs. See `Qualities.set`. */
+  setQualities(qualities: ReadonlyMap<string, number>): Promise<void> {
+    return this.#qualities.set(qualities);
   }
 
   /** Whether the catalog was read completely at least once. */
@@ -124,6 +138,10 @@ export class Catalog {
     this.#unlisten();
   }
 
+  #changed(id: string): void {
+    for (const listener of this.#listeners) listener(id);
+  }
+
   async #listen(): Promise<void> {
     this.#unlisten = await this.#sql.listen({
       channel: CHANNEL,
@@ -153,7 +171,7 @@ export class Catalog {
     const { signal } = this.#stopping;
     while (!signal.aborted && (this.#everythingWaits || this.#waitingIds.size > 0)) {
       try {
-        if (this.#everythingWaits) await this.#fullReading();
+        if (this.#everythingWaits) await this.#comparison();
         else await this.#readingOfIds();
         this.#recovered();
       } catch (error) {
@@ -167,12 +185,11 @@ export class Catalog {
     this.#loop = null;
   }
 
-  async #fullReading(): Promise<void> {
+  async #comparison(): Promise<void> {
     this.#everythingWaits = false;
     try {
-      const fingerprint = await this.#bounded(selectFingerprint(this.#sql));
-      if (fingerprint !== this.#fingerprint) await this.#readAllPages();
-      this.#fingerprint = fingerprint;
+      const differing = this.#snapshot.differing(await this.#bounded(selectBucketSums(this.#sql)));
+      if (differing.length > 0) await this.#readPages(differing.length > MAX_BUCKETS_READ ? null : differing);
     } catch (error) {
       this.#everythingWaits = true;
       throw error;
@@ -181,15 +198,15 @@ export class Catalog {
     this.#attempted();
   }
 
-  async #readAllPages(): Promise<void> {
-    const reading = this.#snapshot.beginFullReading();
+  async #readPages(buckets: readonly string[] | null): Promise<void> {
+    const reading = this.#snapshot.beginReading(buckets);
     let after: string | null = null;
     do {
-      const listings: Listing[] = await this.#bounded(selectCatalogPage(this.#sql, after, PAGE_SIZE));
-      reading.page(listings);
+      const listings: Listing[] = await this.#bounded(selectCatalogPage(this.#sql, buckets, after, PAGE_SIZE));
+      await reading.page(listings);
       after = listings.length < PAGE_SIZE ? null : (listings.at(-1)?.id ?? null);
     } while (after !== null);
-    reading.finish();
+    await reading.finish();
   }
 
   async #readingOfIds(): Promise<void> {

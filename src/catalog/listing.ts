@@ -32,11 +32,11 @@ export type Listing = {
   readonly status: ListingStatus;
   /** The provider's account is suspended: the service is offered to nobody, whatever its status. */
   readonly isSuspended: boolean;
-  /** 0 to 100; see `qualityOf`. */
-  readonly quality: number;
   readonly createdAtMs: number;
   /** Increases with every change of the row or of `isSuspended` by Tollgate: of two readings, the higher value is the newer. */
   readonly updatedAtMicros: number;
+  /** Hash of the row's id and of the transaction that wrote it (`selectBucketSums`): it differs after any change, even by hand. */
+  readonly rowHash: number;
 };
 
 /** What a provider states about a service. */

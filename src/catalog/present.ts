@@ -32,7 +32,11 @@ const terms = ({ priceMicros, freeCalls }: Listing, language: Language) => ({
   ...(freeCalls === 0 ? {} : { free_calls: freeCalls, free_calls_label: freeCallsLabel(freeCalls, language) }),
 });
 
-const place = ({ id, category, quality }: Listing) => ({ category, quality, proxy_path: `/api/v1/proxy/${id}/` });
+const place = ({ id, category }: Listing, quality: number) => ({
+  category,
+  quality,
+  proxy_path: `/api/v1/proxy/${id}/`,
+});
 
 /** How the service is called. `idle_seconds` is absent unless the provider set it. */
 const manner = ({ protocol, timeoutSeconds, idleSeconds, onlyOperations }: Listing) => ({
@@ -46,11 +50,16 @@ const manner = ({ protocol, timeoutSeconds, idleSeconds, onlyOperations }: Listi
  * A listing as an agent needs it to make a call: the fields of /discover with the whole description, and the operations, each with
  * the price that a call of it has.
  */
-export function agentItem(listing: Listing, language: Language, operations: readonly Operation[]): object {
+export function agentItem(
+  listing: Listing,
+  quality: number,
+  language: Language,
+  operations: readonly Operation[],
+): object {
   return {
     ...identity(listing, listing.description),
     ...terms(listing, language),
-    ...place(listing),
+    ...place(listing, quality),
     ...manner(listing),
     operations: operations.map((operation) => pricedOperation(operation, listing, language)),
   };
@@ -68,13 +77,14 @@ function pricedOperation(operation: Operation, { priceMicros }: Listing, languag
  */
 export function fullItem(
   listing: Listing,
+  quality: number,
   language: Language,
   view: { readonly withEndpoint: boolean; readonly operations?: readonly Operation[] },
 ): object {
   return {
     ...identity(listing, listing.description),
     ...terms(listing, language),
-    ...place(listing),
+    ...place(listing, quality),
     status: listing.status,
     ...manner(listing),
     ...(view.operations === undefined ? {} : { operations: view.operations }),
@@ -89,29 +99,15 @@ export function fullItem(
 const MAX_TERMS = 10_000;
 
 /**
- * Writes services of /discover as JSON text. What does not depend on the language is serialised once per `Listing` object (a
- * change makes a new object). Labels are cached by language, price and number of free calls, because many listings
+ * Writes services of /discover as JSON text. Labels are cached by language, price and number of free calls, because many listings
  * share them.
  */
 export class DiscoverWriter {
-  readonly #outer = new WeakMap<Listing, { readonly head: string; readonly tail: string }>();
   readonly #terms = new Map<Language, Map<string, string>>();
 
-  write(listing: Listing, language: Language): string {
-    const { head, tail } = this.#outerOf(listing);
-    return head + this.#termsOf(listing, language) + tail;
-  }
-
-  #outerOf(listing: Listing): { readonly head: string; readonly tail: string } {
-    let outer = this.#outer.get(listing);
-    if (outer === undefined) {
-      outer = {
-        head: `${JSON.stringify(identity(listing, shorten(listing.description))).slice(0, -1)},`,
-        tail: `,${JSON.stringify(place(listing)).slice(1)}`,
-      };
-      this.#outer.set(listing, outer);
-    }
-    return outer;
+  write(listing: Listing, quality: number, language: Language): string {
+    const head = JSON.stringify(identity(listing, shorten(listing.description))).slice(0, -1);
+    return `${head},${this.#termsOf(listing, language)},${JSON.stringify(place(listing, quality)).slice(1)}`;
   }
 
   #termsOf(listing: Listing, language: Language): string {

@@ -1,3 +1,5 @@
+import { stepEnd, turns } from '../platform/turns.ts';
+import { Buckets } from './buckets.ts';
 import type { Listing } from './listing.ts';
 
 /** Maximum number of removals in each of two generations. At the bound a new one begins, and the older of the two is forgotten. */
@@ -15,16 +17,17 @@ export class Snapshot {
   /** Id → version of its removal. `#removals`: since the last full reading; `#olderRemovals`: between the last two. */
   #removals = new Map<string, number>();
   #olderRemovals = new Map<string, number>();
-  #version = 0;
+  readonly #buckets = new Buckets();
+  readonly #onChange: (id: string) => void;
   /**
-   * Ids put since the current full reading began, from its pages or from messages. `finish` must keep a listing that was added
-   * while the reading ran: the reading may have been past the listing's place already.
+   * Ids put since the current reading began, from its pages or from messages. `finish` must keep a listing that was added while
+   * the reading ran: the reading may have been past the listing's place already.
    */
   #touched: Set<string> | null = null;
 
-  /** Increases whenever any listing changes, so that results computed from the snapshot can be cached until it does. */
-  get version(): number {
-    return this.#version;
+  /** @param onChange  told the id of each listing that is added, replaced or dropped */
+  constructor(onChange: (id: string) => void = () => {}) {
+    this.#onChange = onChange;
   }
 
   get size(): number {
@@ -53,32 +56,51 @@ export class Snapshot {
       // resumed. That reading may have the same version (hence − 1): resuming an account by hand in the database does not
       // change its listings.
       this.#remember(id, isRemoved ? updatedAtMicros : updatedAtMicros - 1);
-      if (this.#listings.delete(id)) this.#version++;
+      this.#drop(id);
     } else if (known === undefined || !isSame(known, listing)) {
       // An equal reading keeps the old object, so that caches by that object stay valid.
+      if (known !== undefined) this.#buckets.remove(known);
       this.#listings.set(id, listing);
-      this.#version++;
+      this.#buckets.add(listing);
+      this.#onChange(id);
     }
   }
 
+  #drop(id: string): void {
+    const listing = this.#listings.get(id);
+    if (listing === undefined) return;
+    this.#listings.delete(id);
+    this.#buckets.remove(listing);
+    this.#onChange(id);
+  }
+
+  /** The buckets that Postgres has otherwise than the snapshot. @param sums  what `selectBucketSums` gives */
+  differing(sums: ReadonlyMap<string, number>): string[] {
+    return this.#buckets.differing(sums);
+  }
+
   /**
-   * A full reading in several pages; only one may be under way. `page` takes the listings of a page. `finish` drops all listings
-   * that were not put since the reading began, neither by a page nor otherwise. Without `finish` nothing is dropped.
+   * A reading of all listings, or of those in some buckets, in several pages; only one may be under way. `page` takes the listings of
+   * a page. `finish` drops all listings of the buckets that were not put since the reading began, neither by a page nor
+   * otherwise. Without `finish` nothing is dropped. Both work in steps of a millisecond.
+   *
+   * @param buckets  null: all
    */
-  beginFullReading(): { page(listings: readonly Listing[]): void; finish(): void } {
+  beginReading(buckets: readonly string[] | null): {
+    page(listings: readonly Listing[]): Promise<void>;
+    finish(): Promise<void>;
+  } {
     const touched = new Set<string>();
     this.#touched = touched;
     return {
-      page: (listings) => {
-        for (const listing of listings) this.put(listing);
-      },
-      finish: () => {
-        this.#touched = null;
-        for (const id of this.#listings.keys()) {
-          if (touched.has(id)) continue;
-          this.#listings.delete(id);
-          this.#version++;
+      page: (listings) => inSteps(listings, (listing) => this.put(listing)),
+      finish: async () => {
+        for (const bucket of buckets ?? this.#buckets.names()) {
+          await inSteps(this.#buckets.idsOf(bucket), (id) => {
+            if (!touched.has(id)) this.#drop(id);
+          });
         }
+        this.#touched = null;
         this.#turnGeneration();
       },
     };
@@ -100,4 +122,12 @@ function isSame(a: Listing, b: Listing): boolean {
     if (a[field] !== b[field]) return false;
   }
   return true;
+}
+
+/** At least one turn of the event loop passes before the first step. */
+async function inSteps<T>(items: readonly T[], work: (item: T) => void): Promise<void> {
+  for (let i = 0; i < items.length; ) {
+    await turns.next();
+    for (const isOver = stepEnd(); i < items.length && !isOver(); ) work(items[i++] as T);
+  }
 }

@@ -19,7 +19,7 @@ import { isPostgresUnavailable } from '../platform/postgres.ts';
 import { isRedisUnavailable } from '../platform/redis.ts';
 import { BodyBudget, readBody } from './body.ts';
 import { headerOf } from './request-head.ts';
-import type { ApiResponse, Method, Route } from './route.ts';
+import { type ApiResponse, BodyInPieces, type Method, type Route } from './route.ts';
 import { Router } from './router.ts';
 import { compileValidators, type Validators, validBody, validQuery } from './validation.ts';
 
@@ -87,7 +87,10 @@ export class Api {
         throw new ApiError('method_not_allowed', undefined, { headers: { Allow: match.allow } });
       }
       const response = await this.#run(match.route, match.params, head, stream, key, requestId);
-      send(stream, head.method, response, headerLines(rate, requestId));
+      const lines = headerLines(rate, requestId);
+      if (response.body instanceof BodyInPieces) {
+        await this.#sendPieces(stream, head.method, response, response.body, lines, requestId);
+      } else send(stream, head.method, response, lines);
     } catch (error) {
       const known = this.#asApiError(error, requestId);
       const common = headerLines(rate ?? unknownRate(this.#gate.limitOf(key)), requestId);
@@ -149,6 +152,40 @@ export class Api {
     });
   }
 
+  /** Never rejects: the response has begun, so an error can only cut it. */
+  async #sendPieces(
+    stream: CallerStream,
+    method: string,
+    { status, headers }: ApiResponse,
+    { pieces }: BodyInPieces,
+    common: string,
+    requestId: string,
+  ): Promise<void> {
+    let isGone = false;
+    let proceed = (): void => {};
+    const onCallerGone = (): void => {
+      isGone = true;
+      proceed();
+    };
+    stream.attach({ onCallerBody() {}, onCallerGone, onCallerWritable: () => proceed() });
+    const hasBody = method !== 'HEAD';
+    stream.begin(status, withHeaders(common, headers), true, -1, hasBody);
+    try {
+      for await (const piece of hasBody ? pieces : []) {
+        if (isGone) return;
+        const written = new Promise<void>((resolve) => {
+          proceed = resolve;
+        });
+        if (!stream.write(piece)) await written;
+        if (isGone) return;
+      }
+      stream.end();
+    } catch (error) {
+      this.#log.error({ err: error, request_id: requestId }, 'response was cut');
+      stream.abort();
+    }
+  }
+
   #asApiError(error: unknown, requestId: string): ApiError {
     if (error instanceof ApiError) return error;
     if (isPostgresUnavailable(error) || isRedisUnavailable(error)) return unavailableError();
@@ -185,14 +222,17 @@ function checkAccess(route: Route, key: KeyRecord | null, authorization: string 
 }
 
 function send(stream: CallerStream, method: string, response: ApiResponse, common: string): void {
-  let lines = common;
   const { body: value = '' } = response;
   const isReady = typeof value === 'string' || value instanceof Uint8Array;
-  if (!isReady) lines += '\r\nContent-Type: application/json; charset=utf-8';
-  for (const [name, value] of Object.entries(response.headers ?? {})) lines += `\r\n${name}: ${value}`;
+  const json = isReady ? '' : '\r\nContent-Type: application/json; charset=utf-8';
+  const lines = withHeaders(common + json, response.headers);
   const body = isReady ? value : JSON.stringify(value);
   if (Buffer.byteLength(body) < MIN_STREAMED_BODY || method === 'HEAD') stream.respond(response.status, lines, body);
   else sendStreamed(stream, response.status, lines, typeof body === 'string' ? Buffer.from(body) : body);
+}
+
+function withHeaders(common: string, headers: ApiResponse['headers'] = {}): string {
+  return Object.entries(headers).reduce((lines, [name, value]) => `${lines}\r\n${name}: ${value}`, common);
 }
 
 /**

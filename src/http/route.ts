@@ -29,10 +29,22 @@ export type ApiRequest<Body = unknown, Query = unknown> = {
 
 export type ApiResponse = {
   readonly status: number;
-  /** Text and bytes are sent as they are, and `headers` must state their `Content-Type`. Any other value is sent as JSON. */
+  /** Text, bytes and pieces are sent as they are, and `headers` must state their `Content-Type`. Any other value is sent as JSON. */
   readonly body?: unknown;
   readonly headers?: Readonly<Record<string, string>>;
 };
+
+/**
+ * A body that may be too long to be made at once, without a declared length. The next piece is asked for when the caller has room
+ * for it. A piece has at most some hundred kilobytes.
+ */
+export class BodyInPieces {
+  readonly pieces: AsyncIterable<Uint8Array>;
+
+  constructor(pieces: AsyncIterable<Uint8Array>) {
+    this.pieces = pieces;
+  }
+}
 
 /** A parameter or a header, for the OpenAPI document. */
 export type Described = { readonly description: string; readonly schema: JsonSchema; readonly example?: unknown };

@@ -4,6 +4,7 @@ import { Admission } from '../admission/admission.ts';
 import { Backlog } from '../admission/backlog.ts';
 import { batchScript } from '../admission/scripts.ts';
 import { Catalog } from '../catalog/catalog.ts';
+import { Discovery } from '../catalog/discovery/discovery.ts';
 import { OpenApiImporter } from '../catalog/openapi-import/importer.ts';
 import { OperationsReader } from '../catalog/operations/operations-reader.ts';
 import type { Config } from '../config/config.ts';
@@ -143,6 +144,8 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   const backlog = new Backlog({ redis, keys: redisKeys, maxEvents: config.maxBacklogEvents });
   const keyCache = new KeyCache({ fetchKeys: (ids) => selectKeyRecords(sql, ids) });
   const catalog = new Catalog({ sql, log });
+  // Before the catalog is read, so that its index grows with every page of the reading.
+  const discovery = new Discovery(catalog);
   const upstream = new UpstreamClient({
     ...UPSTREAM,
     allowCidrs: config.upstreamAllowCidrs,
@@ -191,7 +194,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
       readActivity: (keyId) => selectKeyActivity(sql, keyId),
       adminBootstrapToken: config.adminBootstrapToken,
     }),
-    ...discoverRoutes({ catalog, operations }),
+    ...discoverRoutes({ catalog, discovery, operations }),
     ...servicesRoutes({ catalog, sql, operations, addresses: new AddressPolicy(config.upstreamAllowCidrs) }),
     ...openApiImportRoutes({
       catalog,

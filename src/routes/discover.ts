@@ -1,12 +1,14 @@
 import type { Catalog } from '../catalog/catalog.ts';
-import { type DiscoverQuery, Discovery } from '../catalog/discovery.ts';
+import type { DiscoverQuery, Discovery } from '../catalog/discovery/discovery.ts';
+import type { Filter } from '../catalog/discovery/filter.ts';
+import { MAX_CURSOR_LENGTH, SORTS, type Sort } from '../catalog/discovery/sorts.ts';
+import { wordsOf } from '../catalog/discovery/words.ts';
 import { chooseLanguage, languageHeaders } from '../catalog/languages.ts';
 import { CATEGORY_PATTERN, MAX_CATEGORY_LENGTH } from '../catalog/listing.ts';
 import type { OperationsReader } from '../catalog/operations/operations-reader.ts';
 import { agentItem } from '../catalog/present.ts';
-import { type Filter, MAX_CURSOR_LENGTH, SORTS, type Sort, wordsOf } from '../catalog/search.ts';
 import { ApiError, unavailableError } from '../errors.ts';
-import type { ApiRequest, ApiResponse, JsonSchema, Route } from '../http/route.ts';
+import { type ApiRequest, type ApiResponse, BodyInPieces, type JsonSchema, type Route } from '../http/route.ts';
 import { ACCEPT_LANGUAGE, CACHE_CONTROL, LANGUAGE_HEADERS } from '../openapi/headers.ts';
 import { COUNT, EXAMPLE, json, list, record, UUID } from '../openapi/schemas.ts';
 import { usdToMicros } from '../platform/money.ts';
@@ -24,14 +26,19 @@ const QUERY: JsonSchema = {
       description: 'Only services of this category',
     },
     min_quality: { type: 'number', minimum: 0, maximum: 100, description: 'Only services of at least this quality' },
-    q: { type: 'string', maxLength: 200, description: 'Words that must all occur in name or description' },
+    q: {
+      type: 'string',
+      maxLength: 200,
+      description: 'Words that must all occur in name or description, also as parts of words',
+    },
     free: { type: 'boolean', description: 'true: only services that are free or have free calls; false: only others' },
     max_price: { type: 'number', minimum: 0, description: 'USD per call, at most 6 decimals' },
     sort: {
       type: 'string',
       enum: [...SORTS],
-      default: 'quality',
-      description: 'Best, cheapest, first name or newest first',
+      description:
+        'Best, cheapest, first name or newest first. If absent: with q, matches in names before those in descriptions, ' +
+        'whole words before parts, then the best; otherwise the best',
     },
     limit: {
       anyOf: [
@@ -83,10 +90,10 @@ const HEADERS = {
  */
 export function discoverRoutes(deps: {
   readonly catalog: Catalog;
+  readonly discovery: Discovery;
   readonly operations: Pick<OperationsReader, 'read'>;
 }): Route[] {
-  const { catalog, operations } = deps;
-  const discovery = new Discovery(catalog);
+  const { catalog, discovery, operations } = deps;
   return [
     {
       method: 'GET',
@@ -115,7 +122,7 @@ export function discoverRoutes(deps: {
         // Before the catalog is loaded the list would be empty, and callers would believe it.
         if (!catalog.ready()) throw unavailableError();
         const query = readQuery(request);
-        const answer = discovery.answer(query);
+        const answer = await discovery.answer(query);
         if (answer === null) throw new ApiError('invalid_request', 'cursor: not issued by this list.');
         const headers = {
           ETag: answer.etag,
@@ -126,7 +133,7 @@ export function discoverRoutes(deps: {
         if (isKnown(answer.etag, request.header('if-none-match'))) return { status: 304, headers };
         return {
           status: 200,
-          body: answer.body,
+          body: typeof answer.body === 'string' ? answer.body : new BodyInPieces(answer.body),
           headers: { 'Content-Type': 'application/json; charset=utf-8', ...headers },
         };
       },
@@ -152,7 +159,7 @@ export function discoverRoutes(deps: {
         const listing = catalog.get(request.params.id ?? '');
         if (listing === undefined || listing.status !== 'active') throw new ApiError('service_not_found');
         const language = chooseLanguage(request.query.lang, request.header('accept-language'));
-        const body = agentItem(listing, language, await operations.read(listing));
+        const body = agentItem(listing, catalog.qualityOf(listing.id), language, await operations.read(listing));
         return { status: 200, body, headers: { 'Cache-Control': 'no-cache', ...languageHeaders(language) } };
       },
     },
@@ -160,10 +167,11 @@ export function discoverRoutes(deps: {
 }
 
 function readQuery(request: ApiRequest<undefined, Query>): DiscoverQuery {
-  const { sort = 'quality', limit, cursor, lang } = request.query;
+  const { sort, limit, cursor, lang } = request.query;
+  const filter = readFilter(request.query);
   return {
-    filter: readFilter(request.query),
-    sort,
+    filter,
+    sort: sort ?? (filter.words.length > 0 ? 'relevance' : 'quality'),
     language: chooseLanguage(lang, request.header('accept-language')),
     ...(limit === undefined ? {} : { limit }),
     ...(cursor === undefined ? {} : { cursor }),

@@ -165,7 +165,10 @@ async function create(deps: ServicesRoutesDeps, request: ApiRequest<CreateBody, 
   return show(deps, listing, request, { status: 201, headers: { Location: `/api/v1/services/${listing.id}` } });
 }
 
-async function listMine({ sql }: ServicesRoutesDeps, request: ApiRequest<undefined, ListQuery>): Promise<ApiResponse> {
+async function listMine(
+  { catalog, sql }: ServicesRoutesDeps,
+  request: ApiRequest<undefined, ListQuery>,
+): Promise<ApiResponse> {
   const { mine, limit = DEFAULT_LIMIT, cursor, lang } = request.query;
   if (mine !== true) {
     throw new ApiError('invalid_request', 'mine: must be true. To find services use GET /api/v1/discover.');
@@ -181,7 +184,9 @@ async function listMine({ sql }: ServicesRoutesDeps, request: ApiRequest<undefin
   return {
     status: 200,
     body: {
-      services: page.map((listing) => fullItem(listing, language, { withEndpoint: true })),
+      services: page.map((listing) =>
+        fullItem(listing, catalog.qualityOf(listing.id), language, { withEndpoint: true }),
+      ),
       ...(last === undefined ? {} : { next_cursor: last.id }),
     },
     headers: languageHeaders(language),
@@ -280,13 +285,13 @@ type Shown = {
 };
 
 export async function show(
-  { operations }: Pick<ServicesRoutesDeps, 'operations'>,
+  { catalog, operations }: Pick<ServicesRoutesDeps, 'catalog' | 'operations'>,
   listing: Listing,
   request: ApiRequest,
   { status, lang, headers }: Shown,
 ): Promise<ApiResponse> {
   const language = chooseLanguage(lang, request.header('accept-language'));
-  const body = fullItem(listing, language, {
+  const body = fullItem(listing, catalog.qualityOf(listing.id), language, {
     withEndpoint: mayManage(request.caller, listing),
     operations: await operations.read(listing),
   });

@@ -22,8 +22,8 @@ describe('a shortened description', () => {
 
 describe('a service of /discover', () => {
   it('has the fields of the contract in their order', () => {
-    const listing = makeListing({ freeCalls: 100, quality: 97.4 });
-    const text = new DiscoverWriter().write(listing, 'en');
+    const listing = makeListing({ freeCalls: 100 });
+    const text = new DiscoverWriter().write(listing, 97.4, 'en');
     expect(text).toBe(
       JSON.stringify({
         id: listing.id,
@@ -41,7 +41,7 @@ describe('a service of /discover', () => {
   });
 
   it('has no free_calls when there are none, and a price of 0 when it is free', () => {
-    const service = JSON.parse(new DiscoverWriter().write(makeListing({ priceMicros: 0 }), 'en'));
+    const service = JSON.parse(new DiscoverWriter().write(makeListing({ priceMicros: 0 }), 50, 'en'));
     expect(service).not.toHaveProperty('free_calls');
     expect(service).not.toHaveProperty('free_calls_label');
     expect(service).toMatchObject({ price: 0, price_label: 'Free' });
@@ -58,9 +58,9 @@ describe('a service of /discover', () => {
     fc.assert(
       fc.property(listing, fc.constantFrom(...LANGUAGES), (fields, language) => {
         const made = makeListing(fields);
-        const written = JSON.parse(writer.write(made, language));
-        expect(fullItem(made, language, { withEndpoint: false })).toMatchObject(written);
-        expect(JSON.parse(writer.write(made, language))).toEqual(written);
+        const written = JSON.parse(writer.write(made, 50, language));
+        expect(fullItem(made, 50, language, { withEndpoint: false })).toMatchObject(written);
+        expect(JSON.parse(writer.write(made, 50, language))).toEqual(written);
       }),
     );
   });

@@ -36,22 +36,26 @@ describe('the snapshot', () => {
     );
   });
 
-  it('keeps the object, and its version, when a reading brings nothing new', () => {
-    const snapshot = new Snapshot();
-    const listing = makeListing();
+  it('tells of each change, and keeps the object when a reading brings nothing new', async () => {
+    const told: string[] = [];
+    const snapshot = new Snapshot((id) => told.push(id));
+    const [listing, other] = [makeListing(), makeListing()];
     snapshot.put(listing);
-    const { version } = snapshot;
     snapshot.put({ ...listing });
     expect(snapshot.get(listing.id)).toBe(listing);
-    expect(snapshot.version).toBe(version);
+    expect(told).toEqual([listing.id]);
+    snapshot.put(other);
+    snapshot.put({ ...listing, status: 'removed', updatedAtMicros: listing.updatedAtMicros + 1 });
+    await snapshot.beginReading(null).finish();
+    expect(told).toEqual([listing.id, other.id, listing.id, other.id]);
   });
 
-  it('takes a changed reading of the same version (a changed quality, or a change by hand in the database)', () => {
+  it('takes a changed reading of the same version (a change by hand in the database)', () => {
     const snapshot = new Snapshot();
     const listing = makeListing();
     snapshot.put(listing);
-    snapshot.put({ ...listing, quality: 99 });
-    expect(snapshot.get(listing.id)?.quality).toBe(99);
+    snapshot.put({ ...listing, priceMicros: 99 });
+    expect(snapshot.get(listing.id)?.priceMicros).toBe(99);
   });
 
   it('has a listing again when a reading of the same version finds its account resumed, but never a removed listing', () => {
@@ -69,43 +73,84 @@ describe('the snapshot', () => {
     expect(snapshot.get(listing.id)).toBeUndefined();
   });
 
-  it('drops after a full reading the listings that no page had', () => {
+  it('drops after a full reading the listings that no page had', async () => {
     const snapshot = new Snapshot();
     const [gone, stays] = [makeListing(), makeListing()];
     snapshot.put(gone);
     snapshot.put(stays);
-    const reading = snapshot.beginFullReading();
-    reading.page([stays]);
+    const reading = snapshot.beginReading(null);
+    await reading.page([stays]);
     expect(snapshot.get(gone.id)).toBe(gone);
-    reading.finish();
+    await reading.finish();
     expect([...snapshot.values()]).toEqual([stays]);
   });
 
-  it('keeps a listing that was put during a full reading, though no page had it', () => {
+  it('keeps a listing that was put during a full reading, though no page had it', async () => {
     const snapshot = new Snapshot();
-    const reading = snapshot.beginFullReading();
+    const reading = snapshot.beginReading(null);
     const added = makeListing();
     snapshot.put(added);
-    reading.finish();
+    await reading.finish();
     expect(snapshot.get(added.id)).toBe(added);
   });
 
-  it('does not let a page of a full reading bring back a listing that was removed after the page was read', () => {
+  it('does not let a page of a full reading bring back a listing that was removed after the page was read', async () => {
     const snapshot = new Snapshot();
     const listing = makeListing();
     snapshot.put(listing);
-    const reading = snapshot.beginFullReading();
+    const reading = snapshot.beginReading(null);
     snapshot.put({ ...listing, status: 'removed', updatedAtMicros: listing.updatedAtMicros + 1 });
-    reading.page([listing]);
-    reading.finish();
+    await reading.page([listing]);
+    await reading.finish();
     expect(snapshot.get(listing.id)).toBeUndefined();
   });
 
-  it('has a new version when a listing was dropped', () => {
+  it('a reading of some buckets drops only listings of these', async () => {
     const snapshot = new Snapshot();
-    snapshot.put(makeListing());
-    const { version } = snapshot;
-    snapshot.beginFullReading().finish();
-    expect(snapshot.version).toBeGreaterThan(version);
+    const ids = ['00', '00', '01', 'ff'].map((end, i) => `0000000${i}-0000-7000-8000-0000000000${end}`);
+    const [kept, gone, otherBucket, third] = ids.map((id) => makeListing({ id })) as [
+      Listing,
+      Listing,
+      Listing,
+      Listing,
+    ];
+    for (const listing of [kept, gone, otherBucket, third]) snapshot.put(listing);
+    const reading = snapshot.beginReading(['00', 'ff']);
+    await reading.page([kept]);
+    await reading.finish();
+    expect([...snapshot.values()]).toEqual([kept, otherBucket]);
+  });
+
+  it('knows which buckets differ from sums that were made in another order, after any changes', () => {
+    const listings = fc.uniqueArray(
+      fc.record({ id: fc.uuid({ version: 7 }), rowHash: fc.maxSafeNat().map((n) => n % 2 ** 40) }),
+      {
+        selector: ({ id }) => id,
+        minLength: 1,
+        maxLength: 40,
+      },
+    );
+    fc.assert(
+      fc.property(listings, listings, fc.nat(), (some, passing, which) => {
+        const snapshot = new Snapshot();
+        const made = some.map((fields) => makeListing(fields));
+        for (const fields of passing) snapshot.put(makeListing(fields));
+        for (const listing of made) snapshot.put({ ...listing, rowHash: 7, updatedAtMicros: 1 });
+        for (const listing of made) snapshot.put(listing);
+        for (const { id } of passing) {
+          const mine = made.find((listing) => listing.id === id);
+          if (mine === undefined) snapshot.put(makeListing({ id, status: 'removed' }));
+        }
+        const sums = new Map<string, number>();
+        for (const { id, rowHash } of made.toReversed()) {
+          sums.set(id.slice(-2), ((sums.get(id.slice(-2)) ?? 0) + rowHash) % 2 ** 48);
+        }
+        expect(snapshot.differing(sums)).toEqual([]);
+        const { id, rowHash } = made[which % made.length] as Listing;
+        snapshot.put(makeListing({ id, rowHash: rowHash + 1, updatedAtMicros: 2e15 }));
+        expect(snapshot.differing(sums)).toEqual([id.slice(-2)]);
+        expect(snapshot.differing(new Map([...sums, ['zz', 1]]))).toEqual([id.slice(-2), 'zz']);
+      }),
+    );
   });
 });

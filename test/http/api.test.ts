@@ -1,9 +1,10 @@
-import { expect, it } from 'vitest';
-import type { CallerStream, RequestHead } from '../../src/gate/caller-io.ts';
+import { beforeEach, describe, expect, it } from 'vitest';
+import type { CallerEvents, CallerStream, RequestHead } from '../../src/gate/caller-io.ts';
 import type { Gate } from '../../src/gate/gate.ts';
 import { Api } from '../../src/http/api.ts';
-import type { Route } from '../../src/http/route.ts';
+import { BodyInPieces, type Route } from '../../src/http/route.ts';
 import { QUIET } from '../support/store.ts';
+import { until } from '../support/wait.ts';
 
 /** @returns how a response with this body is sent, and how many bytes it declares */
 async function leavesAs(body: string): Promise<[how: string, bytes: number]> {
@@ -39,4 +40,80 @@ it('a response of 64 KiB or more, counted in bytes and not in characters, is sen
   expect(await leavesAs('x'.repeat(65_535))).toEqual(['whole', 65_535]);
   expect(await leavesAs('x'.repeat(65_536))).toEqual(['as it is read', 65_536]);
   expect(await leavesAs('\u4e2d'.repeat(30_000))).toEqual(['as it is read', 90_000]);
+});
+
+describe('a body in pieces', () => {
+  /** Answers one request with these pieces. `write` says whether there is room for more. */
+  function answer(pieces: AsyncIterable<Uint8Array>, write: () => boolean, method = 'GET') {
+    const events: string[] = [];
+    let caller: CallerEvents | null = null;
+    const stream = {
+      attach: (attached: CallerEvents) => {
+        caller = attached;
+      },
+      begin: (_status: number, _lines: string, _isAscii: boolean, length: number, hasBody: boolean) =>
+        events.push(`begin ${length} ${hasBody}`),
+      write: (piece: Uint8Array) => {
+        events.push(Buffer.from(piece).toString());
+        return write();
+      },
+      end: () => events.push('end'),
+      abort: () => events.push('abort'),
+    } as unknown as CallerStream;
+    const route: Route = {
+      method: 'GET',
+      path: '/list',
+      summary: 'A long list',
+      access: 'anyone',
+      unmetered: true,
+      responses: {},
+      handle: async () => ({ status: 200, body: new BodyInPieces(pieces) }),
+    };
+    const api = new Api({ gate: { limitOf: () => 60 } as unknown as Gate, routes: [route], log: QUIET });
+    const head = { method, path: '/list', headers: [], bodyLength: 0, fault: null } as unknown as RequestHead;
+    return { events, done: api.handle(head, stream), caller: () => caller as CallerEvents | null };
+  }
+  let made: number;
+  async function* threePieces() {
+    for (const piece of ['a', 'b', 'c']) {
+      made++;
+      yield Buffer.from(piece);
+    }
+  }
+  beforeEach(() => {
+    made = 0;
+  });
+
+  it('is made as fast as its reader takes it', async () => {
+    const { events, done, caller } = answer(threePieces(), () => false);
+    for (const expected of [1, 2, 3]) {
+      await until(() => made === expected);
+      await new Promise(setImmediate);
+      expect([made, events.length]).toEqual([expected, expected + 1]);
+      caller()?.onCallerWritable();
+    }
+    await done;
+    expect(events).toEqual(['begin -1 true', 'a', 'b', 'c', 'end']);
+  });
+
+  it('is not made on for a caller that has left, nor for HEAD', async () => {
+    const left = answer(threePieces(), () => false);
+    await until(() => made === 1);
+    left.caller()?.onCallerGone();
+    await left.done;
+    expect([made, left.events]).toEqual([1, ['begin -1 true', 'a']]);
+    const head = answer(threePieces(), () => true, 'HEAD');
+    await head.done;
+    expect([made, head.events]).toEqual([1, ['begin -1 false', 'end']]);
+  });
+
+  it('that fails is cut, so that nobody takes it for complete', async () => {
+    async function* failing() {
+      yield Buffer.from('a');
+      throw new Error('failed on purpose');
+    }
+    const { events, done } = answer(failing(), () => true);
+    await done;
+    expect(events).toEqual(['begin -1 true', 'a', 'abort']);
+  });
 });

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { Catalog } from '../../src/catalog/catalog.ts';
+import { Discovery } from '../../src/catalog/discovery/discovery.ts';
 import type { ListingFields } from '../../src/catalog/listing.ts';
 import { OperationsReader } from '../../src/catalog/operations/operations-reader.ts';
 import { insertListing, updateListing } from '../../src/catalog/sql.ts';
@@ -32,8 +33,9 @@ beforeAll(async () => {
   const paused = await insertListing(sql, { ...LISTING_FIELDS, name: 'Paused', providerId });
   await updateListing(sql, paused.id, { status: 'paused' }, 'any');
   catalog = new Catalog({ sql, log });
+  const discovery = new Discovery(catalog);
   await catalog.start();
-  routes = discoverRoutes({ catalog, operations: new OperationsReader(sql) });
+  routes = discoverRoutes({ catalog, discovery, operations: new OperationsReader(sql) });
 });
 afterAll(async () => {
   await catalog.stop();
@@ -134,6 +136,23 @@ describe('GET /discover', () => {
     expect(seen).toEqual(['Archive', 'Echo', 'Weather']);
   });
 
+  it('sorts by relevance if there are words and no sort, and its cursor is good for that only', async () => {
+    expect(await namesIn('?q=weather')).toEqual(['Weather', 'Archive']);
+    const { next_cursor } = bodyOf(await discover('?q=weather&limit=1'));
+    expect(await namesIn(`?q=weather&limit=1&cursor=${next_cursor}`)).toEqual(['Archive']);
+    expect((await refusalOf(discover(`?q=weather&sort=quality&cursor=${next_cursor}`))).message).toMatch(/^cursor: /);
+    expect((await refusalOf(discover(`?cursor=${next_cursor}`))).message).toMatch(/^cursor: /);
+  });
+
+  it('shows a changed quality in lists and on the page of the service', async () => {
+    const [{ id }] = bodyOf(await discover('?q=archive')).services;
+    await catalog.setQualities(new Map([[id, 97.4]]));
+    expect((await namesIn(''))[0]).toBe('Archive');
+    expect(await namesIn('?min_quality=97.4')).toEqual(['Archive']);
+    expect(bodyOf(await ask(routes, `GET /discover/${id}`)).quality).toBe(97.4);
+    await catalog.setQualities(new Map([[id, 50]]));
+  });
+
   it('refuses a cursor of another sort', async () => {
     const { next_cursor } = bodyOf(await discover('?sort=name&limit=1'));
     expect((await refusalOf(discover(`?sort=price&limit=1&cursor=${next_cursor}`))).code).toBe('invalid_request');
@@ -187,7 +206,9 @@ describe('GET /discover', () => {
   });
 
   it('is unavailable, rather than empty, before the catalog is loaded', async () => {
-    const unloaded = discoverRoutes({ catalog: new Catalog({ sql, log }), operations: new OperationsReader(sql) });
+    const empty = new Catalog({ sql, log });
+    const operations = new OperationsReader(sql);
+    const unloaded = discoverRoutes({ catalog: empty, discovery: new Discovery(empty), operations });
     const error = await refusalOf(ask(unloaded, 'GET /discover'));
     expect(error.code).toBe('unavailable');
     expect(error.headers).toHaveProperty('Retry-After');

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { Catalog } from '../../src/catalog/catalog.ts';
+import { Discovery } from '../../src/catalog/discovery/discovery.ts';
 import { OperationsReader } from '../../src/catalog/operations/operations-reader.ts';
 import { ApiError } from '../../src/errors.ts';
 import type { Route } from '../../src/http/route.ts';
@@ -34,7 +35,7 @@ beforeAll(async () => {
   routes = [
     ...usageRoutes({ sql }),
     ...earningsRoutes({ sql }),
-    ...discoverRoutes({ catalog, operations }),
+    ...discoverRoutes({ catalog, discovery: new Discovery(catalog), operations }),
     ...servicesRoutes({ catalog, sql, operations, addresses: new AddressPolicy([]) }),
     ...keysRoutes({
       keys,

@@ -24,9 +24,9 @@ export function makeListing(fields: Partial<Listing> = {}): Listing {
     operationTerms: null,
     status: 'active',
     isSuspended: false,
-    quality: 50,
     createdAtMs: 1_760_000_000_000,
     updatedAtMicros: 1_760_000_000_000_000,
+    rowHash: 1,
     ...fields,
   };
 }

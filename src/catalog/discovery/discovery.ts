@@ -1,0 +1,186 @@
+import { createHash } from 'node:crypto';
+import { stepEnd, turns } from '../../platform/turns.ts';
+import { VERSION } from '../../version.ts';
+import type { Language } from '../languages.ts';
+import { DiscoverWriter } from '../present.ts';
+import { AnswerCache, type Page } from './answer-cache.ts';
+import type { Entry } from './entry.ts';
+import { type Filter, keyOfFilter } from './filter.ts';
+import { type IndexSource, ListingIndex } from './listing-index.ts';
+import type { Matches } from './matches.ts';
+import { PieceCache } from './piece-cache.ts';
+import { type AnySort, cursorAfter, parseCursor, type RankedPlace } from './sorts.ts';
+import { View } from './view.ts';
+
+export type DiscoverQuery = {
+  readonly filter: Filter;
+  readonly sort: AnySort;
+  readonly language: Language;
+  /** Maximum number of services on the page; absent: all of them if they are at most MAX_UNLIMITED, otherwise a page of PAGE. */
+  readonly limit?: number | 'all';
+  readonly cursor?: string;
+};
+
+/** Services that an answer may have although nobody asked for a number: about 400 KB of JSON. Longer answers are sent in pieces. */
+const MAX_UNLIMITED = 1_000;
+const PAGE = 100;
+
+/**
+ * The body of a /discover response: a text, or pieces of one, each made when it is asked for. `etag` is strong: two answers have
+ * the same one only if language and bytes are the same.
+ */
+export type DiscoverAnswer = { readonly etag: string; readonly body: string | AsyncIterable<Uint8Array> };
+
+/** What discovery follows. */
+export type DiscoverySource = IndexSource & {
+  listings(): Iterable<{ readonly id: string }>;
+  /** @param listener  told the id of each listing that is added, changed or dropped, or whose quality changes */
+  onChange(listener: (id: string) => void): void;
+};
+
+/**
+ * Finds services and writes the answer. Anybody may ask, without a key and for the whole catalog, so nothing here takes longer than
+ * a step of a millisecond at any number of listings, and the memory for all callers together is bounded.
+ *
+ *     catalog ──► listing index ──► view (what matches, of this moment) ──► page, kept until something on it changes
+ *                                                                       └─► pieces, kept until a listing in them changes
+ *
+ * Tested by test/catalog/discovery/.
+ */
+export class Discovery {
+  readonly #index: ListingIndex;
+  readonly #writer = new DiscoverWriter();
+  readonly #answers = new AnswerCache();
+  readonly #pieces = new PieceCache((entries, language) => `,${this.#write(entries, language)}`);
+  /** Pages that are being made, by query and version of the matches. */
+  readonly #underWay = new Map<string, Promise<Page>>();
+
+  constructor(source: DiscoverySource) {
+    this.#index = new ListingIndex(source);
+    source.onChange((id) => this.#index.changed(id));
+    for (const { id } of source.listings()) this.#index.changed(id);
+  }
+
+  /** The answer, or null when the cursor was not issued for this sort. */
+  async answer(query: DiscoverQuery): Promise<DiscoverAnswer | null> {
+    const after = query.cursor === undefined ? null : parseCursor(query.cursor, query.sort);
+    if (after === null && query.cursor !== undefined) return null;
+    await this.#index.current();
+    const matches = await this.#index.matches(query.filter);
+    const limit = query.limit ?? (matches.total > MAX_UNLIMITED ? PAGE : 'all');
+    if (limit === 'all' && matches.total > MAX_UNLIMITED) return this.#streamed(query, after, matches);
+    const key = keyOf(query);
+    const order = query.sort === 'relevance' ? null : this.#index.order(query.sort);
+    const kept = this.#answers.get(key, matches, order, after);
+    if (kept !== undefined) return kept;
+    const name = `${matches.version} ${key}`;
+    let page = this.#underWay.get(name);
+    if (page === undefined) {
+      page = this.#page(query, after, matches, limit).finally(() => this.#underWay.delete(name));
+      this.#underWay.set(name, page);
+      this.#answers.keep(key, await page);
+    }
+    return page;
+  }
+
+  #view({ filter, sort }: DiscoverQuery, matches: Matches): View {
+    return new View(this.#index, matches, this.#index.isEverything(filter), sort);
+  }
+
+  async #page(query: DiscoverQuery, after: RankedPlace | null, matches: Matches, limit: number | 'all'): Promise<Page> {
+    const { version, countsVersion } = matches;
+    const view = this.#view(query, matches);
+    const counts = countsText(matches);
+    const { entries, more, batches } = await collect(view, after, limit === 'all' ? MAX_UNLIMITED : limit);
+    const texts: string[] = [];
+    let isOver = stepEnd();
+    for (let i = 0; i < entries.length; i += 50) {
+      if (isOver()) {
+        await turns.next();
+        isOver = stepEnd();
+      }
+      texts.push(this.#write(entries.slice(i, i + 50), query.language));
+    }
+    const last = entries.at(-1);
+    const cursor =
+      more && last !== undefined ? `,"next_cursor":"${cursorAfter(last, query.sort, view.rankOf(last))}"` : '';
+    const body = `{"services":[${texts.join(',')}],${counts}${cursor}}`;
+    // Nothing that follows on the last page may go unnoticed, so it depends on its matches.
+    const chunks = more ? (view.chunksAfter(after)?.slice(0, batches) ?? null) : null;
+    return { body, etag: etagOf(query.language, body), version, countsVersion, chunks };
+  }
+
+  #streamed(query: DiscoverQuery, after: RankedPlace | null, matches: Matches): DiscoverAnswer {
+    const { filter, sort, language, cursor } = query;
+    // The body is a function of these and of nothing else. So its tag is known before it is made, and is the same on every gateway.
+    const source = JSON.stringify([VERSION, keyOfFilter(filter), sort, cursor, matches.digest()]);
+    const view = this.#view(query, matches);
+    const areChunks = after === null && this.#index.isEverything(filter);
+    const pieces = this.#streamedPieces(view, after, language, areChunks, countsText(matches));
+    return { etag: etagOf(language, source), body: pieces };
+  }
+
+  async *#streamedPieces(
+    view: View,
+    after: RankedPlace | null,
+    language: Language,
+    areChunks: boolean,
+    counts: string,
+  ): AsyncGenerator<Uint8Array> {
+    yield Buffer.from('{"services":[');
+    let isFirst = true;
+    let isOver = stepEnd();
+    for (const entries of view.batches(after)) {
+      if (isOver()) {
+        await turns.next();
+        isOver = stepEnd();
+      }
+      if (entries.length === 0) continue;
+      const piece = this.#pieces.get(entries, language, areChunks);
+      // Kept pieces are sent as they are: to copy them would make 46 MB of garbage for each caller at 100 000 listings.
+      yield isFirst ? piece.subarray(1) : piece;
+      isFirst = false;
+      // A caller that reads fast must not take several steps in one turn.
+      await turns.next();
+      isOver = stepEnd();
+    }
+    yield Buffer.from(`],${counts}}`);
+  }
+
+  #write(entries: readonly Entry[], language: Language): string {
+    return entries.map(({ listing, quality }) => this.#writer.write(listing, quality, language)).join(',');
+  }
+}
+
+/** Up to `limit` matches after the place, whether more follow, and how many batches had to be looked at. */
+async function collect(
+  view: View,
+  after: RankedPlace | null,
+  limit: number,
+): Promise<{ readonly entries: readonly Entry[]; readonly more: boolean; readonly batches: number }> {
+  const entries: Entry[] = [];
+  let batches = 0;
+  // Answers that are not kept are made one per turn, however many are asked for at once.
+  await turns.next();
+  let isOver = stepEnd();
+  for (const batch of view.batches(after)) {
+    batches++;
+    entries.push(...batch.slice(0, limit + 1 - entries.length));
+    if (entries.length > limit) break;
+    if (isOver()) {
+      await turns.next();
+      isOver = stepEnd();
+    }
+  }
+  return { entries: entries.slice(0, limit), more: entries.length > limit, batches };
+}
+
+const countsText = (matches: Matches): string =>
+  JSON.stringify({ categories: matches.categories(), total: matches.total }).slice(1, -1);
+
+/** The same text for queries that ask for the same thing. */
+const keyOf = ({ filter, sort, language, limit, cursor }: DiscoverQuery): string =>
+  JSON.stringify([language, sort, limit, cursor]) + keyOfFilter(filter);
+
+const etagOf = (language: Language, source: string): string =>
+  `"${language}-${createHash('sha256').update(source).digest('base64url').slice(0, 22)}"`;

@@ -1,0 +1,43 @@
+import { hash } from 'node:crypto';
+import type { Listing } from '../listing.ts';
+import { shorten } from '../present.ts';
+import type { Signature } from './signatures.ts';
+import { fold, type SearchedText } from './words.ts';
+
+/**
+ * An active listing as discovery keeps it. Immutable: a change of the listing or of its quality makes a new entry, so whoever
+ * holds entries of one moment (an answer that is being sent) has that moment, whatever changes meanwhile.
+ */
+export type Entry = {
+  readonly listing: Listing;
+  readonly quality: number;
+  /** The listing's number while it is listed. A change keeps it; after a removal it is given to another listing. */
+  readonly slot: number;
+  /** The value by which names are sorted. */
+  readonly name: string;
+  readonly signature: Signature;
+  /** Null when the texts of all listings exceed their bound: then it is folded anew for each search. */
+  readonly searched: SearchedText | null;
+  readonly digest: Digest;
+};
+
+/**
+ * A hash of what an answer shows of a listing. Digests of several listings are added, number by number in 32 bits, so the digest of
+ * a set follows each change of one member in a few nanoseconds, and does not depend on the order in which the changes came.
+ */
+export type Digest = readonly [number, number, number];
+
+export function digestOf(listing: Listing, quality: number): Digest {
+  const { id, name, description, priceMicros, freeCalls, category } = listing;
+  const shown = JSON.stringify([id, name, shorten(description), priceMicros, freeCalls, category, quality]);
+  const bytes = Buffer.from(hash('sha1', shown, 'base64'), 'base64');
+  return [bytes.readInt32LE(0), bytes.readInt32LE(4), bytes.readInt32LE(8)];
+}
+
+/**
+ * Maximum number of characters of a folded name that count in the sort. It bounds the length of cursors, because NFKC can turn
+ * one character into 18.
+ */
+const MAX_SORT_CHARACTERS = 120;
+
+export const sortedName = (name: string): string => fold(name).slice(0, MAX_SORT_CHARACTERS);

@@ -1,0 +1,43 @@
+import type { Listing } from '../listing.ts';
+import type { Entry } from './entry.ts';
+import { gramsOf, type Signatures } from './signatures.ts';
+import { NO_MATCH, rankOf, searchedText } from './words.ts';
+
+/** What a listing must have to match. An absent field matches everything. */
+export type Filter = {
+  readonly category?: string;
+  readonly minQuality?: number;
+  /** Folded words (see `wordsOf`), each of which must occur in the name or the description. */
+  readonly words: readonly string[];
+  /** true: the listing is free or has free calls. false: neither. */
+  readonly free?: boolean;
+  readonly maxPriceMicros?: number;
+};
+
+/** The same text for filters that ask for the same thing. */
+export function keyOfFilter({ category, minQuality, words, free, maxPriceMicros }: Filter): string {
+  return JSON.stringify([category, minQuality, free, maxPriceMicros, words]);
+}
+
+/** The rank of an entry (0 if the filter has no words), or NO_MATCH. */
+export type Matcher = (entry: Entry) => number;
+
+export function matcherOf(filter: Filter, signatures: Pick<Signatures, 'mayContain'>): Matcher {
+  // A long word is rare, and a listing without it needs no look for the others.
+  const words = filter.words.toSorted((a, b) => b.length - a.length);
+  const grams = gramsOf(words);
+  return (entry) => {
+    if (!hasTerms(entry.listing, entry.quality, filter)) return NO_MATCH;
+    if (words.length === 0) return 0;
+    if (!signatures.mayContain(entry.signature, grams)) return NO_MATCH;
+    const { name, description } = entry.listing;
+    return rankOf(entry.searched ?? searchedText(name, description), words);
+  };
+}
+
+function hasTerms(listing: Listing, quality: number, filter: Filter): boolean {
+  if (filter.category !== undefined && listing.category !== filter.category) return false;
+  if (filter.minQuality !== undefined && quality < filter.minQuality) return false;
+  if (filter.maxPriceMicros !== undefined && listing.priceMicros > filter.maxPriceMicros) return false;
+  return filter.free === undefined || filter.free === (listing.priceMicros === 0 || listing.freeCalls > 0);
+}

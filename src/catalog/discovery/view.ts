@@ -1,0 +1,88 @@
+import type { Entry } from './entry.ts';
+import type { ListingIndex } from './listing-index.ts';
+import type { Matches, Ranks } from './matches.ts';
+import { type Chunk, chunkAfter, indexAfter } from './order.ts';
+import { type AnySort, compareEntries, compareTo, type RankedPlace, type Sort } from './sorts.ts';
+import { NO_MATCH } from './words.ts';
+
+/**
+ * Up to so many matches are sorted for each answer, which takes 1 ms. More are found by going through the order of all
+ * listings: since at least one in fifty of 100 000 matches then, a page is found after a few thousand.
+ */
+const MAX_SORTED = 2_000;
+
+/**
+ * What matches a filter, in the order of a sort, as it was at one moment. It takes some microseconds to make. Going through it may
+ * take long and many steps, and finds everything as it was, whatever changes meanwhile.
+ */
+export class View {
+  readonly sort: AnySort;
+  readonly total: number;
+  readonly #order: Sort;
+  readonly #chunks: readonly Chunk[];
+  /** Null: all entries match. */
+  readonly #ranks: Ranks | null;
+  readonly #ranksThatOccur: readonly number[];
+  readonly #sorted: readonly Entry[] | null;
+
+  /** @param matches  of a filter, or 'everything' */
+  constructor(index: ListingIndex, matches: Matches, isEverything: boolean, sort: AnySort) {
+    this.sort = sort;
+    this.total = matches.total;
+    this.#order = sort === 'relevance' ? 'quality' : sort;
+    this.#chunks = index.order(this.#order).chunks;
+    this.#ranks = isEverything ? null : matches.copyRanks();
+    this.#ranksThatOccur = sort === 'relevance' ? matches.ranksThatOccur() : [];
+    this.#sorted = isEverything || matches.total > MAX_SORTED ? null : this.#sort(matches.slots(), index);
+  }
+
+  rankOf(entry: Entry): number {
+    return this.sort === 'relevance' ? ((this.#ranks as Ranks)[entry.slot] as number) : 0;
+  }
+
+  /** The chunks of the order from the place on: an answer made from some of them holds as long as they are there. */
+  chunksAfter(after: RankedPlace | null): readonly Chunk[] | null {
+    if (this.#sorted !== null || this.sort === 'relevance') return null;
+    return this.#chunks.slice(this.#firstChunk(after));
+  }
+
+  /** All matches after the place, in order. Some of the batches are empty: whoever goes through can pause between any two. */
+  *batches(after: RankedPlace | null): Generator<readonly Entry[]> {
+    if (this.#sorted !== null) {
+      yield after === null ? this.#sorted : this.#sorted.filter((entry) => this.#isAfter(entry, after));
+    } else if (this.sort === 'relevance') {
+      for (const rank of this.#ranksThatOccur) {
+        if (after !== null && rank < after.rank) continue;
+        yield* this.#inOrder(rank === after?.rank ? after : null, (ranks, { slot }) => ranks[slot] === rank);
+      }
+    } else {
+      yield* this.#inOrder(after, (ranks, { slot }) => (ranks[slot] ?? NO_MATCH) !== NO_MATCH);
+    }
+  }
+
+  *#inOrder(after: RankedPlace | null, isMatch: (ranks: Ranks, entry: Entry) => boolean): Generator<readonly Entry[]> {
+    const ranks = this.#ranks;
+    const first = this.#firstChunk(after);
+    for (let i = first; i < this.#chunks.length; i++) {
+      let chunk = this.#chunks[i] as Chunk;
+      if (i === first && after !== null) {
+        const begin = indexAfter(chunk, after, this.#order);
+        if (begin > 0) chunk = chunk.slice(begin);
+      }
+      yield ranks === null ? chunk : chunk.filter((entry) => isMatch(ranks, entry));
+    }
+  }
+
+  #firstChunk(after: RankedPlace | null): number {
+    return after === null ? 0 : chunkAfter(this.#chunks, after, this.#order);
+  }
+
+  #sort(slots: readonly number[], index: ListingIndex): Entry[] {
+    const entries = slots.map((slot) => index.at(slot));
+    return entries.sort((a, b) => this.rankOf(a) - this.rankOf(b) || compareEntries(a, b, this.#order));
+  }
+
+  #isAfter(entry: Entry, after: RankedPlace): boolean {
+    return (this.rankOf(entry) - after.rank || compareTo(entry, after, this.#order)) > 0;
+  }
+}

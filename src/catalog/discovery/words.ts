@@ -1,0 +1,68 @@
+/** The text without differences of case and width: 'ＡＢＣ' is found by 'abc'. */
+export const fold = (text: string): string => text.normalize('NFKC').toLowerCase();
+
+/** The words of a query: folded, each once, sorted. */
+export function wordsOf(query: string): string[] {
+  return [...new Set(fold(query).split(/\s+/u))].filter((word) => word !== '').sort();
+}
+
+/** What of a listing is searched: folded name, line break, folded description. */
+export type SearchedText = { readonly text: string; readonly nameLength: number };
+
+/** A searched word contains no white space, so it cannot match across the end of the name into the description. */
+export function searchedText(name: string, description: string): SearchedText {
+  const folded = fold(name);
+  return { text: `${folded}\n${fold(description)}`, nameLength: folded.length };
+}
+
+/** How well a word matches, from best to worst. The ranks of a query's words are added. */
+const NAME_WORD = 0;
+const NAME_PART = 1;
+const DESCRIPTION_WORD = 2;
+const DESCRIPTION_PART = 3;
+/**
+ * Maximum rank of a match; matches that would rank lower are equal to each other. It bounds the passes over the order of a
+ * catalog: one for each rank that occurs. Queries of up to ten words stay below it.
+ */
+export const MAX_RANK = 30;
+/** The rank of what does not match. */
+export const NO_MATCH = 255;
+/**
+ * Maximum occurrences of a word in a listing that are looked at to find one that is a whole word. A description of 2 000 times
+ * the same letter would otherwise take 20 µs for that letter.
+ */
+const MAX_OCCURRENCES = 16;
+
+/** 0 (all words are words of the name) to MAX_RANK, or NO_MATCH unless every word occurs in name or description. */
+export function rankOf({ text, nameLength }: SearchedText, words: readonly string[]): number {
+  let rank = 0;
+  for (const word of words) {
+    const first = text.indexOf(word);
+    if (first === -1) return NO_MATCH;
+    rank += rankOfWord(text, nameLength, word, first);
+  }
+  return Math.min(rank, MAX_RANK);
+}
+
+function rankOfWord(text: string, nameLength: number, word: string, first: number): number {
+  let best = DESCRIPTION_PART;
+  for (let at = first, n = 0; at !== -1 && n < MAX_OCCURRENCES; at = text.indexOf(word, at + 1), n++) {
+    const inName = at < nameLength;
+    // What the name does not have as a whole word, the description cannot make better.
+    if (!inName && best === NAME_PART) return NAME_PART;
+    if (isWhole(text, at, at + word.length)) return inName ? NAME_WORD : DESCRIPTION_WORD;
+    if (inName) best = NAME_PART;
+  }
+  return best;
+}
+
+const LETTER_OR_DIGIT = /[\p{L}\p{N}]/u;
+const isLetterAt = (text: string, at: number): boolean => {
+  const code = text.charCodeAt(at);
+  if (code < 0x80) return (code >= 0x61 && code <= 0x7a) || (code >= 0x30 && code <= 0x39);
+  return LETTER_OR_DIGIT.test(text.charAt(at));
+};
+
+/** Whether neither a letter nor a digit stands right before or after. In scripts without spaces that is rare. */
+const isWhole = (text: string, begin: number, end: number): boolean =>
+  (begin === 0 || !isLetterAt(text, begin - 1)) && (end >= text.length || !isLetterAt(text, end));

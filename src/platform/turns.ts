@@ -1,0 +1,58 @@
+/**
+ * Maximum time that one step of long work may keep the event loop busy, in milliseconds. A step that began may exceed it by the
+ * unit of work that it had begun, which must be short. Calls wait for one step at most.
+ */
+export const STEP_MS = 1;
+
+/**
+ * Shares the event loop between long pieces of work and everything else: one step per turn of the loop, whoever asks. A hundred
+ * pieces of work at once therefore delay a call as long as one does. They advance in rotation.
+ *
+ *     await turns.next();
+ *     const pause = stepEnd();
+ *     while (more && !pause()) …
+ */
+class Turns {
+  readonly #waiting: (() => void)[] = [];
+  /** Index of the first resolver that has not been called; those before it are dropped when the list is empty or long. */
+  #first = 0;
+  #scheduled = false;
+
+  /** Resolves in a turn of the event loop in which no other work of this kind runs. */
+  next(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#waiting.push(resolve);
+      if (!this.#scheduled) this.#schedule();
+    });
+  }
+
+  #schedule(): void {
+    this.#scheduled = true;
+    setImmediate(this.#run);
+  }
+
+  // Whoever is resolved here runs right after this returns, before the loop goes on.
+  readonly #run = (): void => {
+    this.#scheduled = false;
+    (this.#waiting[this.#first++] as () => void)();
+    if (this.#first === this.#waiting.length) {
+      this.#waiting.length = 0;
+      this.#first = 0;
+      return;
+    }
+    if (this.#first >= 1_024) {
+      this.#waiting.splice(0, this.#first);
+      this.#first = 0;
+    }
+    this.#schedule();
+  };
+}
+
+/** The turns of this process. There is only one event loop, so there is only one of these. */
+export const turns = new Turns();
+
+/** A function that says whether the step that begins now has used its time. Asking takes 40 ns. */
+export function stepEnd(): () => boolean {
+  const endsAt = performance.now() + STEP_MS;
+  return () => performance.now() >= endsAt;
+}

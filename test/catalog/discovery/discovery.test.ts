@@ -1,0 +1,143 @@
+import { expect, it } from 'vitest';
+import { LANGUAGES } from '../../../src/catalog/languages.ts';
+import { makeListing } from '../../support/listings.ts';
+import { Market, textOf } from './support.ts';
+
+const many = (count: number, fields = {}) => Array.from({ length: count }, () => makeListing(fields));
+
+it('has all of a thousand services, and beyond that a page of a hundred unless all are asked for', async () => {
+  const market = new Market();
+  market.put(...many(1_000));
+  expect((await market.ask()).services).toHaveLength(1_000);
+  expect(await market.ask()).not.toHaveProperty('next_cursor');
+  market.put(makeListing());
+  const first = await market.ask();
+  expect(first).toMatchObject({ total: 1_001, next_cursor: expect.any(String) });
+  expect(first.services).toHaveLength(100);
+  const { next_cursor: cursor = '' } = first;
+  expect((await market.ask({ cursor })).services).toHaveLength(100);
+  expect((await market.ask({ limit: 'all' })).services).toHaveLength(1_001);
+  expect((await market.ask({ limit: 'all', cursor })).services).toHaveLength(901);
+});
+
+it('a list of all is in pieces, and shows one moment however slowly it is read', async () => {
+  const market = new Market();
+  const listings = many(3_000, { priceMicros: 1 });
+  market.put(...listings);
+  for (const asked of [
+    { limit: 'all' },
+    { limit: 'all', q: 'weather' },
+    { limit: 'all', filter: { category: 'data' } },
+  ] as const) {
+    const expected = await market.body(asked);
+    const answer = await market.answer(asked);
+    const body = answer?.body as AsyncIterable<Uint8Array>;
+    const pieces: Uint8Array[] = [];
+    for await (const piece of body) {
+      pieces.push(piece);
+      const listing = listings[(pieces.length * 97) % 3_000];
+      if (listing !== undefined) market.change(listing, { status: 'paused' });
+      if (pieces.length % 5 === 0) await market.answer({ limit: 1 });
+    }
+    expect(pieces.length).toBeGreaterThan(10);
+    expect(Math.max(...pieces.map(({ length }) => length))).toBeLessThan(100_000);
+    expect(Buffer.concat(pieces).toString()).toBe(expected);
+    expect(await market.etag(asked)).not.toBe(answer?.etag);
+    for (const listing of listings) market.change(listing, { status: 'active' });
+    // The same services again: the same bytes, and the same tag.
+    expect(await market.etag(asked)).toBe(answer?.etag);
+    expect(await market.body(asked)).toBe(expected);
+  }
+});
+
+it('pieces and pages are made once, and again only when a service on them changes', async () => {
+  const market = new Market();
+  const listings = many(2_000).map((listing, i) => ({
+    ...listing,
+    name: `n${String(i).padStart(4, '0')}`,
+    category: i < 1_000 ? 'data' : 'text',
+  }));
+  market.put(...listings);
+  const piecesOf = async () => {
+    const pieces: Uint8Array[] = [];
+    const body = (await market.answer({ sort: 'name', limit: 'all' }))?.body as AsyncIterable<Uint8Array>;
+    for await (const piece of body) pieces.push(piece);
+    return pieces.slice(2, -1);
+  };
+  const before = await piecesOf();
+  const [page, filtered] = [
+    await market.answer({ sort: 'name' }),
+    await market.answer({ filter: { category: 'data' }, limit: 20 }),
+  ];
+  market.change(listings[1_999] as (typeof listings)[number], { priceMicros: 77 });
+  await market.qualities.set(new Map([[listings[1_998]?.id ?? '', 99]]));
+  const after = await piecesOf();
+  expect(after.filter((piece) => !before.includes(piece))).toHaveLength(1);
+  expect((await market.answer({ sort: 'name' }))?.body).toBe(page?.body);
+  expect(await market.answer({ filter: { category: 'data' }, limit: 20 })).toBe(filtered);
+  market.change(listings[5] as (typeof listings)[number], { priceMicros: 77 });
+  expect((await market.answer({ sort: 'name' }))?.etag).not.toBe(page?.etag);
+});
+
+it('has an entity tag that differs by language, even when it has no labels', async () => {
+  const market = new Market();
+  for (const services of [0, 1_001]) {
+    market.put(...many(services));
+    const tags = await Promise.all(LANGUAGES.map((language) => market.etag({ language, limit: 'all' })));
+    expect(new Set(tags).size).toBe(LANGUAGES.length);
+    expect(tags.every((tag) => /^"[!-~]+"$/.test(tag))).toBe(true);
+  }
+});
+
+it('has the same entity tags and bytes on every gateway, whatever it has seen before', async () => {
+  const [one, other] = [new Market(), new Market()];
+  const listings = many(1_200);
+  one.put(...listings);
+  const [gone, ...rest] = many(50);
+  other.put(...rest, gone as (typeof rest)[number], ...listings.toReversed());
+  await other.ask();
+  for (const listing of [...rest, gone as (typeof rest)[number]]) other.change(listing, { status: 'removed' });
+  for (const asked of [{}, { limit: 'all' }, { q: 'weather', limit: 'all' }, { sort: 'name', limit: 7 }] as const) {
+    expect(await other.etag(asked)).toBe(await one.etag(asked));
+    expect(await other.body(asked)).toBe(await one.body(asked));
+  }
+});
+
+it('keeps a bounded number of pages, and prefers those in use', async () => {
+  const market = new Market();
+  market.put(...many(300));
+  const popular = await market.answer({ limit: 1_000 });
+  const rare = await market.answer({ limit: 1 });
+  for (let limit = 2; limit < 300; limit++) {
+    await market.answer({ limit });
+    expect(await market.answer({ limit: 1_000 })).toBe(popular);
+  }
+  expect(await market.answer({ limit: 1 })).not.toBe(rare);
+});
+
+it('asked for the same thing at once makes it once', async () => {
+  const market = new Market();
+  market.put(...many(10));
+  const answers = await Promise.all(Array.from({ length: 20 }, () => market.answer({ q: 'forecasts' })));
+  expect(new Set(answers).size).toBe(1);
+});
+
+it('refuses more new searches at once than it has room for, and serves what it has already', async () => {
+  const market = new Market();
+  market.put(...many(10));
+  await market.ask({ q: 'weather' });
+  const outcomes = await Promise.allSettled(Array.from({ length: 100 }, (_, i) => market.ask({ q: `word${i}` })));
+  const refused = outcomes.filter(({ status }) => status === 'rejected');
+  expect(refused).toHaveLength(36);
+  expect(refused[0]).toMatchObject({ reason: { code: 'unavailable' } });
+  expect((await market.ask({ q: 'weather' })).total).toBe(10);
+  expect((await market.ask({ q: 'word99' })).total).toBe(0);
+});
+
+it('bodies that nobody reads cost nothing', async () => {
+  const market = new Market();
+  market.put(...many(2_000));
+  const unread = await Promise.all(Array.from({ length: 100 }, () => market.answer({ limit: 'all' })));
+  expect(new Set(unread.map((answer) => answer?.etag)).size).toBe(1);
+  expect(JSON.parse(await textOf(unread[99]?.body ?? '')).services).toHaveLength(2_000);
+});

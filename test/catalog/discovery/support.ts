@@ -1,0 +1,78 @@
+import { type DiscoverQuery, Discovery } from '../../../src/catalog/discovery/discovery.ts';
+import { wordsOf } from '../../../src/catalog/discovery/words.ts';
+import type { Listing } from '../../../src/catalog/listing.ts';
+import { Qualities } from '../../../src/catalog/quality.ts';
+import { Snapshot } from '../../../src/catalog/snapshot.ts';
+
+export type Service = { readonly id: string; readonly name: string; readonly price: number; readonly quality: number };
+export type Answer = {
+  readonly services: readonly Service[];
+  readonly categories: readonly { readonly category: string; readonly services: number }[];
+  readonly total: number;
+  readonly next_cursor?: string;
+};
+export type Asked = Partial<Omit<DiscoverQuery, 'filter'>> & {
+  readonly filter?: Partial<DiscoverQuery['filter']>;
+  readonly q?: string;
+};
+
+/** A catalog without a database, and discovery over it. */
+export class Market {
+  readonly #listeners: ((id: string) => void)[] = [];
+  readonly snapshot = new Snapshot((id) => this.#tell(id));
+  readonly qualities = new Qualities((id) => this.#tell(id));
+  readonly discovery = new Discovery({
+    get: (id) => this.snapshot.get(id),
+    qualityOf: (id) => this.qualities.of(id),
+    listings: () => this.snapshot.values(),
+    onChange: (listener) => void this.#listeners.push(listener),
+  });
+
+  put(...listings: readonly Listing[]): void {
+    for (const listing of listings) this.snapshot.put(listing);
+  }
+
+  /** Puts a newer version of a listing. */
+  change(listing: Listing, fields: Partial<Listing>): Listing {
+    const changed = { ...(this.snapshot.get(listing.id) ?? listing), ...fields };
+    const newer = { ...changed, updatedAtMicros: changed.updatedAtMicros + 1 };
+    this.snapshot.put(newer);
+    return newer;
+  }
+
+  /** As the route asks: by relevance if there are words and no sort. */
+  answer({ q, filter, ...query }: Asked = {}) {
+    const words = q === undefined ? (filter?.words ?? []) : wordsOf(q);
+    const sort = query.sort ?? (words.length > 0 ? 'relevance' : 'quality');
+    return this.discovery.answer({ language: 'en', ...query, sort, filter: { ...filter, words } });
+  }
+
+  async body(asked: Asked = {}): Promise<string> {
+    const answer = await this.answer(asked);
+    if (answer === null) throw new Error('the cursor was refused');
+    return textOf(answer.body);
+  }
+
+  async ask(asked: Asked = {}): Promise<Answer> {
+    return JSON.parse(await this.body(asked));
+  }
+
+  async names(asked: Asked = {}): Promise<string[]> {
+    return (await this.ask(asked)).services.map(({ name }) => name);
+  }
+
+  async etag(asked: Asked = {}): Promise<string> {
+    return (await this.answer(asked))?.etag ?? '';
+  }
+
+  #tell(id: string): void {
+    for (const listener of this.#listeners) listener(id);
+  }
+}
+
+export async function textOf(body: string | AsyncIterable<Uint8Array>): Promise<string> {
+  if (typeof body === 'string') return body;
+  const pieces: Uint8Array[] = [];
+  for await (const piece of body) pieces.push(piece);
+  return Buffer.concat(pieces).toString();
+}

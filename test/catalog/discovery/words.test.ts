@@ -1,0 +1,60 @@
+import { expect, it } from 'vitest';
+import { wordsOf } from '../../../src/catalog/discovery/words.ts';
+import { makeListing } from '../../support/listings.ts';
+import { Market } from './support.ts';
+
+it('the words of a query are folded, each once, in one order: equal queries have equal words', () => {
+  expect(wordsOf('  Beta ａlpha\tbeta ')).toEqual(['alpha', 'beta']);
+  expect(wordsOf('')).toEqual([]);
+  expect(wordsOf(' \u3000 ')).toEqual([]);
+});
+
+it('names come before descriptions, whole words before parts, then the better service', async () => {
+  const market = new Market();
+  const [good, ...others] = [
+    makeListing({ name: 'Translate, fast', description: 'good' }),
+    makeListing({ name: 'Translate', description: '' }),
+    makeListing({ name: 'Translated texts', description: '' }),
+    makeListing({ name: 'In the description', description: 'To translate.' }),
+    makeListing({ name: 'As a part', description: 'A translator' }),
+    makeListing({ name: 'Not at all', description: 'Trans late' }),
+  ] as const;
+  market.put(...others.toReversed(), good);
+  await market.qualities.set(
+    new Map([
+      [good.id, 51],
+      [others[4].id, 100],
+    ]),
+  );
+  const order = ['Translate, fast', 'Translate', 'Translated texts', 'In the description'];
+  expect(await market.names({ q: 'translate' })).toEqual(order);
+  expect(await market.names({ q: 'TRANSLAT' })).toEqual(expect.arrayContaining([...order, 'As a part']));
+  expect((await market.names({ q: 'late', sort: 'quality' }))[0]).toBe('Not at all');
+});
+
+it.each([
+  ['trans', 'Translate'],
+  ['slat', 'Translate'],
+  ['天気', '天気予報サービス'],
+  ['予報サ', '天気予報サービス'],
+  ['報', '天気予報サービス'],
+  ['ｻｰﾋﾞｽ', '天気予報サービス'],
+  ['번역', '한국어번역기'],
+  ['翻译api', '翻译API服务'],
+  ['перев', 'Быстрый ПЕРЕВОД'],
+  ['ﬁle', 'FILE store'],
+  ['node.js', 'Node.js runner'],
+  ['c++', 'C++ compiler'],
+  ['😀', 'smile 😀'],
+])('%s finds %s', async (q, name) => {
+  const market = new Market();
+  market.put(makeListing({ name, description: '' }), makeListing({ name: 'Other', description: name }));
+  market.put(makeListing({ name: 'Neither', description: '無関係' }));
+  expect(await market.names({ q })).toEqual([name, 'Other']);
+});
+
+it('a word is not found across the border of name and description', async () => {
+  const market = new Market();
+  market.put(makeListing({ name: 'ab', description: 'cd' }));
+  expect(await market.names({ q: 'bc' })).toEqual([]);
+});
