@@ -28,7 +28,8 @@ beforeEach(reset);
 const earnings = async (query = {}, by = provider) => json(await send(routes, 'GET /earnings/me', { by, query }));
 
 async function post(kind: 'usage' | 'payout', accountId: string, amount: number, at = '2026-01-15'): Promise<void> {
-  const [journal] = await sql`INSERT INTO journal (kind, created_at, with_hours) VALUES (${kind}, ${at}, true) RETURNING id`;
+  const [journal] =
+    await sql`INSERT INTO journal (kind, created_at, with_hours) VALUES (${kind}, ${at}, true) RETURNING id`;
   await sql`INSERT INTO entries VALUES (${journal?.id}, ${accountId}, 'earnings', ${amount})`;
   await sql`
     INSERT INTO balances AS b VALUES (${accountId}, 'earnings', ${amount})

@@ -1,47 +1,123 @@
 import type { UsageEvent } from '../usage-event.ts';
-import { quoted, transposed } from '../writing/array-literal.ts';
+import { arrayLiterals, quoted } from '../writing/array-literal.ts';
 import { CALL_CLASSES, type CallClass, classOf, SERVICE_FAILURES } from './call-class.ts';
 import { KEY_PARAMETERS, SERVICE_PARAMETERS } from './hours-sql.ts';
 import { BUCKETS, bucketOf } from './latency-buckets.ts';
 
 const HOUR_MS = 3_600_000;
-const INDEX_OF_CLASS = Object.fromEntries(CALL_CLASSES.map((name, i) => [name, i])) as Record<CallClass, number>;
+const INDEX_OF_CLASS = new Map(CALL_CLASSES.map((name, i) => [name, i]));
 
 /** The sums of one service in one hour. `hour` counts whole hours since 1970. */
-export type ServiceHour = {
+export class ServiceHour {
   readonly serviceId: string;
   readonly hour: number;
-  providerId: string;
-  calls: number;
-  completed: number;
-  freeCalls: number;
-  /** Calls by class, in the order of CALL_CLASSES. */
-  readonly classes: number[];
-  charged: number;
-  fees: number;
-  latencySumUs: number;
-  /** The bucket of each succeeded call: a page has few calls, and most of a histogram would be zeros. */
-  readonly buckets: number[];
+  readonly providerId: string;
   /** The same service in another hour. A page rarely has more than two hours. */
-  readonly next: ServiceHour | null;
-};
+  readonly next: ServiceHour | undefined;
+  calls = 0;
+  completed = 0;
+  freeCalls = 0;
+  /** Calls by class, in the order of CALL_CLASSES. */
+  readonly classes: number[] = CALL_CLASSES.map(() => 0);
+  charged = 0;
+  fees = 0;
+  latencySumUs = 0;
+  /** The bucket of each succeeded call: a page has few calls, and most of a histogram would be zeros. */
+  readonly buckets: number[] = [];
 
-type KeyHour = {
+  constructor(serviceId: string, hour: number, providerId: string, next: ServiceHour | undefined) {
+    this.serviceId = serviceId;
+    this.hour = hour;
+    this.providerId = providerId;
+    this.next = next;
+  }
+
+  add(event: UsageEvent, callClass: CallClass, free: number, amount: number, fee: number): void {
+    this.calls++;
+    if (event.outcome === 'completed') this.completed++;
+    this.freeCalls += free;
+    const index = INDEX_OF_CLASS.get(callClass) as number;
+    this.classes[index] = (this.classes[index] as number) + 1;
+    this.charged += amount;
+    this.fees += fee;
+    if (callClass !== 'succeeded') return;
+    this.latencySumUs += event.latencyUs;
+    this.buckets.push(bucketOf(event.latencyUs));
+  }
+
+  /** The sums of both, which are of the same service and hour. */
+  plus(other: ServiceHour): ServiceHour {
+    const provider = this.providerId < other.providerId ? this.providerId : other.providerId;
+    const sum = new ServiceHour(this.serviceId, this.hour, provider, undefined);
+    for (const part of [this, other]) {
+      sum.calls += part.calls;
+      sum.completed += part.completed;
+      sum.freeCalls += part.freeCalls;
+      part.classes.forEach((calls, index) => {
+        sum.classes[index] = (sum.classes[index] as number) + calls;
+      });
+      sum.charged += part.charged;
+      sum.fees += part.fees;
+      sum.latencySumUs += part.latencySumUs;
+      for (const bucket of part.buckets) sum.buckets.push(bucket);
+    }
+    return sum;
+  }
+}
+
+/** The sums of one key with one service in one hour. */
+export class KeyHour {
   readonly keyId: string;
   readonly hour: number;
   readonly serviceId: string;
-  accountId: string;
-  calls: number;
-  freeCalls: number;
-  succeeded: number;
-  failed: number;
-  spent: number;
-  latencySumUs: number;
-  latencyCount: number;
-  lastMs: number;
+  readonly accountId: string;
   /** The same key in another hour or with another service. A page of 1 000 calls bounds the length of this list. */
-  readonly next: KeyHour | null;
-};
+  readonly next: KeyHour | undefined;
+  calls = 0;
+  freeCalls = 0;
+  succeeded = 0;
+  failed = 0;
+  spent = 0;
+  latencySumUs = 0;
+  latencyCount = 0;
+  lastMs = 0;
+
+  constructor(of: Pick<UsageEvent, 'keyId' | 'serviceId' | 'accountId'>, hour: number, next: KeyHour | undefined) {
+    const { keyId, serviceId, accountId } = of;
+    this.keyId = keyId;
+    this.hour = hour;
+    this.serviceId = serviceId;
+    this.accountId = accountId;
+    this.next = next;
+  }
+
+  add({ latencyUs, admittedAtMs }: UsageEvent, callClass: CallClass, free: number, amount: number): void {
+    this.calls++;
+    this.freeCalls += free;
+    if (callClass === 'succeeded') this.succeeded++;
+    else if (SERVICE_FAILURES.includes(callClass)) this.failed++;
+    this.spent += amount;
+    this.latencySumUs += latencyUs;
+    if (latencyUs > 0) this.latencyCount++;
+    if (admittedAtMs > this.lastMs) this.lastMs = admittedAtMs;
+  }
+
+  /** The sums of both, which are of the same key, hour and service. */
+  plus(other: KeyHour): KeyHour {
+    const sum = new KeyHour(this.accountId < other.accountId ? this : other, this.hour, undefined);
+    for (const part of [this, other]) {
+      sum.calls += part.calls;
+      sum.freeCalls += part.freeCalls;
+      sum.succeeded += part.succeeded;
+      sum.failed += part.failed;
+      sum.spent += part.spent;
+      sum.latencySumUs += part.latencySumUs;
+      sum.latencyCount += part.latencyCount;
+      sum.lastMs = Math.max(sum.lastMs, part.lastMs);
+    }
+    return sum;
+  }
+}
 
 /**
  * The sums by hour over the counted calls of one page. `serviceSumsOf` and `keySumsOf` make the same in SQL.
@@ -55,112 +131,108 @@ export class HourSums {
     const hour = Math.floor(event.admittedAtMs / HOUR_MS);
     const callClass = classOf(event);
     const free = event.freeTier && event.outcome === 'completed' ? 1 : 0;
-    const service = this.#serviceHour(event, hour);
-    if (event.providerId < service.providerId) service.providerId = event.providerId;
-    service.calls++;
-    if (event.outcome === 'completed') service.completed++;
-    service.freeCalls += free;
-    const index = INDEX_OF_CLASS[callClass];
-    service.classes[index] = (service.classes[index] as number) + 1;
-    service.charged += amount;
-    service.fees += fee;
-    const key = this.#keyHour(event, hour);
-    if (event.accountId < key.accountId) key.accountId = event.accountId;
-    key.calls++;
-    key.freeCalls += free;
-    key.spent += amount;
-    key.latencySumUs += event.latencyUs;
-    if (event.latencyUs > 0) key.latencyCount++;
-    if (event.admittedAtMs > key.lastMs) key.lastMs = event.admittedAtMs;
-    if (callClass === 'succeeded') {
-      key.succeeded++;
-      service.latencySumUs += event.latencyUs;
-      service.buckets.push(bucketOf(event.latencyUs));
-    } else if (SERVICE_FAILURES.includes(callClass)) key.failed++;
+    this.#serviceHour(event, hour).add(event, callClass, free, amount, fee);
+    this.#keyHour(event, hour).add(event, callClass, free, amount);
   }
 
+  /** The provider is part of the match, because earnings are made from these sums as well. */
   #serviceHour({ serviceId, providerId }: UsageEvent, hour: number): ServiceHour {
-    const first = this.#services.get(serviceId) ?? null;
-    for (let at = first; at !== null; at = at.next) if (at.hour === hour) return at;
-    const sums: ServiceHour = {
-      ...{ serviceId, hour, providerId, calls: 0, completed: 0, freeCalls: 0, classes: CALL_CLASSES.map(() => 0) },
-      ...{ charged: 0, fees: 0, latencySumUs: 0, buckets: [], next: first },
-    };
+    const first = this.#services.get(serviceId);
+    for (let at = first; at !== undefined; at = at.next) {
+      if (at.hour === hour && at.providerId === providerId) return at;
+    }
+    const sums = new ServiceHour(serviceId, hour, providerId, first);
     this.#services.set(serviceId, sums);
     return sums;
   }
 
-  #keyHour({ keyId, serviceId, accountId }: UsageEvent, hour: number): KeyHour {
-    const first = this.#keys.get(keyId) ?? null;
-    for (let at = first; at !== null; at = at.next) if (at.hour === hour && at.serviceId === serviceId) return at;
-    const sums: KeyHour = {
-      ...{ keyId, hour, serviceId, accountId, calls: 0, freeCalls: 0, succeeded: 0, failed: 0 },
-      ...{ spent: 0, latencySumUs: 0, latencyCount: 0, lastMs: 0, next: first },
-    };
+  /** The account is part of the match, because what a buyer pays is made from these sums as well. */
+  #keyHour(event: UsageEvent, hour: number): KeyHour {
+    const { keyId, serviceId, accountId } = event;
+    const first = this.#keys.get(keyId);
+    for (let at = first; at !== undefined; at = at.next) {
+      if (at.hour === hour && at.serviceId === serviceId && at.accountId === accountId) return at;
+    }
+    const sums = new KeyHour(event, hour, first);
     this.#keys.set(keyId, sums);
     return sums;
   }
 
-  /** No sum over these calls is larger: the sum of all known latencies. */
-  get latencySumUs(): number {
-    let sum = 0;
-    for (const first of this.#keys.values()) {
-      for (let at: KeyHour | null = first; at !== null; at = at.next) sum += at.latencySumUs;
-    }
-    return sum;
-  }
-
-  /** The sums by service, kept as objects: there are few, and `serviceColumns` adds up those of all pages. */
   services(): ServiceHour[] {
     return listed(this.#services.values());
   }
 
-  /** The sums by key as columns: the parameters of `keyRowsFrom`, without braces, so that those of several pages can be joined. */
-  keyColumns(): string[] {
-    return transposed(listed(this.#keys.values()).map(keyRow), KEY_PARAMETERS.length);
+  keys(): KeyHour[] {
+    return listed(this.#keys.values());
   }
 }
 
-function listed<T extends { readonly next: T | null }>(lists: Iterable<T>): T[] {
+function listed<T extends { readonly next: T | undefined }>(lists: Iterable<T>): T[] {
   const all: T[] = [];
   for (const first of lists) {
-    for (let at: T | null = first; at !== null; at = at.next) all.push(at);
+    for (let at: T | undefined = first; at !== undefined; at = at.next) all.push(at);
   }
   return all;
 }
 
-/** In the order of KEY_PARAMETERS. */
-const keyRow = (k: KeyHour) => [
-  ...[quoted(k.keyId), k.hour, k.serviceId, k.accountId, k.calls, k.freeCalls, k.succeeded, k.failed, k.spent],
-  ...[k.latencySumUs, k.latencyCount, k.lastMs],
-];
+type Hours = { readonly services: readonly ServiceHour[]; readonly keys: readonly KeyHour[] };
 
-/** The sums by service of all pages of a batch as columns: the parameters of `serviceRowsFrom`, without braces. */
-export function serviceColumns(pages: readonly { readonly services: readonly ServiceHour[] }[]): string[] {
-  const groups = new Map<string, ServiceHour[]>();
-  for (const { services } of pages) {
-    for (const sums of services) {
-      const name = `${sums.serviceId} ${sums.hour}`;
-      const group = groups.get(name);
-      if (group === undefined) groups.set(name, [sums]);
-      else group.push(sums);
-    }
+/**
+ * Adds up what is of the same row, since pages of one batch may have calls of the same key, and most have the same services. The
+ * pages are not changed.
+ */
+function merged<T extends { plus(other: T): T }>(all: readonly T[], nameOf: (sums: T) => string): T[] {
+  const byName = new Map<string, T>();
+  for (const sums of all) {
+    const name = nameOf(sums);
+    const earlier = byName.get(name);
+    byName.set(name, earlier === undefined ? sums : earlier.plus(sums));
   }
-  return transposed(Array.from(groups.values(), serviceRow), SERVICE_PARAMETERS.length);
+  return Array.from(byName.values());
 }
 
-/** One row for the sums of one service and hour from several pages, in the order of SERVICE_PARAMETERS. */
-function serviceRow(parts: readonly ServiceHour[]): (string | number)[] {
-  const { serviceId, hour } = parts[0] as ServiceHour;
-  const sum = (of: (part: ServiceHour) => number) => parts.reduce((total, part) => total + of(part), 0);
+/** The sums by key of all pages of a batch: one array literal for each of KEY_PARAMETERS. */
+export function keyColumns(pages: readonly Hours[]): string[] {
+  const rows = merged(
+    pages.flatMap(({ keys }) => keys),
+    ({ keyId, hour, serviceId }) => `${keyId} ${hour} ${serviceId}`,
+  );
+  return arrayLiterals(rows, KEY_PARAMETERS.length, (k, add) => {
+    add(0, quoted(k.keyId));
+    add(1, k.hour);
+    add(2, k.serviceId);
+    add(3, k.accountId);
+    add(4, k.calls);
+    add(5, k.freeCalls);
+    add(6, k.succeeded);
+    add(7, k.failed);
+    add(8, k.spent);
+    add(9, k.latencySumUs);
+    add(10, k.latencyCount);
+    add(11, k.lastMs);
+  });
+}
+
+/** The sums by service of all pages of a batch: one array literal for each of SERVICE_PARAMETERS. */
+export function serviceColumns(pages: readonly Hours[]): string[] {
+  const rows = merged(
+    pages.flatMap(({ services }) => services),
+    ({ serviceId, hour }) => `${serviceId} ${hour}`,
+  );
+  return arrayLiterals(rows, SERVICE_PARAMETERS.length, (s, add) => {
+    [s.serviceId, s.hour, s.providerId, s.calls, s.completed, s.freeCalls, ...s.classes].forEach((value, i) => {
+      add(i, value);
+    });
+    const rest = 6 + CALL_CLASSES.length;
+    add(rest, s.charged);
+    add(rest + 1, s.fees);
+    add(rest + 2, s.latencySumUs);
+    add(rest + 3, `"{${histogramOf(s.buckets).join(',')}}"`);
+  });
+}
+
+function histogramOf(buckets: readonly number[]): number[] {
   const histogram = new Array<number>(BUCKETS).fill(0);
-  for (const { buckets } of parts) {
-    for (const bucket of buckets) histogram[bucket] = (histogram[bucket] as number) + 1;
-  }
-  return [
-    ...[serviceId, hour, parts.map(({ providerId }) => providerId).sort()[0] as string],
-    ...[sum((p) => p.calls), sum((p) => p.completed), sum((p) => p.freeCalls)],
-    ...CALL_CLASSES.map((_, index) => sum((p) => p.classes[index] as number)),
-    ...[sum((p) => p.charged), sum((p) => p.fees), sum((p) => p.latencySumUs), `"{${histogram.join(',')}}"`],
-  ];
+  for (const bucket of buckets) histogram[bucket] = (histogram[bucket] as number) + 1;
+  return histogram;
 }

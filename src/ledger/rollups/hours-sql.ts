@@ -77,24 +77,28 @@ export const KEY_PARAMETERS: readonly string[] = [
   'last_ms bigint',
 ];
 
-function unnested(parameters: readonly string[], first: number): string {
-  const arrays = parameters.map((parameter, i) => `$${first + i}::${parameter.split(' ')[1]}[]`);
-  const names = parameters.map((parameter) => parameter.split(' ')[0]);
-  return `unnest(${arrays.join(', ')}) AS t (${names.join(', ')})`;
+/**
+ * The arrays as rows. They are read in the target list: for sums by key that took Postgres 1.5 µs per row, and in FROM 2.5. Each
+ * row is of another key, hour and service: adding up equal ones here, by GROUP BY, took 3 µs more per row.
+ */
+function rowsFrom(parameters: readonly string[], first: number): string {
+  const columns = parameters.map((parameter, i) => {
+    const [name, type] = parameter.split(' ');
+    return `unnest($${first + i}::${type}[]) AS ${name}`;
+  });
+  return `(SELECT ${columns.join(', ')}) AS rows`;
 }
 
 /** `hours` counts whole hours since 1970. 3 600 times that is exact in a float8 for every date that Postgres knows. */
-const HOUR_OF_NUMBER = 'to_timestamp(hours * 3600::float8)';
+const HOUR_OF_NUMBER = 'to_timestamp(hours * 3600::float8) AS hour';
 
 /** The writer's sums by service and hour, one row each, from the parameters `$first` and following. */
 export const serviceRowsFrom = (first: number): string => `
-  SELECT service_id, ${HOUR_OF_NUMBER} AS hour, provider_id, ${SERVICE_SUMS.join(', ')}, histogram::int[] AS latency_histogram
-  FROM ${unnested(SERVICE_PARAMETERS, first)}`;
+  SELECT service_id, ${HOUR_OF_NUMBER}, provider_id, ${SERVICE_SUMS.join(', ')}, histogram::int[] AS latency_histogram
+  FROM ${rowsFrom(SERVICE_PARAMETERS, first)}`;
 
-/** The writer's sums by key, hour and service from `$first` and following. Several pages of a batch may have the same key. */
+/** The writer's sums by key, hour and service, one row each, from the parameters `$first` and following. */
 export const keyRowsFrom = (first: number): string => `
-  SELECT key_id, ${HOUR_OF_NUMBER} AS hour, service_id, (min(account_id::text))::uuid AS account_id,
-    ${KEY_SUMS.map((column) => `sum(${column}) AS ${column}`).join(', ')},
-    to_timestamp(max(last_ms) / 1000.0::float8) AS last_call_at
-  FROM ${unnested(KEY_PARAMETERS, first)}
-  GROUP BY key_id, hours, service_id`;
+  SELECT key_id, ${HOUR_OF_NUMBER}, service_id, account_id, ${KEY_SUMS.join(', ')},
+    to_timestamp(last_ms / 1000.0::float8) AS last_call_at
+  FROM ${rowsFrom(KEY_PARAMETERS, first)}`;

@@ -7,9 +7,23 @@ export function quoted(text: string): string {
 }
 
 /**
- * Turns rows into columns, one text for each. A text is the column's elements, separated by commas and without braces, so that
- * texts of several pages can be joined to one array literal. The elements must need no quotes, or have them.
+ * Turns rows into columns: one array literal for each.
+ *
+ * @param write adds the elements of a row. They must need no quotes, or have them
  */
-export function transposed(rows: readonly (readonly (string | number)[])[], columns: number): string[] {
-  return Array.from({ length: columns }, (_, column) => rows.map((row) => row[column]).join(','));
+export function arrayLiterals<Row>(
+  rows: readonly Row[],
+  columns: number,
+  write: (row: Row, add: (column: number, element: string | number) => void) => void,
+): string[] {
+  const texts = new Array<string>(columns).fill('{');
+  let comma = '';
+  const add = (column: number, element: string | number): void => {
+    texts[column] += comma + element;
+  };
+  for (const row of rows) {
+    write(row, add);
+    comma = ',';
+  }
+  return texts.map((text) => `${text}}`);
 }

@@ -1,13 +1,15 @@
 import { timeOfId } from '../../platform/ids.ts';
 import { MOVE_BALANCES_SQL, PLATFORM_ACCOUNT_ID } from '../posting.ts';
-import { COUNTED_SQL, chargedMicros, feeMicros, type UsageEvent } from '../usage-event.ts';
+import { addKeyHours, addServiceHours, keySumsOf, SUMMED_COLUMNS, serviceSumsOf } from '../rollups/hours-sql.ts';
+import { chargedMicros, feeMicros, type UsageEvent } from '../usage-event.ts';
+import { quoted } from './array-literal.ts';
 
 /**
  * Stores a batch that may contain calls that are stored already, or data that Postgres refuses. One statement inserts the calls
  * and then everything that follows from those that were really inserted. A call that is stored already has no second effect,
  * because everything below `inserted` reads only from `inserted`.
  *
- * Rows of `balances`, `free_usage` and `service_days` are locked in the order of their keys. Every transaction that moves
+ * Rows of `balances`, `free_usage`, `service_hours` and `key_hours` are locked in the order of their keys. Every transaction that moves
  * balances (credits, payouts) does the same, so no two can deadlock. Tested by test/ledger/writing/flush.test.ts.
  */
 export const FLUSH_SQL = `
@@ -27,10 +29,10 @@ WITH input AS (
          (SELECT id FROM next_journal)
   FROM input
   ON CONFLICT DO NOTHING
-  RETURNING day, account_id, provider_id, service_id, path, amount, fee, free_tier, outcome
+  RETURNING ${SUMMED_COLUMNS}
 ), journal_row AS (
-  INSERT INTO journal (id, kind) OVERRIDING SYSTEM VALUE
-  SELECT id, 'usage' FROM next_journal WHERE EXISTS (SELECT FROM inserted)
+  INSERT INTO journal (id, kind, with_hours) OVERRIDING SYSTEM VALUE
+  SELECT id, 'usage', true FROM next_journal WHERE EXISTS (SELECT FROM inserted)
 ), sides AS (
   SELECT account_id, 'wallet' AS ledger, -sum(amount)::bigint AS amount FROM inserted GROUP BY account_id
   UNION ALL
@@ -47,14 +49,8 @@ WITH input AS (
   SELECT account_id, service_id, count(*) FROM inserted WHERE free_tier AND outcome = 'completed'
   GROUP BY account_id, service_id ORDER BY account_id, service_id
   ON CONFLICT (account_id, service_id) DO UPDATE SET used = f.used + excluded.used
-), days AS (
-  INSERT INTO service_days AS d (service_id, day, provider_id, calls, free_calls, earned, fees)
-  SELECT service_id, day, (min(provider_id::text))::uuid, count(*), count(*) FILTER (WHERE free_tier), sum(amount), sum(fee)
-  FROM inserted WHERE outcome = 'completed' AND ${COUNTED_SQL}
-  GROUP BY service_id, day ORDER BY service_id, day
-  ON CONFLICT (service_id, day) DO UPDATE SET
-    calls = d.calls + excluded.calls, free_calls = d.free_calls + excluded.free_calls,
-    earned = d.earned + excluded.earned, fees = d.fees + excluded.fees
+), service_sums AS (${addServiceHours(serviceSumsOf('inserted'))}
+), key_sums AS (${addKeyHours(keySumsOf('inserted'))}
 )
 SELECT count(*)::int AS inserted FROM inserted`;
 
@@ -80,14 +76,6 @@ export function dayName(usageId: string): string {
     dayNames.set(day, name);
   }
   return name;
-}
-
-const NEEDS_ESCAPE = /["\\]/;
-const ESCAPED = /["\\]/g;
-
-/** An element of a Postgres array literal. It is always quoted, because a bare `null` or an empty text means something else. */
-function quoted(text: string): string {
-  return NEEDS_ESCAPE.test(text) ? `"${text.replace(ESCAPED, '\\$&')}"` : `"${text}"`;
 }
 
 /**

@@ -4,8 +4,7 @@ import type { RedisKeys } from '../../platform/redis-keys.ts';
 import { deleteEntriesScript, deleteStoredScript } from '../scripts.ts';
 import { decodeUsageEvent, isEvent, isNewerEvent, type UsageEvent } from '../usage-event.ts';
 import { CallRows } from './call-rows.ts';
-import { CallSums } from './call-sums.ts';
-import type { PackedEntries } from './entry-rows.ts';
+import { CallSums, type PageSums } from './call-sums.ts';
 import type { Position, ReadOver } from './read-over.ts';
 
 /** An entry of a usage stream: a settled call, an event that only a newer version can read, or something that is no event. */
@@ -44,15 +43,12 @@ const MAX_READ_OVER = 20_000;
  * Consecutive entries of one stream, prepared for storing. The decoded events are not kept: 10 000 of them would survive the
  * garbage collector's young generation, and collecting them cost 1.2 µs more per event.
  */
-export type Page = {
+export type Page = PageSums & {
   readonly shard: number;
   readonly ids: readonly string[];
   readonly lastFields: readonly string[];
   readonly calls: number;
   readonly rows: CallRows;
-  readonly entries: PackedEntries;
-  readonly sums: readonly string[];
-  readonly chargedMicros: number;
   /** Entries that are no events. */
   readonly rejected: readonly StreamEntry[];
   /** In the stream there are events of a newer version between these entries. They are not in the page and must not be deleted. */
@@ -71,16 +67,13 @@ function newPage(read: readonly StreamEntry[], feeBasisPoints: number): Page | n
     if (entry.event === null) rejected.push(entry);
     else events.push(entry.event);
   }
-  const sums = new CallSums(events, feeBasisPoints);
   return {
     shard: last.shard,
     ids: entries.map(({ id }) => id),
     lastFields: last.fields,
     calls: events.length,
     rows: new CallRows(events, feeBasisPoints),
-    entries: sums.entries(),
-    sums: sums.columns(),
-    chargedMicros: sums.chargedMicros,
+    ...new CallSums(events, feeBasisPoints).page(),
     rejected,
     hasGaps,
   };
@@ -106,11 +99,10 @@ function newBatch(pages: readonly Page[], behind: number, readTo: ReadonlyMap<nu
 }
 
 /**
- * Whether every sum over these pages is exact in a JavaScript number. It is when the sum of all charges, the largest of them, is
- * below 2^53. Otherwise the writer stores the batch by `FLUSH_SQL`, which adds up in Postgres.
+ * Whether every sum over these pages is exact in a JavaScript number. It is when the largest of them cannot reach 2^53. Otherwise the writer stores the batch by `FLUSH_SQL`, which adds up in Postgres.
  */
 export function isExact(pages: readonly Page[]): boolean {
-  return Number.isSafeInteger(pages.reduce((sum, { chargedMicros }) => sum + chargedMicros, 0));
+  return Number.isSafeInteger(pages.reduce((sum, { largestSum }) => sum + largestSum, 0));
 }
 
 const sizeOf = (pages: readonly Page[]): number => pages.reduce((sum, { ids }) => sum + ids.length, 0);

@@ -9,7 +9,16 @@ import { ledger, readAll, session, storeFast, storeWithCare, useFlush } from './
 useFlush();
 
 const ROLLED_BACK = new Error('rolled back');
-const TABLES = ['calls', 'journal', 'entries', 'balances', 'free_usage', 'service_days', 'rejected_events'];
+const TABLES = [
+  'calls',
+  'journal',
+  'entries',
+  'balances',
+  'free_usage',
+  'service_hours',
+  'key_hours',
+  'rejected_events',
+];
 
 /** The rows of every table after `store`, without journal ids and times. `store` is rolled back. */
 async function tablesAfter(store: () => Promise<unknown>): Promise<Record<string, string[]>> {
