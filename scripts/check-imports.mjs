@@ -20,12 +20,14 @@ const layers = {
   roles: {
     mayImport: [
       ...['routes', 'mcp', 'http', 'proxy', 'gate', 'admission', 'upstream', 'supervisor'],
-      ...['ledger', 'keys', 'accounts', 'catalog', 'platform', 'observability'],
+      ...['ledger', 'keys', 'accounts', 'catalog', 'quality', 'platform', 'observability'],
     ],
     because: 'a role puts the parts of one process together',
   },
   routes: {
-    mayImport: ['http', 'openapi', 'pages', 'upstream', 'ledger', 'keys', 'accounts', 'catalog', 'platform'],
+    mayImport: [
+      ...['http', 'openapi', 'pages', 'upstream', 'ledger', 'keys', 'accounts', 'catalog', 'quality', 'platform'],
+    ],
     because: 'routes are plain functions over domain calls',
   },
   mcp: {
@@ -55,6 +57,7 @@ const layers = {
   keys: { mayImport: ['platform', 'observability'], because: domainRule() },
   accounts: { mayImport: ['ledger', 'keys', 'catalog', 'platform'], because: domainRule() },
   catalog: { mayImport: ['platform'], because: domainRule() },
+  quality: { mayImport: ['ledger', 'platform'], because: domainRule() },
   supervisor: { mayImport: ['platform', 'observability'], because: 'the supervisor knows processes, not what they do' },
   platform: { mayImport: [], because: 'the platform is below everything that uses it' },
   observability: { mayImport: [], because: 'log and metrics are at the bottom' },

@@ -44,6 +44,8 @@ import { Messages } from '../proxy/mcp/messages.ts';
 import { Offers } from '../proxy/offers.ts';
 import { Pseudonyms } from '../proxy/pseudonyms.ts';
 import { shedCall } from '../proxy/shed.ts';
+import { QualityFeed } from '../quality/quality-feed.ts';
+import { StatsReader } from '../quality/stats-reader.ts';
 import { accountsRoutes } from '../routes/admin/accounts.ts';
 import { creditsRoutes } from '../routes/admin/credits.ts';
 import { reconciliationRoutes } from '../routes/admin/reconciliation.ts';
@@ -58,6 +60,7 @@ import { openApiRoutes } from '../routes/openapi.ts';
 import { openApiImportRoutes } from '../routes/openapi-import.ts';
 import { pageRoutes } from '../routes/pages.ts';
 import { servicesRoutes } from '../routes/services.ts';
+import { statsRoutes } from '../routes/stats.ts';
 import { usageRoutes } from '../routes/usage.ts';
 import { AddressPolicy, UpstreamClient } from '../upstream/index.ts';
 import { gatewayMetrics } from './gateway-metrics.ts';
@@ -153,6 +156,8 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   });
   const stopKeyFeed = await keepKeyCacheFresh(sql, keyCache);
   await catalog.start();
+  const qualities = new QualityFeed({ sql, take: (changed) => catalog.setQualities(changed), log });
+  qualities.start();
 
   const keyStates = new KeyStates({ redis, keys: redisKeys });
   const wallets = new Wallets({ redis, keys: redisKeys, hydrator });
@@ -202,6 +207,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
       operations,
       importer: new OpenApiImporter({ workerFile: options.importWorker }),
     }),
+    ...statsRoutes({ catalog, reader: new StatsReader(sql) }),
     ...usageRoutes({ sql }),
     ...balanceRoutes({ wallets }),
     ...earningsRoutes({ sql }),
@@ -275,6 +281,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
       backlog.stop();
       breakers.stop();
       shedder.stop();
+      await qualities.stop();
       await catalog.stop();
       stopKeyFeed();
       await upstream.close();

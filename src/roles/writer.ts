@@ -7,6 +7,7 @@ import { Hydrator } from '../ledger/wallets/hydrate.ts';
 import { UsageWriter } from '../ledger/writing/writer.ts';
 import type { Log } from '../observability/log.ts';
 import type { Metrics } from '../observability/metrics.ts';
+import { QualityJob } from '../quality/quality-job.ts';
 import type { Stores } from './stores.ts';
 import { writerMetrics } from './writer-metrics.ts';
 
@@ -54,11 +55,13 @@ export async function startWriter(options: {
     onRedisReady: (listener) => redis.onReady(listener),
     log,
   });
+  const quality = new QualityJob({ sql, isActive: () => writer.stats().ownedShards > 0, log });
   metrics.add(writerMetrics({ writer, sweeper, hydrator, reconciler }));
   writer.start();
   sweeper.start();
   credits.start();
   reconciliation.start();
+  quality.start();
   return {
     stop: async () => {
       // These stop at the same time: the writer's last flush must not wait for a credit that is stuck, or for a reconciliation
@@ -67,6 +70,7 @@ export async function startWriter(options: {
         sweeper.stop(SWEEP_STOP_MS).then(() => writer.stop(STOP_MS - SWEEP_STOP_MS)),
         credits.stop(STOP_MS),
         reconciliation.stop(STOP_MS),
+        quality.stop(STOP_MS),
       ]);
       hydrator.close();
     },
