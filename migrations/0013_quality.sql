@@ -16,13 +16,3 @@ CREATE TABLE service_quality (
   computed_at   timestamptz NOT NULL
 );
 CREATE INDEX service_quality_changed ON service_quality (changed_at);
-
--- How many counted calls of a service were charged which amount, by UTC day. Amounts are rounded to three digits, so that a service whose
--- price depends on the call has a bounded number of rows: at most 900 for each power of ten.
-CREATE TABLE service_amounts (
-  service_id  uuid NOT NULL,
-  day         date NOT NULL,
-  amount      bigint NOT NULL CHECK (amount > 0),
-  calls       bigint NOT NULL,
-  PRIMARY KEY (service_id, day, amount)
-) WITH (fillfactor = 50);

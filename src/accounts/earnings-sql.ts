@@ -1,6 +1,6 @@
+import { isRolledUp } from '../ledger/rollups/backlog.ts';
 import type { Sql, Tx } from '../platform/postgres.ts';
 import type { TimeRange } from './time-range.ts';
-import { isRolledUp } from './usage-sums.ts';
 
 /** Sums over a provider's completed calls, free calls included. */
 export type EarningsSums = {

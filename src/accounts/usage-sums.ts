@@ -1,3 +1,4 @@
+import { isRolledUp } from '../ledger/rollups/backlog.ts';
 import { keySumsOf, SUMMED_COLUMNS } from '../ledger/rollups/hours-sql.ts';
 import type { Sql, Tx } from '../platform/postgres.ts';
 import { type CallRecord, matches, selectCalls, type UsageFilter } from './usage-sql.ts';
@@ -99,9 +100,4 @@ export function selectKeyActivity(sql: Sql, keyId: string): Promise<KeyActivity>
     const totalSpentMicros = byService.reduce((sum, { spentMicros }) => sum + spentMicros, 0);
     return { lastUsedAt: last?.createdAt ?? null, totalSpentMicros };
   }, ONE_SNAPSHOT);
-}
-
-export async function isRolledUp(tx: Tx): Promise<boolean> {
-  const rows = await tx<{ yes: boolean }[]>`SELECT NOT EXISTS (SELECT FROM rollup_backlog) AS yes`;
-  return rows[0]?.yes === true;
 }

@@ -1,5 +1,5 @@
 /**
- * First numbers of Postgres' advisory locks with two numbers; the second is the shard (0 for PARTITION_LOCK). The values are
+ * First numbers of Postgres' advisory locks with two numbers; the second is the shard (0 for PARTITION_LOCK and ROLLUP_LOCK). The values are
  * arbitrary: nothing else in the database may use them.
  */
 
@@ -19,3 +19,6 @@ export const FLUSH_LOCK = 7_014_657;
 
 /** Lets one process at a time create partitions. */
 export const PARTITION_LOCK = 7_014_658;
+
+/** Lets one process at a time add the calls of older versions to the sums by hour. */
+export const ROLLUP_LOCK = 7_014_659;

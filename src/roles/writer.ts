@@ -1,6 +1,7 @@
 import type { Config } from '../config/config.ts';
 import { ReconcileJob } from '../ledger/reconcile/job.ts';
 import { Reconciler } from '../ledger/reconcile/reconciler.ts';
+import { BacklogJob } from '../ledger/rollups/backlog-job.ts';
 import { Sweeper } from '../ledger/sweep/sweeper.ts';
 import { CreditWallets } from '../ledger/wallets/credit-wallets.ts';
 import { Hydrator } from '../ledger/wallets/hydrate.ts';
@@ -21,7 +22,7 @@ const SWEEP_STOP_MS = 1_000;
 
 export type Writer = { stop(): Promise<void> };
 
-/** Starts the jobs that store usage in Postgres and clean up after dead gateways: writer, sweep, credits, reconciliation. */
+/** Starts the jobs that store usage in Postgres and clean up after dead gateways: writer, sweep, credits, reconciliation, sums by hour. */
 export async function startWriter(options: {
   readonly config: Pick<Config, 'databaseUrl' | 'redisUrl' | 'platformFeeBasisPoints' | 'instanceLeaseSeconds'>;
   readonly stores: Pick<Stores, 'sql' | 'redis' | 'keys' | 'installation'>;
@@ -56,12 +57,14 @@ export async function startWriter(options: {
     log,
   });
   const quality = new QualityJob({ sql, isActive: () => writer.stats().ownedShards > 0, log });
+  const backlog = new BacklogJob({ sql, log });
   metrics.add(writerMetrics({ writer, sweeper, hydrator, reconciler }));
   writer.start();
   sweeper.start();
   credits.start();
   reconciliation.start();
   quality.start();
+  backlog.start();
   return {
     stop: async () => {
       // These stop at the same time: the writer's last flush must not wait for a credit that is stuck, or for a reconciliation
@@ -71,6 +74,7 @@ export async function startWriter(options: {
         credits.stop(STOP_MS),
         reconciliation.stop(STOP_MS),
         quality.stop(STOP_MS),
+        backlog.stop(STOP_MS),
       ]);
       hydrator.close();
     },

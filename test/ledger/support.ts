@@ -9,6 +9,7 @@ import type { Sql } from '../../src/platform/postgres.ts';
 import { openTestDatabase } from '../support/accounts.ts';
 import { QUIET, Store } from '../support/store.ts';
 import { until } from '../support/wait.ts';
+import { compareHours } from './rollups/compare-hours.ts';
 
 export const FEE_BASIS_POINTS = 250;
 
@@ -43,7 +44,8 @@ export class Ledger {
     await this.stopWriters();
     await this.store.command('flushall');
     await this.sql`
-      TRUNCATE accounts, api_keys, credits, calls, journal, entries, balances, free_usage, service_days,
+      TRUNCATE accounts, api_keys, credits, calls, journal, entries, balances, free_usage, service_days, service_hours,
+               key_hours, service_amounts, rollup_backlog, rollup_pass,
                rejected_events, reconciliations, repairs CASCADE`;
   }
 
@@ -170,9 +172,12 @@ export class Ledger {
     const balances = await sql`
       SELECT account_id || ' ' || ledger AS key, balance AS value FROM balances WHERE ledger <> 'cash' ORDER BY 1`;
     const free = await sql`SELECT account_id || ' ' || service_id AS key, used AS value FROM free_usage ORDER BY 1`;
+    expect(await compareHours(sql), 'the sums by hour are those of the calls').toEqual([]);
     const days = await sql`
-      SELECT service_id || ' ' || to_char(day, 'YYYY-MM-DD') AS key,
-             ARRAY[calls, free_calls, earned, fees] AS value FROM service_days ORDER BY 1`;
+      SELECT service_id || ' ' || to_char(hour AT TIME ZONE 'UTC', 'YYYY-MM-DD') AS key,
+             ARRAY[sum(completed), sum(free_calls), sum(charged), sum(fees)]::bigint[] AS value
+      FROM service_hours WHERE completed > 0
+      GROUP BY service_id, to_char(hour AT TIME ZONE 'UTC', 'YYYY-MM-DD') ORDER BY 1`;
     const toObject = (rows: readonly object[]) =>
       Object.fromEntries((rows as { key: string; value: unknown }[]).map(({ key, value }) => [key, value]));
     return { calls: [...calls], balances: toObject(balances), free: toObject(free), days: toObject(days) };

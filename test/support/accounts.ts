@@ -2,7 +2,14 @@ import { Ajv } from 'ajv';
 import type { ApiRequest, ApiResponse, JsonSchema, Route } from '../../src/http/route.ts';
 import type { Caller, KeyRecord, Role } from '../../src/keys/caller.ts';
 import { digestOfHash, hashSecret, newKeyId, newSecret } from '../../src/keys/credentials.ts';
-import { addKeyHours, addServiceHours, keySumsOf, serviceSumsOf } from '../../src/ledger/rollups/hours-sql.ts';
+import {
+  addKeyHours,
+  addServiceAmounts,
+  addServiceHours,
+  amountSumsOf,
+  keySumsOf,
+  serviceSumsOf,
+} from '../../src/ledger/rollups/hours-sql.ts';
 import { dayOfId, timeOfId, uuidv7 } from '../../src/platform/ids.ts';
 import { migrate, readMigrations } from '../../src/platform/migrate.ts';
 import { openPostgres, type Sql } from '../../src/platform/postgres.ts';
@@ -84,6 +91,7 @@ export async function addCall(sql: Sql, call: TestCall): Promise<string> {
   const inserted = `(SELECT * FROM calls WHERE day = '${dayOfId(id)}' AND usage_id = '${id}') AS inserted`;
   await sql.unsafe(addServiceHours(serviceSumsOf(inserted)));
   await sql.unsafe(addKeyHours(keySumsOf(inserted)));
+  await sql.unsafe(addServiceAmounts(amountSumsOf(inserted)));
   return id;
 }
 

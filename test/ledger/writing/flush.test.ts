@@ -46,7 +46,8 @@ async function bothWays(events: readonly UsageEvent[]) {
 
 const accounts = Array.from({ length: 6 }, () => uuidv7());
 const services = Array.from({ length: 3 }, () => uuidv7());
-const outcomes: Outcome[] = ['completed', 'completed', 'abandoned', 'refunded:caller_gone'];
+const keys = ['acf_0000000000000000000001', 'acf_0000000000000000000002'];
+const outcomes: Outcome[] = ['completed', 'completed', 'abandoned', 'refunded:caller_gone', 'refunded:upstream_cut'];
 
 const anyEvent = fc
   .record({
@@ -58,16 +59,20 @@ const anyEvent = fc
     freeTier: fc.boolean(),
     path: fc.constantFrom('/x', '/x', '/mcp#ping'),
     outcome: fc.constantFrom(...outcomes),
+    status: fc.constantFrom(200, 404, 499, 502),
+    keyId: fc.constantFrom(...keys),
+    latencyUs: fc.oneof(fc.constantFrom(0, 999, 1_000), fc.nat(10_000_000)),
+    // Two hours, at their very beginnings and ends.
+    admittedAtMs: fc.constantFrom(0, 1, 3_599_999, 3_600_000).map((ms) => Date.UTC(2026, 10, 22) + ms),
   })
-  .map(({ buyer, provider, service, freeTier, path, heldMicros, outcome }) =>
+  .map(({ buyer, provider, service, freeTier, heldMicros, ...rest }) =>
     newEvent({
       accountId: accounts[buyer] as string,
       providerId: accounts[provider] as string,
       serviceId: services[service] as string,
       heldMicros: freeTier ? 0 : heldMicros,
       freeTier,
-      path,
-      outcome,
+      ...rest,
     }),
   );
 
@@ -124,11 +129,11 @@ it('free messages and calls of a provider to its own listing are stored, and are
     event({ ...own, heldMicros: 40, outcome: 'refunded:upstream_error' }),
   ];
   const { fast, careful } = await bothWays(uncounted);
-  expect(fast).toMatchObject({ service_days: [], free_usage: [expect.stringContaining(providerId)] });
+  expect(fast).toMatchObject({ service_hours: [], key_hours: [], free_usage: [expect.stringContaining(providerId)] });
   expect(fast.calls).toHaveLength(uncounted.length);
   expect(fast).toEqual(careful);
   const counted = await bothWays([event({}), event({ ...own, heldMicros: 40 })]);
-  expect(counted.fast.service_days).toEqual([expect.stringMatching(/"calls": 2\b/)]);
+  expect(counted.fast.service_hours).toEqual([expect.stringMatching(/"calls": 2\b/)]);
   expect(counted.fast).toEqual(counted.careful);
 });
 
