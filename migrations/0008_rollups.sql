@@ -53,6 +53,16 @@ CREATE TABLE key_hours (
 CREATE INDEX key_hours_account ON key_hours (account_id, hour);
 CREATE INDEX key_hours_service ON key_hours (service_id, hour);
 
+-- How many counted calls of a service were charged which amount, by UTC day. Amounts are rounded to three digits, so that a service whose
+-- price depends on the call has a bounded number of rows: at most 900 for each power of ten.
+CREATE TABLE service_amounts (
+  service_id  uuid NOT NULL,
+  day         date NOT NULL,
+  amount      bigint NOT NULL CHECK (amount > 0),
+  calls       bigint NOT NULL,
+  PRIMARY KEY (service_id, day, amount)
+) WITH (fillfactor = 50);
+
 -- Whether the transaction that stored the calls of a usage row also added them to the hours. True: yes. False: no, it was a writer
 -- of the version before, which does not know this column. Null: no, the row is older than the column.
 ALTER TABLE journal ADD COLUMN with_hours boolean;

@@ -20,12 +20,26 @@ const layers = {
   roles: {
     mayImport: [
       ...['routes', 'mcp', 'http', 'proxy', 'gate', 'admission', 'upstream', 'supervisor'],
-      ...['ledger', 'keys', 'accounts', 'catalog', 'secrets', 'platform', 'observability'],
+      ...['ledger', 'keys', 'accounts', 'catalog', 'quality', 'secrets', 'platform', 'observability'],
     ],
     because: 'a role puts the parts of one process together',
   },
   routes: {
-    mayImport: ['http', 'openapi', 'pages', 'upstream', 'ledger', 'keys', 'accounts', 'catalog', 'secrets', 'platform'],
+    mayImport: [
+      ...[
+        'http',
+        'openapi',
+        'pages',
+        'upstream',
+        'ledger',
+        'keys',
+        'accounts',
+        'catalog',
+        'quality',
+        'secrets',
+        'platform',
+      ],
+    ],
     because: 'routes are plain functions over domain calls',
   },
   mcp: {
@@ -56,6 +70,7 @@ const layers = {
   accounts: { mayImport: ['ledger', 'keys', 'catalog', 'platform'], because: domainRule() },
   catalog: { mayImport: ['platform'], because: domainRule() },
   secrets: { mayImport: ['catalog', 'platform'], because: 'what is encrypted belongs to a listing, whoever reads it' },
+  quality: { mayImport: ['ledger', 'platform'], because: domainRule() },
   supervisor: { mayImport: ['platform', 'observability'], because: 'the supervisor knows processes, not what they do' },
   platform: { mayImport: [], because: 'the platform is below everything that uses it' },
   observability: { mayImport: [], because: 'log and metrics are at the bottom' },

@@ -1,11 +1,14 @@
+import { isRolledUp } from '../ledger/rollups/backlog.ts';
 import type { Sql, Tx } from '../platform/postgres.ts';
-import { type TimeRange, utcDay } from './time-range.ts';
+import type { TimeRange } from './time-range.ts';
 
-/** Sums over a provider's completed calls, free calls included. `fees` is the platform's share of `earned`. */
+/** Sums over a provider's completed calls, free calls included. */
 export type EarningsSums = {
   readonly calls: number;
   readonly freeCalls: number;
-  readonly earnedMicros: number;
+  /** What buyers were charged. */
+  readonly grossMicros: number;
+  /** The platform's share of it. */
   readonly feesMicros: number;
 };
 export type ServiceEarnings = EarningsSums & { readonly serviceId: string; readonly serviceName: string };
@@ -19,11 +22,13 @@ export type Earnings = {
   readonly paidOutMicros: number;
   /** What the platform owes the provider now, whatever the range: the balance of its earnings ledger. */
   readonly payableMicros: number;
+  /** Whether the sums have all calls. Not for some time after an upgrade from a version that did not sum by hour. */
+  readonly isComplete: boolean;
 };
 
 /**
  * Earnings of a provider on the days of the range. All of it is read from one snapshot, so without a range
- * `payable = earned − fees − paid out` holds to the micro-dollar.
+ * `payable = gross − fees − paid out` holds to the micro-dollar if the sums are complete.
  *
  * Tested by test/routes/earnings.test.ts.
  */
@@ -34,36 +39,37 @@ export async function selectEarnings(sql: Sql, providerId: string, range: TimeRa
       byDay: await selectByDay(tx, providerId, range),
       paidOutMicros: await selectPaidOut(tx, providerId, range),
       payableMicros: await selectPayable(tx, providerId),
+      isComplete: await isRolledUp(tx),
     }),
     'ISOLATION LEVEL REPEATABLE READ READ ONLY',
   );
 }
 
-function daysOf(tx: Tx, providerId: string, { fromMs, toMs }: TimeRange) {
+function hoursOf(tx: Tx, providerId: string, { fromMs, toMs }: TimeRange) {
   return tx`
-    d.provider_id = ${providerId}
-    ${fromMs === null ? tx`` : tx`AND d.day >= ${utcDay(fromMs)}`}
-    ${toMs === null ? tx`` : tx`AND d.day < ${utcDay(toMs)}`}`;
+    h.provider_id = ${providerId} AND h.completed > 0
+    ${fromMs === null ? tx`` : tx`AND h.hour >= ${new Date(fromMs)}`}
+    ${toMs === null ? tx`` : tx`AND h.hour < ${new Date(toMs)}`}`;
 }
 
 const sums = (tx: Tx) => tx`
-  sum(d.calls)::bigint AS "calls", sum(d.free_calls)::bigint AS "freeCalls",
-  sum(d.earned)::bigint AS "earnedMicros", sum(d.fees)::bigint AS "feesMicros"`;
+  sum(h.completed)::bigint AS "calls", sum(h.free_calls)::bigint AS "freeCalls",
+  sum(h.charged)::bigint AS "grossMicros", sum(h.fees)::bigint AS "feesMicros"`;
 
 async function selectByService(tx: Tx, providerId: string, range: TimeRange): Promise<ServiceEarnings[]> {
   return tx<ServiceEarnings[]>`
-    SELECT d.service_id AS "serviceId", coalesce(s.name, '') AS "serviceName", ${sums(tx)}
-    FROM service_days d LEFT JOIN services s ON s.id = d.service_id
-    WHERE ${daysOf(tx, providerId, range)}
-    GROUP BY d.service_id, s.name ORDER BY sum(d.earned) DESC, d.service_id`;
+    SELECT h.service_id AS "serviceId", coalesce(s.name, '') AS "serviceName", ${sums(tx)}
+    FROM service_hours h LEFT JOIN services s ON s.id = h.service_id
+    WHERE ${hoursOf(tx, providerId, range)}
+    GROUP BY h.service_id, s.name ORDER BY sum(h.charged) DESC, h.service_id`;
 }
 
 async function selectByDay(tx: Tx, providerId: string, range: TimeRange): Promise<DayEarnings[]> {
   return tx<DayEarnings[]>`
-    SELECT to_char(d.day, 'YYYY-MM-DD') AS "day", ${sums(tx)}
-    FROM service_days d
-    WHERE ${daysOf(tx, providerId, range)}
-    GROUP BY d.day ORDER BY d.day DESC`;
+    SELECT to_char(h.hour AT TIME ZONE 'UTC', 'YYYY-MM-DD') AS "day", ${sums(tx)}
+    FROM service_hours h
+    WHERE ${hoursOf(tx, providerId, range)}
+    GROUP BY 1 ORDER BY 1 DESC`;
 }
 
 /** Reads the journal itself: a payout is an entry that takes from the earnings ledger. */

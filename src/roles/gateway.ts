@@ -1,6 +1,6 @@
 import { Closing } from '../accounts/closing.ts';
 import { Suspension } from '../accounts/suspension.ts';
-import { selectKeyActivity } from '../accounts/usage-sql.ts';
+import { selectKeyActivity } from '../accounts/usage-sums.ts';
 import { Admission } from '../admission/admission.ts';
 import { Backlog } from '../admission/backlog.ts';
 import { batchScript } from '../admission/scripts.ts';
@@ -48,6 +48,8 @@ import { Messages } from '../proxy/mcp/messages.ts';
 import { Offers } from '../proxy/offers.ts';
 import { Pseudonyms } from '../proxy/pseudonyms.ts';
 import { shedCall } from '../proxy/shed.ts';
+import { QualityFeed } from '../quality/quality-feed.ts';
+import { StatsReader } from '../quality/stats-reader.ts';
 import { accountsRoutes } from '../routes/admin/accounts.ts';
 import { auditRoutes } from '../routes/admin/audit.ts';
 import { adminCallsRoutes } from '../routes/admin/calls.ts';
@@ -70,6 +72,7 @@ import { openApiImportRoutes } from '../routes/openapi-import.ts';
 import { pageRoutes } from '../routes/pages.ts';
 import { servicesRoutes } from '../routes/services.ts';
 import { statementRoutes } from '../routes/statement.ts';
+import { serviceStatsRoutes } from '../routes/stats.ts';
 import { usageRoutes } from '../routes/usage.ts';
 import { Resealer } from '../secrets/resealer.ts';
 import { Sealer } from '../secrets/sealer.ts';
@@ -172,6 +175,8 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   });
   const stopKeyFeed = await keepKeyCacheFresh(sql, keyCache);
   await catalog.start();
+  const qualities = new QualityFeed({ sql, take: (changed) => catalog.setQualities(changed), log });
+  qualities.start();
   await discovery.current();
 
   const keyStates = new KeyStates({ redis, keys: redisKeys });
@@ -233,6 +238,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
       operations,
       importer: new OpenApiImporter({ workerFile: options.importWorker }),
     }),
+    ...serviceStatsRoutes({ catalog, reader: new StatsReader(sql) }),
     ...usageRoutes({ sql }),
     ...balanceRoutes({ wallets }),
     ...earningsRoutes({ sql }),
@@ -321,6 +327,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
       breakers.stop();
       shedder.stop();
       await resealer?.stop();
+      await qualities.stop();
       await catalog.stop();
       stopKeyFeed();
       await upstream.close();

@@ -9,6 +9,7 @@ import { Hydrator } from '../ledger/wallets/hydrate.ts';
 import { UsageWriter } from '../ledger/writing/writer.ts';
 import type { Log } from '../observability/log.ts';
 import type { Metrics } from '../observability/metrics.ts';
+import { QualityJob } from '../quality/quality-job.ts';
 import type { Stores } from './stores.ts';
 import { writerMetrics } from './writer-metrics.ts';
 
@@ -57,6 +58,7 @@ export async function startWriter(options: {
     onRedisReady: (listener) => redis.onReady(listener),
     log,
   });
+  const quality = new QualityJob({ sql, isActive: () => writer.stats().ownedShards > 0, log });
   const backlog = new BacklogJob({ sql, log });
   metrics.add(writerMetrics({ writer, sweeper, hydrator, reconciler }));
   writer.start();
@@ -64,6 +66,7 @@ export async function startWriter(options: {
   credits.start();
   debits.start();
   reconciliation.start();
+  quality.start();
   backlog.start();
   return {
     stop: async () => {
@@ -74,6 +77,7 @@ export async function startWriter(options: {
         credits.stop(STOP_MS),
         debits.stop(STOP_MS),
         reconciliation.stop(STOP_MS),
+        quality.stop(STOP_MS),
         backlog.stop(STOP_MS),
       ]);
       hydrator.close();

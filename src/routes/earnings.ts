@@ -19,26 +19,33 @@ type Query = { readonly from?: string; readonly to?: string };
 const SUMS = {
   calls: COUNT,
   free_calls: COUNT,
-  earned: usd('What buyers were charged'),
+  gross: usd('What buyers were charged'),
   fees: usd("The platform's share of it"),
+  earned: usd("The provider's share: gross − fees"),
 };
 const EARNINGS = record('Earnings', {
-  earned: SUMS.earned,
+  gross: SUMS.gross,
   fees: SUMS.fees,
+  earned: SUMS.earned,
   paid_out: usd('What was paid out'),
   payable: usd('What is owed now, whatever the range'),
   currency: CURRENCY,
+  complete: {
+    type: 'boolean',
+    description: 'false for some time after an upgrade: calls stored by the earlier version are still being summed',
+  },
   by_service: list(record('ServiceEarnings', { service_id: UUID, service_name: TEXT, ...SUMS })),
   by_day: list(
     record('DayEarnings', { day: { type: 'string', format: 'date', description: 'In UTC' }, ...SUMS }),
     'Newest first',
   ),
 });
-const SUMS_EXAMPLE = { calls: 120, free_calls: 20, earned: 0.2, fees: 0.02 };
+const SUMS_EXAMPLE = { calls: 120, free_calls: 20, gross: 0.2, fees: 0.02, earned: 0.18 };
 
 /**
- * `GET /earnings/me`: what the services of this account have earned, in USD. `earned` (gross), `fees` and `paid_out` cover the
- * range only; `payable` is always what the provider is owed now. Without a range, payable = earned − fees − paid_out.
+ * `GET /earnings/me`: what the services of this account have earned, in USD. `gross`, `fees`, `earned` (gross − fees)
+ * and `paid_out` cover the range only; `payable` is always what the provider is owed now. Without a range, and once the sums are
+ * `complete`, payable = earned − paid_out.
  */
 export function earningsRoutes(deps: { readonly sql: Sql }): Route[] {
   return [
@@ -50,7 +57,7 @@ export function earningsRoutes(deps: { readonly sql: Sql }): Route[] {
       query: QUERY,
       responses: {
         200: json('The earnings', EARNINGS, {
-          ...{ earned: 0.2, fees: 0.02, paid_out: 0, payable: 0.18, currency: 'USD' },
+          ...{ gross: 0.2, fees: 0.02, earned: 0.18, paid_out: 0, payable: 0.18, currency: 'USD', complete: true },
           by_service: [{ service_id: EXAMPLE.serviceId, service_name: 'Translate', ...SUMS_EXAMPLE }],
           by_day: [{ day: '2026-11-22', ...SUMS_EXAMPLE }],
         }),
@@ -62,11 +69,13 @@ export function earningsRoutes(deps: { readonly sql: Sql }): Route[] {
         return {
           status: 200,
           body: {
-            earned: total((sums) => sums.earnedMicros),
+            gross: total((sums) => sums.grossMicros),
             fees: total((sums) => sums.feesMicros),
+            earned: total((sums) => sums.grossMicros - sums.feesMicros),
             paid_out: microsToUsd(earnings.paidOutMicros),
             payable: microsToUsd(earnings.payableMicros),
             currency: 'USD',
+            complete: earnings.isComplete,
             by_service: earnings.byService.map((service) => ({
               service_id: service.serviceId,
               service_name: service.serviceName,
@@ -84,7 +93,8 @@ function sumsJson(sums: EarningsSums): Record<string, number> {
   return {
     calls: sums.calls,
     free_calls: sums.freeCalls,
-    earned: microsToUsd(sums.earnedMicros),
+    gross: microsToUsd(sums.grossMicros),
     fees: microsToUsd(sums.feesMicros),
+    earned: microsToUsd(sums.grossMicros - sums.feesMicros),
   };
 }

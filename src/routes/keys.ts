@@ -1,5 +1,5 @@
 import { actorOf, adminAct, recordAct } from '../accounts/audit.ts';
-import type { KeyActivity } from '../accounts/usage-sql.ts';
+import type { KeyActivity } from '../accounts/usage-sums.ts';
 import { ApiError, unauthorizedError } from '../errors.ts';
 import { refuseForeignPage } from '../http/own-origin.ts';
 import type { ApiRequest, ApiResponse, JsonSchema, Route } from '../http/route.ts';

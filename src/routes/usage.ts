@@ -1,14 +1,7 @@
 import { formatCsv } from '../accounts/csv.ts';
 import { parseTimeRange } from '../accounts/time-range.ts';
-import {
-  type CallRecord,
-  isUsageTime,
-  type ServiceUsage,
-  selectCall,
-  selectCalls,
-  selectUsage,
-  type UsageFilter,
-} from '../accounts/usage-sql.ts';
+import { type CallRecord, isUsageTime, selectCall, type UsageFilter } from '../accounts/usage-sql.ts';
+import { type ServiceUsage, selectCallPage, selectUsage } from '../accounts/usage-sums.ts';
 import { ApiError } from '../errors.ts';
 import { prefers } from '../http/accept.ts';
 import type { ApiRequest, ApiResponse, JsonSchema, ResponseDescription, Route } from '../http/route.ts';
@@ -284,7 +277,7 @@ const CSV_COLUMNS = [
 ] as const satisfies readonly (keyof ReturnType<typeof recordJson>)[];
 
 async function csvPage(sql: Sql, filter: UsageFilter, before: string | null, limit: number): Promise<ApiResponse> {
-  const { calls, next } = cutPage(await selectCalls(sql, filter, before, limit + 1), limit);
+  const { calls, next } = cutPage(await selectCallPage(sql, filter, before, limit + 1), limit);
   const rows = calls.map((call) => {
     const record = recordJson(call);
     return CSV_COLUMNS.map((column) => record[column]);

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { parseTimeRange } from '../../src/accounts/time-range.ts';
-import { selectCall, selectCalls, selectUsageByService } from '../../src/accounts/usage-sql.ts';
+import { selectCall, selectCalls } from '../../src/accounts/usage-sql.ts';
 import { uuidv7 } from '../../src/platform/ids.ts';
 import type { Sql } from '../../src/platform/postgres.ts';
 import { type Run, templateTag } from '../../src/platform/postgres-query.ts';
@@ -21,13 +21,13 @@ afterAll(() => close());
 
 /** The days whose partitions the plan of the query touches. */
 async function daysRead(query: (sql: Sql) => Promise<unknown>): Promise<string[]> {
-  let plan: unknown;
+  const plans: unknown[] = [];
   const explain = async (...args: Parameters<Run>) => {
-    plan = await database.unsafe(`EXPLAIN ${args[0]}`, args[1]);
-    return plan;
+    plans.push(await database.unsafe(`EXPLAIN ${args[0]}`, args[1]));
+    return [];
   };
-  await query(templateTag(explain as Run) as Sql);
-  const days = JSON.stringify(plan).matchAll(/calls_(\d{4}-\d\d-\d\d)/g);
+  await query(templateTag(explain as unknown as Run) as Sql);
+  const days = JSON.stringify(plans).matchAll(/calls_(\d{4}-\d\d-\d\d)/g);
   return [...new Set([...days].map(([, day]) => day as string))].sort();
 }
 
@@ -46,7 +46,6 @@ describe('usage queries read only the partitions they need', () => {
     [{ to: '2026-01-14T12:00:00Z' }, ['2026-01-13', '2026-01-14']],
   ])('for %j: %j', async (query, days) => {
     expect(await daysRead((sql) => selectCalls(sql, filter(query), null, 10))).toEqual(days);
-    expect(await daysRead((sql) => selectUsageByService(sql, filter(query)))).toEqual(days);
   });
 
   it('after a cursor: no day later than the cursor', async () => {

@@ -75,7 +75,12 @@ describe('a body in pieces', () => {
       responses: {},
       handle: async () => ({ status: 200, body: new BodyInPieces(pieces) }),
     };
-    const api = new Api({ gate: { limitOf: () => 60 } as unknown as Gate, routes: [route], log: QUIET });
+    const api = new Api({
+      gate: { limitOf: () => 60 } as unknown as Gate,
+      places: new PagePlaces(placesFor(10)),
+      routes: [route],
+      log: QUIET,
+    });
     const head = { method, path: '/list', headers: [], bodyLength: 0, fault: null } as unknown as RequestHead;
     return { events, done: api.handle(head, stream), caller: () => caller as CallerEvents | null };
   }

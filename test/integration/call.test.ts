@@ -41,10 +41,10 @@ describe('a call', () => {
       status: 200,
     });
     expect(await market.balance(buyer)).toMatchObject({ balance: 0.998, held: 0 });
-    const earnings = await market.json<{ earned: number; fees: number; payable: number }>('/api/v1/earnings/me', {
+    const earnings = await market.json<{ gross: number; fees: number; payable: number }>('/api/v1/earnings/me', {
       key: market.provider,
     });
-    expect(earnings).toMatchObject({ earned: 0.002, fees: 0.0002, payable: 0.0018 });
+    expect(earnings).toMatchObject({ gross: 0.002, fees: 0.0002, earned: 0.0018, payable: 0.0018 });
   });
 
   it.each(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'])('passes %s', async (method) => {

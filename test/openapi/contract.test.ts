@@ -309,7 +309,7 @@ describe('each success of each operation is as the OpenAPI document says', () =>
       await driver.expect('getUsageByUsageId', 200, { key, params });
     await driver.expect('getBalanceMe', 200, { key: spender });
     expect(await driver.expect('getEarningsMe', 200, { key: market.provider })).toMatchObject({
-      by_service: expect.arrayContaining([expect.objectContaining({ earned: 0.01 })]),
+      by_service: expect.arrayContaining([expect.objectContaining({ gross: 0.01 })]),
     });
     expect(await driver.expect('getStatementMe', 200, { key: spender })).toMatchObject({
       balance: 0.99,

@@ -18,7 +18,7 @@ beforeAll(async () => {
 });
 
 async function reset(): Promise<void> {
-  await sql`TRUNCATE accounts, api_keys, services, service_days, journal, entries, balances CASCADE`;
+  await sql`TRUNCATE accounts, api_keys, services, service_hours, rollup_backlog, journal, entries, balances CASCADE`;
   provider = await addAccount(sql, 'provider');
   weather = await addService(sql, provider.accountId, 'weather');
   maps = await addService(sql, provider.accountId, 'maps');
@@ -28,63 +28,81 @@ beforeEach(reset);
 const earnings = async (query = {}, by = provider) => json(await send(routes, 'GET /earnings/me', { by, query }));
 
 async function post(kind: 'usage' | 'payout', accountId: string, amount: number, at = '2026-01-15'): Promise<void> {
-  const [journal] = await sql`INSERT INTO journal (kind, created_at) VALUES (${kind}, ${at}) RETURNING id`;
+  const [journal] =
+    await sql`INSERT INTO journal (kind, created_at, with_hours) VALUES (${kind}, ${at}, true) RETURNING id`;
   await sql`INSERT INTO entries VALUES (${journal?.id}, ${accountId}, 'earnings', ${amount})`;
   await sql`
     INSERT INTO balances AS b VALUES (${accountId}, 'earnings', ${amount})
     ON CONFLICT (account_id, ledger) DO UPDATE SET balance = b.balance + excluded.balance`;
 }
 
-type Day = { serviceId: string; day: string; calls: number; free: number; earned: number; fees: number };
+type Day = { serviceId: string; day: string; calls: number; free: number; gross: number; fees: number };
 
-/** Stores what the writer stores for one service and day: the projection, the entry and the balance. */
-async function earn(day: Day, accountId = provider.accountId): Promise<void> {
+/** Stores what the writer stores of these calls, all at the day's noon: the sums of the hour, the entry and the balance. */
+async function earn(day: Day, accountId = provider.accountId, hour = 12): Promise<void> {
+  const at = new Date(`${day.day}T${hour}:00:00Z`);
   await sql`
-    INSERT INTO service_days AS d (service_id, day, provider_id, calls, free_calls, earned, fees)
-    VALUES (${day.serviceId}, ${day.day}, ${accountId}, ${day.calls}, ${day.free}, ${day.earned}, ${day.fees})
-    ON CONFLICT (service_id, day) DO UPDATE SET calls = d.calls + excluded.calls,
-      free_calls = d.free_calls + excluded.free_calls, earned = d.earned + excluded.earned, fees = d.fees + excluded.fees`;
-  await post('usage', accountId, day.earned - day.fees, day.day);
+    INSERT INTO service_hours AS h (service_id, hour, provider_id, calls, completed, free_calls, succeeded, caller_errors,
+      caller_left, upstream_error, upstream_timeout, upstream_5xx, upstream_cut, unavailable, charged, fees, latency_sum_us,
+      latency_histogram)
+    VALUES (${day.serviceId}, ${at}, ${accountId}, ${day.calls + 9}, ${day.calls}, ${day.free}, ${day.calls}, 9,
+            0, 0, 0, 0, 0, 0, ${day.gross}, ${day.fees}, 0, '{}')
+    ON CONFLICT (service_id, hour) DO UPDATE SET completed = h.completed + excluded.completed,
+      free_calls = h.free_calls + excluded.free_calls, charged = h.charged + excluded.charged, fees = h.fees + excluded.fees`;
+  await post('usage', accountId, day.gross - day.fees, day.day);
 }
 
 describe('GET /earnings/me', () => {
   it('is all zeros for a provider without calls', async () => {
     expect(await earnings()).toEqual({
-      earned: 0,
+      gross: 0,
       fees: 0,
+      earned: 0,
       paid_out: 0,
       payable: 0,
       currency: 'USD',
+      complete: true,
       by_service: [],
       by_day: [],
     });
   });
 
   it('adds up by service and by day, newest day first, and shows what is owed', async () => {
-    await earn({ serviceId: weather, day: '2026-01-14', calls: 3, free: 1, earned: 200_000, fees: 10_000 });
-    await earn({ serviceId: weather, day: '2026-01-15', calls: 1, free: 0, earned: 100_000, fees: 5_000 });
-    await earn({ serviceId: maps, day: '2026-01-15', calls: 2, free: 0, earned: 1, fees: 0 });
+    await earn({ serviceId: weather, day: '2026-01-14', calls: 3, free: 1, gross: 200_000, fees: 10_000 });
+    await earn({ serviceId: weather, day: '2026-01-15', calls: 1, free: 0, gross: 100_000, fees: 5_000 });
+    await earn({ serviceId: maps, day: '2026-01-15', calls: 2, free: 0, gross: 1, fees: 0 });
     await post('payout', provider.accountId, -50_000);
     expect(await earnings()).toEqual({
-      earned: 0.300001,
+      gross: 0.300001,
       fees: 0.015,
+      earned: 0.285001,
       paid_out: 0.05,
       payable: 0.235001,
       currency: 'USD',
+      complete: true,
       by_service: [
-        { service_id: weather, service_name: 'weather', calls: 4, free_calls: 1, earned: 0.3, fees: 0.015 },
-        { service_id: maps, service_name: 'maps', calls: 2, free_calls: 0, earned: 0.000001, fees: 0 },
+        {
+          service_id: weather,
+          service_name: 'weather',
+          calls: 4,
+          free_calls: 1,
+          gross: 0.3,
+          fees: 0.015,
+          earned: 0.285,
+        },
+        { service_id: maps, service_name: 'maps', calls: 2, free_calls: 0, gross: 0.000001, fees: 0, earned: 0.000001 },
       ],
       by_day: [
-        { day: '2026-01-15', calls: 3, free_calls: 0, earned: 0.100001, fees: 0.005 },
-        { day: '2026-01-14', calls: 3, free_calls: 1, earned: 0.2, fees: 0.01 },
+        { day: '2026-01-15', calls: 3, free_calls: 0, gross: 0.100001, fees: 0.005, earned: 0.095001 },
+        { day: '2026-01-14', calls: 3, free_calls: 1, gross: 0.2, fees: 0.01, earned: 0.19 },
       ],
     });
   });
 
   it('counts UTC days from `from` up to, not including, `to`, whatever time zone the database session has', async () => {
     for (const day of ['2026-01-14', '2026-01-15', '2026-01-16']) {
-      await earn({ serviceId: weather, day, calls: 1, free: 0, earned: 100, fees: 0 });
+      await earn({ serviceId: weather, day, calls: 1, free: 0, gross: 50, fees: 0 }, provider.accountId, 10);
+      await earn({ serviceId: weather, day, calls: 1, free: 0, gross: 50, fees: 0 }, provider.accountId, 23);
     }
     await post('payout', provider.accountId, -30, '2026-01-13T12:00:00Z');
     await post('payout', provider.accountId, -40, '2026-01-15T12:00:00Z');
@@ -105,7 +123,7 @@ describe('GET /earnings/me', () => {
   it('shows the earnings of this provider only', async () => {
     const other = await addAccount(sql, 'provider');
     const service = await addService(sql, other.accountId);
-    await earn({ serviceId: service, day: '2026-01-15', calls: 1, free: 0, earned: 5, fees: 1 }, other.accountId);
+    await earn({ serviceId: service, day: '2026-01-15', calls: 1, free: 0, gross: 5, fees: 1 }, other.accountId);
     await post('payout', other.accountId, -1);
     expect(await earnings()).toMatchObject({ earned: 0, paid_out: 0, payable: 0, by_service: [], by_day: [] });
   });
@@ -117,33 +135,39 @@ describe('GET /earnings/me', () => {
     },
   );
 
+  it('says so while calls of an earlier version are still being summed', async () => {
+    await sql`INSERT INTO rollup_backlog VALUES (7)`;
+    expect(await earnings()).toMatchObject({ complete: false });
+  });
+
   it('is for providers', () => {
     expect(findRoute(routes, 'GET /earnings/me').access).toEqual(['provider']);
   });
 
-  it('payable = earned − fees − paid out, and both tables add up to the totals, whatever happened', async () => {
+  it('payable = gross − fees − paid out, and both tables add up to the totals, whatever happened', async () => {
     const micros = (usd: number): number => Math.round(usd * 1e6);
     const event = fc.record({
       service: fc.boolean(),
       day: fc.constantFrom('2026-01-13', '2026-01-14', '2026-01-15'),
-      earned: fc.integer({ min: 0, max: 1_000_000_000 }),
+      gross: fc.integer({ min: 0, max: 1_000_000_000 }),
       feePercent: fc.integer({ min: 0, max: 100 }),
       payout: fc.integer({ min: 0, max: 1_000 }),
     });
     await fc.assert(
       fc.asyncProperty(fc.array(event, { maxLength: 8 }), async (events) => {
         await reset();
-        for (const { service, day, earned, feePercent, payout } of events) {
-          const fees = Math.floor((earned * feePercent) / 100);
-          await earn({ serviceId: service ? weather : maps, day, calls: 1, free: 0, earned, fees });
+        for (const { service, day, gross, feePercent, payout } of events) {
+          const fees = Math.floor((gross * feePercent) / 100);
+          await earn({ serviceId: service ? weather : maps, day, calls: 1, free: 0, gross, fees });
           if (payout > 0) await post('payout', provider.accountId, -payout);
         }
         const body = await earnings();
-        expect(micros(body.payable)).toBe(micros(body.earned) - micros(body.fees) - micros(body.paid_out));
-        for (const rows of [body.by_service, body.by_day] as { earned: number; fees: number; calls: number }[][]) {
-          const sum = (pick: (row: { earned: number; fees: number }) => number): number =>
+        expect(micros(body.payable)).toBe(micros(body.gross) - micros(body.fees) - micros(body.paid_out));
+        expect(micros(body.payable)).toBe(micros(body.earned) - micros(body.paid_out));
+        for (const rows of [body.by_service, body.by_day] as { gross: number; fees: number; calls: number }[][]) {
+          const sum = (pick: (row: { gross: number; fees: number }) => number): number =>
             rows.reduce((total, row) => total + micros(pick(row)), 0);
-          expect(sum((row) => row.earned)).toBe(micros(body.earned));
+          expect(sum((row) => row.gross)).toBe(micros(body.gross));
           expect(sum((row) => row.fees)).toBe(micros(body.fees));
           expect(rows.reduce((total, row) => total + row.calls, 0)).toBe(events.length);
         }

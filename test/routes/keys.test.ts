@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import { selectKeyActivity } from '../../src/accounts/usage-sql.ts';
+import { selectKeyActivity } from '../../src/accounts/usage-sums.ts';
 import type { ApiError } from '../../src/errors.ts';
 import type { Route } from '../../src/http/route.ts';
 import type { KeyRecord } from '../../src/keys/caller.ts';
@@ -20,7 +20,7 @@ let keys: Keys;
 useDatabase();
 
 beforeEach(async () => {
-  await sql`TRUNCATE accounts, api_keys, credits, calls, account_openings CASCADE`;
+  await sql`TRUNCATE accounts, api_keys, credits, key_hours, service_hours, calls, account_openings CASCADE`;
   redis = { puts: [], away: false, delayed: null };
   invalidated = [];
   const state: KeyStateStore = {

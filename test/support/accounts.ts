@@ -3,6 +3,14 @@ import type { Actor } from '../../src/accounts/audit.ts';
 import type { ApiRequest, ApiResponse, JsonSchema, Route } from '../../src/http/route.ts';
 import type { Caller, KeyRecord, Role } from '../../src/keys/caller.ts';
 import { digestOfHash, hashSecret, newKeyId, newSecret } from '../../src/keys/credentials.ts';
+import {
+  addKeyHours,
+  addServiceAmounts,
+  addServiceHours,
+  amountSumsOf,
+  keySumsOf,
+  serviceSumsOf,
+} from '../../src/ledger/rollups/hours-sql.ts';
 import { dayOfId, timeOfId, uuidv7 } from '../../src/platform/ids.ts';
 import { migrate, readMigrations } from '../../src/platform/migrate.ts';
 import { openPostgres, type Sql } from '../../src/platform/postgres.ts';
@@ -71,7 +79,7 @@ export type TestCall = {
   readonly path?: string;
 };
 
-/** Inserts a recorded call directly into the table. @returns its usage id */
+/** Inserts a recorded call directly into the table, and adds it to the sums by hour. @returns its usage id */
 export async function addCall(sql: Sql, call: TestCall): Promise<string> {
   const id = uuidv7(call.atMs ?? Date.now());
   await sql`
@@ -81,6 +89,10 @@ export async function addCall(sql: Sql, call: TestCall): Promise<string> {
             ${call.serviceId}, 'GET', ${call.path ?? '/x'}, 200, ${call.amount ?? 0}, ${call.fee ?? 0},
             ${call.freeTier ?? false}, ${call.outcome ?? 'completed'}, ${call.latencyUs ?? 1500}, 10, 20,
             ${new Date(timeOfId(id))}, 1)`;
+  const inserted = `(SELECT * FROM calls WHERE day = '${dayOfId(id)}' AND usage_id = '${id}') AS inserted`;
+  await sql.unsafe(addServiceHours(serviceSumsOf(inserted)));
+  await sql.unsafe(addKeyHours(keySumsOf(inserted)));
+  await sql.unsafe(addServiceAmounts(amountSumsOf(inserted)));
   return id;
 }
 

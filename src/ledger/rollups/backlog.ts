@@ -1,6 +1,14 @@
 import type { Tx } from '../../platform/postgres.ts';
 import { ROLLUP_LOCK } from '../locks.ts';
-import { addKeyHours, addServiceHours, keySumsOf, SUMMED_COLUMNS, serviceSumsOf } from './hours-sql.ts';
+import {
+  addKeyHours,
+  addServiceAmounts,
+  addServiceHours,
+  amountSumsOf,
+  keySumsOf,
+  SUMMED_COLUMNS,
+  serviceSumsOf,
+} from './hours-sql.ts';
 
 /**
  * Calls that a writer of the version before stored are missing from the hours. Their journal rows are in `rollup_backlog`: row 0
@@ -101,6 +109,7 @@ WITH chunk AS MATERIALIZED (
       AND (with_hours IS NULL AND $4::boolean OR id = ANY($5::bigint[])))
 ), service_sums AS (${addServiceHours(serviceSumsOf('missing'))}
 ), key_sums AS (${addKeyHours(keySumsOf('missing'))}
+), amounts AS (${addServiceAmounts(amountSumsOf('missing'))}
 )
 SELECT (SELECT count(*)::int FROM chunk) AS looked, (SELECT count(*)::int FROM missing) AS added,
        (SELECT usage_id FROM chunk ORDER BY usage_id DESC LIMIT 1) AS last`;

@@ -1,6 +1,22 @@
 import { MOVE_BALANCES_SQL, PLATFORM_ACCOUNT_ID } from '../posting.ts';
-import { HourSums, type KeyHour, keyColumns, type ServiceHour, serviceColumns } from '../rollups/hour-sums.ts';
-import { addKeyHours, addServiceHours, KEY_PARAMETERS, keyRowsFrom, serviceRowsFrom } from '../rollups/hours-sql.ts';
+import {
+  amountColumns,
+  HourSums,
+  type KeyHour,
+  keyColumns,
+  type ServiceHour,
+  serviceColumns,
+} from '../rollups/hour-sums.ts';
+import {
+  addKeyHours,
+  addServiceAmounts,
+  addServiceHours,
+  amountRowsFrom,
+  KEY_PARAMETERS,
+  keyRowsFrom,
+  SERVICE_PARAMETERS,
+  serviceRowsFrom,
+} from '../rollups/hours-sql.ts';
 import { chargedMicros, feeMicros, isCounted, type UsageEvent } from '../usage-event.ts';
 import { arrayLiterals } from './array-literal.ts';
 import { PackedEntries } from './entry-rows.ts';
@@ -8,6 +24,7 @@ import { PackedEntries } from './entry-rows.ts';
 const FREE_COLUMNS = 3;
 const FIRST_KEY_PARAMETER = 2 + FREE_COLUMNS;
 const FIRST_SERVICE_PARAMETER = FIRST_KEY_PARAMETER + KEY_PARAMETERS.length;
+const FIRST_AMOUNT_PARAMETER = FIRST_SERVICE_PARAMETER + SERVICE_PARAMETERS.length;
 
 /**
  * Stores the rest of a batch after its calls, all of them new, and its entries: the journal row ($1), the free calls used ($2 to
@@ -29,6 +46,7 @@ WITH journal_row AS (
   ON CONFLICT (account_id, service_id) DO UPDATE SET used = f.used + excluded.used
 ), service_sums AS (${addServiceHours(serviceRowsFrom(FIRST_SERVICE_PARAMETER))}
 ), key_sums AS (${addKeyHours(keyRowsFrom(FIRST_KEY_PARAMETER))}
+), amounts AS (${addServiceAmounts(amountRowsFrom(FIRST_AMOUNT_PARAMETER))}
 )
 SELECT count(*)::int AS entries, coalesce(sum(amount), 0)::bigint AS sum FROM posted`;
 /** What `POST_SUMS_SQL` returns: how many entries the journal row has, and their sum. */
@@ -108,7 +126,7 @@ export function sumsParameters(journalId: number, pages: readonly PageSums[]): s
     add(1, serviceId);
     add(2, calls);
   });
-  return [String(journalId), ...freeColumns, ...keyColumns(pages), ...serviceColumns(pages)];
+  return [String(journalId), ...freeColumns, ...keyColumns(pages), ...serviceColumns(pages), ...amountColumns(pages)];
 }
 
 function add(sums: Map<string, number>, key: string, amount: number): void {

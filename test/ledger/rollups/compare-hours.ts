@@ -1,4 +1,10 @@
-import { KEY_COLUMNS, keySumsOf, SERVICE_COLUMNS, serviceSumsOf } from '../../../src/ledger/rollups/hours-sql.ts';
+import {
+  amountSumsOf,
+  KEY_COLUMNS,
+  keySumsOf,
+  SERVICE_COLUMNS,
+  serviceSumsOf,
+} from '../../../src/ledger/rollups/hours-sql.ts';
 import type { Tx } from '../../../src/platform/postgres.ts';
 
 /** A row of the hours that is not as `calls` says: missing from the table, too much in it, or with other sums. */
@@ -16,7 +22,9 @@ const differences = (table: string, columns: string, sums: string): string => `
 const COMPARE_SQL = `
 ${differences('service_hours', SERVICE_COLUMNS, serviceSumsOf('calls'))}
 UNION ALL
-${differences('key_hours', KEY_COLUMNS, keySumsOf('calls'))}`;
+${differences('key_hours', KEY_COLUMNS, keySumsOf('calls'))}
+UNION ALL
+${differences('service_amounts', 'service_id, day, amount, calls', amountSumsOf('calls'))}`;
 
 /**
  * Computes the hours from `calls` again, and compares: one statement, so one snapshot. It reads every call. Empty when `isRolledUp`

@@ -1,0 +1,103 @@
+import { isRolledUp } from '../ledger/rollups/backlog.ts';
+import { keySumsOf, SUMMED_COLUMNS } from '../ledger/rollups/hours-sql.ts';
+import type { Sql, Tx } from '../platform/postgres.ts';
+import { type CallRecord, matches, selectCalls, type UsageFilter } from './usage-sql.ts';
+import { divideByHours } from './whole-hours.ts';
+
+/** Sums over the matching calls of one service that count (`isCounted` of src/ledger/usage-event.ts). */
+export type ServiceUsage = {
+  readonly serviceId: string;
+  readonly serviceName: string;
+  readonly calls: number;
+  /** Free calls used. A call that was refunded gave its free call back, and does not count. */
+  readonly freeCalls: number;
+  readonly spentMicros: number;
+  /** Sum and number of the known latencies. A call whose gateway died, or whose admission got no reply, has none. */
+  readonly latencySumUs: number;
+  readonly latencyCount: number;
+};
+
+export type KeyActivity = {
+  /** When the last recorded call through the proxy began; null when there is none. */
+  readonly lastUsedAt: Date | null;
+  readonly totalSpentMicros: number;
+};
+
+/** As `sql.begin` takes it: all queries of the transaction see the same calls and sums. */
+const ONE_SNAPSHOT = 'ISOLATION LEVEL REPEATABLE READ READ ONLY';
+
+/** The sums of whole hours, in the form that `keySumsOf` gives the rest. */
+function storedSums(tx: Tx, { keyId, serviceId, fromMs, toMs }: UsageFilter) {
+  return tx`
+    SELECT service_id, calls, free_calls, spent, latency_sum_us, latency_count
+    FROM key_hours
+    WHERE key_id = ${keyId}
+      ${fromMs === null ? tx`` : tx`AND hour >= ${new Date(fromMs)}`}
+      ${toMs === null ? tx`` : tx`AND hour < ${new Date(toMs)}`}
+      ${serviceId === null ? tx`` : tx`AND service_id = ${serviceId}`}`;
+}
+
+/**
+ * Sums of the matching calls that count by service, in descending order of money spent. A key with a million calls has as few rows
+ * of hours as one that called once in each of those hours.
+ */
+async function selectUsageByService(tx: Tx, filter: UsageFilter): Promise<ServiceUsage[]> {
+  const { hours, rest } = divideByHours(filter, await isRolledUp(tx));
+  const calls = rest.map((range, i) => {
+    const part = tx`
+      SELECT ${tx.text(SUMMED_COLUMNS)} FROM calls c WHERE ${matches(tx, { ...filter, ...range }, null)}`;
+    return i === 0 ? part : tx`UNION ALL ${part}`;
+  });
+  return tx<ServiceUsage[]>`
+    WITH rest AS (${rest.length > 0 ? calls : tx`SELECT ${tx.text(SUMMED_COLUMNS)} FROM calls c WHERE false`}
+    ), sums AS (
+      SELECT service_id, calls, free_calls, spent, latency_sum_us, latency_count
+      FROM (${tx.text(keySumsOf('rest'))}) AS summed
+      ${hours === null ? tx`` : tx`UNION ALL ${storedSums(tx, { ...filter, ...hours })}`}
+    ), totals AS (
+      SELECT service_id, sum(calls)::bigint AS calls, sum(free_calls)::bigint AS free_calls, sum(spent)::bigint AS spent,
+             sum(latency_sum_us)::bigint AS latency_sum, sum(latency_count)::bigint AS latency_count
+      FROM sums GROUP BY service_id
+    )
+    SELECT t.service_id AS "serviceId", coalesce(s.name, '') AS "serviceName", t.calls, t.free_calls AS "freeCalls",
+           t.spent AS "spentMicros", t.latency_sum AS "latencySumUs", t.latency_count AS "latencyCount"
+    FROM totals t LEFT JOIN services s ON s.id = t.service_id
+    ORDER BY t.spent DESC, t.calls DESC, t.service_id`;
+}
+
+/** Sums and one page of calls, both from one snapshot. */
+export function selectUsage(
+  sql: Sql,
+  filter: UsageFilter,
+  before: string | null,
+  limit: number,
+): Promise<{ byService: ServiceUsage[]; calls: CallRecord[] }> {
+  return sql.begin(
+    async (tx) => ({
+      byService: await selectUsageByService(tx, filter),
+      calls: await selectCalls(tx, filter, before, limit),
+    }),
+    ONE_SNAPSHOT,
+  );
+}
+
+/** One page of calls without sums. */
+export function selectCallPage(
+  sql: Sql,
+  filter: UsageFilter,
+  before: string | null,
+  limit: number,
+): Promise<CallRecord[]> {
+  return sql.begin((tx) => selectCalls(tx, filter, before, limit), ONE_SNAPSHOT);
+}
+
+/** When the key was last used, and what it has spent in all. */
+export function selectKeyActivity(sql: Sql, keyId: string): Promise<KeyActivity> {
+  const filter = { keyId, serviceId: null, fromMs: null, toMs: null };
+  return sql.begin(async (tx) => {
+    const byService = await selectUsageByService(tx, filter);
+    const [last] = await selectCalls(tx, filter, null, 1);
+    const totalSpentMicros = byService.reduce((sum, { spentMicros }) => sum + spentMicros, 0);
+    return { lastUsedAt: last?.createdAt ?? null, totalSpentMicros };
+  }, ONE_SNAPSHOT);
+}

@@ -1,0 +1,164 @@
+import type { Catalog } from '../catalog/catalog.ts';
+import { ApiError, unavailableError } from '../errors.ts';
+import type { JsonSchema, Route } from '../http/route.ts';
+import { CALL_CLASSES } from '../ledger/rollups/call-class.ts';
+import { quantile } from '../ledger/rollups/latency-buckets.ts';
+import { CACHE_CONTROL } from '../openapi/headers.ts';
+import { COUNT, EXAMPLE, json, list, orNull, record, TIME, UUID, usd } from '../openapi/schemas.ts';
+import { microsToUsd } from '../platform/money.ts';
+import type { StatsReader } from '../quality/stats-reader.ts';
+import type { ChargedAmount, DayStats, ServiceStats } from '../quality/stats-sql.ts';
+
+const RATE: JsonSchema = {
+  type: ['number', 'null'],
+  minimum: 0,
+  maximum: 1,
+  description: 'succeeded ÷ (succeeded + failed); null when both are 0',
+};
+const MS: JsonSchema = {
+  type: ['number', 'null'],
+  minimum: 0,
+  description: 'Milliseconds; null without succeeded calls',
+};
+const LATENCY = record('Latency', { p50: MS, p95: MS, p99: MS }, { description: 'Of succeeded calls, within 10 %' });
+const COUNTS = {
+  calls: { ...COUNT, description: 'All that count: without free MCP messages and calls of the provider' },
+  succeeded: COUNT,
+  failed: { ...COUNT, description: 'No connection, no answer in time, a cut answer, or 5xx' },
+  caller_errors: { ...COUNT, description: '4xx: mistakes of callers' },
+  caller_left: { ...COUNT, description: 'The caller left before an answer' },
+  unavailable: { ...COUNT, description: 'The gateway could not serve the call' },
+  success_rate: RATE,
+  latency_ms: LATENCY,
+};
+const USD = orNull(usd('What a charged call cost, to three digits; null without charged calls'));
+const STATS = record('ServiceStats', {
+  service_id: UUID,
+  quality: { type: 'number', minimum: 0, maximum: 100 },
+  quality_inputs: orNull(
+    record(
+      'QualityInputs',
+      {
+        evidence: { type: 'number', minimum: 0, description: 'Calls that count, after age and the weight of buyers' },
+        buyers: COUNT,
+        success_rate: { type: 'number', minimum: 0, maximum: 1 },
+        latency_ms: MS,
+        computed_at: TIME,
+      },
+      { description: 'What the quality was made from; null until the service was judged' },
+    ),
+  ),
+  ...COUNTS,
+  price_charged: record('PriceCharged', { median: USD, p95: USD }),
+  days: list(
+    record('DayStats', { day: { type: 'string', format: 'date', description: 'In UTC' }, ...COUNTS }),
+    'The last 30 days, newest first; days without calls are left out',
+  ),
+});
+const COUNTS_EXAMPLE = {
+  ...{ calls: 120, succeeded: 115, failed: 2, caller_errors: 3, caller_left: 0, unavailable: 0, success_rate: 0.9829 },
+  latency_ms: { p50: 18.9, p95: 47, p99: 98 },
+};
+
+/** `GET /services/{id}/stats`: what a quality was made from, and the calls of the last 30 days. For anybody. */
+export function serviceStatsRoutes(deps: {
+  readonly catalog: Pick<Catalog, 'get' | 'ready' | 'qualityOf'>;
+  readonly reader: Pick<StatsReader, 'read'>;
+}): Route[] {
+  const { catalog, reader } = deps;
+  return [
+    {
+      method: 'GET',
+      path: '/api/v1/services/:id/stats',
+      summary: 'How calls of a service went in the last 30 days, and what its quality was made from',
+      access: 'anyone',
+      params: { id: { description: 'The service', schema: UUID, example: EXAMPLE.serviceId } },
+      responses: {
+        200: json(
+          'The statistics',
+          STATS,
+          {
+            ...{ service_id: EXAMPLE.serviceId, quality: 83.4 },
+            quality_inputs: {
+              ...{ evidence: 61.4, buyers: 17, success_rate: 0.98, latency_ms: 21.4, computed_at: EXAMPLE.time },
+            },
+            ...COUNTS_EXAMPLE,
+            price_charged: { median: 0.002, p95: 0.002 },
+            days: [{ day: '2026-11-22', ...COUNTS_EXAMPLE }],
+          },
+          { 'Cache-Control': CACHE_CONTROL('max-age=30') },
+        ),
+      },
+      errors: ['service_not_found'],
+      handle: async ({ params }) => {
+        if (!catalog.ready()) throw unavailableError();
+        const id = params.id ?? '';
+        if (catalog.get(id) === undefined) throw new ApiError('service_not_found');
+        const stats = await reader.read(id);
+        return {
+          status: 200,
+          headers: { 'Cache-Control': 'max-age=30' },
+          body: { service_id: id, quality: catalog.qualityOf(id), ...statsJson(stats) },
+        };
+      },
+    },
+  ];
+}
+
+function statsJson({ days, amounts, inputs }: ServiceStats): Record<string, unknown> {
+  return {
+    quality_inputs:
+      inputs === null
+        ? null
+        : {
+            evidence: round(inputs.evidence, 1),
+            buyers: inputs.buyers,
+            success_rate: round(inputs.successRate, 4),
+            latency_ms: inputs.latencyUs === null ? null : inputs.latencyUs / 1_000,
+            computed_at: inputs.computedAt.toISOString(),
+          },
+    ...countsJson(days),
+    price_charged: { median: amountAt(amounts, 0.5), p95: amountAt(amounts, 0.95) },
+    days: days.map((day) => ({ day: day.day, ...countsJson([day]) })),
+  };
+}
+
+function countsJson(days: readonly DayStats[]) {
+  const sum = (pick: (day: DayStats) => number): number => days.reduce((total, day) => total + pick(day), 0);
+  const [succeeded, callerErrors, callerLeft, error, timeout, fault, cut, unavailable] = CALL_CLASSES.map((name) =>
+    sum((day) => day[name]),
+  ) as [number, number, number, number, number, number, number, number];
+  const failed = error + timeout + fault + cut;
+  return {
+    calls: sum((day) => day.calls),
+    succeeded,
+    failed,
+    caller_errors: callerErrors,
+    caller_left: callerLeft,
+    unavailable,
+    success_rate: succeeded + failed === 0 ? null : round(succeeded / (succeeded + failed), 4),
+    latency_ms: latencyJson(days.map(({ latencyHistogram }) => latencyHistogram)),
+  };
+}
+
+function latencyJson(histograms: readonly (readonly number[])[]) {
+  const total = (histograms[0] ?? []).map((_, bucket) => histograms.reduce((sum, of) => sum + (of[bucket] ?? 0), 0));
+  const at = (q: number): number | null => {
+    const us = quantile(total, q);
+    return us === null ? null : round(us / 1_000, 1);
+  };
+  return { p50: at(0.5), p95: at(0.95), p99: at(0.99) };
+}
+
+/** The amount in USD that the share `q` of the charged calls did not exceed. */
+function amountAt(amounts: readonly ChargedAmount[], q: number): number | null {
+  const rank = Math.ceil(q * amounts.reduce((sum, { calls }) => sum + calls, 0));
+  let seen = 0;
+  for (const { amountMicros, calls } of amounts) {
+    seen += calls;
+    if (seen >= rank) return microsToUsd(amountMicros);
+  }
+  return null;
+}
+
+const round = (value: number, digits: number): number => Number(value.toFixed(digits));

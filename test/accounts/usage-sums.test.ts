@@ -1,0 +1,108 @@
+import fc from 'fast-check';
+import { beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { selectKeyActivity, selectUsage } from '../../src/accounts/usage-sums.ts';
+import type { KeyRecord } from '../../src/keys/caller.ts';
+import { uuidv7 } from '../../src/platform/ids.ts';
+import { addAccount, addCall } from '../support/accounts.ts';
+import { sql, useDatabase } from '../support/use-database.ts';
+
+const START = Date.UTC(2026, 0, 15, 22);
+const HOUR_MS = 3_600_000;
+const services = [uuidv7(), uuidv7()];
+
+let buyer: KeyRecord;
+let other: KeyRecord;
+
+useDatabase();
+beforeAll(async () => {
+  [buyer, other] = [await addAccount(sql), await addAccount(sql)];
+});
+beforeEach(() => sql`TRUNCATE calls, key_hours, service_hours, rollup_backlog`);
+
+type Call = { readonly atMs: number; readonly amount: number; readonly service: number; readonly path: string };
+
+const add = (call: Call, by = buyer) =>
+  addCall(sql, { ...call, buyer: by, serviceId: services[call.service] as string, latencyUs: call.amount + 1 });
+
+/** Moments that are as often on a whole hour as between two. */
+const moment = fc
+  .tuple(fc.integer({ min: 0, max: 5 }), fc.constantFrom(0, 1, 59_000, 1_800_000, 3_599_999))
+  .map(([hour, ms]) => START + hour * HOUR_MS + ms);
+const call = fc
+  .record({ atMs: moment, amount: fc.integer({ min: 0, max: 5_000 }), service: fc.constantFrom(0, 1) })
+  .chain((paid) =>
+    fc.constantFrom({ ...paid, path: '/x' }, { ...paid, path: '/x' }, { ...paid, amount: 0, path: '#ping' }),
+  );
+const bound = fc.option(moment);
+
+function expectedSums(calls: readonly Call[], fromMs: number | null, toMs: number | null, service: number | null) {
+  return services
+    .map((serviceId, i) => {
+      const of = calls.filter(
+        ({ atMs, service: its, path }) =>
+          its === i &&
+          (service === null || its === service) &&
+          path === '/x' &&
+          atMs >= (fromMs ?? 0) &&
+          atMs < (toMs ?? Number.POSITIVE_INFINITY),
+      );
+      const spentMicros = of.reduce((sum, { amount }) => sum + amount, 0);
+      return { serviceId, calls: of.length, spentMicros, latencySumUs: spentMicros + of.length };
+    })
+    .filter(({ calls: n }) => n > 0);
+}
+
+const byId = <T extends { serviceId: string }>(rows: readonly T[]) =>
+  [...rows].sort((a, b) => (a.serviceId < b.serviceId ? -1 : 1));
+
+describe('the sums of a key', () => {
+  it('of any range are those of its counted calls, from hours and the calls of begun hours, or from calls alone', async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(call, { maxLength: 12 }),
+        fc.array(fc.tuple(bound, bound, fc.constantFrom(null, 0, 1)), { minLength: 3, maxLength: 8 }),
+        async (calls, ranges) => {
+          await sql`TRUNCATE calls, key_hours, service_hours, rollup_backlog`;
+          for (const one of calls) await add(one);
+          await add({ atMs: START + 1, amount: 7, service: 0, path: '/x' }, other);
+          for (const isRolledUp of [true, false]) {
+            // While hours lack calls, they must not be read at all.
+            if (!isRolledUp) await sql`INSERT INTO rollup_backlog VALUES (0)`;
+            if (!isRolledUp) await sql`UPDATE key_hours SET calls = 99`;
+            for (const [a, b, service] of ranges) {
+              const [fromMs, toMs] = a !== null && b !== null && a > b ? [b, a] : [a, b];
+              const serviceId = service === null ? null : (services[service] as string);
+              const { byService } = await selectUsage(sql, { keyId: buyer.keyId, fromMs, toMs, serviceId }, null, 1);
+              const found = byService.map(({ serviceId: id, calls: n, spentMicros, latencySumUs }) => {
+                return { serviceId: id, calls: n, spentMicros, latencySumUs };
+              });
+              expect(byId(found)).toEqual(byId(expectedSums(calls, fromMs, toMs, service)));
+            }
+          }
+        },
+      ),
+      { numRuns: 12 },
+    );
+  });
+
+  it('say when it was last used, even if that call does not count', async () => {
+    await add({ atMs: START, amount: 5, service: 0, path: '/x' });
+    await add({ atMs: START + 9 * HOUR_MS, amount: 0, service: 0, path: '#ping' });
+    expect(await selectKeyActivity(sql, buyer.keyId)).toEqual({
+      lastUsedAt: new Date(START + 9 * HOUR_MS),
+      totalSpentMicros: 5,
+    });
+  });
+});
+
+it('a page of calls goes on over gaps of days and months', async () => {
+  const days = [0, 1, 20, 150, 200, 1_000];
+  const ids = [];
+  for (const day of days) ids.push(await add({ atMs: START - day * 24 * HOUR_MS, amount: 1, service: 0, path: '/x' }));
+  const filter = { keyId: buyer.keyId, fromMs: null, toMs: null, serviceId: null };
+  const read = async (before: string | null, limit: number) =>
+    (await selectUsage(sql, filter, before, limit)).calls.map(({ usageId }) => usageId);
+  expect(await read(null, 10)).toEqual(ids);
+  expect(await read(null, 4)).toEqual(ids.slice(0, 4));
+  expect(await read(ids[3] as string, 4)).toEqual(ids.slice(4));
+});

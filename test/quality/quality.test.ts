@@ -1,0 +1,160 @@
+import fc from 'fast-check';
+import { beforeEach, describe, expect, it } from 'vitest';
+import { newKeyId } from '../../src/keys/credentials.ts';
+import { uuidv7 } from '../../src/platform/ids.ts';
+import { qualityFrom } from '../../src/quality/formula.ts';
+import { selectEvidence } from '../../src/quality/quality-sql.ts';
+import { addAccount, addService } from '../support/accounts.ts';
+import { sql, useDatabase } from '../support/use-database.ts';
+
+useDatabase();
+
+let providerId: string;
+beforeEach(async () => {
+  await sql`TRUNCATE accounts, api_keys, services, key_hours CASCADE`;
+  providerId = (await addAccount(sql, 'provider')).accountId;
+});
+
+/** Calls of one buyer in one hour. */
+type Calls = {
+  readonly buyer: number;
+  readonly hoursAgo: number;
+  readonly succeeded: number;
+  readonly failed: number;
+  /** Of each call; 20 if absent. */
+  readonly latencyMs?: number;
+};
+
+const buyerIds = Array.from({ length: 200 }, () => ({ accountId: uuidv7(), keyId: newKeyId() }));
+
+/** Qualities of services that had these calls, each service for itself. All compare with a typical latency of 20 ms. */
+async function qualitiesOf(...services: readonly (readonly Calls[])[]): Promise<number[]> {
+  const ids = [];
+  for (const calls of services) {
+    const id = await addService(sql, providerId);
+    ids.push(id);
+    for (const each of calls) await add(id, each);
+  }
+  const evidence = await selectEvidence(sql, ids);
+  return ids.map((id) => {
+    const of = evidence.find(({ serviceId }) => serviceId === id);
+    if (of === undefined) throw new Error('no evidence of a service');
+    return qualityFrom(of, 20_000);
+  });
+}
+
+async function add(serviceId: string, calls: Calls, buyer = buyerIds[calls.buyer] as (typeof buyerIds)[0]) {
+  const n = calls.succeeded + calls.failed;
+  const hour = new Date(Math.floor(Date.now() / 3_600_000 - calls.hoursAgo) * 3_600_000);
+  await sql`
+    INSERT INTO key_hours AS h (key_id, hour, service_id, account_id, calls, free_calls, succeeded, failed, spent,
+                                latency_sum_us, latency_count, last_call_at)
+    VALUES (${buyer.keyId}, ${hour}, ${serviceId}, ${buyer.accountId}, ${n}, 0, ${calls.succeeded}, ${calls.failed}, 0,
+            ${n * (calls.latencyMs ?? 20) * 1_000}, ${n}, ${hour})
+    ON CONFLICT (key_id, hour, service_id) DO UPDATE SET calls = h.calls + excluded.calls,
+      succeeded = h.succeeded + excluded.succeeded, failed = h.failed + excluded.failed,
+      latency_sum_us = h.latency_sum_us + excluded.latency_sum_us, latency_count = h.latency_count + excluded.latency_count`;
+}
+
+const each = (buyers: number, calls: Omit<Calls, 'buyer'>): Calls[] =>
+  Array.from({ length: buyers }, (_, buyer) => ({ buyer, ...calls }));
+
+const calls = fc.record({
+  buyer: fc.integer({ min: 0, max: 5 }),
+  hoursAgo: fc.integer({ min: 0, max: 600 }),
+  succeeded: fc.integer({ min: 0, max: 500 }),
+  failed: fc.integer({ min: 0, max: 500 }),
+});
+const history = fc.array(calls, { maxLength: 8 });
+
+describe('the quality of a service', () => {
+  it('is 50 without calls, and near 50 with few', async () => {
+    const one = { buyer: 0, hoursAgo: 0, succeeded: 1, failed: 0 };
+    const [none, good, bad] = await qualitiesOf([], [one], [{ ...one, succeeded: 0, failed: 1 }]);
+    expect(none).toBe(50);
+    expect(good).toBeGreaterThan(50);
+    expect(good).toBeLessThan(53);
+    expect(bad).toBeLessThan(50);
+    expect(bad).toBeGreaterThan(47);
+  });
+
+  it('is never lowered by more successes, nor raised by more failures', async () => {
+    await fc.assert(
+      fc.asyncProperty(history, calls, async (before, { buyer, hoursAgo, succeeded: n }) => {
+        const more = { buyer, hoursAgo, succeeded: n + 1, failed: 0 };
+        const [was, better, worse] = await qualitiesOf(
+          before,
+          [...before, more],
+          [...before, { ...more, succeeded: 0, failed: n + 1 }],
+        );
+        expect(better).toBeGreaterThanOrEqual(was as number);
+        expect(worse).toBeLessThanOrEqual(was as number);
+      }),
+      { numRuns: 25 },
+    );
+  });
+
+  it('cannot be made by one buyer alone: neither to the top nor to the bottom', async () => {
+    const [up, down] = await qualitiesOf(
+      each(1, { hoursAgo: 0, succeeded: 1_000_000, failed: 0, latencyMs: 1 }),
+      each(1, { hoursAgo: 0, succeeded: 0, failed: 1_000_000, latencyMs: 60_000 }),
+    );
+    expect(up).toBeLessThan(61);
+    expect(down).toBeGreaterThan(39);
+  });
+
+  it('moves by less than five points, whatever one buyer of a hundred does', async () => {
+    const others = each(99, { hoursAgo: 30, succeeded: 3, failed: 0 });
+    const attack = { buyer: 99, hoursAgo: 0 };
+    const [alone, failing, slow, fast] = await qualitiesOf(
+      others,
+      [...others, { ...attack, succeeded: 0, failed: 1_000_000, latencyMs: 300_000 }],
+      [...others, { ...attack, succeeded: 1_000_000, failed: 0, latencyMs: 300_000 }],
+      [...others, { ...attack, succeeded: 1_000_000, failed: 0, latencyMs: 1 }],
+    );
+    expect(alone).toBeGreaterThan(85);
+    for (const moved of [failing, slow, fast]) expect(Math.abs((moved as number) - (alone as number))).toBeLessThan(5);
+  });
+
+  it('survives one bad hour after a good month, and forgets a bad week within a month', async () => {
+    const month = Array.from({ length: 29 }, (_, day) =>
+      each(12, { hoursAgo: 24 * day + 2, succeeded: 240, failed: 0 }),
+    );
+    const badHour = each(12, { hoursAgo: 0, succeeded: 0, failed: 10 });
+    const badWeek = each(12, { hoursAgo: 24 * 26, succeeded: 0, failed: 1_000 });
+    const now = each(12, { hoursAgo: 1, succeeded: 1_000, failed: 0 });
+    const [good, afterHour, afterWeek] = await qualitiesOf(
+      month.flat(),
+      [...month.flat(), ...badHour],
+      [...badWeek, ...now],
+    );
+    expect((good as number) - (afterHour as number)).toBeLessThan(2);
+    expect((good as number) - (afterWeek as number)).toBeLessThan(4);
+  });
+
+  it('puts success first: the slowest service that works is above the fastest that fails half of the time', async () => {
+    const [slow, fast, usual] = await qualitiesOf(
+      each(60, { hoursAgo: 0, succeeded: 10, failed: 0, latencyMs: 200_000 }),
+      each(60, { hoursAgo: 0, succeeded: 5, failed: 5, latencyMs: 1 }),
+      each(60, { hoursAgo: 0, succeeded: 10, failed: 0 }),
+    );
+    expect(slow).toBeGreaterThan(fast as number);
+    expect(usual).toBeGreaterThan(slow as number);
+  });
+
+  it("leaves out the provider's own calls", async () => {
+    const id = await addService(sql, providerId);
+    const own = { accountId: providerId, keyId: newKeyId() };
+    await add(id, { buyer: 0, hoursAgo: 0, succeeded: 1_000, failed: 0 }, own);
+    const [evidence] = await selectEvidence(sql, [id]);
+    expect(evidence).toMatchObject({ serviceId: id, buyers: 0, weight: 0 });
+  });
+
+  it('of the example in docs/quality.md is what the page says', async () => {
+    const [quality] = await qualitiesOf([
+      { buyer: 0, hoursAgo: 0, succeeded: 95, failed: 5, latencyMs: 40 },
+      { buyer: 1, hoursAgo: 0, succeeded: 5, failed: 0, latencyMs: 20 },
+    ]);
+    expect(quality).toBe(60.9);
+  });
+});
