@@ -1,3 +1,4 @@
+import { isRolledUp } from '../ledger/rollups/backlog.ts';
 import type { Sql, Tx } from '../platform/postgres.ts';
 import { microsOf, type Place, timeOf } from './place.ts';
 import type { TimeRange } from './time-range.ts';
@@ -87,7 +88,7 @@ export async function selectStatement(sql: Sql, request: StatementRequest): Prom
 }
 
 async function sourcesOf(tx: Tx, { accountId, ledger }: StatementRequest): Promise<Source[]> {
-  const hasHours = await areHoursWhole(tx);
+  const hasHours = await isRolledUp(tx);
   if (ledger === 'earnings') {
     const payouts = tx`payouts m WHERE m.account_id = ${accountId}`;
     return [earnings(tx, accountId, hasHours), moved(tx, payouts, tx`m.created_at`, 'payout')];
@@ -99,12 +100,6 @@ async function sourcesOf(tx: Tx, { accountId, ledger }: StatementRequest): Promi
     moved(tx, credits, tx`m.created_at`, 'credit'),
     moved(tx, debits, tx`m.ended_at`, 'debit'),
   ];
-}
-
-/** Whether the sums by hour have all calls. After the update that brings them, a job adds older calls for a while. */
-async function areHoursWhole(tx: Tx): Promise<boolean> {
-  const rows = await tx<object[]>`SELECT FROM rollup_backlog LIMIT 1`;
-  return rows.length === 0;
 }
 
 /** What an operator moved: rows of `credits`, `debits` or `payouts`. */
