@@ -2,6 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { isUuid } from '../platform/ids.ts';
 import type { Sql } from '../platform/postgres.ts';
 import type { Listing } from './listing.ts';
+import { Announcements } from './notice/announcements.ts';
 import { Snapshot } from './snapshot.ts';
 import { CHANNEL, selectCatalogPage, selectFingerprint, selectListings } from './sql.ts';
 
@@ -54,6 +55,8 @@ export class Catalog {
   #everythingWaits = false;
   #loop: Promise<void> | null = null;
   #loaded = false;
+  /** Their terms replace the present ones in the snapshot when their time comes. */
+  readonly #announcements = new Announcements((listing) => this.#snapshot.put(listing));
   /** `selectFingerprint` just before the last full reading. If it is the same now, nothing has changed since that reading. */
   #fingerprint: string | null = null;
   #timer: NodeJS.Timeout | undefined;
@@ -72,7 +75,8 @@ export class Catalog {
 
   /** The listing with this id, active or paused. Synchronous, because every call needs it. */
   get(id: string): Listing | undefined {
-    return this.#snapshot.get(id);
+    const listing = this.#snapshot.get(id);
+    return listing === undefined || listing.next === null ? listing : this.#announcements.current(listing);
   }
 
   /** All listings, active and paused, in no particular order. */
@@ -92,7 +96,7 @@ export class Catalog {
 
   /** Takes over the result of a change that this gateway made, so that it need not wait for the message about it. */
   apply(listing: Listing): void {
-    this.#snapshot.put(listing);
+    this.#snapshot.put(this.#announcements.watched(listing));
   }
 
   /**
@@ -119,6 +123,7 @@ export class Catalog {
   async stop(): Promise<void> {
     this.#stopping.abort();
     clearInterval(this.#timer);
+    this.#announcements.stop();
     this.#attempted();
     await this.#loop;
     this.#unlisten();
@@ -170,7 +175,8 @@ export class Catalog {
   async #fullReading(): Promise<void> {
     this.#everythingWaits = false;
     try {
-      const fingerprint = await this.#bounded(selectFingerprint(this.#sql));
+      const { fingerprint, nowMs } = await this.#bounded(selectFingerprint(this.#sql));
+      this.#announcements.setTime(nowMs);
       if (fingerprint !== this.#fingerprint) await this.#readAllPages();
       this.#fingerprint = fingerprint;
     } catch (error) {
@@ -186,7 +192,7 @@ export class Catalog {
     let after: string | null = null;
     do {
       const listings: Listing[] = await this.#bounded(selectCatalogPage(this.#sql, after, PAGE_SIZE));
-      reading.page(listings);
+      reading.page(listings.map((listing) => this.#announcements.watched(listing)));
       after = listings.length < PAGE_SIZE ? null : (listings.at(-1)?.id ?? null);
     } while (after !== null);
     reading.finish();
@@ -196,7 +202,7 @@ export class Catalog {
     const ids = [...this.#waitingIds].slice(0, PAGE_SIZE);
     for (const id of ids) this.#waitingIds.delete(id);
     try {
-      for (const listing of await this.#bounded(selectListings(this.#sql, ids))) this.#snapshot.put(listing);
+      for (const listing of await this.#bounded(selectListings(this.#sql, ids))) this.apply(listing);
     } catch (error) {
       for (const id of ids) this.#waitingIds.add(id);
       throw error;

@@ -1,4 +1,5 @@
 import { usdToMicros } from '../platform/money.ts';
+import type { NextTerms } from './notice/terms.ts';
 import type { Protocol, StoredOperations } from './operations/operation.ts';
 
 export type ListingStatus = 'active' | 'paused' | 'removed';
@@ -29,6 +30,10 @@ export type Listing = {
    * `selectOperations` reads the operations themselves.
    */
   readonly operationTerms: string | null;
+  /** Announced terms by which a call may cost more; `Catalog.get` gives a listing to which they do not apply yet. */
+  readonly next: NextTerms | null;
+  /** When the present terms began to count, if they were announced before; tells them from those of the same row before. */
+  readonly termsFromMs: number | null;
   readonly status: ListingStatus;
   /** The provider's account is suspended: the service is offered to nobody, whatever its status. */
   readonly isSuspended: boolean;

@@ -2,6 +2,7 @@ import { microsToUsd, usdToMicros } from '../platform/money.ts';
 import { freeCallsLabel, priceLabel } from './labels.ts';
 import type { Language } from './languages.ts';
 import type { Listing } from './listing.ts';
+import { nextPrice, nextPriceWithOperations } from './notice/next-price.ts';
 import type { Operation } from './operations/operation.ts';
 
 /** Maximum number of characters (code points) of a description in /discover; a longer one is cut there and gets an ellipsis. */
@@ -34,6 +35,12 @@ const terms = ({ priceMicros, freeCalls }: Listing, language: Language) => ({
 
 const place = ({ id, category, quality }: Listing) => ({ category, quality, proxy_path: `/api/v1/proxy/${id}/` });
 
+/** What is announced, without operations: they would make a list of services long. */
+const soon = ({ next, ...listing }: Listing) => (next === null ? {} : { next_price: nextPrice(listing, next) });
+
+const soonWithOperations = ({ next, ...listing }: Listing) =>
+  next === null ? {} : { next_price: nextPriceWithOperations(listing, next) };
+
 /** How the service is called. `idle_seconds` is absent unless the provider set it. */
 const manner = ({ protocol, timeoutSeconds, idleSeconds, onlyOperations }: Listing) => ({
   protocol,
@@ -51,6 +58,7 @@ export function agentItem(listing: Listing, language: Language, operations: read
     ...identity(listing, listing.description),
     ...terms(listing, language),
     ...place(listing),
+    ...soonWithOperations(listing),
     ...manner(listing),
     operations: operations.map((operation) => pricedOperation(operation, listing, language)),
   };
@@ -75,6 +83,7 @@ export function fullItem(
     ...identity(listing, listing.description),
     ...terms(listing, language),
     ...place(listing),
+    ...soonWithOperations(listing),
     status: listing.status,
     ...manner(listing),
     ...(view.operations === undefined ? {} : { operations: view.operations }),
@@ -107,7 +116,7 @@ export class DiscoverWriter {
     if (outer === undefined) {
       outer = {
         head: `${JSON.stringify(identity(listing, shorten(listing.description))).slice(0, -1)},`,
-        tail: `,${JSON.stringify(place(listing)).slice(1)}`,
+        tail: `,${JSON.stringify({ ...place(listing), ...soon(listing) }).slice(1)}`,
       };
       this.#outer.set(listing, outer);
     }

@@ -1,11 +1,15 @@
 import { uuidv7 } from '../platform/ids.ts';
 import type { Sql, Tx } from '../platform/postgres.ts';
 import type { Listing, ListingFields, ListingPatch, ListingStatus } from './listing.ts';
-import type { Operation, Protocol, StoredOperations } from './operations/operation.ts';
+import { type NextRow, nextColumns, nextOf, type TermsChange, termsAssignments } from './notice/notice-sql.ts';
+import { withNextTerms } from './notice/terms.ts';
+import type { Operation, Protocol } from './operations/operation.ts';
 import { qualityOf } from './quality.ts';
 
 /** Channel on which every change of a listing is announced, in the transaction of the change. The payload is the service id. */
 export const CHANNEL = 'tollgate_services';
+
+type Fragment = ReturnType<Tx>;
 
 type Row = {
   readonly id: string;
@@ -25,16 +29,17 @@ type Row = {
   readonly is_suspended: boolean;
   readonly created_at: Date;
   readonly version: number;
-};
+} & NextRow;
 
 const columns = (sql: Sql) => sql`
   id, provider_id, name, description, endpoint, price, free_calls, category, timeout_seconds, idle_seconds, protocol,
   only_operations, operation_terms, status, created_at,
   (SELECT a.status = 'suspended' FROM accounts a WHERE a.id = provider_id) AS is_suspended,
-  (extract(epoch FROM updated_at) * 1000000)::bigint AS version`;
+  (extract(epoch FROM updated_at) * 1000000)::bigint AS version,
+  ${nextColumns(sql)}`;
 
 function toListing(row: Row): Listing {
-  return {
+  const listing: Listing = {
     id: row.id,
     providerId: row.provider_id,
     name: row.name,
@@ -48,12 +53,15 @@ function toListing(row: Row): Listing {
     protocol: row.protocol,
     onlyOperations: row.only_operations,
     operationTerms: row.operation_terms,
+    next: nextOf(row),
+    termsFromMs: null,
     status: row.status,
     isSuspended: row.is_suspended,
     quality: qualityOf(row.id),
     createdAtMs: row.created_at.getTime(),
     updatedAtMicros: row.version,
   };
+  return row.next_counts ? withNextTerms(listing) : listing;
 }
 
 const firstListing = (rows: readonly Row[]): Listing | null => (rows[0] === undefined ? null : toListing(rows[0]));
@@ -89,10 +97,6 @@ export type Scope = { readonly providerId: string } | 'any';
 
 const inScope = (sql: Sql, scope: Scope) => (scope === 'any' ? sql`` : sql`AND provider_id = ${scope.providerId}`);
 
-const operationColumns = (sql: Sql, operations: StoredOperations | null) => sql`
-  , operations = ${operations?.json ?? null}::text::json, operation_terms = ${operations?.terms ?? null},
-  max_operation_price = ${operations?.maxPriceMicros ?? null}`;
-
 const hasVersion = (sql: Sql, version: number | undefined) =>
   version === undefined ? sql`` : sql`AND (extract(epoch FROM updated_at) * 1000000)::bigint = ${version}`;
 
@@ -100,10 +104,12 @@ const hasVersion = (sql: Sql, version: number | undefined) =>
 const nextVersion = (sql: Sql | Tx) => sql`greatest(clock_timestamp(), updated_at + interval '1 microsecond')`;
 
 /**
- * Changes the given fields of a listing that is not removed, and announces it.
+ * Changes the given fields of a listing that is not removed, and announces it. If a call may cost more then, all that decides what
+ * calls cost counts only after the notice; the other fields count at once.
  *
  * @param patch   must have at least one field
  * @param version the listing's `updatedAtMicros` on which the change is based; absent: any
+ * @param noticeSeconds 0: everything counts at once
  * @returns the listing as it is now, or null when there is none with this id in scope, or it has another version
  */
 export async function updateListing(
@@ -111,30 +117,32 @@ export async function updateListing(
   id: string,
   patch: ListingPatch,
   scope: Scope,
-  version?: number,
+  { version, noticeSeconds = 0 }: { readonly version?: number; readonly noticeSeconds?: number } = {},
 ): Promise<Listing | null> {
-  const { name, description, endpoint, priceMicros, freeCalls, category, timeoutSeconds, status, ...more } = patch;
-  const { idleSeconds, onlyOperations, operations, ...rest } = more;
+  const { name, description, endpoint, category, timeoutSeconds, idleSeconds, status, ...more } = patch;
+  const { priceMicros, freeCalls, onlyOperations, operations, ...rest } = more;
   // Does not compile when a listing has a new field that is not stored here.
   rest satisfies Record<string, never>;
-  const changed = await sql<{ id: string }[]>`
+  const changesTerms = [priceMicros, freeCalls, onlyOperations, operations].some((field) => field !== undefined);
+  const change = async (tx: Sql | Tx, terms: Fragment) => tx<{ id: string }[]>`
     WITH changed AS (
       UPDATE services SET
         name = coalesce(${name ?? null}, name),
         description = coalesce(${description ?? null}, description),
         endpoint = coalesce(${endpoint ?? null}, endpoint),
-        price = coalesce(${priceMicros ?? null}, price),
-        free_calls = coalesce(${freeCalls ?? null}, free_calls),
         category = coalesce(${category ?? null}, category),
-        timeout_seconds = coalesce(${timeoutSeconds ?? null}, timeout_seconds),
-        only_operations = coalesce(${onlyOperations ?? null}, only_operations)
-        ${idleSeconds === undefined ? sql`` : sql`, idle_seconds = ${idleSeconds}`}
-        ${operations === undefined ? sql`` : operationColumns(sql, operations)},
+        timeout_seconds = coalesce(${timeoutSeconds ?? null}, timeout_seconds)
+        ${idleSeconds === undefined ? sql`` : sql`, idle_seconds = ${idleSeconds}`},
         status = coalesce(${status ?? null}, status),
-        updated_at = ${nextVersion(sql)}
+        ${terms}
+        updated_at = ${nextVersion(tx)}
       WHERE id = ${id} AND status <> 'removed' ${inScope(sql, scope)} ${hasVersion(sql, version)}
       RETURNING id)
     SELECT id, pg_notify(${CHANNEL}, id::text) FROM changed`;
+  const terms: TermsChange = { priceMicros, freeCalls, onlyOperations, operations };
+  const changed = changesTerms
+    ? await sql.begin(async (tx) => change(tx, (await termsAssignments(tx, id, terms, noticeSeconds)).set))
+    : await change(sql, sql``);
   return readAgain(sql, changed);
 }
 
@@ -173,14 +181,22 @@ export async function selectListing(sql: Sql, id: string): Promise<Listing | nul
   return firstListing(await sql<Row[]>`SELECT ${columns(sql)} FROM services WHERE id = ${id}`);
 }
 
-/** The operations of a listing, as its provider wrote them: JSON text of `Operation[]`, empty if there are none. */
+/**
+ * The operations of a listing that count now, as its provider wrote them: JSON text of `Operation[]`, empty if there are none.
+ */
 export async function selectOperationsText(sql: Sql, id: string): Promise<string> {
-  const rows = await sql<{ operations: string | null }[]>`SELECT operations::text FROM services WHERE id = ${id}`;
+  const rows = await sql<{ operations: string | null }[]>`
+    SELECT CASE WHEN next_from <= clock_timestamp() THEN next_operations ELSE operations END::text AS operations
+    FROM services WHERE id = ${id}`;
   return rows[0]?.operations ?? '[]';
 }
 
-export async function selectOperations(sql: Sql, id: string): Promise<readonly Operation[]> {
-  return JSON.parse(await selectOperationsText(sql, id)) as Operation[];
+/** The operations that the provider wrote last: those that are announced, if there are any, otherwise those that count now. */
+export async function selectLatestOperations(sql: Sql, id: string): Promise<readonly Operation[]> {
+  const rows = await sql<{ operations: string | null }[]>`
+    SELECT CASE WHEN next_from IS NULL THEN operations ELSE next_operations END::text AS operations
+    FROM services WHERE id = ${id}`;
+  return JSON.parse(rows[0]?.operations ?? '[]') as Operation[];
 }
 
 /** The listings with these ids, in any status, including those of suspended accounts. */
@@ -192,14 +208,16 @@ export async function selectListings(sql: Sql, ids: readonly string[]): Promise<
 /**
  * A text that differs after any change of any listing, even a change made by hand in the database: each writing transaction
  * leaves its own xmin in the row. It also differs after an account was suspended or resumed by hand, which changes no listing.
+ * With it comes the time of Postgres, by which announced terms begin to count.
  * With 10 000 listings it costs this process 0.4 ms of CPU; reading all of them costs 70 to 100 ms.
  */
-export async function selectFingerprint(sql: Sql): Promise<string> {
-  const rows = await sql<{ fingerprint: string }[]>`
+export async function selectFingerprint(sql: Sql): Promise<{ readonly fingerprint: string; readonly nowMs: number }> {
+  const rows = await sql<{ fingerprint: string; nowMs: number }[]>`
     SELECT concat(count(*), ':', sum(hashtextextended(concat(id, xmin), 0)), ':',
-                  (SELECT sum(hashtextextended(id::text, 0)) FROM accounts WHERE status = 'suspended')) AS fingerprint
+                  (SELECT sum(hashtextextended(id::text, 0)) FROM accounts WHERE status = 'suspended')) AS fingerprint,
+           (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS "nowMs"
     FROM services`;
-  return (rows[0] as { fingerprint: string }).fingerprint;
+  return rows[0] as { fingerprint: string; nowMs: number };
 }
 
 /** Up to `limit` listings with ids after `afterId` (null: from the first), by id. Without removed ones, with suspended ones. */

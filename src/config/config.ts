@@ -28,6 +28,7 @@ export type Config = {
   readonly anonymousRateLimit: number;
   readonly trustedProxyHops: number;
   readonly platformFeeBasisPoints: number;
+  readonly priceNoticeSeconds: number;
   readonly redisCommandTimeoutMs: number;
   readonly redisShards: number;
   readonly instanceLeaseSeconds: number;
@@ -115,6 +116,7 @@ export function loadConfig(env: Readonly<Record<string, string | undefined>>): C
     anonymousRateLimit: number('ANONYMOUS_RATE_LIMIT'),
     trustedProxyHops: number('TRUSTED_PROXY_HOPS'),
     platformFeeBasisPoints: number('PLATFORM_FEE_BASIS_POINTS'),
+    priceNoticeSeconds: number('PRICE_NOTICE_SECONDS'),
     redisCommandTimeoutMs: number('REDIS_COMMAND_TIMEOUT_MS'),
     redisShards: number('REDIS_SHARDS'),
     instanceLeaseSeconds: number('INSTANCE_LEASE_SECONDS'),

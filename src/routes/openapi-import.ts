@@ -5,7 +5,7 @@ import { ImporterBusy, MAX_DOCUMENT_BYTES, type OpenApiImporter } from '../catal
 import type { Imported, StoredPrice } from '../catalog/openapi-import/mapping.ts';
 import type { Operation } from '../catalog/operations/operation.ts';
 import type { OperationsReader } from '../catalog/operations/operations-reader.ts';
-import { selectListing, selectOperations, updateListing } from '../catalog/sql.ts';
+import { selectLatestOperations, selectListing, updateListing } from '../catalog/sql.ts';
 import { ApiError, unavailableError } from '../errors.ts';
 import type { ApiRequest, ApiResponse, JsonSchema, Route } from '../http/route.ts';
 import { keyOf } from '../keys/caller.ts';
@@ -21,6 +21,7 @@ export type OpenApiImportDeps = {
   readonly sql: Sql;
   readonly operations: Pick<OperationsReader, 'read'>;
   readonly importer: OpenApiImporter;
+  readonly noticeSeconds: number;
 };
 
 const IMPORTED = record('ImportedOperations', {
@@ -86,15 +87,16 @@ export function openApiImportRoutes(deps: OpenApiImportDeps): Route[] {
 }
 
 async function importDocument(deps: OpenApiImportDeps, request: ApiRequest<Uint8Array, unknown>): Promise<ApiResponse> {
-  const { catalog, sql, importer } = deps;
+  const { catalog, sql, importer, noticeSeconds } = deps;
   const before = await listingOf(sql, request);
-  const prices = pricesOf(await selectOperations(sql, before.id));
+  const prices = pricesOf(await selectLatestOperations(sql, before.id));
   const imported = await read(importer, request.body, { endpoint: before.endpoint, prices });
   if (imported.operations.length === 0) throw nothingToTake(imported);
   const operations = readOperations(imported.operations, before.protocol);
   // The prices and the endpoint that the import began with must still be those of the listing.
   const scope = scopeOf(keyOf(request.caller));
-  const written = await withinRules(updateListing(sql, before.id, { operations }, scope, before.updatedAtMicros));
+  const based = { version: before.updatedAtMicros, noticeSeconds };
+  const written = await withinRules(updateListing(sql, before.id, { operations }, scope, based));
   if (written === null) {
     await listingOf(sql, request);
     throw new ApiError('conflict', 'The listing was changed while the document was read. Send the document again.');

@@ -2,6 +2,26 @@ import { EXAMPLE, list, record, TEXT, TIME, UUID, usd } from '../openapi/schemas
 
 // What src/catalog/present.ts writes: shared by the routes that show services.
 
+const OPERATION_PRICE = record(
+  'OperationPrice',
+  { method: TEXT, path: TEXT, tool: TEXT, price: usd('Price of such a call') },
+  { optional: ['method', 'path', 'tool'], description: 'With method and path, or with the tool of an MCP server' },
+);
+const NEXT_PRICE = record(
+  'NextPrice',
+  {
+    price: usd('Price of a call from then on'),
+    from: TIME,
+    free_calls: { type: 'integer', minimum: 0, description: 'From then on, if it changes' },
+    only_operations: { type: 'boolean', description: 'From then on, if it changes' },
+    operations: list(OPERATION_PRICE, 'All operations from then on, if they change; absent in lists'),
+  },
+  {
+    optional: ['free_calls', 'only_operations', 'operations'],
+    description: 'What calls cost from a time on, if a call may cost more then; absent if nothing is announced',
+  },
+);
+
 const LISTED = {
   id: UUID,
   name: TEXT,
@@ -13,6 +33,7 @@ const LISTED = {
   category: TEXT,
   quality: { type: 'number', minimum: 0, maximum: 100 },
   proxy_path: { type: 'string', description: 'Calls go to this path, and below it' },
+  next_price: NEXT_PRICE,
 };
 const MANNER = {
   protocol: { type: 'string', enum: ['http', 'mcp'] },
@@ -41,7 +62,7 @@ const PRICED_OPERATION = record(
   { ...OPERATION_FIELDS, price: usd('Price of such a call'), price_label: TEXT },
   { optional: NOT_ALWAYS },
 );
-const FREE = ['free_calls', 'free_calls_label'];
+const FREE = ['free_calls', 'free_calls_label', 'next_price'];
 
 export const LISTED_SERVICE = record('ListedService', LISTED, {
   optional: FREE,

@@ -31,6 +31,8 @@ export type ServicesRoutesDeps = {
   readonly operations: Pick<OperationsReader, 'read'>;
   /** Decides which addresses calls may go to. */
   readonly addresses: AddressPolicy;
+  /** How long a change after which a call may cost more is announced before it counts. */
+  readonly noticeSeconds: number;
 };
 
 const DEFAULT_LIMIT = 100;
@@ -204,7 +206,7 @@ async function getOne(deps: ServicesRoutesDeps, request: ApiRequest<undefined, G
 }
 
 async function patch(deps: ServicesRoutesDeps, request: ApiRequest<PatchBody, unknown>): Promise<ApiResponse> {
-  const { catalog, sql, addresses } = deps;
+  const { catalog, sql, addresses, noticeSeconds } = deps;
   refusePageChoosingEndpoint(request, addresses);
   const id = idOf(request);
   const { status } = request.body;
@@ -214,7 +216,8 @@ async function patch(deps: ServicesRoutesDeps, request: ApiRequest<PatchBody, un
     ...(operations === undefined ? {} : { operations }),
     ...(status === undefined ? {} : { status }),
   };
-  const listing = await withinRules(updateListing(sql, id, changes, scopeOf(keyOf(request.caller))));
+  const scope = scopeOf(keyOf(request.caller));
+  const listing = await withinRules(updateListing(sql, id, changes, scope, { noticeSeconds }));
   if (listing === null) throw await refusal(sql, id);
   catalog.apply(listing);
   return show(deps, listing, request, { status: 200 });

@@ -23,7 +23,7 @@ beforeAll(() => {
     await meanwhile();
     return imported;
   };
-  routes = openApiImportRoutes({ catalog, sql, operations: new OperationsReader(sql), importer });
+  routes = openApiImportRoutes({ catalog, sql, operations: new OperationsReader(sql), importer, noticeSeconds: 0 });
 });
 
 const DOCUMENT = documentOf({ '/pets/{id}': { get: answering({ type: 'object' }) } });

@@ -97,6 +97,7 @@ describe('GET /services/{id}', () => {
       sql,
       operations: new OperationsReader(sql),
       addresses,
+      noticeSeconds: 0,
     });
     expect((await refusalOf(ask(unloaded, `GET /services/${id}`))).code).toBe('unavailable');
   });
@@ -176,6 +177,7 @@ describe('a web page of another site', () => {
       sql,
       operations: new OperationsReader(sql),
       addresses: new AddressPolicy([]),
+      noticeSeconds: 0,
     });
     expect((await ask(routes, 'POST /services', { ...page, by: provider, body: BODY })).status).toBe(201);
   });

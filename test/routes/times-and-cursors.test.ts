@@ -35,7 +35,7 @@ beforeAll(async () => {
     ...usageRoutes({ sql }),
     ...earningsRoutes({ sql }),
     ...discoverRoutes({ catalog, operations }),
-    ...servicesRoutes({ catalog, sql, operations, addresses: new AddressPolicy([]) }),
+    ...servicesRoutes({ catalog, sql, operations, addresses: new AddressPolicy([]), noticeSeconds: 0 }),
     ...keysRoutes({
       keys,
       readActivity: () => Promise.reject(new Error('no activity is asked for')),

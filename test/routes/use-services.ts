@@ -11,6 +11,8 @@ import { type Asked, ask, bodyOf, refusalOf } from '../support/listings.ts';
 
 /** The operator allows calls to one private address. */
 export const addresses = new AddressPolicy(['10.1.2.3/32']);
+/** Prices change at once: test/integration/price-notice.test.ts is about announced ones. */
+const noticeSeconds = 0;
 export const log = { warn: () => {}, error: () => {} };
 
 /** A legal listing. */
@@ -43,8 +45,14 @@ export function useServices(): void {
     catalog = new Catalog({ sql, log });
     elsewhere = new Catalog({ sql, log });
     await Promise.all([catalog.start(), elsewhere.start()]);
-    routes = servicesRoutes({ catalog, sql, operations: new OperationsReader(sql), addresses });
-    routesElsewhere = servicesRoutes({ catalog: elsewhere, sql, operations: new OperationsReader(sql), addresses });
+    routes = servicesRoutes({ catalog, sql, operations: new OperationsReader(sql), addresses, noticeSeconds });
+    routesElsewhere = servicesRoutes({
+      catalog: elsewhere,
+      sql,
+      operations: new OperationsReader(sql),
+      addresses,
+      noticeSeconds,
+    });
   });
   afterAll(async () => {
     await Promise.all([catalog.stop(), elsewhere.stop()]);
