@@ -125,6 +125,7 @@ export class Marketplace extends MarketClient {
       UPSTREAM_ALLOW_CIDRS: '127.0.0.0/8',
       ANONYMOUS_RATE_LIMIT: '100000',
       DRAIN_SECONDS: '1',
+      PRICE_NOTICE_SECONDS: '0',
       ...settings,
     });
     const log = new MemoryLog();
