@@ -1,3 +1,4 @@
+import { COUNTED_SQL } from '../ledger/usage-event.ts';
 import { dayOfId, timeOfId } from '../platform/ids.ts';
 import type { Sql, Tx } from '../platform/postgres.ts';
 import { clampTime, MAX_TIME_MS, type TimeRange, utcDay } from './time-range.ts';
@@ -30,7 +31,7 @@ export type CallRecord = {
   readonly createdAt: Date;
 };
 
-/** Sums over the matching calls of one service. */
+/** Sums over the matching calls of one service that count (`isCounted` of src/ledger/usage-event.ts). */
 export type ServiceUsage = {
   readonly serviceId: string;
   readonly serviceName: string;
@@ -104,7 +105,7 @@ export async function selectCalls(
     ORDER BY c.usage_id DESC LIMIT ${limit}`;
 }
 
-/** Sums of the matching calls by service, in descending order of money spent. Reads every matching call. */
+/** Sums of the matching calls that count by service, in descending order of money spent. Reads every matching call. */
 export async function selectUsageByService(sql: Sql | Tx, filter: UsageFilter): Promise<ServiceUsage[]> {
   return sql<ServiceUsage[]>`
     WITH sums AS (
@@ -113,7 +114,7 @@ export async function selectUsageByService(sql: Sql | Tx, filter: UsageFilter): 
              sum(c.amount)::bigint AS spent,
              coalesce(sum(c.latency_us), 0)::bigint AS latency_sum,
              count(*) FILTER (WHERE c.latency_us > 0) AS latency_count
-      FROM calls c WHERE ${matches(sql, filter, null)}
+      FROM calls c WHERE ${matches(sql, filter, null)} AND ${sql.text(COUNTED_SQL)}
       GROUP BY c.service_id)
     SELECT t.service_id AS "serviceId", coalesce(s.name, '') AS "serviceName", t.calls, t.free_calls AS "freeCalls",
            t.spent AS "spentMicros", t.latency_sum AS "latencySumUs", t.latency_count AS "latencyCount"

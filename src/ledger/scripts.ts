@@ -5,6 +5,7 @@ export const sweepScript = loadScript(import.meta.url, 'sweep');
 export const hydrateWalletScript = loadScript(import.meta.url, 'hydrate-wallet');
 export const applyCreditScript = loadScript(import.meta.url, 'apply-credit');
 export const readWalletScript = loadScript(import.meta.url, 'read-wallet');
+export const sumHoldsScript = loadScript(import.meta.url, 'sum-holds');
 export const compareWalletsScript = loadScript(import.meta.url, 'compare-wallets');
 export const repairWalletScript = loadScript(import.meta.url, 'repair-wallet');
 export const loadKeyScript = loadScript(import.meta.url, 'load-key');

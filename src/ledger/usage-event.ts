@@ -159,6 +159,26 @@ export function chargedMicros(event: UsageEvent): number {
 }
 
 /**
+ * Begins the end of a recorded path that says which free message of an MCP server the call was. A request target has no `#` (the
+ * edge refuses it), so no path of another call has one.
+ */
+export const MESSAGE_MARK = '#';
+
+/**
+ * Whether statistics count the call. They count what was charged, and what buyers called. They leave out what cost nothing and
+ * was no use of the service by a buyer: free messages to MCP servers, and calls that providers made of their own listings.
+ *
+ * `COUNTED_SQL` says the same in SQL. Tested by test/ledger/usage-event.test.ts and test/ledger/writing/flush.test.ts.
+ */
+export function isCounted(event: UsageEvent): boolean {
+  if (chargedMicros(event) > 0) return true;
+  return event.accountId !== event.providerId && !event.path.includes(MESSAGE_MARK);
+}
+
+/** `isCounted` as a condition on columns of `calls`. */
+export const COUNTED_SQL = `(amount > 0 OR (account_id <> provider_id AND strpos(path, '${MESSAGE_MARK}') = 0))`;
+
+/**
  * The platform's share of a charge, rounded down. The amount is split into multiples of 10 000 and a rest, because amount times
  * basis points could exceed 2^53.
  */

@@ -19,6 +19,8 @@ export type Tx = {
     ...parts: readonly Part[]
   ): Query<Rows<T[number][]>>;
   readonly unsafe: Run;
+  /** SQL text of our own, such as a shared condition, as a part of a query. */
+  readonly text: (text: string) => Query<unknown>;
 };
 
 /**
@@ -29,7 +31,7 @@ export type Tx = {
 export function templateTag(run: Run): Tx {
   const tag = <T extends readonly object[]>(texts: TemplateStringsArray, ...parts: readonly Part[]) =>
     new Query(run<T[number]>, texts, parts);
-  return Object.assign(tag, { unsafe: run });
+  return Object.assign(tag, { unsafe: run, text: (text: string) => new Query<unknown>(run, [text], []) });
 }
 
 /** A query, or a part of another query. It runs when it is awaited; in another query's template it becomes part of that query. */

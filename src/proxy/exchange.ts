@@ -125,7 +125,7 @@ export class Exchange
       this.#refuse(error);
       return;
     }
-    this.#admit();
+    this.#admit('');
   }
 
   /** Finds what the caller may call. Throws the `ApiError` that the caller gets. */
@@ -163,7 +163,7 @@ export class Exchange
   }
 
   /** The message of a call to an MCP server has arrived. It decides what the call costs, so admission had to wait for it. */
-  onMessage({ terms, body }: PricedMessage): void {
+  onMessage({ terms, mark, body }: PricedMessage): void {
     if (body !== null) {
       this.#message = body;
       this.#head = { ...this.#head, bodyLength: body.length };
@@ -174,7 +174,7 @@ export class Exchange
       this.#refuse(error);
       return;
     }
-    this.#admit();
+    this.#admit(mark);
   }
 
   onNoMessage(error: unknown, rate: RateState | null): void {
@@ -212,7 +212,8 @@ export class Exchange
     this.#caller.respond(error.status, lines, body);
   }
 
-  #admit(): void {
+  /** @param mark  what the record has behind the path, printable ASCII. The path makes room for it: statistics go by it */
+  #admit(mark: string): void {
     const { admission } = this.#options;
     const key = this.#key as KeyRecord;
     key.buyer ??= admission.buyer(key.keyId, key.accountId);
@@ -222,7 +223,7 @@ export class Exchange
         buyer: key.buyer as Buyer,
         terms: this.#terms as CallTerms,
         method: this.#head.method,
-        path: (this.#target as Target).rest.slice(0, MAX_RECORDED_PATH),
+        path: (this.#target as Target).rest.slice(0, MAX_RECORDED_PATH - mark.length) + mark,
       },
       this,
     );

@@ -1,19 +1,18 @@
-import postgres from 'postgres';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { parseTimeRange } from '../../src/accounts/time-range.ts';
 import { selectCall, selectCalls, selectUsageByService } from '../../src/accounts/usage-sql.ts';
 import { uuidv7 } from '../../src/platform/ids.ts';
 import type { Sql } from '../../src/platform/postgres.ts';
+import { type Run, templateTag } from '../../src/platform/postgres-query.ts';
 import { openTestDatabase } from '../support/accounts.ts';
 
-let url: string;
+let database: Sql;
 let close: () => Promise<void>;
 
 beforeAll(async () => {
-  const database = await openTestDatabase();
-  ({ url, close } = database);
+  ({ sql: database, close } = await openTestDatabase());
   for (const day of ['2026-01-13', '2026-01-14', '2026-01-15', '2026-01-16', '2026-01-17']) {
-    await database.sql.unsafe(
+    await database.unsafe(
       `CREATE TABLE "calls_${day}" PARTITION OF calls FOR VALUES FROM ('${day}') TO ('${day}'::date + 1)`,
     );
   }
@@ -22,22 +21,14 @@ afterAll(() => close());
 
 /** The days whose partitions the plan of the query touches. */
 async function daysRead(query: (sql: Sql) => Promise<unknown>): Promise<string[]> {
-  let last: { text: string; args: never[] } | undefined;
-  const client = postgres(url, {
-    max: 1,
-    debug: (_connection, text, args) => {
-      last = { text, args: args as never[] };
-    },
-  });
-  try {
-    await query(client as unknown as Sql);
-    const { text, args } = last as { text: string; args: never[] };
-    const plan = await client.unsafe(`EXPLAIN ${text}`, args);
-    const days = plan.flatMap((row) => /calls_(\d{4}-\d\d-\d\d)/.exec(String(row['QUERY PLAN']))?.[1] ?? []);
-    return [...new Set(days)].sort();
-  } finally {
-    await client.end();
-  }
+  let plan: unknown;
+  const explain = async (...args: Parameters<Run>) => {
+    plan = await database.unsafe(`EXPLAIN ${args[0]}`, args[1]);
+    return plan;
+  };
+  await query(templateTag(explain as Run) as Sql);
+  const days = JSON.stringify(plan).matchAll(/calls_(\d{4}-\d\d-\d\d)/g);
+  return [...new Set([...days].map(([, day]) => day as string))].sort();
 }
 
 describe('usage queries read only the partitions they need', () => {

@@ -1,4 +1,5 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { Suspension } from '../../src/accounts/suspension.ts';
 import { Catalog } from '../../src/catalog/catalog.ts';
 import type { Listing } from '../../src/catalog/listing.ts';
 import {
@@ -8,7 +9,6 @@ import {
   selectFingerprint,
   updateListing,
 } from '../../src/catalog/sql.ts';
-import { Suspension } from '../../src/keys/suspension.ts';
 import { uuidv7 } from '../../src/platform/ids.ts';
 import { migrate, readMigrations } from '../../src/platform/migrate.ts';
 import { openPostgres, type Sql } from '../../src/platform/postgres.ts';

@@ -9,7 +9,7 @@ import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
 import { ToolListChangedNotificationSchema } from '@modelcontextprotocol/sdk/types.js';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { until } from '../support/wait.ts';
-import { authorization, type CallRecord, type Key, Marketplace } from './marketplace.ts';
+import { authorization, type CallRecord, type Key, Marketplace, type Usage } from './marketplace.ts';
 import { type McpService, server2025, server2026 } from './mcp-servers.ts';
 import { RawCaller } from './raw-caller.ts';
 
@@ -189,6 +189,21 @@ describe('an MCP server of protocol 2025-11-25 behind the proxy, with an unmodif
     // stream once more before it closes.
     expect([6, 7]).toContain(unpaid.length);
     expect(await market.balance(buyer)).toMatchObject({ balance: 0.84, held: 0 });
+    // Every message is on record, and says what it was. The sums have the calls of tools only.
+    const usage = await market.json<Usage>('/api/v1/usage/me', { key: buyer });
+    const marks = usage.records.map(({ method, path }) => `${method} ${path}`);
+    expect(new Set(marks)).toEqual(
+      new Set([
+        'POST ',
+        'POST #initialize',
+        'POST #notifications/initialized',
+        'GET #stream',
+        'POST #tools/list',
+        'POST #ping',
+        'DELETE #end',
+      ]),
+    );
+    expect(usage).toMatchObject({ total_calls: 4, free_calls: 1, by_service: [{ calls: 4 }] });
     const methods = [
       'DELETE',
       'GET',

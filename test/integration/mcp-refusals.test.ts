@@ -251,6 +251,27 @@ it('a listing without operations charges every tool its price', async () => {
   ]);
 });
 
+it('the record of a free message says what it was in printable ASCII, however long the path, and no call of a tool looks like one', async () => {
+  const buyer = await market.buyer(1);
+  const say = (member: string, below = ''): Promise<RawResponse> =>
+    post(buyer, `{"jsonrpc":"2.0","id":1,${member}}`, [], below);
+  const long = `/${'p'.repeat(600)}`;
+  await say(`"method":"${'m'.repeat(100)}"`, long);
+  await say('"method":"x\\ty #\\ud83d\\ude00\\u00e9"', '/below?a=secret');
+  await say('"method":""');
+  await say('"result":{}');
+  await post(buyer, callOf('cheap'), [], long);
+  expect(codeOf(await post(buyer, callOf('cheap'), [], '/a#b'))).toBe('400 invalid_request');
+  expect((await market.records(buyer)).map((record) => record.path)).toEqual([
+    long.slice(0, 512),
+    '#response',
+    '#',
+    '/below#x_y_____',
+    `${long.slice(0, 411)}#${'m'.repeat(100)}`,
+  ]);
+  expect(await market.json('/api/v1/usage/me', { key: buyer })).toMatchObject({ total_calls: 1, total_spent: 0.01 });
+});
+
 it('the tool call_service pays for the tool that its message calls, too', async () => {
   const buyer = await market.buyer(1);
   const { call, close } = await agent('2026-07-28', market.baseUrl, buyer);

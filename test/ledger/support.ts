@@ -243,6 +243,7 @@ export function expectedBooks(events: readonly UsageEvent[]): Books {
     }
     if (event.outcome !== 'completed') continue;
     if (event.freeTier) add(free, `${event.accountId} ${event.serviceId}`, 1);
+    if (amount === 0 && (event.path.includes('#') || event.accountId === event.providerId)) continue;
     const day = `${event.serviceId} ${dayName(event.usageId)}`;
     const sums = days[day] ?? [0, 0, 0, 0];
     days[day] = [sums[0] + 1, sums[1] + (event.freeTier ? 1 : 0), sums[2] + amount, sums[3] + fee];

@@ -77,7 +77,7 @@ it('the message of a call to an MCP server is not kept once the service has it, 
       read: (...[, , , , listener]: Parameters<Messages['read']>) => {
         const body = Buffer.alloc(100_000);
         message = new WeakRef(body);
-        listener.onMessage({ terms, body } as unknown as PricedMessage);
+        listener.onMessage({ terms, mark: '', body } as unknown as PricedMessage);
       },
     },
     admission: { admit: (_command: unknown, listener: Exchange) => listener.onAdmission(admitted as never) },

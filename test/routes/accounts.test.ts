@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import type { ApiRequest } from '../../src/http/route.ts';
-import { accountsRoutes } from '../../src/routes/accounts.ts';
+import { accountsRoutes } from '../../src/routes/admin/accounts.ts';
 
 const OWN = '01890000-0000-7000-8000-000000000001';
 const OTHER = '01890000-0000-7000-8000-000000000002';

@@ -7,7 +7,7 @@ import { newKeyId } from '../../src/keys/credentials.ts';
 import { selectKey } from '../../src/keys/keys-sql.ts';
 import { PLATFORM_ACCOUNT_ID } from '../../src/ledger/posting.ts';
 import { uuidv7 } from '../../src/platform/ids.ts';
-import { creditsRoutes } from '../../src/routes/credits.ts';
+import { creditsRoutes } from '../../src/routes/admin/credits.ts';
 import { accepts, addAccount, findRoute, json, send } from '../support/accounts.ts';
 import { sql, useDatabase } from '../support/use-database.ts';
 

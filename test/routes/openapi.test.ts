@@ -1,14 +1,14 @@
 import { beforeAll, describe, expect, it } from 'vitest';
 import type { Route } from '../../src/http/route.ts';
-import { accountsRoutes } from '../../src/routes/accounts.ts';
+import { accountsRoutes } from '../../src/routes/admin/accounts.ts';
+import { creditsRoutes } from '../../src/routes/admin/credits.ts';
+import { reconciliationRoutes } from '../../src/routes/admin/reconciliation.ts';
 import { balanceRoutes } from '../../src/routes/balance.ts';
-import { creditsRoutes } from '../../src/routes/credits.ts';
 import { discoverRoutes } from '../../src/routes/discover.ts';
 import { earningsRoutes } from '../../src/routes/earnings.ts';
 import { healthRoutes } from '../../src/routes/health.ts';
 import { keysRoutes } from '../../src/routes/keys.ts';
 import { openApiRoutes } from '../../src/routes/openapi.ts';
-import { reconciliationRoutes } from '../../src/routes/reconciliation.ts';
 import { servicesRoutes } from '../../src/routes/services.ts';
 import { usageRoutes } from '../../src/routes/usage.ts';
 import { send } from '../support/accounts.ts';

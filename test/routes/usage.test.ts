@@ -99,6 +99,24 @@ describe('GET /usage/me', () => {
     });
   });
 
+  it('shows free messages and calls of own listings as records, and leaves them out of every sum', async () => {
+    await call({ path: '/mcp#tools/list', latencyUs: 9_000, atMs: NOON });
+    await addCall(sql, { buyer, serviceId: maps, providerId: buyer.accountId, latencyUs: 9_000, atMs: NOON + 1 });
+    expect(json(await usage())).toMatchObject({ total_calls: 0, avg_latency_ms: 0, by_service: [] });
+    await addCall(sql, {
+      buyer,
+      serviceId: maps,
+      providerId: buyer.accountId,
+      amount: 5,
+      latencyUs: 1_000,
+      atMs: NOON + 2,
+    });
+    await call({ latencyUs: 3_000, atMs: NOON + 3 });
+    const body = json(await usage());
+    expect(body).toMatchObject({ total_calls: 2, total_spent: 0.000005, avg_latency_ms: 2 });
+    expect(body.records.map(({ path }: { path: string }) => path)).toEqual(['/x', '/x', '/x', '/mcp#tools/list']);
+  });
+
   it('shows the calls of this key only, not those of other keys of its account', async () => {
     const sibling = await addKeyTo(sql, buyer.accountId, 'buyer');
     await call({ buyer: sibling, amount: 5 });

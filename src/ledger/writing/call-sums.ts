@@ -1,5 +1,5 @@
 import { MOVE_BALANCES_SQL, PLATFORM_ACCOUNT_ID } from '../posting.ts';
-import { chargedMicros, feeMicros, type UsageEvent } from '../usage-event.ts';
+import { chargedMicros, feeMicros, isCounted, type UsageEvent } from '../usage-event.ts';
 import { PackedEntries } from './entry-rows.ts';
 import { dayName } from './flush-sql.ts';
 
@@ -71,7 +71,7 @@ export class CallSums {
     }
     if (event.outcome !== 'completed') return;
     if (event.freeTier) add(inner(this.#freeUsed, event.accountId), event.serviceId, 1);
-    this.#addToDay(event, amount, fee);
+    if (isCounted(event)) this.#addToDay(event, amount, fee);
   }
 
   #addToDay({ serviceId, usageId, providerId, freeTier }: UsageEvent, amount: number, fee: number): void {

@@ -1,6 +1,6 @@
 import { timeOfId } from '../../platform/ids.ts';
 import { MOVE_BALANCES_SQL, PLATFORM_ACCOUNT_ID } from '../posting.ts';
-import { chargedMicros, feeMicros, type UsageEvent } from '../usage-event.ts';
+import { COUNTED_SQL, chargedMicros, feeMicros, type UsageEvent } from '../usage-event.ts';
 
 /**
  * Stores a batch that may contain calls that are stored already, or data that Postgres refuses. One statement inserts the calls
@@ -27,7 +27,7 @@ WITH input AS (
          (SELECT id FROM next_journal)
   FROM input
   ON CONFLICT DO NOTHING
-  RETURNING day, account_id, provider_id, service_id, amount, fee, free_tier, outcome
+  RETURNING day, account_id, provider_id, service_id, path, amount, fee, free_tier, outcome
 ), journal_row AS (
   INSERT INTO journal (id, kind) OVERRIDING SYSTEM VALUE
   SELECT id, 'usage' FROM next_journal WHERE EXISTS (SELECT FROM inserted)
@@ -50,7 +50,7 @@ WITH input AS (
 ), days AS (
   INSERT INTO service_days AS d (service_id, day, provider_id, calls, free_calls, earned, fees)
   SELECT service_id, day, (min(provider_id::text))::uuid, count(*), count(*) FILTER (WHERE free_tier), sum(amount), sum(fee)
-  FROM inserted WHERE outcome = 'completed'
+  FROM inserted WHERE outcome = 'completed' AND ${COUNTED_SQL}
   GROUP BY service_id, day ORDER BY service_id, day
   ON CONFLICT (service_id, day) DO UPDATE SET
     calls = d.calls + excluded.calls, free_calls = d.free_calls + excluded.free_calls,

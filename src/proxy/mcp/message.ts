@@ -16,6 +16,8 @@ const MAX_PARAMS = 100;
 export type Message = {
   /** The tool that the message calls; null: the message calls none, and costs nothing. */
   readonly tool: string | null;
+  /** Null if the message is the response to a request of the server. */
+  readonly method: string | null;
   /** The message as the service gets it. */
   readonly body: Buffer;
 };
@@ -38,7 +40,7 @@ export function readMessage(headers: readonly string[], bytes: Uint8Array): Mess
   const method = methodOf(message);
   const tool = method === 'tools/call' ? toolOf(message.params) : null;
   refuseOtherHeaders(headers, method, message.params);
-  return { tool, body: Buffer.from(JSON.stringify(message)) };
+  return { tool, method, body: Buffer.from(JSON.stringify(message)) };
 }
 
 type JsonObject = { readonly [name: string]: unknown };

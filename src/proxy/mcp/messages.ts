@@ -3,12 +3,19 @@ import type { RateState } from '../../admission/codes.ts';
 import type { CallerStream, RequestHead } from '../../gate/caller-io.ts';
 import type { Gate } from '../../gate/gate.ts';
 import type { KeyRecord } from '../../keys/caller.ts';
+import { MESSAGE_MARK } from '../../ledger/usage-event.ts';
 import { readMessage } from './message.ts';
 import type { MessageBodies } from './message-bodies.ts';
 import type { PricedTools } from './priced-tools.ts';
 
-/** What the call of an MCP server costs, and the body that the service gets; null for a request without one (GET, DELETE). */
-export type PricedMessage = { readonly terms: CallTerms; readonly body: Buffer | null };
+export type PricedMessage = {
+  /** What the call of the MCP server costs. */
+  readonly terms: CallTerms;
+  /** What its record has behind the path: empty if a tool is called, otherwise `#` and which free message it was. */
+  readonly mark: string;
+  /** The body that the service gets; null for a request without one (GET, DELETE). */
+  readonly body: Buffer | null;
+};
 
 /** Is told once what became of a message, unless the caller leaves first: then nobody is left to answer. */
 export interface MessageListener {
@@ -56,11 +63,18 @@ export class Messages {
 function judge(head: RequestHead, bytes: Uint8Array | null, tools: PricedTools, listener: MessageListener): void {
   let message: PricedMessage;
   try {
-    const { tool, body } = bytes === null ? { tool: null, body: null } : readMessage(head.headers, bytes);
-    message = { terms: tools.termsOf(tool), body };
+    if (bytes === null) {
+      message = { terms: tools.termsOf(null), mark: markOf(head.method === 'GET' ? 'stream' : 'end'), body: null };
+    } else {
+      const { tool, method, body } = readMessage(head.headers, bytes);
+      message = { terms: tools.termsOf(tool), mark: tool === null ? markOf(method ?? 'response') : '', body };
+    }
   } catch (error) {
     listener.onNoMessage(error, null);
     return;
   }
   listener.onMessage(message);
 }
+
+/** The caller chose the text, at most `MAX_NAME_LENGTH` characters of it. A record takes printable ASCII without a tab. */
+const markOf = (text: string): string => MESSAGE_MARK + text.replace(/[^\w./-]/g, '_');

@@ -7,7 +7,7 @@ import { RedisClient } from '../../../src/platform/redis.ts';
 import { admit, INSTANCE, openScene, request, settle, take } from '../../admission/calls.ts';
 import { QUIET } from '../../support/store.ts';
 import { until } from '../../support/wait.ts';
-import { Ledger } from '../support.ts';
+import { holdOf, Ledger, newEvent } from '../support.ts';
 
 let ledger: Ledger;
 let hydrator: Hydrator;
@@ -229,6 +229,22 @@ describe('reading a wallet', () => {
     await settle(ledger.store, first, false);
     await settle(ledger.store, second, true);
     expect(await wallets.read(scene.accountId)).toEqual({ balanceMicros: 4_000, heldMicros: 0 });
+  });
+
+  it('sums the holds of each account, each once, when the shard has too many to read at one instant', async () => {
+    const scene = await openScene(ledger.store, 5_000_000);
+    const shard = ledger.store.keys.shardOf(scene.accountId);
+    const open = ledger.store.keys.open[shard] as string;
+    const ours = Array.from({ length: 900 }, (_, i) => newEvent({ accountId: scene.accountId, heldMicros: i }));
+    const others = Array.from({ length: 900 }, () => newEvent({ heldMicros: 77 }));
+    const fields = [...ours, ...others].flatMap((event) => [event.usageId, `v1\t${holdOf(event)}`]);
+    await ledger.store.redis.command('hset', [open, ...fields, 'kept', 'x\t\t1\tgateway', 'damaged', 'v1\tnothing']);
+    const reading = await Promise.all([wallets.read(scene.accountId), wallets.read(scene.accountId)]);
+    const heldMicros = (899 * 900) / 2;
+    expect(reading).toEqual(Array(2).fill({ balanceMicros: 5_000_000, heldMicros }));
+    // The balance is live; the sum may be a second old.
+    await ledger.store.redis.command('hdel', [open, ...ours.slice(450).map(({ usageId }) => usageId)]);
+    await until(async () => (await wallets.read(scene.accountId)).heldMicros === (449 * 450) / 2);
   });
 
   it('loads the wallet first if it is not loaded', async () => {

@@ -47,15 +47,17 @@ const anyEvent = fc
     service: fc.nat(2),
     heldMicros: fc.oneof(fc.constantFrom(0, 1, 39, 40), fc.nat(1_000_000_000)),
     freeTier: fc.boolean(),
+    path: fc.constantFrom('/x', '/x', '/mcp#ping'),
     outcome: fc.constantFrom(...outcomes),
   })
-  .map(({ buyer, provider, service, freeTier, heldMicros, outcome }) =>
+  .map(({ buyer, provider, service, freeTier, path, heldMicros, outcome }) =>
     newEvent({
       accountId: accounts[buyer] as string,
       providerId: accounts[provider] as string,
       serviceId: services[service] as string,
       heldMicros: freeTier ? 0 : heldMicros,
       freeTier,
+      path,
       outcome,
     }),
   );
@@ -99,6 +101,26 @@ it('calls that cost nothing get a journal row and no entries', async () => {
   const { fast, careful } = await bothWays([newEvent({ heldMicros: 0 }), newEvent({ outcome: 'abandoned' })]);
   expect(fast).toMatchObject({ entries: [], balances: [], journal: [expect.stringContaining('usage')] });
   expect(fast).toEqual(careful);
+});
+
+it('free messages and calls of a provider to its own listing are stored, and are in no sum unless they were charged', async () => {
+  const [serviceId, providerId] = [uuidv7(), uuidv7()];
+  const event = (given: Partial<UsageEvent>) => newEvent({ serviceId, providerId, heldMicros: 0, ...given });
+  const own = { accountId: providerId };
+  const uncounted = [
+    event({ path: '#initialize' }),
+    event({ path: '/mcp#stream' }),
+    event(own),
+    event({ ...own, freeTier: true }),
+    event({ ...own, heldMicros: 40, outcome: 'refunded:upstream_error' }),
+  ];
+  const { fast, careful } = await bothWays(uncounted);
+  expect(fast).toMatchObject({ service_days: [], free_usage: [expect.stringContaining(providerId)] });
+  expect(fast.calls).toHaveLength(uncounted.length);
+  expect(fast).toEqual(careful);
+  const counted = await bothWays([event({}), event({ ...own, heldMicros: 40 })]);
+  expect(counted.fast.service_days).toEqual([expect.stringMatching(/"calls": 2\b/)]);
+  expect(counted.fast).toEqual(counted.careful);
 });
 
 it('sums beyond 2^53 are exact, even if each page stays below it', async () => {

@@ -79,7 +79,8 @@ describe('a message that calls no tool', () => {
     ['an error', '{"jsonrpc":"2.0","id":1,"error":{"code":-1,"message":"no"}}'],
     ['a method of tasks', call('"method":"tasks/result","params":{"taskId":"1"}')],
   ])('costs nothing: %s', (_what, text) => {
-    expect(read(text)).toEqual({ tool: null, body: Buffer.from(text) });
+    const { method = null } = JSON.parse(text);
+    expect(read(text)).toEqual({ tool: null, method, body: Buffer.from(text) });
   });
 
   it.each([

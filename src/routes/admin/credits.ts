@@ -1,11 +1,11 @@
-import { type Credit, type CreditApplier, type NewCredit, storeCredit } from '../accounts/credits.ts';
-import { ApiError } from '../errors.ts';
-import type { ApiRequest, JsonSchema, Route } from '../http/route.ts';
-import { isKeyId } from '../keys/credentials.ts';
-import type { Keys } from '../keys/keys.ts';
-import { COUNT, EXAMPLE, json, record, TEXT, TIME, UUID, usd } from '../openapi/schemas.ts';
-import { microsToUsd, usdToMicros } from '../platform/money.ts';
-import type { Sql } from '../platform/postgres.ts';
+import { type Credit, type CreditApplier, type NewCredit, storeCredit } from '../../accounts/credits.ts';
+import { ApiError } from '../../errors.ts';
+import type { ApiRequest, JsonSchema, Route } from '../../http/route.ts';
+import { isKeyId } from '../../keys/credentials.ts';
+import type { Keys } from '../../keys/keys.ts';
+import { COUNT, EXAMPLE, json, record, TEXT, TIME, UUID, usd } from '../../openapi/schemas.ts';
+import { microsToUsd, usdToMicros } from '../../platform/money.ts';
+import type { Sql } from '../../platform/postgres.ts';
 
 export type CreditsRoutesDeps = {
   readonly sql: Sql;

@@ -1,10 +1,10 @@
-import { ApiError } from '../errors.ts';
-import type { ApiRequest, JsonSchema, Route } from '../http/route.ts';
-import { keyOf } from '../keys/caller.ts';
-import type { AccountStatus } from '../keys/keys-sql.ts';
-import type { Suspension } from '../keys/suspension.ts';
-import { EXAMPLE, json, record, TEXT, UUID } from '../openapi/schemas.ts';
-import { isUuid } from '../platform/ids.ts';
+import type { Suspension } from '../../accounts/suspension.ts';
+import { ApiError } from '../../errors.ts';
+import type { ApiRequest, JsonSchema, Route } from '../../http/route.ts';
+import { keyOf } from '../../keys/caller.ts';
+import type { AccountStatus } from '../../keys/keys-sql.ts';
+import { EXAMPLE, json, record, TEXT, UUID } from '../../openapi/schemas.ts';
+import { isUuid } from '../../platform/ids.ts';
 
 const PATCH_BODY: JsonSchema = {
   title: 'AccountChange',

@@ -1,10 +1,10 @@
-import type { ApiRequest, ApiResponse, JsonSchema, Route } from '../http/route.ts';
-import { keyOf } from '../keys/caller.ts';
-import { type Repair, selectBooksSum, selectRepairs, selectReports } from '../ledger/reconcile/reconcile-sql.ts';
-import type { Drift, ShardReport } from '../ledger/reconcile/report.ts';
-import { COUNT, CURRENCY, EXAMPLE, json, list, orNull, record, TEXT, TIME, UUID, usd } from '../openapi/schemas.ts';
-import { microsToUsd } from '../platform/money.ts';
-import type { Sql } from '../platform/postgres.ts';
+import type { ApiRequest, ApiResponse, JsonSchema, Route } from '../../http/route.ts';
+import { keyOf } from '../../keys/caller.ts';
+import { type Repair, selectBooksSum, selectRepairs, selectReports } from '../../ledger/reconcile/reconcile-sql.ts';
+import type { Drift, ShardReport } from '../../ledger/reconcile/report.ts';
+import { COUNT, CURRENCY, EXAMPLE, json, list, orNull, record, TEXT, TIME, UUID, usd } from '../../openapi/schemas.ts';
+import { microsToUsd } from '../../platform/money.ts';
+import type { Sql } from '../../platform/postgres.ts';
 
 export type ReconciliationRoutesDeps = {
   readonly sql: Sql;

@@ -1,7 +1,7 @@
 import { announceListingsOf } from '../catalog/sql.ts';
+import { type KeyStateStore, notPublishedError } from '../keys/keys.ts';
+import { type AccountStatus, lockKeyStates, updateAccountStatus } from '../keys/keys-sql.ts';
 import type { Sql } from '../platform/postgres.ts';
-import { type KeyStateStore, notPublishedError } from './keys.ts';
-import { type AccountStatus, lockKeyStates, updateAccountStatus } from './keys-sql.ts';
 
 export type SuspensionOptions = {
   readonly sql: Sql;

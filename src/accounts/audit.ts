@@ -1,0 +1,38 @@
+import type { KeyRecord } from '../keys/caller.ts';
+import type { Tx } from '../platform/postgres.ts';
+
+/** Who acts: an admin's API key, or the program itself under one of two names. */
+export type Actor = {
+  /** The id of the API key. */
+  readonly actor: string | 'create-admin' | 'system';
+  readonly actorAccountId: string | null;
+  /** The request that asked for the act, as in its `X-Request-Id`; null if none did. */
+  readonly requestId: string | null;
+};
+
+export type SubjectType = 'account' | 'key' | 'service' | 'reconciliation';
+
+/** What an operator did. `before` and `after` have the fields that changed, in the form of the API, and never a secret. */
+export type Act = Actor & {
+  /** The subject and a verb, such as `account.suspend`. */
+  readonly action: `${SubjectType}.${string}`;
+  readonly subjectType: SubjectType;
+  readonly subjectId: string;
+  readonly before: Readonly<Record<string, unknown>> | null;
+  readonly after: Readonly<Record<string, unknown>> | null;
+};
+
+/** The actor of a request that came with an admin's key. */
+export function actorOf(key: Pick<KeyRecord, 'keyId' | 'accountId'>, requestId: string): Actor {
+  return { actor: key.keyId, actorAccountId: key.accountId, requestId };
+}
+
+/** Stores the act. Call it in the transaction that carries the act out: then neither is ever stored without the other. */
+export async function recordAct(tx: Tx, act: Act): Promise<void> {
+  await tx`
+    INSERT INTO audit (actor, actor_account_id, action, subject_type, subject_id, before, after, request_id)
+    VALUES (${act.actor}, ${act.actorAccountId}, ${act.action}, ${act.subjectType}, ${act.subjectId},
+            ${jsonText(act.before)}::text::json, ${jsonText(act.after)}::text::json, ${act.requestId})`;
+}
+
+const jsonText = (state: Act['before']): string | null => (state === null ? null : JSON.stringify(state));
