@@ -172,7 +172,7 @@ describe('each error of each operation is as the OpenAPI document says', () => {
       invalid_request: { key: buyer, ...to(free), headers: { 'X-ACF-Max-Amount': '$1' } },
       unsupported_framing: { key: buyer, ...to(free), headers: { 'Transfer-Encoding': 'gzip' } },
       unauthorized: to(free),
-      forbidden: { key: market.provider, ...to(free) },
+      forbidden: { key: await market.anotherProvider(), ...to(free) },
       insufficient_balance: { key: buyer, ...to(dear) },
       service_not_found: { key: buyer, ...to(UNKNOWN_ID) },
       invalid_json: { key: buyer, ...to(tools), body: '{', headers: { 'Content-Type': 'application/json' } },
