@@ -34,6 +34,10 @@ export type Listing = {
   readonly next: NextTerms | null;
   /** When the present terms began to count, if they were announced before; tells them from those of the same row before. */
   readonly termsFromMs: number | null;
+  /** A page about the service, for people; passes `docsUrlFault`. */
+  readonly docsUrl: string | null;
+  /** The path below the endpoint that is asked every minute whether the service is up; passes `healthPathFault`. */
+  readonly healthPath: string | null;
   readonly status: ListingStatus;
   /** The provider's account is suspended: the service is offered to nobody, whatever its status. */
   readonly isSuspended: boolean;
@@ -56,6 +60,8 @@ export type ListingFields = Pick<
   | 'timeoutSeconds'
   | 'idleSeconds'
   | 'onlyOperations'
+  | 'docsUrl'
+  | 'healthPath'
 > & { readonly operations: StoredOperations | null };
 
 /**
@@ -93,7 +99,7 @@ export function endpointFault(endpoint: string): string | null {
 }
 
 /** Not `URL.canParse`: once V8 has optimised it, Node 20.20 reads Latin-1 as UTF-8 there and refuses `http://bücher.example`. */
-function parseUrl(text: string): URL | null {
+export function parseUrl(text: string): URL | null {
   try {
     return new URL(text);
   } catch {

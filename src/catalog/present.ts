@@ -49,16 +49,43 @@ const manner = ({ protocol, timeoutSeconds, idleSeconds, onlyOperations }: Listi
   only_operations: onlyOperations,
 });
 
+/** What is told beside quality, where one listing is shown. */
+export type Watched = {
+  /** Absent unless the service has a health path and was asked. */
+  readonly uptime?: Uptime | undefined;
+  /** For those who may change the listing: whether the endpoint gave an answer when it was asked once. */
+  readonly found?: { readonly reachable: boolean; readonly checkedAt: Date } | undefined;
+};
+type Uptime = { readonly last_24_hours?: number; readonly last_30_days: number };
+
+const links = ({ docsUrl }: Listing, { uptime }: Watched) => ({
+  ...(uptime === undefined ? {} : { uptime }),
+  ...(docsUrl === null ? {} : { docs_url: docsUrl }),
+});
+
+/** What only those see who may change the listing. */
+const behind = ({ endpoint, healthPath }: Listing, { found }: Watched) => ({
+  endpoint,
+  ...(healthPath === null ? {} : { health_path: healthPath }),
+  ...(found === undefined ? {} : { reachable: found.reachable, checked_at: found.checkedAt.toISOString() }),
+});
+
 /**
  * A listing as an agent needs it to make a call: the fields of /discover with the whole description, and the operations, each with
  * the price that a call of it has.
  */
-export function agentItem(listing: Listing, language: Language, operations: readonly Operation[]): object {
+export function agentItem(
+  listing: Listing,
+  language: Language,
+  operations: readonly Operation[],
+  watched: Watched = {},
+): object {
   return {
     ...identity(listing, listing.description),
     ...terms(listing, language),
     ...place(listing),
     ...soonWithOperations(listing),
+    ...links(listing, watched),
     ...manner(listing),
     operations: operations.map((operation) => pricedOperation(operation, listing, language)),
   };
@@ -77,18 +104,23 @@ function pricedOperation(operation: Operation, { priceMicros }: Listing, languag
 export function fullItem(
   listing: Listing,
   language: Language,
-  view: { readonly withEndpoint: boolean; readonly operations?: readonly Operation[] },
+  view: {
+    readonly withEndpoint: boolean;
+    readonly operations?: readonly Operation[];
+    readonly watched?: Watched;
+  },
 ): object {
   return {
     ...identity(listing, listing.description),
     ...terms(listing, language),
     ...place(listing),
     ...soonWithOperations(listing),
+    ...links(listing, view.watched ?? {}),
     status: listing.status,
     ...manner(listing),
     ...(view.operations === undefined ? {} : { operations: view.operations }),
     provider_id: listing.providerId,
-    ...(view.withEndpoint ? { endpoint: listing.endpoint } : {}),
+    ...(view.withEndpoint ? behind(listing, view.watched ?? {}) : {}),
     created_at: new Date(listing.createdAtMs).toISOString(),
     updated_at: new Date(Math.trunc(listing.updatedAtMicros / 1_000)).toISOString(),
   };

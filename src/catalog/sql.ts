@@ -25,6 +25,8 @@ type Row = {
   readonly protocol: Protocol;
   readonly only_operations: boolean;
   readonly operation_terms: string | null;
+  readonly docs_url: string | null;
+  readonly health_path: string | null;
   readonly status: ListingStatus;
   readonly is_suspended: boolean;
   readonly created_at: Date;
@@ -33,7 +35,7 @@ type Row = {
 
 const columns = (sql: Sql) => sql`
   id, provider_id, name, description, endpoint, price, free_calls, category, timeout_seconds, idle_seconds, protocol,
-  only_operations, operation_terms, status, created_at,
+  only_operations, operation_terms, docs_url, health_path, status, created_at,
   (SELECT a.status = 'suspended' FROM accounts a WHERE a.id = provider_id) AS is_suspended,
   (extract(epoch FROM updated_at) * 1000000)::bigint AS version,
   ${nextColumns(sql)}`;
@@ -55,6 +57,8 @@ function toListing(row: Row): Listing {
     operationTerms: row.operation_terms,
     next: nextOf(row),
     termsFromMs: null,
+    docsUrl: row.docs_url,
+    healthPath: row.health_path,
     status: row.status,
     isSuspended: row.is_suspended,
     quality: qualityOf(row.id),
@@ -81,12 +85,13 @@ export async function insertListing(
   const added = await sql<{ id: string }[]>`
     WITH added AS (
       INSERT INTO services (id, provider_id, name, description, endpoint, price, free_calls, category, timeout_seconds,
-                            idle_seconds, protocol, only_operations, operations, operation_terms, max_operation_price)
+                            idle_seconds, protocol, only_operations, operations, operation_terms, max_operation_price,
+                            docs_url, health_path)
       VALUES (${listing.id ?? uuidv7()}, ${listing.providerId}, ${listing.name}, ${listing.description},
               ${listing.endpoint}, ${listing.priceMicros}, ${listing.freeCalls}, ${listing.category},
               ${listing.timeoutSeconds}, ${listing.idleSeconds}, ${listing.protocol}, ${listing.onlyOperations},
               ${listing.operations?.json ?? null}::text::json, ${listing.operations?.terms ?? null},
-              ${listing.operations?.maxPriceMicros ?? null})
+              ${listing.operations?.maxPriceMicros ?? null}, ${listing.docsUrl}, ${listing.healthPath})
       RETURNING id)
     SELECT id, pg_notify(${CHANNEL}, id::text) FROM added`;
   return (await readAgain(sql, added)) as Listing;
@@ -119,8 +124,8 @@ export async function updateListing(
   scope: Scope,
   { version, noticeSeconds = 0 }: { readonly version?: number; readonly noticeSeconds?: number } = {},
 ): Promise<Listing | null> {
-  const { name, description, endpoint, category, timeoutSeconds, idleSeconds, status, ...more } = patch;
-  const { priceMicros, freeCalls, onlyOperations, operations, ...rest } = more;
+  const { name, description, endpoint, category, timeoutSeconds, status, ...more } = patch;
+  const { idleSeconds, docsUrl, healthPath, priceMicros, freeCalls, onlyOperations, operations, ...rest } = more;
   // Does not compile when a listing has a new field that is not stored here.
   rest satisfies Record<string, never>;
   const changesTerms = [priceMicros, freeCalls, onlyOperations, operations].some((field) => field !== undefined);
@@ -132,7 +137,9 @@ export async function updateListing(
         endpoint = coalesce(${endpoint ?? null}, endpoint),
         category = coalesce(${category ?? null}, category),
         timeout_seconds = coalesce(${timeoutSeconds ?? null}, timeout_seconds)
-        ${idleSeconds === undefined ? sql`` : sql`, idle_seconds = ${idleSeconds}`},
+        ${idleSeconds === undefined ? sql`` : sql`, idle_seconds = ${idleSeconds}`}
+        ${docsUrl === undefined ? sql`` : sql`, docs_url = ${docsUrl}`}
+        ${healthPath === undefined ? sql`` : sql`, health_path = ${healthPath}`},
         status = coalesce(${status ?? null}, status),
         ${terms}
         updated_at = ${nextVersion(tx)}

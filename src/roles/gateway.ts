@@ -56,9 +56,11 @@ import { mcpServerRoutes } from '../routes/mcp-server.ts';
 import { openApiRoutes } from '../routes/openapi.ts';
 import { openApiImportRoutes } from '../routes/openapi-import.ts';
 import { pageRoutes } from '../routes/pages.ts';
-import { servicesRoutes } from '../routes/services.ts';
+import { servicesRoutes, type Watch } from '../routes/services.ts';
 import { usageRoutes } from '../routes/usage.ts';
 import { AddressPolicy, UpstreamClient } from '../upstream/index.ts';
+import { Reachability } from '../watch/reachability.ts';
+import { Uptimes } from '../watch/uptimes.ts';
 import { gatewayMetrics } from './gateway-metrics.ts';
 import { newInstanceId, type Stores } from './stores.ts';
 
@@ -185,19 +187,26 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   };
 
   const operations = new OperationsReader(sql);
+  const reachability = new Reachability({ client: upstream, sql, log });
+  const uptimes = new Uptimes({ sql, log });
+  const watch: Watch = {
+    check: (listing) => reachability.check(listing),
+    uptimeOf: (serviceId) => uptimes.of(serviceId),
+  };
   const apiRoutes: Route[] = [
     ...keysRoutes({
       keys,
       readActivity: (keyId) => selectKeyActivity(sql, keyId),
       adminBootstrapToken: config.adminBootstrapToken,
     }),
-    ...discoverRoutes({ catalog, operations }),
+    ...discoverRoutes({ catalog, operations, watch }),
     ...servicesRoutes({
       catalog,
       sql,
       operations,
       addresses: new AddressPolicy(config.upstreamAllowCidrs),
       noticeSeconds: config.priceNoticeSeconds,
+      watch,
     }),
     ...openApiImportRoutes({
       catalog,
@@ -205,6 +214,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
       operations,
       importer: new OpenApiImporter({ workerFile: options.importWorker }),
       noticeSeconds: config.priceNoticeSeconds,
+      watch,
     }),
     ...usageRoutes({ sql }),
     ...balanceRoutes({ wallets }),
@@ -266,6 +276,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   backlog.start();
   breakers.start();
   shedder.start();
+  uptimes.start();
   const port = await server.listen();
 
   return {
@@ -279,6 +290,8 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
       backlog.stop();
       breakers.stop();
       shedder.stop();
+      reachability.stop();
+      uptimes.stop();
       await catalog.stop();
       stopKeyFeed();
       await upstream.close();

@@ -14,7 +14,7 @@ import { COUNT, EXAMPLE, json, list, record, TEXT, UUID } from '../openapi/schem
 import type { Sql } from '../platform/postgres.ts';
 import { readOperations, withinRules } from './operations.ts';
 import { SERVICE, SERVICE_DETAILS_EXAMPLE } from './service-schemas.ts';
-import { idOf, mayManage, refusal, scopeOf, show } from './services.ts';
+import { idOf, mayManage, refusal, scopeOf, show, type Watch } from './services.ts';
 
 export type OpenApiImportDeps = {
   readonly catalog: Catalog;
@@ -22,6 +22,7 @@ export type OpenApiImportDeps = {
   readonly operations: Pick<OperationsReader, 'read'>;
   readonly importer: OpenApiImporter;
   readonly noticeSeconds: number;
+  readonly watch: Watch;
 };
 
 const IMPORTED = record('ImportedOperations', {

@@ -35,6 +35,19 @@ const LISTED = {
   proxy_path: { type: 'string', description: 'Calls go to this path, and below it' },
   next_price: NEXT_PRICE,
 };
+const UPTIME = record(
+  'Uptime',
+  {
+    last_24_hours: { type: 'number', minimum: 0, maximum: 100 },
+    last_30_days: { type: 'number', minimum: 0, maximum: 100 },
+  },
+  {
+    optional: ['last_24_hours'],
+    description: 'Percent of health checks that the service answered well; absent if it is not asked',
+  },
+);
+const LINKS = { uptime: UPTIME, docs_url: { type: 'string', description: 'A page about the service, for people' } };
+const OWN = "Shown to keys of its provider's account and to admins only";
 const MANNER = {
   protocol: { type: 'string', enum: ['http', 'mcp'] },
   timeout_seconds: { type: 'integer', minimum: 1, description: 'How long a call may wait for the response head' },
@@ -71,23 +84,35 @@ export const LISTED_SERVICE = record('ListedService', LISTED, {
 
 export const CALLABLE_SERVICE = record(
   'CallableService',
-  { ...LISTED, ...MANNER, operations: list(PRICED_OPERATION, 'How to call it; empty if that is not told') },
-  { optional: [...FREE, 'idle_seconds'], description: 'A service as an agent needs it to make a call' },
+  { ...LISTED, ...LINKS, ...MANNER, operations: list(PRICED_OPERATION, 'How to call it; empty if that is not told') },
+  {
+    optional: [...FREE, ...Object.keys(LINKS), 'idle_seconds'],
+    description: 'A service as an agent needs it to make a call',
+  },
 );
 
 export const SERVICE = record(
   'Service',
   {
     ...LISTED,
+    ...LINKS,
     status: { type: 'string', enum: ['active', 'paused', 'removed'] },
     ...MANNER,
     operations: list(OPERATION, 'As the provider wrote them; absent in lists'),
     provider_id: UUID,
-    endpoint: { type: 'string', description: "Shown to keys of its provider's account and to admins only" },
+    endpoint: { type: 'string', description: OWN },
+    health_path: { type: 'string', description: OWN },
+    reachable: { type: 'boolean', description: `Whether a new endpoint gave an answer when it was asked once. ${OWN}` },
+    checked_at: { ...TIME, description: `When it was asked. ${OWN}` },
     created_at: TIME,
     updated_at: TIME,
   },
-  { optional: [...FREE, 'idle_seconds', 'operations', 'endpoint'] },
+  {
+    optional: [
+      ...[...FREE, ...Object.keys(LINKS), 'idle_seconds', 'operations', 'endpoint'],
+      ...['health_path', 'reachable', 'checked_at'],
+    ],
+  },
 );
 
 export const SERVICE_EXAMPLE = {

@@ -3,7 +3,7 @@ import { chooseLanguage, languageHeaders } from '../catalog/languages.ts';
 import { DEFAULT_TIMEOUT_SECONDS, type Listing, type ListingFields, type ListingPatch } from '../catalog/listing.ts';
 import type { StoredOperations } from '../catalog/operations/operation.ts';
 import type { OperationsReader } from '../catalog/operations/operations-reader.ts';
-import { fullItem } from '../catalog/present.ts';
+import { fullItem, type Watched } from '../catalog/present.ts';
 import {
   insertListing,
   removeListing,
@@ -21,6 +21,7 @@ import { EXAMPLE, json, list, record, TEXT, UUID } from '../openapi/schemas.ts';
 import { isUuid } from '../platform/ids.ts';
 import type { Sql } from '../platform/postgres.ts';
 import type { AddressPolicy } from '../upstream/index.ts';
+import { selectFound } from '../watch/watch-sql.ts';
 import { readOperations, withinRules } from './operations.ts';
 import { CREATE_BODY, type CreateBody, PATCH_BODY, type PatchBody, readFields } from './service-fields.ts';
 import { SERVICE, SERVICE_DETAILS_EXAMPLE } from './service-schemas.ts';
@@ -33,6 +34,14 @@ export type ServicesRoutesDeps = {
   readonly addresses: AddressPolicy;
   /** How long a change after which a call may cost more is announced before it counts. */
   readonly noticeSeconds: number;
+  readonly watch: Watch;
+};
+
+/** What is found out about services without calls of buyers. */
+export type Watch = {
+  /** Asks a new endpoint in the background; returns at once. */
+  check(listing: Listing): void;
+  uptimeOf(serviceId: string): Watched['uptime'];
 };
 
 const DEFAULT_LIMIT = 100;
@@ -147,6 +156,8 @@ const DEFAULTS = {
   timeoutSeconds: DEFAULT_TIMEOUT_SECONDS,
   idleSeconds: null,
   onlyOperations: false,
+  docsUrl: null,
+  healthPath: null,
 } as const;
 
 async function create(deps: ServicesRoutesDeps, request: ApiRequest<CreateBody, unknown>): Promise<ApiResponse> {
@@ -164,10 +175,14 @@ async function create(deps: ServicesRoutesDeps, request: ApiRequest<CreateBody, 
   });
   const listing = await withinRules(written);
   catalog.apply(listing);
+  deps.watch.check(listing);
   return show(deps, listing, request, { status: 201, headers: { Location: `/api/v1/services/${listing.id}` } });
 }
 
-async function listMine({ sql }: ServicesRoutesDeps, request: ApiRequest<undefined, ListQuery>): Promise<ApiResponse> {
+async function listMine(
+  { sql, watch }: ServicesRoutesDeps,
+  request: ApiRequest<undefined, ListQuery>,
+): Promise<ApiResponse> {
   const { mine, limit = DEFAULT_LIMIT, cursor, lang } = request.query;
   if (mine !== true) {
     throw new ApiError('invalid_request', 'mine: must be true. To find services use GET /api/v1/discover.');
@@ -180,10 +195,17 @@ async function listMine({ sql }: ServicesRoutesDeps, request: ApiRequest<undefin
   const found = await selectListingsOf(sql, keyOf(request.caller).accountId, cursor ?? null, limit + 1);
   const page = found.slice(0, limit);
   const last = found.length > limit ? page.at(-1) : undefined;
+  const endpoints = await selectFound(
+    sql,
+    page.map(({ id }) => id),
+  );
   return {
     status: 200,
     body: {
-      services: page.map((listing) => fullItem(listing, language, { withEndpoint: true })),
+      services: page.map((listing) => {
+        const watched = { uptime: watch.uptimeOf(listing.id), found: endpoints.get(listing.id) };
+        return fullItem(listing, language, { withEndpoint: true, watched });
+      }),
       ...(last === undefined ? {} : { next_cursor: last.id }),
     },
     headers: languageHeaders(language),
@@ -220,6 +242,7 @@ async function patch(deps: ServicesRoutesDeps, request: ApiRequest<PatchBody, un
   const listing = await withinRules(updateListing(sql, id, changes, scope, { noticeSeconds }));
   if (listing === null) throw await refusal(sql, id);
   catalog.apply(listing);
+  if (request.body.endpoint !== undefined) deps.watch.check(listing);
   return show(deps, listing, request, { status: 200 });
 }
 
@@ -282,16 +305,21 @@ type Shown = {
   readonly headers?: Readonly<Record<string, string>>;
 };
 
+export type ShowDeps = Pick<ServicesRoutesDeps, 'operations' | 'sql' | 'watch'>;
+
 export async function show(
-  { operations }: Pick<ServicesRoutesDeps, 'operations'>,
+  { operations, sql, watch }: ShowDeps,
   listing: Listing,
   request: ApiRequest,
   { status, lang, headers }: Shown,
 ): Promise<ApiResponse> {
   const language = chooseLanguage(lang, request.header('accept-language'));
+  const withEndpoint = mayManage(request.caller, listing);
+  const found = withEndpoint ? (await selectFound(sql, [listing.id])).get(listing.id) : undefined;
   const body = fullItem(listing, language, {
-    withEndpoint: mayManage(request.caller, listing),
+    withEndpoint,
     operations: await operations.read(listing),
+    watched: { uptime: watch.uptimeOf(listing.id), found },
   });
   return { status, body, headers: { ...headers, ...languageHeaders(language) } };
 }

@@ -113,7 +113,12 @@ export class Marketplace extends MarketClient {
     {
       writer: withWriter = true,
       durableRedis = false,
-    }: { readonly writer?: boolean; readonly durableRedis?: boolean } = {},
+      health = {},
+    }: {
+      readonly writer?: boolean;
+      readonly durableRedis?: boolean;
+      readonly health?: { readonly intervalMs?: number; readonly lookMs?: number };
+    } = {},
   ): Promise<Marketplace> {
     const database = await createDatabase();
     const redis = await startTestRedis(durableRedis ? { appendonly: true, appendfsync: 'always' } : {});
@@ -133,7 +138,7 @@ export class Marketplace extends MarketClient {
     const stores = await openStores(config, { name: 'test', maxConnections: 5, migrations, log });
     withCallerStack(stores.redis);
     const metrics = new Metrics();
-    const begin = (): Promise<Writer> => startWriter({ config, stores, metrics: new Metrics(), log });
+    const begin = (): Promise<Writer> => startWriter({ config, stores, metrics: new Metrics(), log, health });
     const writer = withWriter ? await begin() : null;
     const another = (its: Metrics): Promise<Gateway> =>
       startGateway({ config, stores, uws: loadUws(process.env), metrics: its, log, importWorker });

@@ -6,7 +6,7 @@ import { insertListing, updateListing } from '../../src/catalog/sql.ts';
 import type { Route } from '../../src/http/route.ts';
 import { discoverRoutes } from '../../src/routes/discover.ts';
 import { addAccount } from '../support/accounts.ts';
-import { ask, bodyOf, LISTING_FIELDS, refusalOf } from '../support/listings.ts';
+import { ask, bodyOf, LISTING_FIELDS, NO_WATCH, refusalOf } from '../support/listings.ts';
 import { sql, useDatabase } from '../support/use-database.ts';
 import { until } from '../support/wait.ts';
 
@@ -33,7 +33,7 @@ beforeAll(async () => {
   await updateListing(sql, paused.id, { status: 'paused' }, 'any');
   catalog = new Catalog({ sql, log });
   await catalog.start();
-  routes = discoverRoutes({ catalog, operations: new OperationsReader(sql) });
+  routes = discoverRoutes({ catalog, operations: new OperationsReader(sql), watch: NO_WATCH });
 });
 afterAll(async () => {
   await catalog.stop();
@@ -187,7 +187,11 @@ describe('GET /discover', () => {
   });
 
   it('is unavailable, rather than empty, before the catalog is loaded', async () => {
-    const unloaded = discoverRoutes({ catalog: new Catalog({ sql, log }), operations: new OperationsReader(sql) });
+    const unloaded = discoverRoutes({
+      catalog: new Catalog({ sql, log }),
+      operations: new OperationsReader(sql),
+      watch: NO_WATCH,
+    });
     const error = await refusalOf(ask(unloaded, 'GET /discover'));
     expect(error.code).toBe('unavailable');
     expect(error.headers).toHaveProperty('Retry-After');

@@ -7,7 +7,7 @@ import { parseTarget } from '../../src/proxy/target.ts';
 import { servicesRoutes } from '../../src/routes/services.ts';
 import { AddressPolicy } from '../../src/upstream/index.ts';
 import { addKeyTo } from '../support/accounts.ts';
-import { ask, bodyOf, refusalOf } from '../support/listings.ts';
+import { ask, bodyOf, NO_WATCH, refusalOf } from '../support/listings.ts';
 import { until } from '../support/wait.ts';
 import {
   addresses,
@@ -98,6 +98,7 @@ describe('GET /services/{id}', () => {
       operations: new OperationsReader(sql),
       addresses,
       noticeSeconds: 0,
+      watch: NO_WATCH,
     });
     expect((await refusalOf(ask(unloaded, `GET /services/${id}`))).code).toBe('unavailable');
   });
@@ -178,6 +179,7 @@ describe('a web page of another site', () => {
       operations: new OperationsReader(sql),
       addresses: new AddressPolicy([]),
       noticeSeconds: 0,
+      watch: NO_WATCH,
     });
     expect((await ask(routes, 'POST /services', { ...page, by: provider, body: BODY })).status).toBe(201);
   });

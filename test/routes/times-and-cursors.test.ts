@@ -13,7 +13,7 @@ import { servicesRoutes } from '../../src/routes/services.ts';
 import { usageRoutes } from '../../src/routes/usage.ts';
 import { AddressPolicy } from '../../src/upstream/index.ts';
 import { addAccount } from '../support/accounts.ts';
-import { ask, refusalOf } from '../support/listings.ts';
+import { ask, NO_WATCH, refusalOf } from '../support/listings.ts';
 import { sql, useDatabase } from '../support/use-database.ts';
 
 let catalog: Catalog;
@@ -34,8 +34,15 @@ beforeAll(async () => {
   routes = [
     ...usageRoutes({ sql }),
     ...earningsRoutes({ sql }),
-    ...discoverRoutes({ catalog, operations }),
-    ...servicesRoutes({ catalog, sql, operations, addresses: new AddressPolicy([]), noticeSeconds: 0 }),
+    ...discoverRoutes({ catalog, operations, watch: NO_WATCH }),
+    ...servicesRoutes({
+      catalog,
+      sql,
+      operations,
+      addresses: new AddressPolicy([]),
+      noticeSeconds: 0,
+      watch: NO_WATCH,
+    }),
     ...keysRoutes({
       keys,
       readActivity: () => Promise.reject(new Error('no activity is asked for')),

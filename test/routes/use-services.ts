@@ -7,12 +7,13 @@ import type { Sql } from '../../src/platform/postgres.ts';
 import { servicesRoutes } from '../../src/routes/services.ts';
 import { AddressPolicy } from '../../src/upstream/index.ts';
 import { addAccount, openTestDatabase } from '../support/accounts.ts';
-import { type Asked, ask, bodyOf, refusalOf } from '../support/listings.ts';
+import { type Asked, ask, bodyOf, NO_WATCH, refusalOf } from '../support/listings.ts';
 
 /** The operator allows calls to one private address. */
 export const addresses = new AddressPolicy(['10.1.2.3/32']);
 /** Prices change at once: test/integration/price-notice.test.ts is about announced ones. */
 const noticeSeconds = 0;
+const watch = NO_WATCH;
 export const log = { warn: () => {}, error: () => {} };
 
 /** A legal listing. */
@@ -45,13 +46,14 @@ export function useServices(): void {
     catalog = new Catalog({ sql, log });
     elsewhere = new Catalog({ sql, log });
     await Promise.all([catalog.start(), elsewhere.start()]);
-    routes = servicesRoutes({ catalog, sql, operations: new OperationsReader(sql), addresses, noticeSeconds });
+    routes = servicesRoutes({ catalog, sql, operations: new OperationsReader(sql), addresses, noticeSeconds, watch });
     routesElsewhere = servicesRoutes({
       catalog: elsewhere,
       sql,
       operations: new OperationsReader(sql),
       addresses,
       noticeSeconds,
+      watch,
     });
   });
   afterAll(async () => {

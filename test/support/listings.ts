@@ -25,6 +25,8 @@ export function makeListing(fields: Partial<Listing> = {}): Listing {
     operationTerms: null,
     next: null,
     termsFromMs: null,
+    docsUrl: null,
+    healthPath: null,
     status: 'active',
     isSuspended: false,
     quality: 50,
@@ -46,7 +48,12 @@ export const LISTING_FIELDS = {
   protocol: 'http',
   onlyOperations: false,
   operations: null,
+  docsUrl: null,
+  healthPath: null,
 } as const;
+
+/** For routes of a gateway that watches nothing. */
+export const NO_WATCH = { check: () => {}, uptimeOf: () => undefined };
 
 /** For functions that take a pool: their transactions become part of this one. */
 export const within = (tx: Tx): Sql =>
