@@ -56,6 +56,7 @@ import { mcpServerRoutes } from '../routes/mcp-server.ts';
 import { openApiRoutes } from '../routes/openapi.ts';
 import { openApiImportRoutes } from '../routes/openapi-import.ts';
 import { pageRoutes } from '../routes/pages.ts';
+import { serviceCallsRoutes } from '../routes/service-calls.ts';
 import { servicesRoutes, type Watch } from '../routes/services.ts';
 import { usageRoutes } from '../routes/usage.ts';
 import { AddressPolicy, UpstreamClient } from '../upstream/index.ts';
@@ -186,6 +187,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     log,
   };
 
+  const pseudonyms = exchangeOptions.pseudonyms;
   const operations = new OperationsReader(sql);
   const reachability = new Reachability({ client: upstream, sql, log });
   const uptimes = new Uptimes({ sql, log });
@@ -216,6 +218,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
       noticeSeconds: config.priceNoticeSeconds,
       watch,
     }),
+    ...serviceCallsRoutes({ sql, pseudonymOf: (buyer, provider) => pseudonyms.ofAccount(buyer, provider) }),
     ...usageRoutes({ sql }),
     ...balanceRoutes({ wallets }),
     ...earningsRoutes({ sql }),
