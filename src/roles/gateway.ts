@@ -30,6 +30,7 @@ import { KeyStates } from '../ledger/wallets/key-states.ts';
 import { Wallets } from '../ledger/wallets/wallets.ts';
 import type { Log } from '../observability/log.ts';
 import type { Metrics } from '../observability/metrics.ts';
+import { SparseWarning } from '../observability/sparse-warning.ts';
 import { systemClock } from '../platform/clock.ts';
 import { ScriptConnection } from '../platform/script-connection.ts';
 import { Breakers } from '../proxy/breakers.ts';
@@ -189,8 +190,9 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
 
   const pseudonyms = exchangeOptions.pseudonyms;
   const operations = new OperationsReader(sql);
-  const reachability = new Reachability({ client: upstream, sql, log });
-  const uptimes = new Uptimes({ sql, log });
+  const watchLog = new SparseWarning(log);
+  const reachability = new Reachability({ client: upstream, sql, log: watchLog });
+  const uptimes = new Uptimes({ sql, log: watchLog });
   const watch: Watch = {
     check: (listing) => reachability.check(listing),
     uptimeOf: (serviceId) => uptimes.of(serviceId),

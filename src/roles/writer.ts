@@ -7,6 +7,7 @@ import { Hydrator } from '../ledger/wallets/hydrate.ts';
 import { UsageWriter } from '../ledger/writing/writer.ts';
 import type { Log } from '../observability/log.ts';
 import type { Metrics } from '../observability/metrics.ts';
+import { SparseWarning } from '../observability/sparse-warning.ts';
 import { UpstreamClient } from '../upstream/index.ts';
 import { HealthJob, type HealthJobOptions } from '../watch/health-job.ts';
 import type { Stores } from './stores.ts';
@@ -20,6 +21,8 @@ const STOP_MS = 5_000;
  */
 const SWEEP_STOP_MS = 1_000;
 
+/** Minimum time between two log lines that say that health checks cannot be made. */
+const WARN_MS = 60_000;
 /** Bounds of the client that asks services whether they are up. Each is asked by one request at a time. */
 const HEALTH_CHECKS = {
   maxConnectionsPerOrigin: 1,
@@ -73,7 +76,7 @@ export async function startWriter(options: {
   });
   metrics.add(writerMetrics({ writer, sweeper, hydrator, reconciler }));
   const upstream = new UpstreamClient({ ...HEALTH_CHECKS, allowCidrs: config.upstreamAllowCidrs });
-  const health = new HealthJob({ ...options.health, client: upstream, sql, log });
+  const health = new HealthJob({ ...options.health, client: upstream, sql, log: new SparseWarning(log, WARN_MS) });
   writer.start();
   sweeper.start();
   credits.start();

@@ -17,14 +17,16 @@ export type Question = {
  * dialled, and no redirect is followed. Only the response head is read (at most `maxHeadBytes` of the client); then the connection is
  * closed. The listing's `upstream_headers` are not sent.
  *
+ * @param stopping  ends the question
  * @returns the status, or null if there was no HTTP answer in time
  */
-export function ask(client: UpstreamClient, question: Question): Promise<number | null> {
+export function ask(client: UpstreamClient, question: Question, stopping: AbortSignal): Promise<number | null> {
   const { serviceId, endpoint, method, path } = question;
   const { origin, basePath } = parseEndpoint(endpoint);
   return new Promise((resolve) => {
     const end = (status: number | null): void => {
       clearTimeout(timer);
+      stopping.removeEventListener('abort', stop);
       call.destroy();
       resolve(status);
     };
@@ -47,6 +49,8 @@ export function ask(client: UpstreamClient, question: Question): Promise<number 
         onWritable: () => {},
       },
     );
-    const timer = setTimeout(() => end(null), ANSWER_MS);
+    const stop = (): void => end(null);
+    const timer = setTimeout(stop, stopping.aborted ? 0 : ANSWER_MS);
+    stopping.addEventListener('abort', stop);
   });
 }

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Sql } from '../platform/postgres.ts';
 import type { UpstreamClient } from '../upstream/index.ts';
 import { ask } from './ask.ts';
@@ -36,7 +37,7 @@ export class HealthJob {
   readonly #options: HealthJobOptions;
   #timer: NodeJS.Timeout | undefined;
   #round: Promise<void> = Promise.resolve();
-  #isStopped = false;
+  readonly #stopping = new AbortController();
   #deletedAt = Number.NEGATIVE_INFINITY;
 
   constructor(options: HealthJobOptions) {
@@ -47,20 +48,18 @@ export class HealthJob {
     this.#lookIn(this.#options.lookMs ?? LOOK_MS);
   }
 
-  /** Waits for the questions under way, which take at most `ANSWER_MS`, but not longer than `ms`. */
+  /** Gives up the questions under way: their services are asked again a minute after they were taken. Takes `ms` at most. */
   async stop(ms: number): Promise<void> {
-    this.#isStopped = true;
+    this.#stopping.abort();
     clearTimeout(this.#timer);
-    let timer: NodeJS.Timeout | undefined;
-    const tooLate = new Promise<void>((resolve) => {
-      timer = setTimeout(resolve, ms);
-    });
-    await Promise.race([this.#round, tooLate]);
-    clearTimeout(timer);
+    // Postgres may not answer.
+    const tooLate = new AbortController();
+    await Promise.race([this.#round, sleep(ms, undefined, { signal: tooLate.signal }).catch(() => {})]);
+    tooLate.abort();
   }
 
   #lookIn(ms: number): void {
-    if (this.#isStopped) return;
+    if (this.#stopping.signal.aborted) return;
     this.#timer = setTimeout(() => {
       this.#round = this.#look();
     }, ms);
@@ -74,16 +73,17 @@ export class HealthJob {
       const due = await takeDue(sql, intervalMs, MAX_ASKING, MAX_ASKING_PER_ACCOUNT);
       taken = due.length;
       if (taken > 0) await this.#askAll(due);
-      await this.#deleteOld();
+      if (!this.#stopping.signal.aborted) await this.#deleteOld();
     } catch (error) {
-      log.warn({ err: error }, 'watch: the health of services cannot be checked now');
+      if (!this.#stopping.signal.aborted)
+        log.warn({ err: error }, 'watch: the health of services cannot be checked now');
     }
     this.#lookIn(taken > 0 ? 0 : lookMs);
   }
 
   async #askAll(due: readonly Due[]): Promise<void> {
     const up = await Promise.all(due.map((service) => this.#isUp(service)));
-    if (this.#isStopped) return;
+    if (this.#stopping.signal.aborted) return;
     await writeChecks(
       this.#options.sql,
       due.map(({ id }) => id),
@@ -92,7 +92,8 @@ export class HealthJob {
   }
 
   async #isUp({ id, endpoint, healthPath }: Due): Promise<boolean> {
-    const status = await ask(this.#options.client, { serviceId: id, endpoint, method: 'GET', path: healthPath });
+    const question = { serviceId: id, endpoint, method: 'GET', path: healthPath } as const;
+    const status = await ask(this.#options.client, question, this.#stopping.signal);
     return status !== null && status >= 200 && status < 400;
   }
 

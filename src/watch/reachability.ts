@@ -22,6 +22,7 @@ export class Reachability {
   readonly #client: UpstreamClient;
   readonly #sql: Sql;
   readonly #log: Log;
+  readonly #stopping = new AbortController();
   readonly #asking = new Set<string>();
   /** By service: only its last endpoint is of interest. */
   readonly #waiting = new Map<string, NewEndpoint>();
@@ -34,14 +35,15 @@ export class Reachability {
 
   /** Returns at once. */
   check({ id, providerId, endpoint }: NewEndpoint): void {
-    if (this.#waiting.size >= MAX_WAITING) return;
+    if (this.#waiting.size >= MAX_WAITING || this.#stopping.signal.aborted) return;
     this.#waiting.set(id, { id, providerId, endpoint });
     this.#askNext();
   }
 
-  /** What waits is given up. */
+  /** What waits and what is under way is given up: those endpoints stay without a result. */
   stop(): void {
     this.#waiting.clear();
+    this.#stopping.abort();
   }
 
   #askNext(): void {
@@ -59,7 +61,9 @@ export class Reachability {
 
   async #ask({ id, endpoint }: NewEndpoint): Promise<void> {
     try {
-      const status = await ask(this.#client, { serviceId: id, endpoint, method: 'HEAD', path: '' });
+      const { signal } = this.#stopping;
+      const status = await ask(this.#client, { serviceId: id, endpoint, method: 'HEAD', path: '' }, signal);
+      if (signal.aborted) return;
       await writeReachable(this.#sql, id, endpoint, status !== null);
     } catch (error) {
       this.#log.warn({ err: error, service_id: id }, 'watch: cannot write down whether an endpoint is reachable');

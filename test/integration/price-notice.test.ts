@@ -57,7 +57,8 @@ async function announced(id: string): Promise<number> {
 
 const passed = (fromMs: number): Promise<unknown> => until(() => Date.now() > fromMs + LATE_MS);
 
-describe('a price that rises', () => {
+// Together, because most of their time they wait.
+describe.concurrent('a price that rises', () => {
   it('counts from the announced time on, on every gateway at once, and never before', async () => {
     const id = await list({ price: 0.001 });
     const before = Date.now();
