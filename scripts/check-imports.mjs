@@ -20,12 +20,26 @@ const layers = {
   roles: {
     mayImport: [
       ...['routes', 'mcp', 'http', 'proxy', 'gate', 'admission', 'watch', 'upstream', 'supervisor'],
-      ...['ledger', 'keys', 'accounts', 'catalog', 'platform', 'observability'],
+      ...['ledger', 'keys', 'accounts', 'catalog', 'secrets', 'platform', 'observability'],
     ],
     because: 'a role puts the parts of one process together',
   },
   routes: {
-    mayImport: ['http', 'openapi', 'pages', 'watch', 'upstream', 'ledger', 'keys', 'accounts', 'catalog', 'platform'],
+    mayImport: [
+      ...[
+        'http',
+        'openapi',
+        'pages',
+        'watch',
+        'upstream',
+        'ledger',
+        'keys',
+        'accounts',
+        'catalog',
+        'secrets',
+        'platform',
+      ],
+    ],
     because: 'routes are plain functions over domain calls',
   },
   mcp: {
@@ -42,7 +56,7 @@ const layers = {
     because: 'the edge is handed what it serves',
   },
   proxy: {
-    mayImport: ['gate', 'admission', 'upstream', 'ledger', 'keys', 'catalog', 'platform', 'observability'],
+    mayImport: ['gate', 'admission', 'upstream', 'ledger', 'keys', 'catalog', 'secrets', 'platform', 'observability'],
     because: "one call's life knows nothing of the server that took it",
   },
   gate: {
@@ -59,6 +73,7 @@ const layers = {
   keys: { mayImport: ['platform', 'observability'], because: domainRule() },
   accounts: { mayImport: ['ledger', 'keys', 'catalog', 'platform'], because: domainRule() },
   catalog: { mayImport: ['platform'], because: domainRule() },
+  secrets: { mayImport: ['catalog', 'platform'], because: 'what is encrypted belongs to a listing, whoever reads it' },
   supervisor: { mayImport: ['platform', 'observability'], because: 'the supervisor knows processes, not what they do' },
   platform: { mayImport: [], because: 'the platform is below everything that uses it' },
   observability: { mayImport: [], because: 'log and metrics are at the bottom' },

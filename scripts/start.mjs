@@ -97,6 +97,7 @@ async function startAll(stack, settings, throwIfStopped) {
   const { databaseUrl, redisUrl } = await stack.startStores();
   throwIfStopped();
   const { bootstrapToken, env } = gatewayEnvironment(settings, databaseUrl, redisUrl, stack.hasDemo);
+  if (settings.databaseUrl === undefined) env.SECRETS_KEY ||= stack.secretsKey();
   const gateway = await stack.startGateway(env, throwIfStopped);
   if (settings.wantsDemo) await showDemo(stack, bootstrapToken);
   else say(`\nTollgate serves ${stack.baseUrl}`);

@@ -29,6 +29,7 @@ import { filesOf } from './settings.mjs';
  * @property {{ port: number, password: string }} [postgres]
  * @property {{ port: number, password: string }} [redis]
  * @property {{ port: number }} [demo] the port that the demo listings name
+ * @property {string} [secretsKey] the SECRETS_KEY of a local Postgres
  */
 
 // The gateway stops first, because its calls under way need the demo service and the stores.
@@ -115,6 +116,13 @@ export class Stack {
     this.#parts.push({ ...redis, name: 'redis' });
     this.#remember({ redis: { port: redis.port, password } });
     return redis.url;
+  }
+
+  /** The key for the secrets of listings, made at the first start: it lies beside the password of the Postgres that they are in. */
+  secretsKey() {
+    const secretsKey = this.#state.secretsKey ?? randomBytes(32).toString('base64');
+    this.#remember({ secretsKey });
+    return secretsKey;
   }
 
   /** @param {StoreState} change */

@@ -38,6 +38,12 @@ export type Listing = {
   readonly docsUrl: string | null;
   /** The path below the endpoint that is asked every minute whether the service is up; passes `healthPathFault`. */
   readonly healthPath: string | null;
+  /** Headers that the gateway adds to calls: text that `storedHeaders` reads, with encrypted values; null if there are none. */
+  readonly upstreamHeaders: string | null;
+  /** Keys that sign calls: text that `storedSigningKeys` reads, with encrypted secrets; null if calls are not signed. */
+  readonly signingKeys: string | null;
+  /** Names of the credential headers that the service asks callers for, joined by commas; null if it asks for none. */
+  readonly forwardHeaders: string | null;
   readonly status: ListingStatus;
   /** The provider's account is suspended: the service is offered to nobody, whatever its status. */
   readonly isSuspended: boolean;
@@ -62,6 +68,9 @@ export type ListingFields = Pick<
   | 'onlyOperations'
   | 'docsUrl'
   | 'healthPath'
+  | 'upstreamHeaders'
+  | 'signingKeys'
+  | 'forwardHeaders'
 > & { readonly operations: StoredOperations | null };
 
 /**

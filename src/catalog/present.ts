@@ -2,6 +2,7 @@ import { microsToUsd, usdToMicros } from '../platform/money.ts';
 import { freeCallsLabel, priceLabel } from './labels.ts';
 import type { Language } from './languages.ts';
 import type { Listing } from './listing.ts';
+import { storedHeaders, storedSigningKeys } from './listing-secrets.ts';
 import { nextPrice, nextPriceWithOperations } from './notice/next-price.ts';
 import type { Operation } from './operations/operation.ts';
 
@@ -41,12 +42,13 @@ const soon = ({ next, ...listing }: Listing) => (next === null ? {} : { next_pri
 const soonWithOperations = ({ next, ...listing }: Listing) =>
   next === null ? {} : { next_price: nextPriceWithOperations(listing, next) };
 
-/** How the service is called. `idle_seconds` is absent unless the provider set it. */
-const manner = ({ protocol, timeoutSeconds, idleSeconds, onlyOperations }: Listing) => ({
+/** How the service is called. `idle_seconds` and `forward_headers` are absent unless the provider set them. */
+const manner = ({ protocol, timeoutSeconds, idleSeconds, onlyOperations, forwardHeaders }: Listing) => ({
   protocol,
   timeout_seconds: timeoutSeconds,
   ...(idleSeconds === null ? {} : { idle_seconds: idleSeconds }),
   only_operations: onlyOperations,
+  ...(forwardHeaders === null ? {} : { forward_headers: forwardHeaders.split(',') }),
 });
 
 /** What is told beside quality, where one listing is shown. */
@@ -63,12 +65,18 @@ const links = ({ docsUrl }: Listing, { uptime }: Watched) => ({
   ...(docsUrl === null ? {} : { docs_url: docsUrl }),
 });
 
-/** What only those see who may change the listing. */
-const behind = ({ endpoint, healthPath }: Listing, { found }: Watched) => ({
-  endpoint,
-  ...(healthPath === null ? {} : { health_path: healthPath }),
-  ...(found === undefined ? {} : { reachable: found.reachable, checked_at: found.checkedAt.toISOString() }),
-});
+/** What only those who may change the listing see. Of its secrets these are names: the values are never shown again. */
+const provision = ({ endpoint, healthPath, upstreamHeaders, signingKeys }: Listing, { found }: Watched) => {
+  const [present] = storedSigningKeys(signingKeys);
+  return {
+    endpoint,
+    ...(healthPath === null ? {} : { health_path: healthPath }),
+    ...(found === undefined ? {} : { reachable: found.reachable, checked_at: found.checkedAt.toISOString() }),
+    upstream_headers: storedHeaders(upstreamHeaders).map(([name]) => name),
+    signed: present !== undefined,
+    ...(present === undefined ? {} : { signing_keyid: present.keyid }),
+  };
+};
 
 /**
  * A listing as an agent needs it to make a call: the fields of /discover with the whole description, and the operations, each with
@@ -98,8 +106,8 @@ function pricedOperation(operation: Operation, { priceMicros }: Listing, languag
 
 /**
  * A listing as /services shows it: the fields of /discover with the whole description, then status, provider and dates.
- * @param view  with the endpoint for those who may change the listing: its provider and admins. Operations as the provider wrote
- *              them; absent in lists
+ * @param view  with the endpoint and the names of secrets for those who may change the listing: its provider and admins. Operations
+ *              as the provider wrote them; absent in lists
  */
 export function fullItem(
   listing: Listing,
@@ -120,7 +128,7 @@ export function fullItem(
     ...manner(listing),
     ...(view.operations === undefined ? {} : { operations: view.operations }),
     provider_id: listing.providerId,
-    ...(view.withEndpoint ? behind(listing, view.watched ?? {}) : {}),
+    ...(view.withEndpoint ? provision(listing, view.watched ?? {}) : {}),
     created_at: new Date(listing.createdAtMs).toISOString(),
     updated_at: new Date(Math.trunc(listing.updatedAtMicros / 1_000)).toISOString(),
   };

@@ -27,15 +27,19 @@ type Row = {
   readonly operation_terms: string | null;
   readonly docs_url: string | null;
   readonly health_path: string | null;
+  readonly upstream_headers: string | null;
+  readonly signing_keys: string | null;
+  readonly forward_headers: string | null;
   readonly status: ListingStatus;
   readonly is_suspended: boolean;
   readonly created_at: Date;
   readonly version: number;
 } & NextRow;
 
-const columns = (sql: Sql) => sql`
+const columns = (sql: Tx) => sql`
   id, provider_id, name, description, endpoint, price, free_calls, category, timeout_seconds, idle_seconds, protocol,
-  only_operations, operation_terms, docs_url, health_path, status, created_at,
+  only_operations, operation_terms, docs_url, health_path, upstream_headers, signing_keys, forward_headers, status,
+  created_at,
   (SELECT a.status = 'suspended' FROM accounts a WHERE a.id = provider_id) AS is_suspended,
   (extract(epoch FROM updated_at) * 1000000)::bigint AS version,
   ${nextColumns(sql)}`;
@@ -59,6 +63,9 @@ function toListing(row: Row): Listing {
     termsFromMs: null,
     docsUrl: row.docs_url,
     healthPath: row.health_path,
+    upstreamHeaders: row.upstream_headers,
+    signingKeys: row.signing_keys,
+    forwardHeaders: row.forward_headers,
     status: row.status,
     isSuspended: row.is_suspended,
     quality: qualityOf(row.id),
@@ -74,24 +81,25 @@ const firstListing = (rows: readonly Row[]): Listing | null => (rows[0] === unde
  * Reads a listing after it was written. A statement that writes a listing may have to wait for the suspension or resumption of
  * its account, and even then sees the account as it was before. A new statement sees listing and account as they are now.
  */
-const readAgain = async (sql: Sql, written: readonly { readonly id: string }[]): Promise<Listing | null> =>
+const readAgain = async (sql: Tx, written: readonly { readonly id: string }[]): Promise<Listing | null> =>
   written[0] === undefined ? null : selectListing(sql, written[0].id);
 
 /** Adds a listing with status `active`, and announces it. Makes the id, unless the caller had to know it before. */
 export async function insertListing(
-  sql: Sql,
+  sql: Tx,
   listing: ListingFields & { readonly providerId: string; readonly protocol: Protocol; readonly id?: string },
 ): Promise<Listing> {
   const added = await sql<{ id: string }[]>`
     WITH added AS (
       INSERT INTO services (id, provider_id, name, description, endpoint, price, free_calls, category, timeout_seconds,
                             idle_seconds, protocol, only_operations, operations, operation_terms, max_operation_price,
-                            docs_url, health_path)
+                            docs_url, health_path, upstream_headers, signing_keys, forward_headers)
       VALUES (${listing.id ?? uuidv7()}, ${listing.providerId}, ${listing.name}, ${listing.description},
               ${listing.endpoint}, ${listing.priceMicros}, ${listing.freeCalls}, ${listing.category},
               ${listing.timeoutSeconds}, ${listing.idleSeconds}, ${listing.protocol}, ${listing.onlyOperations},
               ${listing.operations?.json ?? null}::text::json, ${listing.operations?.terms ?? null},
-              ${listing.operations?.maxPriceMicros ?? null}, ${listing.docsUrl}, ${listing.healthPath})
+              ${listing.operations?.maxPriceMicros ?? null}, ${listing.docsUrl}, ${listing.healthPath},
+              ${listing.upstreamHeaders}, ${listing.signingKeys}, ${listing.forwardHeaders})
       RETURNING id)
     SELECT id, pg_notify(${CHANNEL}, id::text) FROM added`;
   return (await readAgain(sql, added)) as Listing;
@@ -125,7 +133,8 @@ export async function updateListing(
   { version, noticeSeconds = 0 }: { readonly version?: number; readonly noticeSeconds?: number } = {},
 ): Promise<Listing | null> {
   const { name, description, endpoint, category, timeoutSeconds, status, ...more } = patch;
-  const { idleSeconds, docsUrl, healthPath, priceMicros, freeCalls, onlyOperations, operations, ...rest } = more;
+  const { idleSeconds, docsUrl, healthPath, upstreamHeaders, signingKeys, forwardHeaders, ...others } = more;
+  const { priceMicros, freeCalls, onlyOperations, operations, ...rest } = others;
   // Does not compile when a listing has a new field that is not stored here.
   rest satisfies Record<string, never>;
   const changesTerms = [priceMicros, freeCalls, onlyOperations, operations].some((field) => field !== undefined);
@@ -139,7 +148,10 @@ export async function updateListing(
         timeout_seconds = coalesce(${timeoutSeconds ?? null}, timeout_seconds)
         ${idleSeconds === undefined ? sql`` : sql`, idle_seconds = ${idleSeconds}`}
         ${docsUrl === undefined ? sql`` : sql`, docs_url = ${docsUrl}`}
-        ${healthPath === undefined ? sql`` : sql`, health_path = ${healthPath}`},
+        ${healthPath === undefined ? sql`` : sql`, health_path = ${healthPath}`}
+        ${upstreamHeaders === undefined ? sql`` : sql`, upstream_headers = ${upstreamHeaders}`}
+        ${signingKeys === undefined ? sql`` : sql`, signing_keys = ${signingKeys}`}
+        ${forwardHeaders === undefined ? sql`` : sql`, forward_headers = ${forwardHeaders}`},
         status = coalesce(${status ?? null}, status),
         ${terms}
         updated_at = ${nextVersion(tx)}
@@ -154,7 +166,7 @@ export async function updateListing(
 }
 
 /**
- * Sets the status `removed`, and announces it. The row stays, because usage and earnings refer to it.
+ * Sets the status `removed`, and announces it. The row stays, because usage and earnings refer to it; its secrets do not.
  *
  * @returns the listing, or null when there is none with this id in scope, or it was removed before
  */
@@ -162,7 +174,7 @@ export async function removeListing(sql: Sql, id: string, scope: Scope): Promise
   return firstListing(
     await sql<Row[]>`
       WITH removed AS (
-        UPDATE services SET status = 'removed', updated_at = ${nextVersion(sql)}
+        UPDATE services SET status = 'removed', upstream_headers = NULL, signing_keys = NULL, updated_at = ${nextVersion(sql)}
         WHERE id = ${id} AND status <> 'removed' ${inScope(sql, scope)}
         RETURNING *)
       SELECT ${columns(sql)}, pg_notify(${CHANNEL}, id::text) FROM removed`,
@@ -184,7 +196,7 @@ export async function announceListingsOf(tx: Tx, providerId: string): Promise<vo
 }
 
 /** One listing in any status, or null. */
-export async function selectListing(sql: Sql, id: string): Promise<Listing | null> {
+export async function selectListing(sql: Tx, id: string): Promise<Listing | null> {
   return firstListing(await sql<Row[]>`SELECT ${columns(sql)} FROM services WHERE id = ${id}`);
 }
 
@@ -204,6 +216,15 @@ export async function selectLatestOperations(sql: Sql, id: string): Promise<read
     SELECT CASE WHEN next_from IS NULL THEN operations ELSE next_operations END::text AS operations
     FROM services WHERE id = ${id}`;
   return JSON.parse(rows[0]?.operations ?? '[]') as Operation[];
+}
+
+/** Listings that have secrets, by ascending id. */
+export async function selectListingsWithSecrets(sql: Sql, afterId: string | null, limit: number): Promise<Listing[]> {
+  const rows = await sql<Row[]>`
+    SELECT ${columns(sql)} FROM services
+    WHERE (upstream_headers IS NOT NULL OR signing_keys IS NOT NULL) ${afterId === null ? sql`` : sql`AND id > ${afterId}`}
+    ORDER BY id LIMIT ${limit}`;
+  return rows.map(toListing);
 }
 
 /** The listings with these ids, in any status, including those of suspended accounts. */

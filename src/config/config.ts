@@ -1,5 +1,6 @@
 import { Ajv } from 'ajv';
 import { isCidr } from '../platform/addresses.ts';
+import { parseSecretsKeys } from './secrets-key.ts';
 import { SETTINGS } from './settings.ts';
 import { MAX_WORKERS, parseWorkers } from './workers.ts';
 
@@ -22,10 +23,15 @@ export type Config = {
   readonly adminBootstrapToken: string | null;
   readonly allowedOrigins: readonly string[];
   readonly upstreamAllowCidrs: readonly string[];
+  /** Keys for AES-256, of 32 bytes each. The first encrypts. Empty: listings cannot have secrets. */
+  readonly secretsKeys: readonly Uint8Array[];
   readonly upstreamMaxConnections: number;
+  readonly upstreamMaxTotalConnections: number;
   readonly maxRequestBodyBytes: number;
   readonly idleBodySeconds: number;
   readonly anonymousRateLimit: number;
+  readonly maxListingsPerAccount: number;
+  readonly maxAccountsPerAddress: number;
   readonly trustedProxyHops: number;
   readonly platformFeeBasisPoints: number;
   readonly priceNoticeSeconds: number;
@@ -89,6 +95,8 @@ export function loadConfig(env: Readonly<Record<string, string | undefined>>): C
     if (!isCidr(range))
       faults.push(`UPSTREAM_ALLOW_CIDRS has ${JSON.stringify(range)}, which is not a range such as 10.0.0.0/8`);
   }
+  const secretsKeys = parseSecretsKeys(list('SECRETS_KEY'));
+  faults.push(...secretsKeys.faults);
   const topUpUrl = (values.TOP_UP_URL as string | undefined) ?? null;
   if (topUpUrl !== null && !isWebUrl(topUpUrl)) faults.push('TOP_UP_URL must be an http or https URL');
   const workers = parseWorkers(text('WORKERS'));
@@ -110,10 +118,14 @@ export function loadConfig(env: Readonly<Record<string, string | undefined>>): C
     adminBootstrapToken: (values.ADMIN_BOOTSTRAP_TOKEN as string | undefined) ?? null,
     allowedOrigins: Object.freeze(allowedOrigins),
     upstreamAllowCidrs: Object.freeze(upstreamAllowCidrs),
+    secretsKeys: Object.freeze(secretsKeys.keys),
     upstreamMaxConnections: number('UPSTREAM_MAX_CONNECTIONS'),
+    upstreamMaxTotalConnections: number('UPSTREAM_MAX_TOTAL_CONNECTIONS'),
     maxRequestBodyBytes: number('MAX_REQUEST_BODY_BYTES'),
     idleBodySeconds: number('IDLE_BODY_SECONDS'),
     anonymousRateLimit: number('ANONYMOUS_RATE_LIMIT'),
+    maxListingsPerAccount: number('MAX_LISTINGS_PER_ACCOUNT'),
+    maxAccountsPerAddress: number('MAX_ACCOUNTS_PER_ADDRESS'),
     trustedProxyHops: number('TRUSTED_PROXY_HOPS'),
     platformFeeBasisPoints: number('PLATFORM_FEE_BASIS_POINTS'),
     priceNoticeSeconds: number('PRICE_NOTICE_SECONDS'),

@@ -59,6 +59,12 @@ export const SETTINGS = {
     default: '',
     description: 'comma-separated address ranges, beyond the public internet, in which services may live',
   },
+  SECRETS_KEY: {
+    type: 'string',
+    default: '',
+    description:
+      'comma-separated keys for the secrets of listings (`upstream_headers`, `signed`), each base64 of 32 bytes: the first encrypts, all decrypt; without one listings cannot have secrets',
+  },
   UPSTREAM_MAX_CONNECTIONS: {
     type: 'integer',
     minimum: 1,
@@ -66,6 +72,14 @@ export const SETTINGS = {
     default: 512,
     description:
       'maximum connections of a worker for one listing; further calls wait up to a second, then get `upstream_busy`',
+  },
+  UPSTREAM_MAX_TOTAL_CONNECTIONS: {
+    type: 'integer',
+    minimum: 1,
+    maximum: 1_000_000,
+    default: 8192,
+    description:
+      'maximum connections of a worker for all listings together; at most half of the files that it may open, and at least `UPSTREAM_MAX_CONNECTIONS`',
   },
   MAX_REQUEST_BODY_BYTES: {
     type: 'integer',
@@ -88,6 +102,21 @@ export const SETTINGS = {
     maximum: 1_000_000,
     default: 60,
     description: 'requests per minute that one address may make without a key',
+  },
+  MAX_LISTINGS_PER_ACCOUNT: {
+    type: 'integer',
+    minimum: 1,
+    maximum: 1_000_000,
+    default: 200,
+    description: 'maximum listings of an account; a removed listing counts until a day after it was listed',
+  },
+  MAX_ACCOUNTS_PER_ADDRESS: {
+    type: 'integer',
+    minimum: 0,
+    maximum: 1_000_000,
+    default: 20,
+    description:
+      'maximum accounts that one public address may open in a day (UTC) without a key; `0`: no limit. Loopback and private addresses have none',
   },
   TRUSTED_PROXY_HOPS: {
     type: 'integer',

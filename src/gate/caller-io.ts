@@ -43,6 +43,11 @@ export interface CallerEvents {
   onCallerBody(chunk: Uint8Array, last: boolean): void;
   /** The caller left before the response was complete. Nothing may be written after this. */
   onCallerGone(): void;
+  /**
+   * The request body arrives too slowly (see src/http/upload-pace.ts). Not called while the body is paused. Whoever gives a body a time
+   * of its own needs no such event.
+   */
+  onCallerTooSlow?(): void;
   /** There is room again after `write` returned false. */
   onCallerWritable(): void;
 }

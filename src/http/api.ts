@@ -18,6 +18,7 @@ import { uuidv7 } from '../platform/ids.ts';
 import { isPostgresUnavailable } from '../platform/postgres.ts';
 import { isRedisUnavailable } from '../platform/redis.ts';
 import { BodyBudget, readBody } from './body.ts';
+import type { PagePlaces } from './page-places.ts';
 import { headerOf } from './request-head.ts';
 import type { ApiResponse, Method, Route } from './route.ts';
 import { Router } from './router.ts';
@@ -27,7 +28,7 @@ import { compileValidators, type Validators, validBody, validQuery } from './val
 const MAX_JSON_BODY_BYTES = 65_536;
 /** Maximum bytes of all longer bodies that are arriving: 32 of the longest. Beyond it a request gets 503. */
 const MAX_BYTES_ARRIVING = 67_108_864;
-/** Maximum time in which such a body must arrive; then it gets 408. */
+/** Maximum time in which a body must arrive; then it gets 408. */
 const MAX_ARRIVING_MS = 30_000;
 /**
  * Bodies of this size or more (long lists, exports) are sent in chunks, as fast as the caller reads them. Shorter ones are sent
@@ -38,9 +39,21 @@ const STREAMED_CHUNK = 65_536;
 /** Maximum time a route's handler may take; after that the caller gets 503. */
 const ANSWER_MS = 5_000;
 
+/** A request whose caller was identified. */
+type Asked = {
+  readonly head: RequestHead;
+  /** The request's body comes from it; null if there is none. */
+  readonly stream: CallerStream | null;
+  readonly key: KeyRecord | null;
+  /** As `CallerStream.address`. */
+  readonly address: string | null;
+  readonly requestId: string;
+};
+
 /** Answers every request except calls: identify → rate limit → route → permission → validation → handler → JSON. */
 export class Api {
   readonly #gate: Gate;
+  readonly #places: PagePlaces;
   readonly #log: Log;
   readonly #router: Router;
   readonly #bodies = new BodyBudget({
@@ -50,8 +63,9 @@ export class Api {
   });
   readonly #validators = new Map<Route, Validators>();
 
-  constructor(options: { gate: Gate; routes: readonly Route[]; log: Log }) {
+  constructor(options: { gate: Gate; places: PagePlaces; routes: readonly Route[]; log: Log }) {
     this.#gate = options.gate;
+    this.#places = options.places;
     this.#log = options.log;
     this.#router = new Router(options.routes);
     for (const route of options.routes) this.#validators.set(route, compileValidators(route));
@@ -86,7 +100,13 @@ export class Api {
       if (match.kind === 'method_not_allowed') {
         throw new ApiError('method_not_allowed', undefined, { headers: { Allow: match.allow } });
       }
-      const response = await this.#run(match.route, match.params, head, stream, key, requestId);
+      const response = await this.#run(match.route, match.params, {
+        head,
+        stream,
+        key,
+        address: stream.address,
+        requestId,
+      });
       send(stream, head.method, response, headerLines(rate, requestId));
     } catch (error) {
       const known = this.#asApiError(error, requestId);
@@ -100,25 +120,18 @@ export class Api {
    * Answers a request that begins inside this process and has no body. Whoever asks has identified the caller and taken a token
    * for it. Rejects only with `ApiError`.
    */
-  async ask(head: RequestHead, key: KeyRecord | null, requestId: string): Promise<ApiResponse> {
-    const match = this.#router.match(head.method, head.path);
+  async ask(asked: Omit<Asked, 'stream'>): Promise<ApiResponse> {
+    const match = this.#router.match(asked.head.method, asked.head.path);
     if (match.kind !== 'route') throw new ApiError('not_found');
     try {
-      return await this.#run(match.route, match.params, head, null, key, requestId);
+      return await this.#run(match.route, match.params, { ...asked, stream: null });
     } catch (error) {
-      throw this.#asApiError(error, requestId);
+      throw this.#asApiError(error, asked.requestId);
     }
   }
 
-  /** @param stream  the request's body comes from it; null if there is none */
-  async #run(
-    route: Route,
-    params: Readonly<Record<string, string>>,
-    head: RequestHead,
-    stream: CallerStream | null,
-    key: KeyRecord | null,
-    requestId: string,
-  ): Promise<ApiResponse> {
+  async #run(route: Route, params: Readonly<Record<string, string>>, asked: Asked): Promise<ApiResponse> {
+    const { head, stream, key, address, requestId } = asked;
     checkAccess(route, key, head.authorization);
     const validators = this.#validators.get(route) as Validators;
     const query = validQuery(validators.query, head.query);
@@ -131,14 +144,21 @@ export class Api {
     if (bytes === 'no_room') throw unavailableError();
     const body = route.rawBody ? bytes : validBody(validators.body, bytes);
     const caller: Caller = key === null ? { kind: 'ip' } : { kind: 'key', key };
-    const handled = route.handle({
+    const request = {
       method: head.method as Method,
       params,
       query,
       body,
-      header: (name) => headerOf(head.headers, name),
+      header: (name: string) => headerOf(head.headers, name),
       caller,
+      address,
       requestId,
+    };
+    if (route.unmetered) return answeredInTime(route.handle(request));
+    const handled = this.#places.run(key?.accountId ?? address ?? '', () => {
+      // The caller left while its request waited for a place.
+      if (stream?.aborted) throw unavailableError();
+      return route.handle(request);
     });
     return answeredInTime(handled);
   }

@@ -3,12 +3,12 @@ import type { CallerEvents, CallerStream } from '../gate/caller-io.ts';
 
 /**
  * Counts the bytes that long bodies keep while they arrive. The edge cuts callers that are idle for a minute; one that sends an octet a
- * minute would keep its share of the memory for days, so a long body also has a time.
+ * minute would keep its share of the memory for days, so a body also has a time.
  */
 export class BodyBudget {
   /** Maximum bytes of one body that count for nothing. There are as many of them as connections. */
   readonly freeBytes: number;
-  /** Maximum time in which a longer body must arrive. */
+  /** Maximum time in which a body must arrive, counted from when reading begins. */
   readonly maxMs: number;
   #left: number;
 
@@ -40,7 +40,7 @@ export type Body = Buffer | 'too_large' | 'too_slow' | 'no_room';
 /**
  * Reads a whole request body.
  *
- * @returns the bytes, 'too_large' if there are more than `maxBytes`, 'too_slow' if a long body takes too much time, or 'no_room' if the
+ * @returns the bytes, 'too_large' if there are more than `maxBytes`, 'too_slow' if it takes too much time, or 'no_room' if the
  *   bodies of all requests take too much memory. Never resolves if the caller leaves, because nobody is left to answer.
  */
 export function readBody(stream: CallerStream, maxBytes: number, budget: BodyBudget): Promise<Body> {
@@ -62,7 +62,6 @@ export function readBody(stream: CallerStream, maxBytes: number, budget: BodyBud
         if (bytes.length + chunk.length > maxBytes) return finish('too_large');
         const capacity = bytes.capacityWith(chunk.length);
         if (!budget.grow(bytes.capacity, capacity)) return finish('no_room');
-        if (capacity > budget.freeBytes) deadline ??= setTimeout(() => finish('too_slow'), budget.maxMs);
         bytes.add(chunk);
         if (last) finish(bytes.all);
       },
@@ -72,5 +71,7 @@ export function readBody(stream: CallerStream, maxBytes: number, budget: BodyBud
       onCallerWritable() {},
     };
     stream.attach(events);
+    // Most bodies have come with their heads, and need no timer.
+    if (!isOver) deadline = setTimeout(() => finish('too_slow'), budget.maxMs);
   });
 }

@@ -31,6 +31,10 @@ export interface BodyOwner {
 export class CallerBody {
   isDone = false;
   isPaused = false;
+  /** Whether the body was paused at any time since the last tick of the server, which sets this back. */
+  wasPaused = false;
+  /** Bytes that have arrived. */
+  bytes = 0;
   readonly #response: HttpResponse;
   readonly #owner: BodyOwner;
   #events: CallerEvents | null = null;
@@ -55,6 +59,7 @@ export class CallerBody {
   pause(): void {
     if (this.isPaused) return;
     this.isPaused = true;
+    this.wasPaused = true;
     this.#response.pause();
   }
 
@@ -78,6 +83,7 @@ export class CallerBody {
 
   #onData(chunk: Uint8Array, last: boolean): void {
     if (last) this.isDone = true;
+    this.bytes += chunk.length;
     this.#dropping?.onBytes(chunk.length, last);
     if (!this.#owner.onBodyBytes()) return;
     if (this.#events !== null) {

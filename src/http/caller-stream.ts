@@ -6,6 +6,7 @@ import { afterRest, endChunks, sendByteAndClose, sendClosingHead } from './closi
 import { KeptBack } from './kept-back.ts';
 import type { StreamOwner } from './stream-owner.ts';
 import { closesByChance, isChecked } from './unread.ts';
+import { UploadPace } from './upload-pace.ts';
 import type { HttpResponse } from './uws.ts';
 import {
   flush,
@@ -90,6 +91,8 @@ export class UwsCallerStream implements CallerStream, BodyOwner {
   /** Since the last tick, bytes have come from the caller or gone to it. */
   #moved = false;
   #idleTicks = 0;
+  /** Null until the first tick that finds the body incomplete: most bodies need no look. */
+  #pace: UploadPace | null = null;
   aborted = false;
   #address: string | null = null;
 
@@ -230,6 +233,8 @@ export class UwsCallerStream implements CallerStream, BodyOwner {
    */
   tick(maxIdleTicks: number): void {
     if (this.#finished || !(this.#stalled || this.#awaitsBody())) return;
+    if (this.#body !== null && this.#isTooSlow(this.#body)) this.#events?.onCallerTooSlow?.();
+    if (this.#finished) return;
     if (this.#body?.isPaused) {
       // The caller waits for the service to read its upload. The timeouts of the upstream client bound this wait.
       renewTimeout(this.#response, true);
@@ -240,6 +245,14 @@ export class UwsCallerStream implements CallerStream, BodyOwner {
     // close() makes the addon call onAborted, as if the caller had left.
     if (this.#idleTicks > maxIdleTicks) this.#response.close();
     else renewTimeout(this.#response, false);
+  }
+
+  #isTooSlow(body: CallerBody): boolean {
+    const { isDone, isPaused, wasPaused, bytes } = body;
+    if (isDone || this.#ending) return false;
+    body.wasPaused = isPaused;
+    this.#pace ??= new UploadPace();
+    return this.#pace.tick(bytes, wasPaused);
   }
 
   /** Whether some of the request has not arrived yet. */

@@ -24,6 +24,8 @@ export type ApiRequest<Body = unknown, Query = unknown> = {
   /** A request header by lower-case name, or undefined. */
   readonly header: (name: string) => string | undefined;
   readonly caller: Caller;
+  /** The caller's address for limits (see src/http/address.ts); null if the caller had left before anybody read it. */
+  readonly address: string | null;
   readonly requestId: string;
 };
 

@@ -9,9 +9,15 @@ import type { HttpRequest, HttpResponse, LoadedUws, TemplatedApp, us_listen_sock
 
 /**
  * How often the server looks for idle callers. Each look restarts the addon's own timeout, which would cut an idle caller after
- * 10 s, give or take 4. So this must stay below 6 s.
+ * 10 s, give or take 4. So this must stay below 6 s. Five ticks are the 10 s over which the pace of a request body is judged
+ * (upload-pace.ts).
  */
-const TICK_MS = 4_000;
+const TICK_MS = 2_000;
+/**
+ * A response that ended less than so many ticks ago may have last bytes that the addon has not sent yet: 6 to 8 s, in which a caller
+ * takes 16 KiB even on a very slow line.
+ */
+const TAIL_TICKS = 4;
 /**
  * Maximum time that a drain waits for connections to close after the last response has ended. The addon may still buffer the last
  * 16 KiB of a response that counts as ended. It does not report these bytes, and drops them when the server closes.
@@ -30,6 +36,8 @@ export type ServerOptions = {
   readonly idleCallerSeconds: number;
   /** Maximum bytes that are read and dropped of a request whose response has been sent; beyond it the connection is closed. */
   readonly maxRequestBodyBytes: number;
+  /** How often the server looks for idle and slow callers. Default: TICK_MS. */
+  readonly tickMs?: number;
   readonly isCall: (head: RequestHead) => boolean;
   readonly onCall: (head: RequestHead, stream: CallerStream) => void;
   readonly onRequest: (head: RequestHead, stream: CallerStream) => void;
@@ -54,16 +62,14 @@ export class HttpServer implements StreamOwner {
   #connections = 0;
   /** A request that the first route passes on to the last one. The addon invokes the last route immediately afterwards. */
   #passedOn: { readonly head: RequestHead; readonly connection: HttpResponse } | null = null;
-  /**
-   * Whether a response ended since the last tick (`Now`), or between the two ticks before (`Before`). If neither, the addon has
-   * no last bytes of a response left to send.
-   */
-  #finishedNow = false;
-  #finishedBefore = false;
+  #ticks = 0;
+  /** When a response last ended, in ticks. After TAIL_TICKS the addon has no last bytes of it left to send. */
+  #finishedTick = -TAIL_TICKS;
   #awaitsConnections = false;
   #listenSocket: us_listen_socket | null = null;
   #ticker: NodeJS.Timeout | null = null;
   #whenDrained: (() => void)[] = [];
+  readonly #tickMs: number;
   readonly trustedProxyHops: number;
   readonly maxRequestBodyBytes: number;
   draining = false;
@@ -72,6 +78,7 @@ export class HttpServer implements StreamOwner {
 
   constructor(options: ServerOptions) {
     this.#options = options;
+    this.#tickMs = options.tickMs ?? TICK_MS;
     this.trustedProxyHops = options.trustedProxyHops;
     this.maxRequestBodyBytes = options.maxRequestBodyBytes;
     this.#app = options.uws.uws.App();
@@ -93,7 +100,7 @@ export class HttpServer implements StreamOwner {
         }
         this.#listenSocket = socket;
         this.port = uws.uws.us_socket_local_port(socket);
-        this.#ticker = setInterval(() => this.#tick(), TICK_MS);
+        this.#ticker = setInterval(() => this.#tick(), this.#tickMs);
         this.#ticker.unref();
         resolve(this.port);
       });
@@ -123,7 +130,7 @@ export class HttpServer implements StreamOwner {
     this.#listenSocket = null;
     const deadline = performance.now() + deadlineMs;
     await this.#drained(deadline);
-    if (!handOver && (this.#finishedNow || this.#finishedBefore)) {
+    if (!handOver && this.#ticks - this.#finishedTick < TAIL_TICKS) {
       // When a caller has read the last bytes of a response that says `connection: close`, it closes the connection. Idle
       // connections stay open, so TAIL_MS bounds this wait.
       this.#awaitsConnections = true;
@@ -142,7 +149,7 @@ export class HttpServer implements StreamOwner {
   }
 
   onFinished(stream: UwsCallerStream): void {
-    this.#finishedNow = true;
+    this.#finishedTick = this.#ticks;
     const last = this.#open.pop() as UwsCallerStream;
     if (last !== stream) {
       this.#open[stream.place] = last;
@@ -209,9 +216,8 @@ export class HttpServer implements StreamOwner {
   }
 
   #tick(): void {
-    this.#finishedBefore = this.#finishedNow;
-    this.#finishedNow = false;
-    const maxIdleTicks = Math.ceil((this.#options.idleCallerSeconds * 1000) / TICK_MS);
+    this.#ticks++;
+    const maxIdleTicks = Math.ceil((this.#options.idleCallerSeconds * 1000) / this.#tickMs);
     // Backwards: when a tick ends a stream, the last stream in the list takes its place, and that stream has had its tick
     // already.
     for (let i = this.#open.length - 1; i >= 0; i--) this.#open[i]?.tick(maxIdleTicks);

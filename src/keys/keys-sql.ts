@@ -116,15 +116,19 @@ export async function insertKey(tx: Tx, key: NewKey): Promise<void> {
     VALUES (${key.keyId}, ${key.accountId}, ${key.role}, ${key.secretHash}, ${key.rateLimit})`;
 }
 
-/** Locks the account against other transactions that change its keys; null when there is no such account. */
-export async function lockAccount(tx: Tx, accountId: string): Promise<{ ownerId: string; activeKeys: number } | null> {
+/**
+ * Locks the account against other transactions that change its keys. `keys` are those that are active or were made in the last day.
+ * Null when there is no such account.
+ */
+export async function lockAccount(tx: Tx, accountId: string): Promise<{ ownerId: string; keys: number } | null> {
   const accounts = await tx<{ ownerId: string }[]>`
     SELECT owner_id AS "ownerId" FROM accounts WHERE id = ${accountId} FOR NO KEY UPDATE`;
   const account = accounts[0];
   if (account === undefined) return null;
-  const counts = await tx<{ activeKeys: number }[]>`
-    SELECT count(*)::int AS "activeKeys" FROM api_keys WHERE account_id = ${accountId} AND status = 'active'`;
-  return { ownerId: account.ownerId, activeKeys: counts[0]?.activeKeys ?? 0 };
+  const counts = await tx<{ keys: number }[]>`
+    SELECT count(*)::int AS keys FROM api_keys
+    WHERE account_id = ${accountId} AND (status = 'active' OR created_at > now() - interval '1 day')`;
+  return { ownerId: account.ownerId, keys: counts[0]?.keys ?? 0 };
 }
 
 /** An arbitrary number. A transaction that opens the first admin account holds this advisory lock until it commits. */

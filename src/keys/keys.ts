@@ -1,6 +1,7 @@
 import { ApiError, unavailableError } from '../errors.ts';
 import { uuidv7 } from '../platform/ids.ts';
 import type { Sql, Tx } from '../platform/postgres.ts';
+import { countOpening, type Opener } from './account-openings.ts';
 import type { Role } from './caller.ts';
 import { hashSecret, newKeyId, newSecret } from './credentials.ts';
 import {
@@ -24,8 +25,11 @@ export const MAX_RATE_LIMIT = 300;
 /** How long the replaced secret stays valid after a rotation, in seconds: the default, and the maximum a caller may ask for. */
 export const DEFAULT_OVERLAP_SECONDS = 3_600;
 export const MAX_OVERLAP_SECONDS = 86_400;
-/** Each key has a rate limit of its own: without this bound, an account could make keys to send any number of requests. */
-export const MAX_ACTIVE_KEYS_PER_ACCOUNT = 1_000;
+/**
+ * Each key has a rate limit of its own: without this bound, an account could make keys to send any number of requests. A revoked key
+ * counts until a day after it was made, because its row stays: otherwise an account could make and revoke keys without end.
+ */
+export const MAX_KEYS_PER_ACCOUNT = 1_000;
 
 /**
  * Writes the limit and status of a key to where the admission script finds them. Once `put` has resolved, the next call with the
@@ -75,9 +79,17 @@ export class Keys {
     this.#cache = options.cache;
   }
 
-  /** Opens a new account with `ownerId` as its label, and creates its first key. */
-  createAccountWithKey(ownerId: string, role: Role): Promise<CreatedKey> {
-    return this.#sql.begin((tx) => openAccount(tx, ownerId, role));
+  /**
+   * Opens a new account with `ownerId` as its label, and creates its first key.
+   *
+   * @param opener  null if the account counts against nobody's limit
+   * @throws ApiError `rate_limited` if the opener has opened as many as it may
+   */
+  createAccountWithKey(ownerId: string, role: Role, opener: Opener | null): Promise<CreatedKey> {
+    return this.#sql.begin(async (tx) => {
+      if (opener !== null) await countOpening(tx, opener);
+      return openAccount(tx, ownerId, role);
+    });
   }
 
   /** Opens an account with an admin key. Null when there is, or ever was, an admin key. */
@@ -93,8 +105,9 @@ export class Keys {
     return this.#sql.begin(async (tx) => {
       const account = await lockAccount(tx, accountId);
       if (account === null) return null;
-      if (account.activeKeys >= MAX_ACTIVE_KEYS_PER_ACCOUNT) {
-        throw new ApiError('conflict', `This account has ${MAX_ACTIVE_KEYS_PER_ACCOUNT} keys: revoke one first.`);
+      if (account.keys >= MAX_KEYS_PER_ACCOUNT) {
+        const message = `An account may have ${MAX_KEYS_PER_ACCOUNT} keys. Revoke one first; it counts until a day after it was made.`;
+        throw new ApiError('conflict', message);
       }
       return giveKey(tx, accountId, account.ownerId, role);
     });

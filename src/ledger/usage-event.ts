@@ -22,6 +22,7 @@ export type RefundReason =
   | 'upstream_cut'
   | 'caller_gone'
   | 'payload_too_large'
+  | 'body_too_slow'
   | 'invalid_request'
   | 'unavailable';
 

@@ -30,7 +30,12 @@ const PAGE = 20;
 export type McpOptions = {
   readonly gate: Gate;
   /** Answers a request to the API from inside this process. */
-  readonly ask: (head: RequestHead, key: KeyRecord | null, requestId: string) => Promise<ApiResponse>;
+  readonly ask: (asked: {
+    readonly head: RequestHead;
+    readonly key: KeyRecord | null;
+    readonly address: string | null;
+    readonly requestId: string;
+  }) => Promise<ApiResponse>;
   /** Begins a call, or answers it at once if it is shed. */
   readonly startCall: StartCall;
   /** Origins such as `https://app.example.com` whose pages may use this, beside those of the gateway itself. */
@@ -164,7 +169,8 @@ export class McpEndpoint {
       if (visit.arguments === null) this.#checks.get(name)?.(args);
       if (name === 'call_service') return await this.#call(visit, context);
       const { path, query } = pageOf(name, args);
-      return toolResult(bodyOf(await this.#options.ask(getHead(path, query), visit.key, visit.requestId)));
+      const { key, address, requestId } = visit;
+      return toolResult(bodyOf(await this.#options.ask({ head: getHead(path, query), key, address, requestId })));
     } catch (error) {
       return plainToolError(this.#asApiError(error, visit.requestId));
     }

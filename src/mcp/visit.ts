@@ -64,6 +64,10 @@ export class Visit implements CallerEvents {
     return this.#gone.signal;
   }
 
+  get address(): string | null {
+    return this.#stream.address;
+  }
+
   /** Whether a call was begun: then the call has taken the token of this request. */
   get hasCalled(): boolean {
     return this.#call !== null;

@@ -2,6 +2,14 @@ import type { Described, JsonSchema, Method, Route } from '../http/route.ts';
 import { Components } from './components.ts';
 import { edgeErrors, errorResponses } from './errors.ts';
 import { CALL_HEADERS, EVERY_RESPONSE, FOR_PAGES, headerObjects, responseHeaders } from './headers.ts';
+import {
+  MCP_DESCRIPTION,
+  MCP_MESSAGE,
+  MCP_MESSAGE_EXAMPLE,
+  MCP_PATH,
+  MCP_REQUEST_HEADERS,
+  mcpResponses,
+} from './mcp.ts';
 import { PROXY_METHODS, PROXY_PARAMS, PROXY_PATH, PROXY_REQUEST_HEADERS, proxyResponses } from './proxy.ts';
 import { TAGS, tagOf } from './tags.ts';
 
@@ -18,7 +26,7 @@ has the shape of \`Error\`: decide by its \`error\`, which never changes.
 Agents find the same as tools of the Model Context Protocol at \`POST /mcp\`.`;
 
 /**
- * The OpenAPI document of these routes and of the proxy. It is 3.1, because the schemas of that version are plain JSON Schema: those
+ * The OpenAPI document of these routes, of the proxy and of `/mcp`. It is 3.1, because the schemas of that version are plain JSON Schema: those
  * that requests are checked against go in unchanged. The schemas of OpenAPI 3.0 are a dialect of their own.
  *
  * Throws when a route is described in a way that contradicts another.
@@ -35,6 +43,7 @@ export function openApiDocument(routes: readonly Route[]): Json {
   };
   for (const route of routes) add(route.path, route.method, routeOperation(route, components));
   for (const method of PROXY_METHODS) add(PROXY_PATH, method, proxyOperation(method, components));
+  add(MCP_PATH, 'POST', mcpOperation(components));
   const { schemas, responses } = components.written();
   return {
     openapi: '3.1.0',
@@ -76,7 +85,7 @@ function routeOperation(route: Route, components: Components): Json {
     parameters: [
       ...pathParameters(path, params),
       ...queryParameters(query, components),
-      ...Object.entries(requestHeaders).map(([name, header]) => parameter('header', name, header, false)),
+      ...headerParameters(requestHeaders),
     ],
     ...(body === undefined ? {} : { requestBody: requestBody(body, components) }),
     security: securityOf(route),
@@ -122,10 +131,7 @@ function proxyOperation(method: Method, components: Components): Json {
     summary: `Call a service with ${method}`,
     description:
       'Forwards the request to the service, and its answer back. What the call cost stands in the `X-ACF-*` headers.',
-    parameters: [
-      ...pathParameters(PROXY_PATH, PROXY_PARAMS),
-      ...Object.entries(PROXY_REQUEST_HEADERS).map(([name, header]) => parameter('header', name, header, false)),
-    ],
+    parameters: [...pathParameters(PROXY_PATH, PROXY_PARAMS), ...headerParameters(PROXY_REQUEST_HEADERS)],
     ...(takesBody
       ? {
           requestBody: {
@@ -136,6 +142,19 @@ function proxyOperation(method: Method, components: Components): Json {
       : {}),
     security: WITH_KEY,
     responses: proxyResponses(method, components),
+  };
+}
+
+function mcpOperation(components: Components): Json {
+  return {
+    operationId: operationId('POST', MCP_PATH),
+    tags: [tagOf(MCP_PATH)],
+    summary: 'The marketplace as tools for agents',
+    description: MCP_DESCRIPTION,
+    parameters: headerParameters(MCP_REQUEST_HEADERS),
+    requestBody: requestBody({ ...MCP_MESSAGE, examples: [MCP_MESSAGE_EXAMPLE] }, components),
+    security: WITH_OR_WITHOUT_KEY,
+    responses: mcpResponses(components),
   };
 }
 
@@ -152,11 +171,12 @@ function whoMay({ access, unmetered }: Route): string {
 
 /** The caller may send its key in either of two headers: Authorization or X-Api-Key. */
 const WITH_KEY: Json[] = [{ key: [] }, { apiKey: [] }];
-
 /** In OpenAPI, the empty requirement `{}` beside others means that the request may also come without a key. */
+const WITH_OR_WITHOUT_KEY: Json[] = [{}, ...WITH_KEY];
+
 function securityOf({ access }: Route): Json[] {
   if (access === 'anyone') return [];
-  return access === 'optional' ? [{}, ...WITH_KEY] : WITH_KEY;
+  return access === 'optional' ? WITH_OR_WITHOUT_KEY : WITH_KEY;
 }
 
 function pathParameters(path: string, params: Readonly<Record<string, Described>>): Json[] {
@@ -179,6 +199,9 @@ function queryParameters(query: JsonSchema | undefined, components: Components):
       ),
   );
 }
+
+const headerParameters = (headers: Readonly<Record<string, Described>>): Json[] =>
+  Object.entries(headers).map(([name, header]) => parameter('header', name, header, false));
 
 function parameter(place: string, name: string, { description, schema, example }: Described, required: boolean): Json {
   return { name, in: place, required, description, schema, ...(example === undefined ? {} : { example }) };

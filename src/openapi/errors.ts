@@ -64,16 +64,14 @@ const MESSAGES: { readonly [code in ErrorCode]?: string } = {
  * The codes that any route with this access, these schemas and this method can give, before its own code runs: those of
  * src/http/api.ts. Health checks and assets wait for nothing, so they can neither be refused nor fail.
  */
-export function edgeErrors({ access, body, maxBodyBytes, method, unmetered }: Route): ErrorCode[] {
+export function edgeErrors({ access, body, method, unmetered }: Route): ErrorCode[] {
   const always: ErrorCode[] = ['invalid_request', 'unsupported_framing'];
   if (unmetered) return always;
   return [
     ...always,
     ...(body === undefined ? [] : (['invalid_json'] as const)),
-    // Only routes that take longer bodies than others set a bound of their own.
-    ...(maxBodyBytes === undefined ? [] : (['body_too_slow'] as const)),
     ...(access === 'anyone' ? [] : (['unauthorized'] as const)),
-    ...(method === 'GET' ? [] : (['payload_too_large'] as const)),
+    ...(method === 'GET' ? [] : (['body_too_slow', 'payload_too_large'] as const)),
     // `forbidden`, also where no key is needed: every request with a key of a suspended account gets it.
     ...(['forbidden', 'rate_limited', 'internal', 'unavailable'] as const),
   ];

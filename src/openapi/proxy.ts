@@ -27,6 +27,12 @@ export const PROXY_REQUEST_HEADERS: Readonly<Record<string, Described>> = {
     schema: { type: 'string', pattern: '^(0|[1-9][0-9]{0,9})(\\.[0-9]{1,6})?$' },
     example: '0.01',
   },
+  'X-ACF-Forward': {
+    description:
+      'Names of credential headers of this request that may reach the service, joined by commas. Only those in its `forward_headers` do',
+    schema: { type: 'string' },
+    example: 'x-api-key',
+  },
 };
 
 /** Whatever a service sends. It is not the empty schema, which generated clients read as a type that swallows all others. */
@@ -49,6 +55,7 @@ const CODES: readonly ErrorCode[] = [
     'service_not_found',
     'operation_not_found',
     'price_exceeds_maximum',
+    'body_too_slow',
     'payload_too_large',
     'upgrade_not_supported',
   ] as const),
@@ -57,7 +64,7 @@ const CODES: readonly ErrorCode[] = [
 
 /** What only calls of MCP listings get: their messages come by POST, and GET and DELETE are the protocol's. */
 function mcpCodes(method: Method): readonly ErrorCode[] {
-  if (method === 'POST') return ['invalid_json', 'body_too_slow'];
+  if (method === 'POST') return ['invalid_json'];
   return method === 'GET' || method === 'DELETE' ? [] : ['method_not_allowed'];
 }
 

@@ -12,6 +12,7 @@ export const TAGS = [
     description: 'What calls cost, what is left, and what services earned',
     prefixes: ['/api/v1/usage', '/api/v1/balance', '/api/v1/earnings'],
   },
+  { name: 'Agents', description: 'The marketplace as tools for agents', prefixes: ['/mcp', '/.well-known/mcp'] },
   { name: 'Admin', description: 'For the operator', prefixes: ['/api/v1/admin'] },
   { name: 'Gateway', description: 'The gateway itself: health, and descriptions of this API', prefixes: ['/'] },
 ] as const;

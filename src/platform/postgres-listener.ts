@@ -50,12 +50,11 @@ export class PostgresListener {
   async #listen(): Promise<void> {
     const { channel, onMessage, onListening } = this.#subscription;
     const hooks = { onNotify: onMessage, onClose: () => this.#sleeper.wake() };
-    const session = new PostgresSession(this.#options, TIMEOUT_MS, hooks);
-    this.#session = session;
+    this.#session = new PostgresSession(this.#options, TIMEOUT_MS, hooks);
     try {
-      await session.query(`LISTEN "${channel.replaceAll('"', '""')}"`);
+      await this.#session.query(`LISTEN "${channel.replaceAll('"', '""')}"`);
     } catch (error) {
-      session.close();
+      this.#session.close();
       throw error;
     }
     if (!this.#stopped) onListening?.();
@@ -65,16 +64,17 @@ export class PostgresListener {
     let failures = 0;
     while (!this.#stopped) {
       try {
-        if (this.#session?.open !== true) await this.#listen();
+        if (!this.#session?.open) await this.#listen();
+        else {
+          await this.#sleeper.sleep(PROBE_MS);
+          if (this.#session.open) await this.#session.query('SELECT 1');
+        }
         failures = 0;
-        if (!this.#stopped && this.#session?.open) await this.#sleeper.sleep(PROBE_MS);
-        if (!this.#stopped && this.#session?.open) await this.#session.query('SELECT 1');
       } catch {
         // Not logged here: while Postgres is away, the queries of the pool fail as well, and the code that made them logs it.
         failures++;
         await this.#sleeper.sleep(Math.min(MIN_BACKOFF_MS * 2 ** failures, MAX_BACKOFF_MS));
       }
     }
-    this.#session?.close();
   }
 }

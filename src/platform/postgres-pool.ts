@@ -1,8 +1,8 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { connectionError, FOREIGN_DATABASE } from './postgres-errors.ts';
 import { PostgresListener, type Subscription } from './postgres-listener.ts';
 import { type Run, type Tx, templateTag } from './postgres-query.ts';
 import { PostgresSession, type SessionOptions } from './postgres-session.ts';
+import { Sleeper } from './timing.ts';
 
 export type PostgresOptions = SessionOptions & { readonly maxConnections: number };
 
@@ -38,11 +38,16 @@ export class PostgresPool {
   readonly #listeners = new Set<PostgresListener>();
   #foreign: { readonly error: unknown; readonly untilMs: number } | null = null;
   #ended = false;
-  #whenReturned: () => void = () => {};
+  /** Waits until the last session is returned, after `end`. */
+  readonly #returns = new Sleeper();
 
   constructor(options: PostgresOptions, bounds = WAIT_BOUNDS) {
     this.#options = options;
     this.#bounds = bounds;
+  }
+
+  get maxConnections(): number {
+    return this.#options.maxConnections;
   }
 
   /** Runs one query on any connection. */
@@ -110,7 +115,7 @@ export class PostgresPool {
     this.#lent.delete(session);
     if (this.#ended) {
       session.close();
-      if (this.#lent.size === 0) this.#whenReturned();
+      if (this.#lent.size === 0) this.#returns.wake();
       return;
     }
     if (session.open) this.#idle.push(session);
@@ -143,11 +148,7 @@ export class PostgresPool {
     for (const listener of this.#listeners) listener.stop();
     for (const session of this.#idle.splice(0)) session.close();
     for (const end of this.#waiting) end(Promise.reject(poolEnded()));
-    if (this.#lent.size === 0) return;
-    const returned = new Promise<void>((resolve) => {
-      this.#whenReturned = resolve;
-    });
-    await Promise.race([returned, sleep(timeout * 1000, undefined, { ref: false })]);
+    if (this.#lent.size > 0) await this.#returns.sleep(timeout * 1000);
     for (const session of this.#lent) session.close();
   };
 }

@@ -1,11 +1,11 @@
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
-import { Readable } from 'node:stream';
-import { pipeline } from 'node:stream/promises';
+import { promisify } from 'node:util';
 import postgres from 'postgres';
 import { connectionError, FOREIGN_DATABASE, sqlState } from './postgres-errors.ts';
 import type { Row, Rows, Value } from './postgres-query.ts';
 import { VALUE_TYPES } from './postgres-values.ts';
+import { within } from './timing.ts';
 
 export type SessionOptions = {
   readonly url: string;
@@ -15,6 +15,9 @@ export type SessionOptions = {
   /** The `installation.id` that the database must have. The session compares it before its first query; without an id, never. */
   readonly installation?: string;
 };
+
+const noAnswer = (): Error => connectionError('CONNECTION_CLOSED', 'no answer from postgres in time');
+const noConnection = (): Error => connectionError('CONNECT_TIMEOUT', 'no connection to postgres in time');
 
 type Hooks = { readonly onClose?: () => void; readonly onNotify?: (payload: string) => void };
 
@@ -61,7 +64,6 @@ export class PostgresSession {
   readonly #hooks: Hooks;
   #socket: Socket | null = null;
   #comparison: Promise<void> | null = null;
-  #isCompared = false;
   #open = true;
 
   /** The first query connects. @param timeoutMs bounds every query, even if the network no longer delivers anything */
@@ -110,44 +112,31 @@ export class PostgresSession {
    */
   async #run<T>(work: () => PromiseLike<T>): Promise<T> {
     if (!this.#open) throw connectionError('CONNECTION_CLOSED', 'the connection to postgres is gone');
-    const timer = setTimeout(() => this.close(), this.#timeoutMs);
     try {
       this.#comparison ??= this.#compare();
-      await this.#comparison;
-      return await work();
+      return await within(this.#comparison.then(work), this.#timeoutMs, noAnswer);
     } catch (error) {
-      // A failed comparison closes the session, even if its cause (a lock, a cancelled query) passes: `#comparison` stays
-      // rejected.
-      if (!this.#isCompared || sqlState(error) === undefined) this.close();
+      if (sqlState(error) === undefined) this.close();
       throw error;
-    } finally {
-      clearTimeout(timer);
     }
   }
 
   /**
-   * Compares the installation's id. The URL may by now lead to another database: a restored one, another server, a stranger's.
+   * Compares the installation's id. The URL may by now lead to another database: a restored one, another server, a stranger's. A
+   * failure closes the session, even if its cause (a lock, a cancelled query) passes: `#comparison` stays rejected.
    */
   async #compare(): Promise<void> {
     const { installation } = this.#options;
-    if (installation !== undefined) {
-      const found = await this.#readInstallation();
-      if (found !== installation) {
-        const message = `this Postgres database belongs to another installation: its id is ${found}, ours is ${installation}`;
-        throw connectionError(FOREIGN_DATABASE, message);
-      }
-    }
-    this.#isCompared = true;
-  }
-
-  async #readInstallation(): Promise<string> {
-    try {
-      const [row] = await this.#client.unsafe('SELECT id FROM installation');
-      return row?.id ?? 'none';
-    } catch (error) {
-      if (NO_INSTALLATION.test(sqlState(error) ?? '')) return 'none';
+    if (installation === undefined) return;
+    const rows = await this.#client.unsafe('SELECT id FROM installation').catch((error: unknown) => {
+      if (NO_INSTALLATION.test(sqlState(error) ?? '')) return [];
+      this.close();
       throw error;
-    }
+    });
+    const found = rows[0]?.id ?? 'none';
+    if (found === installation) return;
+    const message = `this Postgres database belongs to another installation: its id is ${found}, ours is ${installation}`;
+    throw connectionError(FOREIGN_DATABASE, message);
   }
 
   /** Runs one statement. With parameters, it is prepared once per session; without, the text may hold several statements. */
@@ -156,19 +145,31 @@ export class PostgresSession {
     return this.#run(() => this.#client.unsafe<T[]>(text, parameters as string[], options));
   }
 
-  /** Runs `COPY … FROM STDIN` with these chunks of data. @returns the number of rows that were stored */
-  copyIn(text: string, chunks: Iterable<Buffer>): Promise<number> {
+  /**
+   * Runs `COPY … FROM STDIN` with these chunks of data.
+   *
+   * @throws PostgresError when the server does not store every row: its own error if that comes before the last chunk is sent. postgres.js
+   *   drops a later one (docs/decisions/0031-copy-is-followed-by-a-query.md): then 25P02 in a transaction; otherwise another error, which
+   *   closes the session.
+   */
+  copyIn(text: string, chunks: Iterable<Buffer>): Promise<void> {
     return this.#run(async () => {
-      const query = this.#client.unsafe(text);
-      const stream = await query.writable();
-      // The only place that relies on internals of postgres.js 3.4.9. It reports the end of a COPY by resolving or rejecting the
-      // query a second time, which a promise ignores; so the query gets new functions to be called. Waiting for the stream would
-      // not do: when the server refuses a row (a duplicate key) after the last row was sent, the stream never ends, and its error
-      // is lost.
-      const ended = new Promise<{ count: number }>((resolve, reject) => Object.assign(query, { resolve, reject }));
-      // Ignored, because a failure of `chunks` or of the connection also rejects the query.
-      pipeline(Readable.from(chunks), stream).catch(() => {});
-      return (await ended).count;
+      const stream = await this.#client.unsafe(text).writable();
+      // Without a listener an error would end the process. It is found in `errored`.
+      stream.on('error', () => {});
+      const write = promisify<Buffer, void>((chunk, sent) => stream.write(chunk, (error) => sent(error ?? null)));
+      try {
+        // Each chunk is awaited, so that end() ends the COPY at once: until then postgres.js takes no other query.
+        for (const chunk of chunks) await write(chunk);
+      } catch (error) {
+        throw stream.errored ?? error;
+      }
+      stream.end();
+      // An empty query is answered after the COPY, even in a transaction that has failed. By then the stream has finished, or never will.
+      await this.#client.unsafe('');
+      if (stream.writableFinished) return;
+      await this.#client.unsafe('SELECT 1');
+      throw stream.errored ?? new Error('COPY failed behind its last row');
     });
   }
 
@@ -207,16 +208,13 @@ async function dial({ host, port, path }: Address): Promise<Socket> {
   let failure: unknown;
   for (const to of path ? [{ path }] : host.map((name, i) => ({ host: name, port: port[i] as number }))) {
     const socket = connect({ ...to, noDelay: true });
-    const giveUp = () => socket.destroy(connectionError('CONNECT_TIMEOUT', 'no connection to postgres in time'));
-    const timer = setTimeout(giveUp, CONNECT_TIMEOUT_MS);
     try {
-      await once(socket, 'connect');
+      await within(once(socket, 'connect'), CONNECT_TIMEOUT_MS, noConnection);
       // postgres.js expects the host in `socket.host`: it is the name that the server's certificate must have.
       return Object.assign(socket, to);
     } catch (error) {
+      socket.destroy();
       failure = error;
-    } finally {
-      clearTimeout(timer);
     }
   }
   throw failure;

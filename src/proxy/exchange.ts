@@ -28,7 +28,7 @@ import { requestHeaderLines, responseHeaderLines } from './header-rules.ts';
 import type { MessageListener, PricedMessage } from './mcp/messages.ts';
 import type { Offer } from './offers.ts';
 import { locationForCaller } from './redirects.ts';
-import { checkMaxAmount, faultError, notOwnError, refusalOf } from './refusals.ts';
+import { checkMaxAmount, faultError, notOwnError, refusalOf, unreadableSecrets } from './refusals.ts';
 import { parseTarget, type Target, upstreamPath } from './target.ts';
 import { busyServiceError, isSilence, refundOf, silentServiceError, upstreamApiError } from './upstream-failure.ts';
 
@@ -157,13 +157,14 @@ export class Exchange
   /** Checks everything else that can refuse the call without asking Redis. Throws the `ApiError` that the caller gets. */
   #check(terms: CallTerms): void {
     const head = this.#head;
-    const { destination, breaker, forOwner } = this.#offer as Offer;
+    const { destination, breaker, headers, forOwner } = this.#offer as Offer;
     this.#terms = this.#isOwn ? forOwner : terms;
     checkMaxAmount(head.headers, this.#terms.priceMicros);
     if (head.bodyLength > this.#options.maxRequestBodyBytes) throw tooLargeError(this.#options.maxRequestBodyBytes);
+    if (headers !== null && headers.unreadable.length > 0) throw unreadableSecrets();
     if (this.#options.backlogFull()) throw unavailableError();
     // Checked before admission: a call that is refused after its admission costs a hold, a refund and a record.
-    if (destination.isFull) throw busyServiceError();
+    if (destination.isFullFor((this.#key as KeyRecord).accountId)) throw busyServiceError();
     // The breaker comes last: a call that is refused for another reason must not be the probe.
     this.#breakerEra = breaker.era;
     if (!breaker.isClosed) {
@@ -258,15 +259,23 @@ export class Exchange
   #forward(): void {
     const { upstream, pseudonyms } = this.#options;
     const listing = this.#listing as Listing;
-    const { destination, basePath, idleBodyTimeoutMs } = this.#offer as Offer;
+    const { destination, basePath, idleBodyTimeoutMs, headers } = this.#offer as Offer;
+    const head = this.#head;
+    const { method } = head;
+    const usageId = this.#usageId;
+    const path = upstreamPath(basePath, (this.#target as Target).rest, head.query);
     const buyer = pseudonyms.of((this.#key as KeyRecord).buyer as Buyer, listing.providerId);
     this.#upstream = upstream.dispatch(
       {
         destination,
-        method: this.#head.method,
-        path: upstreamPath(basePath, (this.#target as Target).rest, this.#head.query),
-        headerLines: requestHeaderLines(this.#head, this.#usageId, buyer),
-        bodyLength: this.#head.bodyLength,
+        account: (this.#key as KeyRecord).accountId,
+        method,
+        path,
+        headerLines:
+          headers === null
+            ? requestHeaderLines(head, usageId, buyer)
+            : headers.lines(head, { method, path, usageId, buyer }, Date.now()),
+        bodyLength: head.bodyLength,
         headTimeoutMs: listing.timeoutSeconds * 1000,
         idleBodyTimeoutMs,
       },
@@ -301,16 +310,27 @@ export class Exchange
     else if (!hasRoom) this.#caller.pauseBody();
   }
 
-  /**
-   * The request body is larger than allowed, or all calls together buffer too much and this call buffers most. Before the
-   * service has answered, the call is refunded. After that it is charged, unless the answer was a 5xx, as if the caller had
-   * left. Otherwise a caller could get any response for nothing: it would leave its request body open, and exceed the bound
-   * shortly before the response ends.
-   */
+  /** The request body is larger than allowed, or all calls together buffer too much and this call buffers most. */
   overflow(): void {
+    this.#refuseBody(tooLargeError(this.#options.maxRequestBodyBytes), 'payload_too_large');
+  }
+
+  /**
+   * The caller of an event stream may take its time: it has an answer, and the stream itself keeps the service's connection.
+   */
+  onCallerTooSlow(): void {
+    if (!this.#isSettled && this.#events === null) this.#refuseBody(new ApiError('body_too_slow'), 'body_too_slow');
+  }
+
+  /**
+   * Gives up the request body. Before the service has answered, the call is refunded. After that it is charged, unless the answer
+   * was a 5xx, as if the caller had left. Otherwise a caller could get any response for nothing: it would leave its request body
+   * open, and break its bound shortly before the response ends.
+   */
+  #refuseBody(error: ApiError, reason: RefundReason): void {
     this.#upstream?.destroy();
     if (this.#responseStatus === 0) {
-      this.#fail(tooLargeError(this.#options.maxRequestBodyBytes), 'payload_too_large');
+      this.#fail(error, reason);
       return;
     }
     this.#settle(this.#refundOfStatus(), this.#responseStatus);

@@ -1,3 +1,4 @@
+import { CREDENTIAL_HEADERS } from '../catalog/listing-secrets.ts';
 import { CREDENTIALS_CHARS, hasCredentials } from '../keys/credentials.ts';
 
 /**
@@ -17,12 +18,6 @@ const HOP_BY_HOP = [
 ];
 /** The gateway writes `host` (the service's own) and `via` itself, and has answered `expect` already. */
 const OURS_TO_SAY = ['host', 'expect', 'via'];
-/**
- * Headers that usually carry credentials. A client library may find a key for another company in its environment, and send it
- * without being told to. The key would then reach the provider of this service. (The prefix `proxy-` covers
- * `proxy-authorization`.)
- */
-const CREDENTIALS = ['authorization', 'cookie', 'x-api-key', 'api-key', 'x-goog-api-key', 'x-auth-token'];
 /** Headers in which proxies in front of the gateway name the caller (RFC 7239 and custom). The service learns only a pseudonym. */
 const CALLER_ADDRESS = [
   'forwarded',
@@ -147,7 +142,7 @@ function beginsWith(name: string, start: string): boolean {
 }
 
 const notToService = new Blocked(
-  [...HOP_BY_HOP, ...OURS_TO_SAY, ...CREDENTIALS, ...CALLER_ADDRESS],
+  [...HOP_BY_HOP, ...OURS_TO_SAY, ...CREDENTIAL_HEADERS, ...CALLER_ADDRESS],
   // The gateway answers a browser's preflights, so what a preflight asks is of no use to a service.
   ['x-acf-', 'x-forwarded-', 'x-original-forwarded-', 'proxy-', 'access-control-request-'],
 );
@@ -158,7 +153,7 @@ const notToCaller = new Blocked(
 );
 
 /** The names of the headers that `Connection` lists, in lower case; null when there is no `Connection` header. */
-function connectionOptions(headers: readonly string[], lowerCased: boolean): Set<string> | null {
+export function connectionOptions(headers: readonly string[], lowerCased: boolean): Set<string> | null {
   let named: Set<string> | null = null;
   for (let i = 0; i < headers.length; i += 2) {
     const name = headers[i] as string;
@@ -173,7 +168,7 @@ function connectionOptions(headers: readonly string[], lowerCased: boolean): Set
  * Whether the value of a request header contains an API key of this gateway. Such a header does not reach the service, whatever
  * its name. The length check spares most searches: of the values that a typical SDK sends, only the key is long enough.
  */
-function carriesKey(value: string): boolean {
+export function carriesKey(value: string): boolean {
   return value.length >= CREDENTIALS_CHARS && hasCredentials(value);
 }
 
@@ -201,7 +196,11 @@ export function requestHeaderLines(
     lines += `${name}: ${value}\r\n`;
   }
   lines += `via: ${via}\r\nx-acf-usage-id: ${usageId}\r\nx-acf-buyer: ${buyer}\r\n`;
-  // The HTTP edge decoded the values as UTF-8. This restores the bytes that the caller sent, each as one latin1 character.
+  return asSent(lines, isAscii);
+}
+
+/** The HTTP edge decoded the values as UTF-8. This restores the bytes that the caller sent, each as one latin1 character. */
+export function asSent(lines: string, isAscii: boolean): string {
   return isAscii ? lines : Buffer.from(lines, 'utf8').toString('latin1');
 }
 

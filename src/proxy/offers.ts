@@ -1,10 +1,13 @@
 import { CallTerms } from '../admission/call-terms.ts';
 import type { Listing } from '../catalog/listing.ts';
+import type { Log } from '../observability/log.ts';
+import type { ServiceSecrets } from '../secrets/service-secrets.ts';
 import { Destination, parseEndpoint } from '../upstream/index.ts';
 import type { Breaker } from './breaker.ts';
 import type { Breakers } from './breakers.ts';
 import { PricedTools } from './mcp/priced-tools.ts';
 import { PricedOperations } from './priced-operations.ts';
+import { hasUpstreamHeaders, UpstreamHeaders } from './upstream-headers.ts';
 
 /** What calls need to know of a listing, worked out once per version of the listing. */
 export type Offer = {
@@ -26,19 +29,27 @@ export type Offer = {
   readonly operations: PricedOperations | null;
   /** Null unless the listing is an MCP server: its calls have prices by the tool that they call. */
   readonly tools: PricedTools | null;
+  /** Null unless the listing changes the headers of its calls: it adds some, asks for credentials, or has its calls signed. */
+  readonly headers: UpstreamHeaders | null;
   readonly breaker: Breaker;
+};
+
+/** What offers need besides the listing. */
+export type OffersOptions = {
+  readonly breakers: Breakers;
+  /** Longest silence within a response of a listing that does not state its own. */
+  readonly idleBodySeconds: number;
+  readonly secrets: ServiceSecrets;
+  readonly log: Log;
 };
 
 /** Makes one offer per version of a listing: the catalog makes a new object whenever a listing changes. */
 export class Offers {
   readonly #made = new WeakMap<Listing, Offer>();
-  readonly #breakers: Breakers;
-  readonly #idleBodySeconds: number;
+  readonly #options: OffersOptions;
 
-  /** @param idleBodySeconds  longest silence within a response of a listing that does not state its own */
-  constructor(breakers: Breakers, idleBodySeconds: number) {
-    this.#breakers = breakers;
-    this.#idleBodySeconds = idleBodySeconds;
+  constructor(options: OffersOptions) {
+    this.#options = options;
   }
 
   of(listing: Listing): Offer {
@@ -48,16 +59,27 @@ export class Offers {
       offer = {
         basePath,
         destination: new Destination(origin, `${listing.id} ${origin.key}`),
-        idleBodyTimeoutMs: (listing.idleSeconds ?? this.#idleBodySeconds) * 1000,
+        idleBodyTimeoutMs: (listing.idleSeconds ?? this.#options.idleBodySeconds) * 1000,
         terms: new CallTerms(listing),
         forOwner: new CallTerms({ ...listing, priceMicros: 0, freeCalls: 0 }),
         operations: pricesOf(listing),
         tools: listing.protocol === 'mcp' ? new PricedTools(listing) : null,
-        breaker: this.#breakers.of(listing.id, listing.endpoint),
+        headers: hasUpstreamHeaders(listing) ? this.#headersOf(listing, origin.hostHeader) : null,
+        breaker: this.#options.breakers.of(listing.id, listing.endpoint),
       };
       this.#made.set(listing, offer);
     }
     return offer;
+  }
+
+  #headersOf(listing: Listing, authority: string): UpstreamHeaders {
+    const { secrets, log } = this.#options;
+    const headers = new UpstreamHeaders(listing, authority, secrets);
+    if (headers.unreadable.length > 0) {
+      const fields = { service_id: listing.id, unreadable: headers.unreadable };
+      log.error(fields, 'secrets of this listing cannot be decrypted with SECRETS_KEY: refusing calls to it');
+    }
+    return headers;
   }
 }
 

@@ -75,6 +75,13 @@ function damagedAccount(): ApiError {
   return unavailableError(undefined, message, OPERATOR_SECONDS);
 }
 
+/** The call would reach the service without what the listing adds to it. Refused before admission, so it is free. */
+export function unreadableSecrets(): ApiError {
+  const message =
+    "The headers that this gateway adds to calls of this service cannot be read; the gateway's operator has to repair that. Nothing was charged.";
+  return unavailableError(undefined, message, OPERATOR_SECONDS);
+}
+
 /**
  * Says what to do, because the reader is often a model that has only this answer.
  *

@@ -5,6 +5,7 @@ import type { Source } from '../observability/metrics.ts';
 import type { Breakers } from '../proxy/breakers.ts';
 import type { ExchangeCounters } from '../proxy/exchange-options.ts';
 import type { LoadShedder } from '../proxy/load-shedder.ts';
+import type { Resealer } from '../secrets/resealer.ts';
 import type { UpstreamClient } from '../upstream/index.ts';
 
 /**
@@ -20,8 +21,10 @@ export function gatewayMetrics(parts: {
   readonly backlog: Backlog;
   readonly breakers: Breakers;
   readonly shedder: LoadShedder;
+  /** Null in all workers but the first. */
+  readonly resealer: Resealer | null;
 }): Source[] {
-  const { counters, server, upstream, admission, backlog, breakers, shedder } = parts;
+  const { counters, server, upstream, admission, backlog, breakers, shedder, resealer } = parts;
   return [
     { name: 'tollgate_calls_admitted_total', help: 'Calls admitted', type: 'counter', read: () => counters.admitted },
     {
@@ -104,5 +107,14 @@ export function gatewayMetrics(parts: {
         return new Map(Object.entries({ connecting, idle, active, waiting }));
       },
     },
+    ...(resealer === null ? [] : [secretsOf(resealer)]),
   ];
 }
+
+const secretsOf = (resealer: Resealer): Source => ({
+  name: 'tollgate_listing_secrets',
+  help: 'Secrets of listings by the key of SECRETS_KEY that decrypts them, as of the last hour',
+  type: 'gauge',
+  label: 'key',
+  read: () => new Map(Object.entries(resealer.counts ?? {})),
+});

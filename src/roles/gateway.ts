@@ -12,6 +12,7 @@ import { type CallerStream, PROXY_PREFIX, type RequestHead } from '../gate/calle
 import { Gate } from '../gate/gate.ts';
 import { RefillPlaces } from '../gate/refill-places.ts';
 import { Api } from '../http/api.ts';
+import { PagePlaces, placesFor } from '../http/page-places.ts';
 import { answerPreflight } from '../http/preflight.ts';
 import type { Route } from '../http/route.ts';
 import { HttpServer } from '../http/server.ts';
@@ -32,6 +33,7 @@ import type { Log } from '../observability/log.ts';
 import type { Metrics } from '../observability/metrics.ts';
 import { SparseWarning } from '../observability/sparse-warning.ts';
 import { systemClock } from '../platform/clock.ts';
+import { maxOpenFiles } from '../platform/open-files.ts';
 import { ScriptConnection } from '../platform/script-connection.ts';
 import { Breakers } from '../proxy/breakers.ts';
 import { BufferedBytes } from '../proxy/buffered-bytes.ts';
@@ -60,9 +62,13 @@ import { pageRoutes } from '../routes/pages.ts';
 import { serviceCallsRoutes } from '../routes/service-calls.ts';
 import { servicesRoutes, type Watch } from '../routes/services.ts';
 import { usageRoutes } from '../routes/usage.ts';
+import { Resealer } from '../secrets/resealer.ts';
+import { Sealer } from '../secrets/sealer.ts';
+import { ServiceSecrets } from '../secrets/service-secrets.ts';
 import { AddressPolicy, UpstreamClient } from '../upstream/index.ts';
 import { Reachability } from '../watch/reachability.ts';
 import { Uptimes } from '../watch/uptimes.ts';
+import { connectionBound } from './connection-bound.ts';
 import { gatewayMetrics } from './gateway-metrics.ts';
 import { newInstanceId, type Stores } from './stores.ts';
 
@@ -107,6 +113,8 @@ export type GatewayOptions = {
   readonly worker?: number;
   readonly metrics: Metrics;
   readonly log: Log;
+  /** Default true. Tests that count what a service receives turn it off. */
+  readonly asksNewEndpoints?: boolean;
   /** Finds the compiled src/catalog/openapi-import/worker.ts, for a gateway that runs from sources. */
   readonly importWorker?: () => URL;
 };
@@ -147,10 +155,12 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   const backlog = new Backlog({ redis, keys: redisKeys, maxEvents: config.maxBacklogEvents });
   const keyCache = new KeyCache({ fetchKeys: (ids) => selectKeyRecords(sql, ids) });
   const catalog = new Catalog({ sql, log });
+  const { upstreamMaxConnections, upstreamMaxTotalConnections } = config;
   const upstream = new UpstreamClient({
     ...UPSTREAM,
     allowCidrs: config.upstreamAllowCidrs,
-    maxConnectionsPerOrigin: config.upstreamMaxConnections,
+    maxConnectionsPerOrigin: upstreamMaxConnections,
+    maxConnections: connectionBound(Math.max(upstreamMaxTotalConnections, upstreamMaxConnections), maxOpenFiles(), log),
   });
   const stopKeyFeed = await keepKeyCacheFresh(sql, keyCache);
   await catalog.start();
@@ -171,10 +181,13 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   const counters: ExchangeCounters = { admitted: 0, open: 0, completed: 0, refunded: new Map(), refused: new Map() };
   const breakers = new Breakers();
   const shedder = new LoadShedder();
+  const secrets = new ServiceSecrets(new Sealer(config.secretsKeys));
+  // One worker of each machine looks after the secrets of listings.
+  const resealer = (options.worker ?? 1) === 1 ? new Resealer({ sql, secrets, log }) : null;
   const exchangeOptions = {
     gate,
     catalog,
-    offers: new Offers(breakers, config.idleBodySeconds),
+    offers: new Offers({ breakers, idleBodySeconds: config.idleBodySeconds, secrets, log }),
     admission,
     upstream,
     pseudonyms: new Pseudonyms(await pseudonymSecret(stores)),
@@ -194,7 +207,9 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   const reachability = new Reachability({ client: upstream, sql, log: watchLog });
   const uptimes = new Uptimes({ sql, log: watchLog });
   const watch: Watch = {
-    check: (listing) => reachability.check(listing),
+    check: (listing) => {
+      if (options.asksNewEndpoints ?? true) reachability.check(listing);
+    },
     uptimeOf: (serviceId) => uptimes.of(serviceId),
   };
   const apiRoutes: Route[] = [
@@ -202,12 +217,15 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
       keys,
       readActivity: (keyId) => selectKeyActivity(sql, keyId),
       adminBootstrapToken: config.adminBootstrapToken,
+      maxAccountsPerAddress: config.maxAccountsPerAddress,
     }),
     ...discoverRoutes({ catalog, operations, watch }),
     ...servicesRoutes({
       catalog,
       sql,
       operations,
+      secrets,
+      maxListings: config.maxListingsPerAccount,
       addresses: new AddressPolicy(config.upstreamAllowCidrs),
       noticeSeconds: config.priceNoticeSeconds,
       watch,
@@ -235,7 +253,8 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     }),
   ];
   const routes = [...apiRoutes, ...pageRoutes(apiRoutes)];
-  const api = new Api({ gate, routes: [...routes, ...openApiRoutes(routes)], log });
+  const places = new PagePlaces(placesFor(sql.maxConnections));
+  const api = new Api({ gate, places, routes: [...routes, ...openApiRoutes(routes)], log });
   const startCall = (head: RequestHead, caller: CallerStream): Exchange | null => {
     if (shedder.sheds()) {
       shedCall(gate, counters, head, caller);
@@ -249,7 +268,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   const { MCP_PATH, McpEndpoint } = await import('../mcp/endpoint.ts');
   const mcp = new McpEndpoint({
     gate,
-    ask: (head, key, requestId) => api.ask(head, key, requestId),
+    ask: (asked) => api.ask(asked),
     startCall,
     allowedOrigins: config.allowedOrigins,
     log,
@@ -276,12 +295,13 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     log,
   });
 
-  options.metrics.add(gatewayMetrics({ counters, server, upstream, admission, backlog, breakers, shedder }));
+  options.metrics.add(gatewayMetrics({ counters, server, upstream, admission, backlog, breakers, shedder, resealer }));
   admission.start();
   backlog.start();
   breakers.start();
   shedder.start();
   uptimes.start();
+  resealer?.start();
   const port = await server.listen();
 
   return {
@@ -297,6 +317,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
       shedder.stop();
       reachability.stop();
       uptimes.stop();
+      await resealer?.stop();
       await catalog.stop();
       stopKeyFeed();
       await upstream.close();

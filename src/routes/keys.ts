@@ -2,6 +2,7 @@ import type { KeyActivity } from '../accounts/usage-sql.ts';
 import { ApiError, unauthorizedError } from '../errors.ts';
 import { refuseForeignPage } from '../http/own-origin.ts';
 import type { ApiRequest, ApiResponse, JsonSchema, Route } from '../http/route.ts';
+import type { Opener } from '../keys/account-openings.ts';
 import { type KeyRecord, keyOf, ROLES, type Role, roleCovers } from '../keys/caller.ts';
 import { equalConstantTime, hashSecret, isKeyId } from '../keys/credentials.ts';
 import {
@@ -15,6 +16,7 @@ import type { KeyDescription } from '../keys/keys-sql.ts';
 import { CACHE_CONTROL } from '../openapi/headers.ts';
 import { EXAMPLE, json, list, orNull, record, TEXT, TIME, UUID, usd } from '../openapi/schemas.ts';
 import { microsToUsd } from '../platform/money.ts';
+import { AddressPolicy } from '../upstream/index.ts';
 
 export type KeysRoutesDeps = {
   readonly keys: Keys;
@@ -25,6 +27,8 @@ export type KeysRoutesDeps = {
    * account is opened without a token, and any further one only with an admin key.
    */
   readonly adminBootstrapToken: string | null;
+  /** Accounts that one public address may open in a day; 0: any number. */
+  readonly maxAccountsPerAddress: number;
 };
 
 const DEFAULT_LIMIT = 100;
@@ -257,7 +261,7 @@ async function addKey(deps: KeysRoutesDeps, by: KeyRecord, body: CreateBody): Pr
 async function openAccount(deps: KeysRoutesDeps, request: ApiRequest<CreateBody>): Promise<CreatedKey> {
   const { owner_id: ownerId, role, account_id: accountId } = request.body;
   if (accountId !== undefined) throw new ApiError('forbidden', 'account_id: only an admin key may name an account.');
-  if (role !== 'admin') return deps.keys.createAccountWithKey(ownerId, role);
+  if (role !== 'admin') return deps.keys.createAccountWithKey(ownerId, role, openerOf(deps, request));
   if (deps.adminBootstrapToken === null) {
     // Whoever reaches a new gateway first is its admin. That must not be a page that somebody near the gateway happens to visit.
     refuseForeignPage(request, 'A web page of another origin cannot create the first admin.');
@@ -271,7 +275,18 @@ async function openAccount(deps: KeysRoutesDeps, request: ApiRequest<CreateBody>
   if (token === undefined || !equalConstantTime(hashSecret(token), hashSecret(deps.adminBootstrapToken))) {
     throw new ApiError('forbidden', 'Creating an admin requires a valid X-Admin-Bootstrap header.');
   }
-  return deps.keys.createAccountWithKey(ownerId, role);
+  return deps.keys.createAccountWithKey(ownerId, role, null);
+}
+
+const publicInternet = new AddressPolicy([]);
+
+/**
+ * Whose limit a new account counts against. Only public addresses have one: behind 127.0.0.1 or 10.0.0.1 is the operator, or a proxy
+ * that TRUSTED_PROXY_HOPS does not count, and with it everybody.
+ */
+function openerOf({ maxAccountsPerAddress }: KeysRoutesDeps, { address }: ApiRequest): Opener | null {
+  const isPublic = address !== null && publicInternet.permits(address.replace('/64', ''));
+  return isPublic && maxAccountsPerAddress > 0 ? { address, maxPerDay: maxAccountsPerAddress } : null;
 }
 
 async function listKeys(keys: Keys, by: KeyRecord, query: ListQuery): Promise<ApiResponse> {

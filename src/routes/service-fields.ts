@@ -19,6 +19,7 @@ import { ApiError } from '../errors.ts';
 import type { JsonSchema } from '../http/route.ts';
 import { type AddressPolicy, isForbiddenLiteral } from '../upstream/index.ts';
 import { OPERATIONS } from './operations.ts';
+import { forwardHeadersOf, SECRET_FIELDS, type SecretFields } from './service-secrets.ts';
 
 const FIELDS = {
   name: { type: 'string', minLength: 1, maxLength: 100, description: 'Spaces around it are removed' },
@@ -39,6 +40,7 @@ const FIELDS = {
   },
   only_operations: { type: 'boolean', description: 'Refuse calls that match no operation' },
   operations: OPERATIONS,
+  ...SECRET_FIELDS,
 };
 const IDLE_SECONDS = {
   type: 'integer',
@@ -81,7 +83,7 @@ export const CREATE_BODY: JsonSchema = {
     protocol: { type: 'string', enum: ['http', 'mcp'], default: 'http', description: 'It cannot be changed later' },
   },
 };
-export type CreateBody = {
+export type CreateBody = SecretFields & {
   readonly name: string;
   readonly description: string;
   readonly endpoint: string;
@@ -140,6 +142,7 @@ export function readFields(body: PatchBody, addresses: AddressPolicy): Partial<L
       ? {}
       : { healthPath: checkedOrNull('health_path', body.health_path, healthPathFault) }),
     ...(body.only_operations === undefined ? {} : { onlyOperations: body.only_operations }),
+    ...(body.forward_headers === undefined ? {} : { forwardHeaders: forwardHeadersOf(body.forward_headers) }),
   };
 }
 

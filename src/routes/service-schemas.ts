@@ -47,12 +47,12 @@ const UPTIME = record(
   },
 );
 const LINKS = { uptime: UPTIME, docs_url: { type: 'string', description: 'A page about the service, for people' } };
-const OWN = "Shown to keys of its provider's account and to admins only";
 const MANNER = {
   protocol: { type: 'string', enum: ['http', 'mcp'] },
   timeout_seconds: { type: 'integer', minimum: 1, description: 'How long a call may wait for the response head' },
   idle_seconds: { type: 'integer', minimum: 1, description: 'The longest silence within a response, if it is set' },
   only_operations: { type: 'boolean', description: 'Calls that match no operation are refused' },
+  forward_headers: list(TEXT, 'Credential headers that the service asks callers for, if any; see X-ACF-Forward'),
 };
 const OPERATION_FIELDS = {
   method: { type: 'string', description: 'GET also stands for HEAD' },
@@ -76,6 +76,23 @@ const PRICED_OPERATION = record(
   { optional: NOT_ALWAYS },
 );
 const FREE = ['free_calls', 'free_calls_label', 'next_price'];
+const NOT_SET = [...FREE, ...Object.keys(LINKS), 'idle_seconds', 'forward_headers'];
+
+/** Shown to keys of the provider's account and to admins only. */
+const PROVISION = {
+  endpoint: { type: 'string', description: "Shown to keys of its provider's account and to admins only" },
+  health_path: { type: 'string', description: 'Asked every minute; shown to the same' },
+  reachable: {
+    type: 'boolean',
+    description: 'Whether a new endpoint answered when it was asked once; shown to the same',
+  },
+  checked_at: { ...TIME, description: 'When it was asked; shown to the same' },
+  upstream_headers: list(TEXT, 'Names of the headers that the gateway adds to calls; shown to the same'),
+  signed: { type: 'boolean', description: 'Whether calls are signed; shown to the same' },
+  signing_keyid: { type: 'string', description: 'The keyid of signatures by the present secret' },
+  signing_secret: { type: 'string', description: 'Only in the response to the request that made it' },
+  forgotten_upstream_headers: list(TEXT, 'Only in the response to a change of the endpoint that removed these headers'),
+};
 
 export const LISTED_SERVICE = record('ListedService', LISTED, {
   optional: FREE,
@@ -85,10 +102,7 @@ export const LISTED_SERVICE = record('ListedService', LISTED, {
 export const CALLABLE_SERVICE = record(
   'CallableService',
   { ...LISTED, ...LINKS, ...MANNER, operations: list(PRICED_OPERATION, 'How to call it; empty if that is not told') },
-  {
-    optional: [...FREE, ...Object.keys(LINKS), 'idle_seconds'],
-    description: 'A service as an agent needs it to make a call',
-  },
+  { optional: NOT_SET, description: 'A service as an agent needs it to make a call' },
 );
 
 export const SERVICE = record(
@@ -100,19 +114,11 @@ export const SERVICE = record(
     ...MANNER,
     operations: list(OPERATION, 'As the provider wrote them; absent in lists'),
     provider_id: UUID,
-    endpoint: { type: 'string', description: OWN },
-    health_path: { type: 'string', description: OWN },
-    reachable: { type: 'boolean', description: `Whether a new endpoint gave an answer when it was asked once. ${OWN}` },
-    checked_at: { ...TIME, description: `When it was asked. ${OWN}` },
+    ...PROVISION,
     created_at: TIME,
     updated_at: TIME,
   },
-  {
-    optional: [
-      ...[...FREE, ...Object.keys(LINKS), 'idle_seconds', 'operations', 'endpoint'],
-      ...['health_path', 'reachable', 'checked_at'],
-    ],
-  },
+  { optional: [...NOT_SET, 'operations', ...Object.keys(PROVISION)] },
 );
 
 export const SERVICE_EXAMPLE = {
@@ -139,5 +145,11 @@ export const SERVICE_DETAILS_EXAMPLE = {
   ...SERVICE_EXAMPLE,
   ...MANNER_EXAMPLE,
   ...{ operations: [OPERATION_EXAMPLE], status: 'active', provider_id: EXAMPLE.providerId },
-  ...{ endpoint: 'https://translate.example.com/v1', created_at: EXAMPLE.time, updated_at: EXAMPLE.time },
+  ...{
+    endpoint: 'https://translate.example.com/v1',
+    upstream_headers: ['x-api-key'],
+    signed: false,
+    created_at: EXAMPLE.time,
+    updated_at: EXAMPLE.time,
+  },
 };

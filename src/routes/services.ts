@@ -1,6 +1,7 @@
 import type { Catalog } from '../catalog/catalog.ts';
 import { chooseLanguage, languageHeaders } from '../catalog/languages.ts';
 import { DEFAULT_TIMEOUT_SECONDS, type Listing, type ListingFields, type ListingPatch } from '../catalog/listing.ts';
+import { refuseBeyondLimit } from '../catalog/listing-limit.ts';
 import type { StoredOperations } from '../catalog/operations/operation.ts';
 import type { OperationsReader } from '../catalog/operations/operations-reader.ts';
 import { fullItem, type Watched } from '../catalog/present.ts';
@@ -16,25 +17,30 @@ import { ApiError, unavailableError } from '../errors.ts';
 import { refuseForeignPage } from '../http/own-origin.ts';
 import type { ApiRequest, ApiResponse, JsonSchema, ResponseDescription, Route } from '../http/route.ts';
 import { type Caller, type KeyRecord, keyOf } from '../keys/caller.ts';
-import { ACCEPT_LANGUAGE, LANGUAGE_HEADERS } from '../openapi/headers.ts';
+import { ACCEPT_LANGUAGE, CACHE_CONTROL, LANGUAGE_HEADERS } from '../openapi/headers.ts';
 import { EXAMPLE, json, list, record, TEXT, UUID } from '../openapi/schemas.ts';
-import { isUuid } from '../platform/ids.ts';
+import { isUuid, uuidv7 } from '../platform/ids.ts';
 import type { Sql } from '../platform/postgres.ts';
+import type { ServiceSecrets } from '../secrets/service-secrets.ts';
 import type { AddressPolicy } from '../upstream/index.ts';
 import { selectFound } from '../watch/watch-sql.ts';
 import { readOperations, withinRules } from './operations.ts';
 import { CREATE_BODY, type CreateBody, PATCH_BODY, type PatchBody, readFields } from './service-fields.ts';
 import { SERVICE, SERVICE_DETAILS_EXAMPLE } from './service-schemas.ts';
+import { changeSecrets, newSigningSecret, type SecretsChange, touchesSecrets } from './service-secrets.ts';
 
 export type ServicesRoutesDeps = {
   readonly catalog: Catalog;
   readonly sql: Sql;
   readonly operations: Pick<OperationsReader, 'read'>;
+  /** Listings that an account may have. */
+  readonly maxListings: number;
   /** Decides which addresses calls may go to. */
   readonly addresses: AddressPolicy;
   /** How long a change after which a call may cost more is announced before it counts. */
   readonly noticeSeconds: number;
   readonly watch: Watch;
+  readonly secrets: ServiceSecrets;
 };
 
 /** What is found out about services without calls of buyers. */
@@ -70,8 +76,11 @@ const OWN_SERVICES = record(
   { optional: ['next_cursor'] },
 );
 const SERVICE_PARAM = { id: { description: 'The service', schema: UUID, example: EXAMPLE.serviceId } };
-const shows = (description: string): ResponseDescription =>
-  json(description, SERVICE, SERVICE_DETAILS_EXAMPLE, LANGUAGE_HEADERS);
+const shows = (description: string, headers: ResponseDescription['headers'] = {}): ResponseDescription =>
+  json(description, SERVICE, SERVICE_DETAILS_EXAMPLE, { ...LANGUAGE_HEADERS, ...headers });
+/** No cache between gateway and caller may store a response that contains the only copy of a secret. */
+const NO_STORE = { 'Cache-Control': 'no-store' };
+const NOT_STORED = { 'Cache-Control': { ...CACHE_CONTROL('no-store'), optional: true } } as const;
 
 /**
  * The routes by which providers manage their listings. An admin may do to any listing what its provider may. The gateway that
@@ -94,8 +103,10 @@ export function servicesRoutes(deps: ServicesRoutesDeps): Route[] {
             example: `/api/v1/services/${EXAMPLE.serviceId}`,
           },
           ...LANGUAGE_HEADERS,
+          ...NOT_STORED,
         }),
       },
+      errors: ['conflict'],
       maxBodyBytes: MAX_LISTING_BODY_BYTES,
       handle: (request) => create(deps, request),
     },
@@ -131,10 +142,21 @@ export function servicesRoutes(deps: ServicesRoutesDeps): Route[] {
       body: PATCH_BODY,
       requestHeaders: ACCEPT_LANGUAGE,
       params: SERVICE_PARAM,
-      responses: { 200: shows('The listing as it is now') },
-      errors: ['service_not_found'],
+      responses: { 200: shows('The listing as it is now', NOT_STORED) },
+      errors: ['service_not_found', 'conflict'],
       maxBodyBytes: MAX_LISTING_BODY_BYTES,
       handle: (request) => patch(deps, request),
+    },
+    {
+      method: 'POST',
+      path: '/api/v1/services/:id/signing-secret',
+      summary: 'Make a new signing secret for an own listing whose calls are signed; the old one signs for a day more',
+      access: ['provider'],
+      requestHeaders: ACCEPT_LANGUAGE,
+      params: SERVICE_PARAM,
+      responses: { 200: shows('The listing, with its new signing_secret', NOT_STORED) },
+      errors: ['service_not_found', 'conflict'],
+      handle: (request) => renewSigningSecret(deps, request),
     },
     {
       method: 'DELETE',
@@ -158,25 +180,37 @@ const DEFAULTS = {
   onlyOperations: false,
   docsUrl: null,
   healthPath: null,
+  forwardHeaders: null,
 } as const;
 
 async function create(deps: ServicesRoutesDeps, request: ApiRequest<CreateBody, unknown>): Promise<ApiResponse> {
-  const { catalog, sql, addresses } = deps;
+  const { catalog, sql, addresses, maxListings } = deps;
   const { protocol, operations = null } = request.body;
   refusePageChoosingEndpoint(request, addresses);
   // The schema guarantees that the required fields are present.
   const fields = readFields(request.body, addresses) as Pick<ListingFields, Required>;
-  const written = insertListing(sql, {
+  const { accountId: providerId } = keyOf(request.caller);
+  const id = uuidv7();
+  const before = { id, endpoint: fields.endpoint, upstreamHeaders: null, signingKeys: null };
+  const secrets = changeSecrets(request.body, before, deps);
+  const listed = {
     ...DEFAULTS,
     ...fields,
+    ...before,
+    ...secrets.fields,
     protocol,
     operations: readOperations(operations, protocol),
-    providerId: keyOf(request.caller).accountId,
+    providerId,
+  };
+  const written = sql.begin(async (tx) => {
+    await refuseBeyondLimit(tx, providerId, maxListings);
+    return insertListing(tx, listed);
   });
   const listing = await withinRules(written);
   catalog.apply(listing);
   deps.watch.check(listing);
-  return show(deps, listing, request, { status: 201, headers: { Location: `/api/v1/services/${listing.id}` } });
+  const headers = { Location: `/api/v1/services/${listing.id}` };
+  return show(deps, listing, request, { status: 201, headers, once: secrets.once });
 }
 
 async function listMine(
@@ -238,12 +272,56 @@ async function patch(deps: ServicesRoutesDeps, request: ApiRequest<PatchBody, un
     ...(operations === undefined ? {} : { operations }),
     ...(status === undefined ? {} : { status }),
   };
+  if (touchesSecrets(request.body)) {
+    return changeKnown(deps, request, id, changes, (before) => changeSecrets(request.body, before, deps));
+  }
   const scope = scopeOf(keyOf(request.caller));
   const listing = await withinRules(updateListing(sql, id, changes, scope, { noticeSeconds }));
   if (listing === null) throw await refusal(sql, id);
   catalog.apply(listing);
   if (request.body.endpoint !== undefined) deps.watch.check(listing);
   return show(deps, listing, request, { status: 200 });
+}
+
+async function renewSigningSecret(deps: ServicesRoutesDeps, request: ApiRequest): Promise<ApiResponse> {
+  return changeKnown(deps, request, idOf(request), {}, (before) => {
+    if (before.signingKeys === null)
+      throw new ApiError('conflict', 'Calls of this service are not signed. Change it to signed: true first.');
+    if (!deps.secrets.canSeal) throw unavailableError(undefined, 'This gateway has lost its SECRETS_KEY.', 60);
+    return newSigningSecret(before, deps.secrets);
+  });
+}
+
+/** Readings of a listing that others may change at the same time; then the request is refused. */
+const MAX_READINGS = 5;
+
+/** Makes a change that depends on what the listing is now: it is written only if nobody has changed the listing since it was read. */
+async function changeKnown(
+  deps: ServicesRoutesDeps,
+  request: ApiRequest<unknown, unknown>,
+  id: string,
+  changes: ListingPatch,
+  change: (before: Listing) => SecretsChange,
+): Promise<ApiResponse> {
+  const { catalog, sql, noticeSeconds } = deps;
+  const scope = scopeOf(keyOf(request.caller));
+  for (let reading = 0; reading < MAX_READINGS; reading++) {
+    const before = await selectListing(sql, id);
+    if (before === null || before.status === 'removed' || !mayManage(request.caller, before))
+      throw await refusal(sql, id);
+    const { fields, once } = change(before);
+    const based = { version: before.updatedAtMicros, noticeSeconds };
+    const written = updateListing(sql, id, { ...changes, ...fields }, scope, based);
+    const listing = await withinRules(written);
+    if (listing === null) continue;
+    catalog.apply(listing);
+    if (changes.endpoint !== undefined) deps.watch.check(listing);
+    return show(deps, listing, request, { status: 200, once });
+  }
+  throw new ApiError(
+    'conflict',
+    'Other requests keep changing this listing. Nothing was changed; send this one again.',
+  );
 }
 
 /** The operations in the body, or undefined if they do not change. The listing's protocol, which never changes, decides their form. */
@@ -303,6 +381,8 @@ type Shown = {
   readonly status: number;
   readonly lang?: string | undefined;
   readonly headers?: Readonly<Record<string, string>>;
+  /** Fields of this response alone. */
+  readonly once?: Readonly<Record<string, unknown>>;
 };
 
 export type ShowDeps = Pick<ServicesRoutesDeps, 'operations' | 'sql' | 'watch'>;
@@ -311,7 +391,7 @@ export async function show(
   { operations, sql, watch }: ShowDeps,
   listing: Listing,
   request: ApiRequest,
-  { status, lang, headers }: Shown,
+  { status, lang, headers, once = {} }: Shown,
 ): Promise<ApiResponse> {
   const language = chooseLanguage(lang, request.header('accept-language'));
   const withEndpoint = mayManage(request.caller, listing);
@@ -321,7 +401,8 @@ export async function show(
     operations: await operations.read(listing),
     watched: { uptime: watch.uptimeOf(listing.id), found },
   });
-  return { status, body, headers: { ...headers, ...languageHeaders(language) } };
+  const caching = 'signing_secret' in once ? NO_STORE : {};
+  return { status, body: { ...body, ...once }, headers: { ...headers, ...languageHeaders(language), ...caching } };
 }
 
 /**

@@ -54,7 +54,12 @@ export class AddressPolicy {
   }
 
   permits(address: string): boolean {
-    return isPublic(address) || contains(this.#allowed, address);
+    return isPublic(address) || this.allows(address);
+  }
+
+  /** Whether the operator allows this address by name of its range, as a part of their own network. */
+  allows(address: string): boolean {
+    return contains(this.#allowed, address);
   }
 
   /**

@@ -33,6 +33,7 @@ export class UpstreamClient implements PoolOwner {
   readonly #connections = new Set<Connection>();
   readonly #idle = new IdleList<Connection>();
   readonly #maxIdleConnections: number;
+  readonly #maxConnections: number;
   readonly #clock: CoarseClock;
   #timer: NodeJS.Timeout | null = null;
   #onLastClosed: (() => void) | null = null;
@@ -43,6 +44,7 @@ export class UpstreamClient implements PoolOwner {
     this.#clock = new CoarseClock(options.sweepIntervalMs ?? DEFAULT_SWEEP_INTERVAL_MS);
     this.#maxIdleConnections =
       options.maxIdleConnections ?? Math.max(LEAST_MAX_IDLE_CONNECTIONS, options.maxConnectionsPerOrigin);
+    this.#maxConnections = options.maxConnections ?? Number.POSITIVE_INFINITY;
     this.limits = limitsOf(options);
     this.tools = {
       addressBook: new AddressBook(new AddressPolicy(options.allowCidrs), options.lookup),
@@ -100,6 +102,11 @@ export class UpstreamClient implements PoolOwner {
   }
 
   // The methods below are for pools.
+
+  makeRoom(): boolean {
+    if (this.#connections.size >= this.#maxConnections) this.#idle.oldest?.close();
+    return this.#connections.size < this.#maxConnections;
+  }
 
   opened(connection: Connection): void {
     this.#connections.add(connection);

@@ -35,6 +35,8 @@ export class Connection implements ConnectorOwner, ResponseSink, Idle<Connection
   state: 'connecting' | 'idle' | 'active' | 'closed' = 'connecting';
   /** The call for which this connection is being made; null if that call was given up. */
   reserved: Call | null = null;
+  /** The account of the call that has this connection, kept by the pool; empty if there is none. */
+  account = '';
   idleBefore: Connection | null = null;
   idleAfter: Connection | null = null;
   readonly #pool: Pool;

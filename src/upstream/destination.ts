@@ -17,8 +17,8 @@ export class Destination {
     this.poolKey = poolKey;
   }
 
-  /** Whether a new request would fail as 'busy' at once. */
-  get isFull(): boolean {
-    return this.pool?.isFull ?? false;
+  /** Whether a new request of this account would fail as 'busy' at once. */
+  isFullFor(account: string): boolean {
+    return this.pool?.isFullFor(account) ?? false;
   }
 }

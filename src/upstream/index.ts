@@ -2,7 +2,7 @@ export { AddressPolicy } from './address-policy.ts';
 export { UpstreamClient } from './client.ts';
 export { Destination } from './destination.ts';
 export { type Endpoint, type Origin, parseEndpoint } from './endpoint.ts';
-export { isForbiddenLiteral } from './listed-address.ts';
+export { isForbiddenLiteral, maySendSecrets } from './listed-address.ts';
 export type {
   Lookup,
   ResolvedAddress,

@@ -15,3 +15,16 @@ export function isForbiddenLiteral(endpoint: string, policy: AddressPolicy): boo
   const isLoopback = hostname === 'localhost' || hostname.endsWith('.localhost');
   return isLoopback && !policy.permits('127.0.0.1') && !policy.permits('::1');
 }
+
+/**
+ * Whether secrets may be sent to an endpoint: over TLS, or in clear to an address that the operator allows beyond the public
+ * internet. Any name but `localhost` needs TLS: where it leads to may change after this.
+ *
+ * @param endpoint a URL that `parseEndpoint` accepts
+ */
+export function maySendSecrets(endpoint: string, policy: AddressPolicy): boolean {
+  const { protocol, hostname } = parseEndpoint(endpoint).origin;
+  if (protocol === 'https:') return true;
+  if (isIP(hostname) !== 0) return policy.allows(hostname);
+  return hostname === 'localhost' && (policy.allows('127.0.0.1') || policy.allows('::1'));
+}

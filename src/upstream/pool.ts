@@ -2,6 +2,7 @@ import type { Call } from './call.ts';
 import { Connection } from './connection.ts';
 import type { ConnectorTools } from './connector.ts';
 import type { Origin } from './endpoint.ts';
+import { Shares, shareOf } from './shares.ts';
 import type { Failure } from './upstream-error.ts';
 
 export type PoolLimits = {
@@ -17,6 +18,8 @@ export interface PoolOwner {
   readonly tools: ConnectorTools;
   readonly limits: PoolLimits;
   readonly isClosing: boolean;
+  /** Whether the process may have one more connection. Closes an idle one if that is what it takes. */
+  makeRoom(): boolean;
   opened(connection: Connection): void;
   closed(connection: Connection): void;
   becameIdle(connection: Connection): void;
@@ -29,26 +32,42 @@ export interface PoolOwner {
  * The connections of all destinations with one `poolKey`: those of a listing to its origin, or all connections to an origin.
  *
  * A call takes the idle connection that was used last, so that the others stay unused and close. If none is idle, the call gets a
- * new connection made for it; if that cannot be made, only this call fails. When the pool has as many connections as it may, the
- * call waits in line until one is released. There are never idle connections and waiting calls at the same time.
+ * new connection made for it; if that cannot be made, only this call fails.
+ *
+ *   three quarters of the connections    whoever comes first
+ *   the last quarter                     accounts that have less than a quarter of all, and less than three times what is free
+ *   then, and for all others             a line, in which accounts take turns
+ *
+ * So one account cannot lock the others out, whether its calls are slow uploads, silent streams or calls for nothing. What it has
+ * when others come, it keeps: a call that was begun is not cut. For a quarter to be there when they come, it must be kept free
+ * before; and of what is free then, the second account leaves a quarter to the third, and so on (dynamic thresholds: Choudhury and
+ * Hahne, 1998). Until three quarters are taken, all of this costs a call one comparison of integers.
  */
 export class Pool {
   readonly key: string;
   readonly origin: Origin;
   readonly #owner: PoolOwner;
+  readonly #connections = new Set<Connection>();
   readonly #idle: Connection[] = [];
-  readonly #waiting: Call[] = [];
-  #open = 0;
+  /** Connections that one account may have while the pool is nearly full. */
+  readonly #share: number;
+  /** With so many connections taken, the pool is nearly full. */
+  readonly #nearlyFull: number;
+  /** Null while the pool is not nearly full, and has not been for a sweep. */
+  #shares: Shares | null = null;
 
   constructor(key: string, origin: Origin, owner: PoolOwner) {
     this.key = key;
     this.origin = origin;
     this.#owner = owner;
+    const { maxConnections } = owner.limits;
+    this.#share = shareOf(maxConnections);
+    this.#nearlyFull = Math.max(this.#share, maxConnections - Math.floor(maxConnections / 4));
   }
 
   /** Whether the pool has connections. If not, the client has forgotten it. */
   get isOpen(): boolean {
-    return this.#open > 0;
+    return this.#connections.size > 0;
   }
 
   get keepAliveMs(): number {
@@ -56,53 +75,55 @@ export class Pool {
   }
 
   get waiting(): number {
-    return this.#waiting.length;
+    return this.#shares?.size ?? 0;
   }
 
-  /** Whether all connections that the pool may have are taken, and its line is full. */
-  get isFull(): boolean {
-    const { maxConnections, maxWaiting } = this.#owner.limits;
-    // The check for idle connections matters when `maxWaiting` is 0: the line then counts as full even while connections are idle.
-    return this.#open >= maxConnections && this.#idle.length === 0 && this.#waiting.length >= maxWaiting;
+  /** Whether the account may have no connection now, and no place in line. */
+  isFullFor(account: string): boolean {
+    return !this.#mayTake(account) && !this.#counted().hasRoomFor(account);
   }
 
   dispatch(call: Call): void {
-    const { maxConnections, maxWaiting } = this.#owner.limits;
-    const idle = this.#idle.pop();
-    if (idle !== undefined) {
-      this.#owner.leftIdle(idle);
-      idle.attach(call);
-    } else if (this.#open < maxConnections) {
-      this.#openFor(call);
-    } else if (this.#waiting.length < maxWaiting) {
+    const { account } = call.request;
+    if (this.#mayTake(account) && this.#hasConnection()) {
+      this.#give(call);
+    } else if (this.isOpen && this.#counted().hasRoomFor(account)) {
       call.waitingSinceTicks = this.#owner.tools.clock.ticks;
-      this.#waiting.push(call);
+      this.#counted().wait(call);
     } else {
       // Fails in the next tick: the code that called `dispatch` does not have the call object yet.
       process.nextTick(failBusy, call, 'too many calls are waiting for a connection');
+      if (!this.isOpen) this.#owner.emptied(this);
     }
   }
 
   /** The call was given up while it waited in line, or while its connection was being made. */
   cancel(call: Call): void {
-    if (call.reserved !== null) {
-      // The connection is still being made. Another call will use it.
-      call.reserved.reserved = null;
-      call.reserved = null;
+    const { reserved } = call;
+    if (reserved === null) {
+      this.#shares?.remove(call);
       return;
     }
-    const at = this.#waiting.indexOf(call);
-    if (at >= 0) this.#waiting.splice(at, 1);
+    // The connection is still being made. Another call will use it.
+    reserved.reserved = null;
+    call.reserved = null;
+    this.#leave(reserved);
+    this.#serve();
   }
 
   sweep(): void {
+    const shares = this.#shares;
+    if (shares === null) return;
     const { tools, limits } = this.#owner;
     for (;;) {
-      const first = this.#waiting[0];
-      if (first === undefined || tools.clock.elapsedMs(first.waitingSinceTicks) < limits.maxWaitMs) return;
-      this.#waiting.shift();
-      failBusy(first, `no connection became free within ${limits.maxWaitMs} ms`);
+      const { oldest } = shares;
+      if (oldest === undefined || tools.clock.elapsedMs(oldest.waitingSinceTicks) < limits.maxWaitMs) break;
+      shares.remove(oldest);
+      failBusy(oldest, `no connection became free within ${limits.maxWaitMs} ms`);
     }
+    // Another pool may have closed a connection, so that the process may have one more.
+    this.#serve();
+    if (shares.size === 0 && this.#taken < this.#nearlyFull) this.#shares = null;
   }
 
   // The methods below are for connections.
@@ -122,8 +143,11 @@ export class Pool {
 
   /** The connection is free for another call. */
   release(connection: Connection): void {
-    const next = this.#waiting.shift();
+    this.#leave(connection);
+    // This connection is not among the idle ones yet, and so still counts as taken.
+    const next = this.#shares?.next(this.#limitWith(this.#taken - 1));
     if (next !== undefined) {
+      this.#take(connection, next);
       connection.attach(next);
     } else if (this.#owner.isClosing) {
       connection.close();
@@ -135,9 +159,8 @@ export class Pool {
 
   closed(connection: Connection): void {
     this.#forget(connection);
-    const next = this.#open < this.#owner.limits.maxConnections ? this.#waiting.shift() : undefined;
-    if (next !== undefined) this.#openFor(next);
-    if (this.#open === 0) this.#owner.emptied(this);
+    this.#serve();
+    if (!this.isOpen) this.#owner.emptied(this);
   }
 
   /** A stale connection has closed under `call`. The call gets a new connection, because an idle one may be just as stale. */
@@ -146,17 +169,82 @@ export class Pool {
     this.#openFor(call);
   }
 
+  /** Connections that are not idle: they carry a call, or are being made. */
+  get #taken(): number {
+    return this.#connections.size - this.#idle.length;
+  }
+
+  /** Whether the account may have one more connection. */
+  #mayTake(account: string): boolean {
+    const taken = this.#taken;
+    return taken < this.#nearlyFull || this.#counted().heldBy(account) < this.#limitWith(taken);
+  }
+
+  /** While so many connections are taken, an account that has fewer than this may have one more. */
+  #limitWith(taken: number): number {
+    if (taken < this.#nearlyFull) return Number.POSITIVE_INFINITY;
+    return Math.min(this.#share, 3 * (this.#owner.limits.maxConnections - taken));
+  }
+
+  #counted(): Shares {
+    if (this.#shares !== null) return this.#shares;
+    const shares = new Shares(this.#owner.limits.maxWaiting);
+    for (const { account } of this.#connections) if (account !== '') shares.took(account);
+    this.#shares = shares;
+    return shares;
+  }
+
+  /** Gives connections to calls in line, as long as there are connections that they may have. */
+  #serve(): void {
+    const shares = this.#shares;
+    while (shares !== null && shares.size > 0 && this.#taken < this.#owner.limits.maxConnections) {
+      const next = this.#hasConnection() ? shares.next(this.#limitWith(this.#taken)) : undefined;
+      if (next === undefined) return;
+      this.#give(next);
+    }
+  }
+
+  /** Whether there is an idle connection, or the process may have one more. */
+  #hasConnection(): boolean {
+    return this.#idle.length > 0 || this.#owner.makeRoom();
+  }
+
+  /** Gives the call an idle connection, or has one made. */
+  #give(call: Call): void {
+    const idle = this.#idle.pop();
+    if (idle === undefined) {
+      this.#openFor(call);
+      return;
+    }
+    this.#owner.leftIdle(idle);
+    this.#take(idle, call);
+    idle.attach(call);
+  }
+
   #openFor(call: Call): void {
     const connection = new Connection(this, this.#owner.tools, this.#owner.limits.maxHeadBytes);
-    this.#open++;
+    this.#connections.add(connection);
+    this.#take(connection, call);
     connection.reserved = call;
     call.reserved = connection;
     this.#owner.opened(connection);
     connection.start();
   }
 
+  #take(connection: Connection, call: Call): void {
+    connection.account = call.request.account;
+    this.#shares?.took(connection.account);
+  }
+
+  #leave(connection: Connection): void {
+    if (connection.account === '') return;
+    this.#shares?.left(connection.account);
+    connection.account = '';
+  }
+
   #forget(connection: Connection): void {
-    this.#open--;
+    this.#connections.delete(connection);
+    this.#leave(connection);
     this.#owner.closed(connection);
     const at = this.#idle.indexOf(connection);
     if (at < 0) return;

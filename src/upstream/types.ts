@@ -4,6 +4,8 @@ import type { UpstreamError } from './upstream-error.ts';
 /** One request, ready to be written. The client checks only `path` and `bodyLength` again. */
 export type UpstreamRequest = {
   readonly destination: Destination;
+  /** Whose call it is, not empty. The accounts share the connections of a pool (see `Pool`). */
+  readonly account: string;
   /** GET, HEAD, POST, PUT, PATCH or DELETE. */
   readonly method: string;
   /** Path and query as they go on the wire, starting with '/'. */
@@ -84,6 +86,11 @@ export type UpstreamOptions = {
   readonly allowCidrs: readonly string[];
   /** Bound on the connections of one pool (see `Destination`); at the bound, calls wait in line. */
   readonly maxConnectionsPerOrigin: number;
+  /**
+   * Bound on the connections of all pools together. At the bound, the connection that has been idle for longest is closed for a new
+   * one; when none is idle, a call that needs a new one fails as 'busy'. Default: no bound.
+   */
+  readonly maxConnections?: number;
   /** Calls of one pool that may wait for a connection; one more fails as 'busy'. */
   readonly maxWaitingPerOrigin: number;
   /** Longest wait for a connection; then the call fails as 'busy'. */

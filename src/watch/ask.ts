@@ -36,6 +36,7 @@ export function ask(client: UpstreamClient, question: Question, stopping: AbortS
         destination: new Destination(origin, `watch ${serviceId} ${origin.key}`),
         method,
         path: basePath + path || '/',
+        account: serviceId,
         headerLines: 'user-agent: tollgate-watch\r\naccept: */*\r\n',
         bodyLength: 0,
         headTimeoutMs: ANSWER_MS,

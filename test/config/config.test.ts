@@ -60,6 +60,26 @@ describe('the configuration', () => {
     }
   });
 
+  it('takes keys for secrets, the first first, and refuses all else without repeating it', () => {
+    const [first, second] = ['a', 'b'].map((fill) => Buffer.alloc(32, fill)) as [Buffer, Buffer];
+    const [one, two] = [first.toString('base64'), second.toString('base64')];
+    expect(loadConfig({ ...stores, SECRETS_KEY: `${one}, ${two}` }).secretsKeys).toEqual([first, second]);
+    expect(loadConfig(stores).secretsKeys).toEqual([]);
+    for (const wrong of [
+      one.slice(1),
+      `${one}=`,
+      one.replace('=', ''),
+      `-${one.slice(1)}`,
+      first.toString('hex'),
+      'x',
+    ]) {
+      const faults = faultsOf({ ...stores, SECRETS_KEY: `${two},${wrong}` });
+      expect(faults).toEqual([expect.stringMatching(/^SECRETS_KEY: key 2 is not base64 of 32 bytes/)]);
+      if (wrong !== 'x') expect(faults.join()).not.toContain(wrong);
+    }
+    expect(faultsOf({ ...stores, SECRETS_KEY: `${one},${two},${one}` })).toEqual(['SECRETS_KEY: key 3 is there twice']);
+  });
+
   it('refuses an invalid number of workers, and several workers with port 0', () => {
     expect(faultsOf({ ...stores, WORKERS: 'some' })).toEqual(['WORKERS must be auto or a number from 1 to 64']);
     expect(faultsOf({ ...stores, WORKERS: '2', PORT: '0' })).toHaveLength(1);

@@ -2,6 +2,7 @@ import { expect, it } from 'vitest';
 import type { CallerStream, RequestHead } from '../../src/gate/caller-io.ts';
 import type { Gate } from '../../src/gate/gate.ts';
 import { Api } from '../../src/http/api.ts';
+import { PagePlaces, placesFor } from '../../src/http/page-places.ts';
 import type { Route } from '../../src/http/route.ts';
 import { QUIET } from '../support/store.ts';
 
@@ -16,7 +17,12 @@ async function leavesAs(body: string): Promise<[how: string, bytes: number]> {
     responses: {},
     handle: async () => ({ status: 200, body }),
   };
-  const api = new Api({ gate: { limitOf: () => 60 } as unknown as Gate, routes: [route], log: QUIET });
+  const api = new Api({
+    gate: { limitOf: () => 60 } as unknown as Gate,
+    places: new PagePlaces(placesFor(10)),
+    routes: [route],
+    log: QUIET,
+  });
   const head = { method: 'GET', path: '/page', headers: [], bodyLength: 0, fault: null } as unknown as RequestHead;
   let left: [string, number] = ['not at all', 0];
   const stream = {

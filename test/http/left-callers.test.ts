@@ -6,6 +6,7 @@ import type { CallerStream, RequestHead } from '../../src/gate/caller-io.ts';
 import { Gate } from '../../src/gate/gate.ts';
 import { RefillPlaces } from '../../src/gate/refill-places.ts';
 import { Api } from '../../src/http/api.ts';
+import { PagePlaces, placesFor } from '../../src/http/page-places.ts';
 import type { HttpServer } from '../../src/http/server.ts';
 import { Authenticator } from '../../src/keys/authenticator.ts';
 import type { KeyRecord } from '../../src/keys/caller.ts';
@@ -75,7 +76,7 @@ describe('a caller that left before its address was read', () => {
     ['without a key', ''],
     ['with an unknown key', key],
   ])('takes no token and causes no look-up: an API request %s', async (_, headers) => {
-    const api = new Api({ gate, routes: [], log: QUIET });
+    const api = new Api({ gate, places: new PagePlaces(placesFor(10)), routes: [], log: QUIET });
     await afterLeaving(headers, (head, stream) => api.handle(head, stream));
     expect([taken, lookedUp]).toEqual([[], []]);
   });

@@ -114,9 +114,12 @@ export class Marketplace extends MarketClient {
       writer: withWriter = true,
       durableRedis = false,
       health = {},
+      asksNewEndpoints = false,
     }: {
       readonly writer?: boolean;
       readonly durableRedis?: boolean;
+      /** Each new service is asked once then, in the background. */
+      readonly asksNewEndpoints?: boolean;
       readonly health?: { readonly intervalMs?: number; readonly lookMs?: number };
     } = {},
   ): Promise<Marketplace> {
@@ -141,7 +144,7 @@ export class Marketplace extends MarketClient {
     const begin = (): Promise<Writer> => startWriter({ config, stores, metrics: new Metrics(), log, health });
     const writer = withWriter ? await begin() : null;
     const another = (its: Metrics): Promise<Gateway> =>
-      startGateway({ config, stores, uws: loadUws(process.env), metrics: its, log, importWorker });
+      startGateway({ config, stores, uws: loadUws(process.env), metrics: its, log, importWorker, asksNewEndpoints });
     const gateway = await another(metrics);
     const founders = await found(`http://127.0.0.1:${gateway.port}`);
     const cleanUp = async (): Promise<void> => {

@@ -23,6 +23,12 @@ beforeAll(async () => {
   market = await Marketplace.start();
   service = await startService(async (request, response) => {
     if (request.url === '/reads-late') await wait(LONGER_THAN_THE_ADDON_MS);
+    if (request.url === '/answers-first/' || request.url === '/streams/') {
+      if (request.url === '/streams/') response.setHeader('Content-Type', 'text/event-stream');
+      response.write('first');
+      request.resume().on('error', () => {});
+      return;
+    }
     if (request.url === '/large') {
       response.end(LARGE);
       return;
@@ -32,7 +38,8 @@ beforeAll(async () => {
       response.end(LARGE.subarray(1000));
       return;
     }
-    const body = await bodyOf(request);
+    const body = await bodyOf(request).catch(() => null);
+    if (body === null) return;
     if (request.url === '/thinks') await wait(LONGER_THAN_THE_ADDON_MS);
     if (request.url === '/pauses') {
       response.write('first');
@@ -113,6 +120,39 @@ describe.concurrent("a call that takes longer than the addon's timeout is not cu
     const response = await caller.response();
     expect([response.status, response.body.toString()]).toEqual([200, sha(body)]);
     caller.destroy();
+  });
+
+  it('but a request body that drips is 408 and costs nothing, and a body that drips after the answer is cut and charged', async ({
+    expect,
+  }) => {
+    const dripper = await market.buyer(1);
+    const [dear, streams] = await Promise.all(
+      ['/answers-first', '/streams'].map((url) => market.service({ endpoint: service.url + url, price: 0.25 })),
+    );
+    const callers = await Promise.all(
+      [dear, dear, streams].map(async (listing, i) => {
+        const caller = await RawCaller.connect(market.baseUrl);
+        const target = i === 0 ? '/waits' : '/';
+        caller.send(requestText(`POST ${listing}${target}`, { key: dripper, headers: ['Content-Length: 100000'] }));
+        const dripping = setInterval(() => caller.send(patternBytes(100)), 500);
+        caller.socket.once('close', () => clearInterval(dripping));
+        return caller;
+      }),
+    );
+    const [waiting, answered, stream] = callers as [RawCaller, RawCaller, RawCaller];
+    const refused = await waiting.response();
+    expect([refused.status, refused.json<{ error: string }>().error]).toEqual([408, 'body_too_slow']);
+    expect([refused.get('connection'), refused.get('x-acf-amount')]).toEqual(['close', '0']);
+    expect((await answered.end()).toString('latin1')).toMatch(/^HTTP\/1\.1 200 [\s\S]*rst$/);
+    await until(async () => (await market.balance(dripper)).held === 0.25);
+    expect(stream.gone).toBe(false);
+    stream.destroy();
+    const outcomes = (await market.records(dripper)).map(({ outcome, status, amount }) => [outcome, status, amount]);
+    expect(outcomes.sort()).toEqual([
+      ['completed', 200, 0.25],
+      ['completed', 200, 0.25],
+      ['refunded:body_too_slow', 408, 0],
+    ]);
   });
 
   it.for<[string, string]>([

@@ -16,7 +16,7 @@ const headers: NodeJS.Dict<string | string[]>[] = [];
 const hanging: ServerResponse[] = [];
 
 beforeAll(async () => {
-  market = await Marketplace.start({}, { health: { intervalMs: INTERVAL_MS, lookMs: 50 } });
+  market = await Marketplace.start({}, { asksNewEndpoints: true, health: { intervalMs: INTERVAL_MS, lookMs: 50 } });
   service = await startService((request, response) => {
     asked.push(`${request.method} ${request.url}`);
     headers.push(request.headers);

@@ -12,6 +12,7 @@ const TOP_UP = 'https://pay.example.com/top-up';
 const MAX_BODY = 2_097_152;
 const MAX_CALL_BODY = 1_000;
 const ONE_OPERATION = { method: 'GET', path: '/one', summary: 'The only one' };
+const MCP = { 'Content-Type': 'application/json', Accept: 'application/json, text/event-stream' };
 const UNKNOWN_ID = '00000000-0000-7000-8000-000000000000';
 const UNKNOWN_KEY = `acf_${'0'.repeat(22)}`;
 
@@ -29,9 +30,9 @@ let limited: Key;
 beforeAll(async () => {
   // Compiled before the first document is sent: compiling takes longer than reading a document may.
   importWorker();
-  market = await Marketplace.start({
-    ...{ MAX_REQUEST_BODY_BYTES: String(MAX_CALL_BODY), TOP_UP_URL: TOP_UP, PRICE_NOTICE_SECONDS: '60' },
-  });
+  const SECRETS_KEY = Buffer.alloc(32, 'a key').toString('base64');
+  const settings = { MAX_REQUEST_BODY_BYTES: String(MAX_CALL_BODY), TOP_UP_URL: TOP_UP, SECRETS_KEY };
+  market = await Marketplace.start({ ...settings, PRICE_NOTICE_SECONDS: '60' }, { asksNewEndpoints: true });
   // A service that answers with the status that its path names, in text that is no JSON; to `/hang` it never answers.
   service = await startService((request, response) => {
     if (request.url === '/hang') return;
@@ -72,10 +73,10 @@ const anAdmin = (): Key => admins[turn++ % admins.length] as Key;
 
 /** Errors that need a broken store, a caller that dawdles, an overloaded service or a fault of the gateway: their own tests make those. */
 const NEEDS_DAMAGE = new Set(['internal', 'unavailable', 'upstream_busy', 'body_too_slow']);
-/** Two requests have to meet for it: test/routes/openapi-import.test.ts makes it. */
-const NEEDS_LUCK = 'putServicesByIdOpenapi conflict';
+/** Requests have to meet for these: test/routes/openapi-import.test.ts and service-secrets.test.ts make them. */
+const NEEDS_LUCK = ['putServicesByIdOpenapi conflict', 'patchServicesById conflict'];
 const isMadeHere = ({ operationId }: Operation, code: string): boolean =>
-  !NEEDS_DAMAGE.has(code) && `${operationId} ${code}` !== NEEDS_LUCK;
+  !NEEDS_DAMAGE.has(code) && !NEEDS_LUCK.includes(`${operationId} ${code}`);
 
 /** How any operation is brought to give these errors, whatever it does. Ids in its path exist nowhere. */
 const ANYWHERE: Readonly<Record<string, (operation: Operation) => Sent>> = {
@@ -104,6 +105,20 @@ const SPECIAL: Readonly<Record<string, () => Promise<Sent>>> = {
     const path = await market.service({ endpoint: service.url });
     return { key: anAdmin(), params: { id: path.split('/').at(-1) as string }, body: '{' };
   },
+  'postServicesByIdSigningSecret conflict': async () => {
+    const path = await market.service({ endpoint: service.url });
+    return { key: anAdmin(), params: { id: path.split('/').at(-1) as string } };
+  },
+  // A batch.
+  'postMcp invalid_request': async () => ({ key: anAdmin(), body: [] }),
+  // Redis knows that the key was revoked, and the gateway has not heard of it yet.
+  'postMcp unauthorized': async () => {
+    const key = await market.buyer(0);
+    await market.balance(key);
+    const { redis, keys } = market.stores;
+    await redis.command('hset', [keys.key(keys.shardOf(key.account_id), key.key_id), 'status', 'revoked']);
+    return { key, body: {} };
+  },
   'postKeys not_found': async () => ({
     key: anAdmin(),
     body: { owner_id: 'x', role: 'buyer', account_id: UNKNOWN_ID },
@@ -114,6 +129,14 @@ const SPECIAL: Readonly<Record<string, () => Promise<Sent>>> = {
       INSERT INTO api_keys (key_id, account_id, role, secret_hash)
       SELECT 'acf_' || lpad(n::text, 22, '0'), ${key.account_id}, 'buyer', repeat('0', 64) FROM generate_series(1, 1000) n`;
     return { key, body: { owner_id: 'x', role: 'buyer' } };
+  },
+  'postServices conflict': async () => {
+    const key = await adminKey(300);
+    const fields = { name: 'x', description: '', endpoint: service.url, price: 0, category: 'x' };
+    await market.stores.sql`
+      INSERT INTO services (id, provider_id, name, description, endpoint, price, free_calls, timeout_seconds, category)
+      SELECT gen_random_uuid(), ${key.account_id}, 'x', '', ${service.url}, 0, 0, 60, 'x' FROM generate_series(1, 200)`;
+    return { key, body: fields };
   },
   'postKeysByKeyIdRotate conflict': async () => {
     const { key_id } = await market.buyer(0);
@@ -230,6 +253,7 @@ describe('each success of each operation is as the OpenAPI document says', () =>
       name: 'Held against the document',
       endpoint: service.url,
       ...{ idle_seconds: 60, docs_url: 'https://docs.example/', health_path: '/health' },
+      ...{ upstream_headers: { 'X-Api-Key': 'x' }, signed: true, forward_headers: ['cookie'] },
       operations: [
         {
           method: 'GET',
@@ -245,6 +269,7 @@ describe('each success of each operation is as the OpenAPI document says', () =>
     const { id } = await driver.expect<{ id: string }>('postServices', 201, { key, body });
     const params = { id };
     expect(await driver.expect('getDiscoverById', 200, { params })).toHaveProperty('operations.0.price_label');
+    await driver.expect('postServicesByIdSigningSecret', 200, { key, params });
     const openapi = driver.contract.operation('putServicesByIdOpenapi').body;
     await driver.expect('putServicesByIdOpenapi', 200, { key, params, body: openapi });
     await driver.expect('getServicesById', 200, { params });
@@ -258,6 +283,9 @@ describe('each success of each operation is as the OpenAPI document says', () =>
       expect(shown).toHaveProperty('docs_url');
     }
     await until(async () => 'reachable' in (await driver.expect<object>('getServicesById', 200, { key, params })));
+    const elsewhere = { endpoint: 'https://service.example', signed: false };
+    const moved = await driver.expect('patchServicesById', 200, { key, params, body: elsewhere });
+    expect(moved).toMatchObject({ signed: false, forgotten_upstream_headers: ['x-api-key'] });
     await driver.expect('getDiscover', 200);
     const page = await driver.expect('getDiscover', 200, { query: 'limit=1&q=held&lang=ja' });
     expect(page).toMatchObject({ services: [{ id }], total: 1 });
@@ -285,6 +313,33 @@ describe('each success of each operation is as the OpenAPI document says', () =>
     expect(await driver.expect('getEarningsMe', 200, { key: market.provider })).toMatchObject({
       by_service: expect.arrayContaining([expect.objectContaining({ earned: 0.01 })]),
     });
+  });
+
+  it('of tools for agents, in both revisions of the protocol', async () => {
+    const [key, headers] = [anAdmin(), MCP];
+    const { body } = driver.contract.operation('postMcp');
+    const { method, params } = body as { method: string; params: { name: string } };
+    const modern = { ...headers, 'MCP-Protocol-Version': '2026-07-28', 'Mcp-Method': method, 'Mcp-Name': params.name };
+    const _meta = {
+      'io.modelcontextprotocol/protocolVersion': '2026-07-28',
+      'io.modelcontextprotocol/clientInfo': { name: 'test', version: '1' },
+      'io.modelcontextprotocol/clientCapabilities': {},
+    };
+    const message = { ...(body as object), params: { ...params, _meta } };
+    expect(await driver.expect('postMcp', 200, { body, headers })).toMatch(/^event: message\ndata: {"result"/);
+    expect(await driver.expect('postMcp', 200, { key, body: message, headers: modern })).toHaveProperty('result');
+    const unknown = { ...message, method: 'subscriptions/listen', params: { _meta, notifications: {} } };
+    const renamed = { ...modern, 'Mcp-Method': 'subscriptions/listen' };
+    expect(await driver.expect('postMcp', 200, { key, body: unknown, headers: renamed })).toHaveProperty('error');
+    const notification = { jsonrpc: '2.0', method: 'notifications/initialized' };
+    await driver.expect('postMcp', 202, { key, body: notification, headers });
+    await driver.expect('postMcp', 400, { key, body: { a: 1 }, headers });
+    await driver.expect('postMcp', 400, { key, body: message, headers: renamed });
+    await driver.expect('postMcp', 403, { key, body, headers: { ...headers, Origin: 'https://evil.example' } });
+    const other = { ...message, method: 'other' };
+    await driver.expect('postMcp', 404, { key, body: other, headers: { ...modern, 'Mcp-Method': 'other' } });
+    await driver.expect('postMcp', 406, { key, body, headers: { ...headers, Accept: 'application/json' } });
+    await driver.expect('postMcp', 415, { key, body, headers: { ...headers, 'Content-Type': 'text/plain' } });
   });
 
   it('of the operator', async () => {
@@ -343,7 +398,8 @@ describe('the OpenAPI document', () => {
           expect([where, name, example === undefined || example === '']).toEqual([where, name, false]);
           expect([where, name, driver.contract.schemaFaults(schema, example)]).toEqual([where, name, []]);
         }
-        if (status !== '304') expect([where, Object.keys(content ?? {}).length]).not.toEqual([where, 0]);
+        if (!['202', '304'].includes(status))
+          expect([where, Object.keys(content ?? {}).length]).not.toEqual([where, 0]);
         for (const { schema, example, examples } of Object.values(content ?? {})) {
           const values = examples === undefined ? [example] : Object.values(examples).map(({ value }) => value);
           expect([where, values.filter((value) => value === undefined || value === '')]).toEqual([where, []]);

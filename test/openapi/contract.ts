@@ -79,8 +79,8 @@ export class Contract {
     const name = `${operation.operationId} ${answer.status}`;
     if (faults.length > 0) throw new Error(`${name}\n  ${faults.join('\n  ')}\n  ${answer.body.slice(0, 500)}`);
     this.seen.add(name);
-    const { error } = (parsed(answer.body) ?? {}) as { error?: string };
-    if (error !== undefined) this.seen.add(`${name} ${error}`);
+    const { error } = (parsed(answer.body) ?? {}) as { error?: unknown };
+    if (typeof error === 'string') this.seen.add(`${name} ${error}`);
   }
 
   /** @returns in which way the response differs from the document */
@@ -108,10 +108,10 @@ export class Contract {
     );
   }
 
-  /** An error must be one of the codes that the response has an example of, and look as the schema of that code says. */
+  /** An error of the gateway must be one of the codes that the response has an example of, and look as the schema of that code says. */
   #codeFaults({ examples }: Media, value: unknown): string[] {
-    const { error } = (value ?? {}) as { error?: string };
-    if (examples === undefined || error === undefined) return [];
+    const { error } = (value ?? {}) as { error?: unknown };
+    if (examples === undefined || typeof error !== 'string') return [];
     if (!(error in examples)) return [`the error ${error} is not described`];
     const name = error.replace(/(?:^|_)(.)/g, (_, letter: string) => letter.toUpperCase());
     return this.schemaFaults({ $ref: `#/components/schemas/${name}Error` }, value);

@@ -64,11 +64,12 @@ function startCall(bufferedBytes: BufferedBytes) {
     catalog: { get: () => listing, ready: () => true },
     offers: {
       of: () => ({
-        destination: {},
+        destination: { isFullFor: () => false },
         basePath: '',
         terms: { priceMicros: 5 },
         operations: null,
         tools: null,
+        headers: null,
         breaker: new Breakers().of('', ''),
       }),
     },

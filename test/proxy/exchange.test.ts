@@ -30,10 +30,11 @@ it('a call is refused before money is touched when all connections of the servic
     catalog: { get: () => listing, ready: () => true },
     offers: {
       of: () => ({
-        destination: { isFull: true },
+        destination: { isFullFor: () => true },
         terms: { priceMicros: 5 },
         operations: null,
         tools: null,
+        headers: null,
         breaker: new Breakers().of('', ''),
       }),
     },
@@ -65,11 +66,12 @@ it('the message of a call to an MCP server is not kept once the service has it, 
     catalog: { get: () => listing, ready: () => true },
     offers: {
       of: () => ({
-        destination: {},
+        destination: { isFullFor: () => false },
         basePath: '',
         operations: null,
         terms,
         tools: {},
+        headers: null,
         breaker: new Breakers().of('', ''),
       }),
     },

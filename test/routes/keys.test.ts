@@ -1,9 +1,10 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { selectKeyActivity } from '../../src/accounts/usage-sql.ts';
+import type { ApiError } from '../../src/errors.ts';
 import type { Route } from '../../src/http/route.ts';
 import type { KeyRecord } from '../../src/keys/caller.ts';
 import { newKeyId, parseBearer, verifySecret } from '../../src/keys/credentials.ts';
-import { type KeyStateStore, Keys, MAX_ACTIVE_KEYS_PER_ACCOUNT } from '../../src/keys/keys.ts';
+import { type KeyStateStore, Keys, MAX_KEYS_PER_ACCOUNT } from '../../src/keys/keys.ts';
 import { selectKeyRecords } from '../../src/keys/keys-sql.ts';
 import { uuidv7 } from '../../src/platform/ids.ts';
 import { keysRoutes } from '../../src/routes/keys.ts';
@@ -19,7 +20,7 @@ let keys: Keys;
 useDatabase();
 
 beforeEach(async () => {
-  await sql`TRUNCATE accounts, api_keys, credits, calls CASCADE`;
+  await sql`TRUNCATE accounts, api_keys, credits, calls, account_openings CASCADE`;
   redis = { puts: [], away: false, delayed: null };
   invalidated = [];
   const state: KeyStateStore = {
@@ -33,7 +34,12 @@ beforeEach(async () => {
 });
 
 const routes = (adminBootstrapToken: string | null = null): Route[] =>
-  keysRoutes({ keys, readActivity: (keyId) => selectKeyActivity(sql, keyId), adminBootstrapToken });
+  keysRoutes({
+    keys,
+    readActivity: (keyId) => selectKeyActivity(sql, keyId),
+    adminBootstrapToken,
+    maxAccountsPerAddress: 3,
+  });
 
 async function recordOf(keyId: string): Promise<KeyRecord> {
   const [record] = await selectKeyRecords(sql, [keyId]);
@@ -69,6 +75,31 @@ describe('POST /keys without a key', () => {
   it('opens two accounts for two callers that send the same label', async () => {
     const [one, two] = await Promise.all([1, 2].map(() => create({ owner_id: 'alice', role: 'buyer' })));
     expect(json(one as never).account_id).not.toBe(json(two as never).account_id);
+  });
+
+  it('refuses an address that has opened as many accounts today as it may, counted exactly over all gateways', async () => {
+    // Two gateways on one database.
+    const another = new Keys({ sql, state: { put: async () => {} }, cache: { invalidate() {} } });
+    const options = { readActivity: (keyId: string) => selectKeyActivity(sql, keyId), adminBootstrapToken: null };
+    const gateways = [keys, another].map((its) => keysRoutes({ ...options, keys: its, maxAccountsPerAddress: 3 }));
+    const open = (address: string, gateway = 0) =>
+      send(gateways[gateway] as Route[], 'POST /keys', { address, body: { owner_id: 'x', role: 'buyer' } });
+    const answers = await Promise.allSettled(Array.from({ length: 10 }, (_, i) => open('8.8.8.8', i % 2)));
+    expect(answers.filter(({ status }) => status === 'fulfilled')).toHaveLength(3);
+    const refusal = (answers.find(({ status }) => status === 'rejected') as PromiseRejectedResult).reason as ApiError;
+    expect(refusal).toMatchObject({ status: 429, message: expect.stringContaining('may open 3 accounts a day') });
+    const seconds = Number(refusal.headers['Retry-After']);
+    expect(seconds).toBeGreaterThan(0);
+    expect(seconds).toBeLessThanOrEqual(86_400);
+    expect(await sql`SELECT count(*)::int AS n FROM accounts`).toEqual([{ n: 3 }]);
+    for (const address of ['8.8.4.4', '2600:1f18:1:2::/64']) expect((await open(address)).status).toBe(201);
+    // The operator, or a proxy and everybody behind it.
+    for (const address of ['127.0.0.1', '10.1.2.3', '::1', 'fd00:0:0:0::/64']) {
+      for (let i = 0; i < 5; i++) expect((await open(address)).status).toBe(201);
+    }
+    await sql`UPDATE account_openings SET day = day - 1`;
+    expect((await open('8.8.8.8')).status).toBe(201);
+    expect(await sql`SELECT address, opened FROM account_openings`).toEqual([{ address: '8.8.8.8', opened: 1 }]);
   });
 
   it('refuses a body that names an account', async () => {
@@ -180,18 +211,20 @@ describe('POST /keys with a key', () => {
     await expect(create(nowhere, admin)).rejects.toMatchObject({ code: 'not_found' });
   });
 
-  it('refuses a key beyond the bound on active keys per account, also in concurrent requests', async () => {
+  it('refuses a key beyond the bound on keys per account, also in concurrent requests, and to who makes and revokes without end', async () => {
     const buyer = await addAccount(sql);
     await sql`
       INSERT INTO api_keys (key_id, account_id, role, secret_hash)
       SELECT 'acf_' || lpad(i::text, 22, '0'), ${buyer.accountId}, 'buyer', repeat('0', 64)
-      FROM generate_series(1, ${MAX_ACTIVE_KEYS_PER_ACCOUNT - 3}::int) i`;
+      FROM generate_series(1, ${MAX_KEYS_PER_ACCOUNT - 3}::int) i`;
     const attempts = await Promise.allSettled(
       Array.from({ length: 5 }, () => create({ owner_id: 'x', role: 'buyer' }, buyer)),
     );
     expect(attempts.filter(({ status }) => status === 'fulfilled')).toHaveLength(2);
     expect(attempts.find(({ status }) => status === 'rejected')).toMatchObject({ reason: { code: 'conflict' } });
     await keys.revoke(buyer.keyId);
+    await expect(create({ owner_id: 'x', role: 'buyer' }, buyer)).rejects.toMatchObject({ code: 'conflict' });
+    await sql`UPDATE api_keys SET created_at = now() - interval '25 hours' WHERE key_id = ${buyer.keyId}`;
     expect((await create({ owner_id: 'x', role: 'buyer' }, buyer)).status).toBe(201);
   });
 });

@@ -128,6 +128,7 @@ describe('the OpenAPI document', () => {
     for (const { operation } of operations.filter(({ template }) => template.startsWith('/api/v1/proxy/'))) {
       expect(operation.parameters.filter((parameter) => parameter.in === 'header')).toMatchObject([
         { name: 'X-ACF-Max-Amount' },
+        { name: 'X-ACF-Forward' },
       ]);
       for (const status of ['200', 'default']) {
         const { $ref = '' } = operation.responses[status] as { $ref?: string };

@@ -30,6 +30,8 @@ describe('POST /services', () => {
       operations: [],
       provider_id: provider.accountId,
       endpoint: 'http://service.example/api',
+      upstream_headers: [],
+      signed: false,
       created_at: expect.stringMatching(/^\d{4}-.*Z$/),
       updated_at: expect.stringMatching(/^\d{4}-.*Z$/),
     });

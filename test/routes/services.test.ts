@@ -17,9 +17,11 @@ import {
   catalog,
   create,
   log,
+  post,
   provider,
   refused,
   request,
+  secrets,
   sql,
   stranger,
   useServices,
@@ -96,9 +98,11 @@ describe('GET /services/{id}', () => {
       catalog: new Catalog({ sql, log }),
       sql,
       operations: new OperationsReader(sql),
+      maxListings: 20,
       addresses,
       noticeSeconds: 0,
       watch: NO_WATCH,
+      secrets,
     });
     expect((await refusalOf(ask(unloaded, `GET /services/${id}`))).code).toBe('unavailable');
   });
@@ -153,6 +157,23 @@ describe('GET /services?mine=true', () => {
   );
 });
 
+describe('an account with as many listings as it may have', () => {
+  it('gets 409 for one more, also in concurrent requests and after removing young ones; others are not affected', async () => {
+    const answers = await Promise.allSettled(Array.from({ length: 25 }, () => post(BODY)));
+    expect(answers.filter(({ status }) => status === 'fulfilled')).toHaveLength(20);
+    const refusal = await refused('POST /services', { by: provider, body: BODY });
+    expect(refusal).toMatchObject({ code: 'conflict', message: expect.stringContaining('may have 20 listings') });
+    const [one] = await sql<{ id: string }[]>`
+      SELECT id FROM services WHERE provider_id = ${provider.accountId} LIMIT 1`;
+    const { id } = one as { id: string };
+    expect((await request(`DELETE /services/${id}`, { by: provider })).status).toBe(200);
+    expect((await refused('POST /services', { by: provider, body: BODY })).code).toBe('conflict');
+    await sql`UPDATE services SET created_at = now() - interval '25 hours' WHERE id = ${id}`;
+    expect((await post(BODY)).status).toBe(201);
+    expect((await post(BODY, stranger)).status).toBe(201);
+  });
+});
+
 describe('a web page of another site', () => {
   const page = { headers: { origin: 'http://evil.example', host: '127.0.0.1:8080' } };
 
@@ -177,9 +198,11 @@ describe('a web page of another site', () => {
       catalog,
       sql,
       operations: new OperationsReader(sql),
+      maxListings: 20,
       addresses: new AddressPolicy([]),
       noticeSeconds: 0,
       watch: NO_WATCH,
+      secrets,
     });
     expect((await ask(routes, 'POST /services', { ...page, by: provider, body: BODY })).status).toBe(201);
   });

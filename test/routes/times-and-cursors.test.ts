@@ -11,6 +11,8 @@ import { earningsRoutes } from '../../src/routes/earnings.ts';
 import { keysRoutes } from '../../src/routes/keys.ts';
 import { servicesRoutes } from '../../src/routes/services.ts';
 import { usageRoutes } from '../../src/routes/usage.ts';
+import { Sealer } from '../../src/secrets/sealer.ts';
+import { ServiceSecrets } from '../../src/secrets/service-secrets.ts';
 import { AddressPolicy } from '../../src/upstream/index.ts';
 import { addAccount } from '../support/accounts.ts';
 import { ask, NO_WATCH, refusalOf } from '../support/listings.ts';
@@ -31,6 +33,7 @@ beforeAll(async () => {
     cache: { invalidate: () => {} },
   });
   const operations = new OperationsReader(sql);
+  const secrets = new ServiceSecrets(new Sealer([]));
   routes = [
     ...usageRoutes({ sql }),
     ...earningsRoutes({ sql }),
@@ -39,6 +42,8 @@ beforeAll(async () => {
       catalog,
       sql,
       operations,
+      secrets,
+      maxListings: 1_000,
       addresses: new AddressPolicy([]),
       noticeSeconds: 0,
       watch: NO_WATCH,
@@ -47,6 +52,7 @@ beforeAll(async () => {
       keys,
       readActivity: () => Promise.reject(new Error('no activity is asked for')),
       adminBootstrapToken: null,
+      maxAccountsPerAddress: 0,
     }),
   ];
   by = await addAccount(sql, 'provider');

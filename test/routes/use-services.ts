@@ -5,6 +5,8 @@ import type { Route } from '../../src/http/route.ts';
 import type { KeyRecord } from '../../src/keys/caller.ts';
 import type { Sql } from '../../src/platform/postgres.ts';
 import { servicesRoutes } from '../../src/routes/services.ts';
+import { Sealer } from '../../src/secrets/sealer.ts';
+import { ServiceSecrets } from '../../src/secrets/service-secrets.ts';
 import { AddressPolicy } from '../../src/upstream/index.ts';
 import { addAccount, openTestDatabase } from '../support/accounts.ts';
 import { type Asked, ask, bodyOf, NO_WATCH, refusalOf } from '../support/listings.ts';
@@ -14,6 +16,7 @@ export const addresses = new AddressPolicy(['10.1.2.3/32']);
 /** Prices change at once: test/integration/price-notice.test.ts is about announced ones. */
 const noticeSeconds = 0;
 const watch = NO_WATCH;
+export const secrets = new ServiceSecrets(new Sealer([Buffer.alloc(32, 'test key')]));
 export const log = { warn: () => {}, error: () => {} };
 
 /** A legal listing. */
@@ -46,12 +49,23 @@ export function useServices(): void {
     catalog = new Catalog({ sql, log });
     elsewhere = new Catalog({ sql, log });
     await Promise.all([catalog.start(), elsewhere.start()]);
-    routes = servicesRoutes({ catalog, sql, operations: new OperationsReader(sql), addresses, noticeSeconds, watch });
+    routes = servicesRoutes({
+      catalog,
+      sql,
+      operations: new OperationsReader(sql),
+      maxListings: 20,
+      addresses,
+      secrets,
+      noticeSeconds,
+      watch,
+    });
     routesElsewhere = servicesRoutes({
       catalog: elsewhere,
       sql,
       operations: new OperationsReader(sql),
+      maxListings: 20,
       addresses,
+      secrets,
       noticeSeconds,
       watch,
     });

@@ -1,4 +1,4 @@
-import { randomUUID } from 'node:crypto';
+import { createHash, randomUUID } from 'node:crypto';
 import { cpSync, existsSync, mkdirSync, readFileSync, rmSync, statSync, symlinkSync } from 'node:fs';
 import { createServer } from 'node:net';
 import path from 'node:path';
@@ -125,8 +125,14 @@ describe('npm start', () => {
     expect(readFileSync(inData('logs/gateway.log'), 'utf8')).toContain('listens on 127.0.0.1 allows 127.0.0.0/8');
     expect(existsSync(inData('stack.json'))).toBe(false);
 
+    const { secretsKey } = readJson(inData('stores.json'));
+    expect(secretsKey).toMatch(/^[A-Za-z0-9+/]{43}=$/);
+
     const second = await started();
     expect(readJson(inData('demo.json'))).toEqual(demo);
+    // The same key at each start, or the secrets of listings could not be read any more.
+    const digest = createHash('sha256').update(secretsKey).digest('hex');
+    expect(readFileSync(inData('logs/gateway.log'), 'utf8').split(`keeps secrets with ${digest}`)).toHaveLength(3);
     const { database_url, redis_url } = readJson(inData('stack.json'));
     expect({ database_url, redis_url }).toEqual({ database_url: stack.database_url, redis_url: stack.redis_url });
     expect(await stop(second, 'SIGTERM')).toBe(0);

@@ -41,10 +41,11 @@ export function spellingsOf({ key_id, secret }: { readonly key_id: string; reado
   const pair = `${key_id}:${secret}`;
   // The secret without its prefix and its checksum.
   const random = secret.slice(3, 46);
-  const encoded = [secret, pair].flatMap((text) => [
-    Buffer.from(text).toString('hex'),
-    Buffer.from(text).toString('base64').replace(/=+$/, ''),
-    encodeURIComponent(text),
-  ]);
-  return [secret, random, ...encoded];
+  return [secret, random, ...[secret, pair].flatMap(encodingsOf)];
 }
+
+export const encodingsOf = (text: string): string[] => [
+  Buffer.from(text).toString('hex'),
+  Buffer.from(text).toString('base64').replace(/=+$/, ''),
+  encodeURIComponent(text),
+];

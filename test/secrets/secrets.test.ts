@@ -6,7 +6,7 @@ import { WorkerStack } from '../integration/worker-stack.ts';
 import { buildSources } from '../support/build.ts';
 import { until } from '../support/wait.ts';
 import { type RawServer, rawServer } from '../upstream/helpers.ts';
-import { dumpPostgres, dumpRedis, spellingsOf } from './places.ts';
+import { dumpPostgres, dumpRedis, encodingsOf, spellingsOf } from './places.ts';
 
 /** A log line that an attacker would like to put into our log. */
 const FORGED = '{"level":60,"msg":"forged"}';
@@ -17,6 +17,10 @@ let broken: RawServer;
 let answers = '';
 /** All keys of this test: of admin and provider, of a buyer before and after the rotation, and a key that was revoked. */
 const used: Key[] = [];
+/** SECRETS_KEY, and what it encrypts: headers that a listing adds to its calls, and secrets that sign them. */
+const SECRETS_KEY = Buffer.alloc(32, 'a key for secrets').toString('base64');
+const PROVIDERS_KEY = 'the-key-that-a-provider-has-at-their-own-service';
+const sealed = [SECRETS_KEY, PROVIDERS_KEY];
 
 const proxied = (path: string, key: Key, init: Parameters<WorkerStack['request']>[1] = {}): Promise<number> =>
   noted(stack.request(path, { key, ...init }));
@@ -36,7 +40,7 @@ async function say(text: string): Promise<void> {
 }
 
 beforeAll(async () => {
-  stack = await WorkerStack.start(buildSources(), { LOG_LEVEL: 'debug', ANONYMOUS_RATE_LIMIT: '10000' });
+  stack = await WorkerStack.start(buildSources(), { LOG_LEVEL: 'debug', ANONYMOUS_RATE_LIMIT: '10000', SECRETS_KEY });
   witness = await Witness.open();
   broken = await rawServer(async (peer) => {
     const request = await peer.takeRequest();
@@ -54,6 +58,7 @@ beforeAll(async () => {
   await inOrder(service, failing, buyer);
   await inError(service, failing, buyer, revoked);
   await rotate(service, buyer);
+  await withSecrets(buyer);
   await cutStores();
   expect(await until(async () => (await stack.request(`${service}/after`, { key: buyer })).status === 200)).toBe(true);
   await stack.settled();
@@ -100,6 +105,38 @@ async function rotate(service: string, buyer: Key): Promise<void> {
   for (const key of [rotated, buyer]) expect(await proxied(service, key)).toBe(200);
 }
 
+/** A listing with secrets: listed, refused, called, failing, with a new signing secret, and damaged. */
+async function withSecrets(buyer: Key): Promise<void> {
+  const { provider: key } = stack;
+  const fields = { name: 'n', description: '', category: 'c', price: 0.001, endpoint: `${broken.url}/` };
+  const upstream_headers = { 'X-Api-Key': PROVIDERS_KEY };
+  const body = { ...fields, upstream_headers, signed: true };
+  for (const wrong of [`${PROVIDERS_KEY}\n`, `${PROVIDERS_KEY}é`, PROVIDERS_KEY.repeat(100)]) {
+    const refused = { ...body, upstream_headers: { 'X-Api-Key': wrong } };
+    expect(await proxied('/api/v1/services', key, { method: 'POST', body: refused })).toBe(400);
+  }
+  const made = await stack.json<{ id: string; signing_secret: string }>('/api/v1/services', {
+    key,
+    method: 'POST',
+    body,
+  });
+  const path = `/api/v1/services/${made.id}`;
+  await stack.listedEverywhere(`/api/v1/proxy/${made.id}`);
+  expect(await proxied(`/api/v1/proxy/${made.id}`, buyer)).toBe(502);
+  const renewed = await stack.json<typeof made>(`${path}/signing-secret`, { key, method: 'POST' });
+  sealed.push(made.signing_secret, renewed.signing_secret);
+  expect(await proxied(path, key, { method: 'PATCH', body: { upstream_headers, price: 0.002 } })).toBe(200);
+  for (const asked of [path, '/api/v1/services?mine=true', `/api/v1/discover/${made.id}`]) {
+    expect(await proxied(asked, key)).toBe(200);
+  }
+  await stack.stores.sql`
+    WITH damaged AS (
+      UPDATE services SET upstream_headers = replace(upstream_headers, 's1:', 's0:'), updated_at = now() + interval '1 second'
+      WHERE id = ${made.id} RETURNING id)
+    SELECT pg_notify('tollgate_services', id::text) FROM damaged`;
+  await until(async () => (await proxied(`/api/v1/proxy/${made.id}`, buyer)) === 503);
+}
+
 /** Makes the drivers of both stores fail, because drivers may put the failed command or query into their errors. */
 async function cutStores(): Promise<void> {
   await stack.stores.redis.command('client', ['kill', 'type', 'normal', 'skipme', 'yes']);
@@ -114,6 +151,9 @@ describe('a secret', () => {
     for (const key of used) {
       for (const spelling of spellingsOf(key)) expect(text.includes(spelling), key.key_id).toBe(false);
     }
+    for (const secret of sealed) {
+      for (const spelling of [secret, ...encodingsOf(secret)]) expect(text.includes(spelling), secret).toBe(false);
+    }
   };
 
   it('is not in the log (its key id may be)', () => {
@@ -123,7 +163,11 @@ describe('a secret', () => {
   it('is in no answer, except the one that issued it', () => expectNone(answers));
 
   it('is not in the metrics', async () => {
-    expectNone(await (await fetch(`http://127.0.0.1:${stack.env.METRICS_PORT}/metrics`)).text());
+    const metrics = await (await fetch(`http://127.0.0.1:${stack.env.METRICS_PORT}/metrics`)).text();
+    for (const key of ['first', 'other', 'unreadable']) {
+      expect(metrics).toContain(`tollgate_listing_secrets{worker="1",key="${key}"}`);
+    }
+    expectNone(metrics);
   });
 
   it('is not in Postgres, although the key is', async () => {

@@ -90,7 +90,8 @@ type Sent = {
   readonly body?: unknown;
   readonly query?: unknown;
   readonly params?: Record<string, string>;
-  readonly headers?: Record<string, string>;
+  readonly headers?: Record<string, string> /** The caller's, for limits. */;
+  readonly address?: string;
 };
 
 /** Calls a route's handler as the http layer does after its checks. Of those, this repeats only access by role. */
@@ -107,6 +108,7 @@ export async function send(routes: readonly Route[], name: string, sent: Sent = 
     body: sent.body,
     header: (header) => sent.headers?.[header],
     caller: sent.by === undefined ? NOBODY : { kind: 'key', key: sent.by },
+    address: sent.address ?? null,
     requestId: 'test',
   };
   return route.handle(request);

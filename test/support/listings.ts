@@ -27,6 +27,9 @@ export function makeListing(fields: Partial<Listing> = {}): Listing {
     termsFromMs: null,
     docsUrl: null,
     healthPath: null,
+    upstreamHeaders: null,
+    signingKeys: null,
+    forwardHeaders: null,
     status: 'active',
     isSuspended: false,
     quality: 50,
@@ -50,6 +53,9 @@ export const LISTING_FIELDS = {
   operations: null,
   docsUrl: null,
   healthPath: null,
+  upstreamHeaders: null,
+  signingKeys: null,
+  forwardHeaders: null,
 } as const;
 
 /** For routes of a gateway that watches nothing. */
@@ -84,6 +90,7 @@ export async function ask(routes: readonly Route[], line: string, asked: Asked =
     body: match.route.rawBody ? body : validBody(validators.body, body),
     header: (name) => asked.headers?.[name],
     caller: asked.by === undefined ? { kind: 'ip' } : { kind: 'key', key: asked.by },
+    address: null,
     requestId: 'test',
   });
 }

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { AddressPolicy } from '../../src/upstream/address-policy.ts';
+import { maySendSecrets } from '../../src/upstream/listed-address.ts';
 
 const FORBIDDEN: [address: string, why: string][] = [
   ['0.0.0.0', 'unspecified'],
@@ -152,5 +153,34 @@ describe('a name with several addresses', () => {
     expect(select(new AddressPolicy(['10.0.0.0/8']), '::1', '127.0.0.1')).toEqual([]);
     expect(select(new AddressPolicy(['127.0.0.0/8']), '::1', '127.0.0.1', '10.0.0.1')).toEqual([]);
     expect(select(new AddressPolicy(['127.0.0.0/8']), '::1')).toEqual([]);
+  });
+});
+
+describe('secrets', () => {
+  const policy = new AddressPolicy(['10.0.0.0/8', '203.0.113.0/24', '127.0.0.0/8']);
+  const none = new AddressPolicy([]);
+
+  test('may be sent over TLS, or in clear to an address that the operator allows', () => {
+    for (const endpoint of ['https://a.example', 'https://8.8.8.8', 'https://10.1.1.1']) {
+      expect([endpoint, maySendSecrets(endpoint, policy), maySendSecrets(endpoint, none)]).toEqual([
+        endpoint,
+        true,
+        true,
+      ]);
+    }
+    for (const endpoint of ['http://10.1.1.1:8080/a', 'http://0xa.1', 'http://203.0.113.5', 'http://LOCALHOST:1']) {
+      expect([endpoint, maySendSecrets(endpoint, policy), maySendSecrets(endpoint, none)]).toEqual([
+        endpoint,
+        true,
+        false,
+      ]);
+    }
+  });
+
+  test('may not be sent in clear to a public address, or to a name that may lead to one tomorrow', () => {
+    for (const endpoint of ['http://8.8.8.8', 'http://a.example', 'http://service.internal', 'http://a.localhost']) {
+      expect([endpoint, maySendSecrets(endpoint, policy)]).toEqual([endpoint, false]);
+    }
+    expect(maySendSecrets('http://localhost', new AddressPolicy(['10.0.0.0/8']))).toBe(false);
   });
 });

@@ -41,9 +41,10 @@ async function misbehave(peer: Peer): Promise<void> {
       const size = 1 + random(40_000);
       peer.send(wire.subarray(at, at + size));
       at += size;
+      // Before the next turn, in which the call may end.
+      if (at >= wire.length) wholeResponses.add(path);
       if (random(2) === 0) await new Promise((resolve) => setImmediate(resolve));
     }
-    wholeResponses.add(path);
     // The surplus does not look like a response: one that arrives after the next request could not be told from the answer to it.
     if (fault === 1) peer.send('surplus');
     if (fault === 2) return void peer.socket.end();
@@ -148,6 +149,7 @@ function newExchange(client: ReturnType<typeof newClient>, random: Random, numbe
   const isUpload = random(3) === 0;
   const exchange = new Exchange(client, server.url, {
     path: `/${number}`,
+    account: `a${number % 4}`,
     method: isUpload ? 'POST' : 'GET',
     bodyLength: isUpload ? -1 : 0,
   });

@@ -135,6 +135,7 @@ export class Exchange implements UpstreamHandler {
     this.call = client.dispatch(
       {
         destination: new Destination(parseEndpoint(url).origin),
+        account: 'a',
         method: 'GET',
         path: '/',
         headerLines: '',

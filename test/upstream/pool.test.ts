@@ -32,15 +32,15 @@ async function answer(index: number): Promise<void> {
 test('connections to an origin are bounded; further calls wait in order, and when the line is full, a call is busy', async () => {
   client = newClient({ maxConnectionsPerOrigin: 2, maxWaitingPerOrigin: 2 });
   const destination = new Destination(parseEndpoint(server.url).origin);
-  expect(destination.isFull).toBe(false);
+  expect(destination.isFullFor('a')).toBe(false);
   const exchanges = await start(5, 2, { destination });
   expect(client.stats()).toMatchObject({ open: 2, active: 2, waiting: 2 });
-  expect(destination.isFull).toBe(true);
+  expect(destination.isFullFor('a')).toBe(true);
   expect(await exchanges[4]?.outcome()).toBe('busy');
   expect(exchanges[4]?.error).toMatchObject({ requestStarted: false, headReceived: false });
   await answer(0);
   await exchanges[0]?.outcome();
-  expect(destination.isFull).toBe(false);
+  expect(destination.isFullFor('a')).toBe(false);
   await answer(0);
   expect(await exchanges[2]?.outcome()).toBe(200);
   expect(exchanges[3]?.events).toEqual([]);
@@ -121,15 +121,35 @@ test('origins without a connection are forgotten, idle connections over all orig
   expect(server.peers[2]?.isGone).toBe(false);
 });
 
+test('connections over all origins are bounded: idle ones make room, and then calls wait for their own origin or are busy', async () => {
+  client = newClient({ maxConnections: 2, lookup: async () => [{ address: '127.0.0.1', family: 4 }] });
+  const url = (host: number): string => `http://h${host}.example:${server.port}`;
+  const first = new Exchange(client, url(1));
+  await answer(0);
+  expect(await first.outcome()).toBe(200);
+  const second = new Exchange(client, url(2));
+  const third = new Exchange(client, url(3));
+  await (await server.peer(0)).gone();
+  expect(await new Exchange(client, url(4)).outcome()).toBe('busy');
+  expect(client.stats()).toMatchObject({ origins: 2, open: 2, active: 2 });
+  const next = new Exchange(client, url(2));
+  expect(client.stats().waiting).toBe(1);
+  await answer(1);
+  await answer(1);
+  expect([await second.outcome(), await next.outcome()]).toEqual([200, 200]);
+  await answer(2);
+  expect(await third.outcome()).toBe(200);
+});
+
 test('without a line, a destination is full while all its connections are taken, and no longer', async () => {
   client = newClient({ maxConnectionsPerOrigin: 1, maxWaitingPerOrigin: 0 });
   const destination = new Destination(parseEndpoint(server.url).origin);
   const [exchange] = await start(1, 1, { destination });
-  expect(destination.isFull).toBe(true);
+  expect(destination.isFullFor('a')).toBe(true);
   await answer(0);
   expect(await exchange?.outcome()).toBe(200);
   expect(client.stats().idle).toBe(1);
-  expect(destination.isFull).toBe(false);
+  expect(destination.isFullFor('a')).toBe(false);
 });
 
 test('all connections that one origin may have stay open when a burst is over', async () => {
@@ -142,7 +162,11 @@ test('all connections that one origin may have stay open when a burst is over', 
   });
   client = newClient({ maxConnectionsPerOrigin: burst });
   for (let round = 0; round < 2; round++) {
-    const exchanges = Array.from({ length: burst }, () => new Exchange(client, answering.url));
+    // Of many accounts: one alone may not have all connections.
+    const exchanges = Array.from(
+      { length: burst },
+      (_, i) => new Exchange(client, answering.url, { account: `a${i}` }),
+    );
     for (const exchange of exchanges) expect(await exchange.outcome()).toBe(200);
   }
   // The connections of the first burst serve the second one.

@@ -49,7 +49,10 @@ test.each(['http', 'https'])('interleaved %s traffic on many connections does no
     tlsCa: authority.certificate,
   });
   const exchanges = Array.from({ length: 300 }, (_, number) => {
-    const exchange = new Exchange(client, `${scheme}://127.0.0.1:${port}`, { path: `/${number}` });
+    const exchange = new Exchange(client, `${scheme}://127.0.0.1:${port}`, {
+      account: `a${number}`,
+      path: `/${number}`,
+    });
     if (number % 3 === 0) pauseAtEveryChunk(exchange);
     return exchange;
   });

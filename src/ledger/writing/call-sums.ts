@@ -31,7 +31,9 @@ WITH journal_row AS (
     calls = d.calls + excluded.calls, free_calls = d.free_calls + excluded.free_calls,
     earned = d.earned + excluded.earned, fees = d.fees + excluded.fees
 )
-SELECT coalesce(sum(amount), 0)::bigint AS sum FROM posted`;
+SELECT count(*)::int AS entries, coalesce(sum(amount), 0)::bigint AS sum FROM posted`;
+/** What `POST_SUMS_SQL` returns: how many entries the journal row has, and their sum. */
+export type Posted = { readonly entries: number; readonly sum: number };
 const PARAMETERS_AFTER_JOURNAL_ID = 10;
 
 type ServiceDay = {

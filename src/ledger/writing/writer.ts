@@ -5,7 +5,7 @@ import type { RedisKeys } from '../../platform/redis-keys.ts';
 import { overWithin, Sleeper } from '../../platform/timing.ts';
 import { WRITER_LOCK } from '../locks.ts';
 import { EventWait } from './event-wait.ts';
-import { type FlushResult, isRefusedData, storeEntries, storeNewCalls } from './flush.ts';
+import { type FlushResult, needsCare, storeEntries, storeNewCalls } from './flush.ts';
 import { lockShards } from './flush-locks.ts';
 import { backoffMs, Pace, SHORT_PAUSE_MS } from './pace.ts';
 import { makePartitions } from './partitions.ts';
@@ -316,7 +316,7 @@ export class UsageWriter {
     } catch (error) {
       this.#ahead = null;
       if (waitFor !== null && sqlState(error) === LOCK_NOT_AVAILABLE) return 'nothing';
-      if (careful || !isRefusedData(error)) throw error;
+      if (careful || !needsCare(error)) throw error;
       this.#careful = true;
       return 'nothing';
     }

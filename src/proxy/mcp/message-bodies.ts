@@ -61,7 +61,11 @@ export class MessageBodies {
       return;
     }
     if (head.method !== 'POST') listener.onBody(null);
-    else caller.attach(new MessageBody(this, listener));
+    else {
+      const body = new MessageBody(this, listener);
+      caller.attach(body);
+      body.startTime();
+    }
   }
 
   get bytesBeingRead(): number {
@@ -131,8 +135,13 @@ class MessageBody implements CallerEvents {
     } else {
       this.#bytes.add(chunk);
       if (last) this.#tell(this.#bytes.all);
-      else this.#deadline ??= setTimeout(() => this.refuse(new ApiError('body_too_slow')), this.#bodies.maxReadMs);
     }
+  }
+
+  /** Limits the time until the message is whole. Nearly every message has come with its head, and needs no timer. */
+  startTime(): void {
+    if (this.#isOver) return;
+    this.#deadline = setTimeout(() => this.refuse(new ApiError('body_too_slow')), this.#bodies.maxReadMs);
   }
 
   /** Nothing was admitted, so the call has cost nothing. */

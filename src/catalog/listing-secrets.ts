@@ -1,0 +1,76 @@
+/**
+ * The text forms of a listing's secrets. What is secret in them is encrypted (src/secrets/). They are text, so that two readings of
+ * a row can be compared, and every gateway keeps them in memory, so that the first call of a listing need not ask Postgres.
+ */
+
+export type StoredHeader = readonly [name: string, sealedValue: string];
+
+export type StoredSigningKey = {
+  readonly keyid: string;
+  /** The sealed secret. */
+  readonly secret: string;
+  /** When it stops signing, in milliseconds since the epoch; absent: it is the present key. */
+  readonly until?: number;
+};
+
+/** @param text  `Listing.upstreamHeaders` */
+export const storedHeaders = (text: string | null): readonly StoredHeader[] =>
+  text === null ? [] : (JSON.parse(text) as StoredHeader[]);
+
+/** @param text  `Listing.signingKeys`; the present key is the first */
+export const storedSigningKeys = (text: string | null): readonly StoredSigningKey[] =>
+  text === null ? [] : (JSON.parse(text) as StoredSigningKey[]);
+
+/** The text of a list; null if it is empty. */
+export const textOf = (list: readonly StoredHeader[] | readonly StoredSigningKey[]): string | null =>
+  list.length === 0 ? null : JSON.stringify(list);
+
+/** Header names of the listing's own are at most this long. */
+export const MAX_HEADER_NAME_LENGTH = 64;
+export const MAX_UPSTREAM_HEADERS = 10;
+/** Enough for a JWT with many claims; many servers take at most 8 KiB for one header. */
+export const MAX_HEADER_VALUE_LENGTH = 4_096;
+/** Bounds what every gateway keeps in memory for a listing, and leaves room in the 16 KiB that Node services take for a head. */
+export const MAX_UPSTREAM_HEADERS_LENGTH = 8_192;
+
+/**
+ * Headers that usually carry credentials. A client library may find a key for another company in its environment, and send it
+ * without being told to. The key would then reach the provider of this service. So they stop at the gateway, unless the listing asks
+ * for them and the call agrees.
+ */
+export const CREDENTIAL_HEADERS = [
+  'authorization',
+  'proxy-authorization',
+  'cookie',
+  'x-api-key',
+  'api-key',
+  'x-goog-api-key',
+  'x-auth-token',
+] as const;
+
+/** The gateway writes these itself, because they say where a message goes, where it ends, or what it knows of the call. */
+const OURS = [
+  ...['host', 'expect', 'via', 'content-length', 'transfer-encoding'],
+  ...['connection', 'keep-alive', 'te', 'trailer', 'upgrade', 'http2-settings'],
+];
+const OUR_PREFIXES = ['x-acf-', 'proxy-', 'signature'];
+
+/** RFC 9110 §5.6.2. */
+const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
+/** Visible ASCII, with spaces between. */
+const VALUE = /^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/;
+
+/** What is wrong with the name of a header that a listing adds, or null. An underscore counts as a hyphen, as CGI reads it. */
+export function headerNameFault(name: string): string | null {
+  if (name.length > MAX_HEADER_NAME_LENGTH || !TOKEN.test(name)) {
+    return `each name must be that of an HTTP header, of at most ${MAX_HEADER_NAME_LENGTH} characters`;
+  }
+  const folded = name.toLowerCase().replaceAll('_', '-');
+  if (!OURS.includes(folded) && !OUR_PREFIXES.some((prefix) => folded.startsWith(prefix))) return null;
+  return `${name} cannot be set: the gateway writes it itself`;
+}
+
+/** What is wrong with the value of such a header, or null. Never says what the value is. */
+export function headerValueFault(value: string): string | null {
+  return VALUE.test(value) ? null : 'must be visible ASCII characters, with spaces only between them';
+}

@@ -1,0 +1,124 @@
+import { randomBytes } from 'node:crypto';
+import { type StoredSigningKey, storedHeaders, storedSigningKeys, textOf } from '../catalog/listing-secrets.ts';
+import type { Sealer } from './sealer.ts';
+
+/** After a new signing secret was made, calls are signed with the one before, too, for this long. */
+export const OVERLAP_MS = 86_400_000;
+
+type Stored = { readonly id: string; readonly upstreamHeaders: string | null; readonly signingKeys: string | null };
+
+export type SigningKey = {
+  readonly keyid: string;
+  readonly secret: string;
+  /** When it stops signing, in milliseconds since the epoch; Infinity for the present key. */
+  readonly untilMs: number;
+};
+
+/** What became of a listing's secrets when they were read. */
+export type OpenedSecrets = {
+  readonly headers: readonly (readonly [name: string, value: string])[];
+  readonly signingKeys: readonly SigningKey[];
+  /** What could not be decrypted: names of headers, and keyids. */
+  readonly unreadable: readonly string[];
+};
+
+export type SecretCounts = { readonly first: number; readonly other: number; readonly unreadable: number };
+
+const placeOfHeader = (id: string, name: string): string => `header ${id} ${name}`;
+const placeOfKey = (id: string, keyid: string): string => `signing ${id} ${keyid}`;
+
+/**
+ * The secrets of listings: headers that the gateway adds to their calls, and keys that sign them. Each secret is sealed for its
+ * listing and its name.
+ *
+ * Tested by test/secrets/service-secrets.test.ts.
+ */
+export class ServiceSecrets {
+  readonly #sealer: Sealer;
+
+  constructor(sealer: Sealer) {
+    this.#sealer = sealer;
+  }
+
+  /** Whether there is a key: without one, no listing can get secrets. */
+  get canSeal(): boolean {
+    return this.#sealer.canSeal;
+  }
+
+  /** @returns `Listing.upstreamHeaders` */
+  sealHeaders(id: string, headers: readonly (readonly [name: string, value: string])[]): string | null {
+    return textOf(headers.map(([name, value]) => [name, this.#sealer.seal(value, placeOfHeader(id, name))] as const));
+  }
+
+  /**
+   * Makes a new signing key. The present one signs for a day more; one before that ends now.
+   *
+   * @param before  the listing's `signingKeys`
+   * @returns the new key, shown to the provider once, and the listing's new `signingKeys`
+   */
+  newSigningKey(
+    id: string,
+    before: string | null,
+    nowMs: number,
+  ): { readonly key: Pick<SigningKey, 'keyid' | 'secret'>; readonly stored: string | null } {
+    const key = {
+      keyid: `sgk_${randomBytes(12).toString('base64url')}`,
+      secret: `sgs_${randomBytes(32).toString('base64url')}`,
+    };
+    const sealed = { keyid: key.keyid, secret: this.#sealer.seal(key.secret, placeOfKey(id, key.keyid)) };
+    const previous = storedSigningKeys(before)
+      .slice(0, 1)
+      .map((present) => ({ ...present, until: nowMs + OVERLAP_MS }));
+    return { key, stored: textOf([sealed, ...previous]) };
+  }
+
+  open({ id, upstreamHeaders, signingKeys }: Stored): OpenedSecrets {
+    const headers: (readonly [string, string])[] = [];
+    const keys: SigningKey[] = [];
+    const unreadable: string[] = [];
+    for (const [name, sealed] of storedHeaders(upstreamHeaders)) {
+      const value = this.#sealer.open(sealed, placeOfHeader(id, name));
+      if (value === null) unreadable.push(name);
+      else headers.push([name, value]);
+    }
+    for (const { keyid, secret: sealed, until } of storedSigningKeys(signingKeys)) {
+      const secret = this.#sealer.open(sealed, placeOfKey(id, keyid));
+      if (secret === null) unreadable.push(keyid);
+      else keys.push({ keyid, secret, untilMs: until ?? Number.POSITIVE_INFINITY });
+    }
+    return { headers, signingKeys: keys, unreadable };
+  }
+
+  /**
+   * The listing's secrets as they should be stored: sealed with the first key, and without signing keys whose day is over. What
+   * cannot be decrypted stays as it is, because its key may come back.
+   */
+  renewed({ id, upstreamHeaders, signingKeys }: Stored, nowMs: number): Omit<Stored, 'id'> {
+    const headers = storedHeaders(upstreamHeaders).map(
+      ([name, sealed]) => [name, this.#renewed(sealed, placeOfHeader(id, name))] as const,
+    );
+    const keys = storedSigningKeys(signingKeys)
+      .filter(({ until = Number.POSITIVE_INFINITY }) => until > nowMs)
+      .map((key): StoredSigningKey => ({ ...key, secret: this.#renewed(key.secret, placeOfKey(id, key.keyid)) }));
+    return { upstreamHeaders: textOf(headers), signingKeys: textOf(keys) };
+  }
+
+  /** How many of the listing's secrets are sealed with the first key, how many with another, and how many cannot be decrypted. */
+  count({ id, upstreamHeaders, signingKeys }: Stored): SecretCounts {
+    const counts = { first: 0, other: 0, unreadable: 0 };
+    const add = (sealed: string, place: string): void => {
+      if (this.#sealer.open(sealed, place) === null) counts.unreadable++;
+      else if (this.#sealer.isCurrent(sealed)) counts.first++;
+      else counts.other++;
+    };
+    for (const [name, sealed] of storedHeaders(upstreamHeaders)) add(sealed, placeOfHeader(id, name));
+    for (const { keyid, secret } of storedSigningKeys(signingKeys)) add(secret, placeOfKey(id, keyid));
+    return counts;
+  }
+
+  #renewed(sealed: string, place: string): string {
+    if (this.#sealer.isCurrent(sealed)) return sealed;
+    const text = this.#sealer.open(sealed, place);
+    return text === null ? sealed : this.#sealer.seal(text, place);
+  }
+}

@@ -1,0 +1,281 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { createHmac } from 'node:crypto';
+import { once } from 'node:events';
+import { request as httpRequest } from 'node:http';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { CHANNEL } from '../../src/catalog/sql.ts';
+import { until } from '../support/wait.ts';
+import { echo, type Key, Marketplace, startService, type TestService } from './marketplace.ts';
+
+const PROVIDERS_KEY = 'Bearer sk-providers-own-key';
+const COVERED = '("@method" "@authority" "@path" "@query" "x-acf-usage-id" "x-acf-buyer")';
+
+let market: Marketplace;
+let service: TestService;
+let elsewhere: TestService;
+let buyer: Key;
+/** A signed listing whose service is `service`. */
+let signed: { id: string; signing_secret: string };
+/** The verifying examples, with the secret of `signed`. */
+let examples: { name: string; port: number; child: ChildProcess }[];
+
+type Shown = {
+  readonly id: string;
+  readonly upstream_headers?: string[];
+  readonly signed?: boolean;
+  readonly signing_keyid?: string;
+  readonly signing_secret?: string;
+  readonly forward_headers?: string[];
+  readonly forgotten_upstream_headers?: string[];
+};
+type Received = { method: string; url: string; headers: string[]; body: string };
+
+beforeAll(async () => {
+  market = await Marketplace.start({ SECRETS_KEY: Buffer.alloc(32, 'a key').toString('base64') });
+  [service, elsewhere] = await Promise.all([startService(echo), startService(echo)]);
+  buyer = await market.buyer(1);
+  signed = (await list({ signed: true })) as typeof signed;
+  const env = { PATH: process.env.PATH, PORT: '0', SIGNING_SECRET: signed.signing_secret };
+  examples = await Promise.all(
+    [[process.execPath, 'server.mjs'] as const, ['python3', 'server.py'] as const].map(async ([command, name]) => {
+      const child = spawn(command, [`examples/verify-signature/${name}`], {
+        env,
+        stdio: ['ignore', 'pipe', 'inherit'],
+      });
+      const [line] = (await once(child.stdout.setEncoding('utf8'), 'data')) as [string];
+      return { name, port: Number(/port (\d+)/.exec(line)?.[1]), child };
+    }),
+  );
+});
+afterAll(async () => {
+  for (const { child } of examples) child.kill();
+  await market.stop();
+  await Promise.all([service.close(), elsewhere.close()]);
+});
+
+function list(fields: object): Promise<Shown> {
+  const body = { name: 'n', description: '', category: 'test', price: 0.01, endpoint: service.url, ...fields };
+  return market.json('/api/v1/services', { key: market.provider, method: 'POST', body });
+}
+const change = (id: string, body: object): Promise<Shown> =>
+  market.json(`/api/v1/services/${id}`, { key: market.provider, method: 'PATCH', body });
+const look = (id: string, key?: Key): Promise<Shown> => market.json(`/api/v1/services/${id}`, { key });
+
+/** Makes a call. @returns what the service received; of a header that came twice, both values */
+async function call(id: string, path = '/', headers: Record<string, string> = {}, key: Key | null = buyer) {
+  const options = key === null ? { headers } : { key, headers };
+  const received = await market.json<Received>(`/api/v1/proxy/${id}${path}`, options);
+  const values: Record<string, string> = {};
+  for (let i = 0; i < received.headers.length; i += 2) {
+    const name = received.headers[i] as string;
+    const value = received.headers[i + 1] as string;
+    values[name] = name in values ? `${values[name]}, ${value}` : value;
+  }
+  return { ...received, values };
+}
+
+describe('headers that a listing adds', () => {
+  it("reach the service in place of the caller's, and nobody sees more of them than their names", async () => {
+    const upstream_headers = { Authorization: PROVIDERS_KEY, 'X-Tenant': 'acme' };
+    const made = await list({ upstream_headers });
+    const { values } = await call(made.id, '/', { 'X-Tenant': 'mine', x_tenant: 'mine' });
+    expect(values).toMatchObject({ authorization: PROVIDERS_KEY, 'x-tenant': 'acme' });
+    expect(values).not.toHaveProperty('x_tenant');
+    const seen = [made, await look(made.id, market.provider), await look(made.id, market.admin)];
+    for (const shown of seen) expect(shown.upstream_headers).toEqual(['authorization', 'x-tenant']);
+    expect(await look(made.id)).not.toHaveProperty('upstream_headers');
+    const rows = await market.stores.sql`SELECT row_to_json(s)::text AS row FROM services s`;
+    for (const text of [JSON.stringify(seen), JSON.stringify(rows), market.log.lines.join()]) {
+      expect(text).not.toContain('providers-own');
+    }
+  });
+
+  it('are replaced as a whole, kept when something else changes, and cleared by {}', async () => {
+    const { id } = await list({ upstream_headers: { 'X-A': '1', 'X-B': '2' } });
+    expect((await change(id, { price: 0 })).upstream_headers).toEqual(['x-a', 'x-b']);
+    expect((await change(id, { upstream_headers: { 'x-b': '3' } })).upstream_headers).toEqual(['x-b']);
+    expect((await call(id, '/', { 'x-a': 'mine' })).values).toMatchObject({ 'x-a': 'mine', 'x-b': '3' });
+    expect((await change(id, { upstream_headers: {} })).upstream_headers).toEqual([]);
+    expect((await call(id)).values).not.toHaveProperty('x-b');
+  });
+
+  it('are forgotten when the endpoint moves to another origin, and not when its path changes', async () => {
+    const { id } = await list({ upstream_headers: { 'x-key': 'secret' } });
+    expect(await change(id, { endpoint: `${service.url}/v2` })).toMatchObject({ upstream_headers: ['x-key'] });
+    const moved = await change(id, { endpoint: elsewhere.url });
+    expect(moved).toMatchObject({ upstream_headers: [], forgotten_upstream_headers: ['x-key'] });
+    expect((await call(id)).values).not.toHaveProperty('x-key');
+    const again = await change(id, { endpoint: service.url, upstream_headers: { 'x-key': 'other' } });
+    expect(again).not.toHaveProperty('forgotten_upstream_headers');
+    expect((await call(id)).values['x-key']).toBe('other');
+  });
+
+  it('make the call 503 and free if they cannot be decrypted: it is never sent without them', async () => {
+    const [mine, theirs] = [await list({ upstream_headers: { 'x-key': 'mine' } }), await list({})];
+    const { sql } = market.stores;
+    const logged = market.log.lines.length;
+    // Somebody who can write to the database moves the secret to a listing of their own.
+    await sql`
+      WITH moved AS (
+        UPDATE services SET updated_at = now() + interval '1 second', upstream_headers =
+          (SELECT upstream_headers FROM services WHERE id = ${mine.id})
+        WHERE id = ${theirs.id} RETURNING id)
+      SELECT pg_notify(${CHANNEL}, id::text) FROM moved`;
+    const before = await market.balance(buyer);
+    const refused = await until(async () => {
+      const response = await market.request(`/api/v1/proxy/${theirs.id}/`, { key: buyer });
+      if (response.status === 503) return response;
+      before.balance = (await market.balance(buyer)).balance;
+      return null;
+    });
+    expect(refused.headers.get('retry-after')).toBe('60');
+    expect(await refused.json()).toMatchObject({ error: 'unavailable', message: expect.stringContaining('operator') });
+    expect((await market.balance(buyer)).balance).toBe(before.balance);
+    const lines = market.log.lines.slice(logged).filter((line) => line.includes('cannot be decrypted'));
+    expect(lines).toHaveLength(1);
+    expect(lines[0]).toContain(`"service_id":"${theirs.id}","unreadable":["x-key"]`);
+  });
+});
+
+describe('credentials of the caller', () => {
+  it('reach a service that asks for them, if the call agrees, but never with a key of the gateway in them', async () => {
+    const { id } = await list({ forward_headers: ['x-api-key', 'authorization'], upstream_headers: { 'x-a': '1' } });
+    const discovered = await market.json<Shown>(`/api/v1/discover/${id}`);
+    for (const shown of [await look(id), discovered]) {
+      expect(shown.forward_headers).toEqual(['x-api-key', 'authorization']);
+    }
+    const agreed = { 'X-ACF-Forward': 'X-Api-Key, Authorization' };
+    const ours = `${buyer.key_id}:${buyer.secret}`;
+    // The key pays in Authorization, and the service's own credentials travel in X-Api-Key; then the other way around.
+    const one = await call(id, '/', { ...agreed, 'X-Api-Key': 'sk-callers' });
+    expect(one.values['x-api-key']).toBe('sk-callers');
+    const other = await call(id, '/', { ...agreed, 'X-Api-Key': ours, Authorization: 'Bearer sk-callers' }, null);
+    expect(other.values.authorization).toBe('Bearer sk-callers');
+    const both = await call(id, '/', { ...agreed, 'X-Api-Key': ours, 'X-Other': `a ${ours}` });
+    for (const { headers } of [one, other, both]) {
+      expect(headers.join()).not.toContain(buyer.secret);
+      expect(headers.map((name) => name.toLowerCase())).not.toContain('x-acf-forward');
+    }
+    expect(Object.keys(both.values)).not.toContain('x-api-key');
+    expect((await call(id, '/', { 'X-Api-Key': 'sk-callers' })).values).not.toHaveProperty('x-api-key');
+    expect(await change(id, { forward_headers: [] })).not.toHaveProperty('forward_headers');
+    expect((await call(id, '/', { ...agreed, 'X-Api-Key': 'sk-callers' })).values).not.toHaveProperty('x-api-key');
+  });
+});
+
+/** Sends a request to an example server, as anybody could who knows where the service is. */
+async function ask(port: number, line: string, headers: Record<string, string>, body = ''): Promise<number> {
+  const [method, path] = line.split(' ') as [string, string];
+  const length = { 'content-length': String(Buffer.byteLength(body)) };
+  const sent = httpRequest({ host: '127.0.0.1', port, method, path, headers: { ...headers, ...length } });
+  const answered = once(sent, 'response');
+  sent.end(body);
+  const [response] = await answered;
+  response.resume();
+  return response.statusCode;
+}
+
+/** Status by example, in their order. */
+const askBoth = (line: string, headers: Record<string, string>, body?: string): Promise<number[]> =>
+  Promise.all(examples.map(({ port }) => ask(port, line, headers, body)));
+
+describe('a signed call', () => {
+  const OK = [200, 200];
+  const REFUSED = [401, 401];
+
+  it('is believed by the examples, and nothing that it covers can be changed', async () => {
+    const { method, url, values } = await call(signed.id, '/v1/a%2Fb?x=1&y=%20', { Signature: 'sig1=:AAAA:' });
+    const { host, 'x-acf-usage-id': usageId, 'x-acf-buyer': buyerName, ...rest } = values as Record<string, string>;
+    const captured = {
+      ...{ host, 'x-acf-usage-id': usageId, 'x-acf-buyer': buyerName },
+      ...{ signature: rest.signature, 'signature-input': rest['signature-input'] },
+    } as Record<string, string>;
+    expect(captured.signature).toMatch(/^sig1=:[A-Za-z0-9+/]{43}=:$/);
+    const line = `${method} ${url}`;
+    expect(await askBoth(line, captured)).toEqual(OK);
+    // The body is not covered.
+    expect(await askBoth(line, captured, 'another body')).toEqual(OK);
+    for (const wrong of ['GET /v1/a/b?x=1&y=%20', 'GET /v1/a%2Fb?x=1', 'GET /v1/a%2Fb', 'POST /v1/a%2Fb?x=1&y=%20']) {
+      expect([wrong, await askBoth(wrong, captured)]).toEqual([wrong, REFUSED]);
+    }
+    const input = captured['signature-input'] as string;
+    for (const changed of [
+      { host: 'other.example' },
+      { 'x-acf-buyer': 'somebody' },
+      { 'x-acf-usage-id': 'another' },
+      { signature: '' },
+      { signature: 'sig1=:AAAA:' },
+      { 'signature-input': '' },
+      { 'signature-input': input.replace(' "x-acf-buyer"', '') },
+      { 'signature-input': input.replace(/created=\d/, 'created=2') },
+      { 'signature-input': `sig1=();created=1, ${input.replace('sig1', 'sig2')}` },
+    ]) {
+      expect([changed, await askBoth(line, { ...captured, ...changed })]).toEqual([changed, REFUSED]);
+    }
+  });
+
+  it('is believed for five minutes only, so that a captured one cannot be repeated for ever', async () => {
+    const at = (seconds: number): Record<string, string> => {
+      const params = `${COVERED};created=${Math.floor(Date.now() / 1000) + seconds};keyid="k";alg="hmac-sha256"`;
+      const base = `"@method": GET\n"@authority": h\n"@path": /\n"@query": ?\n"x-acf-usage-id": u\n"x-acf-buyer": b\n"@signature-params": ${params}`;
+      const signature = createHmac('sha256', signed.signing_secret).update(base).digest('base64');
+      const own = { host: 'h', 'x-acf-usage-id': 'u', 'x-acf-buyer': 'b' };
+      return { ...own, 'signature-input': `sig1=${params}`, signature: `sig1=:${signature}:` };
+    };
+    for (const seconds of [0, -290, 290]) expect(await askBoth('GET /', at(seconds))).toEqual(OK);
+    for (const seconds of [-310, 310]) expect(await askBoth('GET /', at(seconds))).toEqual(REFUSED);
+  });
+
+  it('goes through the gateway to the examples, before and after the secret was replaced by a new one', async () => {
+    const through = async (): Promise<number[]> => {
+      const statuses: number[] = [];
+      for (const { port } of examples) {
+        await change(signed.id, { endpoint: `http://127.0.0.1:${port}/base` });
+        const options = { key: buyer, method: 'POST', body: { a: 1 } };
+        statuses.push((await market.request(`/api/v1/proxy/${signed.id}/a?b`, options)).status);
+      }
+      return statuses;
+    };
+    expect(await through()).toEqual(OK);
+    const path = `/api/v1/services/${signed.id}/signing-secret`;
+    const before = await look(signed.id, market.provider);
+    const answer = await market.request(path, { key: market.provider, method: 'POST' });
+    expect([answer.status, answer.headers.get('cache-control')]).toEqual([200, 'no-store']);
+    const renewed = (await answer.json()) as Shown;
+    expect(renewed.signing_secret).toMatch(/^sgs_[\w-]{43}$/);
+    expect(renewed.signing_secret).not.toBe(signed.signing_secret);
+    // The examples still know the old secret only.
+    expect(await through()).toEqual(OK);
+    await change(signed.id, { endpoint: service.url });
+    const { values } = await call(signed.id);
+    const keyids = [...(values['signature-input'] ?? '').matchAll(/keyid="([^"]*)"/g)].map(([, keyid]) => keyid);
+    expect(keyids).toEqual([renewed.signing_keyid, before.signing_keyid]);
+    // Another new one ends the oldest at once.
+    await market.json(path, { key: market.provider, method: 'POST' });
+    expect(await through()).toEqual(REFUSED);
+  });
+
+  it('needs signed: true, whose secret is shown once; signed: false ends it', async () => {
+    const made = await list({ signed: true });
+    expect(made).toMatchObject({ signed: true, signing_secret: expect.stringMatching(/^sgs_/) });
+    for (const shown of [await change(made.id, { signed: true }), await look(made.id, market.provider)]) {
+      expect(shown).toMatchObject({ signed: true, signing_keyid: made.signing_keyid });
+      expect(shown).not.toHaveProperty('signing_secret');
+    }
+    expect(await look(made.id)).not.toHaveProperty('signed');
+    expect(await change(made.id, { signed: false })).toMatchObject({ signed: false });
+    expect((await call(made.id)).values).not.toHaveProperty('signature');
+    const path = `/api/v1/services/${made.id}/signing-secret`;
+    const refused = await market.request(path, { key: market.provider, method: 'POST' });
+    expect([refused.status, ((await refused.json()) as { error: string }).error]).toEqual([409, 'conflict']);
+    const again = await change(made.id, { signed: true });
+    expect(again.signing_secret).not.toBe(made.signing_secret);
+  });
+});
+
+it('a gateway that starts reports with which keys the secrets are encrypted', async () => {
+  const { stop } = await market.anotherGateway();
+  await until(() => market.log.lines.some((line) => /"first_key":[1-9]\d*,"other_keys":0,"unreadable":1\b/.test(line)));
+  await stop();
+  expect(market.log.lines.join()).not.toContain('providers-own');
+});

@@ -1,0 +1,135 @@
+import { describe, expect, it } from 'vitest';
+import { newKeyId, newSecret } from '../../src/keys/credentials.ts';
+import { hasUpstreamHeaders, UpstreamHeaders } from '../../src/proxy/upstream-headers.ts';
+import { Sealer } from '../../src/secrets/sealer.ts';
+import { ServiceSecrets } from '../../src/secrets/service-secrets.ts';
+import { makeListing } from '../support/listings.ts';
+
+const secrets = new ServiceSecrets(new Sealer([Buffer.alloc(32, 'test key')]));
+const { id } = makeListing();
+const request = { method: 'GET', path: '/', usageId: 'usage-1', buyer: 'buyer-1' };
+
+type Of = { readonly added?: Record<string, string>; readonly asked?: readonly string[]; readonly signed?: boolean };
+const listingOf = ({ added, asked, signed }: Of) =>
+  makeListing({
+    id,
+    upstreamHeaders: added === undefined ? null : secrets.sealHeaders(id, Object.entries(added)),
+    forwardHeaders: asked?.join() ?? null,
+    signingKeys: signed ? secrets.newSigningKey(id, null, 0).stored : null,
+  });
+
+/** The lines that reach the service, but for those that are on every call. */
+function toService(of: Of, ...headers: string[]): string[] {
+  const isAscii = /^[\0-\x7f]*$/.test(headers.join(''));
+  const head = { headers, isAscii };
+  const lines = new UpstreamHeaders(listingOf(of), 'service.example', secrets).lines(head, request, 0);
+  expect(lines).toContain('via: 1.1 tollgate\r\nx-acf-usage-id: usage-1\r\nx-acf-buyer: buyer-1\r\n');
+  return lines
+    .split('\r\n')
+    .slice(0, -1)
+    .filter((line) => !/^(via|x-acf-usage-id|x-acf-buyer): /.test(line));
+}
+
+describe('headers that a listing adds', () => {
+  const added = { authorization: 'Bearer sk-provider', 'x-tenant': 'a b', x_old: 'c' };
+
+  it("stand in place of the caller's of the same name, however often and with whichever dashes it was sent", () => {
+    const caller = [
+      'x-tenant',
+      '1',
+      'x_tenant',
+      '2',
+      'x-tenant',
+      '3',
+      'x-old',
+      '4',
+      'authorization',
+      '5',
+      'accept',
+      '*/*',
+    ];
+    expect(toService({ added }, ...caller)).toEqual([
+      'accept: */*',
+      'authorization: Bearer sk-provider',
+      'x-tenant: a b',
+      'x_old: c',
+    ]);
+  });
+
+  it('cannot be taken away by naming them in Connection, which still takes away what it names', () => {
+    expect(toService({ added: { 'x-tenant': 'a' } }, 'connection', 'x-tenant, x-hop', 'x-hop', '1')).toEqual([
+      'x-tenant: a',
+    ]);
+  });
+
+  it('are all missing if one of them cannot be read: then nothing can be sent', () => {
+    const listing = listingOf({ added });
+    const moved = new UpstreamHeaders({ ...listing, id: makeListing().id }, 'service.example', secrets);
+    expect(moved.unreadable).toEqual(['authorization', 'x-tenant', 'x_old']);
+    expect(() => moved.lines({ headers: [], isAscii: true }, request, 0)).toThrow('no call is sent');
+  });
+});
+
+describe('a credential header of the caller', () => {
+  const asked = ['x-api-key', 'authorization'];
+
+  it('reaches the service only if the service asks for it and this request agrees', () => {
+    const sent = ['x-api-key', 'sk-a', 'authorization', 'Bearer sk-b', 'cookie', 'c'];
+    const forwarded = (agreed: string, of: Of = { asked }): string[] => toService(of, 'x-acf-forward', agreed, ...sent);
+    expect(toService({ asked }, ...sent)).toEqual([]);
+    expect(forwarded('x-api-key')).toEqual(['x-api-key: sk-a']);
+    expect(forwarded(' Authorization ,X-API-KEY, cookie')).toEqual(['x-api-key: sk-a', 'authorization: Bearer sk-b']);
+    expect(forwarded('cookie, x-api-keys, *')).toEqual([]);
+    expect(forwarded('x-api-key', { asked: ['authorization'] })).toEqual([]);
+    expect(forwarded('x-api-key', { added: { 'x-other': '1' } })).toEqual(['x-other: 1']);
+  });
+
+  it('does not reach it with a key of the gateway in it, in another spelling, or if Connection names it', () => {
+    const agreed = ['x-acf-forward', 'x-api-key,authorization'];
+    const ours = `${newKeyId()}:${newSecret()}`;
+    for (const value of [ours, `Bearer ${ours}`, `a ${ours} b`]) {
+      expect(toService({ asked }, ...agreed, 'x-api-key', value, 'authorization', value)).toEqual([]);
+    }
+    expect(toService({ asked }, ...agreed, 'x_api_key', 'sk-a')).toEqual([]);
+    expect(toService({ asked }, ...agreed, 'connection', 'x-api-key', 'x-api-key', 'sk-a')).toEqual([]);
+  });
+
+  it('gives way to the one that the listing adds, and keeps its bytes', () => {
+    const agreed = ['x-acf-forward', 'x-api-key,cookie'];
+    const of = { asked: ['x-api-key', 'cookie'], added: { 'x-api-key': 'sk-provider' } };
+    expect(toService(of, ...agreed, 'x-api-key', 'sk-a', 'cookie', 'é')).toEqual([
+      `cookie: ${Buffer.from('é').toString('latin1')}`,
+      'x-api-key: sk-provider',
+    ]);
+  });
+});
+
+describe("a caller's own signature", () => {
+  const own = [
+    'signature',
+    'sig1=:AA==:',
+    'signature-input',
+    'sig1=()',
+    'signature_input',
+    'x',
+    'signature-agent',
+    'y',
+  ];
+
+  it('is removed for a signed listing, so that there is only ours', () => {
+    const lines = toService({ signed: true }, ...own, 'accept', '*/*');
+    expect(lines.map((line) => line.split(':')[0])).toEqual(['accept', 'signature-input', 'signature']);
+    expect(lines[1]).toMatch(/^signature-input: sig1=\("@method" .*keyid="sgk_[\w-]{16}";alg="hmac-sha256"$/);
+  });
+
+  it('passes to any other', () => {
+    expect(toService({ added: { 'x-a': '1' } }, ...own)).toHaveLength(5);
+  });
+});
+
+it('most listings need none of this', () => {
+  expect(hasUpstreamHeaders(makeListing())).toBe(false);
+  for (const of of [{ added: { a: 'b' } }, { asked: ['cookie'] }, { signed: true }]) {
+    expect(hasUpstreamHeaders(listingOf(of))).toBe(true);
+  }
+});
