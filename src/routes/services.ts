@@ -208,9 +208,10 @@ async function create(deps: ServicesRoutesDeps, request: ApiRequest<CreateBody, 
   });
   const listing = await withinRules(written);
   catalog.apply(listing);
-  deps.watch.check(listing);
   const headers = { Location: `/api/v1/services/${listing.id}` };
-  return show(deps, listing, request, { status: 201, headers, once: secrets.once });
+  const shown = await show(deps, listing, request, { status: 201, headers, once: secrets.once });
+  deps.watch.check(listing);
+  return shown;
 }
 
 async function listMine(
@@ -279,7 +280,6 @@ async function patch(deps: ServicesRoutesDeps, request: ApiRequest<PatchBody, un
   const listing = await withinRules(updateListing(sql, id, changes, scope, { noticeSeconds }));
   if (listing === null) throw await refusal(sql, id);
   catalog.apply(listing);
-  if (request.body.endpoint !== undefined) deps.watch.check(listing);
   return show(deps, listing, request, { status: 200 });
 }
 
@@ -315,8 +315,9 @@ async function changeKnown(
     const listing = await withinRules(written);
     if (listing === null) continue;
     catalog.apply(listing);
+    const shown = await show(deps, listing, request, { status: 200, once });
     if (changes.endpoint !== undefined) deps.watch.check(listing);
-    return show(deps, listing, request, { status: 200, once });
+    return shown;
   }
   throw new ApiError(
     'conflict',
