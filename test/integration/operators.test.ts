@@ -216,6 +216,15 @@ describe('closing an account', () => {
     expect((await market.usage(buyer, 1)).records).toMatchObject([{ service_name: 'Jane again', amount: 0.5 }]);
   });
 
+  it('lets in no listing that was asked for while it happened', async () => {
+    const seller = await provider();
+    await market.json('/api/v1/keys/me', { key: seller });
+    // The gateway knows the key as it was when the request came.
+    await market.stores.sql`UPDATE accounts SET status = 'closed' WHERE id = ${seller.account_id}`;
+    const body = { name: 'Of Jane', description: 'Ask Jane', endpoint: service.url, price: 0.5, category: 'test' };
+    expect((await market.request('/api/v1/services', { key: seller, method: 'POST', body })).status).toBe(409);
+  });
+
   it('is decided for each column of an account and of a listing: kept, or erased', async () => {
     const kept = {
       accounts: ['id', 'status', 'credit_seq', 'created_at', 'closed_at'],
