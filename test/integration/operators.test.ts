@@ -155,6 +155,22 @@ describe('closing an account', () => {
     expect(await statusAt(market.baseUrl, seller)).toBe(200);
   });
 
+  it('is refused while the wallet is below zero, and says that it needs a credit', async () => {
+    const buyer = await market.buyer(1);
+    const { redis, keys } = market.stores;
+    // As after an older Redis came back, and the account had spent what a debit took.
+    const wallet = keys.wallet(keys.shardOf(buyer.account_id), buyer.account_id);
+    await market.balance(buyer);
+    await redis.command('hset', [wallet, 'balance', '-500000']);
+    const close = `/api/v1/admin/accounts/${buyer.account_id}/close`;
+    const refused = await market.request(close, { key: market.admin, method: 'POST' });
+    expect([refused.status, await refused.text()]).toEqual([
+      409,
+      expect.stringContaining('the wallet owes 0.5 USD (credit it)'),
+    ]);
+    await redis.command('hset', [wallet, 'balance', '1000000']);
+  });
+
   it('is refused while a call is open', async () => {
     const silent = await startService(() => {});
     const proxied = await market.service({ endpoint: silent.url, price: 0.5 });
