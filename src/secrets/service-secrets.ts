@@ -51,7 +51,8 @@ export class ServiceSecrets {
   }
 
   /**
-   * Makes a new signing key. The present one signs for a day more; one before that ends now.
+   * Makes a new signing key. The present one signs for a day more; one before that ends now. A present one that cannot be decrypted
+   * ends now, too: it signs nothing, and all calls would be refused as long as it is there.
    *
    * @param before  the listing's `signingKeys`
    * @returns the new key, shown to the provider once, and the listing's new `signingKeys`
@@ -68,6 +69,7 @@ export class ServiceSecrets {
     const sealed = { keyid: key.keyid, secret: this.#sealer.seal(key.secret, placeOfKey(id, key.keyid)) };
     const previous = storedSigningKeys(before)
       .slice(0, 1)
+      .filter(({ keyid, secret }) => this.#sealer.open(secret, placeOfKey(id, keyid)) !== null)
       .map((present) => ({ ...present, until: nowMs + OVERLAP_MS }));
     return { key, stored: textOf([sealed, ...previous]) };
   }
