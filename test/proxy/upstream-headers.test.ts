@@ -90,6 +90,13 @@ describe('a credential header of the caller', () => {
     for (const value of [ours, `Bearer ${ours}`, `a ${ours} b`]) {
       expect(toService({ asked }, ...agreed, 'x-api-key', value, 'authorization', value)).toEqual([]);
     }
+    // As `curl -u` writes it.
+    const basic = (pair: string): string => Buffer.from(pair).toString('base64');
+    for (const scheme of ['Basic ', 'basic  ', '']) {
+      expect(toService({ asked }, ...agreed, 'authorization', scheme + basic(ours))).toEqual([]);
+    }
+    const theirs = `Basic ${basic('a'.repeat(100))}`;
+    expect(toService({ asked }, ...agreed, 'authorization', theirs)).toEqual([`authorization: ${theirs}`]);
     expect(toService({ asked }, ...agreed, 'x_api_key', 'sk-a')).toEqual([]);
     expect(toService({ asked }, ...agreed, 'connection', 'x-api-key', 'x-api-key', 'sk-a')).toEqual([]);
   });
