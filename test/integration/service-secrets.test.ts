@@ -2,6 +2,8 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { createHmac } from 'node:crypto';
 import { once } from 'node:events';
 import { request as httpRequest } from 'node:http';
+import { connect } from 'node:net';
+import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { CHANNEL } from '../../src/catalog/sql.ts';
 import { until } from '../support/wait.ts';
@@ -211,6 +213,18 @@ describe('a signed call', () => {
       { 'signature-input': `sig1=();created=1, ${input.replace('sig1', 'sig2')}` },
     ]) {
       expect([changed, await askBoth(line, { ...captured, ...changed })]).toEqual([changed, REFUSED]);
+    }
+  });
+
+  it('ends where its body ends, of whatever framing: a body is never taken for the next request', async () => {
+    const inner = 'GET /inner HTTP/1.1\r\nHost: h\r\n\r\n';
+    const chunks = `4\r\nabcd\r\n${inner.length.toString(16)}\r\n${inner}\r\n0\r\n\r\n`;
+    const first = `POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n${chunks}`;
+    for (const { name, port } of examples) {
+      const socket = connect(port, '127.0.0.1');
+      socket.end(`${first}GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n`);
+      const answers = await text(socket);
+      expect([name, answers.match(/HTTP\/1\.1 \d+/g)]).toEqual([name, ['HTTP/1.1 401', 'HTTP/1.1 401']]);
     }
   });
 
