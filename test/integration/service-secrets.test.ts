@@ -195,6 +195,10 @@ describe('a signed call', () => {
     expect(captured.signature).toMatch(/^sig1=:[A-Za-z0-9+/]{43}=:$/);
     const line = `${method} ${url}`;
     expect(await askBoth(line, captured)).toEqual(OK);
+    for (const path of ['//a', '/?', '/a?', '/a?b?%3F', '/%C3%A9;x=1//b']) {
+      const { values: its, ...there } = await call(signed.id, path);
+      expect([path, await askBoth(`${there.method} ${there.url}`, its)]).toEqual([path, OK]);
+    }
     // The body is not covered.
     expect(await askBoth(line, captured, 'another body')).toEqual(OK);
     for (const wrong of ['GET /v1/a/b?x=1&y=%20', 'GET /v1/a%2Fb?x=1', 'GET /v1/a%2Fb', 'POST /v1/a%2Fb?x=1&y=%20']) {
