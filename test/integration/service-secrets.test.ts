@@ -139,6 +139,26 @@ describe('headers that a listing adds', () => {
   });
 });
 
+it('a listing whose endpoint is moved in the database sends its headers nowhere: its calls are 503 until it is moved back', async () => {
+  const { id } = await list({ upstream_headers: { 'x-key': 'mine' }, price: 0 });
+  const moveTo = async (endpoint: string): Promise<void> => {
+    await market.stores.sql`
+      WITH moved AS (
+        UPDATE services SET endpoint = ${endpoint}, updated_at = greatest(now(), updated_at) + interval '1 second'
+        WHERE id = ${id} RETURNING id)
+      SELECT pg_notify(${CHANNEL}, id::text) FROM moved`;
+    await until(async () => {
+      const shown = await market.json<{ endpoint: string }>(`/api/v1/services/${id}`, { key: market.provider });
+      return shown.endpoint === endpoint;
+    });
+  };
+  await moveTo(elsewhere.url);
+  const refused = await market.request(`/api/v1/proxy/${id}/`, { key: buyer });
+  expect([refused.status, (await refused.text()).includes('mine')]).toEqual([503, false]);
+  await moveTo(`${service.url}/v2`);
+  expect((await call(id)).values['x-key']).toBe('mine');
+});
+
 describe('credentials of the caller', () => {
   it('reach a service that asks for them, if the call agrees, but never with a key of the gateway in them', async () => {
     const { id } = await list({ forward_headers: ['x-api-key', 'authorization'], upstream_headers: { 'x-a': '1' } });

@@ -6,14 +6,14 @@ import { ServiceSecrets } from '../../src/secrets/service-secrets.ts';
 import { makeListing } from '../support/listings.ts';
 
 const secrets = new ServiceSecrets(new Sealer([Buffer.alloc(32, 'test key')]));
-const { id } = makeListing();
+const { id, endpoint } = makeListing();
 const request = { method: 'GET', path: '/', usageId: 'usage-1', buyer: 'buyer-1' };
 
 type Of = { readonly added?: Record<string, string>; readonly asked?: readonly string[]; readonly signed?: boolean };
 const listingOf = ({ added, asked, signed }: Of) =>
   makeListing({
     id,
-    upstreamHeaders: added === undefined ? null : secrets.sealHeaders(id, Object.entries(added)),
+    upstreamHeaders: added === undefined ? null : secrets.sealHeaders({ id, endpoint }, Object.entries(added)),
     forwardHeaders: asked?.join() ?? null,
     signingKeys: signed ? secrets.newSigningKey(id, null, 0).stored : null,
   });
