@@ -240,6 +240,22 @@ describe('a signed call', () => {
     }
   });
 
+  it('to an MCP server is signed, has the headers of its listing, and forwards what the call agrees to', async () => {
+    const added = { upstream_headers: { 'x-key': 'providers' }, forward_headers: ['x-auth-token'] };
+    const { id } = await list({ ...added, protocol: 'mcp', signed: true });
+    const body = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'echo', arguments: {} } };
+    const headers = { 'X-ACF-Forward': 'x-auth-token', 'X-Auth-Token': 'callers', x_key: 'mine' };
+    const received = await market.json<Received>(`/api/v1/proxy/${id}/mcp`, {
+      ...{ key: buyer, method: 'POST', headers, body },
+    });
+    const names = received.headers.filter((_, i) => i % 2 === 0);
+    const valueOf = (name: string): string | undefined => received.headers[2 * names.indexOf(name) + 1];
+    expect([valueOf('x-key'), valueOf('x-auth-token')]).toEqual(['providers', 'callers']);
+    expect(valueOf('signature-input')).toMatch(/^sig1=/);
+    expect(names).not.toContain('x_key');
+    expect(names).not.toContain('x-acf-forward');
+  });
+
   it('ends where its body ends, of whatever framing: a body is never taken for the next request', async () => {
     const inner = 'GET /inner HTTP/1.1\r\nHost: h\r\n\r\n';
     const chunks = `4\r\nabcd\r\n${inner.length.toString(16)}\r\n${inner}\r\n0\r\n\r\n`;
