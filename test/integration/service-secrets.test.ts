@@ -249,9 +249,9 @@ describe('a signed call', () => {
       ...{ key: buyer, method: 'POST', headers, body },
     });
     const names = received.headers.filter((_, i) => i % 2 === 0);
-    const valueOf = (name: string): string | undefined => received.headers[2 * names.indexOf(name) + 1];
-    expect([valueOf('x-key'), valueOf('x-auth-token')]).toEqual(['providers', 'callers']);
-    expect(valueOf('signature-input')).toMatch(/^sig1=/);
+    const sent = (name: string): string | undefined => received.headers[2 * names.indexOf(name) + 1];
+    expect([sent('x-key'), sent('x-auth-token')]).toEqual(['providers', 'callers']);
+    expect(sent('signature-input')).toMatch(/^sig1=/);
     expect(names).not.toContain('x_key');
     expect(names).not.toContain('x-acf-forward');
   });
