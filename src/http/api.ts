@@ -18,7 +18,7 @@ import { uuidv7 } from '../platform/ids.ts';
 import { isPostgresUnavailable } from '../platform/postgres.ts';
 import { isRedisUnavailable } from '../platform/redis.ts';
 import { BodyBudget, readBody } from './body.ts';
-import type { PagePlaces } from './page-places.ts';
+import { IN_MEMORY, PagePlaces } from './page-places.ts';
 import { headerOf } from './request-head.ts';
 import { type ApiResponse, BodyInPieces, type Method, type Route } from './route.ts';
 import { Router } from './router.ts';
@@ -54,6 +54,7 @@ type Asked = {
 export class Api {
   readonly #gate: Gate;
   readonly #places: PagePlaces;
+  readonly #placesInMemory = new PagePlaces(IN_MEMORY);
   readonly #log: Log;
   readonly #router: Router;
   readonly #bodies = new BodyBudget({
@@ -158,7 +159,8 @@ export class Api {
       requestId,
     };
     if (route.unmetered) return answeredInTime(route.handle(request));
-    const handled = this.#places.run(key?.accountId ?? address ?? '', () => {
+    const places = route.fromMemory ? this.#placesInMemory : this.#places;
+    const handled = places.run(key?.accountId ?? address ?? '', () => {
       // The caller left while its request waited for a place.
       if (stream?.aborted) throw unavailableError();
       return route.handle(request);
