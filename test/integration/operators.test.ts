@@ -155,6 +155,22 @@ describe('closing an account', () => {
     expect(await statusAt(market.baseUrl, seller)).toBe(200);
   });
 
+  it('is refused while the wallet is below zero, and says that it needs a credit', async () => {
+    const buyer = await market.buyer(1);
+    const { redis, keys } = market.stores;
+    // As after an older Redis came back, and the account had spent what a debit took.
+    const wallet = keys.wallet(keys.shardOf(buyer.account_id), buyer.account_id);
+    await market.balance(buyer);
+    await redis.command('hset', [wallet, 'balance', '-500000']);
+    const close = `/api/v1/admin/accounts/${buyer.account_id}/close`;
+    const refused = await market.request(close, { key: market.admin, method: 'POST' });
+    expect([refused.status, await refused.text()]).toEqual([
+      409,
+      expect.stringContaining('the wallet owes 0.5 USD (credit it)'),
+    ]);
+    await redis.command('hset', [wallet, 'balance', '1000000']);
+  });
+
   it('is refused while a call is open', async () => {
     const silent = await startService(() => {});
     const proxied = await market.service({ endpoint: silent.url, price: 0.5 });
@@ -216,6 +232,15 @@ describe('closing an account', () => {
     expect((await market.usage(buyer, 1)).records).toMatchObject([{ service_name: 'Jane again', amount: 0.5 }]);
   });
 
+  it('lets in no listing that was asked for while it happened', async () => {
+    const seller = await provider();
+    await market.json('/api/v1/keys/me', { key: seller });
+    // The gateway knows the key as it was when the request came.
+    await market.stores.sql`UPDATE accounts SET status = 'closed' WHERE id = ${seller.account_id}`;
+    const body = { name: 'Of Jane', description: 'Ask Jane', endpoint: service.url, price: 0.5, category: 'test' };
+    expect((await market.request('/api/v1/services', { key: seller, method: 'POST', body })).status).toBe(409);
+  });
+
   it('is decided for each column of an account and of a listing: kept, or erased', async () => {
     const kept = {
       accounts: ['id', 'status', 'credit_seq', 'created_at', 'closed_at'],
@@ -229,7 +254,9 @@ describe('closing an account', () => {
       // By closeListingsOf in src/catalog/sql.ts. A new column that may tell who its provider is belongs there.
       services: [
         ...['description', 'endpoint', 'only_operations', 'operations', 'operation_terms', 'max_operation_price'],
-        ...['upstream_headers', 'signing_keys', 'forward_headers'],
+        ...['upstream_headers', 'signing_keys', 'forward_headers', 'docs_url', 'health_path'],
+        ...['next_from', 'next_price', 'next_free_calls', 'next_only_operations', 'next_operations'],
+        ...['next_operation_terms', 'next_max_operation_price'],
       ],
     };
     for (const table of ['accounts', 'services'] as const) {
