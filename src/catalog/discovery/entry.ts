@@ -29,8 +29,8 @@ export type Entry = {
 export type Digest = readonly [number, number, number];
 
 export function digestOf(listing: Listing, quality: number): Digest {
-  const { id, name, description, priceMicros, freeCalls, category } = listing;
-  const shown = JSON.stringify([id, name, shorten(description), priceMicros, freeCalls, category, quality]);
+  const { id, name, description, priceMicros, freeCalls, category, next } = listing;
+  const shown = JSON.stringify([id, name, shorten(description), priceMicros, freeCalls, category, quality, next]);
   const bytes = Buffer.from(hash('sha1', shown, 'base64'), 'base64');
   return [bytes.readInt32LE(0), bytes.readInt32LE(4), bytes.readInt32LE(8)];
 }
