@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, it } from 'vitest';
-import { insertListing, removeListing, selectListing, updateListing } from '../../src/catalog/sql.ts';
+import { insertListing, removeListing, selectBucketSums, selectListing, updateListing } from '../../src/catalog/sql.ts';
 import type { Sql } from '../../src/platform/postgres.ts';
 import { addAccount } from '../support/accounts.ts';
 import { LISTING_FIELDS } from '../support/listings.ts';
@@ -50,4 +50,16 @@ describe('a change', () => {
     expect(await removeListing(sql, listing.id, { providerId: other })).toBeNull();
     expect(await selectListing(sql, listing.id)).toEqual(listing);
   });
+});
+
+it('the sums have no listing of an account that is closed or suspended: no catalog has one either', async () => {
+  const before = await selectBucketSums(sql);
+  for (const status of ['closed', 'suspended']) {
+    const { accountId } = await addAccount(sql, 'provider');
+    await insertListing(sql, { ...LISTING_FIELDS, providerId: accountId });
+    expect(await selectBucketSums(sql)).not.toEqual(before);
+    const closedAt = status === 'closed' ? new Date() : null;
+    await sql`UPDATE accounts SET status = ${status}, closed_at = ${closedAt} WHERE id = ${accountId}`;
+    expect(await selectBucketSums(sql)).toEqual(before);
+  }
 });
