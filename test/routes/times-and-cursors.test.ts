@@ -19,13 +19,14 @@ import { addAccount } from '../support/accounts.ts';
 import { ask, refusalOf } from '../support/listings.ts';
 import { sql, useDatabase } from '../support/use-database.ts';
 
+const log = { warn: () => {}, error: () => {} };
 let catalog: Catalog;
 let routes: Route[];
 let by: KeyRecord;
 
 useDatabase();
 beforeAll(async () => {
-  catalog = new Catalog({ sql, log: { warn: () => {}, error: () => {} } });
+  catalog = new Catalog({ sql, log });
   await catalog.start();
   // These tests only read: no key is changed.
   const keys = new Keys({
@@ -38,7 +39,7 @@ beforeAll(async () => {
   routes = [
     ...usageRoutes({ sql }),
     ...earningsRoutes({ sql }),
-    ...discoverRoutes({ catalog, discovery: new Discovery(catalog), operations }),
+    ...discoverRoutes({ catalog, discovery: new Discovery(catalog, log), operations }),
     ...servicesRoutes({ catalog, sql, operations, secrets, maxListings: 1_000, addresses: new AddressPolicy([]) }),
     ...keysRoutes({
       keys,
