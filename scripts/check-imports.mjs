@@ -19,7 +19,7 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
 const layers = {
   roles: {
     mayImport: [
-      ...['routes', 'mcp', 'http', 'proxy', 'gate', 'admission', 'upstream', 'supervisor'],
+      ...['routes', 'mcp', 'http', 'proxy', 'gate', 'admission', 'watch', 'upstream', 'supervisor'],
       ...['ledger', 'keys', 'accounts', 'catalog', 'quality', 'secrets', 'platform', 'observability'],
     ],
     because: 'a role puts the parts of one process together',
@@ -30,6 +30,7 @@ const layers = {
         'http',
         'openapi',
         'pages',
+        'watch',
         'upstream',
         'ledger',
         'keys',
@@ -64,6 +65,10 @@ const layers = {
     because: 'the gate decides who passes, not what they came for',
   },
   admission: { mayImport: ['ledger', 'platform', 'observability'], because: 'admission knows no HTTP' },
+  watch: {
+    mayImport: ['upstream', 'platform'],
+    because: 'it asks services as calls do, and tells what it found to whoever shows listings',
+  },
   upstream: { mayImport: [], because: 'the upstream client knows no money and no Redis' },
   ledger: { mayImport: ['platform'], because: domainRule() },
   keys: { mayImport: ['platform', 'observability'], because: domainRule() },

@@ -36,7 +36,7 @@ export type CallRecord = {
 const CLOCK_SLACK_MS = 3_600_000;
 
 /** The lowest id of a millisecond. */
-function lowestId(ms: number): string {
+export function lowestId(ms: number): string {
   const hex = clampTime(ms).toString(16).padStart(12, '0');
   return `${hex.slice(0, 8)}-${hex.slice(8)}-0000-0000-000000000000`;
 }

@@ -2,6 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { isUuid } from '../platform/ids.ts';
 import type { Sql } from '../platform/postgres.ts';
 import type { Listing } from './listing.ts';
+import { Announcements } from './notice/announcements.ts';
 import { Qualities } from './quality.ts';
 import { Snapshot } from './snapshot.ts';
 import { CHANNEL, selectBucketSums, selectCatalogPage, selectListings } from './sql.ts';
@@ -60,6 +61,8 @@ export class Catalog {
   #everythingWaits = false;
   #loop: Promise<void> | null = null;
   #loaded = false;
+  /** Their terms replace the present ones in the snapshot when their time comes. */
+  readonly #announcements = new Announcements((listing) => this.#snapshot.put(listing));
   #timer: NodeJS.Timeout | undefined;
   #unlisten: () => void = () => {};
   #attempted: () => void = () => {};
@@ -76,7 +79,8 @@ export class Catalog {
 
   /** The listing with this id, active or paused. Synchronous, because every call needs it. */
   get(id: string): Listing | undefined {
-    return this.#snapshot.get(id);
+    const listing = this.#snapshot.get(id);
+    return listing === undefined || listing.next === null ? listing : this.#announcements.current(listing);
   }
 
   /** All listings, active and paused, in no particular order. */
@@ -106,7 +110,7 @@ export class Catalog {
 
   /** Takes over the result of a change that this gateway made, so that it need not wait for the message about it. */
   apply(listing: Listing): void {
-    this.#snapshot.put(listing);
+    this.#snapshot.put(this.#announcements.watched(listing));
   }
 
   /**
@@ -133,6 +137,7 @@ export class Catalog {
   async stop(): Promise<void> {
     this.#stopping.abort();
     clearInterval(this.#timer);
+    this.#announcements.stop();
     this.#attempted();
     await this.#loop;
     this.#unlisten();
@@ -188,7 +193,9 @@ export class Catalog {
   async #comparison(): Promise<void> {
     this.#everythingWaits = false;
     try {
-      const differing = this.#snapshot.differing(await this.#bounded(selectBucketSums(this.#sql)));
+      const { sums, nowMs } = await this.#bounded(selectBucketSums(this.#sql));
+      this.#announcements.setTime(nowMs);
+      const differing = this.#snapshot.differing(sums);
       if (differing.length > 0) await this.#readPages(differing.length > MAX_BUCKETS_READ ? null : differing);
     } catch (error) {
       this.#everythingWaits = true;
@@ -203,7 +210,7 @@ export class Catalog {
     let after: string | null = null;
     do {
       const listings: Listing[] = await this.#bounded(selectCatalogPage(this.#sql, buckets, after, PAGE_SIZE));
-      await reading.page(listings);
+      await reading.page(listings.map((listing) => this.#announcements.watched(listing)));
       after = listings.length < PAGE_SIZE ? null : (listings.at(-1)?.id ?? null);
     } while (after !== null);
     await reading.finish();
@@ -213,7 +220,7 @@ export class Catalog {
     const ids = [...this.#waitingIds].slice(0, PAGE_SIZE);
     for (const id of ids) this.#waitingIds.delete(id);
     try {
-      for (const listing of await this.#bounded(selectListings(this.#sql, ids))) this.#snapshot.put(listing);
+      for (const listing of await this.#bounded(selectListings(this.#sql, ids))) this.apply(listing);
     } catch (error) {
       for (const id of ids) this.#waitingIds.add(id);
       throw error;

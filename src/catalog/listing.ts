@@ -1,4 +1,5 @@
 import { usdToMicros } from '../platform/money.ts';
+import type { NextTerms } from './notice/terms.ts';
 import type { Protocol, StoredOperations } from './operations/operation.ts';
 
 export type ListingStatus = 'active' | 'paused' | 'removed';
@@ -29,6 +30,14 @@ export type Listing = {
    * `selectOperations` reads the operations themselves.
    */
   readonly operationTerms: string | null;
+  /** Announced terms by which a call may cost more; `Catalog.get` gives a listing to which they do not apply yet. */
+  readonly next: NextTerms | null;
+  /** When the present terms began to count, if they were announced before; tells them from those of the same row before. */
+  readonly termsFromMs: number | null;
+  /** A page about the service, for people; passes `docsUrlFault`. */
+  readonly docsUrl: string | null;
+  /** The path below the endpoint that is asked every minute whether the service is up; passes `healthPathFault`. */
+  readonly healthPath: string | null;
   /** Headers that the gateway adds to calls: text that `storedHeaders` reads, with encrypted values; null if there are none. */
   readonly upstreamHeaders: string | null;
   /** Keys that sign calls: text that `storedSigningKeys` reads, with encrypted secrets; null if calls are not signed. */
@@ -57,6 +66,8 @@ export type ListingFields = Pick<
   | 'timeoutSeconds'
   | 'idleSeconds'
   | 'onlyOperations'
+  | 'docsUrl'
+  | 'healthPath'
   | 'upstreamHeaders'
   | 'signingKeys'
   | 'forwardHeaders'
@@ -97,7 +108,7 @@ export function endpointFault(endpoint: string): string | null {
 }
 
 /** Not `URL.canParse`: once V8 has optimised it, Node 20.20 reads Latin-1 as UTF-8 there and refuses `http://bücher.example`. */
-function parseUrl(text: string): URL | null {
+export function parseUrl(text: string): URL | null {
   try {
     return new URL(text);
   } catch {

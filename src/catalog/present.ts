@@ -3,6 +3,7 @@ import { freeCallsLabel, priceLabel } from './labels.ts';
 import type { Language } from './languages.ts';
 import type { Listing } from './listing.ts';
 import { storedHeaders, storedSigningKeys } from './listing-secrets.ts';
+import { nextPrice, nextPriceWithOperations } from './notice/next-price.ts';
 import type { Operation } from './operations/operation.ts';
 
 /** Maximum number of characters (code points) of a description in /discover; a longer one is cut there and gets an ellipsis. */
@@ -39,6 +40,12 @@ const place = ({ id, category }: Listing, quality: number) => ({
   proxy_path: `/api/v1/proxy/${id}/`,
 });
 
+/** What is announced, without operations: they would make a list of services long. */
+const soon = ({ next, ...listing }: Listing) => (next === null ? {} : { next_price: nextPrice(listing, next) });
+
+const soonWithOperations = ({ next, ...listing }: Listing) =>
+  next === null ? {} : { next_price: nextPriceWithOperations(listing, next) };
+
 /** How the service is called. `idle_seconds` and `forward_headers` are absent unless the provider set them. */
 const manner = ({ protocol, timeoutSeconds, idleSeconds, onlyOperations, forwardHeaders }: Listing) => ({
   protocol,
@@ -48,11 +55,27 @@ const manner = ({ protocol, timeoutSeconds, idleSeconds, onlyOperations, forward
   ...(forwardHeaders === null ? {} : { forward_headers: forwardHeaders.split(',') }),
 });
 
+/** What is told beside quality, where one listing is shown. */
+export type Watched = {
+  /** Absent unless the service has a health path and was asked. */
+  readonly uptime?: Uptime | undefined;
+  /** For those who may change the listing: whether the endpoint gave an answer when it was asked once. */
+  readonly found?: { readonly reachable: boolean; readonly checkedAt: Date } | undefined;
+};
+type Uptime = { readonly last_24_hours?: number; readonly last_30_days: number };
+
+const links = ({ docsUrl }: Listing, { uptime }: Watched) => ({
+  ...(uptime === undefined ? {} : { uptime }),
+  ...(docsUrl === null ? {} : { docs_url: docsUrl }),
+});
+
 /** What only those who may change the listing see. Of its secrets these are names: the values are never shown again. */
-const provision = ({ endpoint, upstreamHeaders, signingKeys }: Listing) => {
+const provision = ({ endpoint, healthPath, upstreamHeaders, signingKeys }: Listing, { found }: Watched) => {
   const [present] = storedSigningKeys(signingKeys);
   return {
     endpoint,
+    ...(healthPath === null ? {} : { health_path: healthPath }),
+    ...(found === undefined ? {} : { reachable: found.reachable, checked_at: found.checkedAt.toISOString() }),
     upstream_headers: storedHeaders(upstreamHeaders).map(([name]) => name),
     signed: present !== undefined,
     ...(present === undefined ? {} : { signing_keyid: present.keyid }),
@@ -68,11 +91,14 @@ export function agentItem(
   quality: number,
   language: Language,
   operations: readonly Operation[],
+  watched: Watched = {},
 ): object {
   return {
     ...identity(listing, listing.description),
     ...terms(listing, language),
     ...place(listing, quality),
+    ...soonWithOperations(listing),
+    ...links(listing, watched),
     ...manner(listing),
     operations: operations.map((operation) => pricedOperation(operation, listing, language)),
   };
@@ -92,17 +118,23 @@ export function fullItem(
   listing: Listing,
   quality: number,
   language: Language,
-  view: { readonly withEndpoint: boolean; readonly operations?: readonly Operation[] },
+  view: {
+    readonly withEndpoint: boolean;
+    readonly operations?: readonly Operation[];
+    readonly watched?: Watched;
+  },
 ): object {
   return {
     ...identity(listing, listing.description),
     ...terms(listing, language),
     ...place(listing, quality),
+    ...soonWithOperations(listing),
+    ...links(listing, view.watched ?? {}),
     status: listing.status,
     ...manner(listing),
     ...(view.operations === undefined ? {} : { operations: view.operations }),
     provider_id: listing.providerId,
-    ...(view.withEndpoint ? provision(listing) : {}),
+    ...(view.withEndpoint ? provision(listing, view.watched ?? {}) : {}),
     created_at: new Date(listing.createdAtMs).toISOString(),
     updated_at: new Date(Math.trunc(listing.updatedAtMicros / 1_000)).toISOString(),
   };
@@ -120,7 +152,8 @@ export class DiscoverWriter {
 
   write(listing: Listing, quality: number, language: Language): string {
     const head = JSON.stringify(identity(listing, shorten(listing.description))).slice(0, -1);
-    return `${head},${this.#termsOf(listing, language)},${JSON.stringify(place(listing, quality)).slice(1)}`;
+    const tail = JSON.stringify({ ...place(listing, quality), ...soon(listing) }).slice(1);
+    return `${head},${this.#termsOf(listing, language)},${tail}`;
   }
 
   #termsOf(listing: Listing, language: Language): string {

@@ -1,6 +1,7 @@
 import { stepEnd, turns } from '../platform/turns.ts';
 import { Buckets } from './buckets.ts';
 import type { Listing } from './listing.ts';
+import { isSameNext } from './notice/terms.ts';
 
 /** Maximum number of removals in each of two generations. At the bound a new one begins, and the older of the two is forgotten. */
 const MAX_REMOVALS = 10_000;
@@ -119,9 +120,9 @@ export class Snapshot {
 
 function isSame(a: Listing, b: Listing): boolean {
   for (const field of Object.keys(a) as (keyof Listing)[]) {
-    if (a[field] !== b[field]) return false;
+    if (field !== 'next' && a[field] !== b[field]) return false;
   }
-  return true;
+  return isSameNext(a.next, b.next);
 }
 
 /** At least one turn of the event loop passes before the first step. */

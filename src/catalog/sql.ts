@@ -1,10 +1,14 @@
 import { uuidv7 } from '../platform/ids.ts';
 import type { Sql, Tx } from '../platform/postgres.ts';
 import type { Listing, ListingFields, ListingPatch, ListingStatus } from './listing.ts';
-import type { Operation, Protocol, StoredOperations } from './operations/operation.ts';
+import { type NextRow, nextColumns, nextOf, type TermsChange, termsAssignments } from './notice/notice-sql.ts';
+import { withNextTerms } from './notice/terms.ts';
+import type { Operation, Protocol } from './operations/operation.ts';
 
 /** Channel on which every change of a listing is announced, in the transaction of the change. The payload is the service id. */
 export const CHANNEL = 'tollgate_services';
+
+type Fragment = ReturnType<Tx>;
 
 type Row = {
   readonly id: string;
@@ -20,6 +24,8 @@ type Row = {
   readonly protocol: Protocol;
   readonly only_operations: boolean;
   readonly operation_terms: string | null;
+  readonly docs_url: string | null;
+  readonly health_path: string | null;
   readonly upstream_headers: string | null;
   readonly signing_keys: string | null;
   readonly forward_headers: string | null;
@@ -28,7 +34,7 @@ type Row = {
   readonly created_at: Date;
   readonly version: number;
   readonly row_hash: number;
-};
+} & NextRow;
 
 /** The last byte of the id, as `bucketOf` has it. A number, because Postgres sorts the rows by it, and texts took twice as long. */
 const bucket = (sql: Tx) => sql`get_byte(uuid_send(id), 15)`;
@@ -39,12 +45,14 @@ const rowHash = (sql: Tx) => sql`(hashtextextended(concat(id, xmin), 0) & 109951
 /** @param hash  what `rowHash` gives; a statement that has no xmin at hand gives another number */
 const columns = (sql: Tx, hash = rowHash(sql)) => sql`
   id, provider_id, name, description, endpoint, price, free_calls, category, timeout_seconds, idle_seconds, protocol,
-  only_operations, operation_terms, upstream_headers, signing_keys, forward_headers, status, created_at,
+  only_operations, operation_terms, docs_url, health_path, upstream_headers, signing_keys, forward_headers, status,
+  created_at,
   (SELECT a.status <> 'active' FROM accounts a WHERE a.id = provider_id) AS is_suspended,
-  (extract(epoch FROM updated_at) * 1000000)::bigint AS version, ${hash} AS row_hash`;
+  (extract(epoch FROM updated_at) * 1000000)::bigint AS version, ${hash} AS row_hash,
+  ${nextColumns(sql)}`;
 
 function toListing(row: Row): Listing {
-  return {
+  const listing: Listing = {
     id: row.id,
     providerId: row.provider_id,
     name: row.name,
@@ -58,6 +66,10 @@ function toListing(row: Row): Listing {
     protocol: row.protocol,
     onlyOperations: row.only_operations,
     operationTerms: row.operation_terms,
+    next: nextOf(row),
+    termsFromMs: null,
+    docsUrl: row.docs_url,
+    healthPath: row.health_path,
     upstreamHeaders: row.upstream_headers,
     signingKeys: row.signing_keys,
     forwardHeaders: row.forward_headers,
@@ -67,6 +79,7 @@ function toListing(row: Row): Listing {
     updatedAtMicros: row.version,
     rowHash: row.row_hash,
   };
+  return row.next_counts ? withNextTerms(listing) : listing;
 }
 
 const firstListing = (rows: readonly Row[]): Listing | null => (rows[0] === undefined ? null : toListing(rows[0]));
@@ -87,13 +100,13 @@ export async function insertListing(
     WITH added AS (
       INSERT INTO services (id, provider_id, name, description, endpoint, price, free_calls, category, timeout_seconds,
                             idle_seconds, protocol, only_operations, operations, operation_terms, max_operation_price,
-                            upstream_headers, signing_keys, forward_headers)
+                            docs_url, health_path, upstream_headers, signing_keys, forward_headers)
       VALUES (${listing.id ?? uuidv7()}, ${listing.providerId}, ${listing.name}, ${listing.description},
               ${listing.endpoint}, ${listing.priceMicros}, ${listing.freeCalls}, ${listing.category},
               ${listing.timeoutSeconds}, ${listing.idleSeconds}, ${listing.protocol}, ${listing.onlyOperations},
               ${listing.operations?.json ?? null}::text::json, ${listing.operations?.terms ?? null},
-              ${listing.operations?.maxPriceMicros ?? null}, ${listing.upstreamHeaders}, ${listing.signingKeys},
-              ${listing.forwardHeaders})
+              ${listing.operations?.maxPriceMicros ?? null}, ${listing.docsUrl}, ${listing.healthPath},
+              ${listing.upstreamHeaders}, ${listing.signingKeys}, ${listing.forwardHeaders})
       RETURNING id)
     SELECT id, pg_notify(${CHANNEL}, id::text) FROM added`;
   return (await readAgain(sql, added)) as Listing;
@@ -104,10 +117,6 @@ export type Scope = { readonly providerId: string } | 'any';
 
 const inScope = (sql: Tx, scope: Scope) => (scope === 'any' ? sql`` : sql`AND provider_id = ${scope.providerId}`);
 
-const operationColumns = (sql: Tx, operations: StoredOperations | null) => sql`
-  , operations = ${operations?.json ?? null}::text::json, operation_terms = ${operations?.terms ?? null},
-  max_operation_price = ${operations?.maxPriceMicros ?? null}`;
-
 const hasVersion = (sql: Tx, version: number | undefined) =>
   version === undefined ? sql`` : sql`AND (extract(epoch FROM updated_at) * 1000000)::bigint = ${version}`;
 
@@ -115,44 +124,53 @@ const hasVersion = (sql: Tx, version: number | undefined) =>
 const nextVersion = (sql: Tx) => sql`greatest(clock_timestamp(), updated_at + interval '1 microsecond')`;
 
 /**
- * Changes the given fields of a listing that is not removed, and announces it.
+ * Changes the given fields of a listing that is not removed, and announces it. If a call may cost more then, all that decides what
+ * calls cost counts only after the notice; the other fields count at once.
  *
+ * @param sql     a transaction, or a pool, in which case this makes a transaction of its own where it needs one
  * @param patch   must have at least one field
  * @param version the listing's `updatedAtMicros` on which the change is based; absent: any
+ * @param noticeSeconds 0: everything counts at once
  * @returns the listing as it is now, or null when there is none with this id in scope, or it has another version
  */
 export async function updateListing(
-  sql: Tx,
+  sql: Sql | Tx,
   id: string,
   patch: ListingPatch,
   scope: Scope,
-  version?: number,
+  { version, noticeSeconds = 0 }: { readonly version?: number; readonly noticeSeconds?: number } = {},
 ): Promise<Listing | null> {
-  const { name, description, endpoint, priceMicros, freeCalls, category, timeoutSeconds, status, ...more } = patch;
-  const { idleSeconds, onlyOperations, operations, upstreamHeaders, signingKeys, forwardHeaders, ...rest } = more;
+  const { name, description, endpoint, category, timeoutSeconds, status, ...more } = patch;
+  const { idleSeconds, docsUrl, healthPath, upstreamHeaders, signingKeys, forwardHeaders, ...others } = more;
+  const { priceMicros, freeCalls, onlyOperations, operations, ...rest } = others;
   // Does not compile when a listing has a new field that is not stored here.
   rest satisfies Record<string, never>;
-  const changed = await sql<{ id: string }[]>`
+  const changesTerms = [priceMicros, freeCalls, onlyOperations, operations].some((field) => field !== undefined);
+  const change = async (tx: Sql | Tx, terms: Fragment) => tx<{ id: string }[]>`
     WITH changed AS (
       UPDATE services SET
         name = coalesce(${name ?? null}, name),
         description = coalesce(${description ?? null}, description),
         endpoint = coalesce(${endpoint ?? null}, endpoint),
-        price = coalesce(${priceMicros ?? null}, price),
-        free_calls = coalesce(${freeCalls ?? null}, free_calls),
         category = coalesce(${category ?? null}, category),
-        timeout_seconds = coalesce(${timeoutSeconds ?? null}, timeout_seconds),
-        only_operations = coalesce(${onlyOperations ?? null}, only_operations)
+        timeout_seconds = coalesce(${timeoutSeconds ?? null}, timeout_seconds)
         ${idleSeconds === undefined ? sql`` : sql`, idle_seconds = ${idleSeconds}`}
-        ${operations === undefined ? sql`` : operationColumns(sql, operations)}
+        ${docsUrl === undefined ? sql`` : sql`, docs_url = ${docsUrl}`}
+        ${healthPath === undefined ? sql`` : sql`, health_path = ${healthPath}`}
         ${upstreamHeaders === undefined ? sql`` : sql`, upstream_headers = ${upstreamHeaders}`}
         ${signingKeys === undefined ? sql`` : sql`, signing_keys = ${signingKeys}`}
         ${forwardHeaders === undefined ? sql`` : sql`, forward_headers = ${forwardHeaders}`},
         status = coalesce(${status ?? null}, status),
-        updated_at = ${nextVersion(sql)}
+        ${terms}
+        updated_at = ${nextVersion(tx)}
       WHERE id = ${id} AND status <> 'removed' ${inScope(sql, scope)} ${hasVersion(sql, version)}
       RETURNING id)
     SELECT id, pg_notify(${CHANNEL}, id::text) FROM changed`;
+  const terms: TermsChange = { priceMicros, freeCalls, onlyOperations, operations };
+  const changeAll = async (tx: Tx) => change(tx, (await termsAssignments(tx, id, terms, noticeSeconds)).set);
+  let changed: readonly { readonly id: string }[];
+  if (!changesTerms) changed = await change(sql, sql``);
+  else changed = await ('begin' in sql ? sql.begin(changeAll) : changeAll(sql));
   return readAgain(sql, changed);
 }
 
@@ -203,9 +221,14 @@ export async function closeListingsOf(tx: Tx, providerId: string): Promise<numbe
       UPDATE services s SET status = 'removed', description = '', endpoint = ${NO_ENDPOINT}, only_operations = false,
                             operations = NULL, operation_terms = NULL, max_operation_price = NULL,
                             upstream_headers = NULL, signing_keys = NULL, forward_headers = NULL,
+                            docs_url = NULL, health_path = NULL, next_from = NULL, next_price = NULL,
+                            next_free_calls = NULL, next_only_operations = NULL, next_operations = NULL,
+                            next_operation_terms = NULL, next_max_operation_price = NULL,
                             updated_at = ${nextVersion(tx)}
       FROM old WHERE s.id = old.id
-      RETURNING s.id, old.status AS before)
+      RETURNING s.id, old.status AS before),
+    unwatched AS (
+      UPDATE service_watch w SET endpoint = NULL, reachable = NULL FROM old WHERE w.service_id = old.id)
     SELECT pg_notify(${CHANNEL}, id::text) FROM closed WHERE before <> 'removed'`;
   return removed.length;
 }
@@ -220,14 +243,22 @@ export async function lockListing(tx: Tx, id: string): Promise<Listing | null> {
   return firstListing(await tx<Row[]>`SELECT ${columns(tx)} FROM services WHERE id = ${id} FOR NO KEY UPDATE`);
 }
 
-/** The operations of a listing, as its provider wrote them: JSON text of `Operation[]`, empty if there are none. */
+/**
+ * The operations of a listing that count now, as its provider wrote them: JSON text of `Operation[]`, empty if there are none.
+ */
 export async function selectOperationsText(sql: Sql, id: string): Promise<string> {
-  const rows = await sql<{ operations: string | null }[]>`SELECT operations::text FROM services WHERE id = ${id}`;
+  const rows = await sql<{ operations: string | null }[]>`
+    SELECT CASE WHEN next_from <= clock_timestamp() THEN next_operations ELSE operations END::text AS operations
+    FROM services WHERE id = ${id}`;
   return rows[0]?.operations ?? '[]';
 }
 
-export async function selectOperations(sql: Sql, id: string): Promise<readonly Operation[]> {
-  return JSON.parse(await selectOperationsText(sql, id)) as Operation[];
+/** The operations that the provider wrote last: those that are announced, if there are any, otherwise those that count now. */
+export async function selectLatestOperations(sql: Sql, id: string): Promise<readonly Operation[]> {
+  const rows = await sql<{ operations: string | null }[]>`
+    SELECT CASE WHEN next_from IS NULL THEN operations ELSE next_operations END::text AS operations
+    FROM services WHERE id = ${id}`;
+  return JSON.parse(rows[0]?.operations ?? '[]') as Operation[];
 }
 
 /** Listings that have secrets, by ascending id. */
@@ -250,15 +281,24 @@ export async function selectListings(sql: Sql, ids: readonly string[]): Promise<
  * after any change of one of them, even a change made by hand in the database, because each writing transaction leaves its own
  * xmin in the row. It also differs after an account was suspended, resumed or closed by hand, which changes no listing. Two changes
  * cancel each other with a probability of 2^-40.
+ *
+ * @returns the sums, and the time of Postgres, by which announced terms begin to count
  */
-export async function selectBucketSums(sql: Sql): Promise<Map<number, number>> {
-  const rows = await sql<{ bucket: number; sum: number }[]>`
-    SELECT ${bucket(sql)} AS bucket, (sum(${rowHash(sql)}) % 281474976710656)::bigint AS sum
-    FROM services
-    WHERE status <> 'removed'
-      AND NOT EXISTS (SELECT FROM accounts a WHERE a.id = provider_id AND a.status <> 'active')
-    GROUP BY bucket`;
-  return new Map(rows.map(({ bucket, sum }) => [bucket, sum]));
+export async function selectBucketSums(
+  sql: Sql,
+): Promise<{ readonly sums: Map<number, number>; readonly nowMs: number }> {
+  // One row even if there are no listings: the time is needed all the same.
+  const rows = await sql<{ sums: Record<string, number> | null; nowMs: number }[]>`
+    SELECT json_object_agg(bucket, sum) AS sums, (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS "nowMs"
+    FROM (
+      SELECT ${bucket(sql)} AS bucket, (sum(${rowHash(sql)}) % 281474976710656)::bigint AS sum
+      FROM services
+      WHERE status <> 'removed'
+        AND NOT EXISTS (SELECT FROM accounts a WHERE a.id = provider_id AND a.status <> 'active')
+      GROUP BY bucket
+    ) AS sums`;
+  const { sums, nowMs } = rows[0] as { sums: Record<string, number> | null; nowMs: number };
+  return { sums: new Map(Object.entries(sums ?? {}).map(([bucket, sum]) => [Number(bucket), sum])), nowMs };
 }
 
 /**

@@ -34,6 +34,7 @@ export type Config = {
   readonly maxAccountsPerAddress: number;
   readonly trustedProxyHops: number;
   readonly platformFeeBasisPoints: number;
+  readonly priceNoticeSeconds: number;
   readonly redisCommandTimeoutMs: number;
   readonly redisShards: number;
   readonly instanceLeaseSeconds: number;
@@ -127,6 +128,7 @@ export function loadConfig(env: Readonly<Record<string, string | undefined>>): C
     maxAccountsPerAddress: number('MAX_ACCOUNTS_PER_ADDRESS'),
     trustedProxyHops: number('TRUSTED_PROXY_HOPS'),
     platformFeeBasisPoints: number('PLATFORM_FEE_BASIS_POINTS'),
+    priceNoticeSeconds: number('PRICE_NOTICE_SECONDS'),
     redisCommandTimeoutMs: number('REDIS_COMMAND_TIMEOUT_MS'),
     redisShards: number('REDIS_SHARDS'),
     instanceLeaseSeconds: number('INSTANCE_LEASE_SECONDS'),

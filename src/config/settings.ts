@@ -132,6 +132,14 @@ export const SETTINGS = {
     default: 1000,
     description: "the platform's share of each charge, in 1/100 of a percent",
   },
+  PRICE_NOTICE_SECONDS: {
+    type: 'integer',
+    minimum: 0,
+    maximum: 31_536_000,
+    default: 60,
+    description:
+      'how long a listing announces a change after which a call may cost more, before it counts; `0`: it counts at once',
+  },
   REDIS_COMMAND_TIMEOUT_MS: {
     type: 'integer',
     minimum: 10,

@@ -50,6 +50,13 @@ const SERVICE: JsonSchema = {
     free_calls: { type: 'integer', description: 'Calls that each account has for nothing; absent when there are none' },
     category: { type: 'string' },
     quality: { type: 'number', description: '0 to 100' },
+    next_price: {
+      type: 'object',
+      description: 'What a call costs from a time on. Absent unless a call may cost more then',
+      properties: { price: { type: 'number' }, from: { type: 'string' } },
+      required: ['price', 'from'],
+    },
+    uptime: { type: 'object', description: 'Percent of health checks that the service answered well' },
     proxy_path: { type: 'string', description: 'Where the service is called over plain HTTP' },
   },
   required: ['id', 'name', 'price'],

@@ -23,6 +23,8 @@ export type Offer = {
   readonly idleBodyTimeoutMs: number;
   /** Of a call at the listing's price. */
   readonly terms: CallTerms;
+  /** Of calls by the account that sells it: they cost nothing, and take no free call. */
+  readonly forOwner: CallTerms;
   /** Null unless an HTTP listing has operations: their calls have prices of their own. */
   readonly operations: PricedOperations | null;
   /** Null unless the listing is an MCP server: its calls have prices by the tool that they call. */
@@ -59,6 +61,7 @@ export class Offers {
         destination: new Destination(origin, `${listing.id} ${origin.key}`),
         idleBodyTimeoutMs: (listing.idleSeconds ?? this.#options.idleBodySeconds) * 1000,
         terms: new CallTerms(listing),
+        forOwner: new CallTerms({ ...listing, priceMicros: 0, freeCalls: 0 }),
         operations: pricesOf(listing),
         tools: listing.protocol === 'mcp' ? new PricedTools(listing) : null,
         headers: hasUpstreamHeaders(listing) ? this.#headersOf(listing, origin.hostHeader) : null,

@@ -22,14 +22,14 @@ export class Pseudonyms {
   /** The buyer object remembers the pseudonym for the provider it called last, so that most calls need no look-up. */
   of(buyer: Buyer, providerId: string): string {
     if (buyer.providerId !== providerId) {
-      buyer.pseudonym = this.#of(buyer.accountId, providerId);
+      buyer.pseudonym = this.ofAccount(buyer.accountId, providerId);
       buyer.providerId = providerId;
     }
     return buyer.pseudonym;
   }
 
   /** 32 hex digits (128 bits) of HMAC-SHA-256 over buyer and provider. */
-  #of(accountId: string, providerId: string): string {
+  ofAccount(accountId: string, providerId: string): string {
     const cached = this.#cache.get(providerId)?.get(accountId);
     if (cached !== undefined) return cached;
     const pseudonym = createHmac('sha256', this.#secret)

@@ -36,6 +36,13 @@ export function checkMaxAmount(headers: readonly string[], priceMicros: number):
   }
 }
 
+/** The error for a provider key that calls a listing of another account. */
+export const notOwnError = (): ApiError =>
+  new ApiError(
+    'forbidden',
+    'A provider key can call the listings of its own account only. Other calls need a key of role buyer.',
+  );
+
 /** The error for a call that admission refused, and the rate limit to tell with it. */
 export function refusalOf(
   result: Rejected,

@@ -34,6 +34,7 @@ import { KeyStates } from '../ledger/wallets/key-states.ts';
 import { Wallets } from '../ledger/wallets/wallets.ts';
 import type { Log } from '../observability/log.ts';
 import type { Metrics } from '../observability/metrics.ts';
+import { SparseWarning } from '../observability/sparse-warning.ts';
 import { systemClock } from '../platform/clock.ts';
 import { maxOpenFiles } from '../platform/open-files.ts';
 import { ScriptConnection } from '../platform/script-connection.ts';
@@ -70,7 +71,8 @@ import { mcpServerRoutes } from '../routes/mcp-server.ts';
 import { openApiRoutes } from '../routes/openapi.ts';
 import { openApiImportRoutes } from '../routes/openapi-import.ts';
 import { pageRoutes } from '../routes/pages.ts';
-import { servicesRoutes } from '../routes/services.ts';
+import { serviceCallsRoutes } from '../routes/service-calls.ts';
+import { servicesRoutes, type Watch } from '../routes/services.ts';
 import { statementRoutes } from '../routes/statement.ts';
 import { serviceStatsRoutes } from '../routes/stats.ts';
 import { usageRoutes } from '../routes/usage.ts';
@@ -78,6 +80,8 @@ import { Resealer } from '../secrets/resealer.ts';
 import { Sealer } from '../secrets/sealer.ts';
 import { ServiceSecrets } from '../secrets/service-secrets.ts';
 import { AddressPolicy, UpstreamClient } from '../upstream/index.ts';
+import { Reachability } from '../watch/reachability.ts';
+import { Uptimes } from '../watch/uptimes.ts';
 import { connectionBound } from './connection-bound.ts';
 import { gatewayMetrics } from './gateway-metrics.ts';
 import { newInstanceId, type Stores } from './stores.ts';
@@ -123,6 +127,8 @@ export type GatewayOptions = {
   readonly worker?: number;
   readonly metrics: Metrics;
   readonly log: Log;
+  /** Default true. Tests that count what a service receives turn it off. */
+  readonly asksNewEndpoints?: boolean;
   /** Finds the compiled src/catalog/openapi-import/worker.ts, for a gateway that runs from sources. */
   readonly importWorker?: () => URL;
 };
@@ -215,7 +221,17 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     log,
   };
 
+  const pseudonyms = exchangeOptions.pseudonyms;
   const operations = new OperationsReader(sql);
+  const watchLog = new SparseWarning(log);
+  const reachability = new Reachability({ client: upstream, sql, log: watchLog });
+  const uptimes = new Uptimes({ sql, log: watchLog });
+  const watch: Watch = {
+    check: (listing) => {
+      if (options.asksNewEndpoints ?? true) reachability.check(listing);
+    },
+    uptimeOf: (serviceId) => uptimes.of(serviceId),
+  };
   const apiRoutes: Route[] = [
     ...keysRoutes({
       keys,
@@ -223,7 +239,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
       adminBootstrapToken: config.adminBootstrapToken,
       maxAccountsPerAddress: config.maxAccountsPerAddress,
     }),
-    ...discoverRoutes({ catalog, discovery, operations }),
+    ...discoverRoutes({ catalog, discovery, operations, watch }),
     ...servicesRoutes({
       catalog,
       sql,
@@ -231,14 +247,19 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
       secrets,
       maxListings: config.maxListingsPerAccount,
       addresses: new AddressPolicy(config.upstreamAllowCidrs),
+      noticeSeconds: config.priceNoticeSeconds,
+      watch,
     }),
     ...openApiImportRoutes({
       catalog,
       sql,
       operations,
       importer: new OpenApiImporter({ workerFile: options.importWorker }),
+      noticeSeconds: config.priceNoticeSeconds,
+      watch,
     }),
     ...serviceStatsRoutes({ catalog, reader: new StatsReader(sql) }),
+    ...serviceCallsRoutes({ sql, pseudonymOf: (buyer, provider) => pseudonyms.ofAccount(buyer, provider) }),
     ...usageRoutes({ sql }),
     ...balanceRoutes({ wallets }),
     ...earningsRoutes({ sql }),
@@ -248,7 +269,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
       sql,
     }),
     ...adminKeysRoutes({ sql, keys }),
-    ...adminServicesRoutes({ catalog, sql, operations }),
+    ...adminServicesRoutes({ catalog, sql, operations, watch }),
     ...adminCallsRoutes({ sql }),
     ...auditRoutes({ sql }),
     ...statsRoutes({ sql, backlog }),
@@ -312,6 +333,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   backlog.start();
   breakers.start();
   shedder.start();
+  uptimes.start();
   resealer?.start();
   const port = await server.listen();
 
@@ -326,6 +348,8 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
       backlog.stop();
       breakers.stop();
       shedder.stop();
+      reachability.stop();
+      uptimes.stop();
       await resealer?.stop();
       await qualities.stop();
       await catalog.stop();

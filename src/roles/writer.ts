@@ -9,7 +9,10 @@ import { Hydrator } from '../ledger/wallets/hydrate.ts';
 import { UsageWriter } from '../ledger/writing/writer.ts';
 import type { Log } from '../observability/log.ts';
 import type { Metrics } from '../observability/metrics.ts';
+import { SparseWarning } from '../observability/sparse-warning.ts';
 import { QualityJob } from '../quality/quality-job.ts';
+import { UpstreamClient } from '../upstream/index.ts';
+import { HealthJob, type HealthJobOptions } from '../watch/health-job.ts';
 import type { Stores } from './stores.ts';
 import { writerMetrics } from './writer-metrics.ts';
 
@@ -21,11 +24,28 @@ const STOP_MS = 5_000;
  */
 const SWEEP_STOP_MS = 1_000;
 
+/** Minimum time between two log lines that say that health checks cannot be made. */
+const WARN_MS = 60_000;
+/** Bounds of the client that asks services whether they are up. Each is asked by one request at a time. */
+const HEALTH_CHECKS = {
+  maxConnectionsPerOrigin: 1,
+  maxWaitingPerOrigin: 1,
+  maxWaitMs: 1_000,
+  connectTimeoutMs: 5_000,
+  keepAliveMs: 1_000,
+  maxHeadBytes: 65_536,
+};
+
 export type Writer = { stop(): Promise<void> };
 
 /** Starts the jobs that store usage in Postgres and clean up after dead gateways, and those that compute from what is stored. */
 export async function startWriter(options: {
-  readonly config: Pick<Config, 'databaseUrl' | 'redisUrl' | 'platformFeeBasisPoints' | 'instanceLeaseSeconds'>;
+  readonly config: Pick<
+    Config,
+    'databaseUrl' | 'redisUrl' | 'platformFeeBasisPoints' | 'instanceLeaseSeconds' | 'upstreamAllowCidrs'
+  >;
+  /** Of the health checks, for tests. */
+  readonly health?: Pick<HealthJobOptions, 'intervalMs' | 'lookMs'>;
   readonly stores: Pick<Stores, 'sql' | 'redis' | 'keys' | 'installation'>;
   readonly metrics: Metrics;
   readonly log: Log;
@@ -61,6 +81,8 @@ export async function startWriter(options: {
   const quality = new QualityJob({ sql, isActive: () => writer.stats().ownedShards > 0, log });
   const backlog = new BacklogJob({ sql, log });
   metrics.add(writerMetrics({ writer, sweeper, hydrator, reconciler }));
+  const upstream = new UpstreamClient({ ...HEALTH_CHECKS, allowCidrs: config.upstreamAllowCidrs });
+  const health = new HealthJob({ ...options.health, client: upstream, sql, log: new SparseWarning(log, WARN_MS) });
   writer.start();
   sweeper.start();
   credits.start();
@@ -68,6 +90,7 @@ export async function startWriter(options: {
   reconciliation.start();
   quality.start();
   backlog.start();
+  health.start();
   return {
     stop: async () => {
       // These stop at the same time: the writer's last flush must not wait for a credit that is stuck, or for a reconciliation
@@ -79,6 +102,7 @@ export async function startWriter(options: {
         reconciliation.stop(STOP_MS),
         quality.stop(STOP_MS),
         backlog.stop(STOP_MS),
+        health.stop(STOP_MS).then(() => upstream.close()),
       ]);
       hydrator.close();
     },

@@ -13,6 +13,7 @@ import { ACCEPT_LANGUAGE, CACHE_CONTROL, LANGUAGE_HEADERS } from '../openapi/hea
 import { COUNT, EXAMPLE, json, list, record, UUID } from '../openapi/schemas.ts';
 import { usdToMicros } from '../platform/money.ts';
 import { CALLABLE_SERVICE, CALLABLE_SERVICE_EXAMPLE, LISTED_SERVICE, SERVICE_EXAMPLE } from './service-schemas.ts';
+import type { Watch } from './services.ts';
 
 const LANG = { type: 'string', maxLength: 35, description: 'Language of the labels; overrides Accept-Language' };
 const QUERY: JsonSchema = {
@@ -95,8 +96,9 @@ export function discoverRoutes(deps: {
   readonly catalog: Catalog;
   readonly discovery: Discovery;
   readonly operations: Pick<OperationsReader, 'read'>;
+  readonly watch: Pick<Watch, 'uptimeOf'>;
 }): Route[] {
-  const { catalog, discovery, operations } = deps;
+  const { catalog, discovery, operations, watch } = deps;
   return [
     {
       method: 'GET',
@@ -162,7 +164,9 @@ export function discoverRoutes(deps: {
         const listing = catalog.get(request.params.id ?? '');
         if (listing === undefined || listing.status !== 'active') throw new ApiError('service_not_found');
         const language = chooseLanguage(request.query.lang, request.header('accept-language'));
-        const body = agentItem(listing, catalog.qualityOf(listing.id), language, await operations.read(listing));
+        const watched = { uptime: watch.uptimeOf(listing.id) };
+        const quality = catalog.qualityOf(listing.id);
+        const body = agentItem(listing, quality, language, await operations.read(listing), watched);
         return { status: 200, body, headers: { 'Cache-Control': 'no-cache', ...languageHeaders(language) } };
       },
     },

@@ -6,7 +6,7 @@ import { ImporterBusy, MAX_DOCUMENT_BYTES, type OpenApiImporter } from '../catal
 import type { Imported, StoredPrice } from '../catalog/openapi-import/mapping.ts';
 import type { Operation } from '../catalog/operations/operation.ts';
 import type { OperationsReader } from '../catalog/operations/operations-reader.ts';
-import { selectListing, selectOperations, updateListing } from '../catalog/sql.ts';
+import { selectLatestOperations, selectListing, updateListing } from '../catalog/sql.ts';
 import { ApiError, unavailableError } from '../errors.ts';
 import type { ApiRequest, ApiResponse, JsonSchema, Route } from '../http/route.ts';
 import { ACCEPT_LANGUAGE, LANGUAGE_HEADERS } from '../openapi/headers.ts';
@@ -14,13 +14,15 @@ import { COUNT, EXAMPLE, json, list, record, TEXT, UUID } from '../openapi/schem
 import type { Sql } from '../platform/postgres.ts';
 import { readOperations, withinRules } from './operations.ts';
 import { SERVICE, SERVICE_DETAILS_EXAMPLE } from './service-schemas.ts';
-import { idOf, mayManage, refusal, show, writerOf } from './services.ts';
+import { idOf, mayManage, refusal, show, type Watch, writerOf } from './services.ts';
 
 export type OpenApiImportDeps = {
   readonly catalog: Catalog;
   readonly sql: Sql;
   readonly operations: Pick<OperationsReader, 'read'>;
   readonly importer: OpenApiImporter;
+  readonly noticeSeconds: number;
+  readonly watch: Watch;
 };
 
 const IMPORTED = record('ImportedOperations', {
@@ -86,15 +88,15 @@ export function openApiImportRoutes(deps: OpenApiImportDeps): Route[] {
 }
 
 async function importDocument(deps: OpenApiImportDeps, request: ApiRequest<Uint8Array, unknown>): Promise<ApiResponse> {
-  const { catalog, sql, importer } = deps;
+  const { catalog, sql, importer, noticeSeconds } = deps;
   const before = await listingOf(sql, request);
-  const prices = pricesOf(await selectOperations(sql, before.id));
+  const prices = pricesOf(await selectLatestOperations(sql, before.id));
   const imported = await read(importer, request.body, { endpoint: before.endpoint, prices });
   if (imported.operations.length === 0) throw nothingToTake(imported);
   const operations = readOperations(imported.operations, before.protocol);
   // The prices and the endpoint that the import began with must still be those of the listing.
-  const write: WriteListing = (on, scope) =>
-    updateListing(on, before.id, { operations }, scope, before.updatedAtMicros);
+  const based = { version: before.updatedAtMicros, noticeSeconds };
+  const write: WriteListing = (on, scope) => updateListing(on, before.id, { operations }, scope, based);
   const written = await withinRules(writeListing(sql, writerOf(request), before.id, write));
   if (written === null) {
     await listingOf(sql, request);

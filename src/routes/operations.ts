@@ -80,10 +80,15 @@ function checkFields(operation: object, protocol: Protocol, field: string): void
   }
 }
 
+const DEAR_OPERATIONS =
+  "operations: an operation may cost more than the listing's price only with only_operations: true. Otherwise a call that matches no operation, such as another spelling of its path, would cost less.";
+const ONLY_OPERATIONS = 'only_operations: needs operations. Without any, every call would be refused.';
+/** The same for what counts now and for what is announced. */
 const RULES: Readonly<Record<string, string>> = {
-  services_dear_operations:
-    "operations: an operation may cost more than the listing's price only with only_operations: true. Otherwise a call that matches no operation, such as another spelling of its path, would cost less.",
-  services_only_operations: 'only_operations: needs operations. Without any, every call would be refused.',
+  services_dear_operations: DEAR_OPERATIONS,
+  services_next_dear_operations: DEAR_OPERATIONS,
+  services_only_operations: ONLY_OPERATIONS,
+  services_next_only_operations: ONLY_OPERATIONS,
 };
 
 /**

@@ -1,3 +1,4 @@
+import { docsUrlFault, healthPathFault, MAX_HEALTH_PATH_LENGTH } from '../catalog/links.ts';
 import {
   CATEGORY_PATTERN,
   DEFAULT_TIMEOUT_SECONDS,
@@ -47,6 +48,18 @@ const IDLE_SECONDS = {
   maximum: MAX_IDLE_SECONDS,
   description: 'The longest silence within a response',
 };
+const DOCS_URL = {
+  type: 'string',
+  minLength: 1,
+  maxLength: MAX_ENDPOINT_LENGTH,
+  description: 'http or https URL of a page about the service, for people',
+};
+const HEALTH_PATH = {
+  type: 'string',
+  minLength: 1,
+  maxLength: MAX_HEALTH_PATH_LENGTH,
+  description: 'Path below the endpoint that the gateway gets every minute; 2xx and 3xx mean that the service is up',
+};
 const FREE_CALLS = { type: 'integer', minimum: 1, maximum: MAX_FREE_CALLS, description: 'Per buyer' };
 
 /** The body of POST /services. */
@@ -65,6 +78,8 @@ export const CREATE_BODY: JsonSchema = {
     ...FIELDS,
     free_calls: FREE_CALLS,
     idle_seconds: IDLE_SECONDS,
+    docs_url: DOCS_URL,
+    health_path: HEALTH_PATH,
     protocol: { type: 'string', enum: ['http', 'mcp'], default: 'http', description: 'It cannot be changed later' },
   },
 };
@@ -77,6 +92,8 @@ export type CreateBody = SecretFields & {
   readonly category: string;
   readonly timeout_seconds?: number;
   readonly idle_seconds?: number;
+  readonly docs_url?: string;
+  readonly health_path?: string;
   readonly protocol: Protocol;
   readonly only_operations?: boolean;
   readonly operations?: readonly object[] | null;
@@ -93,12 +110,18 @@ export const PATCH_BODY: JsonSchema = {
     ...FIELDS,
     free_calls: { ...FREE_CALLS, type: ['integer', 'null'], description: 'Per buyer; null ends the free calls' },
     idle_seconds: { ...IDLE_SECONDS, type: ['integer', 'null'], description: 'null: as long as the gateway allows' },
+    docs_url: { ...DOCS_URL, type: ['string', 'null'], description: 'null: no page' },
+    health_path: { ...HEALTH_PATH, type: ['string', 'null'], description: 'null: it is not asked' },
     status: { type: 'string', enum: ['active', 'paused'] },
   },
 };
-export type PatchBody = Partial<Omit<CreateBody, 'free_calls' | 'idle_seconds' | 'protocol'>> & {
+export type PatchBody = Partial<
+  Omit<CreateBody, 'free_calls' | 'idle_seconds' | 'docs_url' | 'health_path' | 'protocol'>
+> & {
   readonly free_calls?: number | null;
   readonly idle_seconds?: number | null;
+  readonly docs_url?: string | null;
+  readonly health_path?: string | null;
   readonly status?: 'active' | 'paused';
 };
 
@@ -114,6 +137,10 @@ export function readFields(body: PatchBody, addresses: AddressPolicy): Partial<L
     ...(category === undefined ? {} : { category }),
     ...(timeout_seconds === undefined ? {} : { timeoutSeconds: timeout_seconds }),
     ...(idle_seconds === undefined ? {} : { idleSeconds: idle_seconds }),
+    ...(body.docs_url === undefined ? {} : { docsUrl: checkedOrNull('docs_url', body.docs_url, docsUrlFault) }),
+    ...(body.health_path === undefined
+      ? {}
+      : { healthPath: checkedOrNull('health_path', body.health_path, healthPathFault) }),
     ...(body.only_operations === undefined ? {} : { onlyOperations: body.only_operations }),
     ...(body.forward_headers === undefined ? {} : { forwardHeaders: forwardHeadersOf(body.forward_headers) }),
   };
@@ -124,6 +151,12 @@ function checked(field: string, value: string, faultOf: (value: string) => strin
   if (fault !== null) throw new ApiError('invalid_request', `${field}: ${fault}.`);
   return value;
 }
+
+const checkedOrNull = (
+  field: string,
+  value: string | null,
+  faultOf: (value: string) => string | null,
+): string | null => (value === null ? null : checked(field, value, faultOf));
 
 function readEndpoint(endpoint: string, addresses: AddressPolicy): string {
   checked('endpoint', endpoint, endpointFault);

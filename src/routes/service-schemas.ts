@@ -2,6 +2,26 @@ import { EXAMPLE, list, record, TEXT, TIME, UUID, usd } from '../openapi/schemas
 
 // What src/catalog/present.ts writes: shared by the routes that show services.
 
+const OPERATION_PRICE = record(
+  'OperationPrice',
+  { method: TEXT, path: TEXT, tool: TEXT, price: usd('Price of such a call') },
+  { optional: ['method', 'path', 'tool'], description: 'With method and path, or with the tool of an MCP server' },
+);
+const NEXT_PRICE = record(
+  'NextPrice',
+  {
+    price: usd('Price of a call from then on'),
+    from: TIME,
+    free_calls: { type: 'integer', minimum: 0, description: 'From then on, if it changes' },
+    only_operations: { type: 'boolean', description: 'From then on, if it changes' },
+    operations: list(OPERATION_PRICE, 'All operations from then on, if they change; absent in lists'),
+  },
+  {
+    optional: ['free_calls', 'only_operations', 'operations'],
+    description: 'What calls cost from a time on, if a call may cost more then; absent if nothing is announced',
+  },
+);
+
 const LISTED = {
   id: UUID,
   name: TEXT,
@@ -13,7 +33,20 @@ const LISTED = {
   category: TEXT,
   quality: { type: 'number', minimum: 0, maximum: 100 },
   proxy_path: { type: 'string', description: 'Calls go to this path, and below it' },
+  next_price: NEXT_PRICE,
 };
+const UPTIME = record(
+  'Uptime',
+  {
+    last_24_hours: { type: 'number', minimum: 0, maximum: 100 },
+    last_30_days: { type: 'number', minimum: 0, maximum: 100 },
+  },
+  {
+    optional: ['last_24_hours'],
+    description: 'Percent of health checks that the service answered well; absent if it is not asked',
+  },
+);
+const LINKS = { uptime: UPTIME, docs_url: { type: 'string', description: 'A page about the service, for people' } };
 const MANNER = {
   protocol: { type: 'string', enum: ['http', 'mcp'] },
   timeout_seconds: { type: 'integer', minimum: 1, description: 'How long a call may wait for the response head' },
@@ -42,12 +75,18 @@ const PRICED_OPERATION = record(
   { ...OPERATION_FIELDS, price: usd('Price of such a call'), price_label: TEXT },
   { optional: NOT_ALWAYS },
 );
-const FREE = ['free_calls', 'free_calls_label'];
-const NOT_SET = [...FREE, 'idle_seconds', 'forward_headers'];
+const FREE = ['free_calls', 'free_calls_label', 'next_price'];
+const NOT_SET = [...FREE, ...Object.keys(LINKS), 'idle_seconds', 'forward_headers'];
 
 /** Shown to keys of the provider's account and to admins only. */
 const PROVISION = {
   endpoint: { type: 'string', description: "Shown to keys of its provider's account and to admins only" },
+  health_path: { type: 'string', description: 'Asked every minute; shown to the same' },
+  reachable: {
+    type: 'boolean',
+    description: 'Whether a new endpoint answered when it was asked once; shown to the same',
+  },
+  checked_at: { ...TIME, description: 'When it was asked; shown to the same' },
   upstream_headers: list(TEXT, 'Names of the headers that the gateway adds to calls; shown to the same'),
   signed: { type: 'boolean', description: 'Whether calls are signed; shown to the same' },
   signing_keyid: { type: 'string', description: 'The keyid of signatures by the present secret' },
@@ -62,7 +101,7 @@ export const LISTED_SERVICE = record('ListedService', LISTED, {
 
 export const CALLABLE_SERVICE = record(
   'CallableService',
-  { ...LISTED, ...MANNER, operations: list(PRICED_OPERATION, 'How to call it; empty if that is not told') },
+  { ...LISTED, ...LINKS, ...MANNER, operations: list(PRICED_OPERATION, 'How to call it; empty if that is not told') },
   { optional: NOT_SET, description: 'A service as an agent needs it to make a call' },
 );
 
@@ -70,6 +109,7 @@ export const SERVICE = record(
   'Service',
   {
     ...LISTED,
+    ...LINKS,
     status: { type: 'string', enum: ['active', 'paused', 'removed'] },
     ...MANNER,
     operations: list(OPERATION, 'As the provider wrote them; absent in lists'),

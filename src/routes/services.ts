@@ -5,7 +5,7 @@ import { DEFAULT_TIMEOUT_SECONDS, type Listing, type ListingFields, type Listing
 import { refuseBeyondLimit } from '../catalog/listing-limit.ts';
 import type { StoredOperations } from '../catalog/operations/operation.ts';
 import type { OperationsReader } from '../catalog/operations/operations-reader.ts';
-import { fullItem } from '../catalog/present.ts';
+import { fullItem, type Watched } from '../catalog/present.ts';
 import { insertListing, removeListing, selectListing, selectListingsOf, updateListing } from '../catalog/sql.ts';
 import { ApiError, unavailableError } from '../errors.ts';
 import { refuseForeignPage } from '../http/own-origin.ts';
@@ -17,6 +17,7 @@ import { isUuid, uuidv7 } from '../platform/ids.ts';
 import type { Sql } from '../platform/postgres.ts';
 import type { ServiceSecrets } from '../secrets/service-secrets.ts';
 import type { AddressPolicy } from '../upstream/index.ts';
+import { selectFound } from '../watch/watch-sql.ts';
 import { readOperations, withinRules } from './operations.ts';
 import { CREATE_BODY, type CreateBody, PATCH_BODY, type PatchBody, readFields } from './service-fields.ts';
 import { SERVICE, SERVICE_DETAILS_EXAMPLE } from './service-schemas.ts';
@@ -30,7 +31,17 @@ export type ServicesRoutesDeps = {
   readonly maxListings: number;
   /** Decides which addresses calls may go to. */
   readonly addresses: AddressPolicy;
+  /** How long a change after which a call may cost more is announced before it counts. */
+  readonly noticeSeconds: number;
+  readonly watch: Watch;
   readonly secrets: ServiceSecrets;
+};
+
+/** What is found out about services without calls of buyers. */
+export type Watch = {
+  /** Asks a new endpoint in the background; returns at once. */
+  check(listing: Listing): void;
+  uptimeOf(serviceId: string): Watched['uptime'];
 };
 
 const DEFAULT_LIMIT = 100;
@@ -161,6 +172,8 @@ const DEFAULTS = {
   timeoutSeconds: DEFAULT_TIMEOUT_SECONDS,
   idleSeconds: null,
   onlyOperations: false,
+  docsUrl: null,
+  healthPath: null,
   forwardHeaders: null,
 } as const;
 
@@ -190,11 +203,13 @@ async function create(deps: ServicesRoutesDeps, request: ApiRequest<CreateBody, 
   const listing = await withinRules(written);
   catalog.apply(listing);
   const headers = { Location: `/api/v1/services/${listing.id}` };
-  return show(deps, listing, request, { status: 201, headers, once: secrets.once });
+  const shown = await show(deps, listing, request, { status: 201, headers, once: secrets.once });
+  deps.watch.check(listing);
+  return shown;
 }
 
 async function listMine(
-  { catalog, sql }: ServicesRoutesDeps,
+  { catalog, sql, watch }: ServicesRoutesDeps,
   request: ApiRequest<undefined, ListQuery>,
 ): Promise<ApiResponse> {
   const { mine, limit = DEFAULT_LIMIT, cursor, lang } = request.query;
@@ -209,12 +224,17 @@ async function listMine(
   const found = await selectListingsOf(sql, keyOf(request.caller).accountId, cursor ?? null, limit + 1);
   const page = found.slice(0, limit);
   const last = found.length > limit ? page.at(-1) : undefined;
+  const endpoints = await selectFound(
+    sql,
+    page.map(({ id }) => id),
+  );
   return {
     status: 200,
     body: {
-      services: page.map((listing) =>
-        fullItem(listing, catalog.qualityOf(listing.id), language, { withEndpoint: true }),
-      ),
+      services: page.map((listing) => {
+        const watched = { uptime: watch.uptimeOf(listing.id), found: endpoints.get(listing.id) };
+        return fullItem(listing, catalog.qualityOf(listing.id), language, { withEndpoint: true, watched });
+      }),
       ...(last === undefined ? {} : { next_cursor: last.id }),
     },
     headers: languageHeaders(language),
@@ -237,7 +257,7 @@ async function getOne(deps: ServicesRoutesDeps, request: ApiRequest<undefined, G
 }
 
 async function patch(deps: ServicesRoutesDeps, request: ApiRequest<PatchBody, unknown>): Promise<ApiResponse> {
-  const { catalog, sql, addresses } = deps;
+  const { catalog, sql, addresses, noticeSeconds } = deps;
   refusePageChoosingEndpoint(request, addresses);
   const id = idOf(request);
   const { status } = request.body;
@@ -250,7 +270,7 @@ async function patch(deps: ServicesRoutesDeps, request: ApiRequest<PatchBody, un
   if (touchesSecrets(request.body)) {
     return changeKnown(deps, request, id, changes, (before) => changeSecrets(request.body, before, deps));
   }
-  const write: WriteListing = (on, scope) => updateListing(on, id, changes, scope);
+  const write: WriteListing = (on, scope) => updateListing(on, id, changes, scope, { noticeSeconds });
   const listing = await withinRules(writeListing(sql, writerOf(request), id, write));
   if (listing === null) throw await refusal(sql, id);
   catalog.apply(listing);
@@ -277,18 +297,20 @@ async function changeKnown(
   changes: ListingPatch,
   change: (before: Listing) => SecretsChange,
 ): Promise<ApiResponse> {
-  const { catalog, sql } = deps;
+  const { catalog, sql, noticeSeconds } = deps;
   for (let reading = 0; reading < MAX_READINGS; reading++) {
     const before = await selectListing(sql, id);
     if (before === null || before.status === 'removed' || !mayManage(request.caller, before))
       throw await refusal(sql, id);
     const { fields, once } = change(before);
-    const write: WriteListing = (on, scope) =>
-      updateListing(on, id, { ...changes, ...fields }, scope, before.updatedAtMicros);
+    const based = { version: before.updatedAtMicros, noticeSeconds };
+    const write: WriteListing = (on, scope) => updateListing(on, id, { ...changes, ...fields }, scope, based);
     const listing = await withinRules(writeListing(sql, writerOf(request), id, write));
     if (listing === null) continue;
     catalog.apply(listing);
-    return show(deps, listing, request, { status: 200, once });
+    const shown = await show(deps, listing, request, { status: 200, once });
+    if (changes.endpoint !== undefined) deps.watch.check(listing);
+    return shown;
   }
   throw new ApiError(
     'conflict',
@@ -357,16 +379,21 @@ type Shown = {
   readonly once?: Readonly<Record<string, unknown>>;
 };
 
+export type ShowDeps = Pick<ServicesRoutesDeps, 'catalog' | 'operations' | 'sql' | 'watch'>;
+
 export async function show(
-  { catalog, operations }: Pick<ServicesRoutesDeps, 'catalog' | 'operations'>,
+  { catalog, operations, sql, watch }: ShowDeps,
   listing: Listing,
   request: ApiRequest,
   { status, lang, headers, once = {} }: Shown,
 ): Promise<ApiResponse> {
   const language = chooseLanguage(lang, request.header('accept-language'));
+  const withEndpoint = mayManage(request.caller, listing);
+  const found = withEndpoint ? (await selectFound(sql, [listing.id])).get(listing.id) : undefined;
   const body = fullItem(listing, catalog.qualityOf(listing.id), language, {
-    withEndpoint: mayManage(request.caller, listing),
+    withEndpoint,
     operations: await operations.read(listing),
+    watched: { uptime: watch.uptimeOf(listing.id), found },
   });
   const caching = 'signing_secret' in once ? NO_STORE : {};
   return { status, body: { ...body, ...once }, headers: { ...headers, ...languageHeaders(language), ...caching } };

@@ -74,7 +74,7 @@ export class Resealer {
         const isChanged =
           renewed.upstreamHeaders !== listing.upstreamHeaders || renewed.signingKeys !== listing.signingKeys;
         const written = isChanged
-          ? await updateListing(this.#sql, listing.id, renewed, 'any', listing.updatedAtMicros)
+          ? await updateListing(this.#sql, listing.id, renewed, 'any', { version: listing.updatedAtMicros })
           : listing;
         // Null: somebody changed the listing since it was read. It is counted as it was.
         const { first, other, unreadable } = this.#secrets.count(written ?? listing);

@@ -13,7 +13,7 @@ import { uuidv7 } from '../../src/platform/ids.ts';
 import { migrate, readMigrations } from '../../src/platform/migrate.ts';
 import { openPostgres, type Sql } from '../../src/platform/postgres.ts';
 import { addAccount, addKeyTo, OPERATOR, openTestDatabase } from '../support/accounts.ts';
-import { LISTING_FIELDS } from '../support/listings.ts';
+import { LISTING_FIELDS, within } from '../support/listings.ts';
 import { startTestPostgres } from '../support/stores.ts';
 import { until } from '../support/wait.ts';
 
@@ -106,7 +106,7 @@ describe('the catalog', () => {
     await until(() => catalog.get(kept.id));
     await sql
       .begin(async (tx) => {
-        await updateListing(tx as unknown as Sql, kept.id, { priceMicros: 9 }, 'any');
+        await updateListing(within(tx), kept.id, { priceMicros: 9 }, 'any');
         throw new Error('rolled back');
       })
       .catch(() => {});
@@ -262,7 +262,7 @@ describe('the catalog', () => {
         // Delays the end of the suspension until the new listing has been read.
         await other`SELECT FROM services WHERE id = ${listed.id} FOR UPDATE`;
         await sql.begin(async (tx) => {
-          added = await sold(tx as unknown as Sql);
+          added = await sold(within(tx));
           suspending = suspension.set(seller, 'suspended', OPERATOR);
           await until(isSomebodyWaiting);
         });
@@ -287,13 +287,13 @@ describe('the catalog', () => {
       await addKeyTo(sql, seller, 'provider');
       for (const status of ['suspended', 'active'] as const) {
         await suspension.set(seller, status, OPERATOR);
-        const [before, times] = [await selectBucketSums(sql), published];
+        const [{ sums: before }, times] = [await selectBucketSums(sql), published];
         expect(await suspension.set(seller, status, OPERATOR)).toMatchObject({
           accountId: seller,
           ownerId: 'owner',
           status,
         });
-        expect(await selectBucketSums(sql)).toEqual(before);
+        expect((await selectBucketSums(sql)).sums).toEqual(before);
         // One write for each of the account's two keys.
         expect(published).toBe(times + 2);
       }

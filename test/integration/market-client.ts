@@ -80,6 +80,14 @@ export class MarketClient {
     return key;
   }
 
+  /** Makes a provider besides `provider`, with the same limit. */
+  async anotherProvider(): Promise<Key> {
+    const url = `${this.baseUrl}/api/v1/keys`;
+    const key = await createKey(url, { owner_id: 'another provider', role: 'provider' });
+    await raiseLimit(url, this.admin, key.key_id);
+    return key;
+  }
+
   async credit(key: Key, usd: number, reference: string): Promise<void> {
     const body = { account_id: key.account_id, amount: usd, reference };
     await this.json('/api/v1/admin/credits', { key: this.admin, method: 'POST', body });

@@ -113,7 +113,15 @@ export class Marketplace extends MarketClient {
     {
       writer: withWriter = true,
       durableRedis = false,
-    }: { readonly writer?: boolean; readonly durableRedis?: boolean } = {},
+      health = {},
+      asksNewEndpoints = false,
+    }: {
+      readonly writer?: boolean;
+      readonly durableRedis?: boolean;
+      /** Each new service is asked once then, in the background. */
+      readonly asksNewEndpoints?: boolean;
+      readonly health?: { readonly intervalMs?: number; readonly lookMs?: number };
+    } = {},
   ): Promise<Marketplace> {
     const database = await createDatabase();
     const redis = await startTestRedis(durableRedis ? { appendonly: true, appendfsync: 'always' } : {});
@@ -125,6 +133,7 @@ export class Marketplace extends MarketClient {
       UPSTREAM_ALLOW_CIDRS: '127.0.0.0/8',
       ANONYMOUS_RATE_LIMIT: '100000',
       DRAIN_SECONDS: '1',
+      PRICE_NOTICE_SECONDS: '0',
       ...settings,
     });
     const log = new MemoryLog();
@@ -132,10 +141,10 @@ export class Marketplace extends MarketClient {
     const stores = await openStores(config, { name: 'test', maxConnections: 5, migrations, log });
     withCallerStack(stores.redis);
     const metrics = new Metrics();
-    const begin = (): Promise<Writer> => startWriter({ config, stores, metrics: new Metrics(), log });
+    const begin = (): Promise<Writer> => startWriter({ config, stores, metrics: new Metrics(), log, health });
     const writer = withWriter ? await begin() : null;
     const another = (its: Metrics): Promise<Gateway> =>
-      startGateway({ config, stores, uws: loadUws(process.env), metrics: its, log, importWorker });
+      startGateway({ config, stores, uws: loadUws(process.env), metrics: its, log, importWorker, asksNewEndpoints });
     const gateway = await another(metrics);
     const founders = await found(`http://127.0.0.1:${gateway.port}`);
     const cleanUp = async (): Promise<void> => {

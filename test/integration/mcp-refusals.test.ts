@@ -131,7 +131,7 @@ describe('a call of an MCP server is refused for nothing', () => {
     const long = (length: number): string[] => [JSON_TYPE, `Content-Length: ${length}`];
     const unknown = `/api/v1/proxy/${'0'.repeat(8)}-0000-7000-8000-${'0'.repeat(12)}`;
     expect(codeOf(await exchange(undefined, `POST ${path}`, long(1_000)))).toBe('401 unauthorized');
-    expect(codeOf(await exchange(market.provider, `POST ${path}`, long(1_000)))).toBe('403 forbidden');
+    expect(codeOf(await exchange(await market.anotherProvider(), `POST ${path}`, long(1_000)))).toBe('403 forbidden');
     expect(codeOf(await exchange(buyer, `POST ${unknown}`, long(1_000)))).toBe('404 service_not_found');
     expect(codeOf(await exchange(buyer, `POST ${path}/../x`, long(1_000)))).toBe('400 invalid_request');
     expect(codeOf(await exchange(buyer, `POST ${path}`, long(MIB + 1)))).toBe('413 payload_too_large');

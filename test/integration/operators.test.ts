@@ -229,7 +229,9 @@ describe('closing an account', () => {
       // By closeListingsOf in src/catalog/sql.ts. A new column that may tell who its provider is belongs there.
       services: [
         ...['description', 'endpoint', 'only_operations', 'operations', 'operation_terms', 'max_operation_price'],
-        ...['upstream_headers', 'signing_keys', 'forward_headers'],
+        ...['upstream_headers', 'signing_keys', 'forward_headers', 'docs_url', 'health_path'],
+        ...['next_from', 'next_price', 'next_free_calls', 'next_only_operations', 'next_operations'],
+        ...['next_operation_terms', 'next_max_operation_price'],
       ],
     };
     for (const table of ['accounts', 'services'] as const) {

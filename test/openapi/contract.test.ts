@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Key, Marketplace, startService, type TestService } from '../integration/marketplace.ts';
 import { importWorker } from '../support/build.ts';
+import { until } from '../support/wait.ts';
 import { Contract, type Operation } from './contract.ts';
 import { Driver, type Sent } from './driver.ts';
 import { compileClient, generateClient, runClient } from './generated-client.ts';
@@ -30,9 +31,8 @@ beforeAll(async () => {
   // Compiled before the first document is sent: compiling takes longer than reading a document may.
   importWorker();
   const SECRETS_KEY = Buffer.alloc(32, 'a key').toString('base64');
-  market = await Marketplace.start({
-    ...{ MAX_REQUEST_BODY_BYTES: String(MAX_CALL_BODY), TOP_UP_URL: TOP_UP, SECRETS_KEY },
-  });
+  const settings = { MAX_REQUEST_BODY_BYTES: String(MAX_CALL_BODY), TOP_UP_URL: TOP_UP, SECRETS_KEY };
+  market = await Marketplace.start({ ...settings, PRICE_NOTICE_SECONDS: '60' }, { asksNewEndpoints: true });
   // A service that answers with the status that its path names, in text that is no JSON; to `/hang` it never answers.
   service = await startService((request, response) => {
     if (request.url === '/hang') return;
@@ -207,7 +207,7 @@ describe('each error of each operation is as the OpenAPI document says', () => {
       invalid_request: { key: buyer, ...to(free), headers: { 'X-ACF-Max-Amount': '$1' } },
       unsupported_framing: { key: buyer, ...to(free), headers: { 'Transfer-Encoding': 'gzip' } },
       unauthorized: to(free),
-      forbidden: { key: market.provider, ...to(free) },
+      forbidden: { key: await market.anotherProvider(), ...to(free) },
       insufficient_balance: { key: buyer, ...to(dear) },
       service_not_found: { key: buyer, ...to(UNKNOWN_ID) },
       invalid_json: { key: buyer, ...to(tools), body: '{', headers: { 'Content-Type': 'application/json' } },
@@ -261,7 +261,7 @@ describe('each success of each operation is as the OpenAPI document says', () =>
       ...(driver.contract.operation('postServices').body as object),
       name: 'Held against the document',
       endpoint: service.url,
-      idle_seconds: 60,
+      ...{ idle_seconds: 60, docs_url: 'https://docs.example/', health_path: '/health' },
       ...{ upstream_headers: { 'X-Api-Key': 'x' }, signed: true, forward_headers: ['cookie'] },
       operations: [
         {
@@ -285,6 +285,13 @@ describe('each success of each operation is as the OpenAPI document says', () =>
     await driver.expect('getServicesById', 200, { key, params, query: 'lang=de' });
     await driver.expect('getServices', 200, { key, query: 'mine=true&limit=1' });
     await driver.expect('patchServicesById', 200, { key, params, body: { free_calls: null, price: 0.01 } });
+    await driver.expect('patchServicesById', 200, { key, params, body: { operations: null, price: 5 } });
+    for (const operation of ['getServicesById', 'getDiscoverById']) {
+      const shown = await driver.expect(operation, 200, { key, params });
+      expect(shown).toHaveProperty('next_price.operations', []);
+      expect(shown).toHaveProperty('docs_url');
+    }
+    await until(async () => 'reachable' in (await driver.expect<object>('getServicesById', 200, { key, params })));
     const elsewhere = { endpoint: 'https://service.example', signed: false };
     const moved = await driver.expect('patchServicesById', 200, { key, params, body: elsewhere });
     expect(moved).toMatchObject({ signed: false, forgotten_upstream_headers: ['x-api-key'] });
@@ -307,6 +314,10 @@ describe('each success of each operation is as the OpenAPI document says', () =>
     const params = { usage_id: records[1]?.usage_id as string };
     for (const key of [spender, market.provider, anAdmin()])
       await driver.expect('getUsageByUsageId', 200, { key, params });
+    const service_id = path.split('/').at(-1) as string;
+    const calls = { key: market.provider, params: { id: service_id } };
+    await driver.expect('getServicesByIdCalls', 200, calls);
+    await driver.expect('getServicesByIdCalls', 200, { ...calls, headers: { Accept: 'text/csv' }, query: 'limit=1' });
     await driver.expect('getBalanceMe', 200, { key: spender });
     expect(await driver.expect('getEarningsMe', 200, { key: market.provider })).toMatchObject({
       by_service: expect.arrayContaining([expect.objectContaining({ gross: 0.01 })]),

@@ -26,6 +26,7 @@ async function start({ redis = ledger.store.redis, instanceLeaseSeconds = 15 } =
     redisUrl: store.server.url,
     platformFeeBasisPoints: FEE_BASIS_POINTS,
     instanceLeaseSeconds,
+    upstreamAllowCidrs: [],
   };
   return startWriter({ config, stores: { sql, redis, keys: store.keys, installation }, metrics, log: QUIET });
 }

@@ -7,7 +7,7 @@ import { insertListing, updateListing } from '../../src/catalog/sql.ts';
 import type { Route } from '../../src/http/route.ts';
 import { discoverRoutes } from '../../src/routes/discover.ts';
 import { addAccount } from '../support/accounts.ts';
-import { ask, bodyOf, LISTING_FIELDS, refusalOf } from '../support/listings.ts';
+import { ask, bodyOf, LISTING_FIELDS, NO_WATCH, refusalOf } from '../support/listings.ts';
 import { sql, useDatabase } from '../support/use-database.ts';
 import { until } from '../support/wait.ts';
 
@@ -35,7 +35,7 @@ beforeAll(async () => {
   catalog = new Catalog({ sql, log });
   const discovery = new Discovery(catalog, log);
   await catalog.start();
-  routes = discoverRoutes({ catalog, discovery, operations: new OperationsReader(sql) });
+  routes = discoverRoutes({ catalog, discovery, operations: new OperationsReader(sql), watch: NO_WATCH });
 });
 afterAll(async () => {
   await catalog.stop();
@@ -208,7 +208,8 @@ describe('GET /discover', () => {
   it('is unavailable, rather than empty, before the catalog is loaded', async () => {
     const empty = new Catalog({ sql, log });
     const operations = new OperationsReader(sql);
-    const unloaded = discoverRoutes({ catalog: empty, discovery: new Discovery(empty, log), operations });
+    const discovery = new Discovery(empty, log);
+    const unloaded = discoverRoutes({ catalog: empty, discovery, operations, watch: NO_WATCH });
     const error = await refusalOf(ask(unloaded, 'GET /discover'));
     expect(error.code).toBe('unavailable');
     expect(error.headers).toHaveProperty('Retry-After');

@@ -5,7 +5,7 @@ import type { Route } from '../../src/http/route.ts';
 import { openApiImportRoutes } from '../../src/routes/openapi-import.ts';
 import { answering, documentOf } from '../catalog/openapi-import/support.ts';
 import { importWorker } from '../support/build.ts';
-import { type Asked, ask, bodyOf, refusalOf } from '../support/listings.ts';
+import { type Asked, ask, bodyOf, NO_WATCH, refusalOf } from '../support/listings.ts';
 import { admin, buyer, catalog, create, provider, request, sql, stranger, useServices } from './use-services.ts';
 
 useServices();
@@ -23,7 +23,14 @@ beforeAll(() => {
     await meanwhile();
     return imported;
   };
-  routes = openApiImportRoutes({ catalog, sql, operations: new OperationsReader(sql), importer });
+  routes = openApiImportRoutes({
+    catalog,
+    sql,
+    operations: new OperationsReader(sql),
+    importer,
+    noticeSeconds: 0,
+    watch: NO_WATCH,
+  });
 });
 
 const DOCUMENT = documentOf({ '/pets/{id}': { get: answering({ type: 'object' }) } });

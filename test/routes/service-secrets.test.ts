@@ -7,7 +7,7 @@ import { servicesRoutes } from '../../src/routes/services.ts';
 import { Sealer } from '../../src/secrets/sealer.ts';
 import { ServiceSecrets } from '../../src/secrets/service-secrets.ts';
 import { AddressPolicy } from '../../src/upstream/index.ts';
-import { ask, bodyOf, refusalOf } from '../support/listings.ts';
+import { ask, bodyOf, NO_WATCH, refusalOf } from '../support/listings.ts';
 import { writingAfter } from '../support/writing-after.ts';
 import {
   addresses,
@@ -160,6 +160,8 @@ describe('a gateway without SECRETS_KEY', () => {
       maxListings: 20,
       addresses,
       secrets: without,
+      noticeSeconds: 0,
+      watch: NO_WATCH,
     });
 
   it('refuses what needs it, and says who can help', async () => {
@@ -209,7 +211,7 @@ describe('changes at the same time', () => {
     };
     const routes = servicesRoutes({
       ...{ catalog, sql: writingAfter(sql, () => others), operations: new OperationsReader(sql) },
-      ...{ maxListings: 20, addresses: new AddressPolicy([]), secrets: restless },
+      ...{ maxListings: 20, addresses: new AddressPolicy([]), secrets: restless, noticeSeconds: 0, watch: NO_WATCH },
     });
     const answer = ask(routes, `POST /services/${id}/signing-secret`, { by: provider });
     expect((await refusalOf(answer)).code).toBe('conflict');

@@ -7,7 +7,7 @@ import { parseTarget } from '../../src/proxy/target.ts';
 import { servicesRoutes } from '../../src/routes/services.ts';
 import { AddressPolicy } from '../../src/upstream/index.ts';
 import { addKeyTo } from '../support/accounts.ts';
-import { ask, bodyOf, refusalOf } from '../support/listings.ts';
+import { ask, bodyOf, NO_WATCH, refusalOf } from '../support/listings.ts';
 import { until } from '../support/wait.ts';
 import {
   addresses,
@@ -100,6 +100,8 @@ describe('GET /services/{id}', () => {
       operations: new OperationsReader(sql),
       maxListings: 20,
       addresses,
+      noticeSeconds: 0,
+      watch: NO_WATCH,
       secrets,
     });
     expect((await refusalOf(ask(unloaded, `GET /services/${id}`))).code).toBe('unavailable');
@@ -198,6 +200,8 @@ describe('a web page of another site', () => {
       operations: new OperationsReader(sql),
       maxListings: 20,
       addresses: new AddressPolicy([]),
+      noticeSeconds: 0,
+      watch: NO_WATCH,
       secrets,
     });
     expect((await ask(routes, 'POST /services', { ...page, by: provider, body: BODY })).status).toBe(201);

@@ -16,7 +16,7 @@ import { Sealer } from '../../src/secrets/sealer.ts';
 import { ServiceSecrets } from '../../src/secrets/service-secrets.ts';
 import { AddressPolicy } from '../../src/upstream/index.ts';
 import { addAccount } from '../support/accounts.ts';
-import { ask, refusalOf } from '../support/listings.ts';
+import { ask, NO_WATCH, refusalOf } from '../support/listings.ts';
 import { sql, useDatabase } from '../support/use-database.ts';
 
 const log = { warn: () => {}, error: () => {} };
@@ -39,8 +39,17 @@ beforeAll(async () => {
   routes = [
     ...usageRoutes({ sql }),
     ...earningsRoutes({ sql }),
-    ...discoverRoutes({ catalog, discovery: new Discovery(catalog, log), operations }),
-    ...servicesRoutes({ catalog, sql, operations, secrets, maxListings: 1_000, addresses: new AddressPolicy([]) }),
+    ...discoverRoutes({ catalog, discovery: new Discovery(catalog, log), operations, watch: NO_WATCH }),
+    ...servicesRoutes({
+      catalog,
+      sql,
+      operations,
+      secrets,
+      maxListings: 1_000,
+      addresses: new AddressPolicy([]),
+      noticeSeconds: 0,
+      watch: NO_WATCH,
+    }),
     ...keysRoutes({
       keys,
       readActivity: () => Promise.reject(new Error('no activity is asked for')),

@@ -5,6 +5,7 @@ import { Router } from '../../src/http/router.ts';
 import { compileValidators, validBody, validQuery } from '../../src/http/validation.ts';
 import type { KeyRecord } from '../../src/keys/caller.ts';
 import { uuidv7 } from '../../src/platform/ids.ts';
+import type { Sql, Tx } from '../../src/platform/postgres.ts';
 
 /** A listing with the given fields and ordinary values for the rest. */
 export function makeListing(fields: Partial<Listing> = {}): Listing {
@@ -22,6 +23,10 @@ export function makeListing(fields: Partial<Listing> = {}): Listing {
     protocol: 'http',
     onlyOperations: false,
     operationTerms: null,
+    next: null,
+    termsFromMs: null,
+    docsUrl: null,
+    healthPath: null,
     upstreamHeaders: null,
     signingKeys: null,
     forwardHeaders: null,
@@ -46,10 +51,19 @@ export const LISTING_FIELDS = {
   protocol: 'http',
   onlyOperations: false,
   operations: null,
+  docsUrl: null,
+  healthPath: null,
   upstreamHeaders: null,
   signingKeys: null,
   forwardHeaders: null,
 } as const;
+
+/** For routes of a gateway that watches nothing. */
+export const NO_WATCH = { check: () => {}, uptimeOf: () => undefined };
+
+/** For functions that take a pool: their transactions become part of this one. */
+export const within = (tx: Tx): Sql =>
+  Object.assign(tx, { begin: <T>(work: (tx: Tx) => PromiseLike<T>) => work(tx) }) as unknown as Sql;
 
 export type Asked = {
   readonly by?: KeyRecord;

@@ -9,6 +9,9 @@ import type { Operation } from './operation.ts';
  */
 const MAX_CACHED_LENGTH = 33_554_432;
 
+/** Announced operations begin to count without a change of the row: `termsFromMs` tells them from those before. */
+type Cached = { readonly version: number; readonly termsFromMs: number | null; readonly text: string };
+
 /**
  * Reads the operations of a listing with their schemas and examples. The catalog in memory has only their prices. Anybody may ask,
  * so what was read is kept until the listing changes; beyond `MAX_CACHED_LENGTH`, what was used least recently is dropped.
@@ -20,20 +23,20 @@ const MAX_CACHED_LENGTH = 33_554_432;
 export class OperationsReader {
   readonly #sql: Sql;
   /** By listing id, least recently used first. */
-  readonly #cached = new Map<string, { readonly version: number; readonly text: string }>();
+  readonly #cached = new Map<string, Cached>();
   #length = 0;
 
   constructor(sql: Sql) {
     this.#sql = sql;
   }
 
-  async read({ id, operationTerms, updatedAtMicros }: Listing): Promise<readonly Operation[]> {
+  async read({ id, operationTerms, updatedAtMicros, termsFromMs }: Listing): Promise<readonly Operation[]> {
     if (operationTerms === null) return [];
     const cached = this.#cached.get(id);
-    const isFresh = cached !== undefined && cached.version === updatedAtMicros;
+    const isFresh = cached !== undefined && cached.version === updatedAtMicros && cached.termsFromMs === termsFromMs;
     const text = isFresh ? cached.text : await selectOperationsText(this.#sql, id);
     this.#forget(id);
-    this.#cached.set(id, { version: updatedAtMicros, text });
+    this.#cached.set(id, { version: updatedAtMicros, termsFromMs, text });
     this.#length += text.length;
     for (const oldest of this.#cached.keys()) {
       if (this.#length <= MAX_CACHED_LENGTH) break;

@@ -47,7 +47,9 @@ const SERVICES = record('AllServices', {
 const { operations: _, ...LISTED_EXAMPLE } = SERVICE_DETAILS_EXAMPLE;
 
 /** `/admin/services`: listings of all accounts. */
-export function adminServicesRoutes(deps: Pick<ServicesRoutesDeps, 'catalog' | 'sql' | 'operations'>): Route[] {
+export function adminServicesRoutes(
+  deps: Pick<ServicesRoutesDeps, 'catalog' | 'sql' | 'operations' | 'watch'>,
+): Route[] {
   return [
     {
       method: 'GET',
@@ -83,7 +85,7 @@ export function adminServicesRoutes(deps: Pick<ServicesRoutesDeps, 'catalog' | '
   ];
 }
 
-type Deps = Pick<ServicesRoutesDeps, 'catalog' | 'sql' | 'operations'>;
+type Deps = Pick<ServicesRoutesDeps, 'catalog' | 'sql' | 'operations' | 'watch'>;
 
 async function listServices(
   { catalog, sql }: Deps,

@@ -1,0 +1,93 @@
+import { type HttpTerms, parseTerms, type ToolTerms } from '../operations/operation.ts';
+import { parseTemplate, type TemplateSegment } from '../operations/template.ts';
+import type { Terms } from './terms.ts';
+
+type Entry = {
+  /** Equal for operations that match the same calls: names in braces do not matter. */
+  readonly key: string;
+  readonly method: string;
+  readonly segments: readonly TemplateSegment[];
+  readonly priceMicros: number;
+};
+
+/**
+ * Whether some call may cost more by the second terms than by the first. A call that one of them refuses costs nothing there, and
+ * does not count: a provider may end an operation, or offer a new one, at any time.
+ *
+ * It may say yes although no path exists that would cost more; it never says no wrongly. Each check below closes one way in which the
+ * same call can become dearer. At most 200 × 200 templates are compared, which takes a few milliseconds.
+ *
+ * Tested by test/catalog/notice/may-cost-more.test.ts, against the prices that calls really have.
+ */
+export function mayCostMore(before: Terms, after: Terms): boolean {
+  if (after.priceMicros > before.priceMicros || after.freeCalls < before.freeCalls) return true;
+  const was = entriesOf(before);
+  const is = entriesOf(after);
+  return (
+    losesFreeCalls(before, after, is) ||
+    fallsToListingPrice(before, after, was, is) ||
+    is.some((entry) => costsMoreThanBefore(entry, before, was)) ||
+    was.some((entry) => isReplacedByDearer(entry, is))
+  );
+}
+
+/** Free calls serve no operation dearer than the listing. So a lower price of the listing can take them from an operation. */
+function losesFreeCalls(before: Terms, after: Terms, is: readonly Entry[]): boolean {
+  if (before.freeCalls === 0 || after.priceMicros >= before.priceMicros) return false;
+  return is.some(({ priceMicros }) => priceMicros > after.priceMicros);
+}
+
+/**
+ * Without `only_operations`, a call costs the listing's price if no operation matches it, or if a service might read its path as one
+ * that none matches. The first concerns operations that are gone, the second all of them, if there was `only_operations` before.
+ */
+function fallsToListingPrice(before: Terms, after: Terms, was: readonly Entry[], is: readonly Entry[]): boolean {
+  if (after.onlyOperations) return false;
+  const left = new Set(is.map(({ key }) => key));
+  return was.some(
+    ({ key, priceMicros }) => after.priceMicros > priceMicros && (before.onlyOperations || !left.has(key)),
+  );
+}
+
+/** The operation costs more than it did; or it is new, and its calls were served for less by another one or as any call. */
+function costsMoreThanBefore(entry: Entry, before: Terms, was: readonly Entry[]): boolean {
+  const known = was.find(({ key }) => key === entry.key);
+  if (known !== undefined) return entry.priceMicros > known.priceMicros;
+  if (!before.onlyOperations && entry.priceMicros > before.priceMicros) return true;
+  return was.some((other) => entry.priceMicros > other.priceMicros && mayMatchTheSame(entry, other));
+}
+
+/** The operation is gone, and a dearer one may match its calls now. */
+function isReplacedByDearer(gone: Entry, is: readonly Entry[]): boolean {
+  if (is.some(({ key }) => key === gone.key)) return false;
+  return is.some((entry) => entry.priceMicros > gone.priceMicros && mayMatchTheSame(entry, gone));
+}
+
+function mayMatchTheSame(a: Entry, b: Entry): boolean {
+  if (a.method !== b.method) return false;
+  for (let i = 0; ; i++) {
+    const [x, y] = [a.segments[i], b.segments[i]];
+    if (x === undefined && y === undefined) return true;
+    if (x?.kind === 'rest' || y?.kind === 'rest') return true;
+    if (x === undefined || y === undefined) return false;
+    if (x.kind === 'literal' && y.kind === 'literal' && x.text !== y.text) return false;
+  }
+}
+
+function entriesOf({ operationTerms, priceMicros }: Terms): Entry[] {
+  if (operationTerms === null) return [];
+  return parseTerms(operationTerms).map((term) => entryOf(term, priceMicros));
+}
+
+function entryOf(term: HttpTerms | ToolTerms, listingPrice: number): Entry {
+  if (term.length === 2) {
+    const [tool, price] = term;
+    const segments = [{ kind: 'literal', text: tool }] as const;
+    return { key: tool, method: '', segments, priceMicros: price ?? listingPrice };
+  }
+  const [method, path, price] = term;
+  const parsed = parseTemplate(path);
+  if ('fault' in parsed) throw new Error(`stored operation with a bad path: ${parsed.fault}`);
+  const key = `${method} ${path.replaceAll(/\{[^}]*\}/g, '{}')}`;
+  return { key, method, segments: parsed.segments, priceMicros: price ?? listingPrice };
+}

@@ -1,0 +1,87 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { authorization, echo, type Key, Marketplace, startService, type TestService } from './marketplace.ts';
+import { type McpService, server2025 } from './mcp-servers.ts';
+
+let market: Marketplace;
+let service: TestService;
+let tools: McpService;
+let owner: Key;
+let buyerKeyOfOwner: Key;
+
+beforeAll(async () => {
+  market = await Marketplace.start();
+  [service, tools] = await Promise.all([startService(echo), server2025()]);
+  owner = market.provider;
+  buyerKeyOfOwner = await market.anotherKey(owner);
+});
+afterAll(async () => {
+  await market.stop();
+  await Promise.all([service.close(), tools.close()]);
+});
+
+const call = (path: string, key: Key, headers = {}): Promise<Response> =>
+  fetch(market.baseUrl + path, { headers: { Authorization: authorization(key), ...headers } });
+
+function billOf(response: Response) {
+  const get = (name: string): string | null => response.headers.get(name);
+  return {
+    ...{ status: response.status, amount: get('x-acf-amount'), free: get('x-acf-free-tier') },
+    left: Number(get('x-ratelimit-remaining')),
+  };
+}
+
+describe("a provider's call of an own listing", () => {
+  it('costs nothing with any key of the account, takes a token and no free call, has a record, and is in no sum', async () => {
+    const path = await market.service({ endpoint: service.url, price: 5, free_calls: 1 });
+    const buyer = await market.buyer(10);
+    for (const key of [owner, buyerKeyOfOwner]) {
+      const before = await market.settled().then(() => call(path, key));
+      const [first, second] = [billOf(before), billOf(await call(path, key, { 'X-ACF-Max-Amount': '0' }))];
+      expect([first, second]).toMatchObject(Array(2).fill({ status: 200, amount: '0', free: 'false' }));
+      expect(second.left).toBeLessThan(first.left);
+      const records = await market.records(key);
+      expect(records).toMatchObject(Array(2).fill({ amount: 0, free_tier: false, outcome: 'completed' }));
+    }
+    // The buyer still has the free call, and is charged after it.
+    expect(billOf(await call(path, buyer))).toMatchObject({ amount: '0', free: 'true' });
+    expect(billOf(await call(path, buyer))).toMatchObject({ amount: '5', free: 'false' });
+    await market.settled();
+    const { sql } = market.stores;
+    expect(await sql`SELECT account_id, used FROM free_usage`).toEqual([{ account_id: buyer.account_id, used: 1 }]);
+    expect(await market.json('/api/v1/earnings/me', { key: owner })).toMatchObject({ by_service: [{ calls: 2 }] });
+    expect(await market.books()).toMatchObject({ drifting: [], total: '0', negative: 0 });
+  });
+
+  it('reaches a paused listing, which buyers cannot call', async () => {
+    const path = await market.service({ endpoint: service.url, price: 1 });
+    await market.json(path.replace('proxy', 'services'), { key: owner, method: 'PATCH', body: { status: 'paused' } });
+    expect((await call(path, owner)).status).toBe(200);
+    expect((await call(path, await market.buyer(1))).status).toBe(404);
+    expect((await call(path, market.admin)).status).toBe(404);
+  });
+
+  it('costs nothing for tools of an MCP server either, and is refused like any other where the listing refuses', async () => {
+    const path = await market.service({
+      ...{ endpoint: `${tools.url}/mcp`, protocol: 'mcp', price: 1, only_operations: true },
+      operations: [{ tool: 'echo', price: 2 }],
+    });
+    const send = (tool: string, key: Key) =>
+      market.request(path, {
+        ...{ key, method: 'POST', headers: { Accept: 'application/json, text/event-stream' } },
+        body: { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: tool, arguments: { text: 'x' } } },
+      });
+    const answer = await send('echo', owner);
+    expect(answer.headers.get('x-acf-amount')).toBe('0');
+    expect((await send('other', owner)).status).toBe(404);
+  });
+
+  it('is possible with no provider key of another account, which is told why', async () => {
+    const path = await market.service({ endpoint: service.url });
+    const response = await call(path, await market.anotherProvider());
+    expect(response.status).toBe(403);
+    expect(await response.json()).toMatchObject({
+      error: 'forbidden',
+      message: expect.stringContaining('its own account'),
+    });
+  });
+});

@@ -1,0 +1,191 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { until } from '../support/wait.ts';
+import { authorization, echo, type Key, Marketplace, startService, type TestService } from './marketplace.ts';
+
+const NOTICE_SECONDS = 3;
+/** How late a gateway may be: the answer that told it the time of Postgres, and two busy cores. */
+const LATE_MS = 500;
+
+let market: Marketplace;
+let service: TestService;
+const gateways: { readonly baseUrl: string; stop(): Promise<unknown> }[] = [];
+
+beforeAll(async () => {
+  market = await Marketplace.start({ PRICE_NOTICE_SECONDS: String(NOTICE_SECONDS) });
+  service = await startService(echo);
+  gateways.push({ baseUrl: market.baseUrl, stop: async () => {} }, await market.anotherGateway());
+});
+afterAll(async () => {
+  await Promise.all(gateways.map((gateway) => gateway.stop()));
+  await market.stop();
+  await service.close();
+});
+
+type NextPrice = { price: number; from: string; free_calls?: number; only_operations?: boolean; operations?: object[] };
+type Shown = { id: string; price: number; next_price?: NextPrice; operations?: object[] };
+
+const idOf = (path: string): string => path.split('/').at(-1) as string;
+const list = async (options: object): Promise<string> =>
+  idOf(await market.service({ endpoint: service.url, ...options }));
+const patch = (id: string, body: object): Promise<Shown> =>
+  market.json(`/api/v1/services/${id}`, { key: market.provider, method: 'PATCH', body });
+
+type Answer = { status: number; amount: number; free: string | null; body: Record<string, unknown> };
+async function call(baseUrl: string, id: string, key: Key, path = '', headers = {}): Promise<Answer> {
+  const response = await fetch(`${baseUrl}/api/v1/proxy/${id}${path}`, {
+    headers: { Authorization: authorization(key), ...headers },
+  });
+  const { status } = response;
+  const amount = Number(response.headers.get('x-acf-amount'));
+  const body = (await response.json()) as Record<string, unknown>;
+  return { status, amount, free: response.headers.get('x-acf-free-tier'), body };
+}
+
+/** Waits until every gateway shows the announcement, then gives its time. */
+async function announced(id: string): Promise<number> {
+  const times = await Promise.all(
+    gateways.map(({ baseUrl }) =>
+      until(async () => {
+        const shown = (await (await fetch(`${baseUrl}/api/v1/discover/${id}`)).json()) as Shown;
+        return shown.next_price?.from;
+      }),
+    ),
+  );
+  expect(new Set(times).size).toBe(1);
+  return Date.parse(times[0] as string);
+}
+
+const passed = (fromMs: number): Promise<unknown> => until(() => Date.now() > fromMs + LATE_MS);
+
+// Together, because most of their time they wait.
+describe.concurrent('a price that rises', () => {
+  it('counts from the announced time on, on every gateway at once, and never before', async () => {
+    const [id, buyer] = await Promise.all([list({ price: 0.001 }), market.buyer(10)]);
+    const before = Date.now();
+    const { price, next_price } = await patch(id, { price: 0.002, name: 'Dearer' });
+    expect([price, next_price?.price]).toEqual([0.001, 0.002]);
+    const fromMs = Date.parse(next_price?.from as string);
+    expect(fromMs - before).toBeGreaterThanOrEqual(NOTICE_SECONDS * 1000);
+    expect(await announced(id)).toBe(fromMs);
+    const found = await market.json<{ services: Shown[] }>('/api/v1/discover');
+    expect(found.services.find((it) => it.id === id)).toMatchObject({ name: 'Dearer', price: 0.001, next_price });
+
+    const seen: { sent: number; answered: number; amount: number }[] = [];
+    const visit = async ({ baseUrl }: { baseUrl: string }): Promise<void> => {
+      while (Date.now() < fromMs + LATE_MS + 200) {
+        const sent = Date.now();
+        const { status, amount } = await call(baseUrl, id, buyer);
+        if (status !== 200) throw new Error(`a call was answered with ${status}`);
+        seen.push({ sent, answered: Date.now(), amount });
+        await new Promise((resolve) => setTimeout(resolve, 40));
+      }
+    };
+    // Without a message at that moment, and also on a gateway that did not run when the price was announced.
+    const late = market.anotherGateway();
+    await Promise.all([...gateways.map(visit), late.then(visit)]);
+    gateways.push(await late);
+    const early = seen.filter(({ answered }) => answered < fromMs);
+    const after = seen.filter(({ sent }) => sent > fromMs + LATE_MS);
+    expect(early.length).toBeGreaterThan(3);
+    expect(after.length).toBeGreaterThanOrEqual(3);
+    expect(new Set(early.map(({ amount }) => amount))).toEqual(new Set([0.001]));
+    expect(new Set(after.map(({ amount }) => amount))).toEqual(new Set([0.002]));
+
+    // What calls were told is what was taken.
+    const told = seen.reduce((sum, { amount }) => sum + Math.round(amount * 1e6), 0);
+    await market.settled();
+    expect(Math.round((10 - (await market.balance(buyer)).balance) * 1e6)).toBe(told);
+    const shown = await Promise.all(
+      gateways.map(
+        async ({ baseUrl }) => (await fetch(`${baseUrl}/api/v1/discover`)).json() as Promise<{ services: Shown[] }>,
+      ),
+    );
+    for (const { services } of shown) {
+      const listing = services.find((it) => it.id === id);
+      expect(listing).toMatchObject({ price: 0.002 });
+      expect(listing).not.toHaveProperty('next_price');
+    }
+  });
+
+  it('is what 412 and 402 tell from that time on, and what free calls and operations cost too', async () => {
+    const operations = [{ method: 'GET', path: '/cheap', summary: 'Cheap', price: 0.001 }];
+    const [plain, free, priced, poor, buyer] = await Promise.all([
+      list({ price: 0.001 }),
+      list({ price: 0.001, free_calls: 5 }),
+      list({ price: 0.004, operations }),
+      market.buyer(0),
+      market.buyer(1),
+    ]);
+    await patch(plain, { price: 0.002 });
+    expect((await patch(free, { free_calls: null })).next_price).toMatchObject({ price: 0.001, free_calls: 0 });
+    // Without the cheap operation, its calls cost what all others do.
+    const { next_price, operations: shown } = await patch(priced, { operations: null });
+    expect(shown).toEqual(operations);
+    expect(next_price).toMatchObject({ price: 0.004, operations: [] });
+    const bound = { 'X-ACF-Max-Amount': '0.001' };
+    const observe = async (baseUrl: string) => ({
+      bounded: await call(baseUrl, plain, buyer, '', bound),
+      poor: (await call(baseUrl, plain, poor)).body.required,
+      free: (await call(baseUrl, free, buyer)).free,
+      cheap: (await call(baseUrl, priced, buyer, '/cheap')).amount,
+    });
+    const times = await Promise.all([plain, free, priced].map(announced));
+    const first = await observe(market.baseUrl);
+    expect(Date.now()).toBeLessThan(Math.min(...times));
+    expect(first).toMatchObject({ bounded: { status: 200, amount: 0.001 }, poor: 0.001, free: 'true', cheap: 0.001 });
+    await passed(Math.max(...times));
+    for (const { baseUrl } of gateways) {
+      expect(await observe(baseUrl)).toMatchObject({
+        ...{ bounded: { status: 412, body: { price: 0.002 } }, poor: 0.002, free: 'false', cheap: 0.004 },
+      });
+    }
+    const after = await market.json<Shown>(`/api/v1/discover/${priced}`);
+    expect(after).toMatchObject({ price: 0.004, operations: [] });
+    expect(after).not.toHaveProperty('next_price');
+  });
+
+  it('is taken back by a price that falls, which counts at once', async () => {
+    const id = await list({ price: 0.005 });
+    await patch(id, { price: 0.009 });
+    const cheaper = await patch(id, { price: 0.004 });
+    expect(cheaper).toMatchObject({ price: 0.004 });
+    expect(cheaper).not.toHaveProperty('next_price');
+    expect((await call(market.baseUrl, id, await market.buyer(1))).amount).toBe(0.004);
+  });
+
+  it('keeps its time if it is announced lower, and has a new one if it is announced higher', async () => {
+    const id = await list({ price: 0.001 });
+    const first = (await patch(id, { price: 0.005 })).next_price as NextPrice;
+    expect((await patch(id, { price: 0.003 })).next_price).toEqual({ ...first, price: 0.003 });
+    // A change of something else leaves it alone.
+    expect((await patch(id, { category: 'other', status: 'active' })).next_price).toEqual({ ...first, price: 0.003 });
+    const higher = (await patch(id, { price: 0.004 })).next_price as NextPrice;
+    expect(higher.price).toBe(0.004);
+    expect(Date.parse(higher.from)).toBeGreaterThan(Date.parse(first.from));
+    // Each field is changed from what was written last, announced or not.
+    const both = await patch(id, { free_calls: 7 });
+    expect(both).toMatchObject({ price: 0.001, next_price: { ...higher, free_calls: 7 } });
+    expect(both).not.toHaveProperty('free_calls');
+  });
+
+  it('that counts already is the price that a further change begins with', async () => {
+    const id = await list({ price: 0.001, free_calls: 3 });
+    await patch(id, { price: 0.002 });
+    await passed(await announced(id));
+    const next = await patch(id, { free_calls: 2 });
+    expect(next).toMatchObject({ price: 0.002, free_calls: 3, next_price: { price: 0.002, free_calls: 2 } });
+    expect(await patch(id, { free_calls: 4 })).toMatchObject({ price: 0.002, free_calls: 4 });
+  });
+
+  it('follows the rules of a listing when it is announced', async () => {
+    const id = await list({ price: 0.001, operations: [{ method: 'GET', path: '/a', summary: 'A' }] });
+    const operations = [{ method: 'GET', path: '/a', summary: 'A', price: 1 }];
+    const refused = await market.request(`/api/v1/services/${id}`, {
+      ...{ key: market.provider, method: 'PATCH', body: { operations } },
+    });
+    expect([refused.status, ((await refused.json()) as { message: string }).message]).toEqual([
+      400,
+      expect.stringContaining('only_operations: true'),
+    ]);
+  });
+});
