@@ -226,10 +226,12 @@ export async function closeListingsOf(tx: Tx, providerId: string): Promise<numbe
                             next_operation_terms = NULL, next_max_operation_price = NULL,
                             updated_at = ${nextVersion(tx)}
       FROM old WHERE s.id = old.id
-      RETURNING s.id, old.status AS before),
-    unwatched AS (
-      UPDATE service_watch w SET endpoint = NULL, reachable = NULL FROM old WHERE w.service_id = old.id)
+      RETURNING s.id, old.status AS before)
     SELECT pg_notify(${CHANNEL}, id::text) FROM closed WHERE before <> 'removed'`;
+  // A statement of its own, because it must see what was found about an endpoint while the first one waited for its locks.
+  await tx`
+    UPDATE service_watch w SET endpoint = NULL, reachable = NULL
+    FROM services s WHERE s.provider_id = ${providerId} AND w.service_id = s.id`;
   return removed.length;
 }
 
