@@ -35,8 +35,7 @@ export type Earnings = {
 export async function selectEarnings(sql: Sql, providerId: string, range: TimeRange): Promise<Earnings> {
   return sql.begin(
     async (tx) => ({
-      byService: await selectByService(tx, providerId, range),
-      byDay: await selectByDay(tx, providerId, range),
+      ...(await selectSums(tx, providerId, range)),
       paidOutMicros: await selectPaidOut(tx, providerId, range),
       payableMicros: await selectPayable(tx, providerId),
       isComplete: await isRolledUp(tx),
@@ -56,20 +55,28 @@ const sums = (tx: Tx) => tx`
   sum(h.completed)::bigint AS "calls", sum(h.free_calls)::bigint AS "freeCalls",
   sum(h.charged)::bigint AS "grossMicros", sum(h.fees)::bigint AS "feesMicros"`;
 
-async function selectByService(tx: Tx, providerId: string, range: TimeRange): Promise<ServiceEarnings[]> {
-  return tx<ServiceEarnings[]>`
-    SELECT h.service_id AS "serviceId", coalesce(s.name, '') AS "serviceName", ${sums(tx)}
-    FROM service_hours h LEFT JOIN services s ON s.id = h.service_id
-    WHERE ${hoursOf(tx, providerId, range)}
-    GROUP BY h.service_id, s.name ORDER BY sum(h.charged) DESC, h.service_id`;
-}
-
-async function selectByDay(tx: Tx, providerId: string, range: TimeRange): Promise<DayEarnings[]> {
-  return tx<DayEarnings[]>`
-    SELECT to_char(h.hour AT TIME ZONE 'UTC', 'YYYY-MM-DD') AS "day", ${sums(tx)}
-    FROM service_hours h
-    WHERE ${hoursOf(tx, providerId, range)}
-    GROUP BY 1 ORDER BY 1 DESC`;
+/** Both tables in one reading of the hours: a provider of 20 services has 48 000 in a hundred days. */
+async function selectSums(
+  tx: Tx,
+  providerId: string,
+  range: TimeRange,
+): Promise<Pick<Earnings, 'byService' | 'byDay'>> {
+  type Row = EarningsSums & { readonly serviceId: string | null; readonly serviceName: string; readonly day: string };
+  const rows = await tx<Row[]>`
+    WITH sums AS (
+      SELECT h.service_id, (h.hour AT TIME ZONE 'UTC')::date AS day, ${sums(tx)}
+      FROM service_hours h
+      WHERE ${hoursOf(tx, providerId, range)}
+      GROUP BY GROUPING SETS (1, 2)
+    )
+    SELECT t.service_id AS "serviceId", coalesce(s.name, '') AS "serviceName", to_char(t.day, 'YYYY-MM-DD') AS day,
+           t.calls, t."freeCalls", t."grossMicros", t."feesMicros"
+    FROM sums t LEFT JOIN services s ON s.id = t.service_id
+    ORDER BY t.day DESC, t."grossMicros" DESC, t.service_id`;
+  return {
+    byService: rows.filter((row): row is Row & { serviceId: string } => row.serviceId !== null),
+    byDay: rows.filter(({ serviceId }) => serviceId === null),
+  };
 }
 
 /** Reads the journal itself: a payout is an entry that takes from the earnings ledger. */
