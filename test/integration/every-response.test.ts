@@ -302,6 +302,16 @@ describe('a key', () => {
     expectCommonHeaders(response);
   });
 
+  it('of another role than a page takes is told which role that is', async () => {
+    const refused = await market.request('/api/v1/balance/me', { key: market.provider });
+    expect([refused.status, (await refused.json()) as { message: string }]).toEqual([
+      403,
+      expect.objectContaining({
+        message: 'This takes an API key with the role buyer. Yours has the role provider.',
+      }),
+    ]);
+  });
+
   it('of an admin may make calls', async () => {
     expect((await market.request(free, { key: market.admin })).status).toBe(200);
   });
