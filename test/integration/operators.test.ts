@@ -6,7 +6,8 @@ import path from 'node:path';
 import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
 import { readMigrations } from '../../src/platform/migrate.ts';
-import { createAdminKey } from '../../src/roles/create-admin.ts';
+import type { Tx } from '../../src/platform/postgres.ts';
+import { CreateAdminError, createAdminKey } from '../../src/roles/create-admin.ts';
 import { buildSources } from '../support/build.ts';
 import { createDatabase } from '../support/stores.ts';
 import { until } from '../support/wait.ts';
@@ -34,6 +35,8 @@ beforeAll(async () => {
   market = await Marketplace.start();
   elsewhere = await market.anotherGateway();
   service = await startService(echo);
+  // Compiling may take longer than a test may.
+  buildSources();
   const body = { owner_id: 'x', role: 'admin' };
   readers = await Promise.all(
     [1, 2, 3].map(async () => {
@@ -73,6 +76,32 @@ async function listing(key: Key): Promise<{ readonly id: string; readonly path: 
   const { id } = await market.json<{ id: string }>('/api/v1/services', { key, method: 'POST', body });
   return { id, path: `/api/v1/proxy/${id}/x` };
 }
+
+/**
+ * Sends requests while no act can be recorded, so that a request that records one keeps the locks which it has by then. Each is sent
+ * once the one before waits in Postgres. Then runs `meanwhile`.
+ */
+async function whileAuditIsLocked(
+  send: readonly (() => Promise<Response>)[],
+  meanwhile: () => Promise<unknown> = async () => {},
+): Promise<readonly number[]> {
+  const { sql } = market.stores;
+  const { sent } = await sql.begin(async (tx) => {
+    await tx`LOCK TABLE audit IN ACCESS EXCLUSIVE MODE`;
+    const sent: Promise<Response>[] = [];
+    for (const request of send) {
+      sent.push(request());
+      // Not by `tx`, which sees this view as it was when it first looked.
+      await until(async () => (await sql`SELECT ${waiting(sql)}`)[0]?.waiting === sent.length);
+    }
+    await meanwhile();
+    return { sent };
+  });
+  return (await Promise.all(sent)).map(({ status }) => status);
+}
+
+const waiting = (sql: Tx) => sql`
+  (SELECT count(*)::int FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock') AS waiting`;
 
 describe('every act of an admin is recorded', () => {
   it('with the key, the account and the request that it came from, and with what changed', async () => {
@@ -114,6 +143,38 @@ describe('every act of an admin is recorded', () => {
     ]);
   });
 
+  it('also on an admin key of their own account, but not on their other keys', async () => {
+    const make = (role: string) =>
+      market.json<Key>('/api/v1/keys', { key: market.admin, method: 'POST', body: { owner_id: 'x', role } });
+    const [admin, buyer] = await Promise.all([make('admin'), make('buyer')]);
+    for (const { key_id } of [admin, buyer]) {
+      await market.request(`/api/v1/keys/${key_id}/rotate`, { key: market.admin, method: 'POST' });
+      await market.request(`/api/v1/keys/${key_id}`, { key: market.admin, method: 'DELETE' });
+    }
+    expect(await acts(admin.key_id)).toMatchObject([
+      { action: 'key.revoke', actor: market.admin.key_id },
+      { action: 'key.rotate' },
+      { action: 'key.create', after: { account_id: market.admin.account_id, role: 'admin' } },
+    ]);
+    expect(await acts(buyer.key_id)).toEqual([]);
+  });
+
+  it('and none without its record: if the connection is lost between the two, neither is stored', async () => {
+    const { account_id } = await market.buyer(0);
+    const path = `/api/v1/admin/accounts/${account_id}`;
+    const cut = (path: string, method: string, body?: object): Promise<readonly number[]> =>
+      whileAuditIsLocked(
+        [() => market.request(path, { key: market.admin, method, body })],
+        () => market.stores.sql`SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+          WHERE datname = current_database() AND wait_event_type = 'Lock'`,
+      );
+    expect(await cut(path, 'PATCH', { status: 'suspended' })).toEqual([503]);
+    expect(await cut(`${path}/close`, 'POST')).toEqual([503]);
+    expect(await cut('/api/v1/admin/credits', 'POST', { account_id, amount: 1, reference: 'cut' })).toEqual([503]);
+    const [account] = await market.stores.sql`SELECT status, credit_seq FROM accounts WHERE id = ${account_id}`;
+    expect([account, await acts(account_id)]).toEqual([{ status: 'active', credit_seq: 0 }, []]);
+  });
+
   it('and none without its record: if the record cannot be stored, nothing is changed', async () => {
     const buyer = await market.buyer(0);
     const { sql } = market.stores;
@@ -153,6 +214,22 @@ describe('closing an account', () => {
     const owed = await close(seller);
     expect([owed.status, await owed.text()]).toEqual([409, expect.stringMatching(/0\.\d+ USD are payable/)]);
     expect(await statusAt(market.baseUrl, seller)).toBe(200);
+  });
+
+  it('is refused while the wallet is below zero, and says that it needs a credit', async () => {
+    const buyer = await market.buyer(1);
+    const { redis, keys } = market.stores;
+    // As after an older Redis came back, and the account had spent what a debit took.
+    const wallet = keys.wallet(keys.shardOf(buyer.account_id), buyer.account_id);
+    await market.balance(buyer);
+    await redis.command('hset', [wallet, 'balance', '-500000']);
+    const close = `/api/v1/admin/accounts/${buyer.account_id}/close`;
+    const refused = await market.request(close, { key: market.admin, method: 'POST' });
+    expect([refused.status, await refused.text()]).toEqual([
+      409,
+      expect.stringContaining('the wallet owes 0.5 USD (credit it)'),
+    ]);
+    await redis.command('hset', [wallet, 'balance', '1000000']);
   });
 
   it('is refused while a call is open', async () => {
@@ -216,6 +293,15 @@ describe('closing an account', () => {
     expect((await market.usage(buyer, 1)).records).toMatchObject([{ service_name: 'Jane again', amount: 0.5 }]);
   });
 
+  it('lets in no listing that was asked for while it happened', async () => {
+    const seller = await provider();
+    await market.json('/api/v1/keys/me', { key: seller });
+    // The gateway knows the key as it was when the request came.
+    await market.stores.sql`UPDATE accounts SET status = 'closed' WHERE id = ${seller.account_id}`;
+    const body = { name: 'Of Jane', description: 'Ask Jane', endpoint: service.url, price: 0.5, category: 'test' };
+    expect((await market.request('/api/v1/services', { key: seller, method: 'POST', body })).status).toBe(409);
+  });
+
   it('is decided for each column of an account and of a listing: kept, or erased', async () => {
     const kept = {
       accounts: ['id', 'status', 'credit_seq', 'created_at', 'closed_at'],
@@ -250,6 +336,18 @@ describe('closing an account', () => {
     expect(await ask(`/api/v1/admin/accounts/${account_id}`, 'PATCH', { status: 'active' })).toBe(409);
     expect(await ask('/api/v1/keys', 'POST', { owner_id: 'x', role: 'buyer', account_id })).toBe(409);
     expect(await ask('/api/v1/admin/credits', 'POST', { account_id, amount: 1, reference: 'too late' })).toBe(409);
+  });
+
+  it('lets no listing in that waited for it', async () => {
+    const seller = await provider();
+    const { account_id } = seller;
+    const listed = { name: 'Jane late', description: 'x', endpoint: service.url, price: 0, category: 'test' };
+    const statuses = await whileAuditIsLocked([
+      () => market.request(`/api/v1/admin/accounts/${account_id}/close`, { key: market.admin, method: 'POST' }),
+      () => market.request('/api/v1/services', { key: seller, method: 'POST', body: listed }),
+    ]);
+    expect(statuses).toEqual([200, 409]);
+    expect(await market.stores.sql`SELECT name FROM services WHERE provider_id = ${account_id}`).toEqual([]);
   });
 
   it('of oneself is refused', async () => {
@@ -351,10 +449,20 @@ describe("an operator's lists", () => {
     ['calls', 'cursor=ffffffff-ffff-7fff-8fff-ffffffffffff'],
     ['calls', 'from=2020-01-01&to=2020-03-01'],
     ['calls', 'outcome=lost'],
+    ['credits', 'reference=%00'],
+    ['debits', 'reference=%00'],
+    ['payouts', 'reference=%00'],
   ])('refuse what they did not issue or do not know: %s?%s', async (list, query) => {
     const response = await market.request(`/api/v1/admin/${list}?${query}`, { key: aReader() });
     expect([response.status, await response.text()]).toEqual([400, expect.stringContaining('invalid_request')]);
   });
+
+  it.each(['to=0001-01-01T00:00:01Z', 'from=9999-12-31T23:59:59Z'])(
+    'reach no further than Postgres can read: %s',
+    async (query) => {
+      expect(await asAdmin(`calls?${query}`)).toEqual({ calls: [], next_cursor: null });
+    },
+  );
 
   it('are for admins only', async () => {
     for (const list of ['accounts', 'keys', 'services', 'calls', 'audit', 'stats']) {
@@ -403,6 +511,9 @@ describe('main.js create-admin', () => {
     const older = migrations.slice(0, -1);
     await expect(createAdminKey(await databaseUrl(), older, [])).rejects.toThrow('use a newer build');
     await expect(createAdminKey(undefined, migrations, [])).rejects.toThrow('DATABASE_URL');
+    await expect(createAdminKey('postgres://u:p@[x/y', migrations, [])).rejects.toThrow('DATABASE_URL');
+    const wrong = Object.assign(new URL(await databaseUrl()), { username: 'nobody', password: 'wrong' }).href;
+    await expect(createAdminKey(wrong, migrations, [])).rejects.toThrow(CreateAdminError);
     await expect(createAdminKey('postgres://x', migrations, ['--name', 'x'])).rejects.toThrow('--label');
   });
 });
