@@ -296,8 +296,9 @@ describe('a key', () => {
     expect(response.headers.get('x-ratelimit-remaining')).toBe('6');
   });
 
-  it('of a provider may not make calls', async () => {
-    const response = await once((caller) => caller.exchange(`GET ${free}`, { key: market.provider }));
+  it('of a provider may not call listings of others', async () => {
+    const key = await market.anotherProvider();
+    const response = await once((caller) => caller.exchange(`GET ${free}`, { key }));
     expectError(response, 403, 'forbidden');
     expectCommonHeaders(response);
   });
