@@ -226,10 +226,12 @@ export async function closeListingsOf(tx: Tx, providerId: string): Promise<numbe
                             next_operation_terms = NULL, next_max_operation_price = NULL,
                             updated_at = ${nextVersion(tx)}
       FROM old WHERE s.id = old.id
-      RETURNING s.id, old.status AS before),
-    unwatched AS (
-      UPDATE service_watch w SET endpoint = NULL, reachable = NULL FROM old WHERE w.service_id = old.id)
+      RETURNING s.id, old.status AS before)
     SELECT pg_notify(${CHANNEL}, id::text) FROM closed WHERE before <> 'removed'`;
+  // A statement of its own, because it must see what was found about an endpoint while the first one waited for its locks.
+  await tx`
+    UPDATE service_watch w SET endpoint = NULL, reachable = NULL
+    FROM services s WHERE s.provider_id = ${providerId} AND w.service_id = s.id`;
   return removed.length;
 }
 
@@ -277,10 +279,9 @@ export async function selectListings(sql: Sql, ids: readonly string[]): Promise<
 }
 
 /**
-/**
  * For each bucket (`bucketOf`) that has listings which a catalog should have: the sum of their row hashes, modulo 2^48. A sum differs
  * after any change of one of them, even a change made by hand in the database, because each writing transaction leaves its own
- * xmin in the row. It also differs after an account was suspended or resumed by hand, which changes no listing. Two changes
+ * xmin in the row. It also differs after an account was suspended, resumed or closed by hand, which changes no listing. Two changes
  * cancel each other with a probability of 2^-40.
  *
  * @returns the sums, and the time of Postgres, by which announced terms begin to count
@@ -294,7 +295,8 @@ export async function selectBucketSums(
     FROM (
       SELECT ${bucket(sql)} AS bucket, (sum(${rowHash(sql)}) % 281474976710656)::bigint AS sum
       FROM services
-      WHERE status <> 'removed' AND provider_id NOT IN (SELECT a.id FROM accounts a WHERE a.status <> 'active')
+      WHERE status <> 'removed'
+        AND NOT EXISTS (SELECT FROM accounts a WHERE a.id = provider_id AND a.status <> 'active')
       GROUP BY bucket
     ) AS sums`;
   const { sums, nowMs } = rows[0] as { sums: Record<string, number> | null; nowMs: number };

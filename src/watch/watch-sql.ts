@@ -3,11 +3,14 @@ import type { Sql } from '../platform/postgres.ts';
 /** What was found about a listing's present endpoint. */
 export type Found = { readonly reachable: boolean; readonly checkedAt: Date };
 
-/** Does nothing if the listing has another endpoint by now. */
+/**
+ * Does nothing if the listing has another endpoint by now. Waits for a transaction that is about to change it (FOR SHARE): closing an
+ * account erases endpoints, and this must not bring one back.
+ */
 export async function writeReachable(sql: Sql, id: string, endpoint: string, reachable: boolean): Promise<void> {
   await sql`
     INSERT INTO service_watch (service_id, endpoint, reachable, checked_at)
-    SELECT id, endpoint, ${reachable}::boolean, now() FROM services WHERE id = ${id} AND endpoint = ${endpoint}
+    SELECT id, endpoint, ${reachable}::boolean, now() FROM services WHERE id = ${id} AND endpoint = ${endpoint} FOR SHARE
     ON CONFLICT (service_id) DO UPDATE
     SET endpoint = excluded.endpoint, reachable = excluded.reachable, checked_at = excluded.checked_at`;
 }

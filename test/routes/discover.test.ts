@@ -33,7 +33,7 @@ beforeAll(async () => {
   const paused = await insertListing(sql, { ...LISTING_FIELDS, name: 'Paused', providerId });
   await updateListing(sql, paused.id, { status: 'paused' }, 'any');
   catalog = new Catalog({ sql, log });
-  const discovery = new Discovery(catalog);
+  const discovery = new Discovery(catalog, log);
   await catalog.start();
   routes = discoverRoutes({ catalog, discovery, operations: new OperationsReader(sql), watch: NO_WATCH });
 });
@@ -208,7 +208,8 @@ describe('GET /discover', () => {
   it('is unavailable, rather than empty, before the catalog is loaded', async () => {
     const empty = new Catalog({ sql, log });
     const operations = new OperationsReader(sql);
-    const unloaded = discoverRoutes({ catalog: empty, discovery: new Discovery(empty), operations, watch: NO_WATCH });
+    const discovery = new Discovery(empty, log);
+    const unloaded = discoverRoutes({ catalog: empty, discovery, operations, watch: NO_WATCH });
     const error = await refusalOf(ask(unloaded, 'GET /discover'));
     expect(error.code).toBe('unavailable');
     expect(error.headers).toHaveProperty('Retry-After');
