@@ -262,7 +262,10 @@ function checkAccess(route: Route, key: KeyRecord | null, authorization: string 
     if (key === null && authorization !== undefined) throw unauthorizedError();
   } else {
     if (key === null) throw unauthorizedError();
-    if (key.role !== 'admin' && !route.access.includes(key.role)) throw new ApiError('forbidden');
+    if (key.role !== 'admin' && !route.access.includes(key.role)) {
+      const roles = route.access.join(' or ');
+      throw new ApiError('forbidden', `This takes an API key with the role ${roles}. Yours has the role ${key.role}.`);
+    }
   }
   if (key !== null && key.accountStatus !== 'active') throw suspendedError();
 }

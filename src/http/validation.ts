@@ -113,6 +113,14 @@ function check(validate: ValidateFunction | null, value: unknown): void {
   throw new ApiError('invalid_request', fault === undefined ? undefined : describe(fault));
 }
 
+/** What the patterns of the schemas ask for, in words. */
+const PATTERNS: Readonly<Record<string, string>> = {
+  '^[a-z0-9]+(-[a-z0-9]+)*$': 'must be lower-case words joined by hyphens, such as weather-data',
+  '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$': 'must be a UUID in lower case',
+  '^acf_[0-9A-Za-z]{22}$': 'must be a key id: acf_ and 22 letters and digits',
+  '^[^\\u0000-\\u001f\\u007f-\\u009f]*$': 'must not have control characters',
+};
+
 /** Example: 'price: must be >= 0.' The name of the field comes first, because people look for it. */
 function describe(fault: ErrorObject): string {
   const path = fault.instancePath.slice(1).replaceAll('/', '.');
@@ -120,7 +128,7 @@ function describe(fault: ErrorObject): string {
     (fault.params as { missingProperty?: string }).missingProperty ??
     (fault.params as { additionalProperty?: string }).additionalProperty;
   const field = [path, named].filter((part) => part !== undefined && part !== '').join('.') || 'body';
-  const allowed = (fault.params as { allowedValues?: unknown[] }).allowedValues;
+  const { allowedValues: allowed, pattern = '' } = fault.params as { allowedValues?: unknown[]; pattern?: string };
   const what =
     fault.keyword === 'required'
       ? 'is required'
@@ -128,6 +136,8 @@ function describe(fault: ErrorObject): string {
         ? 'is not known'
         : allowed !== undefined
           ? `must be one of ${allowed.join(', ')}`
-          : (fault.message ?? 'is invalid');
+          : fault.keyword === 'minProperties'
+            ? 'must have at least one field'
+            : (PATTERNS[pattern] ?? fault.message ?? 'is invalid');
   return `${field.slice(0, 100)}: ${what}.`;
 }

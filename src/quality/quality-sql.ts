@@ -154,14 +154,17 @@ export async function storeQualities(sql: Sql, services: readonly JudgedService[
       changed_at = CASE WHEN q.quality = excluded.quality THEN q.changed_at ELSE excluded.changed_at END`;
 }
 
-/** Qualities that changed after `after` (null: all), in the order of their changes. */
+/**
+ * Qualities that changed after `after` (null: all), in the order of their changes. By way of numeric, because 53.7 as a real is
+ * 53.70000076… as a float8, and 50.3 would be less than a `min_quality` of 50.3.
+ */
 export async function selectChangedQualities(
   sql: Sql,
   after: ChangeCursor | null,
   limit: number,
 ): Promise<ChangedQuality[]> {
   return sql<ChangedQuality[]>`
-    SELECT service_id AS "serviceId", quality::float8 AS quality, changed_at::text AS "changedAt",
+    SELECT service_id AS "serviceId", quality::numeric::float8 AS quality, changed_at::text AS "changedAt",
            changed_at < now() - ${SETTLED_AFTER_SECONDS} * interval '1 second' AS "isSettled"
     FROM service_quality
     ${after === null ? sql`` : sql`WHERE (changed_at, service_id) > (${after.changedAt}::text::timestamptz, ${after.serviceId}::uuid)`}

@@ -1,14 +1,24 @@
 import { describe, expect, it } from 'vitest';
+import { CATEGORY_PATTERN } from '../../src/catalog/listing.ts';
 import { ApiError } from '../../src/errors.ts';
 import type { JsonSchema } from '../../src/http/route.ts';
 import { compileValidators, validBody, validQuery } from '../../src/http/validation.ts';
+import { ACCOUNT_ID } from '../../src/routes/admin/money-fields.ts';
 
 const query: JsonSchema = {
   type: 'object',
   additionalProperties: false,
   properties: { limit: { type: 'integer', minimum: 1 }, min_quality: { type: 'number' }, q: { type: 'string' } },
 };
-const body: JsonSchema = { type: 'object', properties: { owner_id: { type: 'string' } } };
+const body: JsonSchema = {
+  type: 'object',
+  minProperties: 1,
+  properties: {
+    owner_id: { type: 'string', pattern: '^[^\\u0000-\\u001f\\u007f-\\u009f]*$' },
+    category: { type: 'string', pattern: CATEGORY_PATTERN },
+    account_id: ACCOUNT_ID,
+  },
+};
 const validators = compileValidators({
   method: 'POST',
   path: '/',
@@ -65,6 +75,15 @@ describe('a body', () => {
     ['{"\\ud800":1}', 'body'],
   ])('with half a surrogate pair, %s, is refused, and its field is named', (text, field) => {
     expect(messageOf(() => readBody(text))).toBe(`invalid_request: ${field}: has half a surrogate pair.`);
+  });
+
+  it.each([
+    ['{"category":"Weather data"}', 'category: must be lower-case words joined by hyphens, such as weather-data.'],
+    ['{"account_id":"7"}', 'account_id: must be a UUID in lower case.'],
+    ['{"owner_id":"\\n"}', 'owner_id: must not have control characters.'],
+    ['{}', 'body: must have at least one field.'],
+  ])('%s is refused in words, not by a pattern', (text, message) => {
+    expect(messageOf(() => readBody(text))).toBe(`invalid_request: ${message}`);
   });
 
   it('with whole surrogate pairs is accepted', () => {

@@ -296,10 +296,21 @@ describe('a key', () => {
     expect(response.headers.get('x-ratelimit-remaining')).toBe('6');
   });
 
-  it('of a provider may not make calls', async () => {
-    const response = await once((caller) => caller.exchange(`GET ${free}`, { key: market.provider }));
+  it('of a provider may not call listings of others', async () => {
+    const key = await market.anotherProvider();
+    const response = await once((caller) => caller.exchange(`GET ${free}`, { key }));
     expectError(response, 403, 'forbidden');
     expectCommonHeaders(response);
+  });
+
+  it('of another role than a page takes is told which role that is', async () => {
+    const refused = await market.request('/api/v1/balance/me', { key: market.provider });
+    expect([refused.status, (await refused.json()) as { message: string }]).toEqual([
+      403,
+      expect.objectContaining({
+        message: 'This takes an API key with the role buyer. Yours has the role provider.',
+      }),
+    ]);
   });
 
   it('of an admin may make calls', async () => {

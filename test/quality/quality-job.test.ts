@@ -49,6 +49,7 @@ it('carries what calls showed from Postgres to the gateways, and again what chan
   expect(known.has(quiet)).toBe(false);
   for (const buyer of buyers) await call(mixed, buyer, 'completed');
   await until(() => (known.get(mixed) as number) > before);
+  for (const quality of known.values()) expect(quality, 'has one decimal').toBe(Math.round(quality * 10) / 10);
   await job.stop(1_000);
   await feed.stop();
 });

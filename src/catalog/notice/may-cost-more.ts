@@ -24,17 +24,27 @@ export function mayCostMore(before: Terms, after: Terms): boolean {
   const was = entriesOf(before);
   const is = entriesOf(after);
   return (
-    losesFreeCalls(before, after, is) ||
+    losesFreeCalls(before, after, was, is) ||
     fallsToListingPrice(before, after, was, is) ||
     is.some((entry) => costsMoreThanBefore(entry, before, was)) ||
     was.some((entry) => isReplacedByDearer(entry, is))
   );
 }
 
-/** Free calls serve no operation dearer than the listing. So a lower price of the listing can take them from an operation. */
-function losesFreeCalls(before: Terms, after: Terms, is: readonly Entry[]): boolean {
+/**
+ * Free calls serve no operation dearer than the listing. So a lower price of the listing can take them from an operation, unless that
+ * was dearer before, too, and no call of an operation that is gone becomes one of it.
+ */
+function losesFreeCalls(before: Terms, after: Terms, was: readonly Entry[], is: readonly Entry[]): boolean {
   if (before.freeCalls === 0 || after.priceMicros >= before.priceMicros) return false;
-  return is.some(({ priceMicros }) => priceMicros > after.priceMicros);
+  const left = new Set(is.map(({ key }) => key));
+  const gone = was.filter(({ key }) => !left.has(key));
+  return is.some((entry) => {
+    if (entry.priceMicros <= after.priceMicros) return false;
+    const known = was.find(({ key }) => key === entry.key);
+    const hadNone = known !== undefined && known.priceMicros > before.priceMicros;
+    return !hadNone || gone.some((other) => mayMatchTheSame(entry, other));
+  });
 }
 
 /**

@@ -110,6 +110,14 @@ describe('a change is announced', () => {
       of({ onlyOperations: true, freeCalls: 5 }, [['GET', '/a', 9]]),
       of({ onlyOperations: true, freeCalls: 5, priceMicros: 8 }, [['GET', '/a', 9]]),
     ],
+    [
+      'a lower price, and an operation with free calls that becomes one without',
+      of({ onlyOperations: true, freeCalls: 5 }, [
+        ['GET', '/{x}', 20],
+        ['GET', '/a', 10],
+      ]),
+      of({ onlyOperations: true, freeCalls: 5, priceMicros: 8 }, [['GET', '/{x}', 9]]),
+    ],
     ['a dearer tool', of({}, [['ask', 1]]), of({}, [['ask', 2]])],
     ['a cheap tool that goes', of({}, [['ask', 1]]), of({})],
   ])('%s', (_, before, after) => {
@@ -121,6 +129,17 @@ describe('a change is announced', () => {
 describe('a change counts at once', () => {
   it.each<[string, Terms, Terms]>([
     ['a lower price', of({}), of({ priceMicros: 9 })],
+    [
+      'a lower price, beside an operation that no free call served before either',
+      of({ onlyOperations: true, freeCalls: 5 }, [
+        ['GET', '/a', null],
+        ['GET', '/b', 20],
+      ]),
+      of({ onlyOperations: true, freeCalls: 5, priceMicros: 9 }, [
+        ['GET', '/a', null],
+        ['GET', '/b', 20],
+      ]),
+    ],
     ['more free calls', of({ freeCalls: 5 }), of({ freeCalls: 6 })],
     ['a cheaper operation', of({}, [['GET', '/a', 2]]), of({}, [['GET', '/a', 1]])],
     [
