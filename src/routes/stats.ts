@@ -6,8 +6,12 @@ import { quantile } from '../ledger/rollups/latency-buckets.ts';
 import { CACHE_CONTROL } from '../openapi/headers.ts';
 import { COUNT, EXAMPLE, json, list, orNull, record, TIME, UUID, usd } from '../openapi/schemas.ts';
 import { microsToUsd } from '../platform/money.ts';
+import { within } from '../platform/timing.ts';
 import type { StatsReader } from '../quality/stats-reader.ts';
 import type { ChargedPrices, DayStats, ServiceStats } from '../quality/stats-sql.ts';
+
+/** A reading takes Postgres up to 20 ms. */
+const RECENT_STATS_WITHIN_MS = 500;
 
 const RATE: JsonSchema = {
   type: ['number', 'null'],
@@ -34,6 +38,17 @@ const COUNTS = {
   latency_ms: LATENCY,
   price_charged: PRICE_CHARGED,
 };
+/** The part of the statistics that helps to choose a service; see `recentStats`. */
+export const RECENT_STATS = record(
+  'RecentStats',
+  {
+    calls: COUNTS.calls,
+    success_rate: COUNTS.success_rate,
+    latency_ms: COUNTS.latency_ms,
+    price_charged: COUNTS.price_charged,
+  },
+  { description: 'Of the last 30 days; see /services/{id}/stats. Absent while it cannot be read' },
+);
 const STATS = record('ServiceStats', {
   service_id: UUID,
   quality: { type: 'number', minimum: 0, maximum: 100 },
@@ -104,6 +119,20 @@ export function serviceStatsRoutes(deps: {
       },
     },
   ];
+}
+
+/**
+ * The statistics of a service in a few numbers. Undefined if Postgres does not give them soon: the rest of a listing comes from
+ * memory, and must not wait for them.
+ */
+export async function recentStats(reader: Pick<StatsReader, 'read'>, serviceId: string): Promise<object | undefined> {
+  try {
+    const { days, prices } = await within(reader.read(serviceId), RECENT_STATS_WITHIN_MS, unavailableError);
+    const { calls, success_rate, latency_ms } = countsJson(days);
+    return { calls, success_rate, latency_ms, price_charged: pricesJson(prices, null) };
+  } catch {
+    return undefined;
+  }
 }
 
 function statsJson({ days, prices, inputs }: ServiceStats): Record<string, unknown> {

@@ -7,6 +7,7 @@ import { ApiError } from '../../src/errors.ts';
 import type { Route } from '../../src/http/route.ts';
 import type { KeyRecord } from '../../src/keys/caller.ts';
 import { Keys } from '../../src/keys/keys.ts';
+import { StatsReader } from '../../src/quality/stats-reader.ts';
 import { discoverRoutes } from '../../src/routes/discover.ts';
 import { earningsRoutes } from '../../src/routes/earnings.ts';
 import { keysRoutes } from '../../src/routes/keys.ts';
@@ -38,7 +39,13 @@ beforeAll(async () => {
   routes = [
     ...usageRoutes({ sql }),
     ...earningsRoutes({ sql }),
-    ...discoverRoutes({ catalog, discovery: new Discovery(catalog), operations, watch: NO_WATCH }),
+    ...discoverRoutes({
+      catalog,
+      discovery: new Discovery(catalog),
+      operations,
+      watch: NO_WATCH,
+      stats: new StatsReader(sql),
+    }),
     ...servicesRoutes({
       catalog,
       sql,
