@@ -18,7 +18,8 @@ SIGNED = r'(sig\d+)=(\("@method" "@authority" "@path" "@query" "x-acf-usage-id" 
 def is_from_gateway(method, target, headers, secret, authority=None):
     """Whether a request comes from the gateway, is meant for this server, and is less than five minutes old.
 
-    The body is not signed. `authority` is host and port of the listing's endpoint, if a proxy in front changes the Host header.
+    The body is not signed. `target` is path and query, byte for byte as they arrive. `authority` is host and port of the listing's
+    endpoint, if a proxy in front changes the Host header.
     """
     path, mark, query = target.partition("?")
     base = f'"@method": {method}\n"@authority": {authority or headers.get("Host")}\n"@path": {path}\n"@query": ?{query}\n'
@@ -34,9 +35,21 @@ def is_from_gateway(method, target, headers, secret, authority=None):
 class Service(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
+    def read_body(self):
+        # The gateway passes a body without a length on in chunks. What is left unread would be taken for the next request.
+        if self.headers.get("Transfer-Encoding") is None:
+            return self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        body = b""
+        while (size := int(self.rfile.readline(), 16)) > 0:
+            body += self.rfile.read(size + 2)[:-2]
+        self.rfile.readline()
+        return body
+
     def answer(self):
-        self.rfile.read(int(self.headers.get("Content-Length", 0)))
-        is_signed = is_from_gateway(self.command, self.path, self.headers, SECRET)
+        self.read_body()
+        # Not self.path, in which `//a` has become `/a`.
+        target = self.requestline.split()[1]
+        is_signed = is_from_gateway(self.command, target, self.headers, SECRET)
         body = json.dumps({"signed": is_signed}).encode()
         self.send_response(200 if is_signed else 401)
         self.send_header("Content-Type", "application/json")

@@ -73,9 +73,9 @@ export class Closing {
   }
 
   /**
-   * The balance in Postgres is the wallet in Redis, open holds and unstored calls together, and none of these is below zero. So if
-   * it is zero, they all are, and stay it: the locked account lets no credit in. Redis is read to say which of them is left, and
-   * in case it disagrees with Postgres. A call that costs nothing may slip in: it moves no money.
+   * The balance in Postgres is the wallet in Redis, open holds and unstored calls together. Of these only the wallet can be below
+   * zero, after a Redis came back older. So if balance and wallet are zero, they all are, and stay it: the locked account lets no
+   * credit in. A call that costs nothing may slip in: it moves no money.
    */
   async #refuseWhileMoneyIsLeft(tx: Tx, accountId: string): Promise<void> {
     const rows = await tx<{ ledger: string; balance: number }[]>`
@@ -84,7 +84,8 @@ export class Closing {
     const { balanceMicros, heldMicros } = await this.#options.wallets.read(accountId);
     const payable = balanceOf('earnings');
     const left = [
-      ...(balanceMicros === 0 ? [] : [`the wallet has ${formatUsd(balanceMicros)} USD (debit it)`]),
+      ...(balanceMicros > 0 ? [`the wallet has ${formatUsd(balanceMicros)} USD (debit it)`] : []),
+      ...(balanceMicros < 0 ? [`the wallet owes ${formatUsd(-balanceMicros)} USD (credit it)`] : []),
       ...(heldMicros === 0 ? [] : [`open calls hold ${formatUsd(heldMicros)} USD (wait for their end)`]),
       ...(payable === 0 ? [] : [`${formatUsd(payable)} USD are payable (pay them out)`]),
     ];

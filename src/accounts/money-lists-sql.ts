@@ -1,5 +1,5 @@
 // The lists of what operators moved. Each is ordered by time and the number of its journal row, newest first, and each filter has
-// an index in this order. Tested by test/routes/money-lists.test.ts.
+// an index in this order. Tested by test/routes/money-by-operators.test.ts.
 import type { Sql } from '../platform/postgres.ts';
 import type { Credit } from './credits.ts';
 import type { Payout } from './payouts.ts';

@@ -8,7 +8,10 @@ export type StatementLedger = 'wallet' | 'earnings';
 
 export type MovementKind = 'credit' | 'charge' | 'debit' | 'earning' | 'fee' | 'payout';
 
-/** A movement of money. Sums of an hour stand at its last microsecond, so they come after what happened within it. */
+/**
+ * A movement of money. What calls of an hour cost stands at its last microsecond, and what they earned at its beginning. So credits come
+ * before the charges that they paid, and earnings before the payouts of them: no balance goes below zero that never was.
+ */
 export type Movement = {
   readonly place: Place;
   readonly kind: MovementKind;
@@ -144,7 +147,7 @@ function earnings(tx: Tx, accountId: string, hasHours: boolean): Source {
   const parts = tx`(VALUES ('earning', m.charged, ''), ('fee', -m.fees, '-fee')) AS part (kind, amount, suffix)`;
   return {
     from: tx`${hours} m CROSS JOIN LATERAL ${parts} WHERE m.provider_id = ${accountId} AND part.amount <> 0`,
-    ...{ at: hourEnd(tx), rest: tx`m.service_id::text || part.suffix`, indexed: tx`m.hour`, lagHours: 1 },
+    ...{ at: tx`m.hour`, rest: tx`m.service_id::text || part.suffix`, indexed: tx`m.hour`, lagHours: 0 },
     amount: tx`part.amount`,
     columns: tx`part.kind, m.hour, m.service_id, NULL::text AS reference, NULL::text AS reason`,
     group: null,

@@ -25,6 +25,15 @@ export const storedSigningKeys = (text: string | null): readonly StoredSigningKe
 export const textOf = (list: readonly StoredHeader[] | readonly StoredSigningKey[]): string | null =>
   list.length === 0 ? null : JSON.stringify(list);
 
+/**
+ * Scheme, host and port of an endpoint, in one spelling: the server that secrets of the listing are for. It is `Origin.key` of the
+ * upstream client, which this folder may not import; a test compares the two.
+ */
+export function originOf(endpoint: string): string {
+  const { protocol, hostname, port } = new URL(endpoint);
+  return `${protocol}//${hostname.replace(/\.$/, '')}:${port || (protocol === 'http:' ? 80 : 443)}`;
+}
+
 /** Header names of the listing's own are at most this long. */
 export const MAX_HEADER_NAME_LENGTH = 64;
 export const MAX_UPSTREAM_HEADERS = 10;

@@ -18,7 +18,7 @@ import { uuidv7 } from '../platform/ids.ts';
 import { isPostgresUnavailable } from '../platform/postgres.ts';
 import { isRedisUnavailable } from '../platform/redis.ts';
 import { BodyBudget, readBody } from './body.ts';
-import type { PagePlaces } from './page-places.ts';
+import { IN_MEMORY, PagePlaces } from './page-places.ts';
 import { headerOf } from './request-head.ts';
 import { type ApiResponse, BodyInPieces, type Method, type Route } from './route.ts';
 import { Router } from './router.ts';
@@ -26,8 +26,8 @@ import { compileValidators, type Validators, validBody, validQuery } from './val
 
 /** Maximum body of a request to a route that states no bound of its own; a longer one gets 413. */
 const MAX_JSON_BODY_BYTES = 65_536;
-/** Maximum bytes of all longer bodies that are arriving: 32 of the longest. Beyond it a request gets 503. */
-const MAX_BYTES_ARRIVING = 67_108_864;
+/** Maximum bytes of all longer bodies that are arriving or not yet handled: 32 of the longest. Beyond it a request gets 503. */
+const MAX_LONG_BODIES_BYTES = 67_108_864;
 /** Maximum time in which a body must arrive; then it gets 408. */
 const MAX_ARRIVING_MS = 30_000;
 /**
@@ -54,11 +54,12 @@ type Asked = {
 export class Api {
   readonly #gate: Gate;
   readonly #places: PagePlaces;
+  readonly #placesInMemory = new PagePlaces(IN_MEMORY);
   readonly #log: Log;
   readonly #router: Router;
   readonly #bodies = new BodyBudget({
     freeBytes: MAX_JSON_BODY_BYTES,
-    maxBytes: MAX_BYTES_ARRIVING,
+    maxBytes: MAX_LONG_BODIES_BYTES,
     maxMs: MAX_ARRIVING_MS,
   });
   readonly #validators = new Map<Route, Validators>();
@@ -158,11 +159,16 @@ export class Api {
       requestId,
     };
     if (route.unmetered) return answeredInTime(route.handle(request));
-    const handled = this.#places.run(key?.accountId ?? address ?? '', () => {
-      // The caller left while its request waited for a place.
-      if (stream?.aborted) throw unavailableError();
-      return route.handle(request);
-    });
+    // A long body stays in memory while its request waits for a place, and until its handler has ended.
+    if (!this.#bodies.grow(0, bytes.length)) throw unavailableError();
+    const places = route.fromMemory ? this.#placesInMemory : this.#places;
+    const handled = places
+      .run(key?.accountId ?? address ?? '', () => {
+        // The caller left while its request waited for a place.
+        if (stream?.aborted) throw unavailableError();
+        return route.handle(request);
+      })
+      .finally(() => this.#bodies.release(bytes.length));
     return answeredInTime(handled);
   }
 

@@ -2,7 +2,7 @@ import { BodyBytes } from '../gate/body-bytes.ts';
 import type { CallerEvents, CallerStream } from '../gate/caller-io.ts';
 
 /**
- * Counts the bytes that long bodies keep while they arrive. The edge cuts callers that are idle for a minute; one that sends an octet a
+ * Counts the bytes that long bodies keep while they arrive, and then until their requests are handled. The edge cuts callers that are idle for a minute; one that sends an octet a
  * minute would keep its share of the memory for days, so a body also has a time.
  */
 export class BodyBudget {

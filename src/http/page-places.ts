@@ -24,6 +24,9 @@ export const placesFor = (connections: number): PagePlacesOptions => ({
   placesOfOne: Math.max(1, Math.floor(connections / 5)),
 });
 
+/** Places of requests that are answered from memory: those of many owners, each of whom may search twice at a time. */
+export const IN_MEMORY: PagePlacesOptions = { places: 64, placesOfOne: 2 };
+
 type Waiting = { readonly begin: () => void; readonly timer: NodeJS.Timeout };
 
 /** An account, or the address of callers without a key. */
@@ -40,7 +43,7 @@ type Owner = { readonly name: string; taken: number; readonly waiting: Set<Waiti
  *   a place of the owner's and one of all are free ──► begins
  *   otherwise ──► waits in its owner's line; the owners with a line take turns
  *
- * Tested by test/http/page-places.test.ts and test/integration/page-places.test.ts.
+ * Tested by test/http/page-places.test.ts and test/integration/fairness.test.ts.
  */
 export class PagePlaces {
   readonly #options: Required<PagePlacesOptions>;

@@ -77,6 +77,8 @@ export type Route = {
    * Requests to this route take no token from a rate limit's bucket, because health checks must answer whatever else is broken.
    */
   readonly unmetered?: true;
+  /** The handler asks no store, so it must not wait for the places of those that do (`PagePlaces`). */
+  readonly fromMemory?: true;
   readonly query?: JsonSchema;
   readonly body?: JsonSchema;
   /** The handler gets the bytes of the body as they came. `body` then only describes them. */

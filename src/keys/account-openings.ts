@@ -24,9 +24,10 @@ export async function countOpening(tx: Tx, { address, maxPerDay }: Opener): Prom
     ON CONFLICT (day, address) DO UPDATE SET opened = o.opened + 1 WHERE o.opened < ${maxPerDay}
     RETURNING opened`;
   if (counted[0] !== undefined) return;
+  // now() is when the transaction began, so this is the day that was counted above, even if midnight has passed since.
   const [left] = await tx<{ seconds: number }[]>`
     SELECT ceil(extract(epoch FROM date_trunc('day', t) + interval '1 day' - t))::int AS seconds
-    FROM (SELECT clock_timestamp() AT TIME ZONE 'UTC' AS t) AS utc`;
+    FROM (SELECT now() AT TIME ZONE 'UTC' AS t) AS utc`;
   const seconds = (left as { seconds: number }).seconds;
   throw new ApiError(
     'rate_limited',

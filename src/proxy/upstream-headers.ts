@@ -65,7 +65,7 @@ export class UpstreamHeaders {
       const name = headers[i] as string;
       const value = headers[i + 1] as string;
       if (!this.#asked.has(name) || !agreed.has(name) || named?.has(name) || this.#added.has(name)) continue;
-      if (!carriesKey(value)) lines += `${name}: ${value}\r\n`;
+      if (!carriesKey(value) && !carriesKey(decoded(value))) lines += `${name}: ${value}\r\n`;
     }
     return lines;
   }
@@ -78,6 +78,10 @@ export function hasUpstreamHeaders({ upstreamHeaders, signingKeys, forwardHeader
 
 /** A name as services may read it: CGI and its heirs take an underscore for a hyphen. */
 const folded = (name: string): string => (name.includes('_') ? name.replaceAll('_', '-') : name);
+
+/** What a value says if it ends in base64, like that of `Authorization: Basic` (RFC 7617): a client may send our key in this form. */
+const decoded = (value: string): string =>
+  Buffer.from(value.slice(value.lastIndexOf(' ') + 1), 'base64').toString('latin1');
 
 /** The header names in a comma-separated list, in lower case. */
 function namesIn(headers: readonly string[], list: string): Set<string> {

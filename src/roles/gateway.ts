@@ -276,7 +276,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     ...statsRoutes({ sql, backlog }),
     ...statementRoutes({ sql, wallets }),
     ...creditsRoutes({ sql, keys, applier: credits, log }),
-    ...debitsRoutes({ sql, carrier: new DebitWallets({ sql, redis, keys: redisKeys, hydrator, log }) }),
+    ...debitsRoutes({ sql, carrier: new DebitWallets({ sql, redis, keys: redisKeys, hydrator, log }), log }),
     ...payoutsRoutes({ sql }),
     ...reconciliationRoutes({ sql, reconciler: new Reconciler({ sql, redis, keys: redisKeys }) }),
     ...llmsRoutes({ trustedProxyHops: config.trustedProxyHops }),

@@ -105,6 +105,7 @@ export function discoverRoutes(deps: {
       path: '/api/v1/discover',
       summary: 'Active services with prices and free calls, filtered, sorted, in the language of the caller',
       access: 'anyone',
+      fromMemory: true,
       query: QUERY,
       requestHeaders: {
         ...ACCEPT_LANGUAGE,

@@ -18,6 +18,7 @@ export function llmsRoutes({ trustedProxyHops }: { readonly trustedProxyHops: nu
       path: '/llms.txt',
       summary: 'How to use this gateway, on one page for agents',
       access: 'anyone',
+      fromMemory: true,
       query: ANY_QUERY,
       responses: {
         200: {

@@ -36,6 +36,7 @@ export function mcpServerRoutes({ trustedProxyHops }: { readonly trustedProxyHop
       path: '/.well-known/mcp/server.json',
       summary: 'Where the tools for agents are, in the format of the MCP registry',
       access: 'anyone',
+      fromMemory: true,
       query: ANY_QUERY,
       responses: {
         200: json('The tools', SERVER, serverJson('https://tollgate.example.com'), {

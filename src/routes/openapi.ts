@@ -12,6 +12,7 @@ export function openApiRoutes(routes: readonly Route[]): Route[] {
     path: '/api/v1/openapi.json',
     summary: 'This document',
     access: 'anyone',
+    fromMemory: true,
     responses: {
       200: {
         description: 'An OpenAPI 3.1 document',

@@ -61,6 +61,7 @@ export function pageRoutes(others: readonly Route[]): Route[] {
       path: '/',
       summary: 'What this is, and where to go on: JSON, or a page for browsers',
       access: 'anyone',
+      fromMemory: true,
       query: ANY_QUERY,
       responses: { 200: rootResponse(links) },
       handle: async ({ header }) =>
@@ -98,6 +99,7 @@ function referenceRoutes(links: readonly (readonly [text: string, path: string])
       path: '/docs',
       summary: 'This document as a page',
       access: 'anyone',
+      fromMemory: true,
       query: ANY_QUERY,
       responses: {
         200: {
@@ -113,6 +115,7 @@ function referenceRoutes(links: readonly (readonly [text: string, path: string])
       path: '/docs/:file',
       summary: 'A script or style sheet of that page',
       access: 'anyone',
+      fromMemory: true,
       query: ANY_QUERY,
       // A page of four files must not cost its reader five requests of sixty. They are constants in memory.
       unmetered: true,

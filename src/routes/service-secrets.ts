@@ -6,13 +6,14 @@ import {
   MAX_HEADER_VALUE_LENGTH,
   MAX_UPSTREAM_HEADERS,
   MAX_UPSTREAM_HEADERS_LENGTH,
+  originOf,
   storedHeaders,
 } from '../catalog/listing-secrets.ts';
 import { ApiError } from '../errors.ts';
 import type { JsonSchema } from '../http/route.ts';
 import { hasCredentials } from '../keys/credentials.ts';
 import type { ServiceSecrets } from '../secrets/service-secrets.ts';
-import { type AddressPolicy, maySendSecrets, parseEndpoint } from '../upstream/index.ts';
+import { type AddressPolicy, maySendSecrets } from '../upstream/index.ts';
 
 /** The fields of a listing that have to do with secrets, for the bodies of POST and PATCH /services. */
 export const SECRET_FIELDS: Readonly<Record<string, JsonSchema>> = {
@@ -89,10 +90,8 @@ function changeHeaders(
   if (!maySendSecrets(endpoint, addresses)) {
     throw invalid('upstream_headers', 'needs an https endpoint. Otherwise anybody on the way could read the values');
   }
-  return { fields: { upstreamHeaders: secrets.sealHeaders(before.id, headers) }, once: {} };
+  return { fields: { upstreamHeaders: secrets.sealHeaders({ id: before.id, endpoint }, headers) }, once: {} };
 }
-
-const originOf = (endpoint: string): string => parseEndpoint(endpoint).origin.key;
 
 /** Names in lower case, as they are sent and shown. */
 function readHeaders(given: Readonly<Record<string, string>>): (readonly [name: string, value: string])[] {

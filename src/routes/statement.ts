@@ -1,7 +1,7 @@
 import { formatCsv } from '../accounts/csv.ts';
 import { type Place, placeText, readPlace } from '../accounts/place.ts';
 import { type Movement, type StatementLedger, type StatementPage, selectStatement } from '../accounts/statement-sql.ts';
-import { parseTimeRange } from '../accounts/time-range.ts';
+import { parseTimeRange, type TimeRange } from '../accounts/time-range.ts';
 import { ApiError } from '../errors.ts';
 import { prefers } from '../http/accept.ts';
 import type { ApiRequest, ApiResponse, JsonSchema, ResponseDescription, Route } from '../http/route.ts';
@@ -16,6 +16,7 @@ const DEFAULT_LIMIT = 100;
 const MAX_LIMIT = 1_000;
 /** Maximum rows of a CSV file if no `limit` is given (about 2 MB). If there are more, X-ACF-Next-Cursor leads to the next file. */
 const CSV_ROWS = 10_000;
+const HOUR_MS = 3_600_000;
 const NEXT_CURSOR_HEADER = 'X-ACF-Next-Cursor';
 /** Of a movement: its journal row, or its service and, of a fee, a suffix. */
 const CURSOR_REST = /^(\d{16}|[0-9a-f-]{36}(-fee)?)$/;
@@ -52,7 +53,10 @@ type Query = {
 const MOVEMENT = record(
   'Movement',
   {
-    at: { ...TIME, description: 'When. Sums of an hour stand at its end. RFC 3339, in UTC' },
+    at: {
+      ...TIME,
+      description: 'When. Charges of an hour stand at its end, earnings and fees at its beginning. RFC 3339, in UTC',
+    },
     kind: {
       type: 'string',
       enum: ['pending', 'credit', 'charge', 'debit', 'earning', 'fee', 'payout'],
@@ -132,8 +136,7 @@ async function readPage(
   }
   const range = parseTimeRange(query);
   const before = readPlace(query.cursor, CURSOR_REST);
-  const nowMs = Date.now();
-  const endsNow = before === null && (range.toMs ?? nowMs + 1) > nowMs && (range.fromMs ?? 0) <= nowMs;
+  const endsNow = before === null && isNewest(range, Date.now());
   // Read before the books, so that what is stored between the two readings is at least not missing here.
   const live = ledger === 'wallet' && endsNow ? await wallets.read(accountId) : null;
   const found = await selectStatement(sql, { ...range, accountId, ledger, before, limit: limit + 1 });
@@ -143,6 +146,12 @@ async function readPage(
   if (live === null) return { ledger, balanceMicros: found.balanceMicros, rows, next };
   const balanceMicros = live.balanceMicros + live.heldMicros;
   return { ledger, balanceMicros, rows: [...pending(balanceMicros, found, rows[0]?.at), ...rows], next };
+}
+
+/** Whether the range has the newest movements. The charges of the present hour are among them, and stand at its end. */
+function isNewest({ fromMs, toMs }: TimeRange, nowMs: number): boolean {
+  const hourEndsMs = (Math.floor(nowMs / HOUR_MS) + 1) * HOUR_MS;
+  return (fromMs ?? nowMs) <= nowMs && (toMs ?? hourEndsMs) >= hourEndsMs;
 }
 
 /** One row for what the wallet has moved and the books do not show yet: calls that end within the last second, for instance. */

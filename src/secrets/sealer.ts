@@ -21,7 +21,7 @@ const KEY_NAME_CHARS = 16;
  *     s1:<name of the key>:<base64url of nonce, ciphertext, tag>
  *
  * The place for which a text is sealed is authenticated with it. So nobody who can write to the database can move a secret to
- * a listing of their own and have it sent to their service.
+ * a listing of their own, or point its listing elsewhere, and have it sent to their service.
  *
  * Tested by test/secrets/sealer.test.ts.
  */

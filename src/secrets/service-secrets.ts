@@ -1,11 +1,22 @@
 import { randomBytes } from 'node:crypto';
-import { type StoredSigningKey, storedHeaders, storedSigningKeys, textOf } from '../catalog/listing-secrets.ts';
+import {
+  originOf,
+  type StoredSigningKey,
+  storedHeaders,
+  storedSigningKeys,
+  textOf,
+} from '../catalog/listing-secrets.ts';
 import type { Sealer } from './sealer.ts';
 
 /** After a new signing secret was made, calls are signed with the one before, too, for this long. */
 export const OVERLAP_MS = 86_400_000;
 
-type Stored = { readonly id: string; readonly upstreamHeaders: string | null; readonly signingKeys: string | null };
+type Stored = {
+  readonly id: string;
+  readonly endpoint: string;
+  readonly upstreamHeaders: string | null;
+  readonly signingKeys: string | null;
+};
 
 export type SigningKey = {
   readonly keyid: string;
@@ -24,12 +35,14 @@ export type OpenedSecrets = {
 
 export type SecretCounts = { readonly first: number; readonly other: number; readonly unreadable: number };
 
-const placeOfHeader = (id: string, name: string): string => `header ${id} ${name}`;
+/** A header is for the server at the listing's endpoint: where else the row may be made to point, the header does not open. */
+const placeOfHeader = ({ id, endpoint }: Pick<Stored, 'id' | 'endpoint'>, name: string): string =>
+  `header ${id} ${originOf(endpoint)} ${name}`;
 const placeOfKey = (id: string, keyid: string): string => `signing ${id} ${keyid}`;
 
 /**
  * The secrets of listings: headers that the gateway adds to their calls, and keys that sign them. Each secret is sealed for its
- * listing and its name.
+ * listing and its name, and a header for the origin of the endpoint, too.
  *
  * Tested by test/secrets/service-secrets.test.ts.
  */
@@ -46,12 +59,19 @@ export class ServiceSecrets {
   }
 
   /** @returns `Listing.upstreamHeaders` */
-  sealHeaders(id: string, headers: readonly (readonly [name: string, value: string])[]): string | null {
-    return textOf(headers.map(([name, value]) => [name, this.#sealer.seal(value, placeOfHeader(id, name))] as const));
+  sealHeaders(
+    listing: Pick<Stored, 'id' | 'endpoint'>,
+    headers: readonly (readonly [name: string, value: string])[],
+  ): string | null {
+    const sealed = headers.map(
+      ([name, value]) => [name, this.#sealer.seal(value, placeOfHeader(listing, name))] as const,
+    );
+    return textOf(sealed);
   }
 
   /**
-   * Makes a new signing key. The present one signs for a day more; one before that ends now.
+   * Makes a new signing key. The present one signs for a day more; one before that ends now. A present one that cannot be decrypted
+   * ends now, too: it signs nothing, and all calls would be refused as long as it is there.
    *
    * @param before  the listing's `signingKeys`
    * @returns the new key, shown to the provider once, and the listing's new `signingKeys`
@@ -68,16 +88,17 @@ export class ServiceSecrets {
     const sealed = { keyid: key.keyid, secret: this.#sealer.seal(key.secret, placeOfKey(id, key.keyid)) };
     const previous = storedSigningKeys(before)
       .slice(0, 1)
+      .filter(({ keyid, secret }) => this.#sealer.open(secret, placeOfKey(id, keyid)) !== null)
       .map((present) => ({ ...present, until: nowMs + OVERLAP_MS }));
     return { key, stored: textOf([sealed, ...previous]) };
   }
 
-  open({ id, upstreamHeaders, signingKeys }: Stored): OpenedSecrets {
+  open({ id, endpoint, upstreamHeaders, signingKeys }: Stored): OpenedSecrets {
     const headers: (readonly [string, string])[] = [];
     const keys: SigningKey[] = [];
     const unreadable: string[] = [];
     for (const [name, sealed] of storedHeaders(upstreamHeaders)) {
-      const value = this.#sealer.open(sealed, placeOfHeader(id, name));
+      const value = this.#sealer.open(sealed, placeOfHeader({ id, endpoint }, name));
       if (value === null) unreadable.push(name);
       else headers.push([name, value]);
     }
@@ -93,9 +114,12 @@ export class ServiceSecrets {
    * The listing's secrets as they should be stored: sealed with the first key, and without signing keys whose day is over. What
    * cannot be decrypted stays as it is, because its key may come back.
    */
-  renewed({ id, upstreamHeaders, signingKeys }: Stored, nowMs: number): Omit<Stored, 'id'> {
+  renewed(
+    { id, endpoint, upstreamHeaders, signingKeys }: Stored,
+    nowMs: number,
+  ): Pick<Stored, 'upstreamHeaders' | 'signingKeys'> {
     const headers = storedHeaders(upstreamHeaders).map(
-      ([name, sealed]) => [name, this.#renewed(sealed, placeOfHeader(id, name))] as const,
+      ([name, sealed]) => [name, this.#renewed(sealed, placeOfHeader({ id, endpoint }, name))] as const,
     );
     const keys = storedSigningKeys(signingKeys)
       .filter(({ until = Number.POSITIVE_INFINITY }) => until > nowMs)
@@ -104,14 +128,14 @@ export class ServiceSecrets {
   }
 
   /** How many of the listing's secrets are sealed with the first key, how many with another, and how many cannot be decrypted. */
-  count({ id, upstreamHeaders, signingKeys }: Stored): SecretCounts {
+  count({ id, endpoint, upstreamHeaders, signingKeys }: Stored): SecretCounts {
     const counts = { first: 0, other: 0, unreadable: 0 };
     const add = (sealed: string, place: string): void => {
       if (this.#sealer.open(sealed, place) === null) counts.unreadable++;
       else if (this.#sealer.isCurrent(sealed)) counts.first++;
       else counts.other++;
     };
-    for (const [name, sealed] of storedHeaders(upstreamHeaders)) add(sealed, placeOfHeader(id, name));
+    for (const [name, sealed] of storedHeaders(upstreamHeaders)) add(sealed, placeOfHeader({ id, endpoint }, name));
     for (const { keyid, secret } of storedSigningKeys(signingKeys)) add(secret, placeOfKey(id, keyid));
     return counts;
   }

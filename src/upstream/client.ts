@@ -8,6 +8,7 @@ import type { Destination } from './destination.ts';
 import { assertRequest } from './head-writer.ts';
 import { IdleList } from './idle-list.ts';
 import { Pool, type PoolLimits, type PoolOwner } from './pool.ts';
+import { Counts, Quota } from './shares.ts';
 import { TlsSessions } from './tls-sessions.ts';
 import type { UpstreamCall, UpstreamHandler, UpstreamOptions, UpstreamRequest, UpstreamStats } from './types.ts';
 
@@ -34,6 +35,11 @@ export class UpstreamClient implements PoolOwner {
   readonly #idle = new IdleList<Connection>();
   readonly #maxIdleConnections: number;
   readonly #maxConnections: number;
+  readonly #quota: Quota;
+  /** Connections of accounts, over all pools. */
+  #taken = 0;
+  /** The same by account. Null while the process is not nearly full, and has not been for a sweep. */
+  #held: Counts | null = null;
   readonly #clock: CoarseClock;
   #timer: NodeJS.Timeout | null = null;
   #onLastClosed: (() => void) | null = null;
@@ -44,7 +50,8 @@ export class UpstreamClient implements PoolOwner {
     this.#clock = new CoarseClock(options.sweepIntervalMs ?? DEFAULT_SWEEP_INTERVAL_MS);
     this.#maxIdleConnections =
       options.maxIdleConnections ?? Math.max(LEAST_MAX_IDLE_CONNECTIONS, options.maxConnectionsPerOrigin);
-    this.#maxConnections = options.maxConnections ?? Number.POSITIVE_INFINITY;
+    this.#maxConnections = options.maxConnections ?? Number.MAX_SAFE_INTEGER;
+    this.#quota = new Quota(this.#maxConnections);
     this.limits = limitsOf(options);
     this.tools = {
       addressBook: new AddressBook(new AddressPolicy(options.allowCidrs), options.lookup),
@@ -69,7 +76,7 @@ export class UpstreamClient implements PoolOwner {
   }
 
   #poolOf(destination: Destination): Pool {
-    if (destination.pool?.isOpen) return destination.pool;
+    if (destination.pool?.isInUse) return destination.pool;
     const pool = this.#pools.get(destination.poolKey) ?? new Pool(destination.poolKey, destination.origin, this);
     if (this.isClosing) return pool;
     this.#pools.set(destination.poolKey, pool);
@@ -108,6 +115,21 @@ export class UpstreamClient implements PoolOwner {
     return this.#connections.size < this.#maxConnections;
   }
 
+  mayTake(account: string): boolean {
+    const taken = this.#taken;
+    return taken < this.#quota.nearlyFull || this.#counted().of(account) < this.#quota.limitWith(taken);
+  }
+
+  took(account: string): void {
+    this.#taken++;
+    this.#held?.add(account);
+  }
+
+  left(account: string): void {
+    this.#taken--;
+    this.#held?.subtract(account);
+  }
+
   opened(connection: Connection): void {
     this.#connections.add(connection);
     this.#timer ??= setInterval(this.#sweep, this.#clock.intervalMs).unref();
@@ -127,8 +149,10 @@ export class UpstreamClient implements PoolOwner {
   }
 
   emptied(pool: Pool): void {
-    this.#pools.delete(pool.key);
-    if (this.#connections.size > 0) return;
+    // A later pool may have its key by now.
+    if (this.#pools.get(pool.key) === pool) this.#pools.delete(pool.key);
+    // A pool without connections may have waiting calls: the timer serves them, or ends their wait.
+    if (this.#connections.size > 0 || this.#pools.size > 0) return;
     if (this.#timer !== null) clearInterval(this.#timer);
     this.#timer = null;
     this.#onLastClosed?.();
@@ -139,7 +163,16 @@ export class UpstreamClient implements PoolOwner {
     this.#clock.ticks++;
     for (const connection of this.#connections) connection.sweep();
     for (const pool of this.#pools.values()) pool.sweep();
+    if (this.#taken < this.#quota.nearlyFull) this.#held = null;
   };
+
+  #counted(): Counts {
+    if (this.#held !== null) return this.#held;
+    const held = new Counts();
+    for (const { account } of this.#connections) if (account !== '') held.add(account);
+    this.#held = held;
+    return held;
+  }
 }
 
 function limitsOf(options: UpstreamOptions): PoolLimits {

@@ -2,7 +2,7 @@ import type { Call } from './call.ts';
 import { Connection } from './connection.ts';
 import type { ConnectorTools } from './connector.ts';
 import type { Origin } from './endpoint.ts';
-import { Shares, shareOf } from './shares.ts';
+import { Quota, Shares } from './shares.ts';
 import type { Failure } from './upstream-error.ts';
 
 export type PoolLimits = {
@@ -20,6 +20,11 @@ export interface PoolOwner {
   readonly isClosing: boolean;
   /** Whether the process may have one more connection. Closes an idle one if that is what it takes. */
   makeRoom(): boolean;
+  /** Whether the account may have one more of the process's connections, be it an idle one. */
+  mayTake(account: string): boolean;
+  /** The account has one connection more, or one less. */
+  took(account: string): void;
+  left(account: string): void;
   opened(connection: Connection): void;
   closed(connection: Connection): void;
   becameIdle(connection: Connection): void;
@@ -41,7 +46,8 @@ export interface PoolOwner {
  * So one account cannot lock the others out, whether its calls are slow uploads, silent streams or calls for nothing. What it has
  * when others come, it keeps: a call that was begun is not cut. For a quarter to be there when they come, it must be kept free
  * before; and of what is free then, the second account leaves a quarter to the third, and so on (dynamic thresholds: Choudhury and
- * Hahne, 1998). Until three quarters are taken, all of this costs a call one comparison of integers.
+ * Hahne, 1998). Until three quarters are taken, all of this costs a call one comparison of integers. The connections of the process
+ * are shared by the same rule: otherwise one account could take them all, by calls of many listings.
  */
 export class Pool {
   readonly key: string;
@@ -49,10 +55,7 @@ export class Pool {
   readonly #owner: PoolOwner;
   readonly #connections = new Set<Connection>();
   readonly #idle: Connection[] = [];
-  /** Connections that one account may have while the pool is nearly full. */
-  readonly #share: number;
-  /** With so many connections taken, the pool is nearly full. */
-  readonly #nearlyFull: number;
+  readonly #quota: Quota;
   /** Null while the pool is not nearly full, and has not been for a sweep. */
   #shares: Shares | null = null;
 
@@ -60,14 +63,12 @@ export class Pool {
     this.key = key;
     this.origin = origin;
     this.#owner = owner;
-    const { maxConnections } = owner.limits;
-    this.#share = shareOf(maxConnections);
-    this.#nearlyFull = Math.max(this.#share, maxConnections - Math.floor(maxConnections / 4));
+    this.#quota = new Quota(owner.limits.maxConnections);
   }
 
-  /** Whether the pool has connections. If not, the client has forgotten it. */
-  get isOpen(): boolean {
-    return this.#connections.size > 0;
+  /** Whether the pool has connections or waiting calls. If not, the client has forgotten it. */
+  get isInUse(): boolean {
+    return this.#connections.size > 0 || this.waiting > 0;
   }
 
   get keepAliveMs(): number {
@@ -80,20 +81,20 @@ export class Pool {
 
   /** Whether the account may have no connection now, and no place in line. */
   isFullFor(account: string): boolean {
-    return !this.#mayTake(account) && !this.#counted().hasRoomFor(account);
+    return !this.#mayTake(account) && !this.#mayWait(account);
   }
 
   dispatch(call: Call): void {
     const { account } = call.request;
     if (this.#mayTake(account) && this.#hasConnection()) {
       this.#give(call);
-    } else if (this.isOpen && this.#counted().hasRoomFor(account)) {
+    } else if (this.#mayWait(account)) {
       call.waitingSinceTicks = this.#owner.tools.clock.ticks;
       this.#counted().wait(call);
     } else {
       // Fails in the next tick: the code that called `dispatch` does not have the call object yet.
       process.nextTick(failBusy, call, 'too many calls are waiting for a connection');
-      if (!this.isOpen) this.#owner.emptied(this);
+      this.#checkEmpty();
     }
   }
 
@@ -101,7 +102,7 @@ export class Pool {
   cancel(call: Call): void {
     const { reserved } = call;
     if (reserved === null) {
-      this.#shares?.remove(call);
+      if (this.#shares?.remove(call)) this.#checkEmpty();
       return;
     }
     // The connection is still being made. Another call will use it.
@@ -123,7 +124,8 @@ export class Pool {
     }
     // Another pool may have closed a connection, so that the process may have one more.
     this.#serve();
-    if (shares.size === 0 && this.#taken < this.#nearlyFull) this.#shares = null;
+    if (shares.size === 0 && this.#taken < this.#quota.nearlyFull) this.#shares = null;
+    this.#checkEmpty();
   }
 
   // The methods below are for connections.
@@ -145,8 +147,10 @@ export class Pool {
   release(connection: Connection): void {
     this.#leave(connection);
     // This connection is not among the idle ones yet, and so still counts as taken.
-    const next = this.#shares?.next(this.#limitWith(this.#taken - 1));
+    const shares = this.#shares;
+    const next = shares?.next(this.#quota.limitWith(this.#taken - 1), this.#mayTakeOfProcess);
     if (next !== undefined) {
+      shares?.served(next);
       this.#take(connection, next);
       connection.attach(next);
     } else if (this.#owner.isClosing) {
@@ -160,7 +164,7 @@ export class Pool {
   closed(connection: Connection): void {
     this.#forget(connection);
     this.#serve();
-    if (!this.isOpen) this.#owner.emptied(this);
+    this.#checkEmpty();
   }
 
   /** A stale connection has closed under `call`. The call gets a new connection, because an idle one may be just as stale. */
@@ -174,16 +178,18 @@ export class Pool {
     return this.#connections.size - this.#idle.length;
   }
 
-  /** Whether the account may have one more connection. */
+  /** Whether the account may have one more connection, of the pool and of the process. */
   #mayTake(account: string): boolean {
     const taken = this.#taken;
-    return taken < this.#nearlyFull || this.#counted().heldBy(account) < this.#limitWith(taken);
+    const ofPool = taken < this.#quota.nearlyFull || this.#counted().heldBy(account) < this.#quota.limitWith(taken);
+    return ofPool && this.#owner.mayTake(account);
   }
 
-  /** While so many connections are taken, an account that has fewer than this may have one more. */
-  #limitWith(taken: number): number {
-    if (taken < this.#nearlyFull) return Number.POSITIVE_INFINITY;
-    return Math.min(this.#share, 3 * (this.#owner.limits.maxConnections - taken));
+  readonly #mayTakeOfProcess = (account: string): boolean => this.#owner.mayTake(account);
+
+  /** Whether the account may have a place in line: for a connection of this pool, so there must be one. */
+  #mayWait(account: string): boolean {
+    return this.#connections.size > 0 && this.#counted().hasRoomFor(account);
   }
 
   #counted(): Shares {
@@ -198,8 +204,10 @@ export class Pool {
   #serve(): void {
     const shares = this.#shares;
     while (shares !== null && shares.size > 0 && this.#taken < this.#owner.limits.maxConnections) {
-      const next = this.#hasConnection() ? shares.next(this.#limitWith(this.#taken)) : undefined;
-      if (next === undefined) return;
+      const next = shares.next(this.#quota.limitWith(this.#taken), this.#mayTakeOfProcess);
+      // Asked last, because it may close an idle connection of another pool.
+      if (next === undefined || !this.#hasConnection()) return;
+      shares.served(next);
       this.#give(next);
     }
   }
@@ -232,13 +240,17 @@ export class Pool {
   }
 
   #take(connection: Connection, call: Call): void {
-    connection.account = call.request.account;
-    this.#shares?.took(connection.account);
+    const { account } = call.request;
+    connection.account = account;
+    this.#shares?.took(account);
+    this.#owner.took(account);
   }
 
   #leave(connection: Connection): void {
-    if (connection.account === '') return;
-    this.#shares?.left(connection.account);
+    const { account } = connection;
+    if (account === '') return;
+    this.#shares?.left(account);
+    this.#owner.left(account);
     connection.account = '';
   }
 
@@ -250,6 +262,10 @@ export class Pool {
     if (at < 0) return;
     this.#idle.splice(at, 1);
     this.#owner.leftIdle(connection);
+  }
+
+  #checkEmpty(): void {
+    if (!this.isInUse) this.#owner.emptied(this);
   }
 }
 

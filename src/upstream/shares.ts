@@ -7,6 +7,48 @@ const LEAST_SHARE = 8;
 /** What one account may have of `total` connections, or of as many places in line, while others need them. */
 export const shareOf = (total: number): number => Math.min(total, Math.max(LEAST_SHARE, Math.floor(total / 4)));
 
+/**
+ * How many of `max` connections one account may have. Nobody is counted until three quarters are taken: so the rule costs most calls
+ * one comparison. From then on, an account may have a quarter of all, and three times as many as are free.
+ */
+export class Quota {
+  /** With so many connections taken, accounts count. */
+  readonly nearlyFull: number;
+  readonly #max: number;
+  readonly #share: number;
+
+  constructor(max: number) {
+    this.#max = max;
+    this.#share = shareOf(max);
+    this.nearlyFull = Math.max(this.#share, max - Math.floor(max / 4));
+  }
+
+  /** While so many connections are taken, an account that has fewer than this may have one more. */
+  limitWith(taken: number): number {
+    return taken < this.nearlyFull ? Number.POSITIVE_INFINITY : Math.min(this.#share, 3 * (this.#max - taken));
+  }
+}
+
+/** How many connections each account has. */
+export class Counts {
+  readonly #counts = new Map<string, number>();
+
+  of(account: string): number {
+    return this.#counts.get(account) ?? 0;
+  }
+
+  add(account: string): void {
+    this.#counts.set(account, this.of(account) + 1);
+  }
+
+  subtract(account: string): void {
+    const left = this.of(account) - 1;
+    assert(left >= 0);
+    if (left === 0) this.#counts.delete(account);
+    else this.#counts.set(account, left);
+  }
+}
+
 type Account = { readonly name: string; held: number; readonly waiting: Set<Call> };
 
 /**
@@ -69,30 +111,36 @@ export class Shares {
     this.#turns.add(account);
   }
 
-  /** The call no longer waits. Harmless if it did not. */
-  remove(call: Call): void {
+  /** The call no longer waits. @returns whether it did */
+  remove(call: Call): boolean {
     const account = this.#accounts.get(call.request.account);
-    if (account === undefined || !this.#waiting.delete(call)) return;
+    if (account === undefined || !this.#waiting.delete(call)) return false;
     account.waiting.delete(call);
     if (account.waiting.size === 0) this.#turns.delete(account);
     this.#forgetIfDone(account);
+    return true;
   }
 
   /**
-   * Takes the call whose turn it is out of the line.
+   * The call whose turn it is. It stays in line until `served`.
    *
    * @param limit  accounts that hold as many connections have no turn. Skipping them is cheap: few can hold many
+   * @param mayTake  whether the account may have one more connection of the process
    */
-  next(limit: number): Call | undefined {
-    for (const account of this.#turns) {
-      if (account.held >= limit) continue;
-      const [call] = account.waiting;
-      this.remove(call as Call);
-      // To the end of the turns, if it has more calls.
-      if (this.#turns.delete(account)) this.#turns.add(account);
+  next(limit: number, mayTake: (account: string) => boolean): Call | undefined {
+    for (const { name, held, waiting } of this.#turns) {
+      if (held >= limit || !mayTake(name)) continue;
+      const [call] = waiting;
       return call;
     }
     return undefined;
+  }
+
+  /** The call leaves the line. Its account has its next turn after the others. */
+  served(call: Call): void {
+    const account = this.#account(call.request.account);
+    this.remove(call);
+    if (this.#turns.delete(account)) this.#turns.add(account);
   }
 
   #account(name: string): Account {

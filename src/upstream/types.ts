@@ -88,7 +88,7 @@ export type UpstreamOptions = {
   readonly maxConnectionsPerOrigin: number;
   /**
    * Bound on the connections of all pools together. At the bound, the connection that has been idle for longest is closed for a new
-   * one; when none is idle, a call that needs a new one fails as 'busy'. Default: no bound.
+   * one; when none is idle, a call that needs a new one fails as 'busy'. The accounts share them as those of a pool. Default: no bound.
    */
   readonly maxConnections?: number;
   /** Calls of one pool that may wait for a connection; one more fails as 'busy'. */

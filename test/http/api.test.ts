@@ -128,3 +128,49 @@ describe('a body in pieces', () => {
     expect(events).toEqual(['begin -1 true', 'a', 'abort']);
   });
 });
+
+it('bodies that wait for a place are bounded in bytes, and count no longer when they are handled', async () => {
+  const LONG = 2_097_152;
+  const ends: (() => void)[] = [];
+  const route: Route = {
+    method: 'POST',
+    path: '/long',
+    summary: 'A long body',
+    access: 'anyone',
+    rawBody: true,
+    maxBodyBytes: LONG,
+    responses: {},
+    handle: () => new Promise((resolve) => ends.push(() => resolve({ status: 200, body: 'done' }))),
+  };
+  const gate = {
+    limitOf: () => 60,
+    identify: async () => null,
+    take: (_who: unknown, done: (passage: unknown) => void) =>
+      done({ rate: { limit: 60, remaining: 1, resetSeconds: 1 }, refusal: null }),
+  } as unknown as Gate;
+  const api = new Api({ gate, places: new PagePlaces({ places: 1, placesOfOne: 1 }), routes: [route], log: QUIET });
+  const head = { method: 'POST', path: '/long', headers: [], bodyLength: LONG, fault: null } as unknown as RequestHead;
+  const statuses: number[] = [];
+  const body = Buffer.alloc(LONG);
+  const send = (): Promise<void> =>
+    api.handle(head, {
+      address: '192.0.2.1',
+      aborted: false,
+      attach: (events: CallerEvents) => events.onCallerBody(body, true),
+      respond: (status: number) => statuses.push(status),
+    } as unknown as CallerStream);
+  // 32 of the longest bodies are 64 MiB.
+  const sent = Array.from({ length: 34 }, send);
+  await until(() => statuses.length === 2);
+  expect(statuses).toEqual([503, 503]);
+  for (let i = 0; i < 32; i++) {
+    await until(() => ends.length === i + 1);
+    ends[i]?.();
+  }
+  await Promise.all(sent);
+  const next = send();
+  await until(() => ends.length === 33);
+  ends[32]?.();
+  await next;
+  expect(statuses.slice(2)).toEqual(Array(33).fill(200));
+});

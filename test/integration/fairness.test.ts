@@ -53,6 +53,37 @@ it('an account whose pages hang takes no page from anybody else', async () => {
   expect((await Promise.all(hanging)).map(({ status }) => status)).toEqual(Array(12).fill(200));
 });
 
+it('the catalog and the pages of the gateway are served while pages of four accounts hang', async () => {
+  const unlocked = deferred();
+  const locked = deferred();
+  const lock = market.stores.sql.begin(async (tx) => {
+    await tx`LOCK TABLE calls IN ACCESS EXCLUSIVE MODE`;
+    locked.resolve();
+    await unlocked.promise;
+  });
+  await locked.promise;
+  const owners = [attacker, other, await market.buyer(0), await market.buyer(0)];
+  const hanging = owners.flatMap((key) => [1, 2, 3].map(() => market.request('/api/v1/usage/me', { key })));
+  try {
+    for (const path of [
+      '/api/v1/discover',
+      '/api/v1/openapi.json',
+      '/',
+      '/docs',
+      '/llms.txt',
+      '/.well-known/mcp/server.json',
+    ]) {
+      const before = performance.now();
+      expect([path, (await market.request(path, { key: attacker })).status]).toEqual([path, 200]);
+      expect(performance.now() - before).toBeLessThan(3_000);
+    }
+  } finally {
+    unlocked.resolve();
+    await lock;
+  }
+  await Promise.all(hanging);
+});
+
 it('600 slow uploads over 12 keys of one account leave room for other buyers, and cost nobody anything', async () => {
   const path = await market.service({ endpoint: service.url, price: 0.001 });
   const keys = [attacker];

@@ -155,6 +155,22 @@ describe('closing an account', () => {
     expect(await statusAt(market.baseUrl, seller)).toBe(200);
   });
 
+  it('is refused while the wallet is below zero, and says that it needs a credit', async () => {
+    const buyer = await market.buyer(1);
+    const { redis, keys } = market.stores;
+    // As after an older Redis came back, and the account had spent what a debit took.
+    const wallet = keys.wallet(keys.shardOf(buyer.account_id), buyer.account_id);
+    await market.balance(buyer);
+    await redis.command('hset', [wallet, 'balance', '-500000']);
+    const close = `/api/v1/admin/accounts/${buyer.account_id}/close`;
+    const refused = await market.request(close, { key: market.admin, method: 'POST' });
+    expect([refused.status, await refused.text()]).toEqual([
+      409,
+      expect.stringContaining('the wallet owes 0.5 USD (credit it)'),
+    ]);
+    await redis.command('hset', [wallet, 'balance', '1000000']);
+  });
+
   it('is refused while a call is open', async () => {
     const silent = await startService(() => {});
     const proxied = await market.service({ endpoint: silent.url, price: 0.5 });
@@ -214,6 +230,15 @@ describe('closing an account', () => {
     // The name of the service stays, because the records of its buyers show it.
     expect(JSON.stringify([{ ...listed, name: '' }, kept])).not.toMatch(/Jane|127\.0\.0\.1/);
     expect((await market.usage(buyer, 1)).records).toMatchObject([{ service_name: 'Jane again', amount: 0.5 }]);
+  });
+
+  it('lets in no listing that was asked for while it happened', async () => {
+    const seller = await provider();
+    await market.json('/api/v1/keys/me', { key: seller });
+    // The gateway knows the key as it was when the request came.
+    await market.stores.sql`UPDATE accounts SET status = 'closed' WHERE id = ${seller.account_id}`;
+    const body = { name: 'Of Jane', description: 'Ask Jane', endpoint: service.url, price: 0.5, category: 'test' };
+    expect((await market.request('/api/v1/services', { key: seller, method: 'POST', body })).status).toBe(409);
   });
 
   it('is decided for each column of an account and of a listing: kept, or erased', async () => {

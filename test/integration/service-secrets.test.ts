@@ -2,6 +2,8 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { createHmac } from 'node:crypto';
 import { once } from 'node:events';
 import { request as httpRequest } from 'node:http';
+import { connect } from 'node:net';
+import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { CHANNEL } from '../../src/catalog/sql.ts';
 import { until } from '../support/wait.ts';
@@ -137,6 +139,26 @@ describe('headers that a listing adds', () => {
   });
 });
 
+it('a listing whose endpoint is moved in the database sends its headers nowhere: its calls are 503 until it is moved back', async () => {
+  const { id } = await list({ upstream_headers: { 'x-key': 'mine' }, price: 0 });
+  const moveTo = async (endpoint: string): Promise<void> => {
+    await market.stores.sql`
+      WITH moved AS (
+        UPDATE services SET endpoint = ${endpoint}, updated_at = greatest(now(), updated_at) + interval '1 second'
+        WHERE id = ${id} RETURNING id)
+      SELECT pg_notify(${CHANNEL}, id::text) FROM moved`;
+    await until(async () => {
+      const shown = await market.json<{ endpoint: string }>(`/api/v1/services/${id}`, { key: market.provider });
+      return shown.endpoint === endpoint;
+    });
+  };
+  await moveTo(elsewhere.url);
+  const refused = await market.request(`/api/v1/proxy/${id}/`, { key: buyer });
+  expect([refused.status, (await refused.text()).includes('mine')]).toEqual([503, false]);
+  await moveTo(`${service.url}/v2`);
+  expect((await call(id)).values['x-key']).toBe('mine');
+});
+
 describe('credentials of the caller', () => {
   it('reach a service that asks for them, if the call agrees, but never with a key of the gateway in them', async () => {
     const { id } = await list({ forward_headers: ['x-api-key', 'authorization'], upstream_headers: { 'x-a': '1' } });
@@ -193,6 +215,10 @@ describe('a signed call', () => {
     expect(captured.signature).toMatch(/^sig1=:[A-Za-z0-9+/]{43}=:$/);
     const line = `${method} ${url}`;
     expect(await askBoth(line, captured)).toEqual(OK);
+    for (const path of ['//a', '/?', '/a?', '/a?b?%3F', '/%C3%A9;x=1//b']) {
+      const { values: its, ...there } = await call(signed.id, path);
+      expect([path, await askBoth(`${there.method} ${there.url}`, its)]).toEqual([path, OK]);
+    }
     // The body is not covered.
     expect(await askBoth(line, captured, 'another body')).toEqual(OK);
     for (const wrong of ['GET /v1/a/b?x=1&y=%20', 'GET /v1/a%2Fb?x=1', 'GET /v1/a%2Fb', 'POST /v1/a%2Fb?x=1&y=%20']) {
@@ -211,6 +237,34 @@ describe('a signed call', () => {
       { 'signature-input': `sig1=();created=1, ${input.replace('sig1', 'sig2')}` },
     ]) {
       expect([changed, await askBoth(line, { ...captured, ...changed })]).toEqual([changed, REFUSED]);
+    }
+  });
+
+  it('to an MCP server is signed, has the headers of its listing, and forwards what the call agrees to', async () => {
+    const added = { upstream_headers: { 'x-key': 'providers' }, forward_headers: ['x-auth-token'] };
+    const { id } = await list({ ...added, protocol: 'mcp', signed: true });
+    const body = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'echo', arguments: {} } };
+    const headers = { 'X-ACF-Forward': 'x-auth-token', 'X-Auth-Token': 'callers', x_key: 'mine' };
+    const received = await market.json<Received>(`/api/v1/proxy/${id}/mcp`, {
+      ...{ key: buyer, method: 'POST', headers, body },
+    });
+    const names = received.headers.filter((_, i) => i % 2 === 0);
+    const sent = (name: string): string | undefined => received.headers[2 * names.indexOf(name) + 1];
+    expect([sent('x-key'), sent('x-auth-token')]).toEqual(['providers', 'callers']);
+    expect(sent('signature-input')).toMatch(/^sig1=/);
+    expect(names).not.toContain('x_key');
+    expect(names).not.toContain('x-acf-forward');
+  });
+
+  it('ends where its body ends, of whatever framing: a body is never taken for the next request', async () => {
+    const inner = 'GET /inner HTTP/1.1\r\nHost: h\r\n\r\n';
+    const chunks = `4\r\nabcd\r\n${inner.length.toString(16)}\r\n${inner}\r\n0\r\n\r\n`;
+    const first = `POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n${chunks}`;
+    for (const { name, port } of examples) {
+      const socket = connect(port, '127.0.0.1');
+      socket.end(`${first}GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n`);
+      const answers = await text(socket);
+      expect([name, answers.match(/HTTP\/1\.1 \d+/g)]).toEqual([name, ['HTTP/1.1 401', 'HTTP/1.1 401']]);
     }
   });
 

@@ -283,6 +283,7 @@ describe('each success of each operation is as the OpenAPI document says', () =>
     await driver.expect('putServicesByIdOpenapi', 200, { key, params, body: openapi });
     await driver.expect('getServicesById', 200, { params });
     await driver.expect('getServicesById', 200, { key, params, query: 'lang=de' });
+    await driver.expect('getServicesByIdStats', 200, { params });
     await driver.expect('getServices', 200, { key, query: 'mine=true&limit=1' });
     await driver.expect('patchServicesById', 200, { key, params, body: { free_calls: null, price: 0.01 } });
     await driver.expect('patchServicesById', 200, { key, params, body: { operations: null, price: 5 } });

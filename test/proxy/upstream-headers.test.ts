@@ -6,14 +6,14 @@ import { ServiceSecrets } from '../../src/secrets/service-secrets.ts';
 import { makeListing } from '../support/listings.ts';
 
 const secrets = new ServiceSecrets(new Sealer([Buffer.alloc(32, 'test key')]));
-const { id } = makeListing();
+const { id, endpoint } = makeListing();
 const request = { method: 'GET', path: '/', usageId: 'usage-1', buyer: 'buyer-1' };
 
 type Of = { readonly added?: Record<string, string>; readonly asked?: readonly string[]; readonly signed?: boolean };
 const listingOf = ({ added, asked, signed }: Of) =>
   makeListing({
     id,
-    upstreamHeaders: added === undefined ? null : secrets.sealHeaders(id, Object.entries(added)),
+    upstreamHeaders: added === undefined ? null : secrets.sealHeaders({ id, endpoint }, Object.entries(added)),
     forwardHeaders: asked?.join() ?? null,
     signingKeys: signed ? secrets.newSigningKey(id, null, 0).stored : null,
   });
@@ -90,6 +90,13 @@ describe('a credential header of the caller', () => {
     for (const value of [ours, `Bearer ${ours}`, `a ${ours} b`]) {
       expect(toService({ asked }, ...agreed, 'x-api-key', value, 'authorization', value)).toEqual([]);
     }
+    // As `curl -u` writes it.
+    const basic = (pair: string): string => Buffer.from(pair).toString('base64');
+    for (const scheme of ['Basic ', 'basic  ', '']) {
+      expect(toService({ asked }, ...agreed, 'authorization', scheme + basic(ours))).toEqual([]);
+    }
+    const theirs = `Basic ${basic('a'.repeat(100))}`;
+    expect(toService({ asked }, ...agreed, 'authorization', theirs)).toEqual([`authorization: ${theirs}`]);
     expect(toService({ asked }, ...agreed, 'x_api_key', 'sk-a')).toEqual([]);
     expect(toService({ asked }, ...agreed, 'connection', 'x-api-key', 'x-api-key', 'sk-a')).toEqual([]);
   });

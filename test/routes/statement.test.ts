@@ -168,7 +168,8 @@ describe('GET /statement/me', () => {
   it('shows a provider what buyers paid, the fees and the payouts, and ends at what is payable', async () => {
     await moves.call(START, 2_000, 0);
     await moves.call(START + 1, 3, 1);
-    await moves.payout(START + HOUR, 1_500);
+    // Within the hour: what is paid out was earned before.
+    await moves.payout(START + 1000, 1_500);
     await fillHours();
     const { movements, ledger, balance } = await ask({}, provider);
     expect([ledger, balance]).toEqual(['earnings', 0.000303]);
@@ -177,6 +178,23 @@ describe('GET /statement/me', () => {
       ['earning', 0.000003, 0.001803],
       ['fee', -0.0002, 0.0018],
       ['earning', 0.002, 0.002],
+    ]);
+  });
+
+  it('is live only in a range that has the charges of the present hour', async () => {
+    await moves.credit(START, 10_000_000);
+    await moves.call(Date.now(), 2_000);
+    await fillHours();
+    const endOfHour = (Math.floor(Date.now() / HOUR) + 1) * HOUR;
+    const kinds = async (toMs: number) =>
+      (await ask({ to: new Date(toMs).toISOString() })).movements.map(({ kind, balance }) => [kind, balance]);
+    expect(await kinds(endOfHour - 1)).toEqual([['credit', 10]]);
+    live = { balanceMicros: 9_000_000, heldMicros: 0 };
+    expect(await kinds(endOfHour - 1)).toEqual([['credit', 10]]);
+    expect(await kinds(endOfHour)).toEqual([
+      ['pending', 9],
+      ['charge', 9.998],
+      ['credit', 10],
     ]);
   });
 

@@ -8,10 +8,14 @@ import type { Route } from '../../src/http/route.ts';
 import type { KeyRecord } from '../../src/keys/caller.ts';
 import { Keys } from '../../src/keys/keys.ts';
 import { StatsReader } from '../../src/quality/stats-reader.ts';
+import { creditsRoutes } from '../../src/routes/admin/credits.ts';
+import { debitsRoutes } from '../../src/routes/admin/debits.ts';
+import { payoutsRoutes } from '../../src/routes/admin/payouts.ts';
 import { discoverRoutes } from '../../src/routes/discover.ts';
 import { earningsRoutes } from '../../src/routes/earnings.ts';
 import { keysRoutes } from '../../src/routes/keys.ts';
 import { servicesRoutes } from '../../src/routes/services.ts';
+import { statementRoutes } from '../../src/routes/statement.ts';
 import { usageRoutes } from '../../src/routes/usage.ts';
 import { Sealer } from '../../src/secrets/sealer.ts';
 import { ServiceSecrets } from '../../src/secrets/service-secrets.ts';
@@ -23,6 +27,7 @@ import { sql, useDatabase } from '../support/use-database.ts';
 let catalog: Catalog;
 let routes: Route[];
 let by: KeyRecord;
+const nothingIsMoved = () => Promise.reject(new Error('nothing is moved'));
 
 useDatabase();
 beforeAll(async () => {
@@ -38,6 +43,10 @@ beforeAll(async () => {
   const secrets = new ServiceSecrets(new Sealer([]));
   routes = [
     ...usageRoutes({ sql }),
+    ...statementRoutes({ sql, wallets: { read: async () => ({ balanceMicros: 0, heldMicros: 0 }) } }),
+    ...creditsRoutes({ sql, keys, applier: { apply: nothingIsMoved }, log: { warn: () => {} } }),
+    ...debitsRoutes({ sql, carrier: { carryOut: nothingIsMoved }, log: { warn: () => {} } }),
+    ...payoutsRoutes({ sql }),
     ...earningsRoutes({ sql }),
     ...discoverRoutes({
       catalog,
@@ -63,7 +72,7 @@ beforeAll(async () => {
       maxAccountsPerAddress: 0,
     }),
   ];
-  by = await addAccount(sql, 'provider');
+  by = await addAccount(sql, 'admin');
 });
 afterAll(async () => {
   await catalog.stop();
@@ -136,7 +145,7 @@ describe('a time that is invalid, or that Postgres cannot store,', () => {
     const seen = { 200: 0, 400: 0 };
     await fc.assert(
       fc.asyncProperty(
-        fc.constantFrom('/usage/me', '/earnings/me'),
+        fc.constantFrom('/usage/me', '/earnings/me', '/statement/me', '/admin/debits'),
         fc.oneof(fc.record({ from: times }), fc.record({ to: times }), fc.record({ from: times, to: times })),
         fc.constantFrom('*/*', 'text/csv'),
         async (path, query, accept) => {
@@ -158,12 +167,18 @@ it('a cursor that no list issued never makes a page fail', { timeout: 60_000 }, 
   const place = fc
     .tuple(fc.constantFrom('quality', 'price', 'name', 'newest'), fc.jsonValue(), fc.oneof(uuid, fc.string()))
     .map((parts) => Buffer.from(JSON.stringify(parts)).toString('base64url'));
+  const time = fc
+    .tuple(fc.oneof(fc.maxSafeNat(), fc.constant(Number.MAX_SAFE_INTEGER)), fc.oneof(uuid, hex(16), fc.maxSafeNat()))
+    .map((parts) => parts.join('-'));
   const keyId = fc.stringMatching(/^acf_[0-9A-Za-z]{1,40}$/);
-  const cursors = fc.oneof(uuid, place, keyId, fc.string({ unit: 'binary' }), fc.constant('\0'));
+  const cursors = fc.oneof(uuid, place, time, keyId, fc.string({ unit: 'binary' }), fc.constant('\0'));
   const lists = fc.constantFrom<[path: string, query: Record<string, string>]>(
     ['/usage/me', {}],
     ['/keys', {}],
     ['/services', { mine: 'true' }],
+    ['/statement/me', { ledger: 'wallet' }],
+    ['/statement/me', { ledger: 'earnings' }],
+    ...['credits', 'debits', 'payouts'].map((kind): [string, Record<string, string>] => [`/admin/${kind}`, {}]),
     ...['quality', 'price', 'name', 'newest'].map((sort): [string, Record<string, string>] => ['/discover', { sort }]),
   );
   await fc.assert(
@@ -172,6 +187,13 @@ it('a cursor that no list issued never makes a page fail', { timeout: 60_000 }, 
     }),
     { numRuns: 1_000 },
   );
+});
+
+it('a reference with characters that no reference has is refused, and named', async () => {
+  for (const kind of ['credits', 'debits', 'payouts']) {
+    expect(await statusOf(`/admin/${kind}`, { reference: 'a\0b' })).toBe(400);
+    expect(await statusOf(`/admin/${kind}`, { reference: 'invoice 4711' })).toBe(200);
+  }
 });
 
 it('an invalid id is answered with 404, not with an error', async () => {

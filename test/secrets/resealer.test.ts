@@ -36,7 +36,9 @@ async function listed(nowMs = Date.now()): Promise<Listing> {
   return insertListing(sql, {
     ...LISTING_FIELDS,
     ...{ id, providerId, protocol: 'http' },
-    upstreamHeaders: secrets.sealHeaders(id, [['x-api-key', 'sk-provider-secret']]),
+    upstreamHeaders: secrets.sealHeaders({ id, endpoint: LISTING_FIELDS.endpoint }, [
+      ['x-api-key', 'sk-provider-secret'],
+    ]),
     signingKeys: secrets.newSigningKey(id, first, nowMs).stored,
   });
 }
@@ -74,9 +76,9 @@ it('what no key decrypts stays as it is, is counted and reported without a value
 });
 
 it('a secret that its provider changes during a run is not put back', async () => {
-  const { id } = await listed();
+  const { id, endpoint } = await listed();
   const secrets = withKeys(NEW, OLD);
-  const changed = withKeys(OLD).sealHeaders(id, [['x-api-key', 'newer']]);
+  const changed = withKeys(OLD).sealHeaders({ id, endpoint }, [['x-api-key', 'newer']]);
   // The change comes after the listing was read and before it is written.
   const change = (): Promise<unknown> => updateListing(sql, id, { upstreamHeaders: changed }, 'any');
   const run = new Resealer({ sql: writingAfter(sql, change), secrets, log });

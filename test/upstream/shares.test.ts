@@ -105,3 +105,68 @@ test('a call that is given up or cut leaves its share, whether it waits, connect
   calls('c', 16);
   await eventually(() => count('c') === 16);
 });
+
+test('one account leaves a quarter of the connections of the process to others, over however many listings it spreads its calls', async () => {
+  await client.close();
+  client = newClient({ maxConnectionsPerOrigin: 16, maxConnections: CONNECTIONS, maxWaitMs: 100 });
+  const listing = (number: number): Destination => new Destination(destination.origin, `listing${number}`);
+  const start = (account: string, to: Destination): Exchange =>
+    new Exchange(client, server.url, { destination: to, account, path: `/${account}` });
+  const own = Array.from({ length: 40 }, (_, i) => start('a', listing(i % 5)));
+  await eventually(() => count('a') === 24);
+  expect(client.stats()).toMatchObject({ open: 24, waiting: 16 });
+  expect(await start('a', listing(9)).outcome()).toBe('busy');
+  for (let i = 0; i < 4; i++) start('b', listing(i));
+  for (let i = 4; i < 6; i++) start('b', listing(i));
+  await eventually(() => count('b') === 6);
+  // One of the account's own connections, given back, serves none of its waiting calls: a quarter must be free again.
+  server.peers[0]?.send(OK);
+  expect(await own[0]?.outcome()).toBe(200);
+  for (const exchange of own.slice(24)) expect(await exchange.outcome()).toBe('busy');
+  expect(count('a')).toBe(24);
+  expect(client.stats()).toMatchObject({ waiting: 0, active: 29, idle: 1 });
+});
+
+test('a call in line is served or busy in time, even if the last connection of its listing has gone and it may not have another yet', async () => {
+  await client.close();
+  client = newClient({ maxConnectionsPerOrigin: 1, maxConnections: CONNECTIONS, maxWaitMs: 150 });
+  const listing = new Destination(destination.origin, 'small');
+  const start = (account: string, to: Destination): Exchange =>
+    new Exchange(client, server.url, { destination: to, account, path: `/${account}` });
+  const first = start('a', listing);
+  await eventually(() => count('a') === 1);
+  const waiting = [start('a', listing), start('a', listing)];
+  // The process is nearly full now, and the account holds more than three times what is free.
+  for (let i = 0; i < 23; i++) start('a', new Destination(destination.origin, `own${i}`));
+  for (let i = 0; i < 8; i++) start(`b${i}`, new Destination(destination.origin, `other${i}`));
+  await eventually(() => arrived.length === 32);
+  first.call.destroy();
+  expect(client.stats()).toMatchObject({ origins: 32, open: 31, waiting: 2 });
+  waiting[0]?.call.destroy();
+  expect(await waiting[1]?.outcome()).toBe('busy');
+  expect(client.stats()).toMatchObject({ origins: 31, waiting: 0 });
+  for (const peer of server.peers) peer.socket.destroy();
+  await eventually(() => client.stats().open === 0);
+  expect(client.stats().origins).toBe(0);
+});
+
+test('a call that waits for room in the process is served when others leave, though its listing has no connection', async () => {
+  await client.close();
+  client = newClient({ maxConnectionsPerOrigin: 1, maxConnections: CONNECTIONS });
+  const listing = new Destination(destination.origin, 'small');
+  const start = (account: string, to: Destination): Exchange =>
+    new Exchange(client, server.url, { destination: to, account, path: `/${account}` });
+  const first = start('a', listing);
+  await eventually(() => count('a') === 1);
+  const waiting = start('a', listing);
+  for (let i = 0; i < 23; i++) start('a', new Destination(destination.origin, `own${i}`));
+  for (let i = 0; i < 8; i++) start(`b${i}`, new Destination(destination.origin, `other${i}`));
+  await eventually(() => arrived.length === 32);
+  first.call.destroy();
+  expect(client.stats()).toMatchObject({ open: 31, waiting: 1 });
+  // All connections of the process go at once.
+  for (const peer of server.peers) peer.socket.destroy();
+  await eventually(() => arrived.length === 33);
+  server.peers.at(-1)?.send(OK);
+  expect(await waiting.outcome()).toBe(200);
+});

@@ -1,4 +1,4 @@
-import { ApiError } from '../../errors.ts';
+import { type ApiError, unavailableError } from '../../errors.ts';
 import { type Sql, sqlState, type Tx } from '../../platform/postgres.ts';
 
 /**
@@ -35,5 +35,5 @@ export async function readWithDeadline<T>(sql: Sql, read: (timed: () => Promise<
 
 function tooLong(): ApiError {
   const message = `Nothing like this was found within ${DEADLINE_MS / 1_000} s. Add a filter, or make the time range shorter.`;
-  return new ApiError('unavailable', message, { headers: { 'Retry-After': '1' } });
+  return unavailableError(undefined, message);
 }

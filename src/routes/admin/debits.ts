@@ -1,12 +1,10 @@
 import { type DebitCarrier, makeDebit } from '../../accounts/debits.ts';
 import { selectDebits, type TakenDebit } from '../../accounts/money-lists-sql.ts';
-import { unavailableError } from '../../errors.ts';
+import { ApiError, unavailableError } from '../../errors.ts';
 import type { ApiRequest, JsonSchema, Route } from '../../http/route.ts';
-import { WalletDamaged } from '../../ledger/wallets/wallets.ts';
 import { EXAMPLE, json, record, TEXT, TIME, UUID, usd } from '../../openapi/schemas.ts';
 import { microsToUsd } from '../../platform/money.ts';
-import { isPostgresUnavailable, type Sql } from '../../platform/postgres.ts';
-import { isRedisUnavailable } from '../../platform/redis.ts';
+import type { Sql } from '../../platform/postgres.ts';
 import {
   ACCOUNT_ID,
   AMOUNT,
@@ -53,11 +51,18 @@ const EXAMPLE_DEBIT = {
   created_at: EXAMPLE.time,
 };
 
+export type DebitsRoutesDeps = {
+  readonly sql: Sql;
+  readonly carrier: DebitCarrier;
+  readonly log: { warn(fields: object, message: string): void };
+};
+
 /**
  * `POST /admin/debits` takes money out of a wallet, never more than it has beside its holds, and once per reference.
  * `GET /admin/debits` lists what was taken.
  */
-export function debitsRoutes({ sql, carrier }: { readonly sql: Sql; readonly carrier: DebitCarrier }): Route[] {
+export function debitsRoutes(deps: DebitsRoutesDeps): Route[] {
+  const { sql, carrier } = deps;
   return [
     {
       method: 'POST',
@@ -73,7 +78,9 @@ export function debitsRoutes({ sql, carrier }: { readonly sql: Sql; readonly car
       handle: async (request: ApiRequest<Body>) => {
         const { account_id: accountId, amount, reference, reason } = request.body;
         const wanted = { accountId, amountMicros: readAmount(amount), reference, reason };
-        const made = await makeDebit(sql, carrier, wanted, actorOfRequest(request)).catch(unknownOutcome);
+        const made = await makeDebit(sql, carrier, wanted, actorOfRequest(request)).catch((error: unknown) =>
+          unknownOutcome(error, request.requestId, deps),
+        );
         if (made === null) throw noAccount();
         const { debit, created } = made;
         return { status: created ? 201 : 200, body: debitJson({ ...debit, createdAt: debit.endedAt as Date }) };
@@ -91,10 +98,13 @@ export function debitsRoutes({ sql, carrier }: { readonly sql: Sql; readonly car
   ];
 }
 
-/** A debit that has begun ends later, so the operator must not believe that nothing was taken. */
-function unknownOutcome(error: unknown): never {
-  const isAway = isPostgresUnavailable(error) || isRedisUnavailable(error) || error instanceof WalletDamaged;
-  if (!isAway) throw error;
+/**
+ * Whatever failed, the debit may have begun, and then it ends later. So the operator must not believe that nothing was taken. A
+ * refusal of ours says so itself.
+ */
+function unknownOutcome(error: unknown, requestId: string, { log }: DebitsRoutesDeps): never {
+  if (error instanceof ApiError) throw error;
+  log.warn({ err: error, request_id: requestId }, 'a debit failed, but may have begun: then the writer ends it');
   throw unavailableError(
     error,
     'It is not known yet whether the amount was taken. Send the same request again: it is taken once at most.',

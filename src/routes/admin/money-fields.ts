@@ -51,7 +51,7 @@ export const LIST_QUERY: JsonSchema = {
   additionalProperties: false,
   properties: {
     account_id: { ...ACCOUNT_ID, description: 'Only those of this account' },
-    reference: { type: 'string', minLength: 1, maxLength: 200, description: 'Only the one with this reference' },
+    reference: line(200, 'Only the one with this reference'),
     from: { type: 'string', maxLength: 40, description: 'First moment: YYYY-MM-DD (00:00 UTC) or RFC 3339' },
     to: { type: 'string', maxLength: 40, description: 'End, not included: YYYY-MM-DD (00:00 UTC) or RFC 3339' },
     limit: {
