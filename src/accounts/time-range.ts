@@ -15,8 +15,8 @@ export const utcDay = (ms: number): string => new Date(clampTime(ms)).toISOStrin
  * The first and last accepted instants: the years 1 to 9999 in UTC. Postgres cannot read other years as they are sent to it, such
  * as 0000 or +010000. A zone offset can lead to one: 9999-12-31T23:59:59-14:00 is in the year 10000 of UTC.
  */
-const FIRST_MS = Date.parse('0001-01-01T00:00:00Z');
-const LAST_MS = Date.parse('9999-12-31T23:59:59.999Z');
+export const FIRST_MS = Date.parse('0001-01-01T00:00:00Z');
+export const LAST_MS = Date.parse('9999-12-31T23:59:59.999Z');
 
 const DAY = /^\d{4}-\d{2}-\d{2}$/;
 // RFC 3339, with a required zone: without one, the same text would mean a different time on each machine.

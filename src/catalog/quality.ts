@@ -38,7 +38,7 @@ export class Qualities {
         this.#onChange(id);
       }
       if (++n % 32 === 0 && isOver()) {
-        await turns.next();
+        await turns.nextAhead();
         isOver = stepEnd();
       }
     }

@@ -128,7 +128,7 @@ function isSame(a: Listing, b: Listing): boolean {
 /** At least one turn of the event loop passes before the first step. */
 async function inSteps<T>(items: readonly T[], work: (item: T) => void): Promise<void> {
   for (let i = 0; i < items.length; ) {
-    await turns.next();
+    await turns.nextAhead();
     for (const isOver = stepEnd(); i < items.length && !isOver(); ) work(items[i++] as T);
   }
 }

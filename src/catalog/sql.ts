@@ -277,10 +277,9 @@ export async function selectListings(sql: Sql, ids: readonly string[]): Promise<
 }
 
 /**
-/**
  * For each bucket (`bucketOf`) that has listings which a catalog should have: the sum of their row hashes, modulo 2^48. A sum differs
  * after any change of one of them, even a change made by hand in the database, because each writing transaction leaves its own
- * xmin in the row. It also differs after an account was suspended or resumed by hand, which changes no listing. Two changes
+ * xmin in the row. It also differs after an account was suspended, resumed or closed by hand, which changes no listing. Two changes
  * cancel each other with a probability of 2^-40.
  *
  * @returns the sums, and the time of Postgres, by which announced terms begin to count
@@ -294,7 +293,8 @@ export async function selectBucketSums(
     FROM (
       SELECT ${bucket(sql)} AS bucket, (sum(${rowHash(sql)}) % 281474976710656)::bigint AS sum
       FROM services
-      WHERE status <> 'removed' AND provider_id NOT IN (SELECT a.id FROM accounts a WHERE a.status <> 'active')
+      WHERE status <> 'removed'
+        AND NOT EXISTS (SELECT FROM accounts a WHERE a.id = provider_id AND a.status <> 'active')
       GROUP BY bucket
     ) AS sums`;
   const { sums, nowMs } = rows[0] as { sums: Record<string, number> | null; nowMs: number };

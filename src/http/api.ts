@@ -36,6 +36,11 @@ const MAX_ARRIVING_MS = 30_000;
  */
 const MIN_STREAMED_BODY = 65_536;
 const STREAMED_CHUNK = 65_536;
+/**
+ * Maximum time in which a body in pieces must be sent; then it is cut. Its pieces may be made of what the gateway has replaced since,
+ * and would keep in memory for as long as the slowest caller reads. 46 MB need 77 KB/s.
+ */
+const MAX_SENDING_MS = 600_000;
 /** Maximum time a route's handler may take; after that the caller gets 503. */
 const ANSWER_MS = 5_000;
 
@@ -63,8 +68,17 @@ export class Api {
     maxMs: MAX_ARRIVING_MS,
   });
   readonly #validators = new Map<Route, Validators>();
+  readonly #maxSendingMs: number;
 
-  constructor(options: { gate: Gate; places: PagePlaces; routes: readonly Route[]; log: Log }) {
+  constructor(options: {
+    gate: Gate;
+    places: PagePlaces;
+    routes: readonly Route[];
+    log: Log;
+    /** Default MAX_SENDING_MS. */
+    maxSendingMs?: number;
+  }) {
+    this.#maxSendingMs = options.maxSendingMs ?? MAX_SENDING_MS;
     this.#gate = options.gate;
     this.#places = options.places;
     this.#log = options.log;
@@ -194,6 +208,10 @@ export class Api {
       proceed();
     };
     stream.attach({ onCallerBody() {}, onCallerGone, onCallerWritable: () => proceed() });
+    const timer = setTimeout(() => {
+      stream.abort();
+      onCallerGone();
+    }, this.#maxSendingMs);
     const hasBody = method !== 'HEAD';
     stream.begin(status, withHeaders(common, headers), true, -1, hasBody);
     try {
@@ -209,6 +227,8 @@ export class Api {
     } catch (error) {
       this.#log.error({ err: error, request_id: requestId }, 'response was cut');
       stream.abort();
+    } finally {
+      clearTimeout(timer);
     }
   }
 

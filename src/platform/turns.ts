@@ -6,22 +6,33 @@ export const STEP_MS = 1;
 
 /**
  * Shares the event loop between long pieces of work and everything else: one step per turn of the loop, whoever asks. A hundred
- * pieces of work at once therefore delay a call as long as one does. They advance in rotation.
+ * pieces of work at once therefore delay a call as long as one does. They advance in rotation, but every other turn belongs to those
+ * who take over changes (`nextAhead`), if any wait: otherwise some hundred readers of long answers would keep the catalog from
+ * following Postgres.
  *
  *     await turns.next();
  *     const pause = stepEnd();
  *     while (more && !pause()) …
  */
 class Turns {
-  readonly #waiting: (() => void)[] = [];
-  /** Index of the first resolver that has not been called; those before it are dropped when the list is empty or long. */
-  #first = 0;
+  readonly #waiting = new Line();
+  readonly #ahead = new Line();
+  #wasAhead = false;
   #scheduled = false;
 
   /** Resolves in a turn of the event loop in which no other work of this kind runs. */
   next(): Promise<void> {
+    return this.#wait(this.#waiting);
+  }
+
+  /** As `next`, for work that takes over changes, of which there is little at a time. */
+  nextAhead(): Promise<void> {
+    return this.#wait(this.#ahead);
+  }
+
+  #wait(line: Line): Promise<void> {
     return new Promise((resolve) => {
-      this.#waiting.push(resolve);
+      line.add(resolve);
       if (!this.#scheduled) this.#schedule();
     });
   }
@@ -34,18 +45,32 @@ class Turns {
   // Whoever is resolved here runs right after this returns, before the loop goes on.
   readonly #run = (): void => {
     this.#scheduled = false;
-    (this.#waiting[this.#first++] as () => void)();
-    if (this.#first === this.#waiting.length) {
-      this.#waiting.length = 0;
-      this.#first = 0;
-      return;
-    }
-    if (this.#first >= 1_024) {
-      this.#waiting.splice(0, this.#first);
-      this.#first = 0;
-    }
-    this.#schedule();
+    this.#wasAhead = !this.#ahead.isEmpty && (!this.#wasAhead || this.#waiting.isEmpty);
+    (this.#wasAhead ? this.#ahead : this.#waiting).callFirst();
+    if (!this.#waiting.isEmpty || !this.#ahead.isEmpty) this.#schedule();
   };
+}
+
+class Line {
+  readonly #resolvers: (() => void)[] = [];
+  /** Index of the first resolver that has not been called; those before it are dropped when the list is empty or long. */
+  #first = 0;
+
+  get isEmpty(): boolean {
+    return this.#resolvers.length === 0;
+  }
+
+  add(resolver: () => void): void {
+    this.#resolvers.push(resolver);
+  }
+
+  callFirst(): void {
+    (this.#resolvers[this.#first++] as () => void)();
+    if (this.#first === this.#resolvers.length || this.#first >= 1_024) {
+      this.#resolvers.splice(0, this.#first);
+      this.#first = 0;
+    }
+  }
 }
 
 /** The turns of this process. There is only one event loop, so there is only one of these. */

@@ -1,26 +1,33 @@
-import type { Sql } from '../platform/postgres.ts';
+import { type Sql, sqlState } from '../platform/postgres.ts';
 import { overWithin, Sleeper } from '../platform/timing.ts';
 import { qualityFrom } from './formula.ts';
 import {
-  selectActiveServices,
   selectEvidence,
   selectJudgedServices,
+  selectRecentCalls,
   selectTypicalLatencies,
   storeQualities,
 } from './quality-sql.ts';
 
-/** How often the services that were called lately are judged. With the flush and the gateways' look: a call counts within a minute. */
+/** How long a round takes. With the flush and the gateways' look: a call counts within a minute. */
 const EVERY_MS = 15_000;
 /**
  * How often all services are judged: calls age, and so a quality changes without any call. In five minutes it changes by less than
  * a tenth of a point.
  */
 const ALL_EVERY_MS = 300_000;
-/** Services per query. The sums of a service with 1 000 buyers take Postgres about 5 ms. */
+const HOUR_MS = 3_600_000;
+/** Hours before the present one in which the job looks for new calls. */
+const RECENT_HOURS = 2;
+/** Services per query. */
 const PAGE = 50;
+/** A service with more rows of `key_hours` is judged by itself, after the others. A page of others has at most 0.3 s of work. */
+const HEAVY_ROWS = 2_000;
 /** Share of the time that the job keeps Postgres busy: calls and pages come first. A service with very many buyers waits longer. */
 const BUSY_SHARE = 0.1;
 const LONGEST_PAUSE_MS = 30_000;
+/** SQLSTATE of a statement that took longer than the session permits. */
+const QUERY_CANCELED = '57014';
 
 export type QualityJobOptions = {
   readonly sql: Sql;
@@ -31,15 +38,28 @@ export type QualityJobOptions = {
 };
 
 /**
- * Computes the quality of services from the sums by hour (docs/quality.md): of those called lately every 15 s, of all every five
- * minutes. Everything is computed anew each time, so an error never stays, and nothing is counted twice.
+ * Computes the quality of services from the sums by hour (docs/quality.md), in rounds of 15 s: first of the services that were called
+ * since the last round, and in the time that is left, by turns, of a service with very many buyers and of a page of all services. So
+ * neither delays the others. All are judged within five minutes, or as long as it takes.
+ *
+ * Everything is computed anew each time, so an error never stays, and nothing is counted twice.
  */
 export class QualityJob {
   readonly #options: QualityJobOptions;
   readonly #sleeper = new Sleeper();
   #running: Promise<void> | null = null;
   #stopping = false;
-  #judgedAllAt = Number.NEGATIVE_INFINITY;
+  /** The calls of each service since the hour `#sinceMs`, at the last look. */
+  #seen: ReadonlyMap<string, number> = new Map();
+  /** 0 before the first look. */
+  #sinceMs = 0;
+  /** Services to be judged, the one that waits longest first. */
+  readonly #due = new Set<string>();
+  /** Services with more than `HEAVY_ROWS`. */
+  readonly #heavy = new Set<string>();
+  /** The last service that the walk through all services has passed. 'over': it has passed all. */
+  #walk: string | null | 'over' = 'over';
+  #walkBeganAt = Number.NEGATIVE_INFINITY;
   #typical: ReadonlyMap<string, number> = new Map();
   #failing = false;
 
@@ -60,43 +80,97 @@ export class QualityJob {
 
   async #run(): Promise<void> {
     while (!this.#stopping) {
+      const endAt = performance.now() + (this.#options.everyMs ?? EVERY_MS);
       try {
-        if (this.#options.isActive()) await this.#judge();
+        if (this.#options.isActive()) await this.#judge(endAt);
         this.#failing = false;
       } catch (error) {
-        if (!this.#failing)
+        if (!this.#failing && !this.#stopping)
           this.#options.log.warn({ err: error }, 'quality: cannot compute; the last values stay in use');
         this.#failing = true;
       }
-      if (!this.#stopping) await this.#sleeper.sleep(this.#options.everyMs ?? EVERY_MS);
+      const leftMs = endAt - performance.now();
+      if (!this.#stopping && leftMs > 0) await this.#sleeper.sleep(leftMs);
     }
   }
 
-  async #judge(): Promise<void> {
+  async #judge(endAt: number): Promise<void> {
     const { sql } = this.#options;
-    if (performance.now() - this.#judgedAllAt < ALL_EVERY_MS) {
-      const active = await selectActiveServices(sql);
-      for (let from = 0; from < active.length; from += PAGE) await this.#judgePage(active.slice(from, from + PAGE));
-      return;
+    if (this.#walk === 'over' && performance.now() - this.#walkBeganAt >= ALL_EVERY_MS) {
+      this.#typical = await this.#paced(() => selectTypicalLatencies(sql));
+      this.#walkBeganAt = performance.now();
+      this.#walk = null;
     }
-    this.#typical = await selectTypicalLatencies(sql);
-    let page: string[] = [];
-    do {
-      page = await selectJudgedServices(sql, page.at(-1) ?? null, PAGE);
-      await this.#judgePage(page);
-    } while (page.length === PAGE && !this.#stopping);
-    this.#judgedAllAt = performance.now();
+    await this.#look();
+    const called = Array.from(this.#due).filter((id) => !this.#heavy.has(id));
+    for (let from = 0; from < called.length; from += PAGE) await this.#judgePage(called.slice(from, from + PAGE));
+    let isMore = true;
+    while (isMore && !this.#stopping) {
+      const heavy = Array.from(this.#due).find((id) => this.#heavy.has(id));
+      if (heavy !== undefined) await this.#judgePage([heavy]);
+      await this.#walkOn();
+      isMore = performance.now() < endAt && (heavy !== undefined || this.#walk !== 'over');
+    }
+  }
+
+  /**
+   * Finds out which services were called since the last look: more calls since the same hour. A call that took longer than
+   * `RECENT_HOURS` is noticed by the walk.
+   */
+  async #look(): Promise<void> {
+    const laterMs = Math.max(this.#sinceMs, (Math.floor(Date.now() / HOUR_MS) - RECENT_HOURS) * HOUR_MS);
+    const since = new Date(this.#sinceMs === 0 ? laterMs : this.#sinceMs);
+    const recent = await this.#paced(() => selectRecentCalls(this.#options.sql, since, new Date(laterMs)));
+    for (const { id, calls } of recent) if (this.#seen.get(id) !== calls) this.#due.add(id);
+    this.#seen = new Map(recent.filter(({ later }) => later > 0).map(({ id, later }) => [id, later]));
+    this.#sinceMs = laterMs;
+  }
+
+  async #walkOn(): Promise<void> {
+    if (this.#walk === 'over' || this.#stopping) return;
+    const { sql } = this.#options;
+    const after = this.#walk;
+    const page = await this.#paced(() => selectJudgedServices(sql, after, PAGE));
+    for (const id of page) this.#due.add(id);
+    await this.#judgePage(page.filter((id) => !this.#heavy.has(id)));
+    this.#walk = page.length === PAGE ? (page.at(-1) as string) : 'over';
   }
 
   async #judgePage(ids: readonly string[]): Promise<void> {
     if (ids.length === 0 || this.#stopping) return;
+    for (const id of ids) this.#due.delete(id);
+    try {
+      await this.#paced(() => this.#judgeNow(ids));
+    } catch (error) {
+      const isTooMuch = sqlState(error) === QUERY_CANCELED;
+      if (!isTooMuch || ids.length > 1) for (const id of ids) this.#due.add(id);
+      if (!isTooMuch) throw error;
+      // One of them is at fault. It must not keep the others from being judged.
+      for (const id of ids) this.#heavy.add(id);
+      if (ids.length === 1)
+        this.#options.log.warn({ err: error, service_id: ids[0] }, 'quality: judging this service takes too long');
+    }
+  }
+
+  async #judgeNow(ids: readonly string[]): Promise<void> {
     const { sql } = this.#options;
-    const startedAt = performance.now();
     const evidence = await selectEvidence(sql, ids);
     const judged = evidence.map((of) => ({ ...of, quality: qualityFrom(of, this.#typical.get(of.category) ?? null) }));
     await storeQualities(sql, judged);
-    const busyMs = performance.now() - startedAt;
-    if (!this.#stopping)
-      await this.#sleeper.sleep(Math.min((busyMs * (1 - BUSY_SHARE)) / BUSY_SHARE, LONGEST_PAUSE_MS));
+    for (const { serviceId, rows } of evidence) {
+      if (rows > HEAVY_ROWS) this.#heavy.add(serviceId);
+      else this.#heavy.delete(serviceId);
+    }
+  }
+
+  /** Does work that keeps Postgres busy, and then pauses for as long as `BUSY_SHARE` asks. */
+  async #paced<T>(work: () => Promise<T>): Promise<T> {
+    const startedAt = performance.now();
+    try {
+      return await work();
+    } finally {
+      const pauseMs = ((performance.now() - startedAt) * (1 - BUSY_SHARE)) / BUSY_SHARE;
+      if (!this.#stopping) await this.#sleeper.sleep(Math.min(pauseMs, LONGEST_PAUSE_MS));
+    }
   }
 }

@@ -1,7 +1,7 @@
 import { parseArgs } from 'node:util';
 import { createAdmin } from '../accounts/create-admin.ts';
 import { checkSchema, type Migration } from '../platform/migrate.ts';
-import { isPostgresUnavailable, openPostgres } from '../platform/postgres.ts';
+import { isPostgresUnavailable, openPostgres, sqlState } from '../platform/postgres.ts';
 
 const USAGE = `create-admin [--label LABEL]
   Makes an account with an admin key, and prints the key once. Needs DATABASE_URL only.
@@ -24,7 +24,7 @@ export async function createAdminKey(
   args: readonly string[],
 ): Promise<string> {
   const label = readLabel(args);
-  if (!/^postgres(ql)?:\/\//.test(databaseUrl ?? '')) {
+  if (!/^postgres(ql)?:\/\//.test(databaseUrl ?? '') || !URL.canParse(databaseUrl ?? '')) {
     throw new CreateAdminError(
       'DATABASE_URL must be the URL of Postgres, such as postgres://user:password@host/database',
     );
@@ -41,12 +41,16 @@ export async function createAdminKey(
       'This is the only copy of the secret. Send both as `Authorization: Bearer {key_id}:{secret}`.',
     ].join('\n');
   } catch (error) {
-    if (isPostgresUnavailable(error)) throw new CreateAdminError(`Postgres: ${(error as Error).message}`);
+    if (isPostgresUnavailable(error) || isRefusal(error))
+      throw new CreateAdminError(`Postgres: ${(error as Error).message}`);
     throw error;
   } finally {
     await sql.end({ timeout: 1 });
   }
 }
+
+/** Whether Postgres does not let these credentials in (class 28), or has no such database (3D). */
+const isRefusal = (error: unknown): boolean => /^(28|3D)/.test(sqlState(error) ?? '');
 
 function readLabel(args: readonly string[]): string {
   let label: string;

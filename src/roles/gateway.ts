@@ -172,7 +172,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   const { upstreamMaxConnections, upstreamMaxTotalConnections } = config;
   // Its index grows while Postgres is asked for the next page. It is waited for below, because under the load of calls it would grow
   // slowly, and until then /discover would answer 503.
-  const discovery = new Discovery(catalog);
+  const discovery = new Discovery(catalog, log);
   const upstream = new UpstreamClient({
     ...UPSTREAM,
     allowCidrs: config.upstreamAllowCidrs,

@@ -75,7 +75,10 @@ const FOUND = record(
   'FoundServices',
   {
     services: list(LISTED_SERVICE),
-    categories: list(record('CategoryCount', { category: { type: 'string' }, services: COUNT }), 'Of all that match'),
+    categories: list(
+      record('CategoryCount', { category: { type: 'string' }, services: COUNT }),
+      'Of all that match, the largest first; the first 500, if there are more',
+    ),
     total: { ...COUNT, description: 'How many services match, on all pages' },
     next_cursor: { type: 'string', description: 'Absent on the last page' },
   },

@@ -19,7 +19,7 @@ import { CACHE_CONTROL } from '../openapi/headers.ts';
 import { EXAMPLE, json, list, orNull, record, TEXT, TIME, UUID, usd } from '../openapi/schemas.ts';
 import { microsToUsd } from '../platform/money.ts';
 import { AddressPolicy } from '../upstream/index.ts';
-import { ifForeign, keyAct } from './admin/key-acts.ts';
+import { ifAct, keyAct } from './admin/key-acts.ts';
 
 export type KeysRoutesDeps = {
   readonly keys: Keys;
@@ -209,7 +209,7 @@ export function keysRoutes(deps: KeysRoutesDeps): Route[] {
         const key = await manageableKey(keys, request);
         const { keyId } = key;
         const overlapSeconds = request.body?.overlap_seconds ?? DEFAULT_OVERLAP_SECONDS;
-        const record = ifForeign(request, key, (tx, { previousExpiresAt }: { previousExpiresAt: Date | null }) =>
+        const record = ifAct(request, key, (tx, { previousExpiresAt }: { previousExpiresAt: Date | null }) =>
           recordAct(tx, keyAct(request, 'key.rotate', key, null, { previous_secret_expires_at: previousExpiresAt })),
         );
         const rotated = await keys.rotate(keyId, overlapSeconds, record);
@@ -231,7 +231,7 @@ export function keysRoutes(deps: KeysRoutesDeps): Route[] {
       errors: ['not_found'],
       handle: async (request) => {
         const key = await manageableKey(keys, request);
-        const record = ifForeign(request, key, (tx) =>
+        const record = ifAct(request, key, (tx) =>
           recordAct(tx, keyAct(request, 'key.revoke', key, { status: 'active' }, { status: 'revoked' })),
         );
         await keys.revoke(key.keyId, record);
@@ -269,7 +269,7 @@ async function addKey(deps: KeysRoutesDeps, by: KeyRecord, request: ApiRequest<C
   if (accountId !== by.accountId && by.role !== 'admin') {
     throw new ApiError('forbidden', 'account_id: only an admin key may name another account.');
   }
-  const record = ifForeign(request, { accountId }, (tx, key: CreatedKey) =>
+  const record = ifAct(request, { accountId, role: body.role }, (tx, key: CreatedKey) =>
     recordAct(tx, keyAct(request, 'key.create', key, null, { role: key.role })),
   );
   const created = await deps.keys.addKey(accountId, body.role, record);

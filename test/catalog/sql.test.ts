@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, it } from 'vitest';
-import { insertListing, removeListing, selectListing, updateListing } from '../../src/catalog/sql.ts';
+import { insertListing, removeListing, selectBucketSums, selectListing, updateListing } from '../../src/catalog/sql.ts';
 import { addAccount } from '../support/accounts.ts';
 import { LISTING_FIELDS, within } from '../support/listings.ts';
 import { sql, useDatabase } from '../support/use-database.ts';
@@ -49,4 +49,16 @@ describe('a change', () => {
     expect(await removeListing(sql, listing.id, { providerId: other })).toBeNull();
     expect(await selectListing(sql, listing.id)).toEqual(listing);
   });
+});
+
+it('the sums have no listing of an account that is closed or suspended: no catalog has one either', async () => {
+  const { sums: before } = await selectBucketSums(sql);
+  for (const status of ['closed', 'suspended']) {
+    const { accountId } = await addAccount(sql, 'provider');
+    await insertListing(sql, { ...LISTING_FIELDS, providerId: accountId });
+    expect((await selectBucketSums(sql)).sums).not.toEqual(before);
+    const closedAt = status === 'closed' ? new Date() : null;
+    await sql`UPDATE accounts SET status = ${status}, closed_at = ${closedAt} WHERE id = ${accountId}`;
+    expect((await selectBucketSums(sql)).sums).toEqual(before);
+  }
 });

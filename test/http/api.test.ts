@@ -50,7 +50,7 @@ it('a response of 64 KiB or more, counted in bytes and not in characters, is sen
 
 describe('a body in pieces', () => {
   /** Answers one request with these pieces. `write` says whether there is room for more. */
-  function answer(pieces: AsyncIterable<Uint8Array>, write: () => boolean, method = 'GET') {
+  function answer(pieces: AsyncIterable<Uint8Array>, write: () => boolean, method = 'GET', maxSendingMs = 10_000) {
     const events: string[] = [];
     let caller: CallerEvents | null = null;
     const stream = {
@@ -80,6 +80,7 @@ describe('a body in pieces', () => {
       places: new PagePlaces(placesFor(10)),
       routes: [route],
       log: QUIET,
+      maxSendingMs,
     });
     const head = { method, path: '/list', headers: [], bodyLength: 0, fault: null } as unknown as RequestHead;
     return { events, done: api.handle(head, stream), caller: () => caller as CallerEvents | null };
@@ -116,6 +117,12 @@ describe('a body in pieces', () => {
     const head = answer(threePieces(), () => true, 'HEAD');
     await head.done;
     expect([made, head.events]).toEqual([1, ['begin -1 false', 'end']]);
+  });
+
+  it('is cut when it was not sent in time, and forgotten', async () => {
+    const { events, done } = answer(threePieces(), () => false, 'GET', 50);
+    await done;
+    expect([made, events]).toEqual([1, ['begin -1 true', 'a', 'abort']]);
   });
 
   it('that fails is cut, so that nobody takes it for complete', async () => {

@@ -6,7 +6,8 @@ import path from 'node:path';
 import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
 import { readMigrations } from '../../src/platform/migrate.ts';
-import { createAdminKey } from '../../src/roles/create-admin.ts';
+import type { Tx } from '../../src/platform/postgres.ts';
+import { CreateAdminError, createAdminKey } from '../../src/roles/create-admin.ts';
 import { buildSources } from '../support/build.ts';
 import { createDatabase } from '../support/stores.ts';
 import { until } from '../support/wait.ts';
@@ -34,6 +35,8 @@ beforeAll(async () => {
   market = await Marketplace.start();
   elsewhere = await market.anotherGateway();
   service = await startService(echo);
+  // Compiling may take longer than a test may.
+  buildSources();
   const body = { owner_id: 'x', role: 'admin' };
   readers = await Promise.all(
     [1, 2, 3].map(async () => {
@@ -74,6 +77,32 @@ async function listing(key: Key): Promise<{ readonly id: string; readonly path: 
   return { id, path: `/api/v1/proxy/${id}/x` };
 }
 
+/**
+ * Sends requests while no act can be recorded, so that a request that records one keeps the locks which it has by then. Each is sent
+ * once the one before waits in Postgres. Then runs `meanwhile`.
+ */
+async function whileAuditIsLocked(
+  send: readonly (() => Promise<Response>)[],
+  meanwhile: () => Promise<unknown> = async () => {},
+): Promise<readonly number[]> {
+  const { sql } = market.stores;
+  const { sent } = await sql.begin(async (tx) => {
+    await tx`LOCK TABLE audit IN ACCESS EXCLUSIVE MODE`;
+    const sent: Promise<Response>[] = [];
+    for (const request of send) {
+      sent.push(request());
+      // Not by `tx`, which sees this view as it was when it first looked.
+      await until(async () => (await sql`SELECT ${waiting(sql)}`)[0]?.waiting === sent.length);
+    }
+    await meanwhile();
+    return { sent };
+  });
+  return (await Promise.all(sent)).map(({ status }) => status);
+}
+
+const waiting = (sql: Tx) => sql`
+  (SELECT count(*)::int FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock') AS waiting`;
+
 describe('every act of an admin is recorded', () => {
   it('with the key, the account and the request that it came from, and with what changed', async () => {
     const buyer = await market.buyer(3);
@@ -112,6 +141,38 @@ describe('every act of an admin is recorded', () => {
       { action: 'service.change', before: { status: 'active' }, after: { status: 'paused' } },
       { action: 'service.change', before: { price: 0.4, name: 'Of Jane' }, after: { price: 0.3, name: 'Other' } },
     ]);
+  });
+
+  it('also on an admin key of their own account, but not on their other keys', async () => {
+    const make = (role: string) =>
+      market.json<Key>('/api/v1/keys', { key: market.admin, method: 'POST', body: { owner_id: 'x', role } });
+    const [admin, buyer] = await Promise.all([make('admin'), make('buyer')]);
+    for (const { key_id } of [admin, buyer]) {
+      await market.request(`/api/v1/keys/${key_id}/rotate`, { key: market.admin, method: 'POST' });
+      await market.request(`/api/v1/keys/${key_id}`, { key: market.admin, method: 'DELETE' });
+    }
+    expect(await acts(admin.key_id)).toMatchObject([
+      { action: 'key.revoke', actor: market.admin.key_id },
+      { action: 'key.rotate' },
+      { action: 'key.create', after: { account_id: market.admin.account_id, role: 'admin' } },
+    ]);
+    expect(await acts(buyer.key_id)).toEqual([]);
+  });
+
+  it('and none without its record: if the connection is lost between the two, neither is stored', async () => {
+    const { account_id } = await market.buyer(0);
+    const path = `/api/v1/admin/accounts/${account_id}`;
+    const cut = (path: string, method: string, body?: object): Promise<readonly number[]> =>
+      whileAuditIsLocked(
+        [() => market.request(path, { key: market.admin, method, body })],
+        () => market.stores.sql`SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+          WHERE datname = current_database() AND wait_event_type = 'Lock'`,
+      );
+    expect(await cut(path, 'PATCH', { status: 'suspended' })).toEqual([503]);
+    expect(await cut(`${path}/close`, 'POST')).toEqual([503]);
+    expect(await cut('/api/v1/admin/credits', 'POST', { account_id, amount: 1, reference: 'cut' })).toEqual([503]);
+    const [account] = await market.stores.sql`SELECT status, credit_seq FROM accounts WHERE id = ${account_id}`;
+    expect([account, await acts(account_id)]).toEqual([{ status: 'active', credit_seq: 0 }, []]);
   });
 
   it('and none without its record: if the record cannot be stored, nothing is changed', async () => {
@@ -277,6 +338,18 @@ describe('closing an account', () => {
     expect(await ask('/api/v1/admin/credits', 'POST', { account_id, amount: 1, reference: 'too late' })).toBe(409);
   });
 
+  it('lets no listing in that waited for it', async () => {
+    const seller = await provider();
+    const { account_id } = seller;
+    const listed = { name: 'Jane late', description: 'x', endpoint: service.url, price: 0, category: 'test' };
+    const statuses = await whileAuditIsLocked([
+      () => market.request(`/api/v1/admin/accounts/${account_id}/close`, { key: market.admin, method: 'POST' }),
+      () => market.request('/api/v1/services', { key: seller, method: 'POST', body: listed }),
+    ]);
+    expect(statuses).toEqual([200, 409]);
+    expect(await market.stores.sql`SELECT name FROM services WHERE provider_id = ${account_id}`).toEqual([]);
+  });
+
   it('of oneself is refused', async () => {
     const path = `/api/v1/admin/accounts/${market.admin.account_id}/close`;
     expect((await market.request(path, { key: market.admin, method: 'POST' })).status).toBe(409);
@@ -376,10 +449,20 @@ describe("an operator's lists", () => {
     ['calls', 'cursor=ffffffff-ffff-7fff-8fff-ffffffffffff'],
     ['calls', 'from=2020-01-01&to=2020-03-01'],
     ['calls', 'outcome=lost'],
+    ['credits', 'reference=%00'],
+    ['debits', 'reference=%00'],
+    ['payouts', 'reference=%00'],
   ])('refuse what they did not issue or do not know: %s?%s', async (list, query) => {
     const response = await market.request(`/api/v1/admin/${list}?${query}`, { key: aReader() });
     expect([response.status, await response.text()]).toEqual([400, expect.stringContaining('invalid_request')]);
   });
+
+  it.each(['to=0001-01-01T00:00:01Z', 'from=9999-12-31T23:59:59Z'])(
+    'reach no further than Postgres can read: %s',
+    async (query) => {
+      expect(await asAdmin(`calls?${query}`)).toEqual({ calls: [], next_cursor: null });
+    },
+  );
 
   it('are for admins only', async () => {
     for (const list of ['accounts', 'keys', 'services', 'calls', 'audit', 'stats']) {
@@ -428,6 +511,9 @@ describe('main.js create-admin', () => {
     const older = migrations.slice(0, -1);
     await expect(createAdminKey(await databaseUrl(), older, [])).rejects.toThrow('use a newer build');
     await expect(createAdminKey(undefined, migrations, [])).rejects.toThrow('DATABASE_URL');
+    await expect(createAdminKey('postgres://u:p@[x/y', migrations, [])).rejects.toThrow('DATABASE_URL');
+    const wrong = Object.assign(new URL(await databaseUrl()), { username: 'nobody', password: 'wrong' }).href;
+    await expect(createAdminKey(wrong, migrations, [])).rejects.toThrow(CreateAdminError);
     await expect(createAdminKey('postgres://x', migrations, ['--name', 'x'])).rejects.toThrow('--label');
   });
 });

@@ -1,9 +1,11 @@
 import { beforeAll, expect, it } from 'vitest';
 import type { KeyRecord } from '../../src/keys/caller.ts';
+import { openPostgres } from '../../src/platform/postgres.ts';
 import { QualityFeed } from '../../src/quality/quality-feed.ts';
 import { QualityJob } from '../../src/quality/quality-job.ts';
+import { selectEvidence, selectJudgedServices } from '../../src/quality/quality-sql.ts';
 import { addAccount, addCall, addService } from '../support/accounts.ts';
-import { sql, useDatabase } from '../support/use-database.ts';
+import { sql, url, useDatabase } from '../support/use-database.ts';
 import { until } from '../support/wait.ts';
 
 useDatabase();
@@ -49,4 +51,68 @@ it('carries what calls showed from Postgres to the gateways, and again what chan
   await until(() => (known.get(mixed) as number) > before);
   await job.stop(1_000);
   await feed.stop();
+});
+
+const qualityOf = async (id: string): Promise<number | undefined> =>
+  (await sql<{ quality: number }[]>`SELECT quality::float8 AS quality FROM service_quality WHERE service_id = ${id}`)[0]
+    ?.quality;
+
+it('judges all other services while one cannot be judged in time, and that one later', async () => {
+  const services: string[] = [];
+  for (let i = 0; i < 4; i++) services.push(await addService(sql, provider.accountId));
+  const [slow, ...others] = services as [string, string, string, string];
+  for (const id of services) await call(id, buyers[0] as KeyRecord, 'completed');
+  await sql`
+    INSERT INTO service_quality (service_id, quality, evidence, success_rate, buyers, changed_at, computed_at)
+    VALUES (${slow}, 7, 0, 0, 0, now(), now())`;
+  const hasty = openPostgres({ url, maxConnections: 2, applicationName: 'job', settings: { statement_timeout: 300 } });
+  const job = new QualityJob({ sql: hasty, isActive: () => true, everyMs: 20, log: { warn: () => {} } });
+  // Whoever has locked the row makes the statement that judges the service wait for too long.
+  await sql.begin(async (tx) => {
+    await tx`SELECT FROM service_quality WHERE service_id = ${slow} FOR UPDATE`;
+    job.start();
+    for (const id of others) await until(async () => ((await qualityOf(id)) ?? 0) > 50, 40_000);
+    expect(await qualityOf(slow)).toBe(7);
+  });
+  await call(slow, buyers[1] as KeyRecord, 'completed');
+  await until(async () => ((await qualityOf(slow)) ?? 0) > 50, 40_000);
+  await job.stop(1_000);
+  await hasty.end();
+}, 120_000);
+
+it('judges a service with very many rows by the newest of them', async () => {
+  const id = await addService(sql, provider.accountId);
+  const hourMs = 3_600_000;
+  for (const [i, outcome] of ['completed', 'completed', 'refunded:upstream_5xx', 'refunded:upstream_5xx'].entries())
+    await addCall(sql, {
+      ...{ buyer: buyers[i] as KeyRecord, serviceId: id, providerId: provider.accountId, outcome, amount: 0 },
+      atMs: Date.now() - (i + 1) * hourMs,
+    });
+  const [all] = await selectEvidence(sql, [id]);
+  expect(all).toMatchObject({ rows: 4, buyers: 4 });
+  const [newest] = await selectEvidence(sql, [id], 2);
+  expect(newest).toMatchObject({ rows: 2, buyers: 2 });
+  expect(newest?.succeeded).toBe(newest?.weight);
+});
+
+it('leaves out services that were removed', async () => {
+  const id = await addService(sql, provider.accountId);
+  await call(id, buyers[0] as KeyRecord, 'completed');
+  expect(await selectJudgedServices(sql, null, 1_000)).toContain(id);
+  await sql`UPDATE services SET status = 'removed' WHERE id = ${id}`;
+  expect(await selectJudgedServices(sql, null, 1_000)).not.toContain(id);
+});
+
+it('compares latencies of succeeded calls: those of mistakes, of failures and of callers who left say nothing', async () => {
+  const id = await addService(sql, provider.accountId);
+  const buyer = buyers[0] as KeyRecord;
+  for (let n = 0; n < 2; n++) await call(id, buyer, 'completed', 20_000);
+  const hourAgo = { buyer, serviceId: id, providerId: provider.accountId, amount: 0, atMs: Date.now() - 3_600_000 };
+  for (const atMs of [Date.now(), hourAgo.atMs]) {
+    await addCall(sql, { ...hourAgo, atMs, outcome: 'refunded:caller_gone', latencyUs: 300_000_000 });
+    await addCall(sql, { ...hourAgo, atMs, outcome: 'refunded:payload_too_large', latencyUs: 300_000_000 });
+    await addCall(sql, { ...hourAgo, atMs, outcome: 'refunded:upstream_5xx', latencyUs: 1 });
+  }
+  const [evidence] = await selectEvidence(sql, [id]);
+  expect(evidence?.latencyUs).toBeCloseTo(20_000);
 });

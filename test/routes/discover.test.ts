@@ -34,7 +34,7 @@ beforeAll(async () => {
   const paused = await insertListing(sql, { ...LISTING_FIELDS, name: 'Paused', providerId });
   await updateListing(sql, paused.id, { status: 'paused' }, 'any');
   catalog = new Catalog({ sql, log });
-  const discovery = new Discovery(catalog);
+  const discovery = new Discovery(catalog, log);
   await catalog.start();
   routes = discoverRoutes({
     catalog,
@@ -170,7 +170,7 @@ describe('GET /discover', () => {
     expect(shown.stats.latency_ms.p50).toBeGreaterThan(1);
     const { stats: _, ...rest } = shown;
     for (const read of [() => Promise.reject(new Error('away')), () => new Promise<never>(() => {})]) {
-      const [discovery, operations] = [new Discovery(catalog), new OperationsReader(sql)];
+      const [discovery, operations] = [new Discovery(catalog, log), new OperationsReader(sql)];
       const without = discoverRoutes({ catalog, discovery, operations, watch: NO_WATCH, stats: { read } });
       expect(bodyOf(await ask(without, `GET /discover/${id}`))).toEqual(rest);
     }
@@ -231,13 +231,8 @@ describe('GET /discover', () => {
   it('is unavailable, rather than empty, before the catalog is loaded', async () => {
     const empty = new Catalog({ sql, log });
     const [operations, stats] = [new OperationsReader(sql), new StatsReader(sql)];
-    const unloaded = discoverRoutes({
-      catalog: empty,
-      discovery: new Discovery(empty),
-      operations,
-      watch: NO_WATCH,
-      stats,
-    });
+    const discovery = new Discovery(empty, log);
+    const unloaded = discoverRoutes({ catalog: empty, discovery, operations, watch: NO_WATCH, stats });
     const error = await refusalOf(ask(unloaded, 'GET /discover'));
     expect(error.code).toBe('unavailable');
     expect(error.headers).toHaveProperty('Retry-After');

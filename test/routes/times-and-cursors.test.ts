@@ -24,6 +24,7 @@ import { addAccount } from '../support/accounts.ts';
 import { ask, NO_WATCH, refusalOf } from '../support/listings.ts';
 import { sql, useDatabase } from '../support/use-database.ts';
 
+const log = { warn: () => {}, error: () => {} };
 let catalog: Catalog;
 let routes: Route[];
 let by: KeyRecord;
@@ -31,7 +32,7 @@ const nothingIsMoved = () => Promise.reject(new Error('nothing is moved'));
 
 useDatabase();
 beforeAll(async () => {
-  catalog = new Catalog({ sql, log: { warn: () => {}, error: () => {} } });
+  catalog = new Catalog({ sql, log });
   await catalog.start();
   // These tests only read: no key is changed.
   const keys = new Keys({
@@ -50,7 +51,7 @@ beforeAll(async () => {
     ...earningsRoutes({ sql }),
     ...discoverRoutes({
       catalog,
-      discovery: new Discovery(catalog),
+      discovery: new Discovery(catalog, log),
       operations,
       watch: NO_WATCH,
       stats: new StatsReader(sql),

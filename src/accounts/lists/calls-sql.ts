@@ -34,11 +34,12 @@ export async function selectAllCalls(
   limit: number,
 ): Promise<CallRecord[]> {
   const found: CallRecord[] = [];
-  const last = utcDay(filter.fromMs - CLOCK_SLACK_MS);
-  let day = utcDay(filter.toMs + CLOCK_SLACK_MS);
-  if (before !== null && dayOfId(before) < day) day = dayOfId(before);
-  for (; day >= last && found.length < limit; day = utcDay(Date.parse(day) - DAY_MS)) {
-    found.push(...(await selectCallsOfDay(await timed(), day, filter, before, limit - found.length)));
+  const lastMs = Date.parse(utcDay(filter.fromMs - CLOCK_SLACK_MS));
+  const newest = utcDay(filter.toMs + CLOCK_SLACK_MS);
+  const first = before !== null && dayOfId(before) < newest ? dayOfId(before) : newest;
+  // Counted in milliseconds: `utcDay` has no day before 1970.
+  for (let ms = Date.parse(first); ms >= lastMs && found.length < limit; ms -= DAY_MS) {
+    found.push(...(await selectCallsOfDay(await timed(), utcDay(ms), filter, before, limit - found.length)));
   }
   return found;
 }

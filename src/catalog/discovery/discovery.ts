@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { ApiError, unavailableError } from '../../errors.ts';
 import { stepEnd, turns } from '../../platform/turns.ts';
 import { VERSION } from '../../version.ts';
 import type { Language } from '../languages.ts';
@@ -24,6 +25,8 @@ export type DiscoverQuery = {
 /** Services that an answer may have although nobody asked for a number: about 400 KB of JSON. Longer answers are sent in pieces. */
 const MAX_UNLIMITED = 1_000;
 const PAGE = 100;
+/** Minimum time from building an index until it is replaced after a fault. A fault that comes back at once must not keep the loop busy. */
+const MIN_REBUILD_MS = 60_000;
 
 /**
  * The body of a /discover response: a text, or pieces of one, each made when it is asked for. `etag` is strong: two answers have
@@ -48,53 +51,110 @@ export type DiscoverySource = IndexSource & {
  * Tested by test/catalog/discovery/.
  */
 export class Discovery {
-  readonly #index: ListingIndex;
+  readonly #source: DiscoverySource;
+  readonly #log: { error(fields: object, message: string): void };
+  /** Null between a fault and the building of a new one: then there are no answers. */
+  #index: ListingIndex | null;
+  #builtAtMs = 0;
+  readonly #minRebuildMs: number;
   readonly #writer = new DiscoverWriter();
   readonly #answers = new AnswerCache();
   readonly #pieces = new PieceCache((entries, language) => `,${this.#write(entries, language)}`);
   /** Pages that are being made, by query and version of the matches. */
   readonly #underWay = new Map<string, Promise<Page>>();
 
-  constructor(source: DiscoverySource) {
-    this.#index = new ListingIndex(source);
-    source.onChange((id) => this.#index.changed(id));
-    for (const { id } of source.listings()) this.#index.changed(id);
+  /** @param log  told about faults, after which everything is read from the source again */
+  constructor(
+    source: DiscoverySource,
+    log: { error(fields: object, message: string): void },
+    minRebuildMs: number = MIN_REBUILD_MS,
+  ) {
+    this.#source = source;
+    this.#minRebuildMs = minRebuildMs;
+    this.#log = log;
+    this.#index = this.#build();
+    source.onChange((id) => this.#index?.changed(id));
   }
 
-  /** Resolves when everything that the catalog had before can be found. At a start with 100 000 listings, that takes 2 s of CPU. */
-  current(): Promise<void> {
-    return this.#index.current();
+  /**
+   * Resolves when everything that the catalog had before can be found, or after a fault, about which the log tells. At a start with
+   * 100 000 listings, that takes 2 s of CPU.
+   */
+  async current(): Promise<void> {
+    const index = this.#index;
+    await index?.current().catch((error: unknown) => this.#replace(index, error));
   }
 
-  /** The answer, or null when the cursor was not issued for this sort. */
+  /**
+   * The answer, or null when the cursor was not issued for this sort. Rejects only with `unavailable`: at a bound, or while the index
+   * is replaced after a fault.
+   */
   async answer(query: DiscoverQuery): Promise<DiscoverAnswer | null> {
     const after = query.cursor === undefined ? null : parseCursor(query.cursor, query.sort);
     if (after === null && query.cursor !== undefined) return null;
-    await this.#index.current();
-    const matches = await this.#index.matches(query.filter);
-    const limit = query.limit ?? (matches.total > MAX_UNLIMITED ? PAGE : 'all');
-    if (limit === 'all' && matches.total > MAX_UNLIMITED) return this.#streamed(query, after, matches);
-    const key = keyOf(query);
-    const order = query.sort === 'relevance' ? null : this.#index.order(query.sort);
-    const kept = this.#answers.get(key, matches, order, after);
-    if (kept !== undefined) return kept;
-    const name = `${matches.version} ${key}`;
-    let page = this.#underWay.get(name);
-    if (page === undefined) {
-      page = this.#page(query, after, matches, limit).finally(() => this.#underWay.delete(name));
-      this.#underWay.set(name, page);
-      this.#answers.keep(key, await page);
+    const index = this.#index;
+    if (index === null) throw unavailableError();
+    try {
+      return await this.#answer(index, query, after);
+    } catch (error) {
+      if (error instanceof ApiError) throw error;
+      this.#replace(index, error);
+      throw unavailableError();
     }
-    return page;
   }
 
-  #view({ filter, sort }: DiscoverQuery, matches: Matches): View {
-    return new View(this.#index, matches, this.#index.isEverything(filter), sort);
+  #build(): ListingIndex {
+    const index = new ListingIndex(this.#source, (error) => this.#replace(index, error));
+    for (const { id } of this.#source.listings()) index.changed(id);
+    this.#builtAtMs = performance.now();
+    return index;
   }
 
-  async #page(query: DiscoverQuery, after: RankedPlace | null, matches: Matches, limit: number | 'all'): Promise<Page> {
+  #replace(index: ListingIndex, error: unknown): void {
+    if (index !== this.#index) return;
+    this.#index = null;
+    const waitMs = Math.max(0, this.#builtAtMs + this.#minRebuildMs - performance.now());
+    this.#log.error(
+      { err: error, wait_ms: Math.round(waitMs) },
+      'discovery: a fault in the index; it will be built again',
+    );
+    setTimeout(() => {
+      this.#index = this.#build();
+    }, waitMs).unref();
+  }
+
+  async #answer(index: ListingIndex, query: DiscoverQuery, after: RankedPlace | null): Promise<DiscoverAnswer> {
+    await index.current();
+    const key = keyOf(query);
+    const order = query.sort === 'relevance' ? null : index.order(query.sort);
+    for (let isMyTurn = false; ; isMyTurn = true) {
+      const matches = await index.matches(query.filter);
+      const limit = query.limit ?? (matches.total > MAX_UNLIMITED ? PAGE : 'all');
+      const isLong = limit === 'all' && matches.total > MAX_UNLIMITED;
+      const name = `${matches.version} ${key}`;
+      const known = isLong ? undefined : (this.#answers.get(key, matches, order, after) ?? this.#underWay.get(name));
+      if (known !== undefined) return known;
+      if (isMyTurn && isLong) return this.#streamed(index, query, after, matches);
+      if (isMyTurn) {
+        const page = this.#page(index, query, after, matches, limit).finally(() => this.#underWay.delete(name));
+        this.#underWay.set(name, page);
+        this.#answers.keep(key, await page);
+        return page;
+      }
+      // Answers that are not kept are begun one per turn, however many are asked for at once: a view may sort its matches.
+      await turns.next();
+    }
+  }
+
+  async #page(
+    index: ListingIndex,
+    query: DiscoverQuery,
+    after: RankedPlace | null,
+    matches: Matches,
+    limit: number | 'all',
+  ): Promise<Page> {
     const { version, countsVersion } = matches;
-    const view = this.#view(query, matches);
+    const view = viewOf(index, query, matches);
     const counts = countsText(matches);
     const { entries, more, batches } = await collect(view, after, limit === 'all' ? MAX_UNLIMITED : limit);
     const texts: string[] = [];
@@ -115,12 +175,12 @@ export class Discovery {
     return { body, etag: etagOf(query.language, body), version, countsVersion, chunks };
   }
 
-  #streamed(query: DiscoverQuery, after: RankedPlace | null, matches: Matches): DiscoverAnswer {
+  #streamed(index: ListingIndex, query: DiscoverQuery, after: RankedPlace | null, matches: Matches): DiscoverAnswer {
     const { filter, sort, language, cursor } = query;
     // The body is a function of these and of nothing else. So its tag is known before it is made, and is the same on every gateway.
     const source = JSON.stringify([VERSION, keyOfFilter(filter), sort, cursor, matches.digest()]);
-    const view = this.#view(query, matches);
-    const areChunks = after === null && this.#index.isEverything(filter);
+    const view = viewOf(index, query, matches);
+    const areChunks = after === null && index.isEverything(filter);
     const pieces = this.#streamedPieces(view, after, language, areChunks, countsText(matches));
     return { etag: etagOf(language, source), body: pieces };
   }
@@ -165,8 +225,6 @@ async function collect(
 ): Promise<{ readonly entries: readonly Entry[]; readonly more: boolean; readonly batches: number }> {
   const entries: Entry[] = [];
   let batches = 0;
-  // Answers that are not kept are made one per turn, however many are asked for at once.
-  await turns.next();
   let isOver = stepEnd();
   for (const batch of view.batches(after)) {
     batches++;
@@ -179,6 +237,9 @@ async function collect(
   }
   return { entries: entries.slice(0, limit), more: entries.length > limit, batches };
 }
+
+const viewOf = (index: ListingIndex, { filter, sort }: DiscoverQuery, matches: Matches): View =>
+  new View(index, matches, index.isEverything(filter), sort);
 
 const countsText = (matches: Matches): string =>
   JSON.stringify({ categories: matches.categories(), total: matches.total }).slice(1, -1);

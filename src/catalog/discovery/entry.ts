@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
 import type { Listing } from '../listing.ts';
-import { shorten } from '../present.ts';
+import { DiscoverWriter } from '../present.ts';
 import type { Signature } from './signatures.ts';
 import { fold, type SearchedText } from './words.ts';
 
@@ -22,6 +22,8 @@ export type Entry = {
   readonly digest: Digest;
 };
 
+const writer = new DiscoverWriter();
+
 /**
  * A hash of what an answer shows of a listing. Digests of several listings are added, number by number in 32 bits, so the digest of
  * a set follows each change of one member in a few nanoseconds, and does not depend on the order in which the changes came.
@@ -29,9 +31,8 @@ export type Entry = {
 export type Digest = readonly [number, number, number];
 
 export function digestOf(listing: Listing, quality: number): Digest {
-  const { id, name, description, priceMicros, freeCalls, category, next } = listing;
-  const shown = JSON.stringify([id, name, shorten(description), priceMicros, freeCalls, category, quality, next]);
-  const bytes = Buffer.from(hash('sha1', shown, 'base64'), 'base64');
+  // The very text that answers show, so that no field of it can be forgotten here. The other languages differ in labels only.
+  const bytes = Buffer.from(hash('sha1', writer.write(listing, quality, 'en'), 'base64'), 'base64');
   return [bytes.readInt32LE(0), bytes.readInt32LE(4), bytes.readInt32LE(8)];
 }
 

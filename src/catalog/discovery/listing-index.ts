@@ -51,19 +51,24 @@ export class ListingIndex {
   readonly #changed = new Set<string>();
   #catchingUp: Promise<void> | null = null;
   #searchedCharacters = 0;
+  readonly #onFault: (error: unknown) => void;
 
-  constructor(source: IndexSource) {
+  /** @param onFault  told that a change could not be taken over: the index is wrong from then on, and has to be replaced */
+  constructor(source: IndexSource, onFault: (error: unknown) => void) {
     this.#source = source;
+    this.#onFault = onFault;
     this.#everything.fill([], stepEnd());
   }
 
   /** The listing or its quality has changed. The index reads it later: before its next answer, at the latest. */
   changed(id: string): void {
     this.#changed.add(id);
-    this.#catchingUp ??= this.#catchUp();
+    if (this.#catchingUp !== null) return;
+    this.#catchingUp = this.#catchUp();
+    this.#catchingUp.catch(this.#onFault);
   }
 
-  /** Resolves when everything that changed before is in the index. */
+  /** Resolves when everything that changed before is in the index. Rejects if that failed. */
   async current(): Promise<void> {
     if (this.#changed.size <= MAX_CHANGES_AT_ONCE) for (const id of this.#changed) this.#take(id);
     else await this.#catchingUp;
@@ -116,13 +121,13 @@ export class ListingIndex {
   }
 
   async #catchUp(): Promise<void> {
-    await turns.next();
+    await turns.nextAhead();
     let isOver = stepEnd();
     // One pass, which also meets what is added meanwhile. A new pass would begin at what a Set still has of its deleted elements.
     for (const id of this.#changed) {
       this.#take(id);
       if (isOver()) {
-        await turns.next();
+        await turns.nextAhead();
         isOver = stepEnd();
       }
     }

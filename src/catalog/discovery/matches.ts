@@ -6,6 +6,9 @@ export type CategoryCount = { readonly category: string; readonly services: numb
 
 let lastVersion = 0;
 
+/** Maximum number of categories that an answer counts. Anybody can name a new one, and each answer shows them. */
+const MAX_CATEGORIES = 500;
+
 /** The rank of the entry with each slot, as it was at one moment. */
 export type Ranks = Uint8Array;
 
@@ -92,15 +95,16 @@ export class Matches {
     return slots;
   }
 
-  /** The largest first. */
+  /** The largest first, at most MAX_CATEGORIES. */
   categories(): readonly CategoryCount[] {
-    this.#categories ??= [...this.#counts]
-      .map(([category, services]) => ({ category, services }))
-      .sort((a, b) => b.services - a.services || (a.category < b.category ? -1 : 1));
+    this.#categories ??= largest(this.#counts);
     return this.#categories;
   }
 
-  /** The same text only for the same matches: what is shown of them, not when they changed or how they are sorted. */
+  /**
+   * The same text only for the same matches: what is shown of them, and their ranks, which decide about their order. A word that
+   * nobody is shown, because the description is cut before it, can change a rank.
+   */
   digest(): string {
     return this.#digest.join('.');
   }
@@ -118,7 +122,7 @@ export class Matches {
     else this.#counts.set(category, count);
     this.total += by;
     this.#totals[rank] = (this.#totals[rank] as number) + by;
-    addDigest(this.#digest, entry.digest, by);
+    addDigest(this.#digest, entry.digest, by * (2 * rank + 1));
   }
 
   #setRank(slot: number, rank: number): void {
@@ -131,6 +135,25 @@ export class Matches {
   }
 }
 
-function addDigest(sum: [number, number, number], digest: Digest, by: 1 | -1): void {
-  for (const i of [0, 1, 2] as const) sum[i] = (sum[i] + by * digest[i]) | 0;
+const compareCounts = (a: CategoryCount, b: CategoryCount): number =>
+  b.services - a.services || (a.category < b.category ? -1 : 1);
+
+/** The first MAX_CATEGORIES in order. Sorts few at a time: to sort 50 000 categories would take 20 ms. */
+function largest(counts: ReadonlyMap<string, number>): CategoryCount[] {
+  const found: CategoryCount[] = [];
+  let last: CategoryCount | null = null;
+  for (const [category, services] of counts) {
+    const count = { category, services };
+    if (last !== null && compareCounts(count, last) > 0) continue;
+    found.push(count);
+    if (found.length < 2 * MAX_CATEGORIES) continue;
+    found.sort(compareCounts).length = MAX_CATEGORIES;
+    last = found[MAX_CATEGORIES - 1] as CategoryCount;
+  }
+  return found.sort(compareCounts).slice(0, MAX_CATEGORIES);
+}
+
+/** @param factor  odd, so that no two digests become equal */
+function addDigest(sum: [number, number, number], digest: Digest, factor: number): void {
+  for (const i of [0, 1, 2] as const) sum[i] = (sum[i] + Math.imul(digest[i], factor)) | 0;
 }

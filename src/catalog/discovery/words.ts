@@ -1,5 +1,14 @@
-/** The text without differences of case and width: 'ＡＢＣ' is found by 'abc'. */
-export const fold = (text: string): string => text.normalize('NFKC').toLowerCase();
+const IS_ASCII = /^[\0-\x7f]*$/;
+
+/**
+ * The text without differences of case and width: 'ＡＢＣ' is found by 'abc', 'STRASSE' by 'straße', 'İstanbul' by 'istanbul'. Lower case
+ * alone would not do: 'ß' has another upper case, and 'Σ' becomes 'ς' or 'σ' by what follows, which a part of a word does not have.
+ */
+export function fold(text: string): string {
+  if (IS_ASCII.test(text)) return text.toLowerCase();
+  const lower = text.normalize('NFKC').toUpperCase().toLowerCase();
+  return lower.replaceAll('i\u0307', 'i').replaceAll('ς', 'σ').normalize('NFKC');
+}
 
 /** The words of a query: folded, each once, sorted. */
 export function wordsOf(query: string): string[] {
@@ -56,11 +65,13 @@ function rankOfWord(text: string, nameLength: number, word: string, first: numbe
   return best;
 }
 
-const LETTER_OR_DIGIT = /[\p{L}\p{N}]/u;
+/** Marks too: in many scripts a vowel is a mark that follows its consonant. */
+const LETTER_OR_DIGIT = /[\p{L}\p{M}\p{N}]/u;
 const isLetterAt = (text: string, at: number): boolean => {
   const code = text.charCodeAt(at);
   if (code < 0x80) return (code >= 0x61 && code <= 0x7a) || (code >= 0x30 && code <= 0x39);
-  return LETTER_OR_DIGIT.test(text.charAt(at));
+  const isSecondHalf = code >= 0xdc00 && code <= 0xdfff && at > 0;
+  return LETTER_OR_DIGIT.test(String.fromCodePoint(text.codePointAt(isSecondHalf ? at - 1 : at) as number));
 };
 
 /** Whether neither a letter nor a digit stands right before or after. In scripts without spaces that is rare. */

@@ -85,6 +85,7 @@ export class KeyHour {
   spent = 0;
   latencySumUs = 0;
   latencyCount = 0;
+  succeededUs = 0;
   lastMs = 0;
 
   constructor(of: Pick<UsageEvent, 'keyId' | 'serviceId' | 'accountId'>, hour: number, next: KeyHour | undefined) {
@@ -99,8 +100,10 @@ export class KeyHour {
   add({ latencyUs, admittedAtMs }: UsageEvent, callClass: CallClass, free: number, amount: number): void {
     this.calls++;
     this.freeCalls += free;
-    if (callClass === 'succeeded') this.succeeded++;
-    else if (SERVICE_FAILURES.includes(callClass)) this.failed++;
+    if (callClass === 'succeeded') {
+      this.succeeded++;
+      this.succeededUs += latencyUs;
+    } else if (SERVICE_FAILURES.includes(callClass)) this.failed++;
     this.spent += amount;
     this.latencySumUs += latencyUs;
     if (latencyUs > 0) this.latencyCount++;
@@ -118,6 +121,7 @@ export class KeyHour {
       sum.spent += part.spent;
       sum.latencySumUs += part.latencySumUs;
       sum.latencyCount += part.latencyCount;
+      sum.succeededUs += part.succeededUs;
       sum.lastMs = Math.max(sum.lastMs, part.lastMs);
     }
     return sum;
@@ -214,7 +218,8 @@ export function keyColumns(pages: readonly Hours[]): string[] {
     add(8, k.spent);
     add(9, k.latencySumUs);
     add(10, k.latencyCount);
-    add(11, k.lastMs);
+    add(11, k.succeededUs);
+    add(12, k.lastMs);
   });
 }
 

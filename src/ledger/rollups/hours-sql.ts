@@ -8,7 +8,9 @@ export const SUMMED_COLUMNS =
 
 const SERVICE_SUMS = ['calls', 'completed', 'free_calls', ...CALL_CLASSES, 'charged', 'fees', 'latency_sum_us'];
 export const SERVICE_COLUMNS = `service_id, hour, provider_id, ${SERVICE_SUMS.join(', ')}, latency_histogram`;
-const KEY_SUMS = ['calls', 'free_calls', 'succeeded', 'failed', 'spent', 'latency_sum_us', 'latency_count'];
+const KEY_SUMS = [
+  ...['calls', 'free_calls', 'succeeded', 'failed', 'spent', 'latency_sum_us', 'latency_count', 'succeeded_us'],
+];
 export const KEY_COLUMNS = `key_id, hour, service_id, account_id, ${KEY_SUMS.join(', ')}, last_call_at`;
 
 const added = (columns: readonly string[]): string =>
@@ -64,6 +66,7 @@ export const keySumsOf = (from: string): string => `
     count(*) FILTER (WHERE class = 'succeeded') AS succeeded,
     count(*) FILTER (WHERE class IN (${SERVICE_FAILURES.map((name) => `'${name}'`).join(', ')})) AS failed,
     sum(amount) AS spent, sum(latency_us) AS latency_sum_us, count(*) FILTER (WHERE latency_us > 0) AS latency_count,
+    coalesce(sum(latency_us) FILTER (WHERE class = 'succeeded'), 0) AS succeeded_us,
     max(created_at) AS last_call_at
   FROM (SELECT *, ${HOUR} AS hour, ${CLASS_SQL} AS class FROM ${from} WHERE ${COUNTED_SQL}) AS counted
   GROUP BY key_id, hour, service_id`;

@@ -1,6 +1,6 @@
 import { type CallOutcome, selectAllCalls } from '../../accounts/lists/calls-sql.ts';
 import { readWithDeadline } from '../../accounts/lists/deadline.ts';
-import { parseTimeRange } from '../../accounts/time-range.ts';
+import { FIRST_MS, LAST_MS, parseTimeRange } from '../../accounts/time-range.ts';
 import { isUsageTime } from '../../accounts/usage-sql.ts';
 import { ApiError } from '../../errors.ts';
 import type { ApiRequest, ApiResponse, Route } from '../../http/route.ts';
@@ -90,5 +90,6 @@ function boundedRange(query: Query): { readonly fromMs: number; readonly toMs: n
   if (toMs - fromMs > MAX_DAYS * DAY_MS + CLOCK_SLACK_MS) {
     throw new ApiError('invalid_request', `from: must be at most ${MAX_DAYS} days before to (now, if it is absent).`);
   }
-  return { fromMs, toMs };
+  // An end that was not given may lie outside the years that Postgres can read.
+  return { fromMs: Math.max(fromMs, FIRST_MS), toMs: Math.min(toMs, LAST_MS) };
 }

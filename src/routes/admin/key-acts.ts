@@ -5,15 +5,15 @@ import type { Alongside } from '../../keys/keys.ts';
 import type { KeyDescription } from '../../keys/keys-sql.ts';
 
 /**
- * What records a change to a key of another account than the caller's, which only an admin can make. Undefined for a key of the
- * caller's own account: that is no act of an operator.
+ * What records a change to an admin key, or to any key of another account than the caller's: only an admin can make these. Undefined
+ * for other keys of the caller's own account: that is no act of an operator.
  */
-export function ifForeign<Subject>(
+export function ifAct<Subject>(
   { caller }: ApiRequest,
-  { accountId }: Pick<KeyDescription, 'accountId'>,
+  { accountId, role }: Pick<KeyDescription, 'accountId' | 'role'>,
   record: Alongside<Subject>,
 ): Alongside<Subject> | undefined {
-  return keyOf(caller).accountId === accountId ? undefined : record;
+  return role !== 'admin' && keyOf(caller).accountId === accountId ? undefined : record;
 }
 
 export function keyAct(

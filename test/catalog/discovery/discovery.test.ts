@@ -1,6 +1,7 @@
-import { expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { LANGUAGES } from '../../../src/catalog/languages.ts';
 import { makeListing } from '../../support/listings.ts';
+import { until } from '../../support/wait.ts';
 import { Market, textOf } from './support.ts';
 
 const many = (count: number, fields = {}) => Array.from({ length: count }, () => makeListing(fields));
@@ -101,6 +102,63 @@ it('has the same entity tags and bytes on every gateway, whatever it has seen be
     expect(await other.etag(asked)).toBe(await one.etag(asked));
     expect(await other.body(asked)).toBe(await one.body(asked));
   }
+});
+
+it('has another entity tag when a part of a description that is not shown changes the order', async () => {
+  const market = new Market();
+  const unseen = (word: string) => ({ description: `${'. '.repeat(150)}${word}` });
+  const listings = many(1_001, unseen('translated'));
+  market.put(...listings);
+  const asked = { q: 'translate', limit: 'all' } as const;
+  const [tag, body] = [await market.etag(asked), await market.body(asked)];
+  market.change(listings[500] as (typeof listings)[number], unseen('translate'));
+  expect(await market.body(asked)).not.toBe(body);
+  expect(await market.etag(asked)).not.toBe(tag);
+});
+
+it('counts at most 500 categories, the largest', async () => {
+  const market = new Market();
+  // Added from the smallest to the largest, so that every one displaces another.
+  for (let i = 0; i < 2_000; i++) market.put(...many(i < 1_990 ? 1 : 2, { category: `c${9_999 - i}` }));
+  const { categories, total } = await market.ask({ limit: 1 });
+  expect(total).toBe(2_010);
+  const expected = Array.from({ length: 2_000 }, (_, i) => `c${8_000 + i}`).slice(0, 500);
+  expect(categories.map(({ category }) => category)).toEqual(expected);
+  expect(categories.map(({ services }) => services)).toEqual(expected.map((_, i) => (i < 10 ? 2 : 1)));
+});
+
+describe('a fault in the index', () => {
+  it.each([1, 40])('is logged, and everything is read again (%i changes)', async (changes) => {
+    const market = new Market(0);
+    const listings = many(200);
+    market.put(...listings);
+    await market.ask();
+    market.onRead = () => {
+      market.onRead = () => {};
+      throw new Error('on purpose');
+    };
+    for (const listing of listings.slice(0, changes)) market.change(listing, { name: 'changed' });
+    await expect(market.ask()).rejects.toMatchObject({ code: 'unavailable' });
+    expect(market.faults).toEqual([expect.objectContaining({ err: new Error('on purpose') })]);
+    await until(() => market.ask({ q: 'changed' }).catch(() => null));
+    expect((await market.ask({ q: 'changed' })).total).toBe(changes);
+    expect((await market.ask()).total).toBe(200);
+    market.put(makeListing());
+    expect((await market.ask()).total).toBe(201);
+    expect(market.faults).toHaveLength(1);
+  });
+
+  it('that comes back is met again only after a while, and a start does not fail because of it', async () => {
+    const market = new Market(100);
+    market.onRead = () => {
+      throw new Error('on purpose');
+    };
+    market.put(...many(40));
+    await market.discovery.current();
+    const began = performance.now();
+    await until(() => market.faults.length === 4);
+    expect(performance.now() - began).toBeGreaterThan(250);
+  });
 });
 
 it('keeps a bounded number of pages, and prefers those in use', async () => {

@@ -14,7 +14,7 @@ const isFree = ({ priceMicros, freeCalls }: Listing) => priceMicros === 0 || fre
 function naiveRank({ name, description }: Listing, words: readonly string[]): number | null {
   const ranks = words.map((word) => {
     const pattern = word.replace(/[.*+?^${}()|[\]\\]/g, '\\$&');
-    const whole = new RegExp(`(?<![\\p{L}\\p{N}])${pattern}(?![\\p{L}\\p{N}])`, 'u');
+    const whole = new RegExp(`(?<![\\p{L}\\p{M}\\p{N}])${pattern}(?![\\p{L}\\p{M}\\p{N}])`, 'u');
     if (whole.test(fold(name))) return 0;
     if (fold(name).includes(word)) return 1;
     if (whole.test(fold(description))) return 2;
@@ -64,7 +64,24 @@ const fields = fc.record({
 const qualities = fc.constantFrom(0, 50, 50.5, 100);
 const queries: fc.Arbitrary<Asked> = fc
   .record({
-    q: fc.constantFrom('', '', 'trans', 'DATA', 'data a', 'a', '気予', '天', 'x.y', 'api', 'über trans', 'none'),
+    q: fc.constantFrom(
+      '',
+      '',
+      'trans',
+      'DATA',
+      'data a',
+      'a',
+      '気予',
+      '天',
+      'x.y',
+      'api',
+      'über trans',
+      'none',
+      'हिन्द',
+      '野',
+      'STRASSE',
+      'οδος',
+    ),
     category: fc.constantFrom(undefined, undefined, 'data', 'none'),
     minQuality: fc.constantFrom(undefined, undefined, 50, 50.1),
     maxPriceMicros: fc.constantFrom(undefined, undefined, 1),

@@ -80,6 +80,15 @@ describe('with 100 000 listings, the event loop is not held for longer than 5 ms
     expect((await market.ask({ q: 'translat' })).total).toBe(LISTINGS / 8);
   });
 
+  it('by forty pages of two thousand matches, asked for at once', async () => {
+    const filter = { category: 'c3', maxPriceMicros: 1_650 };
+    expect((await market.ask({ filter, limit: 1 })).total).toBe(2_000);
+    const hold = await longestHold((round) =>
+      Promise.all(Array.from({ length: 40 }, (_, i) => market.answer({ filter, limit: round * 40 + i + 1 }))),
+    );
+    expect(hold).toBeLessThan(MAX_HOLD_MS);
+  });
+
   it('by ten callers who ask for all of it at once, which share one text', async () => {
     let bodies: AsyncIterable<Uint8Array>[] = [];
     const hold = await longestHold(async (round) => {

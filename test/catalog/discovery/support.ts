@@ -18,15 +18,28 @@ export type Asked = Partial<Omit<DiscoverQuery, 'filter'>> & {
 
 /** A catalog without a database, and discovery over it. */
 export class Market {
+  /** What discovery has logged. */
+  readonly faults: unknown[] = [];
+  /** Called whenever discovery reads a listing. */
+  onRead: (id: string) => void = () => {};
   readonly #listeners: ((id: string) => void)[] = [];
   readonly snapshot = new Snapshot((id) => this.#tell(id));
   readonly qualities = new Qualities((id) => this.#tell(id));
-  readonly discovery = new Discovery({
-    get: (id) => this.snapshot.get(id),
-    qualityOf: (id) => this.qualities.of(id),
-    listings: () => this.snapshot.values(),
-    onChange: (listener) => void this.#listeners.push(listener),
-  });
+  readonly discovery: Discovery;
+
+  /** @param minRebuildMs  as of `Discovery` */
+  constructor(minRebuildMs?: number) {
+    const source = {
+      get: (id: string) => {
+        this.onRead(id);
+        return this.snapshot.get(id);
+      },
+      qualityOf: (id: string) => this.qualities.of(id),
+      listings: () => this.snapshot.values(),
+      onChange: (listener: (id: string) => void) => void this.#listeners.push(listener),
+    };
+    this.discovery = new Discovery(source, { error: (fields) => void this.faults.push(fields) }, minRebuildMs);
+  }
 
   put(...listings: readonly Listing[]): void {
     for (const listing of listings) this.snapshot.put(listing);

@@ -46,11 +46,29 @@ it.each([
   ['node.js', 'Node.js runner'],
   ['c++', 'C++ compiler'],
   ['😀', 'smile 😀'],
+  ['STRASSE', 'Straßenkarte'],
+  ['Straße', 'STRASSENKARTE'],
+  ['istanbul', 'İSTANBUL'],
+  ['ISPARTA', 'ısparta'],
+  ['ΟΔΟΣ', 'οδοσημα'],
+  ['οδός', 'ΟΔΌΣ'],
 ])('%s finds %s', async (q, name) => {
   const market = new Market();
   market.put(makeListing({ name, description: '' }), makeListing({ name: 'Other', description: name }));
   market.put(makeListing({ name: 'Neither', description: '無関係' }));
   expect(await market.names({ q })).toEqual([name, 'Other']);
+});
+
+it.each([
+  ['हिन्द', 'हिन्द', 'हिन्दी'],
+  ['野家', '野家', '𠮷野家'],
+  ['smile', 'smile😀', 'smiles'],
+])('%s is a word of %s and a part of %s', async (q, word, part) => {
+  const market = new Market();
+  const [better, worse] = [makeListing({ name: part }), makeListing({ name: word })];
+  market.put(better, worse);
+  await market.qualities.set(new Map([[better.id, 100]]));
+  expect(await market.names({ q })).toEqual([word, part]);
 });
 
 it('a word is not found across the border of name and description', async () => {

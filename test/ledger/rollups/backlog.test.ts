@@ -196,6 +196,7 @@ it('a migration under a writer of the version before loses none of its calls: be
       await late`INSERT INTO journal (id, kind) OVERRIDING SYSTEM VALUE VALUES (${next?.id as number}, 'usage')`;
     });
     await old.begin((tx) => storeAsBefore(tx, [event()]));
+    await migrate(old, migrations);
     expect(await isRolledUp(old)).toBe(false);
     expect(await rollUpAll(old, 2)).toBe(5);
     expect(await isRolledUp(old)).toBe(true);
