@@ -11,8 +11,13 @@ export type DayStats = Readonly<Record<CallClass, number>> & {
   readonly latencyHistogram: readonly number[];
 };
 
-/** How many calls were charged this amount, which is rounded to three digits. */
-export type ChargedAmount = { readonly amountMicros: number; readonly calls: number };
+/** What the charged calls cost, each amount rounded to three digits. */
+export type ChargedPrices = {
+  /** YYYY-MM-DD; null: of all days together */
+  readonly day: string | null;
+  readonly medianMicros: number;
+  readonly p95Micros: number;
+};
 
 /** What the quality was made from, when it was last computed. */
 export type QualityInputs = {
@@ -26,8 +31,8 @@ export type QualityInputs = {
 export type ServiceStats = {
   /** Newest first; days without calls are left out. */
   readonly days: readonly DayStats[];
-  /** Ascending. */
-  readonly amounts: readonly ChargedAmount[];
+  /** Days without charged calls are left out. */
+  readonly prices: readonly ChargedPrices[];
   readonly inputs: QualityInputs | null;
 };
 
@@ -36,7 +41,7 @@ export function selectStats(sql: Sql, serviceId: string): Promise<ServiceStats> 
   return sql.begin(
     async (tx) => ({
       days: await selectDays(tx, serviceId),
-      amounts: await selectAmounts(tx, serviceId),
+      prices: await selectPrices(tx, serviceId),
       inputs: await selectInputs(tx, serviceId),
     }),
     'ISOLATION LEVEL REPEATABLE READ READ ONLY',
@@ -63,11 +68,21 @@ async function selectDays(tx: Tx, serviceId: string): Promise<DayStats[]> {
     FROM hours h JOIN buckets b USING (day) GROUP BY h.day, b.histogram ORDER BY h.day DESC`;
 }
 
-async function selectAmounts(tx: Tx, serviceId: string): Promise<ChargedAmount[]> {
-  return tx<ChargedAmount[]>`
-    SELECT amount AS "amountMicros", sum(calls)::bigint AS calls FROM service_amounts
-    WHERE service_id = ${serviceId} AND day >= ${firstDay(tx)}
-    GROUP BY amount ORDER BY amount`;
+/** The smallest amounts that half and 95 % of the charged calls did not exceed. */
+async function selectPrices(tx: Tx, serviceId: string): Promise<ChargedPrices[]> {
+  return tx<ChargedPrices[]>`
+    WITH charged AS (
+      SELECT day, amount, sum(calls) AS calls FROM service_amounts
+      WHERE service_id = ${serviceId} AND day >= ${firstDay(tx)}
+      GROUP BY GROUPING SETS ((day, amount), (amount))
+    ), ranked AS (
+      SELECT day, amount, sum(calls) OVER (PARTITION BY day ORDER BY amount) AS seen,
+             sum(calls) OVER (PARTITION BY day) AS total
+      FROM charged
+    )
+    SELECT to_char(day, 'YYYY-MM-DD') AS day, min(amount) FILTER (WHERE seen >= total * 0.5) AS "medianMicros",
+           min(amount) FILTER (WHERE seen >= total * 0.95) AS "p95Micros"
+    FROM ranked GROUP BY day`;
 }
 
 async function selectInputs(tx: Tx, serviceId: string): Promise<QualityInputs | null> {

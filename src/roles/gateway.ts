@@ -223,6 +223,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
 
   const pseudonyms = exchangeOptions.pseudonyms;
   const operations = new OperationsReader(sql);
+  const stats = new StatsReader(sql);
   const watchLog = new SparseWarning(log);
   const reachability = new Reachability({ client: upstream, sql, log: watchLog });
   const uptimes = new Uptimes({ sql, log: watchLog });
@@ -239,7 +240,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
       adminBootstrapToken: config.adminBootstrapToken,
       maxAccountsPerAddress: config.maxAccountsPerAddress,
     }),
-    ...discoverRoutes({ catalog, discovery, operations, watch }),
+    ...discoverRoutes({ catalog, discovery, operations, watch, stats }),
     ...servicesRoutes({
       catalog,
       sql,
@@ -258,7 +259,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
       noticeSeconds: config.priceNoticeSeconds,
       watch,
     }),
-    ...serviceStatsRoutes({ catalog, reader: new StatsReader(sql) }),
+    ...serviceStatsRoutes({ catalog, reader: stats }),
     ...serviceCallsRoutes({ sql, pseudonymOf: (buyer, provider) => pseudonyms.ofAccount(buyer, provider) }),
     ...usageRoutes({ sql }),
     ...balanceRoutes({ wallets }),

@@ -12,8 +12,10 @@ import { type ApiRequest, type ApiResponse, BodyInPieces, type JsonSchema, type 
 import { ACCEPT_LANGUAGE, CACHE_CONTROL, LANGUAGE_HEADERS } from '../openapi/headers.ts';
 import { COUNT, EXAMPLE, json, list, record, UUID } from '../openapi/schemas.ts';
 import { usdToMicros } from '../platform/money.ts';
+import type { StatsReader } from '../quality/stats-reader.ts';
 import { CALLABLE_SERVICE, CALLABLE_SERVICE_EXAMPLE, LISTED_SERVICE, SERVICE_EXAMPLE } from './service-schemas.ts';
 import type { Watch } from './services.ts';
+import { recentStats } from './stats.ts';
 
 const LANG = { type: 'string', maxLength: 35, description: 'Language of the labels; overrides Accept-Language' };
 const QUERY: JsonSchema = {
@@ -97,8 +99,9 @@ export function discoverRoutes(deps: {
   readonly discovery: Discovery;
   readonly operations: Pick<OperationsReader, 'read'>;
   readonly watch: Pick<Watch, 'uptimeOf'>;
+  readonly stats: Pick<StatsReader, 'read'>;
 }): Route[] {
-  const { catalog, discovery, operations, watch } = deps;
+  const { catalog, discovery, operations, watch, stats } = deps;
   return [
     {
       method: 'GET',
@@ -148,7 +151,7 @@ export function discoverRoutes(deps: {
       method: 'GET',
       path: '/api/v1/discover/:id',
       summary:
-        'One active service as an agent needs it: whole description, operations with schemas, examples and prices',
+        'One active service as an agent needs it: whole description, operations with schemas, examples and prices, statistics',
       access: 'anyone',
       query: ONE_QUERY,
       requestHeaders: ACCEPT_LANGUAGE,
@@ -167,7 +170,9 @@ export function discoverRoutes(deps: {
         const language = chooseLanguage(request.query.lang, request.header('accept-language'));
         const watched = { uptime: watch.uptimeOf(listing.id) };
         const quality = catalog.qualityOf(listing.id);
-        const body = agentItem(listing, quality, language, await operations.read(listing), watched);
+        const [written, recent] = await Promise.all([operations.read(listing), recentStats(stats, listing.id)]);
+        const item = agentItem(listing, quality, language, written, watched);
+        const body = recent === undefined ? item : { ...item, stats: recent };
         return { status: 200, body, headers: { 'Cache-Control': 'no-cache', ...languageHeaders(language) } };
       },
     },

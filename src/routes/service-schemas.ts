@@ -1,4 +1,5 @@
 import { EXAMPLE, list, record, TEXT, TIME, UUID, usd } from '../openapi/schemas.ts';
+import { RECENT_STATS } from './stats.ts';
 
 // What src/catalog/present.ts writes: shared by the routes that show services.
 
@@ -101,8 +102,14 @@ export const LISTED_SERVICE = record('ListedService', LISTED, {
 
 export const CALLABLE_SERVICE = record(
   'CallableService',
-  { ...LISTED, ...LINKS, ...MANNER, operations: list(PRICED_OPERATION, 'How to call it; empty if that is not told') },
-  { optional: NOT_SET, description: 'A service as an agent needs it to make a call' },
+  {
+    ...LISTED,
+    ...LINKS,
+    ...MANNER,
+    operations: list(PRICED_OPERATION, 'How to call it; empty if that is not told'),
+    stats: RECENT_STATS,
+  },
+  { optional: [...NOT_SET, 'stats'], description: 'A service as an agent needs it to make a call' },
 );
 
 export const SERVICE = record(
@@ -139,6 +146,10 @@ export const CALLABLE_SERVICE_EXAMPLE = {
   ...SERVICE_EXAMPLE,
   ...MANNER_EXAMPLE,
   operations: [{ ...OPERATION_EXAMPLE, price_label: '$0.002 per call' }],
+  stats: {
+    ...{ calls: 120, success_rate: 0.9829, latency_ms: { p50: 18.9, p95: 47, p99: 98 } },
+    price_charged: { median: 0.002, p95: 0.002 },
+  },
 };
 
 export const SERVICE_DETAILS_EXAMPLE = {

@@ -6,8 +6,12 @@ import { quantile } from '../ledger/rollups/latency-buckets.ts';
 import { CACHE_CONTROL } from '../openapi/headers.ts';
 import { COUNT, EXAMPLE, json, list, orNull, record, TIME, UUID, usd } from '../openapi/schemas.ts';
 import { microsToUsd } from '../platform/money.ts';
+import { within } from '../platform/timing.ts';
 import type { StatsReader } from '../quality/stats-reader.ts';
-import type { ChargedAmount, DayStats, ServiceStats } from '../quality/stats-sql.ts';
+import type { ChargedPrices, DayStats, ServiceStats } from '../quality/stats-sql.ts';
+
+/** A reading takes Postgres up to 20 ms. */
+const RECENT_STATS_WITHIN_MS = 500;
 
 const RATE: JsonSchema = {
   type: ['number', 'null'],
@@ -21,6 +25,8 @@ const MS: JsonSchema = {
   description: 'Milliseconds; null without succeeded calls',
 };
 const LATENCY = record('Latency', { p50: MS, p95: MS, p99: MS }, { description: 'Of succeeded calls, within 10 %' });
+const USD = orNull(usd('What a charged call cost, to three digits; null without charged calls'));
+const PRICE_CHARGED = record('PriceCharged', { median: USD, p95: USD });
 const COUNTS = {
   calls: { ...COUNT, description: 'All that count: without free MCP messages and calls of the provider' },
   succeeded: COUNT,
@@ -30,8 +36,19 @@ const COUNTS = {
   unavailable: { ...COUNT, description: 'The gateway could not serve the call' },
   success_rate: RATE,
   latency_ms: LATENCY,
+  price_charged: PRICE_CHARGED,
 };
-const USD = orNull(usd('What a charged call cost, to three digits; null without charged calls'));
+/** The part of the statistics that helps to choose a service; see `recentStats`. */
+export const RECENT_STATS = record(
+  'RecentStats',
+  {
+    calls: COUNTS.calls,
+    success_rate: COUNTS.success_rate,
+    latency_ms: COUNTS.latency_ms,
+    price_charged: COUNTS.price_charged,
+  },
+  { description: 'Of the last 30 days; see /services/{id}/stats. Absent while it cannot be read' },
+);
 const STATS = record('ServiceStats', {
   service_id: UUID,
   quality: { type: 'number', minimum: 0, maximum: 100 },
@@ -49,7 +66,6 @@ const STATS = record('ServiceStats', {
     ),
   ),
   ...COUNTS,
-  price_charged: record('PriceCharged', { median: USD, p95: USD }),
   days: list(
     record('DayStats', { day: { type: 'string', format: 'date', description: 'In UTC' }, ...COUNTS }),
     'The last 30 days, newest first; days without calls are left out',
@@ -58,6 +74,7 @@ const STATS = record('ServiceStats', {
 const COUNTS_EXAMPLE = {
   ...{ calls: 120, succeeded: 115, failed: 2, caller_errors: 3, caller_left: 0, unavailable: 0, success_rate: 0.9829 },
   latency_ms: { p50: 18.9, p95: 47, p99: 98 },
+  price_charged: { median: 0.002, p95: 0.002 },
 };
 
 /** `GET /services/{id}/stats`: what a quality was made from, and the calls of the last 30 days. For anybody. */
@@ -83,7 +100,6 @@ export function serviceStatsRoutes(deps: {
               ...{ evidence: 61.4, buyers: 17, success_rate: 0.98, latency_ms: 21.4, computed_at: EXAMPLE.time },
             },
             ...COUNTS_EXAMPLE,
-            price_charged: { median: 0.002, p95: 0.002 },
             days: [{ day: '2026-11-22', ...COUNTS_EXAMPLE }],
           },
           { 'Cache-Control': CACHE_CONTROL('max-age=30') },
@@ -105,7 +121,21 @@ export function serviceStatsRoutes(deps: {
   ];
 }
 
-function statsJson({ days, amounts, inputs }: ServiceStats): Record<string, unknown> {
+/**
+ * The statistics of a service in a few numbers. Undefined if Postgres does not give them soon: the rest of a listing comes from
+ * memory, and must not wait for them.
+ */
+export async function recentStats(reader: Pick<StatsReader, 'read'>, serviceId: string): Promise<object | undefined> {
+  try {
+    const { days, prices } = await within(reader.read(serviceId), RECENT_STATS_WITHIN_MS, unavailableError);
+    const { calls, success_rate, latency_ms } = countsJson(days);
+    return { calls, success_rate, latency_ms, price_charged: pricesJson(prices, null) };
+  } catch {
+    return undefined;
+  }
+}
+
+function statsJson({ days, prices, inputs }: ServiceStats): Record<string, unknown> {
   return {
     quality_inputs:
       inputs === null
@@ -118,8 +148,8 @@ function statsJson({ days, amounts, inputs }: ServiceStats): Record<string, unkn
             computed_at: inputs.computedAt.toISOString(),
           },
     ...countsJson(days),
-    price_charged: { median: amountAt(amounts, 0.5), p95: amountAt(amounts, 0.95) },
-    days: days.map((day) => ({ day: day.day, ...countsJson([day]) })),
+    price_charged: pricesJson(prices, null),
+    days: days.map((day) => ({ day: day.day, ...countsJson([day]), price_charged: pricesJson(prices, day.day) })),
   };
 }
 
@@ -150,15 +180,12 @@ function latencyJson(histograms: readonly (readonly number[])[]) {
   return { p50: at(0.5), p95: at(0.95), p99: at(0.99) };
 }
 
-/** The amount in USD that the share `q` of the charged calls did not exceed. */
-function amountAt(amounts: readonly ChargedAmount[], q: number): number | null {
-  const rank = Math.ceil(q * amounts.reduce((sum, { calls }) => sum + calls, 0));
-  let seen = 0;
-  for (const { amountMicros, calls } of amounts) {
-    seen += calls;
-    if (seen >= rank) return microsToUsd(amountMicros);
-  }
-  return null;
+function pricesJson(prices: readonly ChargedPrices[], of: string | null) {
+  const found = prices.find(({ day }) => day === of);
+  return {
+    median: found === undefined ? null : microsToUsd(found.medianMicros),
+    p95: found === undefined ? null : microsToUsd(found.p95Micros),
+  };
 }
 
 const round = (value: number, digits: number): number => Number(value.toFixed(digits));

@@ -319,6 +319,7 @@ describe('each success of each operation is as the OpenAPI document says', () =>
     const calls = { key: market.provider, params: { id: service_id } };
     await driver.expect('getServicesByIdCalls', 200, calls);
     await driver.expect('getServicesByIdCalls', 200, { ...calls, headers: { Accept: 'text/csv' }, query: 'limit=1' });
+    await driver.expect('getServicesByIdStats', 200, { params: { id: service_id } });
     await driver.expect('getBalanceMe', 200, { key: spender });
     expect(await driver.expect('getEarningsMe', 200, { key: market.provider })).toMatchObject({
       by_service: expect.arrayContaining([expect.objectContaining({ gross: 0.01 })]),

@@ -5,8 +5,9 @@ import type { ListingFields } from '../../src/catalog/listing.ts';
 import { OperationsReader } from '../../src/catalog/operations/operations-reader.ts';
 import { insertListing, updateListing } from '../../src/catalog/sql.ts';
 import type { Route } from '../../src/http/route.ts';
+import { StatsReader } from '../../src/quality/stats-reader.ts';
 import { discoverRoutes } from '../../src/routes/discover.ts';
-import { addAccount } from '../support/accounts.ts';
+import { addAccount, addCall } from '../support/accounts.ts';
 import { ask, bodyOf, LISTING_FIELDS, NO_WATCH, refusalOf } from '../support/listings.ts';
 import { sql, useDatabase } from '../support/use-database.ts';
 import { until } from '../support/wait.ts';
@@ -35,7 +36,13 @@ beforeAll(async () => {
   catalog = new Catalog({ sql, log });
   const discovery = new Discovery(catalog, log);
   await catalog.start();
-  routes = discoverRoutes({ catalog, discovery, operations: new OperationsReader(sql), watch: NO_WATCH });
+  routes = discoverRoutes({
+    catalog,
+    discovery,
+    operations: new OperationsReader(sql),
+    watch: NO_WATCH,
+    stats: new StatsReader(sql),
+  });
 });
 afterAll(async () => {
   await catalog.stop();
@@ -153,6 +160,22 @@ describe('GET /discover', () => {
     await catalog.setQualities(new Map([[id, 50]]));
   });
 
+  it('shows the statistics of one service, and the service without them while they cannot be read', async () => {
+    const [{ id }] = bodyOf(await discover('?q=forecasts')).services;
+    await addCall(sql, { buyer: await addAccount(sql), serviceId: id, providerId, amount: 500_000, latencyUs: 2_000 });
+    const shown = bodyOf(await ask(routes, `GET /discover/${id}`));
+    expect(shown.stats).toMatchObject({
+      ...{ calls: 1, success_rate: 1, price_charged: { median: 0.5, p95: 0.5 } },
+    });
+    expect(shown.stats.latency_ms.p50).toBeGreaterThan(1);
+    const { stats: _, ...rest } = shown;
+    for (const read of [() => Promise.reject(new Error('away')), () => new Promise<never>(() => {})]) {
+      const [discovery, operations] = [new Discovery(catalog, log), new OperationsReader(sql)];
+      const without = discoverRoutes({ catalog, discovery, operations, watch: NO_WATCH, stats: { read } });
+      expect(bodyOf(await ask(without, `GET /discover/${id}`))).toEqual(rest);
+    }
+  });
+
   it('refuses a cursor of another sort', async () => {
     const { next_cursor } = bodyOf(await discover('?sort=name&limit=1'));
     expect((await refusalOf(discover(`?sort=price&limit=1&cursor=${next_cursor}`))).code).toBe('invalid_request');
@@ -207,9 +230,9 @@ describe('GET /discover', () => {
 
   it('is unavailable, rather than empty, before the catalog is loaded', async () => {
     const empty = new Catalog({ sql, log });
-    const operations = new OperationsReader(sql);
+    const [operations, stats] = [new OperationsReader(sql), new StatsReader(sql)];
     const discovery = new Discovery(empty, log);
-    const unloaded = discoverRoutes({ catalog: empty, discovery, operations, watch: NO_WATCH });
+    const unloaded = discoverRoutes({ catalog: empty, discovery, operations, watch: NO_WATCH, stats });
     const error = await refusalOf(ask(unloaded, 'GET /discover'));
     expect(error.code).toBe('unavailable');
     expect(error.headers).toHaveProperty('Retry-After');

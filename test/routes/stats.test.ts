@@ -56,6 +56,11 @@ describe('GET /services/{id}/stats', () => {
     });
     expect(body.days).toHaveLength(3);
     expect(body.days[0]).toMatchObject({ day: days[0], calls: 4, succeeded: 4, success_rate: 1 });
+    expect(body.days.map((day: { price_charged: object }) => day.price_charged)).toEqual([
+      { median: 0.002, p95: 0.002 },
+      { median: 0.05, p95: 0.05 },
+      { median: null, p95: null },
+    ]);
     expect(body.days[1]).toMatchObject({ day: days[1], calls: 4, succeeded: 1, failed: 2, caller_left: 1 });
     expect(body.days[2]).toMatchObject({ unavailable: 1, success_rate: null, latency_ms: { p50: null } });
     expect(body.days[0].latency_ms.p50).toBeGreaterThan(9);

@@ -7,6 +7,7 @@ import { ApiError } from '../../src/errors.ts';
 import type { Route } from '../../src/http/route.ts';
 import type { KeyRecord } from '../../src/keys/caller.ts';
 import { Keys } from '../../src/keys/keys.ts';
+import { StatsReader } from '../../src/quality/stats-reader.ts';
 import { creditsRoutes } from '../../src/routes/admin/credits.ts';
 import { debitsRoutes } from '../../src/routes/admin/debits.ts';
 import { payoutsRoutes } from '../../src/routes/admin/payouts.ts';
@@ -48,7 +49,13 @@ beforeAll(async () => {
     ...debitsRoutes({ sql, carrier: { carryOut: nothingIsMoved }, log: { warn: () => {} } }),
     ...payoutsRoutes({ sql }),
     ...earningsRoutes({ sql }),
-    ...discoverRoutes({ catalog, discovery: new Discovery(catalog, log), operations, watch: NO_WATCH }),
+    ...discoverRoutes({
+      catalog,
+      discovery: new Discovery(catalog, log),
+      operations,
+      watch: NO_WATCH,
+      stats: new StatsReader(sql),
+    }),
     ...servicesRoutes({
       catalog,
       sql,
