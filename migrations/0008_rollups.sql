@@ -24,10 +24,8 @@ CREATE TABLE service_hours (
   unavailable        bigint NOT NULL,
   charged            bigint NOT NULL,
   fees               bigint NOT NULL,
-  -- Of succeeded calls only: the sum of their latencies, and how many of them are in each bucket of
-  -- src/ledger/rollups/latency-buckets.ts. The sum over all buckets is `succeeded`.
+  -- Of succeeded calls only.
   latency_sum_us     bigint NOT NULL,
-  latency_histogram  int[] NOT NULL,
   PRIMARY KEY (service_id, hour)
 ) WITH (fillfactor = 50);
 CREATE INDEX service_hours_provider ON service_hours (provider_id, hour);
@@ -47,11 +45,24 @@ CREATE TABLE key_hours (
   -- Of all calls whose latency is known. It is 0 in the record when the gateway died, or when the admission got no reply.
   latency_sum_us  bigint NOT NULL,
   latency_count   int NOT NULL,
+  -- Of succeeded calls only.
+  succeeded_us    bigint NOT NULL,
   last_call_at    timestamptz NOT NULL,
   PRIMARY KEY (key_id, hour, service_id)
 ) WITH (fillfactor = 50);
 CREATE INDEX key_hours_account ON key_hours (account_id, hour);
 CREATE INDEX key_hours_service ON key_hours (service_id, hour);
+
+-- How many succeeded calls of a service took how long, by UTC day: a histogram with the buckets of src/ledger/rollups/latency-buckets.ts.
+-- The calls of a day's buckets are as many as succeeded in its hours. In `service_hours`, 85 numbers in each row made reading the
+-- earnings of a provider six times slower.
+CREATE TABLE service_latencies (
+  service_id  uuid NOT NULL,
+  day         date NOT NULL,
+  bucket      smallint NOT NULL,
+  calls       bigint NOT NULL,
+  PRIMARY KEY (service_id, day, bucket)
+) WITH (fillfactor = 50);
 
 -- How many counted calls of a service were charged which amount, by UTC day. Amounts are rounded to three digits, so that a service whose
 -- price depends on the call has a bounded number of rows: at most 900 for each power of ten.

@@ -1,4 +1,5 @@
 import { CALL_CLASSES, type CallClass } from '../ledger/rollups/call-class.ts';
+import { BUCKETS } from '../ledger/rollups/latency-buckets.ts';
 import type { Sql, Tx } from '../platform/postgres.ts';
 import { WINDOW_DAYS } from './formula.ts';
 
@@ -51,21 +52,21 @@ export function selectStats(sql: Sql, serviceId: string): Promise<ServiceStats> 
 const firstDay = (tx: Tx) => tx`(now() AT TIME ZONE 'UTC')::date - ${WINDOW_DAYS - 1}::int`;
 
 async function selectDays(tx: Tx, serviceId: string): Promise<DayStats[]> {
-  const classes = tx.text(CALL_CLASSES.map((name) => `sum(h.${name})::bigint AS ${name}`).join(', '));
-  return tx<DayStats[]>`
-    WITH hours AS (
-      SELECT (hour AT TIME ZONE 'UTC')::date AS day, * FROM service_hours
-      WHERE service_id = ${serviceId} AND hour >= (${firstDay(tx)})::timestamp AT TIME ZONE 'UTC'
-    ), buckets AS (
-      SELECT day, array_agg(calls ORDER BY bucket) AS histogram FROM (
-        SELECT h.day, u.bucket, sum(u.calls)::int AS calls
-        FROM hours h, unnest(h.latency_histogram) WITH ORDINALITY AS u (calls, bucket)
-        GROUP BY h.day, u.bucket
-      ) AS summed GROUP BY day
-    )
-    SELECT to_char(h.day, 'YYYY-MM-DD') AS day, sum(h.calls)::bigint AS calls, ${classes},
-           to_json(b.histogram) AS "latencyHistogram"
-    FROM hours h JOIN buckets b USING (day) GROUP BY h.day, b.histogram ORDER BY h.day DESC`;
+  const classes = tx.text(CALL_CLASSES.map((name) => `sum(${name})::bigint AS ${name}`).join(', '));
+  type Row = Omit<DayStats, 'latencyHistogram'>;
+  const days = await tx<Row[]>`
+    SELECT to_char((hour AT TIME ZONE 'UTC')::date, 'YYYY-MM-DD') AS day, sum(calls)::bigint AS calls, ${classes}
+    FROM service_hours
+    WHERE service_id = ${serviceId} AND hour >= (${firstDay(tx)})::timestamp AT TIME ZONE 'UTC'
+    GROUP BY 1 ORDER BY 1 DESC`;
+  const latencies = await tx<{ day: string; bucket: number; calls: number }[]>`
+    SELECT to_char(day, 'YYYY-MM-DD') AS day, bucket, calls FROM service_latencies
+    WHERE service_id = ${serviceId} AND day >= ${firstDay(tx)}`;
+  return days.map((row) => {
+    const latencyHistogram = new Array<number>(BUCKETS).fill(0);
+    for (const { day, bucket, calls } of latencies) if (day === row.day) latencyHistogram[bucket] = calls;
+    return { ...row, latencyHistogram };
+  });
 }
 
 /** The smallest amounts that half and 95 % of the charged calls did not exceed. */

@@ -6,6 +6,7 @@ import { quantile } from '../ledger/rollups/latency-buckets.ts';
 import { CACHE_CONTROL } from '../openapi/headers.ts';
 import { COUNT, EXAMPLE, json, list, orNull, record, TIME, UUID, usd } from '../openapi/schemas.ts';
 import { microsToUsd } from '../platform/money.ts';
+import { isPostgresUnavailable } from '../platform/postgres.ts';
 import { within } from '../platform/timing.ts';
 import type { StatsReader } from '../quality/stats-reader.ts';
 import type { ChargedPrices, DayStats, ServiceStats } from '../quality/stats-sql.ts';
@@ -130,8 +131,9 @@ export async function recentStats(reader: Pick<StatsReader, 'read'>, serviceId: 
     const { days, prices } = await within(reader.read(serviceId), RECENT_STATS_WITHIN_MS, unavailableError);
     const { calls, success_rate, latency_ms } = countsJson(days);
     return { calls, success_rate, latency_ms, price_charged: pricesJson(prices, null) };
-  } catch {
-    return undefined;
+  } catch (error) {
+    if (error instanceof ApiError || isPostgresUnavailable(error)) return undefined;
+    throw error;
   }
 }
 

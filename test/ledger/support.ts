@@ -45,7 +45,7 @@ export class Ledger {
     await this.store.command('flushall');
     await this.sql`
       TRUNCATE accounts, api_keys, credits, calls, journal, entries, balances, free_usage, service_days, service_hours,
-               key_hours, service_amounts, rollup_backlog, rollup_pass,
+               key_hours, service_latencies, service_amounts, rollup_backlog, rollup_pass,
                rejected_events, reconciliations, repairs CASCADE`;
   }
 

@@ -3,14 +3,7 @@ import type { Actor } from '../../src/accounts/audit.ts';
 import type { ApiRequest, ApiResponse, JsonSchema, Route } from '../../src/http/route.ts';
 import type { Caller, KeyRecord, Role } from '../../src/keys/caller.ts';
 import { digestOfHash, hashSecret, newKeyId, newSecret } from '../../src/keys/credentials.ts';
-import {
-  addKeyHours,
-  addServiceAmounts,
-  addServiceHours,
-  amountSumsOf,
-  keySumsOf,
-  serviceSumsOf,
-} from '../../src/ledger/rollups/hours-sql.ts';
+import { addSumsOf } from '../../src/ledger/rollups/all-sums.ts';
 import { dayOfId, timeOfId, uuidv7 } from '../../src/platform/ids.ts';
 import { migrate, readMigrations } from '../../src/platform/migrate.ts';
 import { openPostgres, type Sql } from '../../src/platform/postgres.ts';
@@ -90,9 +83,7 @@ export async function addCall(sql: Sql, call: TestCall): Promise<string> {
             ${call.freeTier ?? false}, ${call.outcome ?? 'completed'}, ${call.latencyUs ?? 1500}, 10, 20,
             ${new Date(timeOfId(id))}, 1)`;
   const inserted = `(SELECT * FROM calls WHERE day = '${dayOfId(id)}' AND usage_id = '${id}') AS inserted`;
-  await sql.unsafe(addServiceHours(serviceSumsOf(inserted)));
-  await sql.unsafe(addKeyHours(keySumsOf(inserted)));
-  await sql.unsafe(addServiceAmounts(amountSumsOf(inserted)));
+  await sql.unsafe(`WITH ${addSumsOf(inserted)} SELECT`);
   return id;
 }
 

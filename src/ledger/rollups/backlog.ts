@@ -1,14 +1,7 @@
 import type { Tx } from '../../platform/postgres.ts';
 import { ROLLUP_LOCK } from '../locks.ts';
-import {
-  addKeyHours,
-  addServiceAmounts,
-  addServiceHours,
-  amountSumsOf,
-  keySumsOf,
-  SUMMED_COLUMNS,
-  serviceSumsOf,
-} from './hours-sql.ts';
+import { addSumsOf } from './all-sums.ts';
+import { SUMMED_COLUMNS } from './hours-sql.ts';
 
 /**
  * Calls that a writer of the version before stored are missing from the hours. Their journal rows are in `rollup_backlog`: row 0
@@ -107,10 +100,7 @@ WITH chunk AS MATERIALIZED (
   SELECT ${SUMMED_COLUMNS} FROM chunk WHERE journal_id IN (
     SELECT id FROM journal WHERE id = ANY(ARRAY(SELECT DISTINCT journal_id FROM chunk))
       AND (with_hours IS NULL AND $4::boolean OR id = ANY($5::bigint[])))
-), service_sums AS (${addServiceHours(serviceSumsOf('missing'))}
-), key_sums AS (${addKeyHours(keySumsOf('missing'))}
-), amounts AS (${addServiceAmounts(amountSumsOf('missing'))}
-)
+), ${addSumsOf('missing')}
 SELECT (SELECT count(*)::int FROM chunk) AS looked, (SELECT count(*)::int FROM missing) AS added,
        (SELECT usage_id FROM chunk ORDER BY usage_id DESC LIMIT 1) AS last`;
 

@@ -1,11 +1,10 @@
 import type { UsageEvent } from '../usage-event.ts';
 import { arrayLiterals, quoted } from '../writing/array-literal.ts';
 import { CALL_CLASSES, type CallClass, classOf, SERVICE_FAILURES } from './call-class.ts';
-import { AMOUNT_PARAMETERS, KEY_PARAMETERS, SERVICE_PARAMETERS } from './hours-sql.ts';
-import { BUCKETS, bucketOf } from './latency-buckets.ts';
+import { KEY_PARAMETERS, SERVICE_PARAMETERS } from './hours-sql.ts';
+import { bucketOf } from './latency-buckets.ts';
 
 const HOUR_MS = 3_600_000;
-const HOURS_PER_DAY = 24;
 const INDEX_OF_CLASS = new Map(CALL_CLASSES.map((name, i) => [name, i]));
 
 /** The sums of one service in one hour. `hour` counts whole hours since 1970. */
@@ -23,7 +22,7 @@ export class ServiceHour {
   charged = 0;
   fees = 0;
   latencySumUs = 0;
-  /** The bucket of each succeeded call: a page has few calls, and most of a histogram would be zeros. */
+  /** The bucket of latency of each succeeded call. */
   readonly buckets: number[] = [];
   /** What each charged call was charged. */
   readonly amounts: number[] = [];
@@ -184,7 +183,7 @@ function listed<T extends { readonly next: T | undefined }>(lists: Iterable<T>):
   return all;
 }
 
-type Hours = { readonly services: readonly ServiceHour[]; readonly keys: readonly KeyHour[] };
+export type Hours = { readonly services: readonly ServiceHour[]; readonly keys: readonly KeyHour[] };
 
 /**
  * Adds up what is of the same row, since pages of one batch may have calls of the same key, and most have the same services. The
@@ -237,56 +236,5 @@ export function serviceColumns(pages: readonly Hours[]): string[] {
     add(rest, s.charged);
     add(rest + 1, s.fees);
     add(rest + 2, s.latencySumUs);
-    add(rest + 3, `"{${histogramOf(s.buckets).join(',')}}"`);
   });
-}
-
-function histogramOf(buckets: readonly number[]): number[] {
-  const histogram = new Array<number>(BUCKETS).fill(0);
-  for (const bucket of buckets) histogram[bucket] = (histogram[bucket] as number) + 1;
-  return histogram;
-}
-
-/** An amount rounded down to three digits; exact up to 2^53, because the quotient is below 1 000. */
-export function roundedAmount(amount: number): number {
-  const unit = 10 ** Math.max(0, String(amount).length - 3);
-  return Math.floor(amount / unit) * unit;
-}
-
-/** The sums by amount of all pages of a batch: one array literal for each of AMOUNT_PARAMETERS. */
-export function amountColumns(pages: readonly Hours[]): string[] {
-  const rows = new Map<string, { serviceId: string; day: number; amount: number; calls: number }>();
-  for (const { services } of pages) {
-    for (const { serviceId, hour, amounts } of services) {
-      const day = Math.floor(hour / HOURS_PER_DAY);
-      for (const [amount, calls] of countOf(amounts)) {
-        const name = `${serviceId} ${day} ${amount}`;
-        const row = rows.get(name);
-        if (row === undefined) rows.set(name, { serviceId, day, amount, calls });
-        else row.calls += calls;
-      }
-    }
-  }
-  return arrayLiterals(
-    Array.from(rows.values()),
-    AMOUNT_PARAMETERS.length,
-    ({ serviceId, day, amount, calls }, add) => {
-      add(0, serviceId);
-      add(1, day);
-      add(2, amount);
-      add(3, calls);
-    },
-  );
-}
-
-/** How often each rounded amount occurs. Most calls of a service cost the same, so each amount is rounded once. */
-function countOf(amounts: readonly number[]): Map<number, number> {
-  const exact = new Map<number, number>();
-  for (const amount of amounts) exact.set(amount, (exact.get(amount) ?? 0) + 1);
-  const counts = new Map<number, number>();
-  for (const [amount, calls] of exact) {
-    const rounded = roundedAmount(amount);
-    counts.set(rounded, (counts.get(rounded) ?? 0) + calls);
-  }
-  return counts;
 }

@@ -1,13 +1,12 @@
 import { COUNTED_SQL } from '../usage-event.ts';
 import { CALL_CLASSES, CLASS_SQL, SERVICE_FAILURES } from './call-class.ts';
-import { BUCKETS, bucketSql } from './latency-buckets.ts';
 
 /** Columns of `calls` that the sums by hour are made from. */
 export const SUMMED_COLUMNS =
   'account_id, key_id, provider_id, service_id, path, status, amount, fee, free_tier, outcome, latency_us, created_at';
 
 const SERVICE_SUMS = ['calls', 'completed', 'free_calls', ...CALL_CLASSES, 'charged', 'fees', 'latency_sum_us'];
-export const SERVICE_COLUMNS = `service_id, hour, provider_id, ${SERVICE_SUMS.join(', ')}, latency_histogram`;
+export const SERVICE_COLUMNS = `service_id, hour, provider_id, ${SERVICE_SUMS.join(', ')}`;
 const KEY_SUMS = [
   ...['calls', 'free_calls', 'succeeded', 'failed', 'spent', 'latency_sum_us', 'latency_count', 'succeeded_us'],
 ];
@@ -17,8 +16,7 @@ const added = (columns: readonly string[]): string =>
   columns.map((column) => `${column} = h.${column} + excluded.${column}`).join(', ');
 
 /**
- * Adds the rows of `sums`, one per service and hour. Adding up two histograms costs 6 µs, with both arrays read in the target list;
- * with `unnest` in FROM it cost 15. The rows are locked in the order of their keys.
+ * Adds the rows of `sums`, one per service and hour. The rows are locked in the order of their keys.
  *
  * A listing has one provider, and a key one account. If a damaged event says otherwise, the row has the least id, in whatever order
  * the events come.
@@ -27,8 +25,7 @@ export const addServiceHours = (sums: string): string => `
   INSERT INTO service_hours AS h (${SERVICE_COLUMNS})
   SELECT ${SERVICE_COLUMNS} FROM (${sums}) AS sums ORDER BY service_id, hour
   ON CONFLICT (service_id, hour) DO UPDATE SET ${added(SERVICE_SUMS)},
-    provider_id = least(h.provider_id, excluded.provider_id),
-    latency_histogram = ARRAY(SELECT unnest(h.latency_histogram) + unnest(excluded.latency_histogram))`;
+    provider_id = least(h.provider_id, excluded.provider_id)`;
 
 /** Adds the rows of `sums`, one per key, hour and service. The rows are locked in the order of their keys. */
 export const addKeyHours = (sums: string): string => `
@@ -40,24 +37,21 @@ export const addKeyHours = (sums: string): string => `
 
 const HOUR = `date_trunc('hour', created_at, 'UTC')`;
 const countClass = (name: string): string => `count(*) FILTER (WHERE class = '${name}') AS ${name}`;
-const NUMBERS = `SELECT generate_series(0, ${BUCKETS - 1}) AS bucket`;
+
+/** The counted calls of `from` (rows with `SUMMED_COLUMNS`), each with its hour and its class. */
+export const countedOf = (from: string): string =>
+  `(SELECT *, ${HOUR} AS hour, ${CLASS_SQL} AS class FROM ${from} WHERE ${COUNTED_SQL}) AS counted`;
 
 /** Sums of the counted calls of `from` (rows with `SUMMED_COLUMNS`) by service and hour: the rows of `service_hours`. */
 export const serviceSumsOf = (from: string): string => `
-  SELECT service_id, hour, provider_id, ${SERVICE_SUMS.join(', ')},
-    ARRAY(SELECT count(b.bucket)::int FROM (${NUMBERS}) AS n LEFT JOIN unnest(buckets) AS b (bucket) USING (bucket)
-          GROUP BY n.bucket ORDER BY n.bucket) AS latency_histogram
-  FROM (
-    SELECT service_id, hour, (min(provider_id::text))::uuid AS provider_id, count(*) AS calls,
-      count(*) FILTER (WHERE outcome = 'completed') AS completed,
-      count(*) FILTER (WHERE outcome = 'completed' AND free_tier) AS free_calls,
-      ${CALL_CLASSES.map(countClass).join(', ')},
-      sum(amount) AS charged, sum(fee) AS fees,
-      coalesce(sum(latency_us) FILTER (WHERE class = 'succeeded'), 0) AS latency_sum_us,
-      array_agg(${bucketSql('latency_us')}) FILTER (WHERE class = 'succeeded') AS buckets
-    FROM (SELECT *, ${HOUR} AS hour, ${CLASS_SQL} AS class FROM ${from} WHERE ${COUNTED_SQL}) AS counted
-    GROUP BY service_id, hour
-  ) AS grouped`;
+  SELECT service_id, hour, (min(provider_id::text))::uuid AS provider_id, count(*) AS calls,
+    count(*) FILTER (WHERE outcome = 'completed') AS completed,
+    count(*) FILTER (WHERE outcome = 'completed' AND free_tier) AS free_calls,
+    ${CALL_CLASSES.map(countClass).join(', ')},
+    sum(amount) AS charged, sum(fee) AS fees,
+    coalesce(sum(latency_us) FILTER (WHERE class = 'succeeded'), 0) AS latency_sum_us
+  FROM ${countedOf(from)}
+  GROUP BY service_id, hour`;
 
 /** Sums of the counted calls of `from` (rows with `SUMMED_COLUMNS`) by key, hour and service: the rows of `key_hours`. */
 export const keySumsOf = (from: string): string => `
@@ -68,25 +62,8 @@ export const keySumsOf = (from: string): string => `
     sum(amount) AS spent, sum(latency_us) AS latency_sum_us, count(*) FILTER (WHERE latency_us > 0) AS latency_count,
     coalesce(sum(latency_us) FILTER (WHERE class = 'succeeded'), 0) AS succeeded_us,
     max(created_at) AS last_call_at
-  FROM (SELECT *, ${HOUR} AS hour, ${CLASS_SQL} AS class FROM ${from} WHERE ${COUNTED_SQL}) AS counted
+  FROM ${countedOf(from)}
   GROUP BY key_id, hour, service_id`;
-
-/**
- * An amount rounded to three digits, for statistics. 1 234 567 micro-USD become 1 230 000. `roundedAmount` of hour-sums.ts does the same.
- */
-const ROUNDED_AMOUNT = `(floor(amount / power(10::numeric, greatest(0, length(amount::text) - 3)))
-  * power(10::numeric, greatest(0, length(amount::text) - 3)))::bigint`;
-
-/** Adds the rows of `sums`, one per service, day and rounded amount. The rows are locked in the order of their keys. */
-export const addServiceAmounts = (sums: string): string => `
-  INSERT INTO service_amounts AS a (service_id, day, amount, calls)
-  SELECT service_id, day, amount, calls FROM (${sums}) AS sums ORDER BY service_id, day, amount
-  ON CONFLICT (service_id, day, amount) DO UPDATE SET calls = a.calls + excluded.calls`;
-
-/** How many calls of `from` were charged which amount, by service and day: the rows of `service_amounts`. */
-export const amountSumsOf = (from: string): string => `
-  SELECT service_id, (created_at AT TIME ZONE 'UTC')::date AS day, ${ROUNDED_AMOUNT} AS amount, count(*) AS calls
-  FROM ${from} WHERE amount > 0 GROUP BY 1, 2, 3`;
 
 const bigints = (columns: readonly string[]): string[] => columns.map((column) => `${column} bigint`);
 
@@ -94,7 +71,6 @@ const bigints = (columns: readonly string[]): string[] => columns.map((column) =
 export const SERVICE_PARAMETERS: readonly string[] = [
   ...['service_id uuid', 'hours bigint', 'provider_id uuid'],
   ...bigints(SERVICE_SUMS),
-  'histogram text',
 ];
 export const KEY_PARAMETERS: readonly string[] = [
   ...['key_id text', 'hours bigint', 'service_id uuid', 'account_id uuid'],
@@ -102,13 +78,11 @@ export const KEY_PARAMETERS: readonly string[] = [
   'last_ms bigint',
 ];
 
-export const AMOUNT_PARAMETERS: readonly string[] = ['service_id uuid', ...bigints(['days', 'amount', 'calls'])];
-
 /**
  * The arrays as rows. They are read in the target list: for sums by key that took Postgres 1.5 µs per row, and in FROM 2.5. Each
  * row is of another key, hour and service: adding up equal ones here, by GROUP BY, took 3 µs more per row.
  */
-function rowsFrom(parameters: readonly string[], first: number): string {
+export function rowsFrom(parameters: readonly string[], first: number): string {
   const columns = parameters.map((parameter, i) => {
     const [name, type] = parameter.split(' ');
     return `unnest($${first + i}::${type}[]) AS ${name}`;
@@ -121,7 +95,7 @@ const HOUR_OF_NUMBER = 'to_timestamp(hours * 3600::float8) AS hour';
 
 /** The writer's sums by service and hour, one row each, from the parameters `$first` and following. */
 export const serviceRowsFrom = (first: number): string => `
-  SELECT service_id, ${HOUR_OF_NUMBER}, provider_id, ${SERVICE_SUMS.join(', ')}, histogram::int[] AS latency_histogram
+  SELECT service_id, ${HOUR_OF_NUMBER}, provider_id, ${SERVICE_SUMS.join(', ')}
   FROM ${rowsFrom(SERVICE_PARAMETERS, first)}`;
 
 /** The writer's sums by key, hour and service, one row each, from the parameters `$first` and following. */
@@ -129,7 +103,3 @@ export const keyRowsFrom = (first: number): string => `
   SELECT key_id, ${HOUR_OF_NUMBER}, service_id, account_id, ${KEY_SUMS.join(', ')},
     to_timestamp(last_ms / 1000.0::float8) AS last_call_at
   FROM ${rowsFrom(KEY_PARAMETERS, first)}`;
-
-/** The writer's sums by service, day and amount, one row each, from the parameters `$first` and following. */
-export const amountRowsFrom = (first: number): string => `
-  SELECT service_id, 'epoch'::date + days::int AS day, amount, calls FROM ${rowsFrom(AMOUNT_PARAMETERS, first)}`;

@@ -1,10 +1,10 @@
 /**
- * The buckets of a latency histogram: one count per bucket, in an array of `BUCKETS` numbers. The writer, the SQL that fills
- * `service_hours.latency_histogram`, and everything that reads it use this module.
+ * The buckets of a latency histogram: one count per bucket, in an array of `BUCKETS` numbers, or one row of
+ * `service_latencies` for each bucket that is not empty. The writer, the SQL that fills this table, and everything that reads it use
+ * this module.
  *
  * Each bucket's upper bound is 1.2 times its lower bound, so the geometric mean of both is at most 9.5 % from any latency in the
- * bucket. 85 counts of 4 bytes are two thirds of a row of `service_hours`. Stored rows have these buckets, so other bounds need
- * another column.
+ * bucket. Stored rows have these buckets, so other bounds need another column.
  *
  * Tested by test/ledger/rollups/latency-buckets.test.ts.
  */

@@ -1,34 +1,16 @@
 import { MOVE_BALANCES_SQL, PLATFORM_ACCOUNT_ID } from '../posting.ts';
-import {
-  amountColumns,
-  HourSums,
-  type KeyHour,
-  keyColumns,
-  type ServiceHour,
-  serviceColumns,
-} from '../rollups/hour-sums.ts';
-import {
-  addKeyHours,
-  addServiceAmounts,
-  addServiceHours,
-  amountRowsFrom,
-  KEY_PARAMETERS,
-  keyRowsFrom,
-  SERVICE_PARAMETERS,
-  serviceRowsFrom,
-} from '../rollups/hours-sql.ts';
+import { addSumsFrom, sumsColumns } from '../rollups/all-sums.ts';
+import { HourSums, type KeyHour, type ServiceHour } from '../rollups/hour-sums.ts';
 import { chargedMicros, feeMicros, isCounted, type UsageEvent } from '../usage-event.ts';
 import { arrayLiterals } from './array-literal.ts';
 import { PackedEntries } from './entry-rows.ts';
 
 const FREE_COLUMNS = 3;
-const FIRST_KEY_PARAMETER = 2 + FREE_COLUMNS;
-const FIRST_SERVICE_PARAMETER = FIRST_KEY_PARAMETER + KEY_PARAMETERS.length;
-const FIRST_AMOUNT_PARAMETER = FIRST_SERVICE_PARAMETER + SERVICE_PARAMETERS.length;
+const FIRST_SUMS_PARAMETER = 2 + FREE_COLUMNS;
 
 /**
  * Stores the rest of a batch after its calls, all of them new, and its entries: the journal row ($1), the free calls used ($2 to
- * $4) and the sums by hour, of keys and of services. Balances move by the entries that are really stored. The same account and
+ * $4) and the sums of calls. Balances move by the entries that are really stored. The same account and
  * service may occur once per page of the batch, so they are summed. Rows are locked in the same order
  * as in `FLUSH_SQL`.
  */
@@ -44,10 +26,7 @@ WITH journal_row AS (
   FROM unnest($2::uuid[], $3::uuid[], $4::int[]) AS t (account_id, service_id, used)
   GROUP BY account_id, service_id ORDER BY account_id, service_id
   ON CONFLICT (account_id, service_id) DO UPDATE SET used = f.used + excluded.used
-), service_sums AS (${addServiceHours(serviceRowsFrom(FIRST_SERVICE_PARAMETER))}
-), key_sums AS (${addKeyHours(keyRowsFrom(FIRST_KEY_PARAMETER))}
-), amounts AS (${addServiceAmounts(amountRowsFrom(FIRST_AMOUNT_PARAMETER))}
-)
+), ${addSumsFrom(FIRST_SUMS_PARAMETER)}
 SELECT count(*)::int AS entries, coalesce(sum(amount), 0)::bigint AS sum FROM posted`;
 /** What `POST_SUMS_SQL` returns: how many entries the journal row has, and their sum. */
 export type Posted = { readonly entries: number; readonly sum: number };
@@ -126,7 +105,7 @@ export function sumsParameters(journalId: number, pages: readonly PageSums[]): s
     add(1, serviceId);
     add(2, calls);
   });
-  return [String(journalId), ...freeColumns, ...keyColumns(pages), ...serviceColumns(pages), ...amountColumns(pages)];
+  return [String(journalId), ...freeColumns, ...sumsColumns(pages)];
 }
 
 function add(sums: Map<string, number>, key: string, amount: number): void {

@@ -1,14 +1,7 @@
 import { timeOfId } from '../../platform/ids.ts';
 import { MOVE_BALANCES_SQL, PLATFORM_ACCOUNT_ID } from '../posting.ts';
-import {
-  addKeyHours,
-  addServiceAmounts,
-  addServiceHours,
-  amountSumsOf,
-  keySumsOf,
-  SUMMED_COLUMNS,
-  serviceSumsOf,
-} from '../rollups/hours-sql.ts';
+import { addSumsOf } from '../rollups/all-sums.ts';
+import { SUMMED_COLUMNS } from '../rollups/hours-sql.ts';
 import { chargedMicros, feeMicros, type UsageEvent } from '../usage-event.ts';
 import { quoted } from './array-literal.ts';
 
@@ -17,7 +10,7 @@ import { quoted } from './array-literal.ts';
  * and then everything that follows from those that were really inserted. A call that is stored already has no second effect,
  * because everything below `inserted` reads only from `inserted`.
  *
- * Rows of `balances`, `free_usage`, `service_hours`, `key_hours` and `service_amounts` are locked in the order of their keys. Every transaction that moves
+ * Rows of `balances`, `free_usage`, `service_hours`, `key_hours`, `service_latencies` and `service_amounts` are locked in the order of their keys. Every transaction that moves
  * balances (credits, payouts) does the same, so no two can deadlock. Tested by test/ledger/writing/flush.test.ts.
  */
 export const FLUSH_SQL = `
@@ -57,10 +50,7 @@ WITH input AS (
   SELECT account_id, service_id, count(*) FROM inserted WHERE free_tier AND outcome = 'completed'
   GROUP BY account_id, service_id ORDER BY account_id, service_id
   ON CONFLICT (account_id, service_id) DO UPDATE SET used = f.used + excluded.used
-), service_sums AS (${addServiceHours(serviceSumsOf('inserted'))}
-), key_sums AS (${addKeyHours(keySumsOf('inserted'))}
-), amounts AS (${addServiceAmounts(amountSumsOf('inserted'))}
-)
+), ${addSumsOf('inserted')}
 SELECT count(*)::int AS inserted FROM inserted`;
 
 /**

@@ -1,10 +1,5 @@
-import {
-  amountSumsOf,
-  KEY_COLUMNS,
-  keySumsOf,
-  SERVICE_COLUMNS,
-  serviceSumsOf,
-} from '../../../src/ledger/rollups/hours-sql.ts';
+import { amountSumsOf, latencySumsOf } from '../../../src/ledger/rollups/days-sql.ts';
+import { KEY_COLUMNS, keySumsOf, SERVICE_COLUMNS, serviceSumsOf } from '../../../src/ledger/rollups/hours-sql.ts';
 import type { Tx } from '../../../src/platform/postgres.ts';
 
 /** A row of the hours that is not as `calls` says: missing from the table, too much in it, or with other sums. */
@@ -23,6 +18,8 @@ const COMPARE_SQL = `
 ${differences('service_hours', SERVICE_COLUMNS, serviceSumsOf('calls'))}
 UNION ALL
 ${differences('key_hours', KEY_COLUMNS, keySumsOf('calls'))}
+UNION ALL
+${differences('service_latencies', 'service_id, day, bucket, calls', latencySumsOf('calls'))}
 UNION ALL
 ${differences('service_amounts', 'service_id, day, amount, calls', amountSumsOf('calls'))}`;
 

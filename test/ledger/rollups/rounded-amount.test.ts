@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { beforeAll, expect, it } from 'vitest';
-import { roundedAmount } from '../../../src/ledger/rollups/hour-sums.ts';
-import { amountSumsOf } from '../../../src/ledger/rollups/hours-sql.ts';
+import { roundedAmount } from '../../../src/ledger/rollups/day-sums.ts';
+import { amountSumsOf } from '../../../src/ledger/rollups/days-sql.ts';
 import { sql, useDatabase } from '../../support/use-database.ts';
 
 useDatabase();
