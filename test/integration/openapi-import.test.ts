@@ -103,10 +103,10 @@ const list = async (fields: object): Promise<string> => {
   const body = { name: 'Pets', description: '', category: 'test', price: 0.01, endpoint: service.url, ...fields };
   return (await market.json<{ id: string }>('/api/v1/services', { key: market.provider, method: 'POST', body })).id;
 };
-const put = (id: string, document: string): Promise<Response> =>
+const put = (id: string, document: string, key = market.provider): Promise<Response> =>
   fetch(`${market.baseUrl}/api/v1/services/${id}/openapi`, {
     method: 'PUT',
-    headers: { Authorization: authorization(market.provider) },
+    headers: { Authorization: authorization(key) },
     body: document,
   });
 const discovered = (id: string) => market.json<{ operations: object[] }>(`/api/v1/discover/${id}`);
@@ -173,9 +173,10 @@ describe('a document is refused', () => {
     expect(await refusal('openapi: 3.1.0\ninfo: {}\n')).toBe('invalid_json');
     expect(await refusal(' '.repeat(2_097_153))).toBe('payload_too_large');
     const document = JSON.stringify(PETSTORE_31);
-    // On a busy machine the first may be read before the second has arrived.
+    // Of two accounts, because requests of one may wait for each other. On a busy machine the first document may be read before the
+    // second arrives.
     const busy = await until(async () => {
-      const answers = await Promise.all([put(id, document), put(id, document), put(id, document)]);
+      const answers = await Promise.all([put(id, document), put(id, document, market.admin)]);
       expect(answers.map(({ status }) => status)).toContain(200);
       return answers.find(({ status }) => status === 503);
     });
