@@ -26,7 +26,7 @@ export const usage = `npm run bench -- [options]
   --rounds N            how often each peer is measured; peers take turns
   --connections N[,N]   open connections, one call at a time on each
   --workers N           processes of each proxy (1)
-  --events N            events that the scenario usage-pipeline stores
+  --events N            events that the scenario usage-pipeline stores; calls that the scenario pages begins with
   --driver NAME         wrk or autocannon; default: wrk if it is installed
   --no-save             write nothing to bench/results
   --target URL          measure a gateway that runs already, from outside: no peers, no CPU. Needs

@@ -81,6 +81,9 @@ async function startGateway(stage, name, { role, workers, oneProcess = false }, 
   return gateway;
 }
 
+/** Gateway and writer under their supervisor. @param {Stage} stage @param {Place} place */
+export const startAll = (stage, place) => startGateway(stage, place.name, { role: 'all', workers: 1 }, place);
+
 /** @param {Stage} stage @param {Place} place */
 export async function startWriter(stage, { name, env }) {
   const metricsPort = await freePort();

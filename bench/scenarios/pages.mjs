@@ -1,0 +1,111 @@
+// @ts-check
+import postgres from 'postgres';
+import { request } from '../../scripts/local/api.mjs';
+import { pollUntil } from '../../scripts/local/processes.mjs';
+import { environment, runMigrations, seed, startAll } from '../peers/tollgate.mjs';
+import { median } from '../report/summary.mjs';
+import { insertCalls, providerId, serviceId } from '../stage/calls.mjs';
+import { rateLimit, readKeys } from '../stage/keys.mjs';
+
+export const question =
+  'How long do pages take with a hundred days of calls, for a key with a tenth of them and for one with ten?';
+
+/** `seconds` is not used: each page is asked for `requests` times, one after the other. */
+export const defaults = { connections: [1], seconds: 4, rounds: 1 };
+
+const defaultCalls = 1_000_000;
+const requests = 25;
+const keys = 2_000;
+const maxBackFillSeconds = 3_600;
+
+/** @type {import('../report/bars.mjs').Bar[]} */
+export const bars = [];
+
+// For the estimate: making calls and summing them by hour run at about 10 000 a second each, or faster.
+const estimatedCallsPerSecond = 5_000;
+
+/** @param {import('../run.mjs').RunOptions} options */
+export const estimateSeconds = ({ events }) => (events ?? defaultCalls) / estimatedCallsPerSecond;
+
+/** @type {import('../report/summary.mjs').Column[]} */
+const columns = [
+  { key: 'median', title: 'median ms', digits: 1 },
+  { key: 'longest', title: 'longest ms', digits: 1 },
+];
+
+/** @param {import('../run.mjs').Bench} bench @returns {Promise<import('../run.mjs').Findings>} */
+export async function run({ stage, options, progress }) {
+  const calls = options.events ?? defaultCalls;
+  const place = await environment(stage, 'pages');
+  runMigrations(place);
+  seed(stage, 'pages', place, { main: { count: keys, rateLimit, balanceUsd: 10 } });
+  const buyers = readKeys(stage.file('pages-main.ndjson'));
+  await insertCalls(place.database.url, buyers, calls, progress);
+  const startedAt = performance.now();
+  await startAll(stage, place);
+  const readySeconds = (performance.now() - startedAt) / 1000;
+  progress('calls are being summed by hour');
+  await rolledUp(place.database.url);
+  const backFillSeconds = (performance.now() - startedAt) / 1000;
+  const base = `http://127.0.0.1:${place.port}/api/v1`;
+  const provider = await providerKey(base);
+  const [busy, few] = [buyers[0], buyers.at(-1)];
+  /** @type {[string, string, import('../../scripts/local/api.mjs').Key | undefined][]} */
+  const pages = [
+    ['/usage/me, a tenth of all calls', '/usage/me', busy],
+    ['/usage/me, ten calls', '/usage/me', few],
+    ['/keys/me, a tenth of all calls', '/keys/me', busy],
+    ['/keys/me, ten calls', '/keys/me', few],
+    ['/statement/me, a tenth of all calls', '/statement/me', busy],
+    ['/statement/me, ten calls', '/statement/me', few],
+    ['/earnings/me, 20 services', '/earnings/me', provider],
+    ['/services/{id}/calls', `/services/${serviceId(50)}/calls`, provider],
+    ['/services/{id}/stats', `/services/${serviceId(50)}/stats`, undefined],
+  ];
+  const rows = [];
+  for (const [label, path, key] of pages) rows.push(await ask(label, `${base}${path}`, key));
+  const notes = [
+    `ready after ${readySeconds.toFixed(1)} s; ${calls} calls of an older version summed by hour after ${backFillSeconds.toFixed(0)} s, ` +
+      `${Math.round(calls / backFillSeconds)} a second`,
+  ];
+  return { columns, rows, bars: [], samples: [], notes };
+}
+
+/** @param {string} label @param {string} url @param {import('../../scripts/local/api.mjs').Key | undefined} key */
+async function ask(label, url, key) {
+  const times = [];
+  const faults = [];
+  for (let i = 0; i < requests; i += 1) {
+    const from = performance.now();
+    const { status } = await request('GET', url, key === undefined ? {} : { key });
+    times.push(performance.now() - from);
+    if (status !== 200 && faults.length === 0) faults.push(`answered ${status}`);
+  }
+  return {
+    label,
+    peer: 'tollgate',
+    values: { median: median(times), longest: Math.max(...times) },
+    ranges: {},
+    faults,
+  };
+}
+
+/** @param {string} databaseUrl */
+async function rolledUp(databaseUrl) {
+  const sql = postgres(databaseUrl, { max: 1, onnotice: () => {} });
+  const isDone = async () => (await sql`SELECT FROM rollup_backlog LIMIT 1`).length === 0;
+  const isInTime = await pollUntil(isDone, { timeoutMs: maxBackFillSeconds * 1000, intervalMs: 500 });
+  await sql.end();
+  if (!isInTime) throw new Error(`the calls were not summed by hour within ${maxBackFillSeconds} s`);
+}
+
+/** A key of the first provider, made by an admin. @param {string} base */
+async function providerKey(base) {
+  const admin = await request('POST', `${base}/keys`, { body: { owner_id: 'bench', role: 'admin' } });
+  const made = await request('POST', `${base}/keys`, {
+    key: admin.body,
+    body: { owner_id: 'bench', role: 'provider', account_id: providerId(1) },
+  });
+  if (made.status !== 201) throw new Error(`POST /keys answered ${made.status}: ${JSON.stringify(made.body)}`);
+  return made.body;
+}
