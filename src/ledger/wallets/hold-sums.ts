@@ -19,7 +19,7 @@ type Sums = {
  * What the open holds of each account have taken, for shards with many of them. One reading serves every account of the shard.
  *
  * Keeping the sum in the wallet instead would give every call one or two more writes in Redis, for a number that few ask for
- * (docs/decisions/0046).
+ * (docs/decisions/0044).
  */
 export class HoldSums {
   readonly #stores: WalletStores;
