@@ -7,8 +7,8 @@ export default defineConfig({
     testTimeout: 30_000,
     hookTimeout: 60_000,
     pool: 'forks',
-    // For two cores. A file waits for timers and processes about half of its time, so three files keep two cores busy. Every file
+    // For two cores. A file waits for timers and processes about half of its time, so four files keep two cores busy. Every file
     // starts its own servers on free ports.
-    maxWorkers: 3,
+    maxWorkers: 4,
   },
 });

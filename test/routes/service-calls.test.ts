@@ -2,6 +2,7 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import { insertListing } from '../../src/catalog/sql.ts';
 import type { Route } from '../../src/http/route.ts';
 import type { KeyRecord } from '../../src/keys/caller.ts';
+import { addSumsOf } from '../../src/ledger/rollups/all-sums.ts';
 import { uuidv7 } from '../../src/platform/ids.ts';
 import { serviceCallsRoutes } from '../../src/routes/service-calls.ts';
 import { addAccount } from '../support/accounts.ts';
@@ -54,19 +55,7 @@ async function store({
 
 /** The sums by hour that the writer makes in its flush, made from the calls. */
 async function sumUp(): Promise<void> {
-  const isFailed = sql`outcome IN ('refunded:upstream_error', 'refunded:upstream_timeout', 'refunded:upstream_5xx', 'refunded:upstream_cut')`;
-  const counted = sql`(amount > 0 OR account_id <> provider_id)`;
-  await sql`
-    INSERT INTO service_hours
-    SELECT service_id, date_trunc('hour', created_at, 'UTC'), provider_id, count(*), 0, 0,
-           count(*) FILTER (WHERE outcome = 'completed'), 0, 0, count(*) FILTER (WHERE ${isFailed}), 0, 0, 0,
-           count(*) FILTER (WHERE outcome <> 'completed' AND NOT ${isFailed}), 0, 0, 0, '{}'
-    FROM calls WHERE ${counted} GROUP BY 1, 2, 3`;
-  await sql`
-    INSERT INTO key_hours
-    SELECT key_id, date_trunc('hour', created_at, 'UTC'), service_id, account_id, count(*), 0, 0,
-           count(*) FILTER (WHERE ${isFailed}), 0, 0, 0, max(created_at)
-    FROM calls WHERE ${counted} GROUP BY 1, 2, 3, 4`;
+  await sql.unsafe(`WITH ${addSumsOf('calls')} SELECT`);
 }
 
 useDatabase();

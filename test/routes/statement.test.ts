@@ -3,6 +3,7 @@ import { beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { Route } from '../../src/http/route.ts';
 import type { KeyRecord } from '../../src/keys/caller.ts';
 import { insertJournal, PLATFORM_ACCOUNT_ID, postEntries } from '../../src/ledger/posting.ts';
+import { addSumsOf } from '../../src/ledger/rollups/all-sums.ts';
 import { uuidv7 } from '../../src/platform/ids.ts';
 import type { Tx } from '../../src/platform/postgres.ts';
 import { statementRoutes } from '../../src/routes/statement.ts';
@@ -94,15 +95,7 @@ const moves = {
 /** Makes the sums by hour from the calls, as the job does that fills them. */
 async function fillHours(): Promise<void> {
   await sql`TRUNCATE key_hours, service_hours`;
-  await sql`
-    INSERT INTO key_hours (key_id, hour, service_id, account_id, calls, free_calls, succeeded, failed, spent, latency_sum_us,
-                           latency_count, last_call_at)
-    SELECT key_id, date_trunc('hour', created_at, 'UTC'), service_id, account_id, count(*), 0, 0, 0, sum(amount), 0, 0, max(created_at)
-    FROM calls GROUP BY 1, 2, 3, 4`;
-  await sql`
-    INSERT INTO service_hours
-    SELECT service_id, date_trunc('hour', created_at, 'UTC'), provider_id, count(*), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, sum(amount),
-           sum(fee), 0, '{}' FROM calls GROUP BY 1, 2, 3`;
+  await sql.unsafe(`WITH ${addSumsOf('calls')} SELECT`);
 }
 
 type Row = { at: string; kind: string; amount: number; balance: number; [more: string]: unknown };
