@@ -69,11 +69,11 @@ async function insertDay(sql, dayStart, calls, keys) {
     ), ids AS (SELECT array_agg(id) AS of FROM flushes)
     INSERT INTO calls (day, usage_id, account_id, key_id, provider_id, service_id, method, path, status, amount, fee, free_tier,
                        outcome, latency_us, request_bytes, response_bytes, created_at, journal_id)
-    SELECT '${day}', (lpad(to_hex(ms), 12, '0') || '7' || lpad(to_hex(n % 4096), 3, '0') || '8' || lpad(to_hex(n), 15, '0'))::uuid,
-           k.account_id, k.key_id, s.provider_id, s.id, 'GET', '/hello', CASE WHEN n % 50 = 0 THEN 502 ELSE 200 END,
-           CASE WHEN n % 50 = 0 THEN 0 ELSE 2000 END, CASE WHEN n % 50 = 0 THEN 0 ELSE 200 END, false,
-           CASE WHEN n % 50 = 0 THEN 'refunded:upstream_5xx' ELSE 'completed' END, 1000 + n % 50000, 0, 221,
-           to_timestamp(ms / 1000.0), ids.of[1 + n % ${flushesPerDay}]
+    SELECT '${day}', (lpad(to_hex(ms), 12, '0') || '7' || lpad(to_hex(made.n % 4096), 3, '0') || '8' || lpad(to_hex(made.n), 15, '0'))::uuid,
+           k.account_id, k.key_id, s.provider_id, s.id, 'GET', '/hello', CASE WHEN made.n % 50 = 0 THEN 502 ELSE 200 END,
+           CASE WHEN made.n % 50 = 0 THEN 0 ELSE 2000 END, CASE WHEN made.n % 50 = 0 THEN 0 ELSE 200 END, false,
+           CASE WHEN made.n % 50 = 0 THEN 'refunded:upstream_5xx' ELSE 'completed' END, 1000 + made.n % 50000, 0, 221,
+           to_timestamp(ms / 1000.0), ids.of[1 + made.n % ${flushesPerDay}]
     FROM (
       SELECT n, ${dayStart} + n * ${length}::bigint / ${Math.ceil(calls) + 1} AS ms,
              CASE WHEN n % 10 = 0 THEN 1 WHEN n = ${day.endsWith('5') ? 1 : -1} THEN ${keys} ELSE 2 + n * 7919 % ${keys - 2} END AS key,
