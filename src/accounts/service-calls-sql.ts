@@ -1,3 +1,4 @@
+import { SERVICE_FAILURES } from '../ledger/rollups/call-class.ts';
 import { COUNTED_SQL } from '../ledger/usage-event.ts';
 import type { Sql } from '../platform/postgres.ts';
 import { clampTime, type TimeRange, utcDay } from './time-range.ts';
@@ -14,7 +15,7 @@ const MAX_HOURS = 744;
 const MAX_DAYS = 31;
 
 /** Outcomes of calls that the service failed: those that `failed` of `key_hours` counts. */
-const FAILED = ['upstream_error', 'upstream_timeout', 'upstream_5xx', 'upstream_cut'].map((why) => `refunded:${why}`);
+const FAILED = SERVICE_FAILURES.map((why) => `refunded:${why}`);
 
 export const OUTCOMES = ['completed', 'failed'] as const;
 
