@@ -19,7 +19,7 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
 const layers = {
   roles: {
     mayImport: [
-      ...['routes', 'mcp', 'http', 'proxy', 'gate', 'admission', 'watch', 'upstream', 'supervisor'],
+      ...['routes', 'pages', 'mcp', 'http', 'proxy', 'gate', 'admission', 'watch', 'upstream', 'supervisor'],
       ...['ledger', 'keys', 'accounts', 'catalog', 'quality', 'secrets', 'platform', 'observability'],
     ],
     because: 'a role puts the parts of one process together',

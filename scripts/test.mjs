@@ -22,6 +22,7 @@ import { planTests } from './local/test-plan.mjs';
 const program = (/** @type {string} */ name) => path.join('node_modules', '.bin', name);
 const guardRails = [
   { name: 'types', command: program('tsc'), args: ['--noEmit'] },
+  { name: 'types of the pages', command: program('tsc'), args: ['-p', 'web'] },
   { name: 'lint and format', command: program('biome'), args: ['check', '.'] },
   { name: 'import directions', command: process.execPath, args: ['scripts/check-imports.mjs'] },
 ];

@@ -71,6 +71,8 @@ const buildInputs = [
   'tsconfig.build.json',
   'package-lock.json',
   'scripts/copy-assets.mjs',
+  'scripts/build-web.mjs',
+  'web',
 ];
 
 /**

@@ -41,6 +41,8 @@ export type Config = {
   readonly maxBacklogEvents: number;
   /** Where buyers can add money, or null. */
   readonly topUpUrl: string | null;
+  /** Whether the gateway serves the pages of web/. */
+  readonly web: boolean;
   readonly drainSeconds: number;
   /** Set by `npm start`, not by operators: `/readyz` answers 503 until this file exists. */
   readonly readyFile: string | null;
@@ -134,6 +136,7 @@ export function loadConfig(env: Readonly<Record<string, string | undefined>>): C
     instanceLeaseSeconds: number('INSTANCE_LEASE_SECONDS'),
     maxBacklogEvents: number('MAX_BACKLOG_EVENTS'),
     topUpUrl,
+    web: text('WEB') === 'on',
     drainSeconds: number('DRAIN_SECONDS'),
     readyFile: env.TOLLGATE_READY_FILE || null,
   });

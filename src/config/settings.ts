@@ -30,6 +30,12 @@ export const SETTINGS = {
     description:
       '`on`: gateway and writer share one process, which saves about 140 MiB, but calls wait during each flush',
   },
+  WEB: {
+    type: 'string',
+    enum: ['on', 'off'],
+    default: 'on',
+    description: '`off`: no catalog at `/` and no console; `/` is a small page then',
+  },
   METRICS_PORT: {
     type: 'integer',
     minimum: 0,

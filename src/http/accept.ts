@@ -14,10 +14,10 @@ export function prefers(accept: string | undefined, first: string, second: strin
   return firstWeight > secondWeight;
 }
 
-/** Whether the caller takes gzip (RFC 9110 §12.5.3): it says so by name, and not with weight 0. */
-export function takesGzip(acceptEncoding: string | undefined): boolean {
-  return (acceptEncoding ?? '').split(',').some((coding) => {
-    const [name = '', ...parameters] = coding.split(';').map((part) => part.trim().toLowerCase());
-    return name === 'gzip' && !parameters.some((parameter) => /^q=0(\.0*)?$/.test(parameter));
+/** Whether the caller takes a content coding (RFC 9110 §12.5.3): it says so by name, and not with weight 0. */
+export function takes(acceptEncoding: string | undefined, coding: 'br' | 'gzip'): boolean {
+  return (acceptEncoding ?? '').split(',').some((entry) => {
+    const [name = '', ...parameters] = entry.split(';').map((part) => part.trim().toLowerCase());
+    return name === coding && !parameters.some((parameter) => /^q=0(\.0*)?$/.test(parameter));
   });
 }

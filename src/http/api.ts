@@ -172,7 +172,7 @@ export class Api {
       address,
       requestId,
     };
-    if (route.unmetered) return answeredInTime(route.handle(request));
+    if (route.unmetered || route.asksApi) return answeredInTime(route.handle(request));
     // A long body stays in memory while its request waits for a place, and until its handler has ended.
     if (!this.#bodies.grow(0, bytes.length)) throw unavailableError();
     const places = route.fromMemory ? this.#placesInMemory : this.#places;

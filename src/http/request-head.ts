@@ -179,3 +179,9 @@ export function headerOf(headers: readonly string[], name: string): string | und
   for (let i = 0; i < headers.length; i += 2) if (headers[i] === name) return headers[i + 1];
   return undefined;
 }
+
+/** The head of a GET that begins inside this process, for `Api.ask`. */
+export function getHead(path: string, query: string | undefined): RequestHead {
+  const rest = { headers: [], isAscii: true, authorization: undefined, bodyLength: 0, fault: null };
+  return { method: 'GET', path, query, ...rest };
+}

@@ -72,6 +72,8 @@ export type Route = {
   /** `/api/v1/keys/:key_id`: literal segments and `:name` parameters. */
   readonly path: string;
   readonly summary: string;
+  /** A page for people, which the OpenAPI document leaves out. `responses` may be empty then. */
+  readonly isPage?: true;
   readonly access: Access;
   /**
    * Requests to this route take no token from a rate limit's bucket, because health checks must answer whatever else is broken.
@@ -79,6 +81,8 @@ export type Route = {
   readonly unmetered?: true;
   /** The handler asks no store, so it must not wait for the places of those that do (`PagePlaces`). */
   readonly fromMemory?: true;
+  /** The handler only asks other routes (`Api.ask`), which wait for their own places: with one of its own, it could wait for itself. */
+  readonly asksApi?: true;
   readonly query?: JsonSchema;
   readonly body?: JsonSchema;
   /** The handler gets the bytes of the body as they came. `body` then only describes them. */

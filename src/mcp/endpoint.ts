@@ -3,7 +3,7 @@ import { type ShownRate, unknownRate } from '../gate/answer.ts';
 import type { CallerStream, RequestHead } from '../gate/caller-io.ts';
 import type { Gate, Passage } from '../gate/gate.ts';
 import { isOwnOrigin } from '../http/own-origin.ts';
-import { headerOf } from '../http/request-head.ts';
+import { getHead, headerOf } from '../http/request-head.ts';
 import type { ApiResponse } from '../http/route.ts';
 import { argumentCheck } from '../http/validation.ts';
 import type { KeyRecord } from '../keys/caller.ts';
@@ -266,11 +266,6 @@ function parameters(args: Readonly<Record<string, unknown>>): string {
   const query = new URLSearchParams();
   for (const [name, value] of Object.entries(args)) query.set(name, String(value));
   return query.toString();
-}
-
-function getHead(path: string, query: string | undefined): RequestHead {
-  const rest = { headers: [], isAscii: true, authorization: undefined, bodyLength: 0, fault: null };
-  return { method: 'GET', path, query, ...rest };
 }
 
 /** A page that keeps its answers keeps them as text. */

@@ -41,7 +41,7 @@ export function openApiDocument(routes: readonly Route[]): Json {
     paths[template] ??= {};
     (paths[template] as Record<string, Json>)[method.toLowerCase()] = operation;
   };
-  for (const route of routes) add(route.path, route.method, routeOperation(route, components));
+  for (const route of routes) if (!route.isPage) add(route.path, route.method, routeOperation(route, components));
   for (const method of PROXY_METHODS) add(PROXY_PATH, method, proxyOperation(method, components));
   add(MCP_PATH, 'POST', mcpOperation(components));
   const { schemas, responses } = components.written();

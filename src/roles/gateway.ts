@@ -16,6 +16,7 @@ import { RefillPlaces } from '../gate/refill-places.ts';
 import { Api } from '../http/api.ts';
 import { PagePlaces, placesFor } from '../http/page-places.ts';
 import { answerPreflight } from '../http/preflight.ts';
+import { getHead } from '../http/request-head.ts';
 import type { Route } from '../http/route.ts';
 import { HttpServer } from '../http/server.ts';
 import type { LoadedUws } from '../http/uws.ts';
@@ -35,6 +36,7 @@ import { Wallets } from '../ledger/wallets/wallets.ts';
 import type { Log } from '../observability/log.ts';
 import type { Metrics } from '../observability/metrics.ts';
 import { SparseWarning } from '../observability/sparse-warning.ts';
+import { SiteFiles } from '../pages/site-files.ts';
 import { systemClock } from '../platform/clock.ts';
 import { maxOpenFiles } from '../platform/open-files.ts';
 import { ScriptConnection } from '../platform/script-connection.ts';
@@ -73,6 +75,7 @@ import { openApiImportRoutes } from '../routes/openapi-import.ts';
 import { pageRoutes } from '../routes/pages.ts';
 import { serviceCallsRoutes } from '../routes/service-calls.ts';
 import { servicesRoutes, type Watch } from '../routes/services.ts';
+import { siteRoutes } from '../routes/site.ts';
 import { statementRoutes } from '../routes/statement.ts';
 import { serviceStatsRoutes } from '../routes/stats.ts';
 import { usageRoutes } from '../routes/usage.ts';
@@ -131,6 +134,8 @@ export type GatewayOptions = {
   readonly asksNewEndpoints?: boolean;
   /** Finds the compiled src/catalog/openapi-import/worker.ts, for a gateway that runs from sources. */
   readonly importWorker?: () => URL;
+  /** Finds the built pages, for a gateway that runs from sources. */
+  readonly webFolder?: (() => string) | undefined;
 };
 
 /**
@@ -286,9 +291,25 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
       readyFile: config.readyFile,
     }),
   ];
-  const routes = [...apiRoutes, ...pageRoutes(apiRoutes)];
+  const site = config.web ? await SiteFiles.load(options.webFolder?.()) : null;
+  if (config.web && site === null) log.warn({}, 'the pages are not built (npm run build): `/` is a small page');
+  const routes = [
+    ...apiRoutes,
+    ...pageRoutes(
+      apiRoutes,
+      site &&
+        ((root) =>
+          siteRoutes({
+            files: site,
+            root,
+            trustedProxyHops: config.trustedProxyHops,
+            ask: (path, query, { address, requestId }) =>
+              api.ask({ head: getHead(path, query), key: null, address, requestId }),
+          })),
+    ),
+  ];
   const places = new PagePlaces(placesFor(sql.maxConnections));
-  const api = new Api({ gate, places, routes: [...routes, ...openApiRoutes(routes)], log });
+  const api: Api = new Api({ gate, places, routes: [...routes, ...openApiRoutes(routes)], log });
   const startCall = (head: RequestHead, caller: CallerStream): Exchange | null => {
     if (shedder.sheds()) {
       shedCall(gate, counters, head, caller);

@@ -1,5 +1,5 @@
 import { ApiError } from '../errors.ts';
-import { prefers, takesGzip } from '../http/accept.ts';
+import { prefers, takes } from '../http/accept.ts';
 import { ANY_QUERY, type JsonSchema, type ResponseDescription, type Route } from '../http/route.ts';
 import { CACHE_CONTROL, VARY } from '../openapi/headers.ts';
 import { json, record, TEXT, text } from '../openapi/schemas.ts';
@@ -48,45 +48,52 @@ const pageHeaders = (policy: string): Record<string, string> => ({
   'X-Content-Type-Options': 'nosniff',
 });
 
-/** `/`: what this is. `/docs`: the OpenAPI document, to be read by people. @param others  all other routes of the gateway */
-export function pageRoutes(others: readonly Route[]): Route[] {
+/**
+ * `/`: what this is. `/docs`: the OpenAPI document, to be read by people.
+ *
+ * @param others  all other routes of the gateway
+ * @param site    the pages of web/, with the catalog at `/`; null: `/` is a small page
+ */
+export function pageRoutes(others: readonly Route[], site: ((root: object) => Route[]) | null): Route[] {
   const has = (path: string): boolean => ALWAYS.includes(path) || others.some((route) => route.path === path);
   const places = PLACES.filter(({ path }) => has(path));
   const shown = places.filter(({ key }) => FOR_PEOPLE.includes(key)).map(({ text, path }) => [text, path] as const);
   const links = Object.fromEntries(places.map(({ key, path }) => [key, path]));
-  const welcome = welcomePage(shown);
+  const root = { name: 'tollgate', version: VERSION, links };
   return [
-    {
-      method: 'GET',
-      path: '/',
-      summary: 'What this is, and where to go on: JSON, or a page for browsers',
-      access: 'anyone',
-      fromMemory: true,
-      query: ANY_QUERY,
-      responses: { 200: rootResponse(links) },
-      handle: async ({ header }) =>
-        prefers(header('accept'), 'text/html', 'application/json')
-          ? { status: 200, headers: { ...pageHeaders(WELCOME_POLICY), Vary: 'Accept' }, body: welcome }
-          : { status: 200, headers: { Vary: 'Accept' }, body: { name: 'tollgate', version: VERSION, links } },
-    },
+    ...(site === null ? [welcomeRoute(root, shown)] : site(root)),
     ...referenceRoutes(shown.filter(([, path]) => path !== '/docs')),
   ];
 }
 
-function rootResponse(links: Readonly<Record<string, string>>): ResponseDescription {
+function welcomeRoute(root: Root, shown: readonly (readonly [text: string, path: string])[]): Route {
+  const welcome = welcomePage(shown);
+  return {
+    method: 'GET',
+    path: '/',
+    summary: 'What this is, and where to go on: JSON, or a page for browsers',
+    access: 'anyone',
+    fromMemory: true,
+    query: ANY_QUERY,
+    responses: { 200: rootResponse(root) },
+    handle: async ({ header }) =>
+      prefers(header('accept'), 'text/html', 'application/json')
+        ? { status: 200, headers: { ...pageHeaders(WELCOME_POLICY), Vary: 'Accept' }, body: welcome }
+        : { status: 200, headers: { Vary: 'Accept' }, body: root },
+  };
+}
+
+type Root = { readonly name: string; readonly version: string; readonly links: Readonly<Record<string, string>> };
+
+function rootResponse(root: Root): ResponseDescription {
   const optional = Object.entries(PAGE_HEADERS).map(([name, header]) => [
     name,
     { ...header, description: `Of the page: ${header.description}`, optional: true as const },
   ]);
-  const { content, ...response } = json(
-    'What this is',
-    ROOT,
-    { name: 'tollgate', version: VERSION, links },
-    {
-      ...Object.fromEntries(optional),
-      Vary: VARY('Accept'),
-    },
-  );
+  const { content, ...response } = json('What this is', ROOT, root, {
+    ...Object.fromEntries(optional),
+    Vary: VARY('Accept'),
+  });
   return { ...response, content: { ...content, 'text/html': text('<!doctype html>…', 'A small page') } };
 }
 
@@ -127,7 +134,7 @@ function referenceRoutes(links: readonly (readonly [text: string, path: string])
       handle: async ({ params, header }) => {
         const asset = byName.get(params.file ?? '');
         if (asset === undefined) throw new ApiError('not_found');
-        return { status: 200, ...(await asset.send(takesGzip(header('accept-encoding')))) };
+        return { status: 200, ...(await asset.send(takes(header('accept-encoding'), 'gzip'))) };
       },
     },
   ];

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { prefers, takesGzip } from '../../src/http/accept.ts';
+import { prefers, takes } from '../../src/http/accept.ts';
 
 describe('a media type is preferred', () => {
   const BROWSER = 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8';
@@ -29,6 +29,6 @@ describe('gzip is taken', () => {
     ['*', false],
     [undefined, false],
   ])('by %s: %s', (acceptEncoding, expected) => {
-    expect(takesGzip(acceptEncoding)).toBe(expected);
+    expect(takes(acceptEncoding, 'gzip')).toBe(expected);
   });
 });

@@ -23,6 +23,9 @@ export type CallRecord = {
 
 export type ServiceOptions = {
   readonly endpoint: string;
+  readonly name?: string;
+  readonly description?: string;
+  readonly category?: string;
   readonly price?: number;
   readonly free_calls?: number;
   readonly timeout_seconds?: number;

@@ -11,7 +11,7 @@ import { readMigrations } from '../../src/platform/migrate.ts';
 import { type Gateway, startGateway } from '../../src/roles/gateway.ts';
 import { openStores, type Stores } from '../../src/roles/stores.ts';
 import { startWriter, type Writer } from '../../src/roles/writer.ts';
-import { importWorker } from '../support/build.ts';
+import { builtWeb, importWorker } from '../support/build.ts';
 import { withCallerStack } from '../support/caller-stack.ts';
 import { createDatabase, startTestRedis, type TestRedis } from '../support/stores.ts';
 import { type Founders, found, MarketClient } from './market-client.ts';
@@ -134,6 +134,7 @@ export class Marketplace extends MarketClient {
       ANONYMOUS_RATE_LIMIT: '100000',
       DRAIN_SECONDS: '1',
       PRICE_NOTICE_SECONDS: '0',
+      WEB: 'off',
       ...settings,
     });
     const log = new MemoryLog();
@@ -144,7 +145,16 @@ export class Marketplace extends MarketClient {
     const begin = (): Promise<Writer> => startWriter({ config, stores, metrics: new Metrics(), log, health });
     const writer = withWriter ? await begin() : null;
     const another = (its: Metrics): Promise<Gateway> =>
-      startGateway({ config, stores, uws: loadUws(process.env), metrics: its, log, importWorker, asksNewEndpoints });
+      startGateway({
+        config,
+        stores,
+        uws: loadUws(process.env),
+        metrics: its,
+        log,
+        importWorker,
+        asksNewEndpoints,
+        webFolder: builtWeb,
+      });
     const gateway = await another(metrics);
     const founders = await found(`http://127.0.0.1:${gateway.port}`);
     const cleanUp = async (): Promise<void> => {

@@ -42,3 +42,22 @@ export function buildSources(): string {
  * documents calls this before.
  */
 export const importWorker = (): URL => pathToFileURL(path.join(buildSources(), 'catalog/openapi-import/worker.js'));
+
+/**
+ * Builds the pages of web/ into the folder of this test run, and returns their folder. Later calls of the same test run return what
+ * the first one made.
+ */
+export function builtWeb(): string {
+  const shared = path.join(scratchDir(), 'web');
+  if (existsSync(shared)) return shared;
+  const out = mkdtempSync(path.join(scratchDir(), 'web-'));
+  const result = spawnSync(process.execPath, ['scripts/build-web.mjs', out], { encoding: 'utf8' });
+  if (result.status !== 0) throw new Error(`the pages cannot be built: ${result.stdout}${result.stderr}`);
+  try {
+    renameSync(out, shared);
+  } catch (error) {
+    // Another test file was faster.
+    if (!existsSync(shared)) throw error;
+  }
+  return shared;
+}

@@ -1,0 +1,140 @@
+import { chooseLanguage } from '../catalog/languages.ts';
+import { ApiError } from '../errors.ts';
+import { prefers, takes } from '../http/accept.ts';
+import { baseUrlOf } from '../http/base-url.ts';
+import { ANY_QUERY, type ApiRequest, type ApiResponse, type Route } from '../http/route.ts';
+import { RenderedPages } from '../pages/rendered-pages.ts';
+import type { PageRequest } from '../pages/site-contract.ts';
+import type { SiteFiles } from '../pages/site-files.ts';
+
+/**
+ * What the pages may do: load scripts, styles and data from this gateway, and nothing else. No script can be written into the page
+ * as text (`require-trusted-types-for`), whatever a provider calls his service.
+ */
+export const SITE_POLICY =
+  "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; font-src 'self'; " +
+  "manifest-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; require-trusted-types-for 'script'";
+
+/** As web/src/site/catalog-page.tsx asks for, so that what the browser asks later continues the first view. */
+const PAGE_SIZE = 24;
+/** The parameters of the catalog's address, in the order in which its pages are kept. Others are ignored. */
+const CATALOG_PARAMETERS = ['q', 'category', 'min_quality', 'max_price', 'free', 'sort', 'cursor', 'lang'] as const;
+
+type SiteOptions = {
+  readonly files: SiteFiles;
+  readonly trustedProxyHops: number;
+  /** Answers a GET of this gateway's own API, as anybody would get it. Rejects with `ApiError`. */
+  readonly ask: (path: string, query: string, request: ApiRequest) => Promise<ApiResponse>;
+  /** `/` as JSON. */
+  readonly root: object;
+};
+
+/** The catalog, the pages of services, and the console: what people see. Tested by test/web/. */
+export function siteRoutes(options: SiteOptions): Route[] {
+  const { files } = options;
+  const pages = new RenderedPages(files);
+  const page = (request: ApiRequest, made: Omit<PageRequest, 'origin'>, status = 200): Promise<ApiResponse> =>
+    sendPage(pages, request, { ...made, origin: baseUrlOf(request, options.trustedProxyHops) }, status);
+
+  const catalog = async (request: ApiRequest<undefined, Query>): Promise<ApiResponse> => {
+    if (prefers(request.header('accept'), 'application/json', 'text/html')) {
+      return { status: 200, headers: { Vary: 'Accept' }, body: options.root };
+    }
+    const language = chooseLanguage(request.query.lang, request.header('accept-language'));
+    const query = new URLSearchParams();
+    for (const name of CATALOG_PARAMETERS) if (request.query[name]) query.set(name, request.query[name]);
+    const text = query.toString();
+    const url = text === '' ? '/' : `/?${text}`;
+    query.set('lang', language);
+    query.set('limit', String(PAGE_SIZE));
+    const discover = textOf(await options.ask('/api/v1/discover', query.toString(), request));
+    return page(request, { page: 'catalog', url, language, data: { discover } });
+  };
+
+  const service = async (request: ApiRequest<undefined, Query>): Promise<ApiResponse> => {
+    const { lang } = request.query;
+    const language = chooseLanguage(lang, request.header('accept-language'));
+    const url = `/services/${encodeURIComponent(request.params.id ?? '')}${lang === undefined ? '' : `?lang=${language}`}`;
+    try {
+      const path = `/api/v1/discover/${request.params.id ?? ''}`;
+      const text = textOf(await options.ask(path, `lang=${language}`, request));
+      return await page(request, { page: 'service', url, language, data: { service: text } });
+    } catch (error) {
+      if (!(error instanceof ApiError) || error.status !== 404) throw error;
+      return page(request, { page: 'not-found', url, language, data: {} }, 404);
+    }
+  };
+
+  const consolePage = (request: ApiRequest<undefined, Query>): Promise<ApiResponse> =>
+    page(request, { page: 'console', url: '/console', language: 'en', data: {} });
+
+  return [
+    pageRoute('/', 'The catalog as a page; JSON for those who prefer it: what this is, and where to go on', catalog),
+    pageRoute('/services/:id', 'A service as a page', service),
+    // Pages within the console: a list, one of its entries, and what can be done with it.
+    ...['', '/:section', '/:section/:entry', '/:section/:entry/:act'].map((rest) =>
+      pageRoute(`/console${rest}`, 'The console: what a key may see and do, as a page', consolePage),
+    ),
+    {
+      method: 'GET',
+      path: '/assets/:file',
+      summary: 'A file of the pages',
+      access: 'anyone',
+      isPage: true,
+      fromMemory: true,
+      // A page of some files must cost its reader one request of sixty. They are constants in memory.
+      unmetered: true,
+      query: ANY_QUERY,
+
+      responses: {},
+      errors: ['not_found'],
+      handle: async ({ params, header }) => {
+        const sent = files.asset(params.file ?? '', (coding) => takes(header('accept-encoding'), coding));
+        if (sent === null) throw new ApiError('not_found');
+        return { status: 200, ...sent };
+      },
+    },
+  ];
+}
+
+type Query = Readonly<Record<string, string | undefined>>;
+
+function pageRoute(path: string, summary: string, handle: Route['handle']): Route {
+  return {
+    method: 'GET',
+    path,
+    summary,
+    access: 'anyone',
+    isPage: true,
+    asksApi: true,
+    query: ANY_QUERY,
+    responses: {},
+    handle,
+  };
+}
+
+async function sendPage(
+  pages: RenderedPages,
+  { header }: ApiRequest,
+  request: PageRequest,
+  status: number,
+): Promise<ApiResponse> {
+  const rendered = pages.render(request);
+  const headers = {
+    'Content-Type': 'text/html; charset=utf-8',
+    'Content-Language': request.language,
+    'Content-Security-Policy': SITE_POLICY,
+    'Cross-Origin-Opener-Policy': 'same-origin',
+    'Cache-Control': 'no-cache',
+    'Referrer-Policy': 'no-referrer',
+    'X-Content-Type-Options': 'nosniff',
+    Vary: 'Accept, Accept-Encoding, Accept-Language',
+    ETag: rendered.etag,
+  };
+  if (status === 200 && header('if-none-match') === rendered.etag) return { status: 304, headers };
+  const coding = (['br', 'gzip'] as const).find((candidate) => takes(header('accept-encoding'), candidate));
+  if (coding === undefined) return { status, headers, body: rendered.html };
+  return { status, headers: { ...headers, 'Content-Encoding': coding }, body: await rendered.in(coding) };
+}
+
+const textOf = ({ body }: ApiResponse): string => (typeof body === 'string' ? body : JSON.stringify(body));

@@ -1,0 +1,105 @@
+// A marketplace whose pages are visited with a real browser.
+
+import { mkdirSync, readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import path from 'node:path';
+import type { AxeResults } from 'axe-core';
+import { Marketplace } from '../integration/marketplace.ts';
+import { type Browser, type Page, startBrowser } from '../support/browser.ts';
+
+/** Screenshots of the last run, for whoever changes the pages to look at. Git ignores the folder. */
+const SHOTS = path.resolve('test-results/web');
+const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+
+export type Look = {
+  readonly dark?: boolean;
+  readonly phone?: boolean;
+  /** BCP 47: what the browser sends in Accept-Language. */
+  readonly language?: string;
+  /** `key_id:secret` of somebody who is signed in. Without one the visitor is nobody. */
+  readonly key?: string;
+};
+
+export class WebMarket {
+  readonly market: Marketplace;
+  readonly #browser: Browser;
+
+  private constructor(market: Marketplace, browser: Browser) {
+    this.market = market;
+    this.#browser = browser;
+  }
+
+  /** @param settings  environment variables of the gateway */
+  static async start(settings: Readonly<Record<string, string>> = {}): Promise<WebMarket> {
+    const [market, browser] = await Promise.all([Marketplace.start({ WEB: 'on', ...settings }), startBrowser()]);
+    return new WebMarket(market, browser);
+  }
+
+  /** Opens a page of the gateway in a browser context of its own: nothing is left from another visit. */
+  async visit(address: string, { dark = false, phone = false, language = 'en', key }: Look = {}): Promise<Visit> {
+    const context = await this.#browser.newContext({
+      baseURL: this.market.baseUrl,
+      colorScheme: dark ? 'dark' : 'light',
+      viewport: phone ? { width: 390, height: 844 } : { width: 1280, height: 900 },
+      isMobile: phone,
+      hasTouch: phone,
+      locale: language,
+      timezoneId: 'UTC',
+      reducedMotion: 'reduce',
+      permissions: ['clipboard-read', 'clipboard-write'],
+    });
+    // As if the visitor had asked this tab to remember the key.
+    if (key !== undefined) {
+      // As text: the tests' own types know no browser.
+      await context.addInitScript(`sessionStorage['tollgate.key'] ??= ${JSON.stringify(key)}`);
+    }
+    const visit = new Visit(await context.newPage());
+    await visit.page.goto(address);
+    return visit;
+  }
+
+  async stop(): Promise<void> {
+    await this.#browser.close();
+    await this.market.stop();
+  }
+}
+
+/** One visitor's page. */
+export class Visit {
+  readonly page: Page;
+  /** What the browser complained about: errors on the console, exceptions, requests to elsewhere. A good visit has none. */
+  readonly complaints: string[] = [];
+  /** The address of every request that the page made. */
+  readonly requested: string[] = [];
+
+  constructor(page: Page) {
+    this.page = page;
+    page.on('console', (message) => {
+      if (message.type() === 'error' || message.type() === 'warning') this.complaints.push(message.text());
+    });
+    page.on('pageerror', (error) => this.complaints.push(String(error)));
+    page.on('request', (request) => this.requested.push(request.url()));
+  }
+
+  /** Serious and critical findings of axe-core, one line each. */
+  async findings(): Promise<string[]> {
+    // Through the debugger, which the policy of the page does not bind.
+    await this.page.evaluate(AXE);
+    const results = await this.page.evaluate(() =>
+      (globalThis as unknown as { axe: { run(): Promise<AxeResults> } }).axe.run(),
+    );
+    return results.violations
+      .filter(({ impact }) => impact === 'serious' || impact === 'critical')
+      .flatMap(({ id, nodes }) => nodes.map((node) => `${id}: ${node.html}\n${node.failureSummary}`));
+  }
+
+  /** Writes `test-results/web/NAME.png`, the whole page. */
+  async shot(name: string): Promise<void> {
+    mkdirSync(SHOTS, { recursive: true });
+    await this.page.screenshot({ path: path.join(SHOTS, `${name}.png`), fullPage: true });
+  }
+
+  async close(): Promise<void> {
+    await this.page.context().close();
+  }
+}

@@ -1,0 +1,67 @@
+import createClient, { type Client } from 'openapi-fetch';
+import type { components, paths } from './schema.d.ts';
+
+export type Api = Client<paths>;
+export type Schemas = components['schemas'];
+
+/** What a failed request tells the reader: the gateway's own words, and what can be done. */
+export class ApiFailure extends Error {
+  /** `unauthorized`, `rate_limited`, …; `network` when no answer came. */
+  readonly code: string;
+  /** 0 when no answer came. */
+  readonly status: number;
+  /** Seconds until it makes sense to ask again, if the answer said so. */
+  readonly retryAfter: number | null;
+  readonly requestId: string | null;
+  /** The whole error object: a 402 has `required` and `balance`, for example. */
+  readonly details: Readonly<Record<string, unknown>>;
+
+  constructor(
+    code: string,
+    message: string,
+    status: number,
+    response: Response | null,
+    details: Readonly<Record<string, unknown>> = {},
+  ) {
+    super(message);
+    this.code = code;
+    this.status = status;
+    const wait = Number(response?.headers.get('Retry-After') ?? Number.NaN);
+    this.retryAfter = Number.isFinite(wait) ? wait : null;
+    this.requestId = response?.headers.get('X-Request-Id') ?? null;
+    this.details = details;
+  }
+}
+
+/** A typed client of this gateway's API. @param key  `key_id:secret`, or null for anybody */
+export function apiClient(key: string | null): Api {
+  return createClient<paths>({
+    baseUrl: '/',
+    // Nothing is ambient: no cookies, and no page gets to know where a request came from.
+    credentials: 'omit',
+    referrerPolicy: 'no-referrer',
+    headers: key === null ? {} : { Authorization: `Bearer ${key}` },
+  });
+}
+
+type Answer<T> = { readonly data?: T; readonly error?: unknown; readonly response: Response };
+
+/**
+ * The data of an answer. Throws `ApiFailure`.
+ *
+ *     const page = await dataOf(api.GET('/api/v1/discover', { params: { query: { q } } }));
+ */
+export async function dataOf<T>(asked: Promise<Answer<T>>): Promise<NonNullable<T>> {
+  let answer: Answer<T>;
+  try {
+    answer = await asked;
+  } catch (cause) {
+    if (cause instanceof DOMException && cause.name === 'AbortError') throw cause;
+    throw new ApiFailure('network', 'The gateway did not answer. Check the connection, and try again.', 0, null);
+  }
+  const { data, error, response } = answer;
+  if (response.ok) return data as NonNullable<T>;
+  const details = typeof error === 'object' && error !== null ? (error as Record<string, unknown>) : {};
+  const message = typeof details.message === 'string' ? details.message : `The gateway answered ${response.status}.`;
+  throw new ApiFailure(String(details.error ?? response.status), message, response.status, response, details);
+}

@@ -1,0 +1,36 @@
+import { LocationProvider, lazy, Route, Router } from 'preact-iso';
+import { type FirstData, FirstDataProvider } from './first-data.ts';
+import { type I18n, I18nProvider } from './i18n/i18n.tsx';
+import { NotFound } from './not-found.tsx';
+import { BrowserPlace } from './place.tsx';
+import { Shell } from './shell.tsx';
+import { CatalogPage } from './site/catalog-page.tsx';
+import { ServicePage } from './site/service-page.tsx';
+
+// The console is for those who have a key: a visitor of the catalog does not load it.
+const Console = lazy(() => import('./console/console.tsx'));
+
+/** Only these paths are pages of this program; links to others load what is there. */
+const OURS = /^\/($|\?|services\/|console($|\/|\?))/;
+
+export function App({ i18n, data }: { readonly i18n: I18n; readonly data: FirstData }) {
+  return (
+    <LocationProvider scope={OURS}>
+      <BrowserPlace>
+        <FirstDataProvider value={data}>
+          <I18nProvider value={i18n}>
+            <Shell>
+              <Router>
+                <Route path="/" component={CatalogPage} />
+                <Route path="/services/:id" component={ServicePage} />
+                <Route path="/console" component={Console} />
+                <Route path="/console/*" component={Console} />
+                <Route default component={NotFound} />
+              </Router>
+            </Shell>
+          </I18nProvider>
+        </FirstDataProvider>
+      </BrowserPlace>
+    </LocationProvider>
+  );
+}

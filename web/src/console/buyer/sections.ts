@@ -1,0 +1,6 @@
+import { lazy } from 'preact-iso';
+import type { Section } from '../sections.ts';
+
+export const buyerSections: readonly Section[] = [
+  { path: '', title: 'Overview', page: lazy(() => import('./overview.tsx')) },
+];

@@ -1,0 +1,29 @@
+import type { ComponentType } from 'preact';
+import { adminSections } from './admin/sections.ts';
+import { buyerSections } from './buyer/sections.ts';
+import { providerSections } from './provider/sections.ts';
+
+/** One page of the console. Its address is `/console/{path}`; what follows that path and the query belong to the page itself. */
+export type Section = {
+  /** `calls`; '' is the first page of a role. */
+  readonly path: string;
+  /** One or two words in the navigation. */
+  readonly title: string;
+  readonly page: ComponentType;
+};
+
+/** What a key of each role finds in the console, in the order of the navigation. */
+export const SECTIONS: Readonly<Record<'buyer' | 'provider' | 'admin', readonly Section[]>> = {
+  buyer: buyerSections,
+  provider: providerSections,
+  admin: adminSections,
+};
+
+/** The section of an address: that with the longest path that fits. */
+export function sectionOf(sections: readonly Section[], path: string): Section | null {
+  const rest = path.replace(/^\/console\/?/, '').replace(/\/$/, '');
+  const fitting = sections.filter(
+    (section) => rest === section.path || (section.path !== '' && rest.startsWith(`${section.path}/`)),
+  );
+  return fitting.sort((a, b) => b.path.length - a.path.length)[0] ?? null;
+}

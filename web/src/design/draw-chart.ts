@@ -1,0 +1,79 @@
+import './chart.css';
+import uPlot from 'uplot';
+import type { Series } from './time-chart.tsx';
+
+type Options = {
+  readonly series: readonly Series[];
+  readonly format: (value: number) => string;
+  readonly utc: boolean;
+  readonly height: number;
+  readonly language: string;
+};
+
+/** Draws a chart in the colours of the page. */
+export function drawChart(element: HTMLElement, data: uPlot.AlignedData, options: Options): uPlot {
+  const { series, format, utc, height, language } = options;
+  const probe = getComputedStyle(element);
+  const colour = (name: string): string => resolved(element, probe.getPropertyValue(name));
+  const axis = { stroke: colour('--ink-faint'), font: `12px ${probe.fontFamily}`, ticks: { show: false } };
+  const time = new Intl.DateTimeFormat(
+    language,
+    utc ? { month: 'short', day: 'numeric', timeZone: 'UTC' } : { timeStyle: 'medium' },
+  );
+  const axisTime = new Intl.DateTimeFormat(
+    language,
+    utc
+      ? { month: 'short', day: 'numeric', timeZone: 'UTC' }
+      : { hour: '2-digit', minute: '2-digit', second: '2-digit' },
+  );
+  const bars = uPlot.paths.bars?.({ size: [0.7, 40], radius: 0.15 });
+  return new uPlot(
+    {
+      width: element.clientWidth,
+      height,
+      padding: [8, 8, 0, 0],
+      // Days are numbers here, so that no time zone moves them.
+      ...(utc ? { tzDate: (ts: number) => uPlot.tzDate(new Date(ts * 1_000), 'Etc/UTC') } : {}),
+      cursor: { points: { size: 6 }, drag: { x: false, y: false } },
+      legend: { live: true },
+      scales: { y: { range: (_self, _min, max) => [0, max > 0 ? max * 1.1 : 1] } },
+      axes: [
+        {
+          ...axis,
+          grid: { show: false },
+          space: 70,
+          values: (_self, times) => times.map((at) => axisTime.format(at * 1_000)),
+        },
+        {
+          ...axis,
+          grid: { stroke: colour('--line'), width: 1 },
+          size: 64,
+          values: (_self, values) => values.map((value) => format(value)),
+        },
+      ],
+      series: [
+        { value: (_self, at) => (at === null ? '' : time.format(at * 1_000)) },
+        ...series.map(({ name, kind }, at) => ({
+          label: name,
+          stroke: colour(`--series-${(at % 5) + 1}`),
+          width: kind === 'bar' ? 0 : 2,
+          points: { show: kind !== 'bar' && data[0].length < 3 },
+          ...(kind === 'bar' && bars !== undefined ? { paths: bars, fill: colour(`--series-${(at % 5) + 1}`) } : {}),
+          value: (_self: uPlot, value: number | null) => (value === null ? '–' : format(value)),
+        })),
+      ],
+    },
+    data,
+    element,
+  );
+}
+
+/** A canvas knows no `light-dark()`: the browser computes the colour. */
+function resolved(element: HTMLElement, value: string): string {
+  const probe = document.createElement('span');
+  probe.style.color = value;
+  element.append(probe);
+  const colour = getComputedStyle(probe).color;
+  probe.remove();
+  return colour;
+}

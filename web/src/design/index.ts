@@ -1,0 +1,14 @@
+// The design system of the pages: what is here is used by all rooms. Styles: tokens.css, base.css, components.css.
+
+export { Badge, type Tone } from './badge.tsx';
+export { Button, LinkButton } from './button.tsx';
+export { Card } from './card.tsx';
+export { Code, CopyButton } from './code.tsx';
+export { ConfirmDialog, Dialog } from './dialog.tsx';
+export { Check, Field, Select, TextArea, TextInput } from './field.tsx';
+export { Empty, FailureNote, Note, Skeleton } from './states.tsx';
+export { Stat, Stats } from './stats.tsx';
+export { type Column, Table } from './table.tsx';
+export { Tabs } from './tabs.tsx';
+export { type Series, TimeChart } from './time-chart.tsx';
+export { say, Toasts } from './toasts.tsx';

@@ -1,0 +1,106 @@
+import { useEffect, useRef } from 'preact/hooks';
+import type uPlot from 'uplot';
+
+export type Series = {
+  readonly name: string;
+  /** One value for each time; null where there is none. */
+  readonly values: readonly (number | null)[];
+  /** Bars for sums of a period, lines for states. Default: line. */
+  readonly kind?: 'line' | 'bar';
+};
+
+/**
+ * Values over time. uPlot draws it, loaded when the first chart is shown. Screen readers get the same numbers as a table.
+ *
+ * @param times   seconds since 1970, in order
+ * @param format  how a value is written, on the axis and beside the pointer
+ * @param utc     times are days in UTC, and are written without the hour
+ */
+export function TimeChart({
+  label,
+  times,
+  series,
+  format,
+  utc = true,
+  height = 200,
+  language = 'en',
+}: {
+  readonly label: string;
+  readonly times: readonly number[];
+  readonly series: readonly Series[];
+  readonly format: (value: number) => string;
+  readonly utc?: boolean;
+  readonly height?: number;
+  readonly language?: string;
+}) {
+  const frame = useRef<HTMLDivElement>(null);
+  const chart = useRef<uPlot | null>(null);
+  const shape = `${series.map(({ name, kind }) => `${name} ${kind}`).join()} ${height} ${utc} ${language}`;
+  const data = [times, ...series.map(({ values }) => values)] as unknown as uPlot.AlignedData;
+  const latest = useRef(data);
+  latest.current = data;
+
+  useEffect(() => {
+    const element = frame.current;
+    if (element === null) return;
+    let ended = false;
+    let stop = (): void => {};
+    void import('./draw-chart.ts').then(({ drawChart }) => {
+      if (ended) return;
+      const draw = (): void => {
+        chart.current?.destroy();
+        chart.current = drawChart(element, latest.current, { series, format, utc, height, language });
+      };
+      draw();
+      const watcher = new ResizeObserver(() => chart.current?.setSize({ width: element.clientWidth, height }));
+      watcher.observe(element);
+      // Colours of a canvas do not follow the style sheet.
+      const scheme = matchMedia('(prefers-color-scheme: dark)');
+      const theme = new MutationObserver(draw);
+      scheme.addEventListener('change', draw);
+      theme.observe(document.documentElement, { attributes: true, attributeFilter: ['data-theme'] });
+      stop = () => {
+        watcher.disconnect();
+        theme.disconnect();
+        scheme.removeEventListener('change', draw);
+      };
+    });
+    return () => {
+      ended = true;
+      stop();
+      chart.current?.destroy();
+      chart.current = null;
+    };
+  }, [shape]);
+  useEffect(() => chart.current?.setData(latest.current));
+
+  return (
+    <figure class="chart">
+      <div ref={frame} aria-hidden="true" />
+      <table class="visually-hidden">
+        <caption>{label}</caption>
+        <thead>
+          <tr>
+            <th scope="col">Time</th>
+            {series.map(({ name }) => (
+              <th key={name} scope="col">
+                {name}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {times.map((time, at) => (
+            <tr key={time}>
+              <th scope="row">{new Date(time * 1_000).toISOString().slice(0, utc ? 10 : 19)}</th>
+              {series.map(({ name, values }) => {
+                const value = values[at] ?? null;
+                return <td key={name}>{value === null ? '' : format(value)}</td>;
+              })}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </figure>
+  );
+}

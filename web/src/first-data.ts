@@ -1,0 +1,20 @@
+import { createContext } from 'preact';
+import { useContext, useRef } from 'preact/hooks';
+
+/** The answers of the API that a page came with, by name: see `PageRequest.data`. They are good for its first view only. */
+export type FirstData = Map<string, unknown>;
+
+const Context = createContext<FirstData>(new Map());
+export const FirstDataProvider = Context.Provider;
+
+/** What the page came with under this name, once; null afterwards. */
+export function useFirstData<T>(name: string): T | null {
+  const all = useContext(Context);
+  const taken = useRef<T | null | undefined>(undefined);
+  if (taken.current === undefined) {
+    taken.current = (all.get(name) as T | undefined) ?? null;
+    // The gateway renders once and throws its map away; in the browser a later visit must ask again.
+    if (typeof document !== 'undefined') all.delete(name);
+  }
+  return taken.current;
+}

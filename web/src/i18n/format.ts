@@ -1,0 +1,84 @@
+// Numbers, money and times as people write them in a language. Everything shown goes through here, so that a page never has two
+// ways to write the same thing.
+
+/** `0.002` → `$0.002`: all of up to six decimals, and at least two when there are any. */
+export function money(amount: number, language: string): string {
+  const micros = Math.round(amount * 1e6);
+  const isWhole = micros % 10_000 === 0;
+  return formatter(language, 'money', {
+    style: 'currency',
+    currency: 'USD',
+    currencyDisplay: 'narrowSymbol',
+    minimumFractionDigits: 2,
+    maximumFractionDigits: isWhole ? 2 : 6,
+  }).format(micros / 1e6);
+}
+
+export const count = (value: number, language: string): string => formatter(language, 'count', {}).format(value);
+
+/** 12 345 → `12K`, for places where only the size matters. The exact number belongs in a title beside it. */
+export const roughly = (value: number, language: string): string =>
+  formatter(language, 'roughly', { notation: 'compact', maximumFractionDigits: 1 }).format(value);
+
+/** A share from 0 to 1 → `98.3%`. */
+export const percent = (share: number, language: string): string =>
+  formatter(language, 'percent', { style: 'percent', maximumFractionDigits: 1 }).format(share);
+
+/** Milliseconds → `18 ms`, `1.2 s`. */
+export function duration(ms: number, language: string): string {
+  const unit = ms < 1_000 ? 'millisecond' : 'second';
+  const value = ms < 1_000 ? ms : ms / 1_000;
+  const digits = value < 10 ? 1 : 0;
+  return formatter(language, `duration ${unit} ${digits}`, {
+    style: 'unit',
+    unit,
+    unitDisplay: 'short',
+    maximumFractionDigits: digits,
+  }).format(value);
+}
+
+/** `Nov 22, 2026, 4:26:12 PM`, in the time zone of whoever looks. */
+export const moment = (iso: string, language: string): string =>
+  dates(language, 'moment', { dateStyle: 'medium', timeStyle: 'medium' }).format(new Date(iso));
+
+/** `2026-11-22`, a day in UTC → `Nov 22`. */
+export const day = (utcDay: string, language: string): string =>
+  dates(language, 'day', { month: 'short', day: 'numeric', timeZone: 'UTC' }).format(new Date(`${utcDay}T00:00:00Z`));
+
+const RELATIVE: readonly (readonly [Intl.RelativeTimeFormatUnit, number])[] = [
+  ['day', 86_400],
+  ['hour', 3_600],
+  ['minute', 60],
+  ['second', 1],
+];
+
+/** `5 minutes ago`. @param nowMs  the time of whoever looks */
+export function ago(iso: string, language: string, nowMs: number): string {
+  const seconds = (Date.parse(iso) - nowMs) / 1_000;
+  const [unit, size] = RELATIVE.find(([, size]) => Math.abs(seconds) >= size) ?? (['second', 1] as const);
+  return new Intl.RelativeTimeFormat(language, { numeric: 'auto' }).format(Math.round(seconds / size), unit);
+}
+
+// Making a formatter takes a hundred times as long as using it.
+const numbers = new Map<string, Intl.NumberFormat>();
+const times = new Map<string, Intl.DateTimeFormat>();
+
+function formatter(language: string, name: string, options: Intl.NumberFormatOptions): Intl.NumberFormat {
+  const key = `${language} ${name} ${options.maximumFractionDigits}`;
+  let made = numbers.get(key);
+  if (made === undefined) {
+    made = new Intl.NumberFormat(language, options);
+    numbers.set(key, made);
+  }
+  return made;
+}
+
+function dates(language: string, name: string, options: Intl.DateTimeFormatOptions): Intl.DateTimeFormat {
+  const key = `${language} ${name}`;
+  let made = times.get(key);
+  if (made === undefined) {
+    made = new Intl.DateTimeFormat(language, options);
+    times.set(key, made);
+  }
+  return made;
+}

@@ -1,0 +1,26 @@
+import './design/tokens.css';
+import './design/base.css';
+import './design/components.css';
+import './shell.css';
+import './site/site.css';
+import { hydrate } from 'preact-iso';
+import { App } from './app.tsx';
+import { makeI18n } from './i18n/i18n.tsx';
+import { LANGUAGES, type Language } from './i18n/languages.ts';
+import { loadMessages } from './i18n/load.ts';
+import { resume } from './session.ts';
+
+/** Takes over the page that the gateway wrote: its language, and the answers of the API that it shows. */
+async function start(): Promise<void> {
+  const root = document.getElementById('app');
+  if (root === null) throw new Error('the page has no #app');
+  const written = document.documentElement.lang as Language;
+  const language = LANGUAGES.includes(written) ? written : 'en';
+  const text = document.getElementById('first-data')?.textContent ?? '{}';
+  const data = new Map(Object.entries(JSON.parse(text) as Record<string, unknown>));
+  const i18n = makeI18n(language, await loadMessages(language));
+  hydrate(<App i18n={i18n} data={data} />, root);
+  await resume();
+}
+
+void start();

@@ -1,0 +1,51 @@
+import { useCallback, useEffect, useRef, useState } from 'preact/hooks';
+
+/** What a page has of something that it asked for. The last data stay while newer are on their way. */
+export type Resource<T> = {
+  readonly data: T | null;
+  readonly failure: unknown;
+  readonly loading: boolean;
+  readonly reload: () => void;
+};
+
+/**
+ * Asks again whenever `key` changes, and forgets answers that come too late.
+ *
+ *     const page = useResource(`calls ${cursor}`, (signal) => dataOf(api.value.GET('/api/v1/usage/me', { signal, … })));
+ *
+ * @param initial  data that the page came with: then the first question is not asked
+ */
+export function useResource<T>(
+  key: string,
+  ask: (signal: AbortSignal) => Promise<T>,
+  initial: T | null = null,
+): Resource<T> {
+  const [state, setState] = useState<{ data: T | null; failure: unknown; loading: boolean }>({
+    data: initial,
+    failure: null,
+    loading: initial === null,
+  });
+  const [round, setRound] = useState(0);
+  const skipped = useRef(initial === null);
+  const latest = useRef(ask);
+  latest.current = ask;
+  useEffect(() => {
+    if (!skipped.current) {
+      skipped.current = true;
+      return;
+    }
+    const controller = new AbortController();
+    setState((before) => ({ ...before, loading: true }));
+    latest.current(controller.signal).then(
+      (data) => {
+        if (!controller.signal.aborted) setState({ data, failure: null, loading: false });
+      },
+      (failure: unknown) => {
+        if (!controller.signal.aborted) setState((before) => ({ ...before, failure, loading: false }));
+      },
+    );
+    return () => controller.abort();
+  }, [key, round]);
+  const reload = useCallback(() => setRound((before) => before + 1), []);
+  return { ...state, reload };
+}
