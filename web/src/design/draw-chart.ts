@@ -5,6 +5,7 @@ import type { Series } from './time-chart.tsx';
 type Options = {
   readonly series: readonly Series[];
   readonly format: (value: number) => string;
+  readonly top: number | undefined;
   readonly utc: boolean;
   readonly height: number;
   readonly language: string;
@@ -12,7 +13,7 @@ type Options = {
 
 /** Draws a chart in the colours of the page. */
 export function drawChart(element: HTMLElement, data: uPlot.AlignedData, options: Options): uPlot {
-  const { series, format, utc, height, language } = options;
+  const { series, format, top, utc, height, language } = options;
   const probe = getComputedStyle(element);
   const colour = (name: string): string => resolved(element, probe.getPropertyValue(name));
   const axis = { stroke: colour('--ink-faint'), font: `12px ${probe.fontFamily}`, ticks: { show: false } };
@@ -36,7 +37,7 @@ export function drawChart(element: HTMLElement, data: uPlot.AlignedData, options
       ...(utc ? { tzDate: (ts: number) => uPlot.tzDate(new Date(ts * 1_000), 'Etc/UTC') } : {}),
       cursor: { points: { size: 6 }, drag: { x: false, y: false } },
       legend: { live: true },
-      scales: { y: { range: (_self, _min, max) => [0, max > 0 ? max * 1.1 : 1] } },
+      scales: { y: { range: (_self, _min, max) => [0, top ?? (max > 0 ? max * 1.1 : 1)] } },
       axes: [
         {
           ...axis,
@@ -57,7 +58,7 @@ export function drawChart(element: HTMLElement, data: uPlot.AlignedData, options
           label: name,
           stroke: colour(`--series-${(at % 5) + 1}`),
           width: kind === 'bar' ? 0 : 2,
-          points: { show: kind !== 'bar' && data[0].length < 3 },
+          points: { show: kind !== 'bar' && data[0].length < 3, filter: kind === 'bar' ? () => null : lonely },
           ...(kind === 'bar' && bars !== undefined ? { paths: bars, fill: colour(`--series-${(at % 5) + 1}`) } : {}),
           value: (_self: uPlot, value: number | null) => (value === null ? '–' : format(value)),
         })),
@@ -67,6 +68,13 @@ export function drawChart(element: HTMLElement, data: uPlot.AlignedData, options
     element,
   );
 }
+
+/** Values without neighbours: no line leads to them, so they are drawn as points. */
+const lonely: uPlot.Series.Points.Filter = (chart, series) => {
+  const values = chart.data[series] ?? [];
+  const has = (at: number): boolean => values[at] !== null && values[at] !== undefined;
+  return [...values.keys()].filter((at) => has(at) && !has(at - 1) && !has(at + 1));
+};
 
 /** A canvas knows no `light-dark()`: the browser computes the colour. */
 function resolved(element: HTMLElement, value: string): string {

@@ -14,6 +14,7 @@ export type Series = {
  *
  * @param times   seconds since 1970, in order
  * @param format  how a value is written, on the axis and beside the pointer
+ * @param top     the upper end of the axis, if it is known: 1 for shares
  * @param utc     times are days in UTC, and are written without the hour
  */
 export function TimeChart({
@@ -21,6 +22,7 @@ export function TimeChart({
   times,
   series,
   format,
+  top,
   utc = true,
   height = 200,
   language = 'en',
@@ -29,6 +31,7 @@ export function TimeChart({
   readonly times: readonly number[];
   readonly series: readonly Series[];
   readonly format: (value: number) => string;
+  readonly top?: number;
   readonly utc?: boolean;
   readonly height?: number;
   readonly language?: string;
@@ -49,7 +52,7 @@ export function TimeChart({
       if (ended) return;
       const draw = (): void => {
         chart.current?.destroy();
-        chart.current = drawChart(element, latest.current, { series, format, utc, height, language });
+        chart.current = drawChart(element, latest.current, { series, format, top, utc, height, language });
       };
       draw();
       const watcher = new ResizeObserver(() => chart.current?.setSize({ width: element.clientWidth, height }));
