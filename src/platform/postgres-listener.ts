@@ -45,10 +45,10 @@ export class PostgresListener {
 
   async #keepListening(listening: () => void, failed: (error: unknown) => void): Promise<void> {
     const { channel, onMessage, onListening } = this.#subscription;
-    const hooks = { onNotify: onMessage, onClose: () => this.#sleeper.wake() };
+    const options = { ...this.#options, onNotify: onMessage, onClose: () => this.#sleeper.wake() };
     let failures = 0;
     while (!this.#stopped) {
-      const session = new PostgresSession(this.#options, TIMEOUT_MS, hooks);
+      const session = new PostgresSession(options, TIMEOUT_MS);
       this.#session = session;
       try {
         await session.query(`LISTEN "${channel.replaceAll('"', '""')}"`);
