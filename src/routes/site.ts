@@ -54,7 +54,7 @@ export function siteRoutes(options: SiteOptions): Route[] {
     return page(request, { page: 'catalog', url, language, data: { discover } });
   };
 
-  /** Nothing while Postgres does not tell: the rest of the page comes from memory, and the browser asks again. */
+  /** Nothing while Postgres does not tell: the rest of the page must not wait for it, and the browser asks again. */
   const statsOf = async (id: string, request: ApiRequest): Promise<{ stats?: string }> => {
     try {
       const asked = options.ask(`/api/v1/services/${id}/stats`, '', request);
@@ -70,10 +70,9 @@ export function siteRoutes(options: SiteOptions): Route[] {
     const url = `/services/${encodeURIComponent(request.params.id ?? '')}${lang === undefined ? '' : `?lang=${language}`}`;
     try {
       const id = request.params.id ?? '';
-      const [text, stats] = await Promise.all([
-        options.ask(`/api/v1/discover/${id}`, `lang=${language}`, request).then(textOf),
-        statsOf(id, request),
-      ]);
+      const text = textOf(await options.ask(`/api/v1/discover/${id}`, `lang=${language}`, request));
+      // It tells the recent statistics if they could be read soon, and then all of them are in memory for a while.
+      const stats = text.includes('"stats":') ? await statsOf(id, request) : {};
       return await page(request, { page: 'service', url, language, data: { service: text, ...stats } });
     } catch (error) {
       if (!(error instanceof ApiError) || error.status !== 404) throw error;

@@ -3,7 +3,7 @@ import './design/base.css';
 import './design/components.css';
 import './shell.css';
 import './site/site.css';
-import { hydrate } from 'preact-iso';
+import { hydrate, render } from 'preact';
 import { App, ServicePage } from './app.tsx';
 import { makeI18n } from './i18n/i18n.tsx';
 import { LANGUAGES, type Language } from './i18n/languages.ts';
@@ -24,7 +24,9 @@ async function start(): Promise<void> {
     location.pathname.startsWith('/services/') ? ServicePage.preload() : null,
   ]);
   const i18n = makeI18n(language, messages);
-  hydrate(<App i18n={i18n} data={data} />, root);
+  // The gateway writes nothing of the console, so there is nothing to take over.
+  const begin = location.pathname.startsWith('/console') ? render : hydrate;
+  begin(<App i18n={i18n} data={data} />, root);
   await resume();
 }
 
