@@ -55,14 +55,9 @@ export function ServiceOperations({
               <OperationBody
                 operation={operation}
                 tryIt={
-                  <LinkButton
-                    small
-                    kind={at === chosen ? 'plain' : 'primary'}
-                    href="#try"
-                    onClick={() => onTry(at)}
-                    aria-label={t('service.tryOperation', { name: nameOf(operation) })}
-                  >
+                  <LinkButton small kind={at === chosen ? 'plain' : 'primary'} href="#try" onClick={() => onTry(at)}>
                     {t('service.tryThis')}
+                    <span class="visually-hidden"> {nameOf(operation)}</span>
                   </LinkButton>
                 }
               />

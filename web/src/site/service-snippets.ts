@@ -90,9 +90,7 @@ function javascript({ method, url, body }: Call, key: string | null): string {
   const lines = [`const response = await fetch(${scriptLiteral(url)}, {`];
   if (method !== 'GET') lines.push(`  method: ${scriptLiteral(method)},`);
   lines.push('  headers: {');
-  lines.push(
-    `    Authorization: ${key === null ? SCRIPT_BEARER : scriptLiteral(`Bearer ${key}`)},`,
-  );
+  lines.push(`    Authorization: ${key === null ? SCRIPT_BEARER : scriptLiteral(`Bearer ${key}`)},`);
   if (body !== null) lines.push(`    'Content-Type': ${scriptLiteral(body.mediaType)},`);
   lines.push('  },');
   if (body !== null) {

@@ -177,7 +177,7 @@ function NewKey({ who }: { readonly who: Session | null }) {
     <section class="note note-good try-key" aria-label={t('try.newKey')}>
       <strong>{t('try.newKey')}</strong>
       <span class="soft">{t('try.newKeyText')}</span>
-      <Code wrap label={t('try.newKey')} text={`${made.key_id}:${made.secret}`} copyLabel={t('service.copy')} />
+      <Code wrap label={t('try.apiKey')} text={`${made.key_id}:${made.secret}`} copyLabel={t('service.copy')} />
       <Button
         small
         onClick={() => {
