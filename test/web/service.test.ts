@@ -224,7 +224,7 @@ describe('the page of a service in a browser', () => {
       });
     });
     await visit.page.getByRole('link', { name: 'Paid Weather' }).click();
-    await visit.page.getByRole('heading', { name: 'Before you call' }).waitFor();
+    await visit.page.getByRole('heading', { name: 'Paid Weather' }).waitFor();
     expect(await visit.page.locator('a[href^="javascript"]').count()).toBe(0);
     await end(visit);
     const real = await open(ids.paid);

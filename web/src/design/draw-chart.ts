@@ -6,6 +6,8 @@ type Options = {
   readonly series: readonly Series[];
   readonly format: (value: number) => string;
   readonly top: number | undefined;
+  /** What a series has at a time: what is drawn of it may be stacked on others. */
+  readonly valueAt: (series: number, at: number) => number | null;
   readonly utc: boolean;
   readonly height: number;
   readonly language: string;
@@ -13,7 +15,7 @@ type Options = {
 
 /** Draws a chart in the colours of the page. */
 export function drawChart(element: HTMLElement, data: uPlot.AlignedData, options: Options): uPlot {
-  const { series, format, top, utc, height, language } = options;
+  const { series, format, top, valueAt, utc, height, language } = options;
   const probe = getComputedStyle(element);
   const colour = (name: string): string => resolved(element, probe.getPropertyValue(name));
   const axis = { stroke: colour('--ink-faint'), font: `12px ${probe.fontFamily}`, ticks: { show: false } };
@@ -27,6 +29,11 @@ export function drawChart(element: HTMLElement, data: uPlot.AlignedData, options
       ? { month: 'short', day: 'numeric', timeZone: 'UTC' }
       : { hour: '2-digit', minute: '2-digit', second: '2-digit' },
   );
+  const drawn = series.map(({ name, kind, colour: its }, at) => ({
+    name,
+    kind,
+    its: its ?? `--series-${(at % 5) + 1}`,
+  }));
   const bars = uPlot.paths.bars?.({ size: [0.7, 40], radius: 0.15 });
   return new uPlot(
     {
@@ -43,6 +50,7 @@ export function drawChart(element: HTMLElement, data: uPlot.AlignedData, options
           ...axis,
           grid: { show: false },
           space: 70,
+          size: 32,
           values: (_self, times) => times.map((at) => axisTime.format(at * 1_000)),
         },
         {
@@ -54,13 +62,16 @@ export function drawChart(element: HTMLElement, data: uPlot.AlignedData, options
       ],
       series: [
         { value: (_self, at) => (at === null ? '' : time.format(at * 1_000)) },
-        ...series.map(({ name, kind }, at) => ({
+        ...drawn.map(({ name, kind, its }, at) => ({
           label: name,
-          stroke: colour(`--series-${(at % 5) + 1}`),
+          stroke: colour(its),
           width: kind === 'bar' ? 0 : 2,
           points: { show: kind !== 'bar' && data[0].length < 3, filter: kind === 'bar' ? () => null : lonely },
-          ...(kind === 'bar' && bars !== undefined ? { paths: bars, fill: colour(`--series-${(at % 5) + 1}`) } : {}),
-          value: (_self: uPlot, value: number | null) => (value === null ? '–' : format(value)),
+          ...(kind === 'bar' && bars !== undefined ? { paths: bars, fill: colour(its) } : {}),
+          value: (_self: uPlot, _drawn: number | null, _series: number, time: number | null) => {
+            const value = time === null ? null : valueAt(at, time);
+            return value === null ? '–' : format(value);
+          },
         })),
       ],
     },

@@ -47,10 +47,12 @@ function Charts({ stats }: { readonly stats: Schemas['ServiceStats'] }) {
           {...usual}
           label={t('service.chartCalls')}
           format={(value) => count(value, language)}
+          stacked
           series={[
-            { name: t('service.succeeded'), values: data.succeeded, kind: 'bar' },
-            { name: t('service.callerErrors'), values: data.callerErrors },
-            { name: t('service.failed'), values: data.failed },
+            { name: t('service.failed'), values: data.failed, kind: 'bar', colour: '--bad' },
+            { name: t('service.callerErrors'), values: data.callerErrors, kind: 'bar', colour: '--series-3' },
+            { name: t('service.others'), values: data.others, kind: 'bar', colour: '--series-5' },
+            { name: t('service.succeeded'), values: data.succeeded, kind: 'bar', colour: '--series-1' },
           ]}
         />
       </ChartCard>

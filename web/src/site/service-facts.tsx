@@ -1,6 +1,6 @@
 import type { ComponentChildren } from 'preact';
 import type { Schemas } from '../api/client.ts';
-import { Card, CopyButton } from '../design/index.ts';
+import { CopyButton } from '../design/index.ts';
 import { duration } from '../i18n/format.ts';
 import { useI18n } from '../i18n/i18n.tsx';
 import { usePlace } from '../place.tsx';
@@ -14,38 +14,35 @@ export function ServiceFacts({ service }: { readonly service: Schemas['CallableS
   const isMcp = service.protocol === 'mcp';
   const address = origin + (isMcp ? service.proxy_path.replace(/\/$/, '') : service.proxy_path);
   return (
-    <Card title={t('service.facts')}>
-      <dl class="service-facts small">
-        <Fact name={t(isMcp ? 'service.mcpAddress' : 'service.address')}>
-          <span class="service-address">
-            <code class="break">{address}</code>
-            <CopyButton text={address} label={t('service.copy')} />
-          </span>
+    <dl class="service-facts small">
+      <Fact name={t(isMcp ? 'service.mcpAddress' : 'service.address')}>
+        <span class="service-address">
+          <code class="break">{address}</code>
+          <CopyButton text={address} label={t('service.copy')} />
+        </span>
+      </Fact>
+      {docs !== null && (
+        <Fact name={t('service.docs')}>
+          <a class="break" href={docs} rel="noopener noreferrer nofollow" target="_blank">
+            {docs.replace(/^https?:\/\//, '')} <span aria-hidden="true">↗</span>
+          </a>
         </Fact>
-        {docs !== null && (
-          <Fact name={t('service.docs')}>
-            <a class="break" href={docs} rel="noopener noreferrer nofollow" target="_blank">
-              {docs.replace(/^https?:\/\//, '')} <span aria-hidden="true">↗</span>
-            </a>
-          </Fact>
-        )}
-        <Fact name={t('service.timeouts')}>
-          {t('service.timeoutHead', { time: seconds(service.timeout_seconds) })}
-          {service.idle_seconds !== undefined &&
-            ` ${t('service.timeoutIdle', { time: seconds(service.idle_seconds) })}`}
+      )}
+      <Fact name={t('service.timeouts')}>
+        {t('service.timeoutHead', { time: seconds(service.timeout_seconds) })}
+        {service.idle_seconds !== undefined && ` ${t('service.timeoutIdle', { time: seconds(service.idle_seconds) })}`}
+      </Fact>
+      {isMcp && <Fact name="MCP">{t('service.mcpWords')}</Fact>}
+      {service.only_operations && (
+        <Fact name={t('service.only')}>{t(isMcp ? 'service.onlyTools' : 'service.onlyWords')}</Fact>
+      )}
+      {service.forward_headers !== undefined && service.forward_headers.length > 0 && (
+        <Fact name={t('service.forward')}>
+          {t('service.forwardWords', { headers: service.forward_headers.join(', ') })}{' '}
+          <code class="break">X-ACF-Forward: {service.forward_headers.join(', ')}</code>
         </Fact>
-        {isMcp && <Fact name="MCP">{t('service.mcpWords')}</Fact>}
-        {service.only_operations && (
-          <Fact name={t('service.only')}>{t(isMcp ? 'service.onlyTools' : 'service.onlyWords')}</Fact>
-        )}
-        {service.forward_headers !== undefined && service.forward_headers.length > 0 && (
-          <Fact name={t('service.forward')}>
-            {t('service.forwardWords', { headers: service.forward_headers.join(', ') })}{' '}
-            <code class="break">X-ACF-Forward: {service.forward_headers.join(', ')}</code>
-          </Fact>
-        )}
-      </dl>
-    </Card>
+      )}
+    </dl>
   );
 }
 

@@ -46,14 +46,16 @@ function Figures({ service, stats }: Parameters<typeof ServiceHead>[0]) {
         label={t('service.price')}
         value={<span class="service-price">{service.price_label}</span>}
         hint={
-          prices.size > 1 || (prices.size === 1 && !prices.has(service.price))
-            ? t('service.priceRange', {
-                low: money(Math.min(...prices), language),
-                high: money(Math.max(...prices), language),
-              })
-            : service.price === 0
-              ? t('service.priceFree')
-              : t('service.priceRefund')
+          prices.size === 1 && !prices.has(service.price)
+            ? t('service.priceOperations', { price: money(Math.min(...prices), language) })
+            : prices.size > 1
+              ? t('service.priceRange', {
+                  low: money(Math.min(...prices), language),
+                  high: money(Math.max(...prices), language),
+                })
+              : service.price === 0
+                ? t('service.priceFree')
+                : t('service.priceRefund')
         }
       />
       <Stat

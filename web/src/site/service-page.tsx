@@ -55,12 +55,14 @@ function ServiceView({ service }: { readonly service: Service }) {
   return (
     <div class="page service">
       <ServiceHead service={service} stats={stats.data} />
-      <div class="service-about">
-        <section class="service-text" aria-label={t('service.description')}>
+      <section class="stack service-about" aria-label={t('service.description')}>
+        {service.description.trim() === '' ? (
+          <p class="faint">{t('service.noDescription')}</p>
+        ) : (
           <p class="service-description break">{service.description}</p>
-        </section>
+        )}
         <ServiceFacts service={service} />
-      </div>
+      </section>
       <ServiceCall service={service} chosen={chosen} onChoose={choose} />
       {service.operations.length > 0 && <ServiceOperations service={service} chosen={chosen} onTry={choose} />}
       <section class="stack" aria-labelledby="quality">

@@ -11,7 +11,7 @@ export function ServiceQuality({ stats }: { readonly stats: Schemas['ServiceStat
     <div class="stack">
       <h3>{t('service.madeOf', { quality: count(stats.quality, language) })}</h3>
       {inputs === null ? (
-        <p class="soft">{t('service.notJudged')}</p>
+        <p class="soft">{t(stats.quality === 50 ? 'service.notJudged' : 'service.justJudged')}</p>
       ) : (
         <dl class="facts">
           <dt>{t('service.inputSuccess')}</dt>
@@ -42,13 +42,16 @@ export function ServiceQuality({ stats }: { readonly stats: Schemas['ServiceStat
 
 /** Where the quality is going, if the API tells. */
 export function QualityTrend({ service }: { readonly service: Schemas['CallableService'] }) {
-  const { t } = useI18n();
-  const trend = (service as { readonly quality_trend?: unknown }).quality_trend;
-  const change = typeof trend === 'number' ? trend : trend === 'rising' ? 1 : trend === 'falling' ? -1 : 0;
+  const { t, language } = useI18n();
+  const { quality_trend: change = 0 } = service as { readonly quality_trend?: number };
   if (change === 0) return null;
-  return change > 0 ? (
-    <Badge tone="good">↗ {t('catalog.trendUp')}</Badge>
-  ) : (
-    <Badge tone="warn">↘ {t('catalog.trendDown')}</Badge>
+  const points = count(Math.abs(change), language);
+  return (
+    <Badge tone={change > 0 ? 'good' : 'warn'}>
+      <span aria-hidden="true">
+        {change > 0 ? '↑' : '↓'} {points}
+      </span>
+      <span class="visually-hidden">{t(change > 0 ? 'service.trendUp' : 'service.trendDown', { points })}</span>
+    </Badge>
   );
 }

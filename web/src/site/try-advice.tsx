@@ -36,6 +36,9 @@ export function TryAdvice({ state, onRetry }: { readonly state: TryState; readon
 
 const KNOWN = [400, 401, 402, 403, 404, 412, 413, 429, 502, 503, 504] as const;
 
+/** What the gateway says with these is meant for programs; the body below has it all the same. */
+const OWN_WORDS = /^(401|402|412|429)$/;
+
 /** The gateway refused the call before it was admitted: nothing was sent and nothing is charged. */
 function Refused({
   error,
@@ -55,9 +58,11 @@ function Refused({
   const topUp = webAddress(typeof error.top_up === 'string' ? error.top_up : undefined);
   return (
     <Note tone="bad">
-      <strong class="break">
-        {typeof error.message === 'string' ? error.message : t('try.refusedShort', { status: String(status) })}
-      </strong>
+      {!OWN_WORDS.test(String(status)) && (
+        <strong class="break">
+          {typeof error.message === 'string' ? error.message : t('try.refusedShort', { status: String(status) })}
+        </strong>
+      )}
       <span>
         {known === undefined
           ? t('try.refused')
