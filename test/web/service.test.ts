@@ -254,6 +254,40 @@ describe('the page of a service in a browser', () => {
     await end(own);
   });
 
+  it('says of each refusal and failure what it costs and what can be done', async () => {
+    const visit = await open(ids.paid, { key: secret(buyer) });
+    const { page } = visit;
+    const cases: readonly (readonly [status: number, headers: Record<string, string>, words: string])[] = [
+      [401, {}, 'The gateway does not know the key.'],
+      [403, {}, 'This key may not make this call. It cost nothing.'],
+      [404, {}, 'There is no such operation, or the service is no longer listed.'],
+      [429, { 'Retry-After': '1' }, 'Too many requests for this key. Nothing was charged.'],
+      [502, { 'X-ACF-Amount': '0', 'X-ACF-Usage-Id': 'u' }, 'The service could not be reached'],
+      [503, { 'Retry-After': '30' }, 'The service or the gateway is busy. Nothing was charged.'],
+      [504, { 'X-ACF-Amount': '0', 'X-ACF-Usage-Id': 'u' }, 'The service did not answer in time. Try again later.'],
+      [404, { 'X-ACF-Amount': '0.01', 'X-ACF-Usage-Id': 'u' }, 'This answer is the service’s own'],
+    ];
+    for (const [status, headers, words] of cases) {
+      await page.route(
+        '**/api/v1/proxy/**',
+        (route) => route.fulfill({ status, headers, json: { message: XSS, status } }),
+        {
+          times: 1,
+        },
+      );
+      await page.getByRole('button', { name: 'Call $0.01' }).click();
+      await answer(visit).getByText(words).waitFor();
+      if (status !== 429) continue;
+      // It can be pressed when the time is over, and not before.
+      expect(await page.getByRole('button', { name: /^Again in 1 second/ }).isDisabled()).toBe(true);
+      await page.getByRole('button', { name: 'Call again' }).click();
+      await answer(visit).getByText('200 OK').waitFor();
+    }
+    expect(visit.complaints.every((text) => text.startsWith('Failed to load resource'))).toBe(true);
+    visit.complaints.length = 0;
+    await end(visit);
+  });
+
   it('draws the last 30 days, and tells what the quality is made of', async () => {
     for (const path of ['forecast', 'forecast', 'fails']) {
       await web.market.request(`/api/v1/proxy/${ids.charted}/${path}`, { key: buyer });
@@ -277,6 +311,9 @@ describe('the page of a service in a browser', () => {
       await phone.page.getByRole('button', { name: 'Open an account and call' }).waitFor();
       const width = await phone.page.evaluate('document.documentElement.scrollWidth');
       expect(width).toBe(390);
+      // The gateway wrote the first view, answers of the API included: nothing is asked again, and nothing stands there twice.
+      expect(phone.requested.filter((url) => url.includes('/api/'))).toEqual([]);
+      expect(await phone.page.locator('h1, .snippets, form.try').count()).toBe(3);
       await phone.shot(`service-phone${dark ? '-dark' : ''}`);
       await end(phone);
     }

@@ -1,4 +1,4 @@
-import { useState } from 'preact/hooks';
+import { useMemo, useState } from 'preact/hooks';
 import type { Schemas } from '../api/client.ts';
 import { Code, LinkButton } from '../design/index.ts';
 import { useI18n } from '../i18n/i18n.tsx';
@@ -20,6 +20,7 @@ export function ServiceOperations({
 }) {
   const { t } = useI18n();
   const [words, setWords] = useState('');
+  const written = useMemo(() => writtenAtOnce(service.operations), [service]);
   const isMcp = service.protocol === 'mcp';
   const title = t(isMcp ? 'service.tools' : 'service.operations');
   const shown = service.operations
@@ -45,27 +46,60 @@ export function ServiceOperations({
       {shown.length === 0 && <p class="soft">{t('service.noOperation')}</p>}
       <ul class="card operations">
         {shown.map(({ operation, at }) => (
-          <li key={at} id={`operation-${at + 1}`}>
-            <details open={at === 0 && service.operations.length <= 3}>
-              <summary class="operation-head">
-                <OperationName operation={operation} />
-                <span class="operation-summary soft">{operation.summary}</span>
-                <span class="operation-price number">{operation.price_label}</span>
-              </summary>
-              <OperationBody
-                operation={operation}
-                tryIt={
-                  <LinkButton small kind={at === chosen ? 'plain' : 'primary'} href="#try" onClick={() => onTry(at)}>
-                    {t('service.tryThis')}
-                    <span class="visually-hidden"> {nameOf(operation)}</span>
-                  </LinkButton>
-                }
-              />
-            </details>
-          </li>
+          <OperationRow
+            key={at}
+            {...{ operation, at, isWritten: at < written }}
+            isOpen={at === 0 && service.operations.length <= 3}
+            isChosen={at === chosen}
+            onTry={() => onTry(at)}
+          />
         ))}
       </ul>
     </section>
+  );
+}
+
+/** The gateway writes pages on the thread that serves calls, so it writes no more than this of schemas and examples, in characters. */
+const MAX_WRITTEN = 6_000;
+
+/** How many operations have all that is told of them in the first view. The others get it when they are opened. */
+function writtenAtOnce(operations: readonly Operation[]): number {
+  let sum = 0;
+  const beyond = operations.findIndex((operation) => {
+    sum += JSON.stringify(operation).length;
+    return sum > MAX_WRITTEN;
+  });
+  return beyond === -1 ? operations.length : beyond;
+}
+
+function OperationRow(props: {
+  readonly operation: Operation;
+  readonly at: number;
+  readonly isWritten: boolean;
+  readonly isOpen: boolean;
+  readonly isChosen: boolean;
+  readonly onTry: () => void;
+}) {
+  const { t } = useI18n();
+  const { operation, at, isWritten, isOpen, isChosen } = props;
+  const [wasOpened, setWasOpened] = useState(false);
+  const tryIt = (
+    <LinkButton small kind={isChosen ? 'plain' : 'primary'} href="#try" onClick={props.onTry}>
+      {t('service.tryThis')}
+      <span class="visually-hidden"> {nameOf(operation)}</span>
+    </LinkButton>
+  );
+  return (
+    <li id={`operation-${at + 1}`}>
+      <details open={isOpen} onToggle={(event) => event.currentTarget.open && setWasOpened(true)}>
+        <summary class="operation-head">
+          <OperationName operation={operation} />
+          <span class="operation-summary soft">{operation.summary}</span>
+          <span class="operation-price number">{operation.price_label}</span>
+        </summary>
+        {(isWritten || wasOpened) && <OperationBody operation={operation} tryIt={tryIt} />}
+      </details>
+    </li>
   );
 }
 

@@ -85,7 +85,9 @@ function useChosenOperation(count: number): readonly [number, (at: number) => vo
   const [chosen, setChosen] = useState(0);
   useEffect(() => {
     const named = Number(/^#operation-(\d+)$/.exec(location.hash)?.[1]);
-    if (named >= 1 && named <= count) setChosen(named - 1);
+    if (!(named >= 1 && named <= count)) return;
+    setChosen(named - 1);
+    document.querySelector(`#operation-${named} details`)?.setAttribute('open', '');
   }, [count]);
   return [chosen, setChosen];
 }

@@ -1,3 +1,4 @@
+import { useState } from 'preact/hooks';
 import { Badge, Code } from '../design/index.ts';
 import { useI18n } from '../i18n/i18n.tsx';
 import { type SchemaRow, schemaRows } from './service-schema-rows.ts';
@@ -5,15 +6,16 @@ import { type SchemaRow, schemaRows } from './service-schema-rows.ts';
 /** A JSON Schema, readable: what is nested opens on demand. The whole of it as JSON is behind one more. */
 export function ServiceSchema({ title, schema }: { readonly title: string; readonly schema: object }) {
   const { t } = useI18n();
+  const [isWhole, setIsWhole] = useState(false);
   const { rows, isCut } = schemaRows(schema);
   return (
     <div class="stack-tight">
       <h4 class="operation-label">{title}</h4>
       {rows.length > 0 ? <Rows rows={rows} depth={0} /> : <p class="soft small">{t('service.schemaAny')}</p>}
       {isCut && <p class="faint small">{t('service.schemaCut')}</p>}
-      <details class="disclosure">
+      <details class="disclosure needs-script" onToggle={(event) => setIsWhole(event.currentTarget.open)}>
         <summary>{t('service.schemaJson')}</summary>
-        <Code label={title} text={JSON.stringify(schema, null, 2)} copyLabel={t('service.copy')} />
+        {isWhole && <Code label={title} text={JSON.stringify(schema, null, 2)} copyLabel={t('service.copy')} />}
       </details>
     </div>
   );
