@@ -32,6 +32,7 @@ async function answers(request: IncomingMessage, response: ServerResponse): Prom
     return void response.end(`event: last\ndata: ${XSS}\n\n`);
   }
   response.setHeader('Content-Type', 'application/json');
+  if (request.method === 'POST') response.setHeader('Mcp-Session-Id', 'session-1');
   response.end(JSON.stringify({ got: request.url, max: request.headers['x-acf-max-amount'] ?? null }));
 }
 
@@ -340,6 +341,10 @@ describe('the page of a service in a browser', () => {
     await visit.page.getByRole('button', { name: 'Call free' }).click();
     await answer(visit).getByText('200 OK').waitFor();
     await visit.shot('service-mcp');
+    // The server has named a session; what follows belongs to it.
+    const next = visit.page.waitForRequest(/\/proxy\//);
+    await visit.page.getByRole('button', { name: 'Call free' }).click();
+    expect((await next).headers()['mcp-session-id']).toBe('session-1');
     await end(visit);
   });
 });

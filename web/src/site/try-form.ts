@@ -101,12 +101,13 @@ const NOT_IN_BROWSERS = new RegExp(
 );
 const OURS = /^(authorization|x-api-key|x-acf-.*)$/i;
 
-/** @param key  `key_id:secret` @param maxAmount  of the button */
+/** @param key  `key_id:secret` @param maxAmount  of the button @param mcpSession  that the MCP server has named */
 export function requestOf(
   service: Service,
   form: TryForm,
   key: string,
   maxAmount: number,
+  mcpSession: string | null = null,
 ): { readonly request: TryRequest } | { readonly fault: Fault; readonly name: string } {
   const fault = faultOf(form);
   if (fault !== null) return fault;
@@ -119,6 +120,7 @@ export function requestOf(
     ...(service.protocol === 'mcp'
       ? { Accept: 'application/json, text/event-stream', 'Content-Type': 'application/json' }
       : {}),
+    ...(mcpSession === null ? {} : { 'Mcp-Session-Id': mcpSession }),
   };
   for (const { name, value } of form.headers) if (name.trim() !== '') headers[name.trim()] = value.trim();
   for (const [name, value] of given) headers[name] = value.trim();

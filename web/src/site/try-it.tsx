@@ -5,6 +5,7 @@ import type { Schemas } from '../api/client.ts';
 import { Button, Code, FailureNote, Note } from '../design/index.ts';
 import { money } from '../i18n/format.ts';
 import { useI18n } from '../i18n/i18n.tsx';
+import { useHref } from '../place.tsx';
 import { api, openAccount, resumed, type Session, session } from '../session.ts';
 import { TryAnswer } from './try-answer.tsx';
 import { TryFields } from './try-fields.tsx';
@@ -22,6 +23,8 @@ const opened = signal<Schemas['CreatedKey'] | null>(null);
 /** Makes a call in the page. */
 export default function TryIt({ service, operation }: Props) {
   const { t } = useI18n();
+  const href = useHref();
+  const mcpSession = useRef<string | null>(null);
   const [form, setForm] = useState(() => formOf(service, operation));
   const [fault, setFault] = useState<{ readonly fault: Fault; readonly name: string } | null>(null);
   const call = useCall();
@@ -37,10 +40,16 @@ export default function TryIt({ service, operation }: Props) {
     const made = requestOf(service, form, who?.key ?? '', priceOf(service, operation, form));
     setFault('fault' in made ? made : null);
     if ('fault' in made) return;
-    void call.run((key) => {
-      const again = requestOf(service, form, key, priceOf(service, operation, form));
-      return 'request' in again ? again.request : made.request;
-    });
+    void call
+      .run((key) => {
+        const again = requestOf(service, form, key, priceOf(service, operation, form), mcpSession.current);
+        return 'request' in again ? again.request : made.request;
+      })
+      .then((state) => {
+        // A server that keeps sessions names one when it is greeted.
+        const named = state?.response?.headers.find(([name]) => name === 'mcp-session-id')?.[1];
+        if (named !== undefined) mcpSession.current = named;
+      });
   };
   return (
     <form
@@ -72,7 +81,12 @@ export default function TryIt({ service, operation }: Props) {
           <Label who={who} price={price} isOwn={isOwn === true} service={service} />
         </Button>
         {isBusy && !call.isOpening && <Button onClick={call.cancel}>{t('try.cancel')}</Button>}
-        <span class="faint small">
+        {who === null && resumed.value && (
+          <a class="small" href={href('/console')}>
+            {t('try.haveKey')}
+          </a>
+        )}
+        <span class="faint small try-terms">
           <Terms who={who} price={price} isOwn={isOwn === true} service={service} />
         </span>
       </div>
@@ -90,7 +104,7 @@ function useCall() {
   const [failure, setFailure] = useState<unknown>(null);
   const controller = useRef<AbortController | null>(null);
   useEffect(() => () => controller.current?.abort(), []);
-  const run = async (requestWith: (key: string) => Parameters<typeof send>[0]): Promise<void> => {
+  const run = async (requestWith: (key: string) => Parameters<typeof send>[0]): Promise<TryState | null> => {
     setFailure(null);
     let key = session.value?.key;
     if (key === undefined) {
@@ -101,14 +115,14 @@ function useCall() {
         key = `${made.key_id}:${made.secret}`;
       } catch (error) {
         setFailure(error);
-        return;
+        return null;
       } finally {
         setIsOpening(false);
       }
     }
     const mine = new AbortController();
     controller.current = mine;
-    await send(requestWith(key), setState, mine.signal);
+    return send(requestWith(key), setState, mine.signal);
   };
   return { state, isOpening, failure, run, cancel: () => controller.current?.abort() };
 }
