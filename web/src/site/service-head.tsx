@@ -1,5 +1,5 @@
 import type { Schemas } from '../api/client.ts';
-import { Badge, Note, Stat, Stats } from '../design/index.ts';
+import { Badge, LinkButton, Note, Stat, Stats } from '../design/index.ts';
 import { count, duration, moment, money, percent } from '../i18n/format.ts';
 import { useI18n } from '../i18n/i18n.tsx';
 import { useHref } from '../place.tsx';
@@ -27,6 +27,11 @@ export function ServiceHead({
         <h1 class="break">{service.name}</h1>
         {service.protocol === 'mcp' && <Badge tone="info">{t('service.mcpBadge')}</Badge>}
         {service.free_calls_label !== undefined && <Badge tone="accent">{service.free_calls_label}</Badge>}
+        <span class="service-try">
+          <LinkButton kind="primary" href="#try">
+            {t('try.title')}
+          </LinkButton>
+        </span>
       </div>
       <Figures service={service} stats={stats} />
       <NextPrice service={service} />
