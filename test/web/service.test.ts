@@ -28,6 +28,8 @@ async function answers(request: IncomingMessage, response: ServerResponse): Prom
   if (pathname === '/stream') {
     response.setHeader('Content-Type', 'text/event-stream');
     response.write('event: first\ndata: {"n":1}\n\n');
+    // Sooner than the page draws again.
+    setTimeout(() => response.write('data: soon\n\n'), 10);
     await new Promise<void>((resolve) => goOn.set('stream', resolve));
     return void response.end(`event: last\ndata: ${XSS}\n\n`);
   }
@@ -172,12 +174,12 @@ describe('the page of a service in a browser', () => {
   it('shows a stream event by event, and a stream that is cancelled says so', async () => {
     const visit = await open(ids.paid, { key: secret(buyer), dark: true });
     await call(visit, '/stream');
-    const events = visit.page.getByRole('list', { name: '1 event', exact: true });
+    const events = visit.page.getByRole('list', { name: '2 events' });
     await events.getByText('{"n":1}').waitFor();
     expect(await answer(visit).textContent()).toContain('Receiving');
     await visit.shot('service-stream-dark');
     goOn.get('stream')?.();
-    await visit.page.getByRole('list', { name: '2 events' }).getByText(XSS).waitFor();
+    await visit.page.getByRole('list', { name: '3 events' }).getByText(XSS).waitFor();
     goOn.delete('stream');
     await visit.page.getByRole('button', { name: 'Call $0.01' }).click();
     await events.getByText('{"n":1}').waitFor();

@@ -58,7 +58,7 @@ function Money({ response }: { readonly response: TryResponse }) {
         <div class="try-usage">
           <dt>{t('try.record')}</dt>
           <dd>
-            <a class="break" href={href(`/console/calls/${usageId}`)}>
+            <a class="break" href={href(`/console/calls/${encodeURIComponent(usageId)}`)}>
               {usageId}
             </a>
           </dd>

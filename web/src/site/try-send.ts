@@ -49,6 +49,8 @@ export async function send(
     onState(state);
   };
   become({});
+  let reader: BodyReader | null = null;
+  let picture: ReturnType<typeof setTimeout> | null = null;
   try {
     const { method, headers, body } = request;
     const response = await fetch(request.target, {
@@ -56,21 +58,22 @@ export async function send(
       // As of every request of these pages: nothing is ambient, and nothing is kept.
       ...{ credentials: 'omit', referrerPolicy: 'no-referrer', cache: 'no-store', redirect: 'manual' },
     });
-    const reader = new BodyReader(response.headers.get('Content-Type') ?? '');
-    become({ phase: 'receiving', response: headOf(response), body: reader.shown() });
-    let shownAt = 0;
-    for (let reading = response.body?.getReader() ?? null; reading !== null; ) {
-      const { done, value } = await reading.read();
-      if (done) break;
-      reader.take(value);
-      if (performance.now() - shownAt < SHOW_EVERY_MS) continue;
-      shownAt = performance.now();
-      become({ body: reader.shown() });
-      reading = signal.aborted ? null : reading;
+    const taker = new BodyReader(response.headers.get('Content-Type') ?? '');
+    reader = taker;
+    become({ phase: 'receiving', response: headOf(response), body: taker.shown() });
+    const pieces = response.body?.getReader();
+    for (let next = await pieces?.read(); next !== undefined && !next.done; next = await pieces?.read()) {
+      taker.take(next.value);
+      picture ??= setTimeout(() => {
+        picture = null;
+        become({ body: taker.shown() });
+      }, SHOW_EVERY_MS);
     }
-    become({ phase: 'done', body: reader.end() });
+    if (picture !== null) clearTimeout(picture);
+    become({ phase: 'done', body: taker.end() });
   } catch {
-    become({ phase: signal.aborted ? 'cancelled' : 'broken' });
+    if (picture !== null) clearTimeout(picture);
+    become({ phase: signal.aborted ? 'cancelled' : 'broken', body: reader?.shown() ?? null });
   }
   return state;
 }
