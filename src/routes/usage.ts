@@ -19,6 +19,8 @@ const MAX_LIMIT = 1_000;
  * file.
  */
 const CSV_ROWS = 10_000;
+/** Maximum days in `by_day`: the newest of them. A year of an hourly caller is 366 of these rows, about 25 KB. */
+const MAX_DAYS = 366;
 const NEXT_CURSOR_HEADER = 'X-ACF-Next-Cursor';
 
 const QUERY: JsonSchema = {
@@ -83,6 +85,15 @@ const USAGE = record('Usage', {
       avg_latency_ms: MS,
     }),
   ),
+  by_day: list(
+    record('DayUsage', {
+      day: { type: 'string', format: 'date', description: 'In UTC' },
+      calls: COUNT,
+      free_calls: COUNT,
+      spent: usd('What they have cost'),
+    }),
+    `Days with calls, newest first; at most ${MAX_DAYS}`,
+  ),
   records: list(RECORD, 'Newest first'),
   next_cursor: orNull(TEXT),
 });
@@ -117,6 +128,7 @@ const USAGE_EXAMPLE = {
       avg_latency_ms: 17.322,
     },
   ],
+  by_day: [{ day: EXAMPLE.time.slice(0, 10), calls: 1, free_calls: 0, spent: 0.002 }],
   records: [RECORD_EXAMPLE],
   next_cursor: null,
 };
@@ -230,6 +242,12 @@ async function jsonPage(
         free_calls: service.freeCalls,
         spent: microsToUsd(service.spentMicros),
         avg_latency_ms: averageMs(service.latencySumUs, service.latencyCount),
+      })),
+      by_day: usage.byDay.slice(0, MAX_DAYS).map(({ day, calls, freeCalls, spentMicros }) => ({
+        day,
+        calls,
+        free_calls: freeCalls,
+        spent: microsToUsd(spentMicros),
       })),
       records: calls.map(recordJson),
       next_cursor: next,
