@@ -37,9 +37,33 @@ export function duration(ms: number, language: string): string {
   }).format(value);
 }
 
+/** 50 → `50 bytes`, 1 234 567 → `1.2 MB`. */
+export function bytes(size: number, language: string): string {
+  const [unit, factor] = BYTES.find(([, factor]) => size >= factor) ?? (['byte', 1] as const);
+  return formatter(language, `bytes ${unit}`, {
+    style: 'unit',
+    unit,
+    unitDisplay: unit === 'byte' ? 'long' : 'short',
+    maximumFractionDigits: 1,
+  }).format(size / factor);
+}
+
+const BYTES = [
+  ['gigabyte', 1e9],
+  ['megabyte', 1e6],
+  ['kilobyte', 1e3],
+] as const;
+
 /** `Nov 22, 2026, 4:26:12 PM`, in the time zone of whoever looks. */
 export const moment = (iso: string, language: string): string =>
   dates(language, 'moment', { dateStyle: 'medium', timeStyle: 'medium' }).format(new Date(iso));
+
+/** The hour that begins at this time: `Nov 22, 2026, 4:00 – 5:00 PM`. */
+export function hourOf(iso: string, language: string): string {
+  const begin = new Date(iso);
+  const format = dates(language, 'hour', { dateStyle: 'medium', timeStyle: 'short' });
+  return format.formatRange(begin, new Date(begin.getTime() + 3_600_000));
+}
 
 /** `2026-11-22`, a day in UTC → `Nov 22`. */
 export const day = (utcDay: string, language: string): string =>
