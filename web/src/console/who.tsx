@@ -13,7 +13,9 @@ export function Who() {
   return (
     <details class="who-card small" open={isOpen}>
       <summary>
-        <span class="who-name">{me.owner_id}</span>
+        <span class="who-name" title={me.owner_id}>
+          {me.owner_id}
+        </span>
         <Badge>{me.role}</Badge>
       </summary>
       <div class="who-body">

@@ -42,6 +42,7 @@ export function drawChart(element: HTMLElement, data: uPlot.AlignedData, options
           ...axis,
           grid: { show: false },
           space: 70,
+          size: 32,
           values: (_self, times) => times.map((at) => axisTime.format(at * 1_000)),
         },
         {

@@ -58,12 +58,20 @@ const BYTES = [
 export const moment = (iso: string, language: string): string =>
   dates(language, 'moment', { dateStyle: 'medium', timeStyle: 'medium' }).format(new Date(iso));
 
-/** The hour that begins at this time: `Nov 22, 2026, 4:00 – 5:00 PM`. */
-export function hourOf(iso: string, language: string): string {
-  const begin = new Date(iso);
-  const format = dates(language, 'hour', { dateStyle: 'medium', timeStyle: 'short' });
-  return format.formatRange(begin, new Date(begin.getTime() + 3_600_000));
-}
+/** `Nov 22, 2026`: the first half of `moment`. */
+export const date = (iso: string, language: string): string =>
+  dates(language, 'date', { dateStyle: 'medium' }).format(new Date(iso));
+
+/** `4:26:12 PM`: the second half of `moment`. */
+export const clock = (iso: string, language: string): string =>
+  dates(language, 'clock', { timeStyle: 'medium' }).format(new Date(iso));
+
+/** The hour that begins at this time: `4:00 – 4:59 PM`. */
+export const clockHour = (iso: string, language: string): string =>
+  dates(language, 'hour', { hour: 'numeric', minute: '2-digit' }).formatRange(
+    Date.parse(iso),
+    Date.parse(iso) + 3_599_999,
+  );
 
 /** `2026-11-22`, a day in UTC → `Nov 22`. */
 export const day = (utcDay: string, language: string): string =>

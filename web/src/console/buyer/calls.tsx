@@ -1,11 +1,11 @@
 import './buyer.css';
 import { useState } from 'preact/hooks';
 import { Empty, LinkButton } from '../../design/index.ts';
-import { count, duration, moment, money } from '../../i18n/format.ts';
+import { count, duration, money } from '../../i18n/format.ts';
 import { useI18n } from '../../i18n/i18n.tsx';
 import { usePlace } from '../../place.tsx';
 import { useResource } from '../../resource.ts';
-import { OutcomeBadge } from '../shared/call-cells.tsx';
+import { OutcomeBadge, When } from '../shared/call-cells.tsx';
 import { CsvExport } from '../shared/csv-export.tsx';
 import { RANGE_FILTERS, rangeOf } from '../shared/days.ts';
 import { type Filter, ListPage } from '../shared/list-page.tsx';
@@ -96,8 +96,8 @@ function CallList() {
           {
             title: 'When',
             cell: ({ usage_id, created_at }) => (
-              <a class="number" href={`/console/calls/${usage_id}`}>
-                {moment(created_at, language)}
+              <a href={`/console/calls/${usage_id}`}>
+                <When at={created_at} language={language} />
               </a>
             ),
           },
@@ -114,7 +114,7 @@ function CallList() {
           { title: 'Status', minor: true, cell: ({ status }) => <span class="number">{status}</span> },
           { title: 'Outcome', cell: (call) => <OutcomeBadge call={call} /> },
           {
-            title: 'Time',
+            title: 'Took',
             right: true,
             minor: true,
             cell: ({ latency_ms }) => (latency_ms === 0 ? '–' : duration(latency_ms, language)),

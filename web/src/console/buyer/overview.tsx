@@ -33,7 +33,7 @@ export default function Overview() {
         title="Overview"
         lead="The balance is that of the account; calls and spending are those of this key."
         actions={
-          <Button kind="quiet" busy={balance.loading || usage.loading} onClick={reload}>
+          <Button small busy={balance.loading || usage.loading} onClick={reload}>
             Refresh
           </Button>
         }

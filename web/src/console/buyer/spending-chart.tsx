@@ -70,7 +70,8 @@ export function SpendingChart({ usage }: { readonly usage: Usage | null }) {
       <p class="small soft">
         {shown === null
           ? '…'
-          : `${money(shown.total_spent, language)} for ${count(shown.total_calls, language)} calls, ` +
+          : `${money(shown.total_spent, language)} for ${count(shown.total_calls, language)} ` +
+            `${shown.total_calls === 1 ? 'call' : 'calls'}, ` +
             `${count(shown.free_calls, language)} of them free. Days are UTC.`}
       </p>
     </Card>

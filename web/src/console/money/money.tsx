@@ -1,11 +1,11 @@
 import './money.css';
 import { dataOf, type Schemas } from '../../api/client.ts';
 import { Empty } from '../../design/index.ts';
-import { hourOf, moment, money } from '../../i18n/format.ts';
+import { money } from '../../i18n/format.ts';
 import { useI18n } from '../../i18n/i18n.tsx';
 import { usePlace } from '../../place.tsx';
 import { api, session } from '../../session.ts';
-import { Signed } from '../shared/call-cells.tsx';
+import { Signed, When } from '../shared/call-cells.tsx';
 import { CsvExport } from '../shared/csv-export.tsx';
 import { RANGE_FILTERS, rangeOf } from '../shared/days.ts';
 import { type Filter, ListPage } from '../shared/list-page.tsx';
@@ -90,9 +90,7 @@ export default function Money() {
         columns={[
           {
             title: 'When',
-            cell: ({ at, hour }) => (
-              <span class="number">{hour === undefined ? moment(at, language) : hourOf(hour, language)}</span>
-            ),
+            cell: ({ at, hour }) => <When at={at} hour={hour} language={language} />,
           },
           { title: 'What', cell: (movement) => <What movement={movement} /> },
           {

@@ -1,5 +1,5 @@
 import { Badge } from '../../design/index.ts';
-import { money } from '../../i18n/format.ts';
+import { clock, clockHour, date, money } from '../../i18n/format.ts';
 import { outcomeOf } from './outcome.ts';
 
 type Recorded = Parameters<typeof outcomeOf>[0];
@@ -23,6 +23,24 @@ export function Signed({ amount, language }: { readonly amount: number; readonly
       <span aria-hidden="true">{isIn ? '+' : '−'} </span>
       <span class="visually-hidden">{isIn ? 'in, ' : 'out, '}</span>
       {money(Math.abs(amount), language)}
+    </span>
+  );
+}
+
+/** Date and time, one below the other where there is little room. @param hour  instead: the sum of an hour, when it began */
+export function When({
+  at,
+  hour,
+  language,
+}: {
+  readonly at: string;
+  readonly hour?: string | undefined;
+  readonly language: string;
+}) {
+  return (
+    <span class="when number">
+      <span>{date(hour ?? at, language)}</span>{' '}
+      <span>{hour === undefined ? clock(at, language) : clockHour(hour, language)}</span>
     </span>
   );
 }

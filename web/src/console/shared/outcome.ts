@@ -1,10 +1,8 @@
-import type { Tone } from '../../design/index.ts';
-
 /** What became of a call, for people. */
 export type Outcome = {
   /** One to three words. */
   readonly word: string;
-  readonly tone: Tone;
+  readonly tone: 'plain' | 'good' | 'warn';
   /** Who did what, and what it means for the money. */
   readonly text: string;
 };
