@@ -111,7 +111,7 @@ describe('the console of a buyer', () => {
     await page.getByRole('link', { name: 'All calls' }).click();
     await page
       .getByRole('row', { name: /GET \/fail/ })
-      .getByText('Refunded: service error')
+      .getByText('service error')
       .waitFor();
     await visit.shot('buyer-calls');
     const download = page.waitForEvent('download');

@@ -1,9 +1,10 @@
 import { dataOf, type Schemas } from '../../api/client.ts';
-import { Badge, Card, CopyButton, FailureNote, Skeleton } from '../../design/index.ts';
+import { Card, CopyButton, FailureNote, Skeleton } from '../../design/index.ts';
 import { bytes, duration, moment, money } from '../../i18n/format.ts';
 import { useI18n } from '../../i18n/i18n.tsx';
 import { useResource } from '../../resource.ts';
 import { api } from '../../session.ts';
+import { OutcomeBadge } from '../shared/call-cells.tsx';
 import { outcomeOf, statusText } from '../shared/outcome.ts';
 import { PageHead } from '../shared/page-head.tsx';
 
@@ -39,7 +40,7 @@ function Facts({ call }: { readonly call: Schemas['Call'] }) {
         <div class="verdict">
           <div class="row-between">
             <span class="verdict-amount">{money(call.amount, language)}</span>
-            <Badge tone={outcome.tone}>{outcome.word}</Badge>
+            <OutcomeBadge call={call} />
           </div>
           <p>{outcome.text}</p>
         </div>

@@ -1,7 +1,7 @@
 import './buyer.css';
 import { useState } from 'preact/hooks';
 import { Empty, LinkButton } from '../../design/index.ts';
-import { count, duration, money } from '../../i18n/format.ts';
+import { count, digitsOf, duration, money } from '../../i18n/format.ts';
 import { useI18n } from '../../i18n/i18n.tsx';
 import { usePlace } from '../../place.tsx';
 import { useResource } from '../../resource.ts';
@@ -37,6 +37,7 @@ function CallList() {
   const place = usePlace();
   const [sums, setSums] = useState<Usage | null>(null);
   const services = useResource('services', async (signal) => (await usageOf({ limit: 1 }, signal)).by_service);
+  const digits = digitsOf(sums?.records.map(({ amount }) => amount) ?? []);
   const chosen = place.query.get('service_id') ?? '';
   const known = services.data ?? [];
   const filters: Filter[] = [
@@ -101,7 +102,7 @@ function CallList() {
               </a>
             ),
           },
-          { title: 'Service', cell: ({ service_name }) => <span class="break">{service_name}</span> },
+          { title: 'Service', cell: ({ service_name }) => <span class="name">{service_name}</span> },
           {
             title: 'Request',
             minor: true,
@@ -119,7 +120,7 @@ function CallList() {
             minor: true,
             cell: ({ latency_ms }) => (latency_ms === 0 ? '–' : duration(latency_ms, language)),
           },
-          { title: 'Cost', right: true, cell: ({ amount }) => money(amount, language) },
+          { title: 'Cost', right: true, cell: ({ amount }) => money(amount, language, digits) },
         ]}
       />
     </>

@@ -1,5 +1,5 @@
 import { Table } from '../../design/index.ts';
-import { ago, moment, money } from '../../i18n/format.ts';
+import { ago, digitsOf, moment, money } from '../../i18n/format.ts';
 import { useI18n } from '../../i18n/i18n.tsx';
 import { OutcomeBadge } from '../shared/call-cells.tsx';
 import type { Call } from './usage.ts';
@@ -8,6 +8,7 @@ import type { Call } from './usage.ts';
 export function LastCalls({ calls }: { readonly calls: readonly Call[] }) {
   const { language } = useI18n();
   const now = Date.now();
+  const digits = digitsOf(calls.map(({ amount }) => amount));
   return (
     <Table
       caption="Last calls"
@@ -17,14 +18,14 @@ export function LastCalls({ calls }: { readonly calls: readonly Call[] }) {
         {
           title: 'When',
           cell: ({ usage_id, created_at }) => (
-            <a class="nowrap" href={`/console/calls/${usage_id}`} title={moment(created_at, language)}>
+            <a href={`/console/calls/${usage_id}`} title={moment(created_at, language)}>
               {ago(created_at, language, now)}
             </a>
           ),
         },
-        { title: 'Service', cell: ({ service_name }) => <span class="break">{service_name}</span> },
-        { title: 'Outcome', cell: (call) => <OutcomeBadge call={call} /> },
-        { title: 'Cost', right: true, cell: ({ amount }) => money(amount, language) },
+        { title: 'Service', cell: ({ service_name }) => <span class="name">{service_name}</span> },
+        { title: 'Outcome', cell: (call) => <OutcomeBadge call={call} brief /> },
+        { title: 'Cost', right: true, cell: ({ amount }) => money(amount, language, digits) },
       ]}
     />
   );

@@ -1,7 +1,8 @@
 import './money.css';
+import { useState } from 'preact/hooks';
 import { dataOf, type Schemas } from '../../api/client.ts';
 import { Empty } from '../../design/index.ts';
-import { money } from '../../i18n/format.ts';
+import { digitsOf, money } from '../../i18n/format.ts';
 import { useI18n } from '../../i18n/i18n.tsx';
 import { usePlace } from '../../place.tsx';
 import { api, session } from '../../session.ts';
@@ -41,6 +42,7 @@ const LEDGERS: Readonly<Record<string, Filter>> = {
 export default function Money() {
   const { language } = useI18n();
   const place = usePlace();
+  const [digits, setDigits] = useState(2);
   const me = session.value?.me;
   if (me === undefined) return null;
   const isBuyer = me.role === 'buyer';
@@ -64,6 +66,7 @@ export default function Money() {
           });
           // The same address also answers in CSV, but not to this question.
           const page = (await dataOf(asked)) as Statement;
+          setDigits(digitsOf(page.movements.flatMap(({ amount, balance }) => [amount, balance])));
           return { rows: page.movements, next: page.next_cursor };
         }}
         keyOf={({ at, kind, service_id, reference, balance }) => `${at} ${kind} ${service_id ?? reference} ${balance}`}
@@ -96,9 +99,9 @@ export default function Money() {
           {
             title: 'Amount',
             right: true,
-            cell: ({ amount }) => <Signed amount={amount} language={language} />,
+            cell: ({ amount }) => <Signed amount={amount} language={language} digits={digits} />,
           },
-          { title: 'Balance', right: true, cell: ({ balance }) => money(balance, language) },
+          { title: 'Balance', right: true, cell: ({ balance }) => money(balance, language, digits) },
         ]}
       />
     </>
