@@ -211,6 +211,10 @@ describe('the console of a buyer', () => {
       await page.getByLabel('Remember the key').last().check();
       await page.getByRole('button', { name: button }).click();
     };
+    await page.getByLabel('API key').fill(textOf({ ...one, secret: two.secret }));
+    await page.getByRole('button', { name: 'Sign in' }).click();
+    await page.getByText('This gateway does not take this key.').waitFor();
+    expect(visit.complaints.splice(0).filter((line) => !line.includes('401'))).toEqual([]);
     await page.getByLabel('API key').fill(textOf(one));
     await page.getByLabel('Remember the key').first().check();
     await page.getByRole('button', { name: 'Sign in' }).click();

@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks';
-import type { Schemas } from '../api/client.ts';
+import { ApiFailure, type Schemas } from '../api/client.ts';
 import { Button, Card, Check, FailureNote, Note, Select, TextInput } from '../design/index.ts';
 import { createAccount, signIn } from '../session.ts';
 import { SecretShownOnce } from './shared/secret-shown-once.tsx';
@@ -25,6 +25,9 @@ export function SignIn() {
   );
 }
 
+const WRONG_KEY =
+  'This gateway does not take this key. Was it copied whole, is it of this gateway, and was it not revoked or rotated?';
+
 /** Asks for a key, and signs in with it. @param onDone  after that */
 export function WithKey({ submit, onDone }: { readonly submit: string; readonly onDone?: () => void }) {
   const [busy, setBusy] = useState(false);
@@ -37,7 +40,8 @@ export function WithKey({ submit, onDone }: { readonly submit: string; readonly 
       await signIn(String(values.get('key')), values.get('remember') !== null);
       onDone?.();
     } catch (error) {
-      setFailure(error);
+      const isWrong = error instanceof ApiFailure && error.status === 401;
+      setFailure(isWrong ? new ApiFailure('unauthorized', WRONG_KEY, 0, null) : error);
       setBusy(false);
     }
   };

@@ -1,6 +1,6 @@
 import './buyer.css';
 import { dataOf } from '../../api/client.ts';
-import { Button, Card, Empty, FailureNote, LinkButton, Skeleton, Stat, Stats } from '../../design/index.ts';
+import { Button, Card, Empty, FailureNote, LinkButton, Note, Skeleton, Stat, Stats } from '../../design/index.ts';
 import { count, money } from '../../i18n/format.ts';
 import { useI18n } from '../../i18n/i18n.tsx';
 import { useResource } from '../../resource.ts';
@@ -33,13 +33,23 @@ export default function Overview() {
         title="Overview"
         lead="The balance is that of the account; calls and spending are those of this key."
         actions={
-          <Button small busy={balance.loading || usage.loading} onClick={reload}>
-            Refresh
-          </Button>
+          <>
+            <LinkButton small href="/console/money">
+              Add money
+            </LinkButton>
+            <Button small busy={balance.loading || usage.loading} onClick={reload}>
+              Refresh
+            </Button>
+          </>
         }
       />
       {failure !== null && <FailureNote failure={failure} retry={reload} />}
       <Figures balance={balance.data} usage={usage.data} days={days} />
+      {!isNew && balance.data?.balance === 0 && (
+        <Note tone="warn">
+          The account has no money left. Calls that cost something are refused until money is added; free calls go on.
+        </Note>
+      )}
       {isNew && <StartHere balance={balance.data?.balance ?? null} />}
       {!isNew && (
         <>

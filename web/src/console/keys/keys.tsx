@@ -1,7 +1,7 @@
 import './keys.css';
 import { useState } from 'preact/hooks';
 import { dataOf, type Schemas } from '../../api/client.ts';
-import { Badge, Button, CopyButton, Empty, Stat, Stats, say } from '../../design/index.ts';
+import { Badge, Button, Empty, Stat, Stats, say } from '../../design/index.ts';
 import { ago, count, moment, money } from '../../i18n/format.ts';
 import { useI18n } from '../../i18n/i18n.tsx';
 import { useResource } from '../../resource.ts';
@@ -86,7 +86,6 @@ export default function Keys() {
               <span class="key-id">
                 <code class="break">{key_id}</code>
                 {key_id === me.key_id && <Badge tone="accent">This key</Badge>}
-                <CopyButton text={key_id} label="Copy id" />
               </span>
             ),
           },
