@@ -10,6 +10,7 @@ import { ListPage } from '../shared/list-page.tsx';
 import { PageHead } from '../shared/page-head.tsx';
 import { SecretShownOnce } from '../shared/secret-shown-once.tsx';
 import { CreateDialog } from './create-dialog.tsx';
+import { KeyStatus } from './key-status.tsx';
 import { LimitDialog } from './limit-dialog.tsx';
 import { RevokeDialog } from './revoke-dialog.tsx';
 import { RotateDialog } from './rotate-dialog.tsx';
@@ -92,7 +93,7 @@ export default function Keys() {
           { title: 'Role', cell: ({ role }) => role },
           {
             title: 'Status',
-            cell: (key) => <Status of={key} language={language} now={now} />,
+            cell: (key) => <KeyStatus of={key} language={language} now={now} />,
           },
           {
             title: 'Created',
@@ -180,30 +181,5 @@ export default function Keys() {
         />
       )}
     </>
-  );
-}
-
-function Status({
-  of: { status, previous_secret_expires_at: until },
-  language,
-  now,
-}: {
-  readonly of: Key;
-  readonly language: string;
-  readonly now: number;
-}) {
-  if (status === 'revoked') return <Badge tone="bad">Revoked</Badge>;
-  const overlaps = until !== null && Date.parse(until) > now;
-  return (
-    <span class="stack-tight">
-      <span>
-        <Badge tone="good">Active</Badge>
-      </span>
-      {overlaps && (
-        <span class="small soft" title={moment(until, language)}>
-          The old secret ends {ago(until, language, now)}.
-        </span>
-      )}
-    </span>
   );
 }
