@@ -5120,7 +5120,7 @@ export interface operations {
                 to?: string;
                 /** @description Only calls of this service */
                 service_id?: string;
-                /** @description Records on a page; 100 if absent, in a CSV file 10000 */
+                /** @description Maximum records on a page; 100 if absent, in a CSV file 10000 */
                 limit?: number;
                 /** @description next_cursor of the previous page */
                 cursor?: string;
@@ -6029,13 +6029,13 @@ export interface operations {
     getStatementMe: {
         parameters: {
             query?: {
-                /** @description Which money: what calls spend, or what services earn. Without it earnings for provider keys, else wallet */
-                ledger?: "wallet" | "earnings";
                 /** @description First moment: YYYY-MM-DD (00:00 UTC) or RFC 3339 */
                 from?: string;
                 /** @description End, not included: YYYY-MM-DD (00:00 UTC) or RFC 3339 */
                 to?: string;
-                /** @description Movements on a page; 100 if absent, in a CSV file 10000 */
+                /** @description Which money: what calls spend, or what services earn. Without it earnings for provider keys, else wallet */
+                ledger?: "wallet" | "earnings";
+                /** @description Maximum movements on a page; 100 if absent, in a CSV file 10000 */
                 limit?: number;
                 /** @description next_cursor of the previous page */
                 cursor?: string;

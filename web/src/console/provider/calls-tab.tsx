@@ -95,7 +95,7 @@ export function CallsTab({ service }: TabProps) {
           {
             title: 'Call',
             cell: ({ method, path: called }) => (
-              <code class="break">
+              <code class="wide-cell">
                 {method} {called}
               </code>
             ),
@@ -182,7 +182,7 @@ function CallsByDay({ id }: { readonly id: string }) {
             times={days.map(secondsOf)}
             series={[
               { name: 'Calls', kind: 'bar', values: perDay(days, data.days, (day) => day.calls) },
-              { name: 'Failed', kind: 'line', values: perDay(days, data.days, (day) => day.failed) },
+              { name: 'of these failed', kind: 'bar', values: perDay(days, data.days, (day) => day.failed) },
             ]}
             format={(value) => count(Math.round(value), EN)}
           />

@@ -20,7 +20,7 @@ import { usePlace, withQuery } from '../../place.tsx';
 import { useResource } from '../../resource.ts';
 import { api, session } from '../../session.ts';
 import { PageHead } from '../shared/page-head.tsx';
-import { daysBetween, perDay, secondsOf, today } from './days.ts';
+import { daysBetween, lastDays, perDay, secondsOf, today } from './days.ts';
 import { EN, usd } from './service-words.tsx';
 
 type Earnings = Schemas['Earnings'];
@@ -126,18 +126,20 @@ function Sums({ earnings, isAll }: { readonly earnings: Earnings; readonly isAll
 }
 
 function Split({ earnings, range }: { readonly earnings: Earnings; readonly range: Readonly<Record<string, string>> }) {
-  const first = earnings.by_day.at(-1)?.day ?? today();
+  const [monthAgo = today()] = lastDays(30);
+  const oldest = earnings.by_day.at(-1)?.day ?? monthAgo;
+  const first = range.from === undefined && oldest > monthAgo ? monthAgo : oldest;
   const last = range.to === undefined ? today() : (earnings.by_day[0]?.day ?? today());
   const days = daysBetween(first, last);
   return (
     <>
       <Card title="By day">
         <TimeChart
-          label="Earned and fees by day"
+          label="Charged and earned by day"
           times={days.map(secondsOf)}
           series={[
-            { name: 'Earned', kind: 'bar', values: perDay(days, earnings.by_day, (row) => row.earned) },
-            { name: 'Fee', kind: 'line', values: perDay(days, earnings.by_day, (row) => row.fees) },
+            { name: 'Buyers paid', kind: 'bar', values: perDay(days, earnings.by_day, (row) => row.gross) },
+            { name: 'of this you earned', kind: 'bar', values: perDay(days, earnings.by_day, (row) => row.earned) },
           ]}
           format={usd}
         />
@@ -151,7 +153,7 @@ function Split({ earnings, range }: { readonly earnings: Earnings; readonly rang
             {
               title: 'Service',
               cell: (row) => (
-                <a class="break" href={`/console/services/${row.service_id}/calls`}>
+                <a class="wide-cell" href={`/console/services/${row.service_id}/calls`}>
                   {row.service_name}
                 </a>
               ),

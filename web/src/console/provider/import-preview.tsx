@@ -28,7 +28,8 @@ export function ImportPreview({
         <strong>
           {imported.operations} {imported.operations === 1 ? 'operation' : 'operations'}
         </strong>{' '}
-        would be listed: {count('new')} new, {count('stays')} as before. {count('goes')} would go.
+        would be listed: {count('new')} new, {count('stays')} as before.
+        {count('goes') > 0 && ` ${count('goes')} of the present ones would go.`}
       </p>
       {next !== undefined && (
         <Note tone="warn">

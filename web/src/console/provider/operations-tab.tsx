@@ -90,9 +90,9 @@ export function OperationsTab({ service, show }: TabProps) {
             columns={[
               {
                 title: isMcp ? 'Tool' : 'Call',
-                cell: ({ operation }) => <code class="break">{operationName(operation)}</code>,
+                cell: ({ operation }) => <code class="wide-cell">{operationName(operation)}</code>,
               },
-              { title: 'Summary', cell: ({ operation }) => <span class="break">{operation.summary}</span> },
+              { title: 'Summary', cell: ({ operation }) => <span class="wide-cell">{operation.summary}</span> },
               { title: 'Schemas', cell: ({ operation }) => <span class="faint">{toldOf(operation)}</span> },
               {
                 title: 'Price',

@@ -196,7 +196,7 @@ function ServicesCard({
           {
             title: 'Service',
             cell: ({ id, name }) => (
-              <a class="break" href={`/console/services/${id}`}>
+              <a class="wide-cell" href={`/console/services/${id}`}>
                 {name}
               </a>
             ),

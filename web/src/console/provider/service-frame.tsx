@@ -59,7 +59,7 @@ export function ServiceFrame({
         lead={
           <span class="row">
             <StatusBadge status={service.status} />
-            <span>{service.price_label}</span>
+            <span class="small">{service.price_label}</span>
             <code class="faint break small">{service.id}</code>
           </span>
         }

@@ -35,7 +35,7 @@ export function ServicesList() {
             title: 'Service',
             cell: ({ id, name, category }) => (
               <span class="two-lines">
-                <a class="break" href={`/console/services/${id}`}>
+                <a class="wide-cell" href={`/console/services/${id}`}>
                   {name}
                 </a>
                 <span class="faint small break">{category}</span>

@@ -9,6 +9,7 @@ import { EN, Reachable } from './service-words.tsx';
 /** An endpoint has 5 s to answer. Each look is one request of the key's sixty a minute. */
 const LOOKS = 5;
 const LOOK_MS = 1_200;
+const NEW_MS = 10_000;
 
 /** How a service is: whether its endpoint answers, its uptime and quality, and how its calls are signed. */
 export function StateCard({ service, show, onSecret }: TabProps & { readonly onSecret: (secret: string) => void }) {
@@ -16,12 +17,15 @@ export function StateCard({ service, show, onSecret }: TabProps & { readonly onS
   const [renewing, setRenewing] = useState(false);
   const [failure, setFailure] = useState<unknown>(null);
   const ended = useRef(false);
-  useEffect(
-    () => () => {
+  useEffect(() => {
+    ended.current = false;
+    // A new endpoint is being asked at this moment.
+    if (service.checked_at === undefined && Date.now() - Date.parse(service.updated_at) < NEW_MS)
+      void look(undefined).catch(setFailure);
+    return () => {
       ended.current = true;
-    },
-    [],
-  );
+    };
+  }, []);
   const params = { path: { id: service.id } };
   const look = async (before: string | undefined): Promise<void> => {
     for (let at = 0; at < LOOKS; at++) {
