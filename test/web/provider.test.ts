@@ -154,6 +154,8 @@ describe('a provider in a browser', () => {
   it('makes a test call, whose answer is text and which costs nothing', async () => {
     const visit = await visitAs(`/console/services/${id}`);
     const { page } = visit;
+    await page.getByLabel('Path', { exact: true }).fill('/now/{city}');
+    await page.getByText('Put a value in place of {city}.').waitFor();
     await page.getByLabel('Path', { exact: true }).fill('/../../keys');
     await page.getByText('Must stay below the service.').waitFor();
     await page.getByLabel('Method').selectOption('POST');

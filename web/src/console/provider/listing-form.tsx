@@ -104,18 +104,18 @@ export function ListingFields({ form, service }: { readonly form: DraftForm; rea
         <div class="form-pair">
           <TextInput
             {...bind('timeout_seconds')}
-            label="Timeout in seconds"
+            label="Timeout (seconds)"
             inputmode="numeric"
             autocomplete="off"
             hint="How long a call may wait for your response to begin: 1 to 300."
           />
           <TextInput
             {...bind('idle_seconds')}
-            label="Longest silence in seconds (optional)"
+            label="Longest silence (seconds)"
             inputmode="numeric"
             autocomplete="off"
             placeholder="as the gateway has it"
-            hint="Within a response: 1 to 3,600."
+            hint="Optional. Within a response: 1 to 3,600."
           />
         </div>
         {service !== null && (

@@ -26,7 +26,7 @@ export function QualityTab({ service }: TabProps) {
           </Empty>
         </Card>
       ) : (
-        <Judged quality={data.quality} inputs={data.quality_inputs} />
+        <Judged id={service.id} quality={data.quality} inputs={data.quality_inputs} />
       )}
       {data.days.length > 0 && <RateByDay stats={data} />}
       <Formula />
@@ -34,7 +34,7 @@ export function QualityTab({ service }: TabProps) {
   );
 }
 
-function Judged({ quality, inputs }: { readonly quality: number; readonly inputs: Inputs }) {
+function Judged({ id, quality, inputs }: { readonly id: string; readonly quality: number; readonly inputs: Inputs }) {
   const success = (inputs.evidence * inputs.success_rate + PRIOR / 2) / (inputs.evidence + PRIOR);
   const fromSuccess = 90 * success;
   const fromSpeed = Math.max(0, quality - fromSuccess);
@@ -42,8 +42,8 @@ function Judged({ quality, inputs }: { readonly quality: number; readonly inputs
     <>
       <Stats>
         <Stat label="Quality" value={quality.toFixed(1)} hint="of 100" />
-        <Stat label="from successes" value={fromSuccess.toFixed(1)} hint="of 90" />
-        <Stat label="from speed" value={fromSpeed.toFixed(1)} hint="of 10" />
+        <Stat label="From successes" value={fromSuccess.toFixed(1)} hint="of 90" />
+        <Stat label="From speed" value={fromSpeed.toFixed(1)} hint="of 10" />
       </Stats>
       <Card title="What went into it">
         <dl class="facts">
@@ -68,7 +68,9 @@ function Judged({ quality, inputs }: { readonly quality: number; readonly inputs
           <dt>Judged</dt>
           <dd>{ago(inputs.computed_at, EN, Date.now())}</dd>
         </dl>
-        <p class="small soft advice">{adviceOf(inputs)}</p>
+        <p class="small advice">
+          {adviceOf(inputs)} <a href={`/console/services/${id}/calls?outcome=failed`}>See which calls failed</a>
+        </p>
       </Card>
     </>
   );
@@ -76,8 +78,7 @@ function Judged({ quality, inputs }: { readonly quality: number; readonly inputs
 
 /** What would raise it most. */
 function adviceOf({ success_rate: rate, evidence, buyers }: Inputs): string {
-  if (rate < 0.95)
-    return 'What would raise it most: fewer failures. See which calls failed, and why, under Calls and errors.';
+  if (rate < 0.95) return 'What would raise it most: fewer failures.';
   if (evidence < PRIOR || buyers < 10) return 'What would raise it most: more buyers. Free calls let them try it.';
   return 'It works well for many. What is left is speed.';
 }

@@ -47,8 +47,8 @@ export function ServicesList() {
             title: 'Price',
             cell: ({ price, free_calls: freeCalls, next_price: next }) => (
               <span class="two-lines">
-                <span>{callPrice(price)}</span>
-                {freeCalls !== undefined && <span class="faint small">{count(freeCalls, EN)} free calls</span>}
+                <span class="nowrap">{callPrice(price)}</span>
+                {freeCalls !== undefined && <span class="faint small nowrap">{count(freeCalls, EN)} free calls</span>}
                 {next !== undefined && (
                   <span class="small">
                     <NextPrice next={next} />

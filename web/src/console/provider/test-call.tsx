@@ -9,11 +9,11 @@ const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const;
 
 /** Calls the own service through the gateway, as a buyer would. */
 export function TestCall({ service }: { readonly service: Schemas['Service'] }) {
-  const first = service.operations?.find((operation) => operation.path !== undefined);
-  const [method, setMethod] = useState(first?.method ?? 'GET');
-  const [path, setPath] = useState(first?.path ?? '/');
-  const [headers, setHeaders] = useState('');
-  const [body, setBody] = useState('');
+  const start = startOf(service);
+  const [method, setMethod] = useState(start.method);
+  const [path, setPath] = useState(start.path);
+  const [headers, setHeaders] = useState(start.headers);
+  const [body, setBody] = useState(start.body);
   const [answer, setAnswer] = useState<Answer | null>(null);
   const running = useRef<AbortController | null>(null);
   const headersRead = readHeaders(headers);
@@ -54,7 +54,7 @@ export function TestCall({ service }: { readonly service: Schemas['Service'] }) 
             onInput={(event) => setPath(event.currentTarget.value)}
           />
         </div>
-        <details class="more-fields">
+        <details class="more-fields" open={start.body !== ''}>
           <summary>Headers and body</summary>
           <div class="stack">
             <TextArea
@@ -96,9 +96,35 @@ export function TestCall({ service }: { readonly service: Schemas['Service'] }) 
   );
 }
 
+type Start = { readonly method: string; readonly path: string; readonly headers: string; readonly body: string };
+
+/** What is likely to be tried: the first operation with its example, or the tools of an MCP server. */
+function startOf({ protocol, operations = [] }: Schemas['Service']): Start {
+  if (protocol === 'mcp') {
+    const headers = 'Content-Type: application/json\nAccept: application/json, text/event-stream';
+    return { method: 'POST', path: '', headers, body: '{"jsonrpc": "2.0", "id": 1, "method": "tools/list"}' };
+  }
+  const first = operations.find((operation) => operation.path !== undefined);
+  if (first === undefined) return { method: 'GET', path: '/', headers: '', body: '' };
+  const query = new URLSearchParams(
+    Object.entries(first.example?.query ?? {}).map(([name, value]): [string, string] => [name, String(value)]),
+  ).toString();
+  const body = first.example?.body;
+  return {
+    method: first.method ?? 'GET',
+    path: `${(first.path ?? '/').replace(/\*$/, '')}${query === '' ? '' : `?${query}`}`,
+    headers: body === undefined ? '' : 'Content-Type: application/json',
+    body: body === undefined ? '' : JSON.stringify(body, null, 2),
+  };
+}
+
 /** A browser resolves dot segments before it sends: such a path would be another page of the gateway. */
 function pathFaultOf(id: string, path: string): string | null {
+  // An MCP server lives at the endpoint itself.
+  if (path === '') return null;
   if (!path.startsWith('/')) return 'Must begin with a slash.';
+  const [name] = /\{\w+\}/.exec(path.split('?')[0] ?? '') ?? [];
+  if (name !== undefined) return `Put a value in place of ${name}.`;
   const base = `/api/v1/proxy/${id}/`;
   return new URL(base.slice(0, -1) + path, location.origin).pathname.startsWith(base)
     ? null
