@@ -262,30 +262,28 @@ describe('a provider in a browser', () => {
 
     await looksGood('/console', 'overview', async ({ page }) => {
       await page.getByText('Payable now').waitFor();
-      await page
-        .getByRole('table', { name: /by period/ })
-        .getByRole('cell', { name: '6', exact: true })
-        .first()
-        .waitFor();
+      const periods = page.getByRole('table', { name: /by period/ });
+      await periods.getByRole('cell', { name: '6', exact: true }).first().waitFor();
     });
-    await looksGood(`/console/services/${id}/calls`, 'calls', async ({ page }) => {
-      await page.getByText('Failed 500').first().waitFor();
-      await page.locator('.uplot').waitFor();
-    });
-    await looksGood(`/console/services/${id}/quality`, 'quality', async ({ page }) => {
-      await page.getByRole('heading', { name: 'The formula' }).waitFor();
-      await page.locator('.uplot').waitFor();
-    });
-    await looksGood('/console/earnings', 'earnings', async ({ page }) => {
-      await page.getByRole('table', { name: 'Earnings by service' }).waitFor();
-      await page.getByText('$0.001', { exact: true }).first().waitFor();
-    });
-    await looksGood(`/console/services/${id}`, 'listing', ({ page }) => page.getByText('How it is').waitFor());
-    await looksGood(`/console/services/${id}/operations`, 'operations', ({ page }) =>
-      page.getByText('Seven days').waitFor(),
-    );
-    await looksGood('/console/services', 'services', ({ page }) => page.getByText('$0.002 per call').waitFor());
     expect(owed.payable).toBeGreaterThan(0.001);
+  });
+
+  it.each<[page: string, of: () => string, ready: (visit: Visit) => Promise<unknown>]>([
+    [
+      'calls',
+      () => `services/${id}/calls`,
+      async ({ page }) => {
+        await page.getByText('Failed 500').first().waitFor();
+        await page.locator('.uplot').waitFor();
+      },
+    ],
+    ['quality', () => `services/${id}/quality`, ({ page }) => page.locator('.uplot').waitFor()],
+    ['earnings', () => 'earnings', ({ page }) => page.getByText('$0.001', { exact: true }).first().waitFor()],
+    ['listing', () => `services/${id}`, ({ page }) => page.getByText('How it is').waitFor()],
+    ['operations', () => `services/${id}/operations`, ({ page }) => page.getByText('Seven days').waitFor()],
+    ['services', () => 'services', ({ page }) => page.getByText('$0.002 per call').waitFor()],
+  ])('the page of %s is good in light, in dark and on a phone', async (name, of, ready) => {
+    await looksGood(`/console/${of()}`, name, ready);
   });
 
   it('filters calls by outcome in the address, and saves them as CSV', async () => {
@@ -327,6 +325,10 @@ describe('a provider in a browser', () => {
     await dialog.getByRole('button', { name: 'Remove service' }).click();
     await page.getByText('You have listed nothing yet').waitFor();
     expect(await status()).toBe(404);
+    await page.goto(`/console/services/${id}`);
+    await page.getByText(/removed for good/).waitFor();
+    await page.getByRole('link', { name: 'Calls and errors' }).click();
+    await page.getByText('Failed 500').first().waitFor();
     await isClean(visit);
     await visit.close();
   });

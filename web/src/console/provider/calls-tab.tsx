@@ -1,16 +1,5 @@
 import { dataOf, type Schemas } from '../../api/client.ts';
-import {
-  Badge,
-  Card,
-  Empty,
-  FailureNote,
-  LinkButton,
-  Note,
-  Skeleton,
-  Stat,
-  Stats,
-  TimeChart,
-} from '../../design/index.ts';
+import { Badge, Card, Empty, FailureNote, LinkButton, Skeleton, Stat, Stats, TimeChart } from '../../design/index.ts';
 import { count, duration, moment, percent } from '../../i18n/format.ts';
 import { usePlace } from '../../place.tsx';
 import { useResource } from '../../resource.ts';
@@ -50,11 +39,7 @@ export function CallsTab({ service }: TabProps) {
   );
   return (
     <>
-      {service.status === 'removed' ? (
-        <Note>A removed service has no statistics. Its calls stay.</Note>
-      ) : (
-        <CallsByDay id={service.id} />
-      )}
+      {service.status !== 'removed' && <CallsByDay id={service.id} />}
       <ListPage<Call>
         caption={`Calls of ${service.name}`}
         filters={FILTERS}

@@ -14,9 +14,6 @@ import { useDraft } from './use-draft.ts';
 export function ListingTab(props: TabProps) {
   const { service, show } = props;
   const [secret, setSecret] = useState<string | null>(null);
-  if (service.status === 'removed') {
-    return <Note tone="warn">This service was removed for good. Its calls and earnings stay in your statement.</Note>;
-  }
   return (
     <div class="service-columns">
       <EditForm

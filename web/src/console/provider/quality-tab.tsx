@@ -1,5 +1,5 @@
 import type { Schemas } from '../../api/client.ts';
-import { Card, Empty, FailureNote, Note, Skeleton, Stat, Stats, TimeChart } from '../../design/index.ts';
+import { Card, Empty, FailureNote, Skeleton, Stat, Stats, TimeChart } from '../../design/index.ts';
 import { ago, count, duration, percent } from '../../i18n/format.ts';
 import { useStats } from './calls-tab.tsx';
 import { lastDays, secondsOf } from './days.ts';
@@ -14,7 +14,6 @@ const PRIOR = 20;
 /** `/console/services/{id}/quality`: the number, what went into it, and what would raise it. */
 export function QualityTab({ service }: TabProps) {
   const { data, failure, reload } = useStats(service.id);
-  if (service.status === 'removed') return <Note>A removed service has no quality.</Note>;
   if (data === null)
     return failure === null ? <Skeleton lines={6} /> : <FailureNote failure={failure} retry={reload} />;
   return (

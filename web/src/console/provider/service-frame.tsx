@@ -1,9 +1,9 @@
 import type { ComponentType } from 'preact';
 import { useState } from 'preact/hooks';
-import { dataOf, type Schemas } from '../../api/client.ts';
-import { Button, ConfirmDialog, FailureNote, LinkButton, Note, Skeleton, say } from '../../design/index.ts';
+import { ApiFailure, dataOf, type Schemas } from '../../api/client.ts';
+import { Button, ConfirmDialog, Empty, FailureNote, LinkButton, Note, Skeleton, say } from '../../design/index.ts';
 import { usePlace } from '../../place.tsx';
-import { useResource } from '../../resource.ts';
+import { type Resource, useResource } from '../../resource.ts';
 import { api } from '../../session.ts';
 import { PageHead } from '../shared/page-head.tsx';
 import { EN, NextPrice, StatusBadge } from './service-words.tsx';
@@ -41,13 +41,16 @@ export function ServiceFrame({
   // What a change answered is newer than what was asked before it.
   const [changed, setChanged] = useState<{ readonly of: Service | null; readonly service: Service } | null>(null);
   const service = changed !== null && changed.of === asked.data ? changed.service : asked.data;
-  if (service === null) {
-    return asked.failure === null ? (
-      <Skeleton lines={8} />
-    ) : (
-      <FailureNote failure={asked.failure} retry={asked.reload} />
+  if (service === null) return <NotShown of={asked} />;
+  // Anybody may read a listing; only its provider sees the endpoint.
+  if (service.endpoint === undefined) {
+    return (
+      <Empty title="Not one of yours" action={<LinkButton href={`/services/${id}`}>See its public page</LinkButton>}>
+        This service belongs to another account.
+      </Empty>
     );
   }
+  const isRemoved = service.status === 'removed';
   const show = (next: Service): void => setChanged({ of: asked.data, service: next });
   return (
     <>
@@ -75,7 +78,7 @@ export function ServiceFrame({
         </Note>
       )}
       <nav class="tabs" aria-label="Pages of this service">
-        {TABS.map(([name, title]) => (
+        {TABS.filter(([name]) => !isRemoved || name === 'calls').map(([name, title]) => (
           <a
             key={name}
             class="tab"
@@ -86,8 +89,23 @@ export function ServiceFrame({
           </a>
         ))}
       </nav>
-      <Content service={service} show={show} reload={asked.reload} />
+      {isRemoved && (
+        <Note>This service was removed for good. Its calls and earnings stay; it has no statistics any more.</Note>
+      )}
+      {(!isRemoved || tab === 'calls') && <Content service={service} show={show} reload={asked.reload} />}
     </>
+  );
+}
+
+function NotShown({ of }: { readonly of: Resource<Service> }) {
+  if (of.failure === null) return <Skeleton lines={8} />;
+  if (!(of.failure instanceof ApiFailure) || of.failure.status !== 404) {
+    return <FailureNote failure={of.failure} retry={of.reload} />;
+  }
+  return (
+    <Empty title="There is no such service" action={<LinkButton href="/console/services">To your services</LinkButton>}>
+      The address may be mistyped.
+    </Empty>
   );
 }
 
