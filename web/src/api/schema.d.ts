@@ -5387,6 +5387,10 @@ export interface operations {
                 q?: string;
                 /** @description Only accounts with an active key of this role */
                 role?: "buyer" | "provider" | "admin";
+                /** @description Only this account */
+                account_id?: string;
+                /** @description Only the account of this key, active or revoked */
+                key_id?: string;
                 /** @description Entries on a page */
                 limit?: number;
                 /** @description next_cursor of the previous page */
