@@ -144,7 +144,7 @@ describe('a provider in a browser', () => {
     await page.getByText(/This is another server/).waitFor();
     await page.getByRole('button', { name: 'Save changes' }).click();
     await page.getByText('Must be on the public internet; this address is not.').waitFor();
-    expect(await page.evaluate('document.activeElement.name')).toBe('endpoint');
+    await until(() => page.evaluate("document.activeElement.name === 'endpoint'"));
     await page.getByRole('button', { name: 'Discard' }).click();
     // The browser tells of the 400; nothing else may have gone wrong.
     expect(visit.complaints.filter((text) => !text.includes('400'))).toEqual([]);

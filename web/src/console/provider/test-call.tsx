@@ -12,6 +12,8 @@ export function TestCall({ service }: { readonly service: Schemas['Service'] }) 
   const start = startOf(service);
   const [method, setMethod] = useState(start.method);
   const [path, setPath] = useState(start.path);
+  // Nobody has done anything wrong before they have done something.
+  const [isTouched, setTouched] = useState(false);
   const [headers, setHeaders] = useState(start.headers);
   const [body, setBody] = useState(start.body);
   const [answer, setAnswer] = useState<Answer | null>(null);
@@ -20,6 +22,7 @@ export function TestCall({ service }: { readonly service: Schemas['Service'] }) 
   const pathFault = pathFaultOf(service.id, path);
   const isRunning = answer !== null && !answer.done;
   const send = async (): Promise<void> => {
+    setTouched(true);
     if (pathFault !== null || headersRead.fault !== null) return;
     const controller = new AbortController();
     running.current = controller;
@@ -50,8 +53,11 @@ export function TestCall({ service }: { readonly service: Schemas['Service'] }) 
             autocomplete="off"
             spellcheck={false}
             value={path}
-            error={pathFault}
-            onInput={(event) => setPath(event.currentTarget.value)}
+            error={isTouched ? pathFault : null}
+            onInput={(event) => {
+              setTouched(true);
+              setPath(event.currentTarget.value);
+            }}
           />
         </div>
         <details class="more-fields" open={start.body !== ''}>
