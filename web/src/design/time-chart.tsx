@@ -77,7 +77,7 @@ export function TimeChart({
   return (
     <figure class="chart">
       <div ref={frame} aria-hidden="true" />
-      {/* Around the table: a table takes the height of its rows, whatever it is told. */}
+      {/* A table itself would not keep to the height of one pixel. */}
       <div class="visually-hidden">
         <table>
           <caption>{label}</caption>
