@@ -4,8 +4,9 @@ import { count, duration, moment, percent } from '../../i18n/format.ts';
 import { usePlace } from '../../place.tsx';
 import { useResource } from '../../resource.ts';
 import { api } from '../../session.ts';
+import { CsvExport } from '../shared/csv-export.tsx';
+import { RANGE_FILTERS, rangeOf } from '../shared/days.ts';
 import { type Filter, ListPage } from '../shared/list-page.tsx';
-import { CsvButton } from './csv.tsx';
 import { lastDays, perDay, secondsOf } from './days.ts';
 import type { TabProps } from './service-frame.tsx';
 import { EN, usd } from './service-words.tsx';
@@ -23,8 +24,7 @@ const FILTERS: readonly Filter[] = [
       ['completed', 'Completed'],
     ],
   },
-  { name: 'from', label: 'From (UTC)', type: 'date' },
-  { name: 'to', label: 'Before (UTC)', type: 'date' },
+  ...RANGE_FILTERS,
 ];
 
 /** `/console/services/{id}/calls`: what buyers called, and what became of it. */
@@ -44,22 +44,24 @@ export function CallsTab({ service }: TabProps) {
         caption={`Calls of ${service.name}`}
         filters={FILTERS}
         actions={
-          <CsvButton
-            name={`calls-${service.id}.csv`}
-            ask={() =>
-              dataOf(
-                api.value.GET('/api/v1/services/{id}/calls', {
-                  params: { path, query: filters },
-                  headers: { Accept: 'text/csv' },
-                  parseAs: 'blob',
-                }),
-              )
+          <CsvExport
+            name={`calls-${service.id}`}
+            of={JSON.stringify(filters)}
+            ask={(cursor) =>
+              api.value.GET('/api/v1/services/{id}/calls', {
+                params: {
+                  path,
+                  query: { ...filters, ...rangeOf(filters), ...(cursor === undefined ? {} : { cursor }) },
+                },
+                headers: { Accept: 'text/csv' },
+                parseAs: 'blob',
+              })
             }
           />
         }
         keyOf={({ usage_id: id }) => id}
         ask={async (query, signal) => {
-          const asked = { params: { path, query: { ...query, limit: PAGE } }, signal };
+          const asked = { params: { path, query: { ...query, ...rangeOf(query), limit: PAGE } }, signal };
           const page = (await dataOf(api.value.GET('/api/v1/services/{id}/calls', asked))) as Schemas['ServiceCalls'];
           return { rows: page.records, next: page.next_cursor };
         }}
