@@ -19,7 +19,7 @@ export type SessionOptions = {
 const noAnswer = (): Error => connectionError('CONNECTION_CLOSED', 'no answer from postgres in time');
 const noConnection = (): Error => connectionError('CONNECT_TIMEOUT', 'no connection to postgres in time');
 
-type Hooks = { readonly onClose?: () => void; readonly onNotify?: (payload: string) => void };
+type Hooks = { readonly onClose?: () => void; readonly onNotify?: (payload: string, channel: string) => void };
 
 /** The server ends a statement that takes longer. */
 const STATEMENT_TIMEOUT_MS = 15_000;
@@ -81,7 +81,7 @@ export class PostgresSession {
       types: VALUE_TYPES,
       onnotice: () => {},
       onclose: () => this.close(),
-      onnotify: (_channel: string, payload: string) => hooks.onNotify?.(payload),
+      onnotify: (channel: string, payload: string) => hooks.onNotify?.(payload, channel),
       socket: (address: Address) => this.#dial(address),
       connection: { application_name: applicationName, statement_timeout: STATEMENT_TIMEOUT_MS, ...settings },
     };
