@@ -12,7 +12,7 @@ export const PROCESS_FIELDS = {
   started_at: TIME,
   uptime_seconds: COUNT,
   memory_bytes: { ...COUNT, description: 'Resident memory' },
-  cpu: { type: 'number', minimum: 0, description: 'Cores in use in the last second' },
+  cpu: { type: ['number', 'null'], minimum: 0, description: 'Cores in use in the last second; null in the first one' },
   event_loop_delay_ms: {
     type: 'number',
     minimum: 0,

@@ -1255,8 +1255,8 @@ export interface components {
             uptime_seconds: number;
             /** @description Resident memory */
             memory_bytes: number;
-            /** @description Cores in use in the last second */
-            cpu: number;
+            /** @description Cores in use in the last second; null in the first one */
+            cpu: number | null;
             /** @description Largest delay of the event loop in the last second */
             event_loop_delay_ms: number;
             /** @description Seconds since its lease was renewed. Null without one: a gateway leases from its first call on */
@@ -2382,8 +2382,8 @@ export interface components {
             uptime_seconds: number;
             /** @description Resident memory */
             memory_bytes: number;
-            /** @description Cores in use in the last second */
-            cpu: number;
+            /** @description Cores in use in the last second; null in the first one */
+            cpu: number | null;
             /** @description Largest delay of the event loop in the last second */
             event_loop_delay_ms: number;
             calls: components["schemas"]["CallCounts"];

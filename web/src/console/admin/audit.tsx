@@ -3,7 +3,7 @@ import { Empty } from '../../design/index.ts';
 import { api } from '../../session.ts';
 import { ListPage } from '../shared/list-page.tsx';
 import { PageHead } from '../shared/page-head.tsx';
-import { Changes, Id, When } from './parts.tsx';
+import { Changes, Id, shortId, When } from './parts.tsx';
 
 type Act = Schemas['Act'];
 
@@ -11,12 +11,12 @@ type Act = Schemas['Act'];
 export default function Audit() {
   return (
     <>
-      <PageHead title="Audit" lead="What operators did, each act stored together with its effect." />
+      <PageHead title="Audit" lead="What operators did. A debit shows when it was asked for, whether or not the wallet had the money." />
       <ListPage
         caption="Acts"
         filters={[
           { name: 'subject', label: 'Done to (id)' },
-          { name: 'actor', label: 'Done by (key or account)' },
+          { name: 'actor', label: 'Done by (id)' },
           { name: 'action', label: 'Act', placeholder: 'account.suspend' },
           { name: 'from', label: 'From (UTC)', type: 'date' },
           { name: 'to', label: 'Before (UTC)', type: 'date' },
@@ -29,12 +29,23 @@ export default function Audit() {
         }}
         keyOf={(act) => String(act.id)}
         columns={[
-          { title: 'When', cell: (act) => <When at={act.at} /> },
+          {
+            title: 'When',
+            cell: (act) => (
+              <>
+                <When at={act.at} />
+                {act.request_id !== null && (
+                  <span class="below" title={act.request_id}>
+                    request {shortId(act.request_id)}
+                  </span>
+                )}
+              </>
+            ),
+          },
           { title: 'Act', cell: (act) => <code>{act.action}</code> },
           { title: 'Done to', cell: (act) => <Subject act={act} /> },
           { title: 'By', cell: (act) => <Id id={act.actor} href={`/console/audit?actor=${act.actor}`} /> },
           { title: 'What changed', cell: (act) => <Changes before={act.before} after={act.after} /> },
-          { title: 'Request', cell: (act) => (act.request_id === null ? '–' : <Id id={act.request_id} />) },
         ]}
         empty={
           <Empty title="Nothing yet">Each act of an operator shows here: credits, suspensions, changed limits.</Empty>

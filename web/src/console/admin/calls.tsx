@@ -7,7 +7,7 @@ import { api } from '../../session.ts';
 import { ListPage } from '../shared/list-page.tsx';
 import { PageHead } from '../shared/page-head.tsx';
 import { CallPage } from './call.tsx';
-import { AccountLink, Id, State, When } from './parts.tsx';
+import { AccountLink, State, When } from './parts.tsx';
 
 /** `/console/calls` of an admin, and `/console/calls/{usage_id}`. */
 export default function Calls() {
@@ -59,15 +59,13 @@ function CallList() {
               </a>
             ),
           },
-          { title: 'Service', cell: (row) => <span class="break">{row.service_name}</span> },
+          { title: 'Service', cell: (row) => <span class="name">{row.service_name}</span> },
           { title: 'Outcome', cell: (row) => <State value={row.outcome} /> },
           { title: 'Status', right: true, cell: (row) => (row.status === 0 ? '–' : row.status) },
           { title: 'Latency', right: true, cell: (row) => duration(row.latency_ms, language) },
           { title: 'Price', right: true, cell: (row) => (row.free_tier ? 'free' : money(row.amount, language)) },
-          { title: 'Fee', right: true, cell: (row) => money(row.fee, language) },
           { title: 'Buyer', cell: (row) => <AccountLink id={row.account_id} /> },
           { title: 'Provider', cell: (row) => <AccountLink id={row.provider_id} /> },
-          { title: 'Call', cell: (row) => <Id id={row.usage_id} href={`/console/calls/${row.usage_id}`} /> },
         ]}
         empty={<Empty title="No calls in the last 24 hours">Choose earlier days to see older ones.</Empty>}
       />

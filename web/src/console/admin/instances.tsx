@@ -1,11 +1,10 @@
 import { dataOf } from '../../api/client.ts';
-import { Badge, Button, Card, Empty, FailureNote, Note, Skeleton, Stat, Stats, Table } from '../../design/index.ts';
-import { count } from '../../i18n/format.ts';
+import { Badge, Button, Card, FailureNote, Note, Skeleton, Stat, Stats, Table } from '../../design/index.ts';
 import { useI18n } from '../../i18n/i18n.tsx';
 import { useResource } from '../../resource.ts';
 import { api } from '../../session.ts';
 import { PageHead } from '../shared/page-head.tsx';
-import { bytes, span } from './measures.ts';
+import { bytes, share, span } from './measures.ts';
 import { Id, When } from './parts.tsx';
 
 /** `/console/instances`: the processes that live, and their versions. */
@@ -72,16 +71,14 @@ export default function Instances() {
                     role === 'writer' ? '' : age === null ? 'no calls yet' : `${age} s old`,
                 },
                 { title: 'Shards', right: true, cell: ({ shards }) => shards ?? '' },
-                { title: 'CPU', right: true, cell: ({ cpu }) => `${count(Math.round(cpu * 100), language)}%` },
+                { title: 'CPU', right: true, cell: ({ cpu }) => share(cpu, language) },
                 { title: 'Memory', right: true, cell: (row) => bytes(row.memory_bytes, language) },
                 { title: 'Instance', cell: ({ instance }) => <Id id={instance} /> },
               ]}
             />
           </Card>
-          <Card title="Silent" flush>
-            {data.silent.length === 0 ? (
-              <Empty title="None">Every gateway that holds a lease reports.</Empty>
-            ) : (
+          {data.silent.length > 0 && (
+            <Card title="Silent" flush>
               <Table
                 caption="Gateways with a lease that do not report"
                 keyOf={({ instance }) => instance}
@@ -96,8 +93,8 @@ export default function Instances() {
                   },
                 ]}
               />
-            )}
-          </Card>
+            </Card>
+          )}
         </>
       )}
     </>

@@ -8,3 +8,24 @@ export function span(seconds: number): string {
   if (seconds < 3_600) return `${Math.floor(seconds / 60)} min`;
   return seconds < 172_800 ? `${Math.floor(seconds / 3_600)} h` : `${Math.floor(seconds / 86_400)} d`;
 }
+
+/** `Nov 22, 5:26:33 PM`, with the year if it is another: most of what an operator looks at is of today. */
+export function shortMoment(iso: string, language: string): string {
+  const at = new Date(iso);
+  const isThisYear = at.getFullYear() === new Date().getFullYear();
+  const date: Intl.DateTimeFormatOptions = {
+    month: 'short',
+    day: 'numeric',
+    ...(isThisYear ? {} : { year: 'numeric' }),
+  };
+  const time: Intl.DateTimeFormatOptions = { hour: 'numeric', minute: '2-digit', second: '2-digit' };
+  return new Intl.DateTimeFormat(language, { ...date, ...time }).format(at);
+}
+
+/** `Nov 22, 2026` */
+export const date = (iso: string, language: string): string =>
+  new Intl.DateTimeFormat(language, { dateStyle: 'medium' }).format(new Date(iso));
+
+/** Cores in use, as a share of one: `12%`. */
+export const share = (cores: number | null, language: string): string =>
+  cores === null ? '–' : new Intl.NumberFormat(language, { style: 'percent' }).format(cores);

@@ -1,18 +1,7 @@
 import './admin.css';
 import type { ComponentChildren } from 'preact';
 import { dataOf, type Schemas } from '../../api/client.ts';
-import {
-  Badge,
-  Button,
-  Card,
-  Empty,
-  FailureNote,
-  LinkButton,
-  Skeleton,
-  Stat,
-  Stats,
-  Table,
-} from '../../design/index.ts';
+import { Badge, Button, Card, FailureNote, LinkButton, Skeleton, Stat, Stats, Table } from '../../design/index.ts';
 import { ago, count, money, percent } from '../../i18n/format.ts';
 import { useI18n } from '../../i18n/i18n.tsx';
 import { useResource } from '../../resource.ts';
@@ -74,10 +63,13 @@ function Attention({
   return (
     <Card title="Needs attention" flush>
       {points.length === 0 ? (
-        <Empty title="Nothing does">
-          Money agrees, usage is stored as it comes, and every shard has its writer
-          {instances === null ? ', as far as is known by now' : ''}.
-        </Empty>
+        <p class="quiet verdict">
+          <Badge tone="good">All well</Badge>
+          <span>
+            Money agrees, usage is stored as it comes
+            {instances === null ? '.' : ', and every shard has its writer.'}
+          </span>
+        </p>
       ) : (
         <ul class="attention">
           {points.map(({ tone, sign, text, href, action }) => (
@@ -110,7 +102,10 @@ function Figures({ stats }: { readonly stats: PlatformStats }) {
       <Stats>
         <Stat label="Calls today" value={number(today.calls)} hint={`${number(today.free_calls)} free`} />
         <Stat label="Succeeded" value={share(today)} hint="of today's calls" />
-        <Stat label="Charged today" value={usd(today.charged)} hint={`fees ${usd(today.fees)}`} />
+        <Stat label="Charged today" value={usd(today.charged)} hint="to buyers" />
+        <Stat label="Fees today" value={usd(today.fees)} hint="the platform's share" />
+      </Stats>
+      <Stats>
         <Stat
           label="Drift"
           value={usd(stats.drift)}

@@ -1,7 +1,8 @@
 import './admin.css';
 import { Badge, type Tone } from '../../design/index.ts';
-import { moment } from '../../i18n/format.ts';
+import { money } from '../../i18n/format.ts';
 import { useI18n } from '../../i18n/i18n.tsx';
+import { shortMoment } from './measures.ts';
 
 // What the operator's pages have in common.
 
@@ -30,7 +31,7 @@ export function When({ at }: { readonly at: string }) {
   const { language } = useI18n();
   return (
     <time dateTime={at} title={at} class="when">
-      {moment(at, language)}
+      {shortMoment(at, language)}
     </time>
   );
 }
@@ -64,6 +65,13 @@ export function shown(value: unknown): string {
   return typeof value === 'string' ? value : JSON.stringify(value);
 }
 
+function Value({ name, value }: { readonly name: string; readonly value: unknown }) {
+  const { language } = useI18n();
+  if (name === 'account_id' && typeof value === 'string') return <AccountLink id={value} />;
+  if (name === 'amount' && typeof value === 'number') return <>{money(value, language)}</>;
+  return <>{shown(value)}</>;
+}
+
 /** What changed, one line for each field. */
 export function Changes({ before, after }: { readonly before: unknown; readonly after: unknown }) {
   const [from, to] = [before, after].map((side) => (side ?? {}) as Record<string, unknown>) as [
@@ -79,10 +87,19 @@ export function Changes({ before, after }: { readonly before: unknown; readonly 
           <span class="soft">{name.replaceAll('_', ' ')}</span>{' '}
           {name in from && (
             <>
-              <del>{shown(from[name])}</del> <span aria-hidden="true">→</span>{' '}
+              <del>
+                <Value name={name} value={from[name]} />
+              </del>{' '}
+              <span aria-hidden="true">→</span>{' '}
             </>
           )}
-          {name in to ? <ins>{shown(to[name])}</ins> : <span class="faint">removed</span>}
+          {name in to ? (
+            <ins>
+              <Value name={name} value={to[name]} />
+            </ins>
+          ) : (
+            <span class="faint">removed</span>
+          )}
         </li>
       ))}
     </ul>

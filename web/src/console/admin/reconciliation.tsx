@@ -1,7 +1,7 @@
 import './admin.css';
 import { useState } from 'preact/hooks';
 import { dataOf } from '../../api/client.ts';
-import { Badge, Button, Card, Empty, FailureNote, Note, Skeleton, Stat, Stats, Table } from '../../design/index.ts';
+import { Badge, Button, Card, FailureNote, Note, Skeleton, Stat, Stats, Table } from '../../design/index.ts';
 import { ago, count, money } from '../../i18n/format.ts';
 import { useI18n } from '../../i18n/i18n.tsx';
 import { useResource } from '../../resource.ts';
@@ -59,7 +59,7 @@ function Report({ data, language }: { readonly data: Reconciliation; readonly la
   return (
     <>
       <Card>
-        <div class="account-title">
+        <div class="verdict">
           <Badge tone={data.checked_at === null ? 'warn' : agrees ? 'good' : 'bad'}>
             {data.checked_at === null ? 'Not compared yet' : agrees ? 'The money agrees' : 'The money does not agree'}
           </Badge>
@@ -77,13 +77,15 @@ function Report({ data, language }: { readonly data: Reconciliation; readonly la
         <Stat label="In wallets" value={usd(totals.wallet)} hint={`${count(totals.wallets, language)} wallets`} />
         <Stat label="In the books" value={usd(totals.settled)} hint="balances in Postgres" />
         <Stat label="Not stored yet" value={usd(totals.streamed)} hint="usage on its way" />
+      </Stats>
+      <Stats>
         <Stat label="Held" value={usd(totals.held)} hint="by open calls" />
         <Stat label="Drift" value={usd(totals.drift)} hint={`${count(totals.drifting_accounts, language)} accounts`} />
         <Stat label="Sum of the books" value={usd(data.books_sum)} hint="0 in good books" />
       </Stats>
       <Card title="Accounts that do not agree" flush>
         {drifts.length === 0 ? (
-          <Empty title="None">Every wallet has exactly what the books say.</Empty>
+          <p class="quiet">None. Every wallet has exactly what the books say.</p>
         ) : (
           <Table
             caption="Accounts that do not agree"
@@ -102,7 +104,7 @@ function Report({ data, language }: { readonly data: Reconciliation; readonly la
       </Card>
       <Card title="Repairs" flush>
         {data.repairs.length === 0 ? (
-          <Empty title="None">A repair follows when a Redis older than the books came back.</Empty>
+          <p class="quiet">None. A repair follows when a Redis that is older than the books came back.</p>
         ) : (
           <Table
             caption="Repairs"

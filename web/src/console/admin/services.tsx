@@ -1,10 +1,12 @@
 import { useState } from 'preact/hooks';
 import { dataOf, type Schemas } from '../../api/client.ts';
 import { Button, ConfirmDialog, Empty, LinkButton, say } from '../../design/index.ts';
+import { useI18n } from '../../i18n/i18n.tsx';
 import { api } from '../../session.ts';
 import { ListPage } from '../shared/list-page.tsx';
 import { PageHead } from '../shared/page-head.tsx';
-import { AccountLink, State, When } from './parts.tsx';
+import { date } from './measures.ts';
+import { AccountLink, State } from './parts.tsx';
 
 type Service = Schemas['Service'];
 type Change = { readonly service: Service; readonly status: Service['status'] };
@@ -13,6 +15,7 @@ type Change = { readonly service: Service; readonly status: Service['status'] };
 export default function Services() {
   const [change, setChange] = useState<Change | null>(null);
   const [version, setVersion] = useState(0);
+  const { language } = useI18n();
   return (
     <>
       <PageHead title="Services" lead="What is sold here, whoever sells it." />
@@ -44,21 +47,25 @@ export default function Services() {
         columns={[
           {
             title: 'Service',
-            cell: (row) =>
-              row.status === 'active' ? (
-                <a class="break" href={`/services/${row.id}`}>
-                  {row.name}
-                </a>
-              ) : (
-                <span class="break">{row.name}</span>
-              ),
+            cell: (row) => (
+              <>
+                {row.status === 'active' ? (
+                  <a class="name" href={`/services/${row.id}`}>
+                    {row.name}
+                  </a>
+                ) : (
+                  <span class="name">{row.name}</span>
+                )}
+                <span class="below">
+                  {row.category}, since {date(row.created_at, language)}
+                </span>
+              </>
+            ),
           },
           { title: 'Status', cell: (row) => <State value={row.status} /> },
-          { title: 'Category', cell: (row) => row.category },
-          { title: 'Price', cell: (row) => row.price_label },
+          { title: 'Price', cell: (row) => <span class="when">{row.price_label}</span> },
           { title: 'Quality', right: true, cell: (row) => row.quality },
           { title: 'Provider', cell: (row) => <AccountLink id={row.provider_id} /> },
-          { title: 'Listed', cell: (row) => <When at={row.created_at} /> },
           { title: 'Acts', right: true, cell: (row) => <RowActs service={row} onChoose={setChange} /> },
         ]}
         empty={<Empty title="No services yet">Providers list them with a provider key.</Empty>}

@@ -17,7 +17,8 @@ import { usePlace, withQuery } from '../../../place.tsx';
 import { useResource } from '../../../resource.ts';
 import { api } from '../../../session.ts';
 import { PageHead } from '../../shared/page-head.tsx';
-import { State, When } from '../parts.tsx';
+import { date } from '../measures.ts';
+import { State } from '../parts.tsx';
 import { Acts } from './acts.tsx';
 import { AuditOf, CallsOf, KeysOf, PaymentsOf, ServicesOf } from './tabs.tsx';
 
@@ -91,11 +92,7 @@ export function AccountPage({ id }: { readonly id: string }) {
         <Stat label="Active keys" value={count(data.active_keys, language)} />
         <Stat
           label={data.closed_at === null ? 'Opened' : 'Closed'}
-          value={
-            <span class="stat-time">
-              <When at={data.closed_at ?? data.created_at} />
-            </span>
-          }
+          value={<span class="stat-time">{date(data.closed_at ?? data.created_at, language)}</span>}
         />
       </Stats>
       <Tabs

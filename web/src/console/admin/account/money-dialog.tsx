@@ -3,7 +3,8 @@ import type { Schemas } from '../../../api/client.ts';
 import { Button, Dialog, FailureNote, Note, say, TextInput } from '../../../design/index.ts';
 import { money } from '../../../i18n/format.ts';
 import { useI18n } from '../../../i18n/i18n.tsx';
-import { draftOf, explain, MONEY_ACTS, type MoneyAct, readAmount, sendMoney } from './money-acts.ts';
+import { readAmount } from './amount.ts';
+import { draftOf, explain, MONEY_ACTS, type MoneyAct, sendMoney } from './money-acts.ts';
 
 /** Moves money of one account. The reference stays the same until the outcome is known, so a repeat is no second payment. */
 export function MoneyDialog({

@@ -21,7 +21,7 @@ export function ServicesOf({ account }: TabProps) {
       list={list}
       keyOf={(row) => row.id}
       columns={[
-        { title: 'Service', cell: (row) => <span class="break">{row.name}</span> },
+        { title: 'Service', cell: (row) => <span class="name">{row.name}</span> },
         { title: 'Status', cell: (row) => <State value={row.status} /> },
         { title: 'Category', cell: (row) => row.category },
         { title: 'Price', cell: (row) => row.price_label },
@@ -48,7 +48,7 @@ export function CallsOf({ account }: TabProps) {
       keyOf={(row) => row.usage_id}
       columns={[
         { title: 'When', cell: (row) => <When at={row.created_at} /> },
-        { title: 'Service', cell: (row) => <span class="break">{row.service_name}</span> },
+        { title: 'Service', cell: (row) => <span class="name">{row.service_name}</span> },
         { title: 'Outcome', cell: (row) => <State value={row.outcome} /> },
         { title: 'Status', right: true, cell: (row) => row.status },
         { title: 'Latency', right: true, cell: (row) => duration(row.latency_ms, language) },

@@ -1,19 +1,8 @@
-import {
-  Badge,
-  Card,
-  Empty,
-  FailureNote,
-  Note,
-  Skeleton,
-  Stat,
-  Stats,
-  Table,
-  TimeChart,
-} from '../../../design/index.ts';
+import { Badge, Card, FailureNote, Note, Skeleton, Stat, Stats, Table, TimeChart } from '../../../design/index.ts';
 import { count, duration } from '../../../i18n/format.ts';
 import { useI18n } from '../../../i18n/i18n.tsx';
 import { PageHead } from '../../shared/page-head.tsx';
-import { bytes, span } from '../measures.ts';
+import { bytes, share } from '../measures.ts';
 import '../admin.css';
 import { everySecond, outcomes, type Traffic } from './rates.ts';
 import { type Live, useTraffic } from './use-traffic.ts';
@@ -124,16 +113,14 @@ function Workers({ traffic, ms }: { readonly traffic: Traffic; readonly ms: (val
             ),
           },
           { title: 'Calls/s', right: true, cell: ({ recent }) => count(recent?.calls_per_second ?? 0, language) },
-          { title: 'p50', right: true, cell: ({ recent }) => ms(recent?.p50_ms ?? null) },
           { title: 'p99', right: true, cell: ({ recent }) => ms(recent?.p99_ms ?? null) },
           { title: 'Open', right: true, cell: ({ calls }) => count(calls.open, language) },
           { title: 'Completed', right: true, cell: ({ calls }) => count(calls.completed, language) },
           { title: 'Refunded', right: true, cell: ({ calls }) => count(total(calls.refunded), language) },
           { title: 'Refused', right: true, cell: ({ calls }) => count(total(calls.refused), language) },
           { title: 'Loop delay', right: true, cell: (row) => ms(row.event_loop_delay_ms) },
-          { title: 'CPU', right: true, cell: ({ cpu }) => `${count(Math.round(cpu * 100), language)}%` },
+          { title: 'CPU', right: true, cell: ({ cpu }) => share(cpu, language) },
           { title: 'Memory', right: true, cell: (row) => bytes(row.memory_bytes, language) },
-          { title: 'Up', right: true, cell: (row) => span(row.uptime_seconds) },
         ]}
       />
     </Card>
@@ -146,7 +133,7 @@ function Outcomes({ traffic }: { readonly traffic: Traffic }) {
   return (
     <Card flush title="What became of calls since the workers started">
       {rows.length === 0 ? (
-        <Empty title="No calls yet">Calls show here as soon as one ends.</Empty>
+        <p class="quiet">No calls yet. They show here as soon as one ends.</p>
       ) : (
         <Table
           caption="Calls by outcome"
