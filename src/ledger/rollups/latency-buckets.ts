@@ -34,7 +34,7 @@ export function bucketOf(latencyUs: number): number {
 /** A histogram for `countLatency`. */
 export const noLatencies = (): Float64Array => new Float64Array(BUCKETS);
 
-/** Counts one call: 25 ns. */
+/** Counts one call. It takes about 10 ns. */
 export function countLatency(histogram: Float64Array, latencyUs: number): void {
   const bucket = bucketOf(latencyUs);
   histogram[bucket] = (histogram[bucket] as number) + 1;
