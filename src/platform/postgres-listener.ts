@@ -35,12 +35,8 @@ export class PostgresListener {
   }
 
   /** Resolves when the first attempt to listen succeeds, and rejects when it fails. The listener keeps trying until `stop`. */
-  async start(): Promise<void> {
-    try {
-      await this.#listen();
-    } finally {
-      void this.#keepListening();
-    }
+  start(): Promise<void> {
+    return new Promise((listening, failed) => void this.#keepListening(listening, failed));
   }
 
   stop(): void {
@@ -49,34 +45,29 @@ export class PostgresListener {
     this.#sleeper.wake();
   }
 
-  async #listen(): Promise<void> {
+  async #keepListening(listening: () => void, failed: (error: unknown) => void): Promise<void> {
     const { channel, onMessage, onListening, also } = this.#subscription;
     const onNotify = (payload: string, from: string): void =>
       from === also?.channel ? also.onMessage(payload) : onMessage(payload);
-    const hooks = { onNotify, onClose: () => this.#sleeper.wake() };
+    const options = { ...this.#options, onNotify, onClose: () => this.#sleeper.wake() };
     const channels = [channel, ...(also === undefined ? [] : [also.channel])];
-    this.#session = new PostgresSession(this.#options, TIMEOUT_MS, hooks);
-    try {
-      await this.#session.query(channels.map((name) => `LISTEN "${name.replaceAll('"', '""')}"`).join(';'));
-    } catch (error) {
-      this.#session.close();
-      throw error;
-    }
-    if (!this.#stopped) onListening?.();
-  }
-
-  async #keepListening(): Promise<void> {
     let failures = 0;
     while (!this.#stopped) {
+      const session = new PostgresSession(options, TIMEOUT_MS);
+      this.#session = session;
       try {
-        if (!this.#session?.open) await this.#listen();
-        else {
-          await this.#sleeper.sleep(PROBE_MS);
-          if (this.#session.open) await this.#session.query('SELECT 1');
-        }
+        await session.query(channels.map((name) => `LISTEN "${name.replaceAll('"', '""')}"`).join(';'));
+        if (!this.#stopped) onListening?.();
+        listening();
         failures = 0;
-      } catch {
+        while (session.open) {
+          await this.#sleeper.sleep(PROBE_MS);
+          if (session.open) await session.query('SELECT 1');
+        }
+      } catch (error) {
         // Not logged here: while Postgres is away, the queries of the pool fail as well, and the code that made them logs it.
+        failed(error);
+        session.close();
         failures++;
         await this.#sleeper.sleep(Math.min(MIN_BACKOFF_MS * 2 ** failures, MAX_BACKOFF_MS));
       }

@@ -12,7 +12,16 @@ import { isUuid } from '../../platform/ids.ts';
 import { microsToUsd } from '../../platform/money.ts';
 import type { Sql } from '../../platform/postgres.ts';
 import type { WalletReader } from '../balance.ts';
-import { listQuery, oneOf, type PageQuery, readPage, TEXT_FILTER, wrongCursor } from './lists.ts';
+import {
+  KEY_FILTER,
+  listQuery,
+  oneOf,
+  type PageQuery,
+  readPage,
+  TEXT_FILTER,
+  UUID_FILTER,
+  wrongCursor,
+} from './lists.ts';
 
 const PATCH_BODY: JsonSchema = {
   title: 'AccountChange',
@@ -39,8 +48,16 @@ const LIST_QUERY = listQuery({
   status: oneOf(STATUSES, 'Only accounts with this status'),
   q: { ...TEXT_FILTER, description: 'A part of the label or of the id, in upper or lower case; or the id of a key' },
   role: oneOf(ROLES, 'Only accounts with an active key of this role'),
+  account_id: { ...UUID_FILTER, description: 'Only this account' },
+  key_id: { ...KEY_FILTER, description: 'Only the account of this key, active or revoked' },
 });
-type ListQuery = PageQuery & { readonly status?: AccountStatus; readonly q?: string; readonly role?: Role };
+type ListQuery = PageQuery & {
+  readonly status?: AccountStatus;
+  readonly q?: string;
+  readonly role?: Role;
+  readonly account_id?: string;
+  readonly key_id?: string;
+};
 const ENTRY_FIELDS = {
   account_id: UUID,
   owner_id: TEXT,
@@ -158,11 +175,11 @@ export function accountsRoutes({ suspension, closing, wallets, sql }: AccountsRo
 
 async function listAccounts(sql: Sql, query: ListQuery): Promise<ApiResponse> {
   const { status = null, q: text = null, role = null, cursor = null } = query;
+  const filter = { status, text, role, accountId: query.account_id ?? null, keyId: query.key_id ?? null };
   if (cursor !== null && !isUuid(cursor)) throw wrongCursor();
   const { entries, next } = await readPage(
     query,
-    (limit) =>
-      readWithDeadline(sql, async (timed) => selectAccounts(await timed(), { status, text, role }, cursor, limit)),
+    (limit) => readWithDeadline(sql, async (timed) => selectAccounts(await timed(), filter, cursor, limit)),
     (account) => account.accountId,
   );
   return { status: 200, body: { accounts: entries.map(accountJson), next_cursor: next } };
