@@ -96,7 +96,7 @@ export class Reporter {
     await Promise.all([
       this.#quietly('set', [reportKey(name.instance), text, 'PX', String(REPORT_LIVES_MS)]),
       this.#quietly('sadd', [REPORTING_KEY, name.instance]),
-      this.#quietly('pexpire', [REPORTING_KEY, String(LOOKED_AT_MS)]),
+      this.#quietly('pexpire', [REPORTING_KEY, String(REPORT_LIVES_MS)]),
     ]);
   }
 

@@ -178,7 +178,9 @@ describe("an operator's day in the console", () => {
       .getByRole('cell', { name: `Weather ${XSS}` })
       .first()
       .waitFor();
-    await page.getByRole('row').nth(1).getByRole('link').first().click();
+    const href = await page.getByRole('row').nth(1).getByRole('link').first().getAttribute('href');
+    await page.getByLabel('Usage id').fill(href?.split('/').at(-1) ?? '');
+    await page.getByRole('button', { name: 'Find' }).click();
     await page.getByText('Earned', { exact: true }).waitFor();
     expect(await visit.findings()).toEqual([]);
 

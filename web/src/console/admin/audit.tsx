@@ -11,7 +11,10 @@ type Act = Schemas['Act'];
 export default function Audit() {
   return (
     <>
-      <PageHead title="Audit" lead="What operators did. A debit shows when it was asked for, whether or not the wallet had the money." />
+      <PageHead
+        title="Audit"
+        lead="What operators did. A debit shows when it was asked for, whether or not the wallet had the money."
+      />
       <ListPage
         caption="Acts"
         filters={[

@@ -1,5 +1,5 @@
 import { dataOf } from '../../api/client.ts';
-import { Empty } from '../../design/index.ts';
+import { Button, Empty, TextInput } from '../../design/index.ts';
 import { duration, money } from '../../i18n/format.ts';
 import { useI18n } from '../../i18n/i18n.tsx';
 import { usePlace } from '../../place.tsx';
@@ -21,7 +21,8 @@ function CallList() {
     <>
       <PageHead
         title="Calls"
-        lead="Of the last 24 hours, unless you choose the days: at most 31. The usage id of a complaint leads to the call."
+        lead="Of the last 24 hours, unless you choose the days: at most 31."
+        actions={<FindCall />}
       />
       <ListPage
         caption="Calls"
@@ -70,5 +71,26 @@ function CallList() {
         empty={<Empty title="No calls in the last 24 hours">Choose earlier days to see older ones.</Empty>}
       />
     </>
+  );
+}
+
+/** Whoever complains names the call by its `X-ACF-Usage-Id`. */
+function FindCall() {
+  const place = usePlace();
+  const submit = (form: HTMLFormElement): void => {
+    const id = String(new FormData(form).get('usage_id') ?? '').trim();
+    if (id !== '') place.go(`/console/calls/${encodeURIComponent(id)}`);
+  };
+  return (
+    <form
+      class="find"
+      onSubmit={(event) => {
+        event.preventDefault();
+        submit(event.currentTarget);
+      }}
+    >
+      <TextInput label="Usage id" name="usage_id" placeholder="X-ACF-Usage-Id" autocomplete="off" spellcheck={false} />
+      <Button type="submit">Find</Button>
+    </form>
   );
 }

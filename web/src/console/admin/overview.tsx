@@ -124,7 +124,7 @@ function Figures({ stats }: { readonly stats: PlatformStats }) {
           keyOf={([name]) => name}
           rows={spans}
           columns={[
-            { title: 'Span', cell: ([name]) => name },
+            { title: 'Span', cell: ([name]) => <span class="when">{name}</span> },
             { title: 'Calls', right: true, cell: ([, sums]) => number(sums.calls) },
             { title: 'Free', right: true, cell: ([, sums]) => number(sums.free_calls) },
             { title: 'Succeeded', right: true, cell: ([, sums]) => share(sums) },
