@@ -14,6 +14,13 @@ const LATE_MS = 10 * 60_000;
 /** More events than this do not go by within a second or two. */
 const LONG_BACKLOG = 10_000;
 
+/** A gateway renews its lease every three seconds while it has calls. */
+const RENEWED_SECONDS = 6;
+
+/** Whether a gateway that does not report lives all the same. One that ended leaves its lease behind for some minutes. */
+export const isAlive = (silent: Schemas['Instances']['silent'][number]): boolean =>
+  silent.lease_age_seconds <= RENEWED_SECONDS;
+
 /** What needs somebody, the worst first. */
 export function attention(
   stats: Schemas['PlatformStats'],
@@ -56,8 +63,14 @@ function fromInstances(
   if (written < shards) {
     add('bad', 'No writer', `${shards - written} of ${shards} shards have no writer that reports.`, ...list);
   }
-  if (silent.length > 0) {
-    add('warn', 'Silent', `${silent.length} gateways hold leases and do not report.`, ...list);
+  const hanging = silent.filter(isAlive).length;
+  if (hanging > 0) {
+    add(
+      'warn',
+      'Silent',
+      `${hanging} ${hanging === 1 ? 'gateway lives and does' : 'gateways live and do'} not report.`,
+      ...list,
+    );
   }
   const versions = new Set(instances.map(({ version }) => version));
   if (versions.size > 1) add('info', 'Versions', `${[...versions].join(' and ')} run side by side.`, ...list);

@@ -4,8 +4,13 @@ import { useI18n } from '../../i18n/i18n.tsx';
 import { useResource } from '../../resource.ts';
 import { api } from '../../session.ts';
 import { PageHead } from '../shared/page-head.tsx';
+import { isAlive } from './attention.ts';
 import { bytes, share, span } from './measures.ts';
 import { Id, When } from './parts.tsx';
+
+const ALIVE = 'It renews its lease and does not report: it hangs, or its version is older.';
+const ENDED =
+  'It has ended. Calls that were open then are refunded when the lease has run out; then it goes from here.';
 
 /** `/console/instances`: the processes that live, and their versions. */
 export default function Instances() {
@@ -53,10 +58,10 @@ export default function Instances() {
                 {
                   title: 'Role',
                   cell: ({ role, worker }) => (
-                    <>
+                    <span class="when">
                       <Badge tone={role === 'gateway' ? 'accent' : 'info'}>{role}</Badge>{' '}
                       {worker !== null && <span class="soft">#{worker}</span>}
-                    </>
+                    </span>
                   ),
                 },
                 { title: 'Machine', cell: ({ host }) => <span class="break">{host}</span> },
@@ -88,8 +93,7 @@ export default function Instances() {
                   { title: 'Lease', right: true, cell: (row) => `${span(row.lease_age_seconds)} old` },
                   {
                     title: 'What it means',
-                    cell: () =>
-                      'It ended, it hangs, or its version does not report. Its open calls are refunded when the lease has run out.',
+                    cell: (row) => (isAlive(row) ? ALIVE : ENDED),
                   },
                 ]}
               />

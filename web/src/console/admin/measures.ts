@@ -9,17 +9,15 @@ export function span(seconds: number): string {
   return seconds < 172_800 ? `${Math.floor(seconds / 3_600)} h` : `${Math.floor(seconds / 86_400)} d`;
 }
 
-/** `Nov 22, 5:26:33 PM`, with the year if it is another: most of what an operator looks at is of today. */
-export function shortMoment(iso: string, language: string): string {
+/** `5:26:33 PM` today, else `Nov 21, 5:26:33 PM`, with the year if it is another: most of what an operator looks at is of today. */
+export function shortMoment(iso: string, language: string, now = new Date()): string {
   const at = new Date(iso);
-  const isThisYear = at.getFullYear() === new Date().getFullYear();
-  const date: Intl.DateTimeFormatOptions = {
-    month: 'short',
-    day: 'numeric',
-    ...(isThisYear ? {} : { year: 'numeric' }),
-  };
+  const isToday = at.toDateString() === now.toDateString();
+  const isThisYear = at.getFullYear() === now.getFullYear();
+  const day: Intl.DateTimeFormatOptions = isToday ? {} : { month: 'short', day: 'numeric' };
+  const year: Intl.DateTimeFormatOptions = isThisYear ? {} : { year: 'numeric' };
   const time: Intl.DateTimeFormatOptions = { hour: 'numeric', minute: '2-digit', second: '2-digit' };
-  return new Intl.DateTimeFormat(language, { ...date, ...time }).format(at);
+  return new Intl.DateTimeFormat(language, { ...year, ...day, ...time }).format(at);
 }
 
 /** `Nov 22, 2026` */

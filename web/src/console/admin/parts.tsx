@@ -37,7 +37,7 @@ export function When({ at }: { readonly at: string }) {
 }
 
 /** Ids begin with the time, so their ends tell them apart. */
-export const shortId = (id: string): string => (id.length > 16 ? `…${id.slice(-10)}` : id);
+export const shortId = (id: string): string => (id.length > 16 ? `…${id.slice(-8)}` : id);
 
 export const Id = ({ id, href }: { readonly id: string; readonly href?: string }) =>
   href === undefined ? (
