@@ -1,4 +1,6 @@
 import { lazy } from 'preact-iso';
+import { KEYS_SECTION } from '../keys/section.ts';
+import { STATEMENT_SECTION } from '../money/section.ts';
 import type { Section } from '../sections.ts';
 
 export const adminSections: readonly Section[] = [
@@ -11,4 +13,6 @@ export const adminSections: readonly Section[] = [
   { path: 'reconciliation', title: 'Reconciliation', page: lazy(() => import('./reconciliation.tsx')) },
   { path: 'audit', title: 'Audit', page: lazy(() => import('./audit.tsx')) },
   { path: 'instances', title: 'Instances', page: lazy(() => import('./instances.tsx')) },
+  STATEMENT_SECTION,
+  KEYS_SECTION,
 ];
