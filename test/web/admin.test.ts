@@ -114,7 +114,7 @@ describe("an operator's day in the console", () => {
     await page.getByLabel('Requests a minute').fill('301');
     await page.getByText('A whole number from 1 to 300').waitFor();
     await page.getByLabel('Requests a minute').fill('120');
-    await page.getByRole('dialog').getByRole('button', { name: 'Change limit' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Set limit' }).click();
     await page.getByRole('cell', { name: '120', exact: true }).waitFor();
 
     // More than there is: nothing is taken, and the dialog says how much could be.
