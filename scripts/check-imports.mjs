@@ -20,7 +20,7 @@ const layers = {
   roles: {
     mayImport: [
       ...['routes', 'pages', 'mcp', 'http', 'proxy', 'gate', 'admission', 'watch', 'upstream', 'supervisor'],
-      ...['ledger', 'keys', 'accounts', 'catalog', 'quality', 'secrets', 'platform', 'observability'],
+      ...['ledger', 'keys', 'accounts', 'catalog', 'quality', 'secrets', 'traffic', 'platform', 'observability'],
     ],
     because: 'a role puts the parts of one process together',
   },
@@ -38,6 +38,7 @@ const layers = {
         'catalog',
         'quality',
         'secrets',
+        'traffic',
         'platform',
       ],
     ],
@@ -76,6 +77,7 @@ const layers = {
   catalog: { mayImport: ['platform'], because: domainRule() },
   secrets: { mayImport: ['catalog', 'platform'], because: 'what is encrypted belongs to a listing, whoever reads it' },
   quality: { mayImport: ['ledger', 'platform'], because: domainRule() },
+  traffic: { mayImport: ['platform'], because: 'what a process says of itself is handed to it' },
   supervisor: { mayImport: ['platform', 'observability'], because: 'the supervisor knows processes, not what they do' },
   platform: { mayImport: [], because: 'the platform is below everything that uses it' },
   observability: { mayImport: [], because: 'log and metrics are at the bottom' },

@@ -1,4 +1,4 @@
-import { isPostgresUnavailable, type Sql } from '../platform/postgres.ts';
+import { isPostgresUnavailable, type Sql, type Subscription } from '../platform/postgres.ts';
 import type { KeyCache } from './key-cache.ts';
 import { ACCOUNT_PREFIX, KEY_CHANGES } from './keys-sql.ts';
 
@@ -15,12 +15,16 @@ export function applyKeyChange(cache: KeyCache, payload: string): void {
  *
  * Resolves once it listens, or when Postgres is away; the listener then begins to listen as soon as Postgres is back.
  *
+ * @param options.also  another channel, for which the same connection listens
  * @returns a function that stops it
  */
 export async function keepKeyCacheFresh(
   sql: Sql,
   cache: KeyCache,
-  { revalidateMs = 300_000 }: { readonly revalidateMs?: number } = {},
+  {
+    revalidateMs = 300_000,
+    also,
+  }: { readonly revalidateMs?: number; readonly also?: NonNullable<Subscription['also']> } = {},
 ): Promise<() => void> {
   let unlisten = (): void => {};
   try {
@@ -28,6 +32,7 @@ export async function keepKeyCacheFresh(
       channel: KEY_CHANGES,
       onMessage: (payload) => applyKeyChange(cache, payload),
       onListening: () => cache.markAllStale(),
+      ...(also === undefined ? {} : { also }),
     });
   } catch (error) {
     if (!isPostgresUnavailable(error)) throw error;

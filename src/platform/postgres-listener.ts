@@ -13,10 +13,12 @@ export type Subscription = {
   readonly onMessage: (payload: string) => void;
   /** Called after each successful LISTEN, also on a new connection: messages may have been missed before it. */
   readonly onListening?: () => void;
+  /** Another channel on the same connection: a connection of its own would cost Postgres megabytes. */
+  readonly also?: Pick<Subscription, 'channel' | 'onMessage'>;
 };
 
 /**
- * Listens to one channel until `stop`: whenever the connection ends, the listener makes a new one.
+ * Listens to a channel, or to two, until `stop`: whenever the connection ends, the listener makes a new one.
  *
  * Tested by test/keys/key-feed.test.ts and test/catalog/catalog.test.ts.
  */
@@ -44,14 +46,17 @@ export class PostgresListener {
   }
 
   async #keepListening(listening: () => void, failed: (error: unknown) => void): Promise<void> {
-    const { channel, onMessage, onListening } = this.#subscription;
-    const options = { ...this.#options, onNotify: onMessage, onClose: () => this.#sleeper.wake() };
+    const { channel, onMessage, onListening, also } = this.#subscription;
+    const onNotify = (payload: string, from: string): void =>
+      from === also?.channel ? also.onMessage(payload) : onMessage(payload);
+    const options = { ...this.#options, onNotify, onClose: () => this.#sleeper.wake() };
+    const channels = [channel, ...(also === undefined ? [] : [also.channel])];
     let failures = 0;
     while (!this.#stopped) {
       const session = new PostgresSession(options, TIMEOUT_MS);
       this.#session = session;
       try {
-        await session.query(`LISTEN "${channel.replaceAll('"', '""')}"`);
+        await session.query(channels.map((name) => `LISTEN "${name.replaceAll('"', '""')}"`).join(';'));
         if (!this.#stopped) onListening?.();
         listening();
         failures = 0;

@@ -13,7 +13,7 @@ export type SessionOptions = {
   readonly settings?: Readonly<Record<string, string | number>>;
   /** The `installation.id` that the database must have. The session compares it before its first query; without an id, never. */
   readonly installation?: string;
-  readonly onNotify?: (payload: string) => void;
+  readonly onNotify?: (payload: string, channel: string) => void;
   readonly onClose?: () => void;
 };
 
@@ -78,7 +78,7 @@ export class PostgresSession {
       types: VALUE_TYPES,
       onnotice: () => {},
       onclose: () => this.close(),
-      onnotify: (_channel: string, payload: string) => onNotify?.(payload),
+      onnotify: (channel: string, payload: string) => onNotify?.(payload, channel),
       socket: (address: Address) => this.#dial(address),
       connection: { application_name: applicationName, statement_timeout: STATEMENT_TIMEOUT_MS, ...settings },
     };

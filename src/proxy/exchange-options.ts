@@ -37,4 +37,6 @@ export type ExchangeCounters = {
   completed: number;
   refunded: Map<RefundReason, number>;
   refused: Map<string, number>;
+  /** Latencies of the calls that ended, by the buckets of src/ledger/rollups/latency-buckets.ts. */
+  latencies: Float64Array;
 };

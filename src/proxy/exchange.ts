@@ -17,6 +17,7 @@ import {
 } from '../gate/answer.ts';
 import type { CallerEvents, CallerStream, RequestHead } from '../gate/caller-io.ts';
 import type { KeyRecord } from '../keys/caller.ts';
+import { countLatency } from '../ledger/rollups/latency-buckets.ts';
 import { encodeSettlement, type RefundReason } from '../ledger/usage-event.ts';
 import { uuidv7 } from '../platform/ids.ts';
 import type { ResponseHead, UpstreamCall, UpstreamError, UpstreamHandler } from '../upstream/index.ts';
@@ -465,10 +466,12 @@ export class Exchange
     counters.open--;
     if (refund === null) counters.completed++;
     else counters.refunded.set(refund, (counters.refunded.get(refund) ?? 0) + 1);
+    const latencyUs = Math.round((performance.now() - this.#startedAt) * 1000);
+    countLatency(counters.latencies, latencyUs);
     const settlement = encodeSettlement({
       outcome: refund === null ? 'completed' : `refunded:${refund}`,
       status,
-      latencyUs: Math.round((performance.now() - this.#startedAt) * 1000),
+      latencyUs,
       requestBytes: this.#requestBytes,
       responseBytes: this.#responseBytes,
     });

@@ -27,6 +27,7 @@ import { Keys } from '../keys/keys.ts';
 import { selectKeyRecords } from '../keys/keys-sql.ts';
 import { StateRestorer } from '../keys/state-restorer.ts';
 import { Reconciler } from '../ledger/reconcile/reconciler.ts';
+import { noLatencies } from '../ledger/rollups/latency-buckets.ts';
 import { CANCELLED } from '../ledger/usage-event.ts';
 import { CreditWallets } from '../ledger/wallets/credit-wallets.ts';
 import { DebitWallets } from '../ledger/wallets/debit-wallets.ts';
@@ -58,11 +59,13 @@ import { auditRoutes } from '../routes/admin/audit.ts';
 import { adminCallsRoutes } from '../routes/admin/calls.ts';
 import { creditsRoutes } from '../routes/admin/credits.ts';
 import { debitsRoutes } from '../routes/admin/debits.ts';
+import { instancesRoutes } from '../routes/admin/instances.ts';
 import { adminKeysRoutes } from '../routes/admin/keys.ts';
 import { payoutsRoutes } from '../routes/admin/payouts.ts';
 import { reconciliationRoutes } from '../routes/admin/reconciliation.ts';
 import { adminServicesRoutes } from '../routes/admin/services.ts';
 import { statsRoutes } from '../routes/admin/stats.ts';
+import { trafficRoutes } from '../routes/admin/traffic.ts';
 import { balanceRoutes } from '../routes/balance.ts';
 import { discoverRoutes } from '../routes/discover.ts';
 import { earningsRoutes } from '../routes/earnings.ts';
@@ -82,6 +85,11 @@ import { usageRoutes } from '../routes/usage.ts';
 import { Resealer } from '../secrets/resealer.ts';
 import { Sealer } from '../secrets/sealer.ts';
 import { ServiceSecrets } from '../secrets/service-secrets.ts';
+import { EventStreams as AdminStreams } from '../traffic/event-streams.ts';
+import { readLeaseAges } from '../traffic/leases.ts';
+import { LOOKS, Looks } from '../traffic/looks.ts';
+import { nameOf } from '../traffic/name.ts';
+import { Reporter } from '../traffic/reporter.ts';
 import { AddressPolicy, UpstreamClient } from '../upstream/index.ts';
 import { Reachability } from '../watch/reachability.ts';
 import { Uptimes } from '../watch/uptimes.ts';
@@ -184,7 +192,27 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     maxConnectionsPerOrigin: upstreamMaxConnections,
     maxConnections: connectionBound(Math.max(upstreamMaxTotalConnections, upstreamMaxConnections), maxOpenFiles(), log),
   });
-  const stopKeyFeed = await keepKeyCacheFresh(sql, keyCache);
+  const counters: ExchangeCounters = {
+    ...{ admitted: 0, open: 0, completed: 0, refunded: new Map(), refused: new Map() },
+    latencies: noLatencies(),
+  };
+  const reporter = new Reporter({
+    redis,
+    name: nameOf('gateway', instance, options.worker ?? 1),
+    calls: {
+      counts: () => ({
+        ...{ admitted: counters.admitted, completed: counters.completed, open: counters.open },
+        refunded: Object.fromEntries(counters.refunded),
+        refused: Object.fromEntries(counters.refused),
+      }),
+      latencies: counters.latencies,
+    },
+  });
+  const looks = new Looks({ sql, redis, reporter });
+  const trafficStreams = new AdminStreams();
+  const stopKeyFeed = await keepKeyCacheFresh(sql, keyCache, {
+    also: { channel: LOOKS, onMessage: () => reporter.looked() },
+  });
   await catalog.start();
   const qualities = new QualityFeed({ sql, take: (changed) => catalog.setQualities(changed), log });
   qualities.start();
@@ -203,7 +231,6 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     places: new RefillPlaces(systemClock, options.worker, config.workers),
     onContradiction: (keyId) => restorer.restore(keyId),
   });
-  const counters: ExchangeCounters = { admitted: 0, open: 0, completed: 0, refunded: new Map(), refused: new Map() };
   const breakers = new Breakers();
   const shedder = new LoadShedder();
   const secrets = new ServiceSecrets(new Sealer(config.secretsKeys));
@@ -272,6 +299,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     ...accountsRoutes({
       suspension: new Suspension({ sql, state: keyStates, cache: keyCache }),
       closing: new Closing({ sql, state: keyStates, cache: keyCache, wallets }),
+      wallets,
       sql,
     }),
     ...adminKeysRoutes({ sql, keys }),
@@ -279,6 +307,8 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     ...adminCallsRoutes({ sql }),
     ...auditRoutes({ sql }),
     ...statsRoutes({ sql, backlog }),
+    ...trafficRoutes({ looks, streams: trafficStreams }),
+    ...instancesRoutes({ looks, leaseAges: () => readLeaseAges(redis, redisKeys), shards: redisKeys.shards }),
     ...statementRoutes({ sql, wallets }),
     ...creditsRoutes({ sql, keys, applier: credits, log }),
     ...debitsRoutes({ sql, carrier: new DebitWallets({ sql, redis, keys: redisKeys, hydrator, log }), log }),
@@ -363,10 +393,13 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     port,
     instance,
     stop: async ({ handOver = false } = {}) => {
+      // They would keep the drain waiting. Their readers ask another gateway.
+      trafficStreams.end();
       const callsCut = await server.drain(config.drainSeconds * 1000, { handOver });
       // Cuts off the calls that did not finish in time. Each is settled as the failure table in docs/design.md says.
       server.close();
       const unsettled = await admission.drain(FLUSH_SETTLEMENTS_MS);
+      await reporter.stop();
       backlog.stop();
       breakers.stop();
       shedder.stop();

@@ -10,10 +10,14 @@ import { UsageWriter } from '../ledger/writing/writer.ts';
 import type { Log } from '../observability/log.ts';
 import type { Metrics } from '../observability/metrics.ts';
 import { SparseWarning } from '../observability/sparse-warning.ts';
+import { isPostgresUnavailable } from '../platform/postgres.ts';
 import { QualityJob } from '../quality/quality-job.ts';
+import { LOOKS } from '../traffic/looks.ts';
+import { nameOf } from '../traffic/name.ts';
+import { Reporter } from '../traffic/reporter.ts';
 import { UpstreamClient } from '../upstream/index.ts';
 import { HealthJob, type HealthJobOptions } from '../watch/health-job.ts';
-import type { Stores } from './stores.ts';
+import { newInstanceId, type Stores } from './stores.ts';
 import { writerMetrics } from './writer-metrics.ts';
 
 /** How long the writer and its jobs may take to stop. Usage that is not stored by then stays in Redis for the next writer. */
@@ -83,6 +87,12 @@ export async function startWriter(options: {
   metrics.add(writerMetrics({ writer, sweeper, hydrator, reconciler }));
   const upstream = new UpstreamClient({ ...HEALTH_CHECKS, allowCidrs: config.upstreamAllowCidrs });
   const health = new HealthJob({ ...options.health, client: upstream, sql, log: new SparseWarning(log, WARN_MS) });
+  const reporter = new Reporter({
+    redis,
+    name: nameOf('writer', newInstanceId(), null),
+    shards: () => writer.stats().ownedShards,
+  });
+  const unlisten = await listenForLooks(sql, reporter);
   writer.start();
   sweeper.start();
   credits.start();
@@ -93,6 +103,8 @@ export async function startWriter(options: {
   health.start();
   return {
     stop: async () => {
+      unlisten();
+      await reporter.stop();
       // These stop at the same time: the writer's last flush must not wait for a credit that is stuck, or for a reconciliation
       // that still locks shards.
       await Promise.all([
@@ -107,4 +119,14 @@ export async function startWriter(options: {
       hydrator.close();
     },
   };
+}
+
+/** While Postgres is away it only tries: the listener begins as soon as Postgres is back. */
+async function listenForLooks(sql: Stores['sql'], reporter: Reporter): Promise<() => void> {
+  try {
+    return await sql.listen({ channel: LOOKS, onMessage: () => reporter.looked() });
+  } catch (error) {
+    if (!isPostgresUnavailable(error)) throw error;
+    return () => {};
+  }
 }

@@ -45,6 +45,16 @@ it('a buyer with a wallet of 1.5 gets 503, eight other buyers are served, and on
   await redis.command('hset', [wallet, 'balance', '1']);
   await redis.command('hincrbyfloat', [wallet, 'balance', '0.5']);
 
+  // An operator still sees the account, as the books have it.
+  const seen = await market.json(`/api/v1/admin/accounts/${accountId}`, { key: market.admin });
+  expect(seen).toMatchObject({ account_id: accountId, is_live: false, held: null, balance: 1 - PRICE });
+  for (const q of [accountId, victim.key_id, accountId.slice(-12).toUpperCase()]) {
+    const { accounts } = await market.json<{ accounts: object[] }>(`/api/v1/admin/accounts?q=${q}`, {
+      key: market.admin,
+    });
+    expect(accounts).toMatchObject([{ account_id: accountId }]);
+  }
+
   const limit = 60;
   await market.json(`/api/v1/keys/${victim.key_id}`, {
     key: market.admin,

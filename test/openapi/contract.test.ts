@@ -396,6 +396,10 @@ describe('each success of each operation is as the OpenAPI document says', () =>
       const page = await driver.expect<object>(`getAdmin${name}`, 200, { key: anAdmin(), query: 'limit=3' });
       expect(Object.values(page)[0]?.length, name).toBeGreaterThan(0);
     }
+    const params = { id: buyer.account_id };
+    expect(await driver.expect('getAdminAccountsById', 200, { key: anAdmin(), params })).toHaveProperty('held');
+    expect(await driver.expect('getAdminTraffic', 200, { key: anAdmin() })).toMatchObject({ totals: { workers: 1 } });
+    expect(await driver.expect('getAdminInstances', 200, { key: anAdmin() })).toMatchObject({ silent: [] });
     expect(await driver.expect('getAdminStats', 200, { key: anAdmin() })).toMatchObject({ accounts: { closed: 1 } });
   });
 

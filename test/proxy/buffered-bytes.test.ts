@@ -5,6 +5,7 @@ import type { Listing } from '../../src/catalog/listing.ts';
 import type { CallerEvents, CallerStream, RequestHead } from '../../src/gate/caller-io.ts';
 import { PROXY_PREFIX } from '../../src/gate/caller-io.ts';
 import type { KeyRecord } from '../../src/keys/caller.ts';
+import { noLatencies } from '../../src/ledger/rollups/latency-buckets.ts';
 import { Breakers } from '../../src/proxy/breakers.ts';
 import { BufferedBytes } from '../../src/proxy/buffered-bytes.ts';
 import { Exchange } from '../../src/proxy/exchange.ts';
@@ -99,7 +100,7 @@ function startCall(bufferedBytes: BufferedBytes) {
     bufferedBytes,
     topUpUrl: null,
     backlogFull: () => false,
-    counters: { admitted: 0, open: 0, completed: 0, refunded: new Map(), refused: new Map() },
+    counters: { admitted: 0, open: 0, completed: 0, refunded: new Map(), refused: new Map(), latencies: noLatencies() },
     log: { debug() {}, info() {}, warn() {}, error() {}, fatal() {} },
   } as unknown as ExchangeOptions;
   new Exchange(options, head, caller).start();

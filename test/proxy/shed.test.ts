@@ -7,6 +7,7 @@ import { Authenticator } from '../../src/keys/authenticator.ts';
 import type { KeyRecord } from '../../src/keys/caller.ts';
 import { digestOf, newKeyId, newSecret } from '../../src/keys/credentials.ts';
 import { KeyCache } from '../../src/keys/key-cache.ts';
+import { noLatencies } from '../../src/ledger/rollups/latency-buckets.ts';
 import { shedCall } from '../../src/proxy/shed.ts';
 
 const ANONYMOUS_LIMIT = 60;
@@ -45,7 +46,14 @@ it('a call that is shed is answered at once from memory: neither store is asked,
     places: new RefillPlaces(Date.now),
     onContradiction: () => {},
   });
-  const counters = { admitted: 0, open: 0, completed: 0, refunded: new Map(), refused: new Map<string, number>() };
+  const counters = {
+    admitted: 0,
+    open: 0,
+    completed: 0,
+    refunded: new Map(),
+    refused: new Map<string, number>(),
+    latencies: noLatencies(),
+  };
   const limitTold = (authorization: string | undefined): string => {
     let told = '';
     const respond = (status: number, lines: string, body: string): void => {

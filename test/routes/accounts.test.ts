@@ -7,7 +7,7 @@ const OTHER = '01890000-0000-7000-8000-000000000002';
 
 const changes: unknown[] = [];
 const routes = accountsRoutes({
-  ...({} as Pick<AccountsRoutesDeps, 'closing' | 'sql'>),
+  ...({} as Pick<AccountsRoutesDeps, 'closing' | 'sql' | 'wallets'>),
   suspension: {
     set: async (accountId, status) => {
       changes.push([accountId, status]);

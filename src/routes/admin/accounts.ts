@@ -1,6 +1,6 @@
 import { actorOf } from '../../accounts/audit.ts';
 import type { Closing } from '../../accounts/closing.ts';
-import { type AccountRow, selectAccounts } from '../../accounts/lists/accounts-sql.ts';
+import { type AccountRow, selectAccount, selectAccounts } from '../../accounts/lists/accounts-sql.ts';
 import { readWithDeadline } from '../../accounts/lists/deadline.ts';
 import type { Suspension } from '../../accounts/suspension.ts';
 import { ApiError } from '../../errors.ts';
@@ -11,6 +11,7 @@ import { COUNT, EXAMPLE, json, list, orNull, record, TEXT, TIME, UUID, usd } fro
 import { isUuid } from '../../platform/ids.ts';
 import { microsToUsd } from '../../platform/money.ts';
 import type { Sql } from '../../platform/postgres.ts';
+import type { WalletReader } from '../balance.ts';
 import {
   KEY_FILTER,
   listQuery,
@@ -45,7 +46,7 @@ const CLOSED = record('ClosedAccount', {
 const STATUSES = ['active', 'suspended', 'closed'] as const;
 const LIST_QUERY = listQuery({
   status: oneOf(STATUSES, 'Only accounts with this status'),
-  q: { ...TEXT_FILTER, description: 'A part of the label, in upper or lower case' },
+  q: { ...TEXT_FILTER, description: 'A part of the label or of the id, in upper or lower case; or the id of a key' },
   role: oneOf(ROLES, 'Only accounts with an active key of this role'),
   account_id: { ...UUID_FILTER, description: 'Only this account' },
   key_id: { ...KEY_FILTER, description: 'Only the account of this key, active or revoked' },
@@ -57,21 +58,32 @@ type ListQuery = PageQuery & {
   readonly account_id?: string;
   readonly key_id?: string;
 };
+const ENTRY_FIELDS = {
+  account_id: UUID,
+  owner_id: TEXT,
+  status: { type: 'string', enum: [...STATUSES] },
+  balance: usd('What the account had when its last calls were stored; open calls are not subtracted'),
+  payable: usd('What it has earned and was not paid yet'),
+  active_keys: COUNT,
+  created_at: TIME,
+  closed_at: orNull(TIME),
+};
 const ACCOUNTS = record('Accounts', {
-  accounts: list(
-    record('AccountEntry', {
-      account_id: UUID,
-      owner_id: TEXT,
-      status: { type: 'string', enum: [...STATUSES] },
-      balance: usd('What the account had when its last calls were stored; open calls are not subtracted'),
-      payable: usd('What it has earned and was not paid yet'),
-      active_keys: COUNT,
-      created_at: TIME,
-      closed_at: orNull(TIME),
-    }),
-    'Newest first',
-  ),
+  accounts: list(record('AccountEntry', ENTRY_FIELDS), 'Newest first'),
   next_cursor: orNull(TEXT),
+});
+const DETAILS = record('AccountDetails', {
+  ...ENTRY_FIELDS,
+  balance: usd('What the account can spend now; if `is_live` is false, as in the list'),
+  held: {
+    ...orNull(usd('What its open calls hold')),
+    description: 'What its open calls hold; null if `is_live` is false',
+  },
+  is_live: {
+    type: 'boolean',
+    description:
+      'False when the wallet could not be read: Redis is away, or the wallet is damaged; and of a closed account',
+  },
 });
 const ENTRY_EXAMPLE = {
   ...{ account_id: EXAMPLE.accountId, owner_id: 'acme-bot', status: 'active', balance: 9.998, payable: 0 },
@@ -80,13 +92,14 @@ const ENTRY_EXAMPLE = {
 const ACCOUNT_PARAM = { id: { description: 'The account', schema: UUID, example: EXAMPLE.accountId } };
 
 export type AccountsRoutesDeps = {
+  readonly wallets: WalletReader;
   readonly suspension: Pick<Suspension, 'set'>;
   readonly closing: Pick<Closing, 'close'>;
   readonly sql: Sql;
 };
 
 /** The routes by which an operator lists, suspends, resumes and closes accounts (docs/api.md, 'Admin'). */
-export function accountsRoutes({ suspension, closing, sql }: AccountsRoutesDeps): Route[] {
+export function accountsRoutes({ suspension, closing, wallets, sql }: AccountsRoutesDeps): Route[] {
   return [
     {
       method: 'GET',
@@ -96,6 +109,16 @@ export function accountsRoutes({ suspension, closing, sql }: AccountsRoutesDeps)
       query: LIST_QUERY,
       responses: { 200: json('One page of accounts', ACCOUNTS, { accounts: [ENTRY_EXAMPLE], next_cursor: null }) },
       handle: (request: ApiRequest<undefined, ListQuery>) => listAccounts(sql, request.query),
+    },
+    {
+      method: 'GET',
+      path: '/api/v1/admin/accounts/:id',
+      summary: 'One account, with its live balance',
+      access: ['admin'],
+      params: ACCOUNT_PARAM,
+      responses: { 200: json('The account', DETAILS, { ...ENTRY_EXAMPLE, held: 0.002, is_live: true }) },
+      errors: ['not_found'],
+      handle: ({ params }) => showAccount(sql, wallets, params.id ?? ''),
     },
     {
       method: 'POST',
@@ -160,6 +183,18 @@ async function listAccounts(sql: Sql, query: ListQuery): Promise<ApiResponse> {
     (account) => account.accountId,
   );
   return { status: 200, body: { accounts: entries.map(accountJson), next_cursor: next } };
+}
+
+async function showAccount(sql: Sql, wallets: WalletReader, id: string): Promise<ApiResponse> {
+  const account = isUuid(id) ? await selectAccount(sql, id) : null;
+  if (account === null) throw new ApiError('not_found', 'There is no such account.');
+  // An operator must see an account whose wallet is damaged, too. A closed account needs no wallet in Redis.
+  const wallet = account.status === 'closed' ? null : await wallets.read(id).catch(() => null);
+  const live =
+    wallet === null
+      ? { held: null, is_live: false }
+      : { balance: microsToUsd(wallet.balanceMicros), held: microsToUsd(wallet.heldMicros), is_live: true };
+  return { status: 200, body: { ...accountJson(account), ...live } };
 }
 
 function accountJson(account: AccountRow): Record<string, unknown> {

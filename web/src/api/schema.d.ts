@@ -364,6 +364,30 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/admin/accounts/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * One account, with its live balance
+         * @description Needs a key with the role admin.
+         */
+        get: operations["getAdminAccountsById"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        /**
+         * Suspend an account or resume it, from the very next request with any of its keys
+         * @description Needs a key with the role admin.
+         */
+        patch: operations["patchAdminAccountsById"];
+        trace?: never;
+    };
     "/api/v1/admin/accounts/{id}/close": {
         parameters: {
             query?: never;
@@ -382,26 +406,6 @@ export interface paths {
         options?: never;
         head?: never;
         patch?: never;
-        trace?: never;
-    };
-    "/api/v1/admin/accounts/{id}": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        /**
-         * Suspend an account or resume it, from the very next request with any of its keys
-         * @description Needs a key with the role admin.
-         */
-        patch: operations["patchAdminAccountsById"];
         trace?: never;
     };
     "/api/v1/admin/keys": {
@@ -516,6 +520,46 @@ export interface paths {
          * @description Needs a key with the role admin.
          */
         get: operations["getAdminStats"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/admin/traffic": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * What all gateways do now: once, or with `Accept: text/event-stream` as one event a second
+         * @description Needs a key with the role admin.
+         */
+        get: operations["getAdminTraffic"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/admin/instances": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Gateways and writers that live: machine, process, version, age of the lease, shards
+         * @description Needs a key with the role admin.
+         */
+        get: operations["getAdminInstances"];
         put?: never;
         post?: never;
         delete?: never;
@@ -682,6 +726,33 @@ export interface components {
             active: number;
             suspended: number;
             closed: number;
+        };
+        /** AccountDetails */
+        AccountDetails: {
+            /** Format: uuid */
+            account_id: string;
+            owner_id: string;
+            /** @enum {string} */
+            status: "active" | "suspended" | "closed";
+            /** @description What the account can spend now; if `is_live` is false, as in the list, in US dollars with at most six decimals */
+            balance: number;
+            /** @description What it has earned and was not paid yet, in US dollars with at most six decimals */
+            payable: number;
+            active_keys: number;
+            /**
+             * Format: date-time
+             * @description RFC 3339, in UTC
+             */
+            created_at: string;
+            /**
+             * Format: date-time
+             * @description RFC 3339, in UTC
+             */
+            closed_at: string | null;
+            /** @description What its open calls hold; null if `is_live` is false */
+            held: number | null;
+            /** @description False when the wallet could not be read: Redis is away, or the wallet is damaged; and of a closed account */
+            is_live: boolean;
         };
         /** AccountEntry */
         AccountEntry: {
@@ -864,6 +935,22 @@ export interface components {
              * @description The provider's account
              */
             provider_id?: string;
+        };
+        /** CallCounts */
+        CallCounts: {
+            /** @description Since the process started, as the others */
+            admitted: number;
+            completed: number;
+            /** @description By reason */
+            refunded: {
+                [key: string]: number;
+            };
+            /** @description Calls that were not admitted, by error code */
+            refused: {
+                [key: string]: number;
+            };
+            /** @description Calls under way now */
+            open: number;
         };
         /** CallSums */
         CallSums: {
@@ -1161,6 +1248,44 @@ export interface components {
             /** @description Those that differ from the document */
             changed: components["schemas"]["ChangedOperation"][];
             service: components["schemas"]["Service"];
+        };
+        /** Instance */
+        Instance: {
+            /** @enum {string} */
+            role: "gateway" | "writer";
+            /** @description New at each start. Of a gateway: the name of its leases and holds in Redis */
+            instance: string;
+            /** @description Of a gateway: its number among those of its port, from 1 */
+            worker: number | null;
+            /** @description Name of the machine or container */
+            host: string;
+            pid: number;
+            version: string;
+            /**
+             * Format: date-time
+             * @description RFC 3339, in UTC
+             */
+            started_at: string;
+            uptime_seconds: number;
+            /** @description Resident memory */
+            memory_bytes: number;
+            /** @description Cores in use in the last second; null in the first one */
+            cpu: number | null;
+            /** @description Largest delay of the event loop in the last second */
+            event_loop_delay_ms: number;
+            /** @description Seconds since its lease was renewed. Null without one: a gateway leases from its first call on */
+            lease_age_seconds: number | null;
+            /** @description Of a writer: the shards whose usage it stores; 0 if it waits for another */
+            shards: number | null;
+        };
+        /** Instances */
+        Instances: {
+            /** @description Processes that report: gateways, then writers */
+            instances: components["schemas"]["Instance"][];
+            /** @description Gateways that have a lease and do not report: dead, hung, or of a version that does not. Their leases go by themselves */
+            silent: components["schemas"]["SilentInstance"][];
+            /** @description Shards that need a writer */
+            shards: number;
         };
         /** InsufficientBalanceError */
         InsufficientBalanceError: components["schemas"]["Error"] & {
@@ -1735,6 +1860,21 @@ export interface components {
             status: "ready" | "starting" | "not ready";
         };
         /**
+         * RecentCallsOrNull
+         * @description Null in the first second
+         */
+        RecentCallsOrNull: {
+            /** @description How long this looks back: up to about five seconds */
+            seconds: number;
+            /** @description Calls that ended in this time, refunded ones too */
+            calls: number;
+            calls_per_second: number;
+            /** @description Milliseconds; null when no call ended */
+            p50_ms: number | null;
+            /** @description Milliseconds; null when no call ended */
+            p99_ms: number | null;
+        } | null;
+        /**
          * RecentStats
          * @description Of the last 30 days; see /services/{id}/stats. Absent while it cannot be read
          */
@@ -2091,6 +2231,12 @@ export interface components {
             drifting_accounts: number;
             drifts: components["schemas"]["Drift"][];
         };
+        /** SilentInstance */
+        SilentInstance: {
+            instance: string;
+            /** @description Seconds since its lease was renewed. Null without one: a gateway leases from its first call on */
+            lease_age_seconds: number;
+        };
         /** SkippedOperation */
         SkippedOperation: {
             method: string;
@@ -2109,6 +2255,29 @@ export interface components {
             /** @description Newest first */
             movements: components["schemas"]["Movement"][];
             next_cursor: string | null;
+        };
+        /** Traffic */
+        Traffic: {
+            /**
+             * Format: date-time
+             * @description RFC 3339, in UTC
+             */
+            at: string;
+            totals: components["schemas"]["TrafficTotals"];
+            /** @description Gateways that report, by machine and number */
+            workers: components["schemas"]["WorkerTraffic"][];
+        };
+        /** TrafficTotals */
+        TrafficTotals: {
+            workers: number;
+            /** @description Calls under way now */
+            open: number;
+            /** @description Calls that ended, over all workers */
+            calls_per_second: number;
+            /** @description Milliseconds; null when no call ended */
+            p50_ms: number | null;
+            /** @description Milliseconds; null when no call ended */
+            p99_ms: number | null;
         };
         /** UnauthorizedError */
         UnauthorizedError: components["schemas"]["Error"] & {
@@ -2210,6 +2379,31 @@ export interface components {
              * @description RFC 3339, in UTC
              */
             created_at: string;
+        };
+        /** WorkerTraffic */
+        WorkerTraffic: {
+            /** @description New at each start. Of a gateway: the name of its leases and holds in Redis */
+            instance: string;
+            /** @description Of a gateway: its number among those of its port, from 1 */
+            worker: number | null;
+            /** @description Name of the machine or container */
+            host: string;
+            pid: number;
+            version: string;
+            /**
+             * Format: date-time
+             * @description RFC 3339, in UTC
+             */
+            started_at: string;
+            uptime_seconds: number;
+            /** @description Resident memory */
+            memory_bytes: number;
+            /** @description Cores in use in the last second; null in the first one */
+            cpu: number | null;
+            /** @description Largest delay of the event loop in the last second */
+            event_loop_delay_ms: number;
+            calls: components["schemas"]["CallCounts"];
+            recent: components["schemas"]["RecentCallsOrNull"];
         };
     };
     responses: {
@@ -5408,7 +5602,7 @@ export interface operations {
             query?: {
                 /** @description Only accounts with this status */
                 status?: "active" | "suspended" | "closed";
-                /** @description A part of the label, in upper or lower case */
+                /** @description A part of the label or of the id, in upper or lower case; or the id of a key */
                 q?: string;
                 /** @description Only accounts with an active key of this role */
                 role?: "buyer" | "provider" | "admin";
@@ -5465,7 +5659,7 @@ export interface operations {
             503: components["responses"]["AdminUnavailable"];
         };
     };
-    postAdminAccountsByIdClose: {
+    getAdminAccountsById: {
         parameters: {
             query?: never;
             header?: never;
@@ -5480,7 +5674,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The account, closed now or before */
+            /** @description The account */
             200: {
                 headers: {
                     "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
@@ -5493,21 +5687,24 @@ export interface operations {
                     /**
                      * @example {
                      *       "account_id": "019aa3f0-11aa-7b2c-8d3e-4f5a6b7c8d9e",
-                     *       "owner_id": "(closed)",
-                     *       "status": "closed",
-                     *       "closed_at": "2026-11-22T07:51:00.486Z"
+                     *       "owner_id": "acme-bot",
+                     *       "status": "active",
+                     *       "balance": 9.998,
+                     *       "payable": 0,
+                     *       "active_keys": 1,
+                     *       "created_at": "2026-11-22T07:51:00.486Z",
+                     *       "closed_at": null,
+                     *       "held": 0.002,
+                     *       "is_live": true
                      *     }
                      */
-                    "application/json": components["schemas"]["ClosedAccount"];
+                    "application/json": components["schemas"]["AccountDetails"];
                 };
             };
             400: components["responses"]["AdminInvalidRequestOrUnsupportedFraming"];
             401: components["responses"]["AdminUnauthorized"];
             403: components["responses"]["AdminForbidden"];
             404: components["responses"]["AdminNotFound"];
-            408: components["responses"]["AdminBodyTooSlow"];
-            409: components["responses"]["AdminConflict"];
-            413: components["responses"]["AdminPayloadTooLarge"];
             429: components["responses"]["AdminRateLimited"];
             500: components["responses"]["AdminInternal"];
             503: components["responses"]["AdminUnavailable"];
@@ -5558,6 +5755,54 @@ export interface operations {
                 };
             };
             400: components["responses"]["AdminInvalidJsonOrInvalidRequestOrUnsupportedFraming"];
+            401: components["responses"]["AdminUnauthorized"];
+            403: components["responses"]["AdminForbidden"];
+            404: components["responses"]["AdminNotFound"];
+            408: components["responses"]["AdminBodyTooSlow"];
+            409: components["responses"]["AdminConflict"];
+            413: components["responses"]["AdminPayloadTooLarge"];
+            429: components["responses"]["AdminRateLimited"];
+            500: components["responses"]["AdminInternal"];
+            503: components["responses"]["AdminUnavailable"];
+        };
+    };
+    postAdminAccountsByIdClose: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The account
+                 * @example 019aa3f0-11aa-7b2c-8d3e-4f5a6b7c8d9e
+                 */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The account, closed now or before */
+            200: {
+                headers: {
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "account_id": "019aa3f0-11aa-7b2c-8d3e-4f5a6b7c8d9e",
+                     *       "owner_id": "(closed)",
+                     *       "status": "closed",
+                     *       "closed_at": "2026-11-22T07:51:00.486Z"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["ClosedAccount"];
+                };
+            };
+            400: components["responses"]["AdminInvalidRequestOrUnsupportedFraming"];
             401: components["responses"]["AdminUnauthorized"];
             403: components["responses"]["AdminForbidden"];
             404: components["responses"]["AdminNotFound"];
@@ -6045,6 +6290,159 @@ export interface operations {
                      *     }
                      */
                     "application/json": components["schemas"]["PlatformStats"];
+                };
+            };
+            400: components["responses"]["AdminInvalidRequestOrUnsupportedFraming"];
+            401: components["responses"]["AdminUnauthorized"];
+            403: components["responses"]["AdminForbidden"];
+            429: components["responses"]["AdminRateLimited"];
+            500: components["responses"]["AdminInternal"];
+            503: components["responses"]["AdminUnavailable"];
+        };
+    };
+    getAdminTraffic: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description `text/event-stream` for a stream
+                 * @example text/event-stream
+                 */
+                Accept?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The traffic */
+            200: {
+                headers: {
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    /**
+                     * @description Who may keep this response, and for how long
+                     * @example no-store
+                     */
+                    "Cache-Control": string;
+                    /**
+                     * @description The request headers on which this response depends
+                     * @example Accept
+                     */
+                    Vary: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "at": "2026-11-22T07:51:00.486Z",
+                     *       "totals": {
+                     *         "workers": 1,
+                     *         "open": 3,
+                     *         "calls_per_second": 42.4,
+                     *         "p50_ms": 3.1,
+                     *         "p99_ms": 17.2
+                     *       },
+                     *       "workers": [
+                     *         {
+                     *           "instance": "6f1c9e0a-5a0b-4a52-9a53-3c0f5ad2b0b1",
+                     *           "worker": 1,
+                     *           "host": "gateway-1",
+                     *           "pid": 4711,
+                     *           "version": "0.1.0",
+                     *           "started_at": "2026-11-22T07:51:00.486Z",
+                     *           "uptime_seconds": 3600,
+                     *           "memory_bytes": 120000000,
+                     *           "cpu": 0.2,
+                     *           "event_loop_delay_ms": 1.5,
+                     *           "calls": {
+                     *             "admitted": 1205,
+                     *             "completed": 1190,
+                     *             "refunded": {
+                     *               "upstream_5xx": 12
+                     *             },
+                     *             "refused": {
+                     *               "rate_limited": 3
+                     *             },
+                     *             "open": 3
+                     *           },
+                     *           "recent": {
+                     *             "seconds": 5,
+                     *             "calls": 212,
+                     *             "calls_per_second": 42.4,
+                     *             "p50_ms": 3.1,
+                     *             "p99_ms": 17.2
+                     *           }
+                     *         }
+                     *       ]
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Traffic"];
+                    /**
+                     * @example event: traffic
+                     *     data: {"at":"2026-11-22T07:51:00.486Z","totals":{"workers":1,"open":3,"calls_per_second":42.4,"p50_ms":3.1,"p99_ms":17.2},"workers":[{"instance":"6f1c9e0a-5a0b-4a52-9a53-3c0f5ad2b0b1","worker":1,"host":"gateway-1","pid":4711,"version":"0.1.0","started_at":"2026-11-22T07:51:00.486Z","uptime_seconds":3600,"memory_bytes":120000000,"cpu":0.2,"event_loop_delay_ms":1.5,"calls":{"admitted":1205,"completed":1190,"refunded":{"upstream_5xx":12},"refused":{"rate_limited":3},"open":3},"recent":{"seconds":5,"calls":212,"calls_per_second":42.4,"p50_ms":3.1,"p99_ms":17.2}}]}
+                     */
+                    "text/event-stream": string;
+                };
+            };
+            400: components["responses"]["AdminInvalidRequestOrUnsupportedFraming"];
+            401: components["responses"]["AdminUnauthorized"];
+            403: components["responses"]["AdminForbidden"];
+            429: components["responses"]["AdminRateLimited"];
+            500: components["responses"]["AdminInternal"];
+            503: components["responses"]["AdminUnavailable"];
+        };
+    };
+    getAdminInstances: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The processes */
+            200: {
+                headers: {
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "instances": [
+                     *         {
+                     *           "role": "gateway",
+                     *           "instance": "6f1c9e0a-5a0b-4a52-9a53-3c0f5ad2b0b1",
+                     *           "worker": 1,
+                     *           "host": "gateway-1",
+                     *           "pid": 4711,
+                     *           "version": "0.1.0",
+                     *           "started_at": "2026-11-22T07:51:00.486Z",
+                     *           "uptime_seconds": 3600,
+                     *           "memory_bytes": 120000000,
+                     *           "cpu": 0.2,
+                     *           "event_loop_delay_ms": 1.5,
+                     *           "lease_age_seconds": 1.2,
+                     *           "shards": null
+                     *         }
+                     *       ],
+                     *       "silent": [
+                     *         {
+                     *           "instance": "a3b9c7d2-0d4e-4f5a-8b6c-7d8e9f0a1b2c",
+                     *           "lease_age_seconds": 42
+                     *         }
+                     *       ],
+                     *       "shards": 16
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Instances"];
                 };
             };
             400: components["responses"]["AdminInvalidRequestOrUnsupportedFraming"];

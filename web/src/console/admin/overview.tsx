@@ -1,6 +1,171 @@
+import './admin.css';
+import type { ComponentChildren } from 'preact';
+import { dataOf, type Schemas } from '../../api/client.ts';
+import { Badge, Button, Card, FailureNote, LinkButton, Skeleton, Stat, Stats, Table } from '../../design/index.ts';
+import { ago, count, money, percent } from '../../i18n/format.ts';
+import { useI18n } from '../../i18n/i18n.tsx';
+import { useResource } from '../../resource.ts';
+import { api } from '../../session.ts';
 import { PageHead } from '../shared/page-head.tsx';
+import { attention } from './attention.ts';
 
-/** `/console` of a admin. */
+type PlatformStats = Schemas['PlatformStats'];
+
+/** `/console` of an admin: what needs somebody, then the platform in numbers. */
 export default function Overview() {
-  return <PageHead title="Overview" />;
+  const stats = useResource('stats', (signal) => dataOf(api.value.GET('/api/v1/admin/stats', { signal })));
+  const instances = useResource('instances', (signal) => dataOf(api.value.GET('/api/v1/admin/instances', { signal })));
+  return (
+    <>
+      <PageHead
+        title="Overview"
+        lead="The marketplace today, and what needs somebody."
+        actions={
+          <>
+            <Button
+              busy={stats.loading || instances.loading}
+              onClick={() => {
+                stats.reload();
+                instances.reload();
+              }}
+            >
+              Refresh
+            </Button>
+            <LinkButton kind="primary" href="/console/live">
+              Live traffic
+            </LinkButton>
+          </>
+        }
+      />
+      {stats.failure !== null && <FailureNote failure={stats.failure} retry={stats.reload} />}
+      {instances.failure !== null && <FailureNote failure={instances.failure} retry={instances.reload} />}
+      {stats.data === null ? (
+        stats.failure === null && <Skeleton lines={8} />
+      ) : (
+        <>
+          <Attention stats={stats.data} instances={instances.data} />
+          <Figures stats={stats.data} />
+        </>
+      )}
+    </>
+  );
+}
+
+function Attention({
+  stats,
+  instances,
+}: {
+  readonly stats: PlatformStats;
+  readonly instances: Schemas['Instances'] | null;
+}) {
+  const { language } = useI18n();
+  const points = attention(stats, instances, Date.now(), (value) => money(value, language));
+  return (
+    <Card title="Needs attention" flush>
+      {points.length === 0 ? (
+        <p class="quiet verdict">
+          <Badge tone="good">All well</Badge>
+          <span>
+            Money agrees, usage is stored as it comes
+            {instances === null ? '.' : ', and every shard has its writer.'}
+          </span>
+        </p>
+      ) : (
+        <ul class="attention">
+          {points.map(({ tone, sign, text, href, action }) => (
+            <li key={text}>
+              <Badge tone={tone}>{sign}</Badge>
+              <span class="attention-text">{text}</span>
+              <a href={href}>{action}</a>
+            </li>
+          ))}
+        </ul>
+      )}
+    </Card>
+  );
+}
+
+function Figures({ stats }: { readonly stats: PlatformStats }) {
+  const { language } = useI18n();
+  const { today } = stats.calls;
+  const number = (value: number): string => count(value, language);
+  const usd = (value: number): string => money(value, language);
+  const share = (sums: Schemas['CallSums']): string =>
+    sums.calls === 0 ? '–' : percent(sums.succeeded / sums.calls, language);
+  const spans: [string, Schemas['CallSums']][] = [
+    ['Today (UTC)', today],
+    ['Last 24 hours', stats.calls.last_24_hours],
+    ['Last 30 days', stats.calls.last_30_days],
+  ];
+  return (
+    <>
+      <Stats>
+        <Stat label="Calls today" value={number(today.calls)} hint={`${number(today.free_calls)} free`} />
+        <Stat label="Succeeded" value={share(today)} hint="of today's calls" />
+        <Stat label="Charged today" value={usd(today.charged)} hint="to buyers" />
+        <Stat label="Fees today" value={usd(today.fees)} hint="the platform's share" />
+      </Stats>
+      <Stats>
+        <Stat
+          label="Drift"
+          value={usd(stats.drift)}
+          hint={
+            stats.reconciled_at === null
+              ? 'never compared'
+              : `compared ${ago(stats.reconciled_at, language, Date.now())}`
+          }
+        />
+        <Stat label="Backlog" value={number(stats.backlog)} hint="usage events on their way" />
+        <Stat label="Held" value={usd(stats.held)} hint="by open calls, when compared" />
+      </Stats>
+      <Card title="Calls" flush>
+        <Table
+          caption="Calls by span"
+          keyOf={([name]) => name}
+          rows={spans}
+          columns={[
+            { title: 'Span', cell: ([name]) => <span class="when">{name}</span> },
+            { title: 'Calls', right: true, cell: ([, sums]) => number(sums.calls) },
+            { title: 'Free', right: true, cell: ([, sums]) => number(sums.free_calls) },
+            { title: 'Succeeded', right: true, cell: ([, sums]) => share(sums) },
+            { title: 'Charged', right: true, cell: ([, sums]) => usd(sums.charged) },
+            { title: 'Fees', right: true, cell: ([, sums]) => usd(sums.fees) },
+          ]}
+        />
+      </Card>
+      <Stats>
+        <ByState title="Accounts" path="accounts" counts={stats.accounts} />
+        <ByState title="Services" path="services" counts={stats.services} />
+        <ByState title="Keys" counts={stats.keys} />
+      </Stats>
+    </>
+  );
+}
+
+/** The active ones large, the others below; each leads to its list. */
+function ByState({
+  title,
+  path,
+  counts,
+}: {
+  readonly title: string;
+  readonly path?: string;
+  readonly counts: Readonly<Record<string, number>>;
+}) {
+  const { language } = useI18n();
+  const linked = (status: string, text: string): ComponentChildren =>
+    path === undefined ? text : <a href={`/console/${path}?status=${status}`}>{text}</a>;
+  const others = Object.entries(counts).filter(([status]) => status !== 'active');
+  return (
+    <Stat
+      label={`${title} active`}
+      value={linked('active', count(counts.active ?? 0, language))}
+      hint={others.map(([status, value], at) => (
+        <span key={status}>
+          {at > 0 && ' · '}
+          {linked(status, `${count(value, language)} ${status}`)}
+        </span>
+      ))}
+    />
+  );
 }

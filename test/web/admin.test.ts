@@ -1,0 +1,236 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import '../support/browser.ts';
+import { authorization, echo, type Key, startService, type TestService } from '../integration/marketplace.ts';
+import { until } from '../support/wait.ts';
+import { type Visit, WebMarket } from './web-market.ts';
+
+const XSS = '"><img src=x onerror=alert(1)><script>alert(2)</script>';
+
+let web: WebMarket;
+let service: TestService;
+let admin: Key;
+let buyer: Key;
+let path: string;
+
+beforeAll(async () => {
+  [web, service] = await Promise.all([WebMarket.start(), startService(echo)]);
+  const { market } = web;
+  path = await market.service({ endpoint: service.url, name: `Weather ${XSS}`, price: 0.25 });
+  buyer = await market.json<Key>('/api/v1/keys', { method: 'POST', body: { owner_id: `acme ${XSS}`, role: 'buyer' } });
+  // An operator of another account than the founder's: a key of its own has a rate limit of its own.
+  admin = await market.json<Key>('/api/v1/keys', {
+    ...{ key: market.admin, method: 'POST', body: { owner_id: 'Jo', role: 'admin' } },
+  });
+  const change = { key: market.admin, method: 'PATCH', body: { rate_limit: 300 } };
+  await market.json(`/api/v1/keys/${admin.key_id}`, change);
+});
+afterAll(async () => {
+  await web?.stop();
+  await service?.close();
+});
+
+async function signedIn(address: string, look: { dark?: boolean; phone?: boolean } = {}): Promise<Visit> {
+  const visit = await web.visit(address, { ...look, key: `${admin.key_id}:${admin.secret}` });
+  // Less than a test may take: then it says what did not come.
+  visit.page.setDefaultTimeout(10_000);
+  return visit;
+}
+const call = async (): Promise<number> =>
+  (await web.market.request(path, { key: buyer, headers: { Authorization: authorization(buyer) } })).status;
+
+/** Nothing of what others wrote ran, and no key was in an address. */
+function isClean(visit: Visit): void {
+  expect(visit.complaints).toEqual([]);
+  const secrets = [admin.secret, buyer.secret];
+  expect(visit.requested.filter((url) => secrets.some((secret) => url.includes(secret)))).toEqual([]);
+}
+
+describe("an operator's day in the console", () => {
+  it('finds an account by its key, credits it once although the request is sent twice, and sees its calls live', async () => {
+    const visit = await signedIn('/console/accounts');
+    const { page } = visit;
+    await page.getByLabel('Label, account or key').fill(buyer.key_id);
+    await page.getByRole('button', { name: 'Apply' }).click();
+    await page.waitForURL(/q=acf_/);
+    await until(async () => (await page.getByRole('row').count()) === 2);
+    await page.getByRole('link', { name: /^acme/ }).click();
+    await page.getByRole('heading', { level: 1, name: `acme ${XSS}` }).waitFor();
+
+    // The first answer is lost on its way.
+    let references: unknown[] = [];
+    await page.route('**/api/v1/admin/credits', async (route) => {
+      references = [...references, route.request().postDataJSON().reference];
+      if (references.length > 1) return route.continue();
+      await route.fetch();
+      return route.abort();
+    });
+    await page.getByRole('button', { name: 'Credit' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Credit', exact: true }).click();
+    await page.getByText('A number above 0').waitFor();
+    await page.getByLabel('Amount in US dollars').fill('5');
+    await page.getByRole('button', { name: 'Credit $5.00' }).click();
+    await page.getByText('Nobody knows yet').waitFor();
+    // Whoever gives up and comes back finds the same payment.
+    await page.getByRole('button', { name: 'Cancel' }).click();
+    await page.getByRole('button', { name: 'Credit' }).click();
+    await page.getByText('The outcome of this payment is not known').waitFor();
+    await page.getByRole('button', { name: 'Credit $5.00' }).click();
+    await page.getByText('nothing moved again').waitFor();
+    expect(references).toHaveLength(2);
+    expect(new Set(references).size).toBe(1);
+    await page.unroute('**/api/v1/admin/credits');
+    await until(async () => (await web.market.balance(buyer)).balance === 5);
+    expect(visit.complaints.filter((line) => !line.includes('ERR_FAILED'))).toEqual([]);
+    visit.complaints.length = 0;
+
+    await page.getByRole('link', { name: 'Live', exact: true }).click();
+    await page.getByRole('status').getByText('Live', { exact: true }).waitFor();
+    const served = Promise.all(Array.from({ length: 8 }, call));
+    await until(async () => ((await page.getByText('Calls a second').first().textContent()) ?? '') !== '');
+    expect((await served).every((status) => status === 200)).toBe(true);
+    await page.getByRole('cell', { name: '8', exact: true }).first().waitFor();
+    expect(await visit.findings()).toEqual([]);
+    await visit.shot('admin-live');
+    isClean(visit);
+    await visit.close();
+  });
+
+  it('suspends the account, whose key gets 403, resumes it, changes a limit, and reads all of that in the audit', async () => {
+    const visit = await signedIn(`/console/accounts/${buyer.account_id}`);
+    const { page } = visit;
+    await page.getByRole('button', { name: 'Suspend' }).click();
+    await page.getByText('gets 403 from its next request on').waitFor();
+    expect(await visit.findings()).toEqual([]);
+    await page.getByRole('button', { name: 'Suspend account' }).click();
+    await page.getByRole('button', { name: 'Resume' }).waitFor();
+    expect(await call()).toBe(403);
+    await visit.shot('admin-account-suspended');
+    await page.getByRole('button', { name: 'Resume' }).click();
+    await page.getByRole('button', { name: 'Resume account' }).click();
+    await page.getByRole('button', { name: 'Suspend' }).waitFor();
+    expect(await call()).toBe(200);
+
+    await page.getByRole('button', { name: /^Change limit of/ }).click();
+    await page.getByLabel('Requests a minute').fill('301');
+    await page.getByText('A whole number from 1 to 300').waitFor();
+    await page.getByLabel('Requests a minute').fill('120');
+    await page.getByRole('dialog').getByRole('button', { name: 'Set limit' }).click();
+    await page.getByRole('cell', { name: '120', exact: true }).waitFor();
+
+    // More than there is: nothing is taken, and the dialog says how much could be.
+    await page.getByRole('button', { name: 'Debit' }).click();
+    await page.getByLabel('Amount in US dollars').fill('500');
+    await page.getByLabel('Reason').fill(`Paid twice ${XSS}`);
+    await page.getByRole('button', { name: 'Debit $500.00' }).click();
+    await page.getByText('Nothing was taken').waitFor();
+    await page.getByLabel('Amount in US dollars').fill('0.5');
+    await page.getByRole('button', { name: 'Debit $0.50' }).click();
+    await page.getByText('$0.50 was debited').waitFor();
+    // The browser itself logs the 409.
+    expect(visit.complaints.every((line) => line.includes('409'))).toBe(true);
+    visit.complaints.length = 0;
+
+    await page.getByRole('tab', { name: 'Payments' }).click();
+    await page.getByRole('cell', { name: `Paid twice ${XSS}` }).waitFor();
+    await page.getByRole('tab', { name: 'Audit' }).click();
+    for (const act of ['account.suspend', 'account.resume', 'account.credit', 'account.debit']) {
+      await page.getByRole('cell', { name: act }).first().waitFor();
+    }
+    expect(await visit.findings()).toEqual([]);
+    await visit.shot('admin-account-audit');
+    await page.getByRole('link', { name: 'Audit', exact: true }).click();
+    await page.getByRole('cell', { name: 'key.limit' }).first().waitFor();
+    await page.getByLabel('Act', { exact: true }).fill('account.suspend');
+    await page.getByRole('button', { name: 'Apply' }).click();
+    await page.waitForURL(/action=account\.suspend/);
+    await until(async () => (await page.getByRole('row').count()) === 2);
+    await page.getByText('suspended', { exact: true }).waitFor();
+    expect(await visit.findings()).toEqual([]);
+    await visit.shot('admin-audit');
+    isClean(visit);
+    await visit.close();
+  });
+
+  it('records a payout, runs a reconciliation, pauses a service, and finds the call', async () => {
+    await web.market.settled();
+    const visit = await signedIn('/console/accounts?role=provider');
+    const { page } = visit;
+    await page.getByRole('link', { name: 'provider', exact: true }).click();
+    await page.getByRole('button', { name: 'Record payout' }).click();
+    await page.getByLabel('Amount in US dollars').fill('1');
+    await page.getByRole('button', { name: 'Record payout of $1.00' }).click();
+    await page.getByText('$1.00 was recorded as paid out').waitFor();
+
+    await page.getByRole('link', { name: 'Payments', exact: true }).click();
+    await page.getByRole('link', { name: 'Payouts', exact: true }).click();
+    await page.getByRole('cell', { name: '$1.00' }).waitFor();
+    expect(await visit.findings()).toEqual([]);
+
+    await page.getByRole('link', { name: 'Reconciliation', exact: true }).click();
+    await page.getByRole('button', { name: 'Compare now' }).click();
+    await page.getByText('The money agrees').waitFor();
+    await until(async () => await page.getByRole('button', { name: 'Compare now' }).isEnabled());
+    expect(await visit.findings()).toEqual([]);
+    await visit.shot('admin-reconciliation');
+
+    await page.getByRole('link', { name: 'Calls', exact: true }).click();
+    await page
+      .getByRole('cell', { name: `Weather ${XSS}` })
+      .first()
+      .waitFor();
+    const href = await page.getByRole('row').nth(1).getByRole('link').first().getAttribute('href');
+    await page.getByLabel('Usage id').fill(href?.split('/').at(-1) ?? '');
+    await page.getByRole('button', { name: 'Find' }).click();
+    await page.getByText('Earned', { exact: true }).waitFor();
+    expect(await visit.findings()).toEqual([]);
+
+    await page.locator('.console-nav').getByRole('link', { name: 'Services' }).click();
+    await page.getByRole('button', { name: 'Pause Weather' }).click();
+    await page.getByRole('heading', { name: `Pause Weather ${XSS}?` }).waitFor();
+    await page.getByRole('button', { name: 'Pause service' }).click();
+    await page.getByRole('button', { name: 'Resume Weather' }).waitFor();
+    await until(async () => (await call()) === 404);
+    expect(await visit.findings()).toEqual([]);
+    await visit.shot('admin-services');
+    isClean(visit);
+    await visit.close();
+  });
+});
+
+it('says that it is not live while the gateway sends nothing, and goes on by itself', async () => {
+  const visit = await signedIn('/console');
+  const { page } = visit;
+  await page.getByText('All well').waitFor();
+  expect(await visit.findings()).toEqual([]);
+  await visit.shot('admin-overview');
+  await page.route('**/api/v1/admin/traffic', (route) => route.abort());
+  await page.getByRole('link', { name: 'Live traffic' }).click();
+  await page.getByText('Not live').waitFor();
+  await page.unroute('**/api/v1/admin/traffic');
+  await page.getByRole('status').getByText('Live', { exact: true }).waitFor();
+  expect(visit.complaints.every((line) => line.includes('ERR_FAILED'))).toBe(true);
+  await visit.close();
+});
+
+describe.each([
+  ['in the dark', { dark: true }],
+  ['on a phone', { phone: true }],
+] as const)('%s', (name, look) => {
+  it('every page is readable', async () => {
+    const visit = await signedIn('/console', look);
+    const pages = ['', 'live', 'accounts', `accounts/${buyer.account_id}`, 'services', 'calls', 'payments/debits'];
+    for (const at of [...pages, 'reconciliation', 'audit', 'instances']) {
+      await visit.page.goto(`/console${at === '' ? '' : `/${at}`}`);
+      await visit.page.getByRole('heading', { level: 1 }).waitFor();
+      await until(async () => (await visit.page.locator('.skeleton').count()) === 0);
+      expect([at, await visit.findings()]).toEqual([at, []]);
+      const wide = 'document.documentElement.scrollWidth > document.documentElement.clientWidth';
+      expect([at, await visit.page.evaluate(wide)]).toEqual([at, false]);
+      await visit.shot(
+        `admin-${name.split(' ').at(-1)}-${at.split('/')[0] || 'overview'}${at.includes('s/') ? '-one' : ''}`,
+      );
+    }
+    isClean(visit);
+    await visit.close();
+  });
+});

@@ -1,0 +1,108 @@
+import { useState } from 'preact/hooks';
+import { ApiFailure, dataOf } from '../../../api/client.ts';
+import {
+  CopyButton,
+  Empty,
+  FailureNote,
+  LinkButton,
+  Note,
+  Skeleton,
+  Stat,
+  Stats,
+  Tabs,
+} from '../../../design/index.ts';
+import { count, money } from '../../../i18n/format.ts';
+import { useI18n } from '../../../i18n/i18n.tsx';
+import { usePlace, withQuery } from '../../../place.tsx';
+import { useResource } from '../../../resource.ts';
+import { api } from '../../../session.ts';
+import { PageHead } from '../../shared/page-head.tsx';
+import { date } from '../measures.ts';
+import { State } from '../parts.tsx';
+import { Acts } from './acts.tsx';
+import { AuditOf, CallsOf, KeysOf, PaymentsOf, ServicesOf } from './tabs.tsx';
+
+const TABS = [
+  ['keys', 'Keys'],
+  ['services', 'Services'],
+  ['calls', 'Calls'],
+  ['payments', 'Payments'],
+  ['audit', 'Audit'],
+] as const;
+
+/** One account: its money, and everything that belongs to it. */
+export function AccountPage({ id }: { readonly id: string }) {
+  const place = usePlace();
+  const { language } = useI18n();
+  const [version, setVersion] = useState(0);
+  const account = useResource(`account ${id} ${version}`, (signal) =>
+    dataOf(api.value.GET('/api/v1/admin/accounts/{id}', { params: { path: { id } }, signal })),
+  );
+  const changed = (): void => setVersion((before) => before + 1);
+  const chosen = TABS.find(([tab]) => tab === place.query.get('tab'))?.[0] ?? 'keys';
+  const { data, failure } = account;
+  if (data === null) {
+    const isUnknown = failure instanceof ApiFailure && failure.status === 404;
+    return (
+      <>
+        <PageHead title="Account" />
+        {isUnknown ? (
+          <Empty
+            title="There is no such account"
+            action={<LinkButton href="/console/accounts">All accounts</LinkButton>}
+          >
+            Look for its label, its id or one of its keys.
+          </Empty>
+        ) : failure === null ? (
+          <Skeleton lines={6} />
+        ) : (
+          <FailureNote failure={failure} retry={account.reload} />
+        )}
+      </>
+    );
+  }
+  const Tab = { keys: KeysOf, services: ServicesOf, calls: CallsOf, payments: PaymentsOf, audit: AuditOf }[chosen];
+  return (
+    <>
+      <PageHead
+        title={data.owner_id}
+        lead={
+          <span class="account-title">
+            <State value={data.status} />
+            <code class="break">{id}</code>
+            <CopyButton text={id} label="Copy id" />
+          </span>
+        }
+        actions={<Acts account={data} onChanged={changed} />}
+      />
+      {failure !== null && <FailureNote failure={failure} retry={account.reload} />}
+      {!data.is_live && data.status !== 'closed' && (
+        <Note tone="warn">
+          The live wallet cannot be read: Redis is away, or the wallet is damaged. The balance is that of the books.
+        </Note>
+      )}
+      <Stats>
+        <Stat
+          label="Balance"
+          value={money(data.balance, language)}
+          hint={data.is_live ? 'can be spent now' : 'in the books'}
+        />
+        <Stat label="Held" value={data.held === null ? '–' : money(data.held, language)} hint="by open calls" />
+        <Stat label="Payable" value={money(data.payable, language)} hint="earned and not paid out" />
+        <Stat label="Active keys" value={count(data.active_keys, language)} />
+        <Stat
+          label={data.closed_at === null ? 'Opened' : 'Closed'}
+          value={<span class="stat-time">{date(data.closed_at ?? data.created_at, language)}</span>}
+        />
+      </Stats>
+      <Tabs
+        label="What belongs to the account"
+        tabs={TABS}
+        chosen={chosen}
+        onChoose={(tab) => place.go(withQuery(place, { tab: tab === 'keys' ? null : tab }), true)}
+      >
+        <Tab key={`${chosen} ${version}`} account={data} onChanged={changed} />
+      </Tabs>
+    </>
+  );
+}

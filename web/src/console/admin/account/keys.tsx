@@ -1,0 +1,84 @@
+import { useState } from 'preact/hooks';
+import { dataOf, type Schemas } from '../../../api/client.ts';
+import { Button, Empty, say } from '../../../design/index.ts';
+import { useResource } from '../../../resource.ts';
+import { api, session } from '../../../session.ts';
+import { LimitDialog } from '../../keys/limit-dialog.tsx';
+import { RevokeDialog } from '../../keys/revoke-dialog.tsx';
+import { State, When } from '../parts.tsx';
+import { Short, type TabProps } from './short.tsx';
+
+type Key = Schemas['Key'];
+
+export function KeysOf({ account, onChanged }: TabProps) {
+  const id = account.account_id;
+  const [open, setOpen] = useState<{ readonly act: 'limit' | 'revoke'; readonly key: Key } | null>(null);
+  const list = useResource(`keys of ${id}`, async (signal) => {
+    const query = { account_id: id, limit: 100 };
+    return (await dataOf(api.value.GET('/api/v1/admin/keys', { params: { query }, signal }))).keys;
+  });
+  const close = (): void => setOpen(null);
+  return (
+    <>
+      <Short
+        caption="Keys of the account"
+        list={list}
+        keyOf={(key) => key.key_id}
+        columns={[
+          { title: 'Key', cell: (key) => <code>{key.key_id}</code> },
+          { title: 'Role', cell: (key) => key.role },
+          { title: 'Status', cell: (key) => <State value={key.status} /> },
+          { title: 'Requests a minute', right: true, cell: (key) => key.rate_limit },
+          { title: 'Made', cell: (key) => <When at={key.created_at} /> },
+          {
+            title: 'Acts',
+            right: true,
+            cell: (key) =>
+              key.status === 'active' && (
+                <span class="row-acts">
+                  <Button
+                    small
+                    onClick={() => setOpen({ act: 'limit', key })}
+                    aria-label={`Change limit of ${key.key_id}`}
+                  >
+                    Change limit
+                  </Button>
+                  <Button
+                    small
+                    kind="danger"
+                    onClick={() => setOpen({ act: 'revoke', key })}
+                    aria-label={`Revoke ${key.key_id}`}
+                  >
+                    Revoke
+                  </Button>
+                </span>
+              ),
+          },
+        ]}
+        empty={<Empty title="No keys">Nobody can use this account.</Empty>}
+        more={<a href={`/console/calls?account_id=${id}`}>Calls of these keys</a>}
+      />
+      {open?.act === 'limit' && (
+        <LimitDialog
+          of={open.key}
+          onClose={close}
+          onDone={() => {
+            say('The new limit counts from the next request on');
+            list.reload();
+          }}
+        />
+      )}
+      {open?.act === 'revoke' && (
+        <RevokeDialog
+          of={open.key}
+          isOwn={open.key.key_id === session.value?.me.key_id}
+          onClose={close}
+          onDone={() => {
+            say('The key is revoked');
+            onChanged();
+          }}
+        />
+      )}
+    </>
+  );
+}

@@ -1,0 +1,48 @@
+import type { ComponentChildren } from 'preact';
+import type { Schemas } from '../../../api/client.ts';
+import { Card, type Column, FailureNote, Skeleton, Table } from '../../../design/index.ts';
+import type { Resource } from '../../../resource.ts';
+
+export type TabProps = { readonly account: Schemas['AccountDetails']; readonly onChanged: () => void };
+
+/** The newest few. Whoever needs more goes to the list. */
+export const NEWEST = 20;
+
+/** A short list on the account's page. */
+export function Short<Row>({
+  caption,
+  list,
+  columns,
+  keyOf,
+  empty,
+  more,
+}: {
+  readonly caption: string;
+  readonly list: Resource<readonly Row[]>;
+  readonly columns: readonly Column<Row>[];
+  readonly keyOf: (row: Row) => string;
+  readonly empty: ComponentChildren;
+  readonly more?: ComponentChildren;
+}) {
+  return (
+    <Card flush>
+      {list.failure !== null && (
+        <div class="pending">
+          <FailureNote failure={list.failure} retry={list.reload} />
+        </div>
+      )}
+      {list.data === null ? (
+        list.failure === null && (
+          <div class="pending">
+            <Skeleton lines={4} />
+          </div>
+        )
+      ) : list.data.length === 0 ? (
+        empty
+      ) : (
+        <Table caption={caption} columns={columns} rows={list.data} keyOf={keyOf} />
+      )}
+      {more !== undefined && <div class="list-actions">{more}</div>}
+    </Card>
+  );
+}

@@ -1,0 +1,68 @@
+import { dataOf } from '../../api/client.ts';
+import { Empty } from '../../design/index.ts';
+import { money } from '../../i18n/format.ts';
+import { useI18n } from '../../i18n/i18n.tsx';
+import { usePlace } from '../../place.tsx';
+import { api } from '../../session.ts';
+import { ListPage } from '../shared/list-page.tsx';
+import { PageHead } from '../shared/page-head.tsx';
+import { AccountPage } from './account/account.tsx';
+import { AccountLink, Id, State, When } from './parts.tsx';
+
+/** `/console/accounts`, and `/console/accounts/{id}`. */
+export default function Accounts() {
+  const [, id = ''] = /^\/console\/accounts\/([^/]+)\/?$/.exec(usePlace().path) ?? [];
+  return id === '' ? <AccountList /> : <AccountPage key={id} id={id} />;
+}
+
+function AccountList() {
+  const { language } = useI18n();
+  return (
+    <>
+      <PageHead title="Accounts" lead="Everybody who buys, sells or operates." />
+      <ListPage
+        caption="Accounts"
+        filters={[
+          { name: 'q', label: 'Label, account or key', type: 'search', placeholder: 'acme' },
+          {
+            name: 'status',
+            label: 'Status',
+            options: [
+              ['', 'Any'],
+              ['active', 'Active'],
+              ['suspended', 'Suspended'],
+              ['closed', 'Closed'],
+            ],
+          },
+          {
+            name: 'role',
+            label: 'With a key for',
+            options: [
+              ['', 'Anything'],
+              ['buyer', 'Buying'],
+              ['provider', 'Selling'],
+              ['admin', 'Operating'],
+            ],
+          },
+        ]}
+        ask={async (query, signal) => {
+          const page = await dataOf(
+            api.value.GET('/api/v1/admin/accounts', { params: { query: { ...query, limit: 50 } }, signal }),
+          );
+          return { rows: page.accounts, next: page.next_cursor };
+        }}
+        keyOf={(account) => account.account_id}
+        columns={[
+          { title: 'Label', cell: (row) => <AccountLink id={row.account_id} label={row.owner_id} /> },
+          { title: 'Account', cell: (row) => <Id id={row.account_id} /> },
+          { title: 'Status', cell: (row) => <State value={row.status} /> },
+          { title: 'Active keys', right: true, cell: (row) => row.active_keys },
+          { title: 'Balance', right: true, cell: (row) => money(row.balance, language) },
+          { title: 'Payable', right: true, cell: (row) => money(row.payable, language) },
+          { title: 'Opened', cell: (row) => <When at={row.created_at} /> },
+        ]}
+        empty={<Empty title="No accounts yet">The first ones open when somebody creates a key.</Empty>}
+      />
+    </>
+  );
+}

@@ -1,0 +1,71 @@
+import { dataOf, type Schemas } from '../../api/client.ts';
+import { Empty } from '../../design/index.ts';
+import { api } from '../../session.ts';
+import { ListPage } from '../shared/list-page.tsx';
+import { PageHead } from '../shared/page-head.tsx';
+import { Changes, Id, shortId, When } from './parts.tsx';
+
+type Act = Schemas['Act'];
+
+/** `/console/audit`: who did what. */
+export default function Audit() {
+  return (
+    <>
+      <PageHead
+        title="Audit"
+        lead="What operators did. A debit shows when it was asked for, whether or not the wallet had the money."
+      />
+      <ListPage
+        caption="Acts"
+        filters={[
+          { name: 'subject', label: 'Done to (id)' },
+          { name: 'actor', label: 'Done by (id)' },
+          { name: 'action', label: 'Act', placeholder: 'account.suspend' },
+          { name: 'from', label: 'From (UTC)', type: 'date' },
+          { name: 'to', label: 'Before (UTC)', type: 'date' },
+        ]}
+        ask={async (query, signal) => {
+          const page = await dataOf(
+            api.value.GET('/api/v1/admin/audit', { params: { query: { ...query, limit: 50 } }, signal }),
+          );
+          return { rows: page.acts, next: page.next_cursor };
+        }}
+        keyOf={(act) => String(act.id)}
+        columns={[
+          {
+            title: 'When',
+            cell: (act) => (
+              <>
+                <When at={act.at} />
+                {act.request_id !== null && (
+                  <span class="below" title={act.request_id}>
+                    request {shortId(act.request_id)}
+                  </span>
+                )}
+              </>
+            ),
+          },
+          { title: 'Act', cell: (act) => <code>{act.action}</code> },
+          { title: 'Done to', cell: (act) => <Subject act={act} /> },
+          { title: 'By', cell: (act) => <Id id={act.actor} href={`/console/audit?actor=${act.actor}`} /> },
+          { title: 'What changed', cell: (act) => <Changes before={act.before} after={act.after} /> },
+        ]}
+        empty={
+          <Empty title="Nothing yet">Each act of an operator shows here: credits, suspensions, changed limits.</Empty>
+        }
+      />
+    </>
+  );
+}
+
+function Subject({ act }: { readonly act: Act }) {
+  const type = <span class="soft">{act.subject_type}</span>;
+  if (act.subject_type === 'reconciliation') return type;
+  const href =
+    act.subject_type === 'account' ? `/console/accounts/${act.subject_id}` : `/console/audit?subject=${act.subject_id}`;
+  return (
+    <span class="when">
+      {type} <Id id={act.subject_id} href={href} />
+    </span>
+  );
+}

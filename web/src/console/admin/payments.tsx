@@ -1,0 +1,93 @@
+import { dataOf } from '../../api/client.ts';
+import { type Column, Empty, LinkButton } from '../../design/index.ts';
+import { money } from '../../i18n/format.ts';
+import { useI18n } from '../../i18n/i18n.tsx';
+import { usePlace } from '../../place.tsx';
+import { api } from '../../session.ts';
+import { ListPage, type Rows } from '../shared/list-page.tsx';
+import { PageHead } from '../shared/page-head.tsx';
+import { AccountLink, When } from './parts.tsx';
+
+type Kind = 'credits' | 'debits' | 'payouts';
+type Row = {
+  readonly account_id: string;
+  readonly amount: number;
+  readonly reference: string;
+  readonly reason?: string;
+  readonly created_at: string;
+};
+
+const KINDS: readonly (readonly [kind: Kind, title: string])[] = [
+  ['credits', 'Credits'],
+  ['debits', 'Debits'],
+  ['payouts', 'Payouts'],
+];
+const HELP: Readonly<Record<Kind, string>> = {
+  credits: 'To credit somebody, open their account.',
+  debits: 'Debits show once they are taken. To debit somebody, open their account.',
+  payouts: 'To record a payout, open the account of the provider.',
+};
+
+/** `/console/payments/{credits, debits or payouts}`. */
+export default function Payments() {
+  const { path } = usePlace();
+  const { language } = useI18n();
+  const kind = KINDS.find(([name]) => path.replace(/\/$/, '').endsWith(`/${name}`))?.[0] ?? 'credits';
+  const reason: Column<Row>[] =
+    kind === 'debits' ? [{ title: 'Reason', cell: (row) => <span class="break">{row.reason}</span> }] : [];
+  return (
+    <>
+      <PageHead title="Payments" lead="Money that operators moved by hand: in, out, and to providers." />
+      <nav class="tabs" aria-label="Kinds of payments">
+        {KINDS.map(([name, title]) => (
+          <a
+            key={name}
+            class="tab"
+            href={`/console/payments/${name}`}
+            aria-current={name === kind ? 'page' : undefined}
+          >
+            {title}
+          </a>
+        ))}
+      </nav>
+      <ListPage
+        key={kind}
+        caption={kind}
+        filters={[
+          { name: 'account_id', label: 'Account' },
+          { name: 'reference', label: 'Reference' },
+          { name: 'from', label: 'From (UTC)', type: 'date' },
+          { name: 'to', label: 'Before (UTC)', type: 'date' },
+        ]}
+        ask={(query, signal) => list(kind, query, signal)}
+        keyOf={(row) => row.reference}
+        columns={[
+          { title: 'When', cell: (row) => <When at={row.created_at} /> },
+          { title: 'Account', cell: (row) => <AccountLink id={row.account_id} /> },
+          { title: 'Amount', right: true, cell: (row) => money(row.amount, language) },
+          { title: 'Reference', cell: (row) => <span class="break">{row.reference}</span> },
+          ...reason,
+        ]}
+        empty={
+          <Empty title={`No ${kind} yet`} action={<LinkButton href="/console/accounts">Accounts</LinkButton>}>
+            {HELP[kind]}
+          </Empty>
+        }
+      />
+    </>
+  );
+}
+
+async function list(kind: Kind, query: Readonly<Record<string, string>>, signal: AbortSignal): Promise<Rows<Row>> {
+  const asked = { params: { query: { ...query, limit: 50 } }, signal };
+  if (kind === 'debits') {
+    const { debits, next_cursor } = await dataOf(api.value.GET('/api/v1/admin/debits', asked));
+    return { rows: debits, next: next_cursor };
+  }
+  if (kind === 'payouts') {
+    const { payouts, next_cursor } = await dataOf(api.value.GET('/api/v1/admin/payouts', asked));
+    return { rows: payouts, next: next_cursor };
+  }
+  const { credits, next_cursor } = await dataOf(api.value.GET('/api/v1/admin/credits', asked));
+  return { rows: credits, next: next_cursor };
+}

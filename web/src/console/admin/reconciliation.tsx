@@ -1,0 +1,152 @@
+import './admin.css';
+import { useState } from 'preact/hooks';
+import { dataOf } from '../../api/client.ts';
+import { Badge, Button, Card, FailureNote, Note, Skeleton, Stat, Stats, Table } from '../../design/index.ts';
+import { ago, count, money } from '../../i18n/format.ts';
+import { useI18n } from '../../i18n/i18n.tsx';
+import { useResource } from '../../resource.ts';
+import { api } from '../../session.ts';
+import { PageHead } from '../shared/page-head.tsx';
+import { AccountLink, Changes, State, When } from './parts.tsx';
+import { type Reconciliation, runNow } from './run-reconciliation.ts';
+
+/** `/console/reconciliation`: does the money agree? */
+export default function ReconciliationPage() {
+  const { language } = useI18n();
+  const page = useResource('reconciliation', (signal) =>
+    dataOf(api.value.GET('/api/v1/admin/reconciliation', { signal })),
+  );
+  const [made, setMade] = useState<Reconciliation | null>(null);
+  const [progress, setProgress] = useState<string | null>(null);
+  const [failure, setFailure] = useState<unknown>(null);
+  const data = made ?? page.data;
+  const run = async (): Promise<void> => {
+    setFailure(null);
+    try {
+      setMade(await runNow(setProgress));
+    } catch (error) {
+      setFailure(error);
+    } finally {
+      setProgress(null);
+    }
+  };
+  return (
+    <>
+      <PageHead
+        title="Reconciliation"
+        lead="Compares the wallets in Redis with the books in Postgres, every minute and whenever you ask."
+        actions={
+          <Button kind="primary" busy={progress !== null} onClick={() => void run()}>
+            Compare now
+          </Button>
+        }
+      />
+      <div role="status" aria-live="polite">
+        {progress !== null && <Note>{progress}</Note>}
+      </div>
+      {failure !== null && <FailureNote failure={failure} retry={() => void run()} />}
+      {page.failure !== null && <FailureNote failure={page.failure} retry={page.reload} />}
+      {data === null ? page.failure === null && <Skeleton lines={8} /> : <Report data={data} language={language} />}
+    </>
+  );
+}
+
+function Report({ data, language }: { readonly data: Reconciliation; readonly language: string }) {
+  const { totals } = data;
+  const usd = (value: number): string => money(value, language);
+  const drifts = data.shards.flatMap((shard) => shard.drifts);
+  const agrees = totals.drift === 0 && totals.drifting_accounts === 0 && data.books_sum === 0;
+  return (
+    <>
+      <Card>
+        <div class="verdict">
+          <Badge tone={data.checked_at === null ? 'warn' : agrees ? 'good' : 'bad'}>
+            {data.checked_at === null ? 'Not compared yet' : agrees ? 'The money agrees' : 'The money does not agree'}
+          </Badge>
+          <span class="soft">
+            {data.checked_at === null
+              ? 'The writer compares within a minute.'
+              : `Compared ${ago(data.checked_at, language, Date.now())}.`}
+          </span>
+          {totals.shards_not_compared > 0 && (
+            <Badge tone="warn">{count(totals.shards_not_compared, language)} shards not compared</Badge>
+          )}
+        </div>
+      </Card>
+      <Stats>
+        <Stat label="In wallets" value={usd(totals.wallet)} hint={`${count(totals.wallets, language)} wallets`} />
+        <Stat label="In the books" value={usd(totals.settled)} hint="balances in Postgres" />
+        <Stat label="Not stored yet" value={usd(totals.streamed)} hint="usage on its way" />
+      </Stats>
+      <Stats>
+        <Stat label="Held" value={usd(totals.held)} hint="by open calls" />
+        <Stat label="Drift" value={usd(totals.drift)} hint={`${count(totals.drifting_accounts, language)} accounts`} />
+        <Stat label="Sum of the books" value={usd(data.books_sum)} hint="0 in good books" />
+      </Stats>
+      <Card title="Accounts that do not agree" flush>
+        {drifts.length === 0 ? (
+          <p class="quiet">None. Every wallet has exactly what the books say.</p>
+        ) : (
+          <Table
+            caption="Accounts that do not agree"
+            keyOf={(drift) => drift.account_id}
+            rows={drifts}
+            columns={[
+              { title: 'Account', cell: (row) => <AccountLink id={row.account_id} /> },
+              { title: 'Wallet', right: true, cell: (row) => usd(row.wallet) },
+              { title: 'Expected', right: true, cell: (row) => usd(row.expected) },
+              { title: 'Drift', right: true, cell: (row) => usd(row.drift) },
+              { title: 'Since', cell: (row) => <When at={row.since} /> },
+              { title: 'Not repaired, because', cell: (row) => <span class="break">{row.not_repaired}</span> },
+            ]}
+          />
+        )}
+      </Card>
+      <Card title="Repairs" flush>
+        {data.repairs.length === 0 ? (
+          <p class="quiet">None. A repair follows when a Redis that is older than the books came back.</p>
+        ) : (
+          <Table
+            caption="Repairs"
+            keyOf={(repair) => String(repair.id)}
+            rows={data.repairs}
+            columns={[
+              { title: 'When', cell: (row) => <When at={row.created_at} /> },
+              { title: 'Account', cell: (row) => <AccountLink id={row.account_id} /> },
+              { title: 'State', cell: (row) => <State value={row.state} /> },
+              { title: 'Change', right: true, cell: (row) => usd(row.change) },
+              { title: 'Reason', cell: (row) => <span class="break">{row.reason}</span> },
+              { title: 'By', cell: (row) => <span class="break">{row.made_by}</span> },
+              { title: 'Wallet', cell: (row) => <Changes before={row.before} after={row.after} /> },
+            ]}
+          />
+        )}
+      </Card>
+      <Card title="Shards" flush>
+        <Table
+          caption="Shards"
+          keyOf={({ shard }) => String(shard)}
+          rows={data.shards}
+          columns={[
+            { title: 'Shard', right: true, cell: (row) => row.shard },
+            {
+              title: 'State',
+              cell: (row) => (
+                <Badge tone={!row.compared ? 'warn' : row.drifting_accounts > 0 ? 'bad' : 'good'}>
+                  {!row.compared ? 'not compared' : row.drifting_accounts > 0 ? 'drifts' : 'agrees'}
+                </Badge>
+              ),
+            },
+            { title: 'Wallets', right: true, cell: (row) => count(row.wallets, language) },
+            { title: 'In wallets', right: true, cell: (row) => usd(row.wallet) },
+            { title: 'In the books', right: true, cell: (row) => usd(row.settled) },
+            { title: 'Not stored yet', right: true, cell: (row) => usd(row.streamed) },
+            { title: 'Held', right: true, cell: (row) => usd(row.held) },
+            { title: 'Drift', right: true, cell: (row) => usd(row.drift) },
+            { title: 'Compared', cell: (row) => <When at={row.checked_at} /> },
+          ]}
+        />
+      </Card>
+    </>
+  );
+}

@@ -1,0 +1,156 @@
+import { useState } from 'preact/hooks';
+import { dataOf, type Schemas } from '../../api/client.ts';
+import { Button, ConfirmDialog, Empty, LinkButton, say } from '../../design/index.ts';
+import { useI18n } from '../../i18n/i18n.tsx';
+import { api } from '../../session.ts';
+import { ListPage } from '../shared/list-page.tsx';
+import { PageHead } from '../shared/page-head.tsx';
+import { date } from './measures.ts';
+import { AccountLink, State } from './parts.tsx';
+
+type Service = Schemas['Service'];
+type Change = { readonly service: Service; readonly status: Service['status'] };
+
+/** `/console/services` of an admin. */
+export default function Services() {
+  const [change, setChange] = useState<Change | null>(null);
+  const [version, setVersion] = useState(0);
+  const { language } = useI18n();
+  return (
+    <>
+      <PageHead title="Services" lead="What is sold here, whoever sells it." />
+      <ListPage
+        caption="Services"
+        version={version}
+        filters={[
+          { name: 'q', label: 'Name', type: 'search' },
+          {
+            name: 'status',
+            label: 'Status',
+            options: [
+              ['', 'Any'],
+              ['active', 'Active'],
+              ['paused', 'Paused'],
+              ['removed', 'Removed'],
+            ],
+          },
+          { name: 'category', label: 'Category', placeholder: 'data' },
+          { name: 'provider_id', label: 'Provider (account)' },
+        ]}
+        ask={async (query, signal) => {
+          const page = await dataOf(
+            api.value.GET('/api/v1/admin/services', { params: { query: { ...query, limit: 50 } }, signal }),
+          );
+          return { rows: page.services, next: page.next_cursor };
+        }}
+        keyOf={(service) => service.id}
+        columns={[
+          {
+            title: 'Service',
+            cell: (row) => (
+              <>
+                {row.status === 'active' ? (
+                  <a class="name" href={`/services/${row.id}`}>
+                    {row.name}
+                  </a>
+                ) : (
+                  <span class="name">{row.name}</span>
+                )}
+                <span class="below">
+                  {row.category}, since {date(row.created_at, language)}
+                </span>
+              </>
+            ),
+          },
+          { title: 'Status', cell: (row) => <State value={row.status} /> },
+          { title: 'Price', cell: (row) => <span class="when">{row.price_label}</span> },
+          { title: 'Quality', right: true, cell: (row) => row.quality },
+          { title: 'Provider', cell: (row) => <AccountLink id={row.provider_id} /> },
+          { title: 'Acts', right: true, cell: (row) => <RowActs service={row} onChoose={setChange} /> },
+        ]}
+        empty={<Empty title="No services yet">Providers list them with a provider key.</Empty>}
+      />
+      {change !== null && (
+        <ChangeDialog
+          change={change}
+          onClose={() => setChange(null)}
+          onDone={() => setVersion((before) => before + 1)}
+        />
+      )}
+    </>
+  );
+}
+
+function RowActs({ service, onChoose }: { readonly service: Service; readonly onChoose: (change: Change) => void }) {
+  const button = (status: Service['status'], text: string) => (
+    <Button
+      small
+      kind={status === 'removed' ? 'danger' : 'plain'}
+      aria-label={`${text} ${service.name}`}
+      onClick={() => onChoose({ service, status })}
+    >
+      {text}
+    </Button>
+  );
+  return (
+    <span class="row-acts">
+      <LinkButton
+        small
+        kind="quiet"
+        href={`/console/calls?service_id=${service.id}`}
+        aria-label={`Calls of ${service.name}`}
+      >
+        Calls
+      </LinkButton>
+      {service.status === 'active' && button('paused', 'Pause')}
+      {service.status === 'paused' && button('active', 'Resume')}
+      {service.status !== 'removed' && button('removed', 'Remove')}
+    </span>
+  );
+}
+
+const WORDS = {
+  active: { verb: 'Resume', done: 'The service is active again' },
+  paused: { verb: 'Pause', done: 'The service is paused' },
+  removed: { verb: 'Remove', done: 'The service is removed' },
+} as const;
+
+function ChangeDialog({
+  change: { service, status },
+  onClose,
+  onDone,
+}: {
+  readonly change: Change;
+  readonly onClose: () => void;
+  readonly onDone: () => void;
+}) {
+  const { verb, done } = WORDS[status];
+  return (
+    <ConfirmDialog
+      title={`${verb} ${service.name}?`}
+      confirm={status === 'removed' ? 'Remove for good' : `${verb} service`}
+      danger={status !== 'active'}
+      onClose={onClose}
+      act={async () => {
+        await dataOf(
+          api.value.PATCH('/api/v1/admin/services/{id}', { params: { path: { id: service.id } }, body: { status } }),
+        );
+        say(done);
+        onDone();
+      }}
+    >
+      {status === 'active' && <p>It is listed again, and can be called.</p>}
+      {status === 'paused' && (
+        <>
+          <p>It is no longer listed within a second, and calls to it are 404. Calls under way go on.</p>
+          <p class="soft">Its provider can make it active again. To prevent that, suspend the account.</p>
+        </>
+      )}
+      {status === 'removed' && (
+        <p>
+          It is no longer listed, and calls to it are 404. Nothing brings it back: its provider has to list it anew.
+        </p>
+      )}
+    </ConfirmDialog>
+  );
+}
