@@ -4,6748 +4,6685 @@
  */
 
 export interface paths {
-  '/api/v1/keys': {
-    parameters: {
-      query?: never;
-      header?: never;
-      path?: never;
-      cookie?: never;
+    "/api/v1/keys": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The keys of the caller's account, newest first; never their secrets
+         * @description Needs a key with the role buyer, provider or admin.
+         */
+        get: operations["getKeys"];
+        put?: never;
+        /**
+         * Without a key: open an account with its first key. With a key: add another key to its account
+         * @description Works with or without a key. A key that is sent must be valid.
+         */
+        post: operations["postKeys"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
     };
-    /**
-     * The keys of the caller's account, newest first; never their secrets
-     * @description Needs a key with the role buyer, provider or admin.
-     */
-    get: operations['getKeys'];
-    put?: never;
-    /**
-     * Without a key: open an account with its first key. With a key: add another key to its account
-     * @description Works with or without a key. A key that is sent must be valid.
-     */
-    post: operations['postKeys'];
-    delete?: never;
-    options?: never;
-    head?: never;
-    patch?: never;
-    trace?: never;
-  };
-  '/api/v1/keys/me': {
-    parameters: {
-      query?: never;
-      header?: never;
-      path?: never;
-      cookie?: never;
+    "/api/v1/keys/me": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The key that sends this request
+         * @description Needs a key with the role buyer, provider or admin.
+         */
+        get: operations["getKeysMe"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
     };
-    /**
-     * The key that sends this request
-     * @description Needs a key with the role buyer, provider or admin.
-     */
-    get: operations['getKeysMe'];
-    put?: never;
-    post?: never;
-    delete?: never;
-    options?: never;
-    head?: never;
-    patch?: never;
-    trace?: never;
-  };
-  '/api/v1/keys/{key_id}/rotate': {
-    parameters: {
-      query?: never;
-      header?: never;
-      path?: never;
-      cookie?: never;
+    "/api/v1/keys/{key_id}/rotate": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Give a key a new secret under the same id; the old secret stays valid for overlap_seconds
+         * @description Needs a key with the role buyer, provider or admin.
+         */
+        post: operations["postKeysByKeyIdRotate"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
     };
-    get?: never;
-    put?: never;
-    /**
-     * Give a key a new secret under the same id; the old secret stays valid for overlap_seconds
-     * @description Needs a key with the role buyer, provider or admin.
-     */
-    post: operations['postKeysByKeyIdRotate'];
-    delete?: never;
-    options?: never;
-    head?: never;
-    patch?: never;
-    trace?: never;
-  };
-  '/api/v1/keys/{key_id}': {
-    parameters: {
-      query?: never;
-      header?: never;
-      path?: never;
-      cookie?: never;
+    "/api/v1/keys/{key_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Revoke a key: the very next request with it is refused
+         * @description Needs a key with the role buyer, provider or admin.
+         */
+        delete: operations["deleteKeysByKeyId"];
+        options?: never;
+        head?: never;
+        /**
+         * Set the rate limit of any key, in requests per minute
+         * @description Needs a key with the role admin.
+         */
+        patch: operations["patchKeysByKeyId"];
+        trace?: never;
     };
-    get?: never;
-    put?: never;
-    post?: never;
-    /**
-     * Revoke a key: the very next request with it is refused
-     * @description Needs a key with the role buyer, provider or admin.
-     */
-    delete: operations['deleteKeysByKeyId'];
-    options?: never;
-    head?: never;
-    /**
-     * Set the rate limit of any key, in requests per minute
-     * @description Needs a key with the role admin.
-     */
-    patch: operations['patchKeysByKeyId'];
-    trace?: never;
-  };
-  '/api/v1/discover': {
-    parameters: {
-      query?: never;
-      header?: never;
-      path?: never;
-      cookie?: never;
+    "/api/v1/discover": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Active services with prices and free calls, filtered, sorted, in the language of the caller
+         * @description Open to anyone; a key is not needed.
+         */
+        get: operations["getDiscover"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
     };
-    /**
-     * Active services with prices and free calls, filtered, sorted, in the language of the caller
-     * @description Open to anyone; a key is not needed.
-     */
-    get: operations['getDiscover'];
-    put?: never;
-    post?: never;
-    delete?: never;
-    options?: never;
-    head?: never;
-    patch?: never;
-    trace?: never;
-  };
-  '/api/v1/discover/{id}': {
-    parameters: {
-      query?: never;
-      header?: never;
-      path?: never;
-      cookie?: never;
+    "/api/v1/discover/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * One active service as an agent needs it: whole description, operations with schemas, examples and prices, statistics
+         * @description Open to anyone; a key is not needed.
+         */
+        get: operations["getDiscoverById"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
     };
-    /**
-     * One active service as an agent needs it: whole description, operations with schemas, examples and prices, statistics
-     * @description Open to anyone; a key is not needed.
-     */
-    get: operations['getDiscoverById'];
-    put?: never;
-    post?: never;
-    delete?: never;
-    options?: never;
-    head?: never;
-    patch?: never;
-    trace?: never;
-  };
-  '/api/v1/services': {
-    parameters: {
-      query?: never;
-      header?: never;
-      path?: never;
-      cookie?: never;
+    "/api/v1/services": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The account's own listings, newest first: active and paused ones, but no removed ones
+         * @description Needs a key with the role provider or admin.
+         */
+        get: operations["getServices"];
+        put?: never;
+        /**
+         * List a service; the listing belongs to the account of the key and is active at once
+         * @description Needs a key with the role provider or admin.
+         */
+        post: operations["postServices"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
     };
-    /**
-     * The account's own listings, newest first: active and paused ones, but no removed ones
-     * @description Needs a key with the role provider or admin.
-     */
-    get: operations['getServices'];
-    put?: never;
-    /**
-     * List a service; the listing belongs to the account of the key and is active at once
-     * @description Needs a key with the role provider or admin.
-     */
-    post: operations['postServices'];
-    delete?: never;
-    options?: never;
-    head?: never;
-    patch?: never;
-    trace?: never;
-  };
-  '/api/v1/services/{id}': {
-    parameters: {
-      query?: never;
-      header?: never;
-      path?: never;
-      cookie?: never;
+    "/api/v1/services/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * One listing with its whole description; the endpoint is shown to its provider and admins only
+         * @description Open to anyone; a key is not needed.
+         */
+        get: operations["getServicesById"];
+        put?: never;
+        post?: never;
+        /**
+         * Remove an own listing for good; its history stays. A repeated request gets the same answer
+         * @description Needs a key with the role provider or admin.
+         */
+        delete: operations["deleteServicesById"];
+        options?: never;
+        head?: never;
+        /**
+         * Change an own listing, pause it, or make it active again
+         * @description Needs a key with the role provider or admin.
+         */
+        patch: operations["patchServicesById"];
+        trace?: never;
     };
-    /**
-     * One listing with its whole description; the endpoint is shown to its provider and admins only
-     * @description Open to anyone; a key is not needed.
-     */
-    get: operations['getServicesById'];
-    put?: never;
-    post?: never;
-    /**
-     * Remove an own listing for good; its history stays. A repeated request gets the same answer
-     * @description Needs a key with the role provider or admin.
-     */
-    delete: operations['deleteServicesById'];
-    options?: never;
-    head?: never;
-    /**
-     * Change an own listing, pause it, or make it active again
-     * @description Needs a key with the role provider or admin.
-     */
-    patch: operations['patchServicesById'];
-    trace?: never;
-  };
-  '/api/v1/services/{id}/signing-secret': {
-    parameters: {
-      query?: never;
-      header?: never;
-      path?: never;
-      cookie?: never;
+    "/api/v1/services/{id}/signing-secret": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Make a new signing secret for an own listing whose calls are signed; the old one signs for a day more
+         * @description Needs a key with the role provider or admin.
+         */
+        post: operations["postServicesByIdSigningSecret"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
     };
-    get?: never;
-    put?: never;
-    /**
-     * Make a new signing secret for an own listing whose calls are signed; the old one signs for a day more
-     * @description Needs a key with the role provider or admin.
-     */
-    post: operations['postServicesByIdSigningSecret'];
-    delete?: never;
-    options?: never;
-    head?: never;
-    patch?: never;
-    trace?: never;
-  };
-  '/api/v1/services/{id}/openapi': {
-    parameters: {
-      query?: never;
-      header?: never;
-      path?: never;
-      cookie?: never;
+    "/api/v1/services/{id}/openapi": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Make the operations of an own listing from an OpenAPI document, in place of those it has
+         * @description Needs a key with the role provider or admin.
+         */
+        put: operations["putServicesByIdOpenapi"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
     };
-    get?: never;
-    /**
-     * Make the operations of an own listing from an OpenAPI document, in place of those it has
-     * @description Needs a key with the role provider or admin.
-     */
-    put: operations['putServicesByIdOpenapi'];
-    post?: never;
-    delete?: never;
-    options?: never;
-    head?: never;
-    patch?: never;
-    trace?: never;
-  };
-  '/api/v1/services/{id}/stats': {
-    parameters: {
-      query?: never;
-      header?: never;
-      path?: never;
-      cookie?: never;
+    "/api/v1/services/{id}/stats": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * How calls of a service went in the last 30 days, and what its quality was made from
+         * @description Open to anyone; a key is not needed.
+         */
+        get: operations["getServicesByIdStats"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
     };
-    /**
-     * How calls of a service went in the last 30 days, and what its quality was made from
-     * @description Open to anyone; a key is not needed.
-     */
-    get: operations['getServicesByIdStats'];
-    put?: never;
-    post?: never;
-    delete?: never;
-    options?: never;
-    head?: never;
-    patch?: never;
-    trace?: never;
-  };
-  '/api/v1/services/{id}/calls': {
-    parameters: {
-      query?: never;
-      header?: never;
-      path?: never;
-      cookie?: never;
+    "/api/v1/services/{id}/calls": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Calls of an own service, newest first, with buyers as pseudonyms; `Accept: text/csv` exports
+         * @description Needs a key with the role provider or admin.
+         */
+        get: operations["getServicesByIdCalls"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
     };
-    /**
-     * Calls of an own service, newest first, with buyers as pseudonyms; `Accept: text/csv` exports
-     * @description Needs a key with the role provider or admin.
-     */
-    get: operations['getServicesByIdCalls'];
-    put?: never;
-    post?: never;
-    delete?: never;
-    options?: never;
-    head?: never;
-    patch?: never;
-    trace?: never;
-  };
-  '/api/v1/usage/me': {
-    parameters: {
-      query?: never;
-      header?: never;
-      path?: never;
-      cookie?: never;
+    "/api/v1/usage/me": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Calls of this key: sums over all that match, and their records, newest first; `Accept: text/csv` exports
+         * @description Needs a key with the role buyer, provider or admin.
+         */
+        get: operations["getUsageMe"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
     };
-    /**
-     * Calls of this key: sums over all that match, and their records, newest first; `Accept: text/csv` exports
-     * @description Needs a key with the role buyer, provider or admin.
-     */
-    get: operations['getUsageMe'];
-    put?: never;
-    post?: never;
-    delete?: never;
-    options?: never;
-    head?: never;
-    patch?: never;
-    trace?: never;
-  };
-  '/api/v1/usage/{usage_id}': {
-    parameters: {
-      query?: never;
-      header?: never;
-      path?: never;
-      cookie?: never;
+    "/api/v1/usage/{usage_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * One call, for its buyer, its provider and admins
+         * @description Needs a key with the role buyer, provider or admin.
+         */
+        get: operations["getUsageByUsageId"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
     };
-    /**
-     * One call, for its buyer, its provider and admins
-     * @description Needs a key with the role buyer, provider or admin.
-     */
-    get: operations['getUsageByUsageId'];
-    put?: never;
-    post?: never;
-    delete?: never;
-    options?: never;
-    head?: never;
-    patch?: never;
-    trace?: never;
-  };
-  '/api/v1/balance/me': {
-    parameters: {
-      query?: never;
-      header?: never;
-      path?: never;
-      cookie?: never;
+    "/api/v1/balance/me": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The live balance of the caller's account
+         * @description Needs a key with the role buyer or admin.
+         */
+        get: operations["getBalanceMe"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
     };
-    /**
-     * The live balance of the caller's account
-     * @description Needs a key with the role buyer or admin.
-     */
-    get: operations['getBalanceMe'];
-    put?: never;
-    post?: never;
-    delete?: never;
-    options?: never;
-    head?: never;
-    patch?: never;
-    trace?: never;
-  };
-  '/api/v1/earnings/me': {
-    parameters: {
-      query?: never;
-      header?: never;
-      path?: never;
-      cookie?: never;
+    "/api/v1/earnings/me": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Earnings of the caller's services, by service and by day (newest first)
+         * @description Needs a key with the role provider or admin.
+         */
+        get: operations["getEarningsMe"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
     };
-    /**
-     * Earnings of the caller's services, by service and by day (newest first)
-     * @description Needs a key with the role provider or admin.
-     */
-    get: operations['getEarningsMe'];
-    put?: never;
-    post?: never;
-    delete?: never;
-    options?: never;
-    head?: never;
-    patch?: never;
-    trace?: never;
-  };
-  '/api/v1/admin/accounts': {
-    parameters: {
-      query?: never;
-      header?: never;
-      path?: never;
-      cookie?: never;
+    "/api/v1/admin/accounts": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * All accounts with their money and number of keys, newest first
+         * @description Needs a key with the role admin.
+         */
+        get: operations["getAdminAccounts"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
     };
-    /**
-     * All accounts with their money and number of keys, newest first
-     * @description Needs a key with the role admin.
-     */
-    get: operations['getAdminAccounts'];
-    put?: never;
-    post?: never;
-    delete?: never;
-    options?: never;
-    head?: never;
-    patch?: never;
-    trace?: never;
-  };
-  '/api/v1/admin/accounts/{id}/close': {
-    parameters: {
-      query?: never;
-      header?: never;
-      path?: never;
-      cookie?: never;
+    "/api/v1/admin/accounts/{id}/close": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Close an account for good: revoke its keys, remove its listings, and erase names. It must have no money left
+         * @description Needs a key with the role admin.
+         */
+        post: operations["postAdminAccountsByIdClose"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
     };
-    get?: never;
-    put?: never;
-    /**
-     * Close an account for good: revoke its keys, remove its listings, and erase names. It must have no money left
-     * @description Needs a key with the role admin.
-     */
-    post: operations['postAdminAccountsByIdClose'];
-    delete?: never;
-    options?: never;
-    head?: never;
-    patch?: never;
-    trace?: never;
-  };
-  '/api/v1/admin/accounts/{id}': {
-    parameters: {
-      query?: never;
-      header?: never;
-      path?: never;
-      cookie?: never;
+    "/api/v1/admin/accounts/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        /**
+         * Suspend an account or resume it, from the very next request with any of its keys
+         * @description Needs a key with the role admin.
+         */
+        patch: operations["patchAdminAccountsById"];
+        trace?: never;
     };
-    get?: never;
-    put?: never;
-    post?: never;
-    delete?: never;
-    options?: never;
-    head?: never;
-    /**
-     * Suspend an account or resume it, from the very next request with any of its keys
-     * @description Needs a key with the role admin.
-     */
-    patch: operations['patchAdminAccountsById'];
-    trace?: never;
-  };
-  '/api/v1/admin/keys': {
-    parameters: {
-      query?: never;
-      header?: never;
-      path?: never;
-      cookie?: never;
+    "/api/v1/admin/keys": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Keys of all accounts, newest first; never their secrets
+         * @description Needs a key with the role admin.
+         */
+        get: operations["getAdminKeys"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
     };
-    /**
-     * Keys of all accounts, newest first; never their secrets
-     * @description Needs a key with the role admin.
-     */
-    get: operations['getAdminKeys'];
-    put?: never;
-    post?: never;
-    delete?: never;
-    options?: never;
-    head?: never;
-    patch?: never;
-    trace?: never;
-  };
-  '/api/v1/admin/services': {
-    parameters: {
-      query?: never;
-      header?: never;
-      path?: never;
-      cookie?: never;
+    "/api/v1/admin/services": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Services of all accounts in any status, newest first, with their endpoints
+         * @description Needs a key with the role admin.
+         */
+        get: operations["getAdminServices"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
     };
-    /**
-     * Services of all accounts in any status, newest first, with their endpoints
-     * @description Needs a key with the role admin.
-     */
-    get: operations['getAdminServices'];
-    put?: never;
-    post?: never;
-    delete?: never;
-    options?: never;
-    head?: never;
-    patch?: never;
-    trace?: never;
-  };
-  '/api/v1/admin/services/{id}': {
-    parameters: {
-      query?: never;
-      header?: never;
-      path?: never;
-      cookie?: never;
+    "/api/v1/admin/services/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        /**
+         * Pause any service, make it active again, or remove it for good
+         * @description Needs a key with the role admin.
+         */
+        patch: operations["patchAdminServicesById"];
+        trace?: never;
     };
-    get?: never;
-    put?: never;
-    post?: never;
-    delete?: never;
-    options?: never;
-    head?: never;
-    /**
-     * Pause any service, make it active again, or remove it for good
-     * @description Needs a key with the role admin.
-     */
-    patch: operations['patchAdminServicesById'];
-    trace?: never;
-  };
-  '/api/v1/admin/calls': {
-    parameters: {
-      query?: never;
-      header?: never;
-      path?: never;
-      cookie?: never;
+    "/api/v1/admin/calls": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Calls of all accounts, newest first: of the last 24 hours, or of up to 31 days
+         * @description Needs a key with the role admin.
+         */
+        get: operations["getAdminCalls"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
     };
-    /**
-     * Calls of all accounts, newest first: of the last 24 hours, or of up to 31 days
-     * @description Needs a key with the role admin.
-     */
-    get: operations['getAdminCalls'];
-    put?: never;
-    post?: never;
-    delete?: never;
-    options?: never;
-    head?: never;
-    patch?: never;
-    trace?: never;
-  };
-  '/api/v1/admin/audit': {
-    parameters: {
-      query?: never;
-      header?: never;
-      path?: never;
-      cookie?: never;
+    "/api/v1/admin/audit": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * What admins did: who, when, to what, with what before and after; newest first
+         * @description Needs a key with the role admin.
+         */
+        get: operations["getAdminAudit"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
     };
-    /**
-     * What admins did: who, when, to what, with what before and after; newest first
-     * @description Needs a key with the role admin.
-     */
-    get: operations['getAdminAudit'];
-    put?: never;
-    post?: never;
-    delete?: never;
-    options?: never;
-    head?: never;
-    patch?: never;
-    trace?: never;
-  };
-  '/api/v1/admin/stats': {
-    parameters: {
-      query?: never;
-      header?: never;
-      path?: never;
-      cookie?: never;
+    "/api/v1/admin/stats": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The whole platform in numbers: accounts, keys, services, calls and money
+         * @description Needs a key with the role admin.
+         */
+        get: operations["getAdminStats"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
     };
-    /**
-     * The whole platform in numbers: accounts, keys, services, calls and money
-     * @description Needs a key with the role admin.
-     */
-    get: operations['getAdminStats'];
-    put?: never;
-    post?: never;
-    delete?: never;
-    options?: never;
-    head?: never;
-    patch?: never;
-    trace?: never;
-  };
-  '/api/v1/statement/me': {
-    parameters: {
-      query?: never;
-      header?: never;
-      path?: never;
-      cookie?: never;
+    "/api/v1/statement/me": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Every movement of the account's money, newest first, with a running balance; JSON or CSV
+         * @description Needs a key with the role buyer, provider or admin.
+         */
+        get: operations["getStatementMe"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
     };
-    /**
-     * Every movement of the account's money, newest first, with a running balance; JSON or CSV
-     * @description Needs a key with the role buyer, provider or admin.
-     */
-    get: operations['getStatementMe'];
-    put?: never;
-    post?: never;
-    delete?: never;
-    options?: never;
-    head?: never;
-    patch?: never;
-    trace?: never;
-  };
-  '/api/v1/admin/credits': {
-    parameters: {
-      query?: never;
-      header?: never;
-      path?: never;
-      cookie?: never;
+    "/api/v1/admin/credits": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * All credits, newest first
+         * @description Needs a key with the role admin.
+         */
+        get: operations["getAdminCredits"];
+        put?: never;
+        /**
+         * Credit an account; a repeated reference makes no second credit and gets the same body again
+         * @description Needs a key with the role admin.
+         */
+        post: operations["postAdminCredits"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
     };
-    /**
-     * All credits, newest first
-     * @description Needs a key with the role admin.
-     */
-    get: operations['getAdminCredits'];
-    put?: never;
-    /**
-     * Credit an account; a repeated reference makes no second credit and gets the same body again
-     * @description Needs a key with the role admin.
-     */
-    post: operations['postAdminCredits'];
-    delete?: never;
-    options?: never;
-    head?: never;
-    patch?: never;
-    trace?: never;
-  };
-  '/api/v1/admin/debits': {
-    parameters: {
-      query?: never;
-      header?: never;
-      path?: never;
-      cookie?: never;
+    "/api/v1/admin/debits": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * All debits that were taken, newest first
+         * @description Needs a key with the role admin.
+         */
+        get: operations["getAdminDebits"];
+        put?: never;
+        /**
+         * Take money out of a wallet; never more than it has beside its holds, and once per reference
+         * @description Needs a key with the role admin.
+         */
+        post: operations["postAdminDebits"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
     };
-    /**
-     * All debits that were taken, newest first
-     * @description Needs a key with the role admin.
-     */
-    get: operations['getAdminDebits'];
-    put?: never;
-    /**
-     * Take money out of a wallet; never more than it has beside its holds, and once per reference
-     * @description Needs a key with the role admin.
-     */
-    post: operations['postAdminDebits'];
-    delete?: never;
-    options?: never;
-    head?: never;
-    patch?: never;
-    trace?: never;
-  };
-  '/api/v1/admin/payouts': {
-    parameters: {
-      query?: never;
-      header?: never;
-      path?: never;
-      cookie?: never;
+    "/api/v1/admin/payouts": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * All payouts, newest first
+         * @description Needs a key with the role admin.
+         */
+        get: operations["getAdminPayouts"];
+        put?: never;
+        /**
+         * Record a payment to a provider; never more than is payable, and once per reference
+         * @description Needs a key with the role admin.
+         */
+        post: operations["postAdminPayouts"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
     };
-    /**
-     * All payouts, newest first
-     * @description Needs a key with the role admin.
-     */
-    get: operations['getAdminPayouts'];
-    put?: never;
-    /**
-     * Record a payment to a provider; never more than is payable, and once per reference
-     * @description Needs a key with the role admin.
-     */
-    post: operations['postAdminPayouts'];
-    delete?: never;
-    options?: never;
-    head?: never;
-    patch?: never;
-    trace?: never;
-  };
-  '/api/v1/admin/reconciliation': {
-    parameters: {
-      query?: never;
-      header?: never;
-      path?: never;
-      cookie?: never;
+    "/api/v1/admin/reconciliation": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The last comparison of wallets with Postgres (made every minute): sums and accounts that disagree, by shard
+         * @description Needs a key with the role admin.
+         */
+        get: operations["getAdminReconciliation"];
+        put?: never;
+        /**
+         * Compare now, repair what provably comes from a Redis older than Postgres, and answer as GET does
+         * @description Needs a key with the role admin.
+         */
+        post: operations["postAdminReconciliation"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
     };
-    /**
-     * The last comparison of wallets with Postgres (made every minute): sums and accounts that disagree, by shard
-     * @description Needs a key with the role admin.
-     */
-    get: operations['getAdminReconciliation'];
-    put?: never;
-    /**
-     * Compare now, repair what provably comes from a Redis older than Postgres, and answer as GET does
-     * @description Needs a key with the role admin.
-     */
-    post: operations['postAdminReconciliation'];
-    delete?: never;
-    options?: never;
-    head?: never;
-    patch?: never;
-    trace?: never;
-  };
-  '/api/v1/openapi.json': {
-    parameters: {
-      query?: never;
-      header?: never;
-      path?: never;
-      cookie?: never;
+    "/api/v1/openapi.json": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * This document
+         * @description Open to anyone; a key is not needed.
+         */
+        get: operations["getOpenapiJson"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
     };
-    /**
-     * This document
-     * @description Open to anyone; a key is not needed.
-     */
-    get: operations['getOpenapiJson'];
-    put?: never;
-    post?: never;
-    delete?: never;
-    options?: never;
-    head?: never;
-    patch?: never;
-    trace?: never;
-  };
 }
 export type webhooks = Record<string, never>;
 export interface components {
-  schemas: {
-    /** Account */
-    Account: {
-      /** Format: uuid */
-      account_id: string;
-      owner_id: string;
-      /** @enum {string} */
-      status: 'active' | 'suspended';
-    };
-    /** AccountChange */
-    AccountChange: {
-      /** @enum {string} */
-      status: 'active' | 'suspended';
-    };
-    /** AccountCounts */
-    AccountCounts: {
-      active: number;
-      suspended: number;
-      closed: number;
-    };
-    /** AccountEntry */
-    AccountEntry: {
-      /** Format: uuid */
-      account_id: string;
-      owner_id: string;
-      /** @enum {string} */
-      status: 'active' | 'suspended' | 'closed';
-      /** @description What the account had when its last calls were stored; open calls are not subtracted, in US dollars with at most six decimals */
-      balance: number;
-      /** @description What it has earned and was not paid yet, in US dollars with at most six decimals */
-      payable: number;
-      active_keys: number;
-      /**
-       * Format: date-time
-       * @description RFC 3339, in UTC
-       */
-      created_at: string;
-      /**
-       * Format: date-time
-       * @description RFC 3339, in UTC
-       */
-      closed_at: string | null;
-    };
-    /** Accounts */
-    Accounts: {
-      /** @description Newest first */
-      accounts: components['schemas']['AccountEntry'][];
-      next_cursor: string | null;
-    };
-    /** Act */
-    Act: {
-      id: number;
-      /**
-       * Format: date-time
-       * @description RFC 3339, in UTC
-       */
-      at: string;
-      /** @description The id of an API key; `create-admin` or `system` where none acted */
-      actor: string;
-      /** Format: uuid */
-      actor_account_id: string | null;
-      action: string;
-      /** @enum {string} */
-      subject_type: 'account' | 'key' | 'service' | 'reconciliation';
-      subject_id: string;
-      /** @description What changed, never with a secret */
-      before: {
-        [key: string]: unknown;
-      } | null;
-      /** @description What changed, never with a secret */
-      after: {
-        [key: string]: unknown;
-      } | null;
-      /** @description `X-Request-Id` of the request that asked for it */
-      request_id: string | null;
-    };
-    /** AdminCall */
-    AdminCall: {
-      /** Format: uuid */
-      usage_id: string;
-      /** Format: uuid */
-      service_id: string;
-      service_name: string;
-      method: string;
-      /** @description Without its query, cut after 512 characters */
-      path: string;
-      /** @description 499: the caller left before an answer. 0: nobody knows */
-      status: number;
-      /** @description What the call cost, in US dollars with at most six decimals */
-      amount: number;
-      free_tier: boolean;
-      /** @description `completed`, `refunded:<reason>` or `abandoned` */
-      outcome: string;
-      /** @description Milliseconds */
-      latency_ms: number;
-      request_bytes: number;
-      response_bytes: number;
-      /**
-       * Format: date-time
-       * @description RFC 3339, in UTC
-       */
-      created_at: string;
-      /** @description The key that paid */
-      key_id: string;
-      /** @description The platform's share, in US dollars with at most six decimals */
-      fee: number;
-      /** @description The provider's share, in US dollars with at most six decimals */
-      earned: number;
-      /**
-       * Format: uuid
-       * @description The buyer's account
-       */
-      account_id: string;
-      /**
-       * Format: uuid
-       * @description The provider's account
-       */
-      provider_id: string;
-    };
-    /** AllCalls */
-    AllCalls: {
-      /** @description Newest first */
-      calls: components['schemas']['AdminCall'][];
-      next_cursor: string | null;
-    };
-    /** AllServices */
-    AllServices: {
-      /** @description Newest first, without their operations */
-      services: components['schemas']['Service'][];
-      next_cursor: string | null;
-    };
-    /** Audit */
-    Audit: {
-      /** @description Newest first */
-      acts: components['schemas']['Act'][];
-      next_cursor: string | null;
-    };
-    /** Balance */
-    Balance: {
-      owner_id: string;
-      /** @description What the account can spend now, in US dollars with at most six decimals */
-      balance: number;
-      /** @description What open calls hold; what they do not cost comes back, in US dollars with at most six decimals */
-      held: number;
-      /** @constant */
-      currency: 'USD';
-    };
-    /** BodyTooSlowError */
-    BodyTooSlowError: components['schemas']['Error'] & {
-      /** @constant */
-      error: 'body_too_slow';
-      /** @constant */
-      status: 408;
-    };
-    /**
-     * Call
-     * @description Its buyer sees key_id, its provider fee and earned, an admin all of it
-     */
-    Call: {
-      /** Format: uuid */
-      usage_id: string;
-      /** Format: uuid */
-      service_id: string;
-      service_name: string;
-      method: string;
-      /** @description Without its query, cut after 512 characters */
-      path: string;
-      /** @description 499: the caller left before an answer. 0: nobody knows */
-      status: number;
-      /** @description What the call cost, in US dollars with at most six decimals */
-      amount: number;
-      free_tier: boolean;
-      /** @description `completed`, `refunded:<reason>` or `abandoned` */
-      outcome: string;
-      /** @description Milliseconds */
-      latency_ms: number;
-      request_bytes: number;
-      response_bytes: number;
-      /**
-       * Format: date-time
-       * @description RFC 3339, in UTC
-       */
-      created_at: string;
-      /** @description The key that paid */
-      key_id?: string;
-      /** @description The platform's share, in US dollars with at most six decimals */
-      fee?: number;
-      /** @description The provider's share, in US dollars with at most six decimals */
-      earned?: number;
-      /**
-       * Format: uuid
-       * @description The buyer's account
-       */
-      account_id?: string;
-      /**
-       * Format: uuid
-       * @description The provider's account
-       */
-      provider_id?: string;
-    };
-    /** CallSums */
-    CallSums: {
-      /** @description Without what no statistics count: free MCP messages, calls of own services */
-      calls: number;
-      free_calls: number;
-      succeeded: number;
-      /** @description What they cost their buyers, in US dollars with at most six decimals */
-      charged: number;
-      /** @description The platform's share of it, in US dollars with at most six decimals */
-      fees: number;
-    };
-    /** CallSumsBySpan */
-    CallSumsBySpan: {
-      today: components['schemas']['CallSums'];
-      last_24_hours: components['schemas']['CallSums'];
-      last_30_days: components['schemas']['CallSums'];
-    };
-    /**
-     * CallableService
-     * @description A service as an agent needs it to make a call
-     */
-    CallableService: {
-      /** Format: uuid */
-      id: string;
-      name: string;
-      description: string;
-      /** @description Price of a call, in US dollars with at most six decimals */
-      price: number;
-      price_label: string;
-      /** @description Per buyer account; absent when there are none */
-      free_calls?: number;
-      free_calls_label?: string;
-      category: string;
-      quality: number;
-      /** @description Calls go to this path, and below it */
-      proxy_path: string;
-      next_price?: components['schemas']['NextPrice'];
-      uptime?: components['schemas']['Uptime'];
-      /** @description A page about the service, for people */
-      docs_url?: string;
-      /** @enum {string} */
-      protocol: 'http' | 'mcp';
-      /** @description How long a call may wait for the response head */
-      timeout_seconds: number;
-      /** @description The longest silence within a response, if it is set */
-      idle_seconds?: number;
-      /** @description Calls that match no operation are refused */
-      only_operations: boolean;
-      /** @description Credential headers that the service asks callers for, if any; see X-ACF-Forward */
-      forward_headers?: string[];
-      /** @description How to call it; empty if that is not told */
-      operations: components['schemas']['PricedOperation'][];
-      stats?: components['schemas']['RecentStats'];
-    };
-    /** CategoryCount */
-    CategoryCount: {
-      category: string;
-      services: number;
-    };
-    /** ChangedOperation */
-    ChangedOperation: {
-      method: string;
-      path: string;
-      note: string;
-    };
-    /** ClosedAccount */
-    ClosedAccount: {
-      /** Format: uuid */
-      account_id: string;
-      /** @description The same text for every closed account */
-      owner_id: string;
-      /** @constant */
-      status: 'closed';
-      /**
-       * Format: date-time
-       * @description RFC 3339, in UTC
-       */
-      closed_at: string;
-    };
-    /** ConflictError */
-    ConflictError: components['schemas']['Error'] & {
-      /** @constant */
-      error: 'conflict';
-      /** @constant */
-      status: 409;
-      /** @description Of a debit above it: what the wallet has beside its holds, in US dollars with at most six decimals */
-      balance?: number;
-      /** @description Of a payout above it: what the provider is owed, in US dollars with at most six decimals */
-      payable?: number;
-    };
-    /** CreatedKey */
-    CreatedKey: {
-      key_id: string;
-      /** @description Shown here and never again */
-      secret: string;
-      /** @enum {string} */
-      role: 'buyer' | 'provider' | 'admin';
-      owner_id: string;
-      /** @description Requests per minute */
-      rate_limit: number;
-      /** Format: uuid */
-      account_id: string;
-    };
-    /** Credit */
-    Credit: {
-      /** Format: uuid */
-      account_id: string;
-      /** @description What was added, in US dollars with at most six decimals */
-      amount: number;
-      reference: string;
-      /** @description Number of this credit among the account's */
-      seq: number;
-      /**
-       * Format: date-time
-       * @description RFC 3339, in UTC
-       */
-      created_at: string;
-    };
-    /** Credits */
-    Credits: {
-      /** @description Newest first */
-      credits: components['schemas']['Credit'][];
-      next_cursor: string | null;
-    };
-    /** DayEarnings */
-    DayEarnings: {
-      /**
-       * Format: date
-       * @description In UTC
-       */
-      day: string;
-      calls: number;
-      free_calls: number;
-      /** @description What buyers were charged, in US dollars with at most six decimals */
-      gross: number;
-      /** @description The platform's share of it, in US dollars with at most six decimals */
-      fees: number;
-      /** @description The provider's share: gross − fees, in US dollars with at most six decimals */
-      earned: number;
-    };
-    /** DayStats */
-    DayStats: {
-      /**
-       * Format: date
-       * @description In UTC
-       */
-      day: string;
-      /** @description All that count: without free MCP messages and calls of the provider */
-      calls: number;
-      succeeded: number;
-      /** @description No connection, no answer in time, a cut answer, or 5xx */
-      failed: number;
-      /** @description 4xx: mistakes of callers */
-      caller_errors: number;
-      /** @description The caller left before an answer */
-      caller_left: number;
-      /** @description The gateway could not serve the call */
-      unavailable: number;
-      /** @description succeeded ÷ (succeeded + failed); null when both are 0 */
-      success_rate: number | null;
-      latency_ms: components['schemas']['Latency'];
-      price_charged: components['schemas']['PriceCharged'];
-    };
-    /** Debit */
-    Debit: {
-      /** Format: uuid */
-      account_id: string;
-      /** @description What was taken, in US dollars with at most six decimals */
-      amount: number;
-      reference: string;
-      reason: string;
-      /**
-       * Format: date-time
-       * @description When it was taken. RFC 3339, in UTC
-       */
-      created_at: string;
-    };
-    /** Debits */
-    Debits: {
-      /** @description Newest first */
-      debits: components['schemas']['Debit'][];
-      next_cursor: string | null;
-    };
-    /** Drift */
-    Drift: {
-      /** Format: uuid */
-      account_id: string;
-      /** @description In the wallets of Redis, in US dollars with at most six decimals */
-      wallet: number;
-      /** @description What the wallet should have, in US dollars with at most six decimals */
-      expected: number;
-      /** @description wallet − (settled − streamed − held): 0 in good books, in US dollars with at most six decimals */
-      drift: number;
-      /** @description The balances in Postgres, in US dollars with at most six decimals */
-      settled: number;
-      /** @description In usage events that Postgres does not have yet, in US dollars with at most six decimals */
-      streamed: number;
-      /** @description What open calls hold, in US dollars with at most six decimals */
-      held: number;
-      free_calls: components['schemas']['FreeCallsDrift'][];
-      /** @description Holds of calls that Postgres has already */
-      holds_of_stored_calls: number;
-      /**
-       * Format: date-time
-       * @description RFC 3339, in UTC
-       */
-      since: string;
-      /** @description Why it was not repaired */
-      not_repaired: string;
-    };
-    /** Earnings */
-    Earnings: {
-      /** @description What buyers were charged, in US dollars with at most six decimals */
-      gross: number;
-      /** @description The platform's share of it, in US dollars with at most six decimals */
-      fees: number;
-      /** @description The provider's share: gross − fees, in US dollars with at most six decimals */
-      earned: number;
-      /** @description What was paid out, in US dollars with at most six decimals */
-      paid_out: number;
-      /** @description What is owed now, whatever the range, in US dollars with at most six decimals */
-      payable: number;
-      /** @constant */
-      currency: 'USD';
-      /** @description false for some time after an upgrade: calls stored by the earlier version are still being summed */
-      complete: boolean;
-      by_service: components['schemas']['ServiceEarnings'][];
-      /** @description Newest first */
-      by_day: components['schemas']['DayEarnings'][];
-    };
-    /**
-     * Error
-     * @description What every error of the gateway looks like. Some codes have more fields
-     */
-    Error: {
-      /**
-       * @description Stable: decide by this
-       * @enum {string}
-       */
-      error:
-        | 'invalid_request'
-        | 'invalid_json'
-        | 'unsupported_framing'
-        | 'unauthorized'
-        | 'insufficient_balance'
-        | 'forbidden'
-        | 'not_found'
-        | 'service_not_found'
-        | 'operation_not_found'
-        | 'method_not_allowed'
-        | 'body_too_slow'
-        | 'conflict'
-        | 'price_exceeds_maximum'
-        | 'payload_too_large'
-        | 'upgrade_not_supported'
-        | 'rate_limited'
-        | 'internal'
-        | 'upstream_error'
-        | 'unavailable'
-        | 'upstream_busy'
-        | 'upstream_timeout';
-      /** @description For people; may change */
-      message: string;
-      /** @description The status of the response */
-      status: number;
-    };
-    /** ForbiddenError */
-    ForbiddenError: components['schemas']['Error'] & {
-      /** @constant */
-      error: 'forbidden';
-      /** @constant */
-      status: 403;
-    };
-    /** FoundServices */
-    FoundServices: {
-      services: components['schemas']['ListedService'][];
-      /** @description Of all that match, the largest first; the first 500, if there are more */
-      categories: components['schemas']['CategoryCount'][];
-      /** @description How many services match, on all pages */
-      total: number;
-      /** @description Absent on the last page */
-      next_cursor?: string;
-    };
-    /** FreeCallsDrift */
-    FreeCallsDrift: {
-      /** Format: uuid */
-      service_id: string;
-      used: number;
-      expected: number;
-    };
-    /** Health */
-    Health: {
-      /** @constant */
-      status: 'ok';
-    };
-    /** ImportedOperations */
-    ImportedOperations: {
-      /** @description How many were taken over */
-      operations: number;
-      /** @description The first of those that were not taken over; `*` as the method means the whole path */
-      skipped: components['schemas']['SkippedOperation'][];
-      skipped_total: number;
-      /** @description Those that differ from the document */
-      changed: components['schemas']['ChangedOperation'][];
-      service: components['schemas']['Service'];
-    };
-    /** InsufficientBalanceError */
-    InsufficientBalanceError: components['schemas']['Error'] & {
-      /** @constant */
-      error: 'insufficient_balance';
-      /** @constant */
-      status: 402;
-      /** @description What the call would take, in US dollars with at most six decimals */
-      required: number;
-      /** @description What the account can spend now, in US dollars with at most six decimals */
-      balance: number;
-      /** @description Where money can be added, if the operator names such a page */
-      top_up?: string;
-    };
-    /** InternalError */
-    InternalError: components['schemas']['Error'] & {
-      /** @constant */
-      error: 'internal';
-      /** @constant */
-      status: 500;
-    };
-    /** InvalidJsonError */
-    InvalidJsonError: components['schemas']['Error'] & {
-      /** @constant */
-      error: 'invalid_json';
-      /** @constant */
-      status: 400;
-    };
-    /** InvalidRequestError */
-    InvalidRequestError: components['schemas']['Error'] & {
-      /** @constant */
-      error: 'invalid_request';
-      /** @constant */
-      status: 400;
-    };
-    /** Key */
-    Key: {
-      key_id: string;
-      /** @enum {string} */
-      role: 'buyer' | 'provider' | 'admin';
-      owner_id: string;
-      /** @description Requests per minute */
-      rate_limit: number;
-      /** Format: uuid */
-      account_id: string;
-      /** @enum {string} */
-      status: 'active' | 'revoked';
-      /**
-       * Format: date-time
-       * @description RFC 3339, in UTC
-       */
-      created_at: string;
-      /**
-       * Format: date-time
-       * @description RFC 3339, in UTC
-       */
-      previous_secret_expires_at: string | null;
-    };
-    /** KeyChange */
-    KeyChange: {
-      /** @description Requests per minute */
-      rate_limit: number;
-    };
-    /** KeyCounts */
-    KeyCounts: {
-      active: number;
-      revoked: number;
-    };
-    /** KeyRotation */
-    KeyRotation: {
-      /** @description How long the present secret stays good; 3600 if absent */
-      overlap_seconds?: number;
-    };
-    /** Keys */
-    Keys: {
-      /** @description Newest first */
-      keys: components['schemas']['Key'][];
-      next_cursor: string | null;
-    };
-    /**
-     * Latency
-     * @description Of succeeded calls, within 10 %
-     */
-    Latency: {
-      /** @description Milliseconds; null without succeeded calls */
-      p50: number | null;
-      /** @description Milliseconds; null without succeeded calls */
-      p95: number | null;
-      /** @description Milliseconds; null without succeeded calls */
-      p99: number | null;
-    };
-    /**
-     * Links
-     * @description Paths of this gateway, by what is there
-     */
-    Links: {
-      discover: string;
-      docs: string;
-      openapi: string;
-      llms?: string;
-      mcp?: string;
-      mcp_server?: string;
-    };
-    /**
-     * ListedService
-     * @description A service as a search shows it. Its description is cut after 200 characters
-     */
-    ListedService: {
-      /** Format: uuid */
-      id: string;
-      name: string;
-      description: string;
-      /** @description Price of a call, in US dollars with at most six decimals */
-      price: number;
-      price_label: string;
-      /** @description Per buyer account; absent when there are none */
-      free_calls?: number;
-      free_calls_label?: string;
-      category: string;
-      quality: number;
-      /** @description Calls go to this path, and below it */
-      proxy_path: string;
-      next_price?: components['schemas']['NextPrice'];
-    };
-    /** McpFault */
-    McpFault: {
-      /** @constant */
-      jsonrpc: '2.0';
-      id: string | number | null;
-      error: components['schemas']['McpFaultDetails'];
-    };
-    /** McpFaultDetails */
-    McpFaultDetails: {
-      /** @description Of JSON-RPC or of the protocol */
-      code: number;
-      message: string;
-      data?: unknown;
-    };
-    /** McpHeader */
-    McpHeader: {
-      name: string;
-      description: string;
-      isRequired: boolean;
-      isSecret: boolean;
-    };
-    /**
-     * McpMessage
-     * @description A JSON-RPC message. Without an `id` it is a notification
-     */
-    McpMessage: {
-      /** @constant */
-      jsonrpc: '2.0';
-      id?: string | number | null;
-      method?: string;
-      params?: {
-        [key: string]: unknown;
-      };
-    };
-    /** McpRemote */
-    McpRemote: {
-      /** @constant */
-      type: 'streamable-http';
-      /** @description The URL of /mcp */
-      url: string;
-      /** @description What a client asks its user for */
-      headers: components['schemas']['McpHeader'][];
-    };
-    /** McpResult */
-    McpResult: {
-      /** @constant */
-      jsonrpc: '2.0';
-      id: string | number | null;
-      result: {
-        [key: string]: unknown;
-      };
-    };
-    /** McpServer */
-    McpServer: {
-      $schema: string;
-      name: string;
-      title: string;
-      description: string;
-      version: string;
-      remotes: components['schemas']['McpRemote'][];
-    };
-    /** MethodNotAllowedError */
-    MethodNotAllowedError: components['schemas']['Error'] & {
-      /** @constant */
-      error: 'method_not_allowed';
-      /** @constant */
-      status: 405;
-    };
-    /** Movement */
-    Movement: {
-      /**
-       * Format: date-time
-       * @description When. Charges of an hour stand at its end, earnings and fees at its beginning. RFC 3339, in UTC
-       */
-      at: string;
-      /**
-       * @description pending: what has moved already and is not in the books yet
-       * @enum {string}
-       */
-      kind: 'pending' | 'credit' | 'charge' | 'debit' | 'earning' | 'fee' | 'payout';
-      /** @description Negative: money left the account, in US dollars with at most six decimals */
-      amount: number;
-      /** @description What the account had after it, in US dollars with at most six decimals */
-      balance: number;
-      /**
-       * Format: date-time
-       * @description Of a sum over the calls of an hour: when the hour began
-       */
-      hour?: string;
-      /** Format: uuid */
-      service_id?: string;
-      service_name?: string;
-      reference?: string;
-      reason?: string;
-    };
-    /**
-     * NewCredit
-     * @description Exactly one of account_id and key_id names the account
-     */
-    NewCredit: {
-      account_id?: string;
-      key_id?: string;
-      /** @description USD, at most 6 decimals */
-      amount: number;
-      /** @description Makes the request safe to repeat: a second one with the same reference moves nothing */
-      reference: string;
-    };
-    /** NewDebit */
-    NewDebit: {
-      account_id: string;
-      /** @description USD, at most 6 decimals */
-      amount: number;
-      /** @description Makes the request safe to repeat: a second one with the same reference moves nothing */
-      reference: string;
-      /** @description Shown to the account in its statement */
-      reason: string;
-    };
-    /** NewKey */
-    NewKey: {
-      /** @description Your label for the account; not an identity */
-      owner_id: string;
-      /** @enum {string} */
-      role: 'buyer' | 'provider' | 'admin';
-      /** @description The account that gets the key; for admins only */
-      account_id?: string;
-    };
-    /** NewPayout */
-    NewPayout: {
-      account_id: string;
-      /** @description USD, at most 6 decimals */
-      amount: number;
-      /** @description Makes the request safe to repeat: a second one with the same reference moves nothing */
-      reference: string;
-    };
-    /** NewService */
-    NewService: {
-      /** @description Spaces around it are removed */
-      name: string;
-      /** @description What the service does */
-      description: string;
-      /** @description http or https URL */
-      endpoint: string;
-      /** @description USD per call, at most 6 decimals */
-      price: number;
-      /** @description Lower-case words joined by hyphens */
-      category: string;
-      /** @description How long a call may wait for the response head; 60 if absent */
-      timeout_seconds?: number;
-      /** @description Refuse calls that match no operation */
-      only_operations?: boolean;
-      /** @description How to call the service; null or an empty list: not told */
-      operations?:
-        | {
+    schemas: {
+        /** Account */
+        Account: {
+            /** Format: uuid */
+            account_id: string;
+            owner_id: string;
+            /** @enum {string} */
+            status: "active" | "suspended";
+        };
+        /** AccountChange */
+        AccountChange: {
+            /** @enum {string} */
+            status: "active" | "suspended";
+        };
+        /** AccountCounts */
+        AccountCounts: {
+            active: number;
+            suspended: number;
+            closed: number;
+        };
+        /** AccountEntry */
+        AccountEntry: {
+            /** Format: uuid */
+            account_id: string;
+            owner_id: string;
+            /** @enum {string} */
+            status: "active" | "suspended" | "closed";
+            /** @description What the account had when its last calls were stored; open calls are not subtracted, in US dollars with at most six decimals */
+            balance: number;
+            /** @description What it has earned and was not paid yet, in US dollars with at most six decimals */
+            payable: number;
+            active_keys: number;
             /**
-             * @description GET also stands for HEAD
+             * Format: date-time
+             * @description RFC 3339, in UTC
+             */
+            created_at: string;
+            /**
+             * Format: date-time
+             * @description RFC 3339, in UTC
+             */
+            closed_at: string | null;
+        };
+        /** Accounts */
+        Accounts: {
+            /** @description Newest first */
+            accounts: components["schemas"]["AccountEntry"][];
+            next_cursor: string | null;
+        };
+        /** Act */
+        Act: {
+            id: number;
+            /**
+             * Format: date-time
+             * @description RFC 3339, in UTC
+             */
+            at: string;
+            /** @description The id of an API key; `create-admin` or `system` where none acted */
+            actor: string;
+            /** Format: uuid */
+            actor_account_id: string | null;
+            action: string;
+            /** @enum {string} */
+            subject_type: "account" | "key" | "service" | "reconciliation";
+            subject_id: string;
+            /** @description What changed, never with a secret */
+            before: {
+                [key: string]: unknown;
+            } | null;
+            /** @description What changed, never with a secret */
+            after: {
+                [key: string]: unknown;
+            } | null;
+            /** @description `X-Request-Id` of the request that asked for it */
+            request_id: string | null;
+        };
+        /** AdminCall */
+        AdminCall: {
+            /** Format: uuid */
+            usage_id: string;
+            /** Format: uuid */
+            service_id: string;
+            service_name: string;
+            method: string;
+            /** @description Without its query, cut after 512 characters */
+            path: string;
+            /** @description 499: the caller left before an answer. 0: nobody knows */
+            status: number;
+            /** @description What the call cost, in US dollars with at most six decimals */
+            amount: number;
+            free_tier: boolean;
+            /** @description `completed`, `refunded:<reason>` or `abandoned` */
+            outcome: string;
+            /** @description Milliseconds */
+            latency_ms: number;
+            request_bytes: number;
+            response_bytes: number;
+            /**
+             * Format: date-time
+             * @description RFC 3339, in UTC
+             */
+            created_at: string;
+            /** @description The key that paid */
+            key_id: string;
+            /** @description The platform's share, in US dollars with at most six decimals */
+            fee: number;
+            /** @description The provider's share, in US dollars with at most six decimals */
+            earned: number;
+            /**
+             * Format: uuid
+             * @description The buyer's account
+             */
+            account_id: string;
+            /**
+             * Format: uuid
+             * @description The provider's account
+             */
+            provider_id: string;
+        };
+        /** AllCalls */
+        AllCalls: {
+            /** @description Newest first */
+            calls: components["schemas"]["AdminCall"][];
+            next_cursor: string | null;
+        };
+        /** AllServices */
+        AllServices: {
+            /** @description Newest first, without their operations */
+            services: components["schemas"]["Service"][];
+            next_cursor: string | null;
+        };
+        /** Audit */
+        Audit: {
+            /** @description Newest first */
+            acts: components["schemas"]["Act"][];
+            next_cursor: string | null;
+        };
+        /** Balance */
+        Balance: {
+            owner_id: string;
+            /** @description What the account can spend now, in US dollars with at most six decimals */
+            balance: number;
+            /** @description What open calls hold; what they do not cost comes back, in US dollars with at most six decimals */
+            held: number;
+            /** @constant */
+            currency: "USD";
+        };
+        /** BodyTooSlowError */
+        BodyTooSlowError: components["schemas"]["Error"] & {
+            /** @constant */
+            error: "body_too_slow";
+            /** @constant */
+            status: 408;
+        };
+        /**
+         * Call
+         * @description Its buyer sees key_id, its provider fee and earned, an admin all of it
+         */
+        Call: {
+            /** Format: uuid */
+            usage_id: string;
+            /** Format: uuid */
+            service_id: string;
+            service_name: string;
+            method: string;
+            /** @description Without its query, cut after 512 characters */
+            path: string;
+            /** @description 499: the caller left before an answer. 0: nobody knows */
+            status: number;
+            /** @description What the call cost, in US dollars with at most six decimals */
+            amount: number;
+            free_tier: boolean;
+            /** @description `completed`, `refunded:<reason>` or `abandoned` */
+            outcome: string;
+            /** @description Milliseconds */
+            latency_ms: number;
+            request_bytes: number;
+            response_bytes: number;
+            /**
+             * Format: date-time
+             * @description RFC 3339, in UTC
+             */
+            created_at: string;
+            /** @description The key that paid */
+            key_id?: string;
+            /** @description The platform's share, in US dollars with at most six decimals */
+            fee?: number;
+            /** @description The provider's share, in US dollars with at most six decimals */
+            earned?: number;
+            /**
+             * Format: uuid
+             * @description The buyer's account
+             */
+            account_id?: string;
+            /**
+             * Format: uuid
+             * @description The provider's account
+             */
+            provider_id?: string;
+        };
+        /** CallSums */
+        CallSums: {
+            /** @description Without what no statistics count: free MCP messages, calls of own services */
+            calls: number;
+            free_calls: number;
+            succeeded: number;
+            /** @description What they cost their buyers, in US dollars with at most six decimals */
+            charged: number;
+            /** @description The platform's share of it, in US dollars with at most six decimals */
+            fees: number;
+        };
+        /** CallSumsBySpan */
+        CallSumsBySpan: {
+            today: components["schemas"]["CallSums"];
+            last_24_hours: components["schemas"]["CallSums"];
+            last_30_days: components["schemas"]["CallSums"];
+        };
+        /**
+         * CallableService
+         * @description A service as an agent needs it to make a call
+         */
+        CallableService: {
+            /** Format: uuid */
+            id: string;
+            name: string;
+            description: string;
+            /** @description Price of a call, in US dollars with at most six decimals */
+            price: number;
+            price_label: string;
+            /** @description Per buyer account; absent when there are none */
+            free_calls?: number;
+            free_calls_label?: string;
+            category: string;
+            quality: number;
+            /** @description The quality less that of seven days before; absent when too little was known then */
+            quality_trend?: number;
+            /** @description Calls go to this path, and below it */
+            proxy_path: string;
+            next_price?: components["schemas"]["NextPrice"];
+            uptime?: components["schemas"]["Uptime"];
+            /** @description A page about the service, for people */
+            docs_url?: string;
+            /** @enum {string} */
+            protocol: "http" | "mcp";
+            /** @description How long a call may wait for the response head */
+            timeout_seconds: number;
+            /** @description The longest silence within a response, if it is set */
+            idle_seconds?: number;
+            /** @description Calls that match no operation are refused */
+            only_operations: boolean;
+            /** @description Credential headers that the service asks callers for, if any; see X-ACF-Forward */
+            forward_headers?: string[];
+            /** @description How to call it; empty if that is not told */
+            operations: components["schemas"]["PricedOperation"][];
+            stats?: components["schemas"]["RecentStats"];
+        };
+        /** CategoryCount */
+        CategoryCount: {
+            category: string;
+            services: number;
+        };
+        /** ChangedOperation */
+        ChangedOperation: {
+            method: string;
+            path: string;
+            note: string;
+        };
+        /** ClosedAccount */
+        ClosedAccount: {
+            /** Format: uuid */
+            account_id: string;
+            /** @description The same text for every closed account */
+            owner_id: string;
+            /** @constant */
+            status: "closed";
+            /**
+             * Format: date-time
+             * @description RFC 3339, in UTC
+             */
+            closed_at: string;
+        };
+        /** ConflictError */
+        ConflictError: components["schemas"]["Error"] & {
+            /** @constant */
+            error: "conflict";
+            /** @constant */
+            status: 409;
+            /** @description Of a debit above it: what the wallet has beside its holds, in US dollars with at most six decimals */
+            balance?: number;
+            /** @description Of a payout above it: what the provider is owed, in US dollars with at most six decimals */
+            payable?: number;
+        };
+        /** CreatedKey */
+        CreatedKey: {
+            key_id: string;
+            /** @description Shown here and never again */
+            secret: string;
+            /** @enum {string} */
+            role: "buyer" | "provider" | "admin";
+            owner_id: string;
+            /** @description Requests per minute */
+            rate_limit: number;
+            /** Format: uuid */
+            account_id: string;
+        };
+        /** Credit */
+        Credit: {
+            /** Format: uuid */
+            account_id: string;
+            /** @description What was added, in US dollars with at most six decimals */
+            amount: number;
+            reference: string;
+            /** @description Number of this credit among the account's */
+            seq: number;
+            /**
+             * Format: date-time
+             * @description RFC 3339, in UTC
+             */
+            created_at: string;
+        };
+        /** Credits */
+        Credits: {
+            /** @description Newest first */
+            credits: components["schemas"]["Credit"][];
+            next_cursor: string | null;
+        };
+        /** DayEarnings */
+        DayEarnings: {
+            /**
+             * Format: date
+             * @description In UTC
+             */
+            day: string;
+            calls: number;
+            free_calls: number;
+            /** @description What buyers were charged, in US dollars with at most six decimals */
+            gross: number;
+            /** @description The platform's share of it, in US dollars with at most six decimals */
+            fees: number;
+            /** @description The provider's share: gross − fees, in US dollars with at most six decimals */
+            earned: number;
+        };
+        /** DayStats */
+        DayStats: {
+            /**
+             * Format: date
+             * @description In UTC
+             */
+            day: string;
+            /** @description All that count: without free MCP messages and calls of the provider */
+            calls: number;
+            succeeded: number;
+            /** @description No connection, no answer in time, a cut answer, or 5xx */
+            failed: number;
+            /** @description 4xx: mistakes of callers */
+            caller_errors: number;
+            /** @description The caller left before an answer */
+            caller_left: number;
+            /** @description The gateway could not serve the call */
+            unavailable: number;
+            /** @description succeeded ÷ (succeeded + failed); null when both are 0 */
+            success_rate: number | null;
+            latency_ms: components["schemas"]["Latency"];
+            price_charged: components["schemas"]["PriceCharged"];
+        };
+        /** Debit */
+        Debit: {
+            /** Format: uuid */
+            account_id: string;
+            /** @description What was taken, in US dollars with at most six decimals */
+            amount: number;
+            reference: string;
+            reason: string;
+            /**
+             * Format: date-time
+             * @description When it was taken. RFC 3339, in UTC
+             */
+            created_at: string;
+        };
+        /** Debits */
+        Debits: {
+            /** @description Newest first */
+            debits: components["schemas"]["Debit"][];
+            next_cursor: string | null;
+        };
+        /** Drift */
+        Drift: {
+            /** Format: uuid */
+            account_id: string;
+            /** @description In the wallets of Redis, in US dollars with at most six decimals */
+            wallet: number;
+            /** @description What the wallet should have, in US dollars with at most six decimals */
+            expected: number;
+            /** @description wallet − (settled − streamed − held): 0 in good books, in US dollars with at most six decimals */
+            drift: number;
+            /** @description The balances in Postgres, in US dollars with at most six decimals */
+            settled: number;
+            /** @description In usage events that Postgres does not have yet, in US dollars with at most six decimals */
+            streamed: number;
+            /** @description What open calls hold, in US dollars with at most six decimals */
+            held: number;
+            free_calls: components["schemas"]["FreeCallsDrift"][];
+            /** @description Holds of calls that Postgres has already */
+            holds_of_stored_calls: number;
+            /**
+             * Format: date-time
+             * @description RFC 3339, in UTC
+             */
+            since: string;
+            /** @description Why it was not repaired */
+            not_repaired: string;
+        };
+        /** Earnings */
+        Earnings: {
+            /** @description What buyers were charged, in US dollars with at most six decimals */
+            gross: number;
+            /** @description The platform's share of it, in US dollars with at most six decimals */
+            fees: number;
+            /** @description The provider's share: gross − fees, in US dollars with at most six decimals */
+            earned: number;
+            /** @description What was paid out, in US dollars with at most six decimals */
+            paid_out: number;
+            /** @description What is owed now, whatever the range, in US dollars with at most six decimals */
+            payable: number;
+            /** @constant */
+            currency: "USD";
+            /** @description false for some time after an upgrade: calls stored by the earlier version are still being summed */
+            complete: boolean;
+            by_service: components["schemas"]["ServiceEarnings"][];
+            /** @description Newest first */
+            by_day: components["schemas"]["DayEarnings"][];
+        };
+        /**
+         * Error
+         * @description What every error of the gateway looks like. Some codes have more fields
+         */
+        Error: {
+            /**
+             * @description Stable: decide by this
              * @enum {string}
              */
-            method?: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
-            /** @description What follows the service id: literal segments, {name} for one segment, a last * for the rest */
-            path?: string;
-            /** @description Of an MCP server */
-            tool?: string;
-            summary?: string;
-            /** @description USD per call, in place of the listing's price */
-            price?: number;
-            /** @description JSON Schema of the request; it is not enforced */
-            input?: Record<string, never>;
-            /** @description JSON Schema of the response; it is not enforced */
-            output?: Record<string, never>;
-            example?: {
-              query?: Record<string, never>;
-              body?: unknown;
-              response?: unknown;
-            };
-          }[]
-        | null;
-      /** @description Headers that the gateway adds to each call, such as the API key of the service. Replaces all of them */
-      upstream_headers?: {
-        [key: string]: string;
-      };
-      /** @description Each call carries a signature (RFC 9421) of the gateway */
-      signed?: boolean;
-      /** @description Credential headers of the caller that the service asks for. Each call has to agree by X-ACF-Forward */
-      forward_headers?: (
-        | 'authorization'
-        | 'proxy-authorization'
-        | 'cookie'
-        | 'x-api-key'
-        | 'api-key'
-        | 'x-goog-api-key'
-        | 'x-auth-token'
-      )[];
-      /** @description Per buyer */
-      free_calls?: number;
-      /** @description The longest silence within a response */
-      idle_seconds?: number;
-      /** @description http or https URL of a page about the service, for people */
-      docs_url?: string;
-      /** @description Path below the endpoint that the gateway gets every minute; 2xx and 3xx mean that the service is up */
-      health_path?: string;
-      /**
-       * @description It cannot be changed later
-       * @default http
-       * @enum {string}
-       */
-      protocol: 'http' | 'mcp';
-    };
-    /**
-     * NextPrice
-     * @description What calls cost from a time on, if a call may cost more then; absent if nothing is announced
-     */
-    NextPrice: {
-      /** @description Price of a call from then on, in US dollars with at most six decimals */
-      price: number;
-      /**
-       * Format: date-time
-       * @description RFC 3339, in UTC
-       */
-      from: string;
-      /** @description From then on, if it changes */
-      free_calls?: number;
-      /** @description From then on, if it changes */
-      only_operations?: boolean;
-      /** @description All operations from then on, if they change; absent in lists */
-      operations?: components['schemas']['OperationPrice'][];
-    };
-    /** NotFoundError */
-    NotFoundError: components['schemas']['Error'] & {
-      /** @constant */
-      error: 'not_found';
-      /** @constant */
-      status: 404;
-    };
-    /** OpenApiDocument */
-    OpenApiDocument: {
-      openapi: string;
-      info: {
-        [key: string]: unknown;
-      };
-      paths: {
-        [key: string]: unknown;
-      };
-    } & {
-      [key: string]: unknown;
-    };
-    /** Operation */
-    Operation: {
-      /** @description GET also stands for HEAD */
-      method?: string;
-      /** @description What follows the service id: segments, {name} for one, a last * for the rest */
-      path?: string;
-      /** @description Of an MCP server, in place of method and path */
-      tool?: string;
-      summary?: string;
-      /** @description Price of such a call, if it is not the listing's, in US dollars with at most six decimals */
-      price?: number;
-      /** @description JSON Schema of the request; not enforced */
-      input?: {
-        [key: string]: unknown;
-      };
-      /** @description JSON Schema of the response; not enforced */
-      output?: {
-        [key: string]: unknown;
-      };
-      /** @description One request and its response */
-      example?: {
-        query?: {
-          [key: string]: unknown;
+            error: "invalid_request" | "invalid_json" | "unsupported_framing" | "unauthorized" | "insufficient_balance" | "forbidden" | "not_found" | "service_not_found" | "operation_not_found" | "method_not_allowed" | "body_too_slow" | "conflict" | "price_exceeds_maximum" | "payload_too_large" | "upgrade_not_supported" | "rate_limited" | "internal" | "upstream_error" | "unavailable" | "upstream_busy" | "upstream_timeout";
+            /** @description For people; may change */
+            message: string;
+            /** @description The status of the response */
+            status: number;
         };
-        body?: unknown;
-        response?: unknown;
-      };
-    };
-    /** OperationNotFoundError */
-    OperationNotFoundError: components['schemas']['Error'] & {
-      /** @constant */
-      error: 'operation_not_found';
-      /** @constant */
-      status: 404;
-    };
-    /**
-     * OperationPrice
-     * @description With method and path, or with the tool of an MCP server
-     */
-    OperationPrice: {
-      method?: string;
-      path?: string;
-      tool?: string;
-      /** @description Price of such a call, in US dollars with at most six decimals */
-      price: number;
-    };
-    /** OwnKey */
-    OwnKey: {
-      key_id: string;
-      /** @enum {string} */
-      role: 'buyer' | 'provider' | 'admin';
-      owner_id: string;
-      /** @description Requests per minute */
-      rate_limit: number;
-      /** Format: uuid */
-      account_id: string;
-      /** @enum {string} */
-      status: 'active' | 'revoked';
-      /**
-       * Format: date-time
-       * @description RFC 3339, in UTC
-       */
-      created_at: string;
-      /**
-       * Format: date-time
-       * @description RFC 3339, in UTC
-       */
-      previous_secret_expires_at: string | null;
-      /**
-       * Format: date-time
-       * @description RFC 3339, in UTC
-       */
-      last_used_at: string | null;
-      /** @description What calls with this key have cost, in US dollars with at most six decimals */
-      total_spent: number;
-    };
-    /** OwnServices */
-    OwnServices: {
-      /** @description Newest first */
-      services: components['schemas']['Service'][];
-      /** @description Absent on the last page */
-      next_cursor?: string;
-    };
-    /** PayloadTooLargeError */
-    PayloadTooLargeError: components['schemas']['Error'] & {
-      /** @constant */
-      error: 'payload_too_large';
-      /** @constant */
-      status: 413;
-    };
-    /** Payout */
-    Payout: {
-      /** Format: uuid */
-      account_id: string;
-      /** @description What was paid, in US dollars with at most six decimals */
-      amount: number;
-      reference: string;
-      /**
-       * Format: date-time
-       * @description RFC 3339, in UTC
-       */
-      created_at: string;
-    };
-    /** Payouts */
-    Payouts: {
-      /** @description Newest first */
-      payouts: components['schemas']['Payout'][];
-      next_cursor: string | null;
-    };
-    /** PlatformStats */
-    PlatformStats: {
-      accounts: components['schemas']['AccountCounts'];
-      keys: components['schemas']['KeyCounts'];
-      services: components['schemas']['ServiceCounts'];
-      calls: components['schemas']['CallSumsBySpan'];
-      /** @description Usage events that wait in Redis for Postgres */
-      backlog: number;
-      /** @description Usage events that could not be stored as calls */
-      rejected_events: number;
-      /** @description What open calls held at the last reconciliation, in US dollars with at most six decimals */
-      held: number;
-      /** @description By how much wallets disagreed with Postgres then, in US dollars with at most six decimals */
-      drift: number;
-      /**
-       * Format: date-time
-       * @description RFC 3339, in UTC
-       */
-      reconciled_at: string | null;
-      /** @constant */
-      currency: 'USD';
-    };
-    /** PriceCharged */
-    PriceCharged: {
-      /** @description What a charged call cost, to three digits; null without charged calls, in US dollars with at most six decimals */
-      median: number | null;
-      /** @description What a charged call cost, to three digits; null without charged calls, in US dollars with at most six decimals */
-      p95: number | null;
-    };
-    /** PriceExceedsMaximumError */
-    PriceExceedsMaximumError: components['schemas']['Error'] & {
-      /** @constant */
-      error: 'price_exceeds_maximum';
-      /** @constant */
-      status: 412;
-      /** @description The present price of a call, in US dollars with at most six decimals */
-      price: number;
-    };
-    /** PricedOperation */
-    PricedOperation: {
-      /** @description GET also stands for HEAD */
-      method?: string;
-      /** @description What follows the service id: segments, {name} for one, a last * for the rest */
-      path?: string;
-      /** @description Of an MCP server, in place of method and path */
-      tool?: string;
-      summary?: string;
-      /** @description Price of such a call, in US dollars with at most six decimals */
-      price: number;
-      /** @description JSON Schema of the request; not enforced */
-      input?: {
-        [key: string]: unknown;
-      };
-      /** @description JSON Schema of the response; not enforced */
-      output?: {
-        [key: string]: unknown;
-      };
-      /** @description One request and its response */
-      example?: {
-        query?: {
-          [key: string]: unknown;
+        /** ForbiddenError */
+        ForbiddenError: components["schemas"]["Error"] & {
+            /** @constant */
+            error: "forbidden";
+            /** @constant */
+            status: 403;
         };
-        body?: unknown;
-        response?: unknown;
-      };
-      price_label: string;
-    };
-    /**
-     * ProviderOpenApiDocument
-     * @description An OpenAPI 3.0 or 3.1 document as JSON; `x-price` of an operation is its price in USD
-     */
-    ProviderOpenApiDocument: {
-      openapi: string;
-      info: Record<string, never>;
-      paths?: Record<string, never>;
-    };
-    /**
-     * QualityInputs
-     * @description What the quality was made from; null until the service was judged
-     */
-    QualityInputs: {
-      /** @description Calls that count, after age and the weight of buyers */
-      evidence: number;
-      buyers: number;
-      success_rate: number;
-      /** @description Milliseconds; null without succeeded calls */
-      latency_ms: number | null;
-      /**
-       * Format: date-time
-       * @description RFC 3339, in UTC
-       */
-      computed_at: string;
-    } | null;
-    /** RateLimitedError */
-    RateLimitedError: components['schemas']['Error'] & {
-      /** @constant */
-      error: 'rate_limited';
-      /** @constant */
-      status: 429;
-    };
-    /** Readiness */
-    Readiness: {
-      /** @enum {string} */
-      status: 'ready' | 'starting' | 'not ready';
-    };
-    /**
-     * RecentStats
-     * @description Of the last 30 days; see /services/{id}/stats. Absent while it cannot be read
-     */
-    RecentStats: {
-      /** @description All that count: without free MCP messages and calls of the provider */
-      calls: number;
-      /** @description succeeded ÷ (succeeded + failed); null when both are 0 */
-      success_rate: number | null;
-      latency_ms: components['schemas']['Latency'];
-      price_charged: components['schemas']['PriceCharged'];
-    };
-    /** Reconciliation */
-    Reconciliation: {
-      /**
-       * Format: date-time
-       * @description RFC 3339, in UTC
-       */
-      checked_at: string | null;
-      /** @description The sum of all balances: 0, in US dollars with at most six decimals */
-      books_sum: number;
-      totals: components['schemas']['ReconciliationTotals'];
-      shards: components['schemas']['ShardReconciliation'][];
-      /** @description Newest first */
-      repairs: components['schemas']['Repair'][];
-      /** @constant */
-      currency: 'USD';
-    };
-    /** ReconciliationTotals */
-    ReconciliationTotals: {
-      wallets: number;
-      /** @description In the wallets of Redis, in US dollars with at most six decimals */
-      wallet: number;
-      /** @description The balances in Postgres, in US dollars with at most six decimals */
-      settled: number;
-      /** @description In usage events that Postgres does not have yet, in US dollars with at most six decimals */
-      streamed: number;
-      /** @description What open calls hold, in US dollars with at most six decimals */
-      held: number;
-      /** @description wallet − (settled − streamed − held): 0 in good books, in US dollars with at most six decimals */
-      drift: number;
-      drifting_accounts: number;
-      shards_not_compared: number;
-    };
-    /** Repair */
-    Repair: {
-      id: number;
-      /** Format: uuid */
-      account_id: string;
-      made_by: string;
-      reason: string;
-      /** @description What the wallet and its counters had */
-      before: {
-        [key: string]: unknown;
-      };
-      /** @description What the wallet and its counters had */
-      after: {
-        [key: string]: unknown;
-      };
-      /** @description What the wallet gained or lost, in US dollars with at most six decimals */
-      change: number;
-      /** @enum {string} */
-      state: 'begun' | 'done' | 'left';
-      /**
-       * Format: date-time
-       * @description RFC 3339, in UTC
-       */
-      created_at: string;
-    };
-    /** RevokedKey */
-    RevokedKey: {
-      key_id: string;
-      /** @constant */
-      status: 'revoked';
-    };
-    /** Root */
-    Root: {
-      /** @constant */
-      name: 'tollgate';
-      version: string;
-      links: components['schemas']['Links'];
-    };
-    /** RotatedKey */
-    RotatedKey: {
-      key_id: string;
-      /** @description Shown here and never again */
-      secret: string;
-      /**
-       * Format: date-time
-       * @description RFC 3339, in UTC
-       */
-      previous_secret_expires_at: string | null;
-    };
-    /** Service */
-    Service: {
-      /** Format: uuid */
-      id: string;
-      name: string;
-      description: string;
-      /** @description Price of a call, in US dollars with at most six decimals */
-      price: number;
-      price_label: string;
-      /** @description Per buyer account; absent when there are none */
-      free_calls?: number;
-      free_calls_label?: string;
-      category: string;
-      quality: number;
-      /** @description Calls go to this path, and below it */
-      proxy_path: string;
-      next_price?: components['schemas']['NextPrice'];
-      uptime?: components['schemas']['Uptime'];
-      /** @description A page about the service, for people */
-      docs_url?: string;
-      /** @enum {string} */
-      status: 'active' | 'paused' | 'removed';
-      /** @enum {string} */
-      protocol: 'http' | 'mcp';
-      /** @description How long a call may wait for the response head */
-      timeout_seconds: number;
-      /** @description The longest silence within a response, if it is set */
-      idle_seconds?: number;
-      /** @description Calls that match no operation are refused */
-      only_operations: boolean;
-      /** @description Credential headers that the service asks callers for, if any; see X-ACF-Forward */
-      forward_headers?: string[];
-      /** @description As the provider wrote them; absent in lists */
-      operations?: components['schemas']['Operation'][];
-      /** Format: uuid */
-      provider_id: string;
-      /** @description Shown to keys of its provider's account and to admins only */
-      endpoint?: string;
-      /** @description Asked every minute; shown to the same */
-      health_path?: string;
-      /** @description Whether a new endpoint answered when it was asked once; shown to the same */
-      reachable?: boolean;
-      /**
-       * Format: date-time
-       * @description When it was asked; shown to the same
-       */
-      checked_at?: string;
-      /** @description Names of the headers that the gateway adds to calls; shown to the same */
-      upstream_headers?: string[];
-      /** @description Whether calls are signed; shown to the same */
-      signed?: boolean;
-      /** @description The keyid of signatures by the present secret */
-      signing_keyid?: string;
-      /** @description Only in the response to the request that made it */
-      signing_secret?: string;
-      /** @description Only in the response to a change of the endpoint that removed these headers */
-      forgotten_upstream_headers?: string[];
-      /**
-       * Format: date-time
-       * @description RFC 3339, in UTC
-       */
-      created_at: string;
-      /**
-       * Format: date-time
-       * @description RFC 3339, in UTC
-       */
-      updated_at: string;
-    };
-    /**
-     * ServiceAnswer
-     * @description Whatever the service sends
-     */
-    ServiceAnswer:
-      | {
-          [key: string]: unknown;
-        }
-      | unknown[]
-      | string
-      | number
-      | boolean
-      | null;
-    /** ServiceCall */
-    ServiceCall: {
-      /** Format: uuid */
-      usage_id: string;
-      /** @description The buyer as X-ACF-Buyer names it to the service */
-      buyer: string;
-      method: string;
-      /** @description Without its query, cut after 512 characters */
-      path: string;
-      /** @description 499: the caller left before an answer. 0: nobody knows */
-      status: number;
-      /** @description What the call cost, in US dollars with at most six decimals */
-      amount: number;
-      /** @description The platform's share, in US dollars with at most six decimals */
-      fee: number;
-      /** @description The provider's share, in US dollars with at most six decimals */
-      earned: number;
-      free_tier: boolean;
-      /** @description `completed`, `refunded:<reason>` or `abandoned` */
-      outcome: string;
-      /** @description Milliseconds */
-      latency_ms: number;
-      request_bytes: number;
-      response_bytes: number;
-      /**
-       * Format: date-time
-       * @description RFC 3339, in UTC
-       */
-      created_at: string;
-    };
-    /** ServiceCalls */
-    ServiceCalls: {
-      /** @description Newest first. A page may have fewer than `limit` although more follow */
-      records: components['schemas']['ServiceCall'][];
-      next_cursor: string | null;
-    };
-    /** ServiceChange */
-    ServiceChange: {
-      /** @description Spaces around it are removed */
-      name?: string;
-      /** @description What the service does */
-      description?: string;
-      /** @description http or https URL */
-      endpoint?: string;
-      /** @description USD per call, at most 6 decimals */
-      price?: number;
-      /** @description Lower-case words joined by hyphens */
-      category?: string;
-      /** @description How long a call may wait for the response head; 60 if absent */
-      timeout_seconds?: number;
-      /** @description Refuse calls that match no operation */
-      only_operations?: boolean;
-      /** @description How to call the service; null or an empty list: not told */
-      operations?:
-        | {
+        /** FoundServices */
+        FoundServices: {
+            services: components["schemas"]["ListedService"][];
+            /** @description Of all that match, the largest first; the first 500, if there are more */
+            categories: components["schemas"]["CategoryCount"][];
+            /** @description How many services match, on all pages */
+            total: number;
+            /** @description Absent on the last page */
+            next_cursor?: string;
+        };
+        /** FreeCallsDrift */
+        FreeCallsDrift: {
+            /** Format: uuid */
+            service_id: string;
+            used: number;
+            expected: number;
+        };
+        /** Health */
+        Health: {
+            /** @constant */
+            status: "ok";
+        };
+        /** ImportedOperations */
+        ImportedOperations: {
+            /** @description How many were taken over */
+            operations: number;
+            /** @description The first of those that were not taken over; `*` as the method means the whole path */
+            skipped: components["schemas"]["SkippedOperation"][];
+            skipped_total: number;
+            /** @description Those that differ from the document */
+            changed: components["schemas"]["ChangedOperation"][];
+            service: components["schemas"]["Service"];
+        };
+        /** InsufficientBalanceError */
+        InsufficientBalanceError: components["schemas"]["Error"] & {
+            /** @constant */
+            error: "insufficient_balance";
+            /** @constant */
+            status: 402;
+            /** @description What the call would take, in US dollars with at most six decimals */
+            required: number;
+            /** @description What the account can spend now, in US dollars with at most six decimals */
+            balance: number;
+            /** @description Where money can be added, if the operator names such a page */
+            top_up?: string;
+        };
+        /** InternalError */
+        InternalError: components["schemas"]["Error"] & {
+            /** @constant */
+            error: "internal";
+            /** @constant */
+            status: 500;
+        };
+        /** InvalidJsonError */
+        InvalidJsonError: components["schemas"]["Error"] & {
+            /** @constant */
+            error: "invalid_json";
+            /** @constant */
+            status: 400;
+        };
+        /** InvalidRequestError */
+        InvalidRequestError: components["schemas"]["Error"] & {
+            /** @constant */
+            error: "invalid_request";
+            /** @constant */
+            status: 400;
+        };
+        /** Key */
+        Key: {
+            key_id: string;
+            /** @enum {string} */
+            role: "buyer" | "provider" | "admin";
+            owner_id: string;
+            /** @description Requests per minute */
+            rate_limit: number;
+            /** Format: uuid */
+            account_id: string;
+            /** @enum {string} */
+            status: "active" | "revoked";
             /**
-             * @description GET also stands for HEAD
+             * Format: date-time
+             * @description RFC 3339, in UTC
+             */
+            created_at: string;
+            /**
+             * Format: date-time
+             * @description RFC 3339, in UTC
+             */
+            previous_secret_expires_at: string | null;
+        };
+        /** KeyChange */
+        KeyChange: {
+            /** @description Requests per minute */
+            rate_limit: number;
+        };
+        /** KeyCounts */
+        KeyCounts: {
+            active: number;
+            revoked: number;
+        };
+        /** KeyRotation */
+        KeyRotation: {
+            /** @description How long the present secret stays good; 3600 if absent */
+            overlap_seconds?: number;
+        };
+        /** Keys */
+        Keys: {
+            /** @description Newest first */
+            keys: components["schemas"]["Key"][];
+            next_cursor: string | null;
+        };
+        /**
+         * Latency
+         * @description Of succeeded calls, within 10 %
+         */
+        Latency: {
+            /** @description Milliseconds; null without succeeded calls */
+            p50: number | null;
+            /** @description Milliseconds; null without succeeded calls */
+            p95: number | null;
+            /** @description Milliseconds; null without succeeded calls */
+            p99: number | null;
+        };
+        /**
+         * Links
+         * @description Paths of this gateway, by what is there
+         */
+        Links: {
+            discover: string;
+            docs: string;
+            openapi: string;
+            llms?: string;
+            mcp?: string;
+            mcp_server?: string;
+        };
+        /**
+         * ListedService
+         * @description A service as a search shows it. Its description is cut after 200 characters
+         */
+        ListedService: {
+            /** Format: uuid */
+            id: string;
+            name: string;
+            description: string;
+            /** @description Price of a call, in US dollars with at most six decimals */
+            price: number;
+            price_label: string;
+            /** @description Per buyer account; absent when there are none */
+            free_calls?: number;
+            free_calls_label?: string;
+            category: string;
+            quality: number;
+            /** @description The quality less that of seven days before; absent when too little was known then */
+            quality_trend?: number;
+            /** @description Calls go to this path, and below it */
+            proxy_path: string;
+            next_price?: components["schemas"]["NextPrice"];
+        };
+        /** McpFault */
+        McpFault: {
+            /** @constant */
+            jsonrpc: "2.0";
+            id: string | number | null;
+            error: components["schemas"]["McpFaultDetails"];
+        };
+        /** McpFaultDetails */
+        McpFaultDetails: {
+            /** @description Of JSON-RPC or of the protocol */
+            code: number;
+            message: string;
+            data?: unknown;
+        };
+        /** McpHeader */
+        McpHeader: {
+            name: string;
+            description: string;
+            isRequired: boolean;
+            isSecret: boolean;
+        };
+        /**
+         * McpMessage
+         * @description A JSON-RPC message. Without an `id` it is a notification
+         */
+        McpMessage: {
+            /** @constant */
+            jsonrpc: "2.0";
+            id?: string | number | null;
+            method?: string;
+            params?: {
+                [key: string]: unknown;
+            };
+        };
+        /** McpRemote */
+        McpRemote: {
+            /** @constant */
+            type: "streamable-http";
+            /** @description The URL of /mcp */
+            url: string;
+            /** @description What a client asks its user for */
+            headers: components["schemas"]["McpHeader"][];
+        };
+        /** McpResult */
+        McpResult: {
+            /** @constant */
+            jsonrpc: "2.0";
+            id: string | number | null;
+            result: {
+                [key: string]: unknown;
+            };
+        };
+        /** McpServer */
+        McpServer: {
+            $schema: string;
+            name: string;
+            title: string;
+            description: string;
+            version: string;
+            remotes: components["schemas"]["McpRemote"][];
+        };
+        /** MethodNotAllowedError */
+        MethodNotAllowedError: components["schemas"]["Error"] & {
+            /** @constant */
+            error: "method_not_allowed";
+            /** @constant */
+            status: 405;
+        };
+        /** Movement */
+        Movement: {
+            /**
+             * Format: date-time
+             * @description When. Charges of an hour stand at its end, earnings and fees at its beginning. RFC 3339, in UTC
+             */
+            at: string;
+            /**
+             * @description pending: what has moved already and is not in the books yet
              * @enum {string}
              */
-            method?: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
-            /** @description What follows the service id: literal segments, {name} for one segment, a last * for the rest */
+            kind: "pending" | "credit" | "charge" | "debit" | "earning" | "fee" | "payout";
+            /** @description Negative: money left the account, in US dollars with at most six decimals */
+            amount: number;
+            /** @description What the account had after it, in US dollars with at most six decimals */
+            balance: number;
+            /**
+             * Format: date-time
+             * @description Of a sum over the calls of an hour: when the hour began
+             */
+            hour?: string;
+            /** Format: uuid */
+            service_id?: string;
+            service_name?: string;
+            reference?: string;
+            reason?: string;
+        };
+        /**
+         * NewCredit
+         * @description Exactly one of account_id and key_id names the account
+         */
+        NewCredit: {
+            account_id?: string;
+            key_id?: string;
+            /** @description USD, at most 6 decimals */
+            amount: number;
+            /** @description Makes the request safe to repeat: a second one with the same reference moves nothing */
+            reference: string;
+        };
+        /** NewDebit */
+        NewDebit: {
+            account_id: string;
+            /** @description USD, at most 6 decimals */
+            amount: number;
+            /** @description Makes the request safe to repeat: a second one with the same reference moves nothing */
+            reference: string;
+            /** @description Shown to the account in its statement */
+            reason: string;
+        };
+        /** NewKey */
+        NewKey: {
+            /** @description Your label for the account; not an identity */
+            owner_id: string;
+            /** @enum {string} */
+            role: "buyer" | "provider" | "admin";
+            /** @description The account that gets the key; for admins only */
+            account_id?: string;
+        };
+        /** NewPayout */
+        NewPayout: {
+            account_id: string;
+            /** @description USD, at most 6 decimals */
+            amount: number;
+            /** @description Makes the request safe to repeat: a second one with the same reference moves nothing */
+            reference: string;
+        };
+        /** NewService */
+        NewService: {
+            /** @description Spaces around it are removed */
+            name: string;
+            /** @description What the service does */
+            description: string;
+            /** @description http or https URL */
+            endpoint: string;
+            /** @description USD per call, at most 6 decimals */
+            price: number;
+            /** @description Lower-case words joined by hyphens */
+            category: string;
+            /** @description How long a call may wait for the response head; 60 if absent */
+            timeout_seconds?: number;
+            /** @description Refuse calls that match no operation */
+            only_operations?: boolean;
+            /** @description How to call the service; null or an empty list: not told */
+            operations?: {
+                /**
+                 * @description GET also stands for HEAD
+                 * @enum {string}
+                 */
+                method?: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
+                /** @description What follows the service id: literal segments, {name} for one segment, a last * for the rest */
+                path?: string;
+                /** @description Of an MCP server */
+                tool?: string;
+                summary?: string;
+                /** @description USD per call, in place of the listing's price */
+                price?: number;
+                /** @description JSON Schema of the request; it is not enforced */
+                input?: Record<string, never>;
+                /** @description JSON Schema of the response; it is not enforced */
+                output?: Record<string, never>;
+                example?: {
+                    query?: Record<string, never>;
+                    body?: unknown;
+                    response?: unknown;
+                };
+            }[] | null;
+            /** @description Headers that the gateway adds to each call, such as the API key of the service. Replaces all of them */
+            upstream_headers?: {
+                [key: string]: string;
+            };
+            /** @description Each call carries a signature (RFC 9421) of the gateway */
+            signed?: boolean;
+            /** @description Credential headers of the caller that the service asks for. Each call has to agree by X-ACF-Forward */
+            forward_headers?: ("authorization" | "proxy-authorization" | "cookie" | "x-api-key" | "api-key" | "x-goog-api-key" | "x-auth-token")[];
+            /** @description Per buyer */
+            free_calls?: number;
+            /** @description The longest silence within a response */
+            idle_seconds?: number;
+            /** @description http or https URL of a page about the service, for people */
+            docs_url?: string;
+            /** @description Path below the endpoint that the gateway gets every minute; 2xx and 3xx mean that the service is up */
+            health_path?: string;
+            /**
+             * @description It cannot be changed later
+             * @default http
+             * @enum {string}
+             */
+            protocol: "http" | "mcp";
+        };
+        /**
+         * NextPrice
+         * @description What calls cost from a time on, if a call may cost more then; absent if nothing is announced
+         */
+        NextPrice: {
+            /** @description Price of a call from then on, in US dollars with at most six decimals */
+            price: number;
+            /**
+             * Format: date-time
+             * @description RFC 3339, in UTC
+             */
+            from: string;
+            /** @description From then on, if it changes */
+            free_calls?: number;
+            /** @description From then on, if it changes */
+            only_operations?: boolean;
+            /** @description All operations from then on, if they change; absent in lists */
+            operations?: components["schemas"]["OperationPrice"][];
+        };
+        /** NotFoundError */
+        NotFoundError: components["schemas"]["Error"] & {
+            /** @constant */
+            error: "not_found";
+            /** @constant */
+            status: 404;
+        };
+        /** OpenApiDocument */
+        OpenApiDocument: {
+            openapi: string;
+            info: {
+                [key: string]: unknown;
+            };
+            paths: {
+                [key: string]: unknown;
+            };
+        } & {
+            [key: string]: unknown;
+        };
+        /** Operation */
+        Operation: {
+            /** @description GET also stands for HEAD */
+            method?: string;
+            /** @description What follows the service id: segments, {name} for one, a last * for the rest */
             path?: string;
-            /** @description Of an MCP server */
+            /** @description Of an MCP server, in place of method and path */
             tool?: string;
             summary?: string;
-            /** @description USD per call, in place of the listing's price */
+            /** @description Price of such a call, if it is not the listing's, in US dollars with at most six decimals */
             price?: number;
-            /** @description JSON Schema of the request; it is not enforced */
-            input?: Record<string, never>;
-            /** @description JSON Schema of the response; it is not enforced */
-            output?: Record<string, never>;
-            example?: {
-              query?: Record<string, never>;
-              body?: unknown;
-              response?: unknown;
+            /** @description JSON Schema of the request; not enforced */
+            input?: {
+                [key: string]: unknown;
             };
-          }[]
-        | null;
-      /** @description Headers that the gateway adds to each call, such as the API key of the service. Replaces all of them */
-      upstream_headers?: {
-        [key: string]: string;
-      };
-      /** @description Each call carries a signature (RFC 9421) of the gateway */
-      signed?: boolean;
-      /** @description Credential headers of the caller that the service asks for. Each call has to agree by X-ACF-Forward */
-      forward_headers?: (
-        | 'authorization'
-        | 'proxy-authorization'
-        | 'cookie'
-        | 'x-api-key'
-        | 'api-key'
-        | 'x-goog-api-key'
-        | 'x-auth-token'
-      )[];
-      /** @description Per buyer; null ends the free calls */
-      free_calls?: number | null;
-      /** @description null: as long as the gateway allows */
-      idle_seconds?: number | null;
-      /** @description null: no page */
-      docs_url?: string | null;
-      /** @description null: it is not asked */
-      health_path?: string | null;
-      /** @enum {string} */
-      status?: 'active' | 'paused';
-    };
-    /** ServiceCounts */
-    ServiceCounts: {
-      active: number;
-      paused: number;
-      removed: number;
-    };
-    /** ServiceEarnings */
-    ServiceEarnings: {
-      /** Format: uuid */
-      service_id: string;
-      service_name: string;
-      calls: number;
-      free_calls: number;
-      /** @description What buyers were charged, in US dollars with at most six decimals */
-      gross: number;
-      /** @description The platform's share of it, in US dollars with at most six decimals */
-      fees: number;
-      /** @description The provider's share: gross − fees, in US dollars with at most six decimals */
-      earned: number;
-    };
-    /** ServiceNotFoundError */
-    ServiceNotFoundError: components['schemas']['Error'] & {
-      /** @constant */
-      error: 'service_not_found';
-      /** @constant */
-      status: 404;
-    };
-    /** ServiceStats */
-    ServiceStats: {
-      /** Format: uuid */
-      service_id: string;
-      quality: number;
-      quality_inputs: components['schemas']['QualityInputs'];
-      /** @description All that count: without free MCP messages and calls of the provider */
-      calls: number;
-      succeeded: number;
-      /** @description No connection, no answer in time, a cut answer, or 5xx */
-      failed: number;
-      /** @description 4xx: mistakes of callers */
-      caller_errors: number;
-      /** @description The caller left before an answer */
-      caller_left: number;
-      /** @description The gateway could not serve the call */
-      unavailable: number;
-      /** @description succeeded ÷ (succeeded + failed); null when both are 0 */
-      success_rate: number | null;
-      latency_ms: components['schemas']['Latency'];
-      price_charged: components['schemas']['PriceCharged'];
-      /** @description The last 30 days, newest first; days without calls are left out */
-      days: components['schemas']['DayStats'][];
-    };
-    /** ServiceStatusChange */
-    ServiceStatusChange: {
-      /**
-       * @description `removed` is for good
-       * @enum {string}
-       */
-      status: 'active' | 'paused' | 'removed';
-    };
-    /** ServiceUsage */
-    ServiceUsage: {
-      /** Format: uuid */
-      service_id: string;
-      service_name: string;
-      calls: number;
-      free_calls: number;
-      /** @description What they have cost, in US dollars with at most six decimals */
-      spent: number;
-      /** @description Milliseconds */
-      avg_latency_ms: number;
-    };
-    /** ShardReconciliation */
-    ShardReconciliation: {
-      shard: number;
-      /**
-       * Format: date-time
-       * @description RFC 3339, in UTC
-       */
-      checked_at: string;
-      compared: boolean;
-      wallets: number;
-      /** @description In the wallets of Redis, in US dollars with at most six decimals */
-      wallet: number;
-      /** @description The balances in Postgres, in US dollars with at most six decimals */
-      settled: number;
-      /** @description In usage events that Postgres does not have yet, in US dollars with at most six decimals */
-      streamed: number;
-      /** @description What open calls hold, in US dollars with at most six decimals */
-      held: number;
-      /** @description wallet − (settled − streamed − held): 0 in good books, in US dollars with at most six decimals */
-      drift: number;
-      drifting_accounts: number;
-      drifts: components['schemas']['Drift'][];
-    };
-    /** SkippedOperation */
-    SkippedOperation: {
-      method: string;
-      path: string;
-      reason: string;
-    };
-    /** Statement */
-    Statement: {
-      owner_id: string;
-      /** @enum {string} */
-      ledger: 'wallet' | 'earnings';
-      /** @description What the account had after the newest movement of this page, in US dollars with at most six decimals */
-      balance: number;
-      /** @constant */
-      currency: 'USD';
-      /** @description Newest first */
-      movements: components['schemas']['Movement'][];
-      next_cursor: string | null;
-    };
-    /** UnauthorizedError */
-    UnauthorizedError: components['schemas']['Error'] & {
-      /** @constant */
-      error: 'unauthorized';
-      /** @constant */
-      status: 401;
-    };
-    /** UnavailableError */
-    UnavailableError: components['schemas']['Error'] & {
-      /** @constant */
-      error: 'unavailable';
-      /** @constant */
-      status: 503;
-    };
-    /** UnsupportedFramingError */
-    UnsupportedFramingError: components['schemas']['Error'] & {
-      /** @constant */
-      error: 'unsupported_framing';
-      /** @constant */
-      status: 400;
-    };
-    /** UpgradeNotSupportedError */
-    UpgradeNotSupportedError: components['schemas']['Error'] & {
-      /** @constant */
-      error: 'upgrade_not_supported';
-      /** @constant */
-      status: 426;
-    };
-    /** UpstreamBusyError */
-    UpstreamBusyError: components['schemas']['Error'] & {
-      /** @constant */
-      error: 'upstream_busy';
-      /** @constant */
-      status: 503;
-    };
-    /** UpstreamErrorError */
-    UpstreamErrorError: components['schemas']['Error'] & {
-      /** @constant */
-      error: 'upstream_error';
-      /** @constant */
-      status: 502;
-    };
-    /** UpstreamTimeoutError */
-    UpstreamTimeoutError: components['schemas']['Error'] & {
-      /** @constant */
-      error: 'upstream_timeout';
-      /** @constant */
-      status: 504;
-    };
-    /**
-     * Uptime
-     * @description Percent of health checks that the service answered well; absent if it is not asked
-     */
-    Uptime: {
-      last_24_hours?: number;
-      last_30_days: number;
-    };
-    /** Usage */
-    Usage: {
-      key_id: string;
-      owner_id: string;
-      total_calls: number;
-      free_calls: number;
-      /** @description What all calls that match have cost, in US dollars with at most six decimals */
-      total_spent: number;
-      /** @description Milliseconds */
-      avg_latency_ms: number;
-      by_service: components['schemas']['ServiceUsage'][];
-      /** @description Newest first */
-      records: components['schemas']['UsageRecord'][];
-      next_cursor: string | null;
-    };
-    /** UsageRecord */
-    UsageRecord: {
-      /** Format: uuid */
-      usage_id: string;
-      /** Format: uuid */
-      service_id: string;
-      service_name: string;
-      method: string;
-      /** @description Without its query, cut after 512 characters */
-      path: string;
-      /** @description 499: the caller left before an answer. 0: nobody knows */
-      status: number;
-      /** @description What the call cost, in US dollars with at most six decimals */
-      amount: number;
-      free_tier: boolean;
-      /** @description `completed`, `refunded:<reason>` or `abandoned` */
-      outcome: string;
-      /** @description Milliseconds */
-      latency_ms: number;
-      request_bytes: number;
-      response_bytes: number;
-      /**
-       * Format: date-time
-       * @description RFC 3339, in UTC
-       */
-      created_at: string;
-    };
-  };
-  responses: {
-    /** @description `body_too_slow`: The request body took too long to arrive. */
-    AdminBodyTooSlow: {
-      headers: {
-        'X-RateLimit-Limit': components['headers']['X-RateLimit-Limit'];
-        'X-RateLimit-Remaining': components['headers']['X-RateLimit-Remaining'];
-        'X-RateLimit-Reset': components['headers']['X-RateLimit-Reset'];
-        'X-Request-Id': components['headers']['X-Request-Id'];
-        [name: string]: unknown;
-      };
-      content: {
-        'application/json': components['schemas']['BodyTooSlowError'];
-      };
-    };
-    /** @description `conflict`: The request conflicts with the current state. */
-    AdminConflict: {
-      headers: {
-        'X-RateLimit-Limit': components['headers']['X-RateLimit-Limit'];
-        'X-RateLimit-Remaining': components['headers']['X-RateLimit-Remaining'];
-        'X-RateLimit-Reset': components['headers']['X-RateLimit-Reset'];
-        'X-Request-Id': components['headers']['X-Request-Id'];
-        [name: string]: unknown;
-      };
-      content: {
-        'application/json': components['schemas']['ConflictError'];
-      };
-    };
-    /** @description `forbidden`: This API key is not permitted to do that. */
-    AdminForbidden: {
-      headers: {
-        'X-RateLimit-Limit': components['headers']['X-RateLimit-Limit'];
-        'X-RateLimit-Remaining': components['headers']['X-RateLimit-Remaining'];
-        'X-RateLimit-Reset': components['headers']['X-RateLimit-Reset'];
-        'X-Request-Id': components['headers']['X-Request-Id'];
-        [name: string]: unknown;
-      };
-      content: {
-        'application/json': components['schemas']['ForbiddenError'];
-      };
-    };
-    /** @description `internal`: Something went wrong on our side. */
-    AdminInternal: {
-      headers: {
-        'X-RateLimit-Limit': components['headers']['X-RateLimit-Limit'];
-        'X-RateLimit-Remaining': components['headers']['X-RateLimit-Remaining'];
-        'X-RateLimit-Reset': components['headers']['X-RateLimit-Reset'];
-        'X-Request-Id': components['headers']['X-Request-Id'];
-        [name: string]: unknown;
-      };
-      content: {
-        'application/json': components['schemas']['InternalError'];
-      };
-    };
-    /**
-     * @description `invalid_json`: The body is not valid JSON.
-     *
-     *     `invalid_request`: The request is invalid.
-     *
-     *     `unsupported_framing`: The message framing is ambiguous or not supported.
-     */
-    AdminInvalidJsonOrInvalidRequestOrUnsupportedFraming: {
-      headers: {
-        'X-RateLimit-Limit': components['headers']['X-RateLimit-Limit'];
-        'X-RateLimit-Remaining': components['headers']['X-RateLimit-Remaining'];
-        'X-RateLimit-Reset': components['headers']['X-RateLimit-Reset'];
-        'X-Request-Id': components['headers']['X-Request-Id'];
-        [name: string]: unknown;
-      };
-      content: {
-        'application/json':
-          | components['schemas']['InvalidJsonError']
-          | components['schemas']['InvalidRequestError']
-          | components['schemas']['UnsupportedFramingError'];
-      };
-    };
-    /**
-     * @description `invalid_request`: The request is invalid.
-     *
-     *     `unsupported_framing`: The message framing is ambiguous or not supported.
-     */
-    AdminInvalidRequestOrUnsupportedFraming: {
-      headers: {
-        'X-RateLimit-Limit': components['headers']['X-RateLimit-Limit'];
-        'X-RateLimit-Remaining': components['headers']['X-RateLimit-Remaining'];
-        'X-RateLimit-Reset': components['headers']['X-RateLimit-Reset'];
-        'X-Request-Id': components['headers']['X-Request-Id'];
-        [name: string]: unknown;
-      };
-      content: {
-        'application/json':
-          | components['schemas']['InvalidRequestError']
-          | components['schemas']['UnsupportedFramingError'];
-      };
-    };
-    /** @description `not_found`: There is nothing at this path. */
-    AdminNotFound: {
-      headers: {
-        'X-RateLimit-Limit': components['headers']['X-RateLimit-Limit'];
-        'X-RateLimit-Remaining': components['headers']['X-RateLimit-Remaining'];
-        'X-RateLimit-Reset': components['headers']['X-RateLimit-Reset'];
-        'X-Request-Id': components['headers']['X-Request-Id'];
-        [name: string]: unknown;
-      };
-      content: {
-        'application/json': components['schemas']['NotFoundError'];
-      };
-    };
-    /** @description `payload_too_large`: The request body is too large. */
-    AdminPayloadTooLarge: {
-      headers: {
-        'X-RateLimit-Limit': components['headers']['X-RateLimit-Limit'];
-        'X-RateLimit-Remaining': components['headers']['X-RateLimit-Remaining'];
-        'X-RateLimit-Reset': components['headers']['X-RateLimit-Reset'];
-        'X-Request-Id': components['headers']['X-Request-Id'];
-        [name: string]: unknown;
-      };
-      content: {
-        'application/json': components['schemas']['PayloadTooLargeError'];
-      };
-    };
-    /** @description `rate_limited`: Too many requests. */
-    AdminRateLimited: {
-      headers: {
-        'X-RateLimit-Limit': components['headers']['X-RateLimit-Limit'];
-        'X-RateLimit-Remaining': components['headers']['X-RateLimit-Remaining'];
-        'X-RateLimit-Reset': components['headers']['X-RateLimit-Reset'];
-        'X-Request-Id': components['headers']['X-Request-Id'];
+            /** @description JSON Schema of the response; not enforced */
+            output?: {
+                [key: string]: unknown;
+            };
+            /** @description One request and its response */
+            example?: {
+                query?: {
+                    [key: string]: unknown;
+                };
+                body?: unknown;
+                response?: unknown;
+            };
+        };
+        /** OperationNotFoundError */
+        OperationNotFoundError: components["schemas"]["Error"] & {
+            /** @constant */
+            error: "operation_not_found";
+            /** @constant */
+            status: 404;
+        };
         /**
-         * @description Whole seconds after which a retry makes sense
-         * @example 3
+         * OperationPrice
+         * @description With method and path, or with the tool of an MCP server
          */
-        'Retry-After': number;
-        [name: string]: unknown;
-      };
-      content: {
-        'application/json': components['schemas']['RateLimitedError'];
-      };
-    };
-    /** @description `service_not_found`: There is no active service with this id. */
-    AdminServiceNotFound: {
-      headers: {
-        'X-RateLimit-Limit': components['headers']['X-RateLimit-Limit'];
-        'X-RateLimit-Remaining': components['headers']['X-RateLimit-Remaining'];
-        'X-RateLimit-Reset': components['headers']['X-RateLimit-Reset'];
-        'X-Request-Id': components['headers']['X-Request-Id'];
-        [name: string]: unknown;
-      };
-      content: {
-        'application/json': components['schemas']['ServiceNotFoundError'];
-      };
-    };
-    /** @description `unauthorized`: A valid API key is required: Authorization: Bearer {key_id}:{secret}, or X-Api-Key. */
-    AdminUnauthorized: {
-      headers: {
-        'X-RateLimit-Limit': components['headers']['X-RateLimit-Limit'];
-        'X-RateLimit-Remaining': components['headers']['X-RateLimit-Remaining'];
-        'X-RateLimit-Reset': components['headers']['X-RateLimit-Reset'];
-        'X-Request-Id': components['headers']['X-Request-Id'];
+        OperationPrice: {
+            method?: string;
+            path?: string;
+            tool?: string;
+            /** @description Price of such a call, in US dollars with at most six decimals */
+            price: number;
+        };
+        /** OwnKey */
+        OwnKey: {
+            key_id: string;
+            /** @enum {string} */
+            role: "buyer" | "provider" | "admin";
+            owner_id: string;
+            /** @description Requests per minute */
+            rate_limit: number;
+            /** Format: uuid */
+            account_id: string;
+            /** @enum {string} */
+            status: "active" | "revoked";
+            /**
+             * Format: date-time
+             * @description RFC 3339, in UTC
+             */
+            created_at: string;
+            /**
+             * Format: date-time
+             * @description RFC 3339, in UTC
+             */
+            previous_secret_expires_at: string | null;
+            /**
+             * Format: date-time
+             * @description RFC 3339, in UTC
+             */
+            last_used_at: string | null;
+            /** @description What calls with this key have cost, in US dollars with at most six decimals */
+            total_spent: number;
+        };
+        /** OwnServices */
+        OwnServices: {
+            /** @description Newest first */
+            services: components["schemas"]["Service"][];
+            /** @description Absent on the last page */
+            next_cursor?: string;
+        };
+        /** PayloadTooLargeError */
+        PayloadTooLargeError: components["schemas"]["Error"] & {
+            /** @constant */
+            error: "payload_too_large";
+            /** @constant */
+            status: 413;
+        };
+        /** Payout */
+        Payout: {
+            /** Format: uuid */
+            account_id: string;
+            /** @description What was paid, in US dollars with at most six decimals */
+            amount: number;
+            reference: string;
+            /**
+             * Format: date-time
+             * @description RFC 3339, in UTC
+             */
+            created_at: string;
+        };
+        /** Payouts */
+        Payouts: {
+            /** @description Newest first */
+            payouts: components["schemas"]["Payout"][];
+            next_cursor: string | null;
+        };
+        /** PlatformStats */
+        PlatformStats: {
+            accounts: components["schemas"]["AccountCounts"];
+            keys: components["schemas"]["KeyCounts"];
+            services: components["schemas"]["ServiceCounts"];
+            calls: components["schemas"]["CallSumsBySpan"];
+            /** @description Usage events that wait in Redis for Postgres */
+            backlog: number;
+            /** @description Usage events that could not be stored as calls */
+            rejected_events: number;
+            /** @description What open calls held at the last reconciliation, in US dollars with at most six decimals */
+            held: number;
+            /** @description By how much wallets disagreed with Postgres then, in US dollars with at most six decimals */
+            drift: number;
+            /**
+             * Format: date-time
+             * @description RFC 3339, in UTC
+             */
+            reconciled_at: string | null;
+            /** @constant */
+            currency: "USD";
+        };
+        /** PriceCharged */
+        PriceCharged: {
+            /** @description What a charged call cost, to three digits; null without charged calls, in US dollars with at most six decimals */
+            median: number | null;
+            /** @description What a charged call cost, to three digits; null without charged calls, in US dollars with at most six decimals */
+            p95: number | null;
+        };
+        /** PriceExceedsMaximumError */
+        PriceExceedsMaximumError: components["schemas"]["Error"] & {
+            /** @constant */
+            error: "price_exceeds_maximum";
+            /** @constant */
+            status: 412;
+            /** @description The present price of a call, in US dollars with at most six decimals */
+            price: number;
+        };
+        /** PricedOperation */
+        PricedOperation: {
+            /** @description GET also stands for HEAD */
+            method?: string;
+            /** @description What follows the service id: segments, {name} for one, a last * for the rest */
+            path?: string;
+            /** @description Of an MCP server, in place of method and path */
+            tool?: string;
+            summary?: string;
+            /** @description Price of such a call, in US dollars with at most six decimals */
+            price: number;
+            /** @description JSON Schema of the request; not enforced */
+            input?: {
+                [key: string]: unknown;
+            };
+            /** @description JSON Schema of the response; not enforced */
+            output?: {
+                [key: string]: unknown;
+            };
+            /** @description One request and its response */
+            example?: {
+                query?: {
+                    [key: string]: unknown;
+                };
+                body?: unknown;
+                response?: unknown;
+            };
+            price_label: string;
+        };
         /**
-         * @description The scheme to use
-         * @example Bearer
+         * ProviderOpenApiDocument
+         * @description An OpenAPI 3.0 or 3.1 document as JSON; `x-price` of an operation is its price in USD
          */
-        'WWW-Authenticate': string;
-        [name: string]: unknown;
-      };
-      content: {
-        'application/json': components['schemas']['UnauthorizedError'];
-      };
-    };
-    /** @description `unavailable`: The gateway cannot serve this request right now. Please retry. */
-    AdminUnavailable: {
-      headers: {
-        'X-RateLimit-Limit': components['headers']['X-RateLimit-Limit'];
-        'X-RateLimit-Remaining': components['headers']['X-RateLimit-Remaining'];
-        'X-RateLimit-Reset': components['headers']['X-RateLimit-Reset'];
-        'X-Request-Id': components['headers']['X-Request-Id'];
+        ProviderOpenApiDocument: {
+            openapi: string;
+            info: Record<string, never>;
+            paths?: Record<string, never>;
+        };
         /**
-         * @description Whole seconds after which a retry makes sense
-         * @example 3
+         * QualityInputs
+         * @description What the quality was made from; null until the service was judged
          */
-        'Retry-After': number;
-        [name: string]: unknown;
-      };
-      content: {
-        'application/json': components['schemas']['UnavailableError'];
-      };
-    };
-    /** @description `body_too_slow`: The request body took too long to arrive. */
-    BodyTooSlow: {
-      headers: {
-        'X-RateLimit-Limit': components['headers']['X-RateLimit-Limit'];
-        'X-RateLimit-Remaining': components['headers']['X-RateLimit-Remaining'];
-        'X-RateLimit-Reset': components['headers']['X-RateLimit-Reset'];
-        'X-Request-Id': components['headers']['X-Request-Id'];
-        'Access-Control-Allow-Origin': components['headers']['Access-Control-Allow-Origin'];
-        'Access-Control-Expose-Headers': components['headers']['Access-Control-Expose-Headers'];
-        [name: string]: unknown;
-      };
-      content: {
-        'application/json': components['schemas']['BodyTooSlowError'];
-      };
-    };
-    /** @description The service's own answer */
-    CallAnswered: {
-      headers: {
-        'X-RateLimit-Limit': components['headers']['X-RateLimit-Limit'];
-        'X-RateLimit-Remaining': components['headers']['X-RateLimit-Remaining'];
-        'X-RateLimit-Reset': components['headers']['X-RateLimit-Reset'];
-        'X-Request-Id': components['headers']['X-Request-Id'];
-        'Access-Control-Allow-Origin': components['headers']['Access-Control-Allow-Origin'];
-        'Access-Control-Expose-Headers': components['headers']['Access-Control-Expose-Headers'];
-        'X-ACF-Amount': components['headers']['X-ACF-Amount'];
-        'X-ACF-Free-Tier': components['headers']['X-ACF-Free-Tier'];
-        'X-ACF-Usage-Id': components['headers']['X-ACF-Usage-Id'];
-        'X-ACF-Balance': components['headers']['X-ACF-Balance'];
+        QualityInputs: {
+            /** @description Calls that count, after age and the weight of buyers */
+            evidence: number;
+            buyers: number;
+            success_rate: number;
+            /** @description Milliseconds; null without succeeded calls */
+            latency_ms: number | null;
+            /**
+             * Format: date-time
+             * @description RFC 3339, in UTC
+             */
+            computed_at: string;
+        } | null;
+        /** RateLimitedError */
+        RateLimitedError: components["schemas"]["Error"] & {
+            /** @constant */
+            error: "rate_limited";
+            /** @constant */
+            status: 429;
+        };
+        /** Readiness */
+        Readiness: {
+            /** @enum {string} */
+            status: "ready" | "starting" | "not ready";
+        };
         /**
-         * @description A browser does not run what the service sent as a page of the gateway
-         * @example sandbox
+         * RecentStats
+         * @description Of the last 30 days; see /services/{id}/stats. Absent while it cannot be read
          */
-        'Content-Security-Policy': string;
-        [name: string]: unknown;
-      };
-      content: {
+        RecentStats: {
+            /** @description All that count: without free MCP messages and calls of the provider */
+            calls: number;
+            /** @description succeeded ÷ (succeeded + failed); null when both are 0 */
+            success_rate: number | null;
+            latency_ms: components["schemas"]["Latency"];
+            price_charged: components["schemas"]["PriceCharged"];
+        };
+        /** Reconciliation */
+        Reconciliation: {
+            /**
+             * Format: date-time
+             * @description RFC 3339, in UTC
+             */
+            checked_at: string | null;
+            /** @description The sum of all balances: 0, in US dollars with at most six decimals */
+            books_sum: number;
+            totals: components["schemas"]["ReconciliationTotals"];
+            shards: components["schemas"]["ShardReconciliation"][];
+            /** @description Newest first */
+            repairs: components["schemas"]["Repair"][];
+            /** @constant */
+            currency: "USD";
+        };
+        /** ReconciliationTotals */
+        ReconciliationTotals: {
+            wallets: number;
+            /** @description In the wallets of Redis, in US dollars with at most six decimals */
+            wallet: number;
+            /** @description The balances in Postgres, in US dollars with at most six decimals */
+            settled: number;
+            /** @description In usage events that Postgres does not have yet, in US dollars with at most six decimals */
+            streamed: number;
+            /** @description What open calls hold, in US dollars with at most six decimals */
+            held: number;
+            /** @description wallet − (settled − streamed − held): 0 in good books, in US dollars with at most six decimals */
+            drift: number;
+            drifting_accounts: number;
+            shards_not_compared: number;
+        };
+        /** Repair */
+        Repair: {
+            id: number;
+            /** Format: uuid */
+            account_id: string;
+            made_by: string;
+            reason: string;
+            /** @description What the wallet and its counters had */
+            before: {
+                [key: string]: unknown;
+            };
+            /** @description What the wallet and its counters had */
+            after: {
+                [key: string]: unknown;
+            };
+            /** @description What the wallet gained or lost, in US dollars with at most six decimals */
+            change: number;
+            /** @enum {string} */
+            state: "begun" | "done" | "left";
+            /**
+             * Format: date-time
+             * @description RFC 3339, in UTC
+             */
+            created_at: string;
+        };
+        /** RevokedKey */
+        RevokedKey: {
+            key_id: string;
+            /** @constant */
+            status: "revoked";
+        };
+        /** Root */
+        Root: {
+            /** @constant */
+            name: "tollgate";
+            version: string;
+            links: components["schemas"]["Links"];
+        };
+        /** RotatedKey */
+        RotatedKey: {
+            key_id: string;
+            /** @description Shown here and never again */
+            secret: string;
+            /**
+             * Format: date-time
+             * @description RFC 3339, in UTC
+             */
+            previous_secret_expires_at: string | null;
+        };
+        /** Service */
+        Service: {
+            /** Format: uuid */
+            id: string;
+            name: string;
+            description: string;
+            /** @description Price of a call, in US dollars with at most six decimals */
+            price: number;
+            price_label: string;
+            /** @description Per buyer account; absent when there are none */
+            free_calls?: number;
+            free_calls_label?: string;
+            category: string;
+            quality: number;
+            /** @description The quality less that of seven days before; absent when too little was known then */
+            quality_trend?: number;
+            /** @description Calls go to this path, and below it */
+            proxy_path: string;
+            next_price?: components["schemas"]["NextPrice"];
+            uptime?: components["schemas"]["Uptime"];
+            /** @description A page about the service, for people */
+            docs_url?: string;
+            /** @enum {string} */
+            status: "active" | "paused" | "removed";
+            /** @enum {string} */
+            protocol: "http" | "mcp";
+            /** @description How long a call may wait for the response head */
+            timeout_seconds: number;
+            /** @description The longest silence within a response, if it is set */
+            idle_seconds?: number;
+            /** @description Calls that match no operation are refused */
+            only_operations: boolean;
+            /** @description Credential headers that the service asks callers for, if any; see X-ACF-Forward */
+            forward_headers?: string[];
+            /** @description As the provider wrote them; absent in lists */
+            operations?: components["schemas"]["Operation"][];
+            /** Format: uuid */
+            provider_id: string;
+            /** @description Shown to keys of its provider's account and to admins only */
+            endpoint?: string;
+            /** @description Asked every minute; shown to the same */
+            health_path?: string;
+            /** @description Whether a new endpoint answered when it was asked once; shown to the same */
+            reachable?: boolean;
+            /**
+             * Format: date-time
+             * @description When it was asked; shown to the same
+             */
+            checked_at?: string;
+            /** @description Names of the headers that the gateway adds to calls; shown to the same */
+            upstream_headers?: string[];
+            /** @description Whether calls are signed; shown to the same */
+            signed?: boolean;
+            /** @description The keyid of signatures by the present secret */
+            signing_keyid?: string;
+            /** @description Only in the response to the request that made it */
+            signing_secret?: string;
+            /** @description Only in the response to a change of the endpoint that removed these headers */
+            forgotten_upstream_headers?: string[];
+            /**
+             * Format: date-time
+             * @description RFC 3339, in UTC
+             */
+            created_at: string;
+            /**
+             * Format: date-time
+             * @description RFC 3339, in UTC
+             */
+            updated_at: string;
+        };
         /**
-         * @example {
-         *       "text": "bonjour"
-         *     }
+         * ServiceAnswer
+         * @description Whatever the service sends
          */
-        '*/*': components['schemas']['ServiceAnswer'];
-      };
+        ServiceAnswer: {
+            [key: string]: unknown;
+        } | unknown[] | string | number | boolean | null;
+        /** ServiceCall */
+        ServiceCall: {
+            /** Format: uuid */
+            usage_id: string;
+            /** @description The buyer as X-ACF-Buyer names it to the service */
+            buyer: string;
+            method: string;
+            /** @description Without its query, cut after 512 characters */
+            path: string;
+            /** @description 499: the caller left before an answer. 0: nobody knows */
+            status: number;
+            /** @description What the call cost, in US dollars with at most six decimals */
+            amount: number;
+            /** @description The platform's share, in US dollars with at most six decimals */
+            fee: number;
+            /** @description The provider's share, in US dollars with at most six decimals */
+            earned: number;
+            free_tier: boolean;
+            /** @description `completed`, `refunded:<reason>` or `abandoned` */
+            outcome: string;
+            /** @description Milliseconds */
+            latency_ms: number;
+            request_bytes: number;
+            response_bytes: number;
+            /**
+             * Format: date-time
+             * @description RFC 3339, in UTC
+             */
+            created_at: string;
+        };
+        /** ServiceCalls */
+        ServiceCalls: {
+            /** @description Newest first. A page may have fewer than `limit` although more follow */
+            records: components["schemas"]["ServiceCall"][];
+            next_cursor: string | null;
+        };
+        /** ServiceChange */
+        ServiceChange: {
+            /** @description Spaces around it are removed */
+            name?: string;
+            /** @description What the service does */
+            description?: string;
+            /** @description http or https URL */
+            endpoint?: string;
+            /** @description USD per call, at most 6 decimals */
+            price?: number;
+            /** @description Lower-case words joined by hyphens */
+            category?: string;
+            /** @description How long a call may wait for the response head; 60 if absent */
+            timeout_seconds?: number;
+            /** @description Refuse calls that match no operation */
+            only_operations?: boolean;
+            /** @description How to call the service; null or an empty list: not told */
+            operations?: {
+                /**
+                 * @description GET also stands for HEAD
+                 * @enum {string}
+                 */
+                method?: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
+                /** @description What follows the service id: literal segments, {name} for one segment, a last * for the rest */
+                path?: string;
+                /** @description Of an MCP server */
+                tool?: string;
+                summary?: string;
+                /** @description USD per call, in place of the listing's price */
+                price?: number;
+                /** @description JSON Schema of the request; it is not enforced */
+                input?: Record<string, never>;
+                /** @description JSON Schema of the response; it is not enforced */
+                output?: Record<string, never>;
+                example?: {
+                    query?: Record<string, never>;
+                    body?: unknown;
+                    response?: unknown;
+                };
+            }[] | null;
+            /** @description Headers that the gateway adds to each call, such as the API key of the service. Replaces all of them */
+            upstream_headers?: {
+                [key: string]: string;
+            };
+            /** @description Each call carries a signature (RFC 9421) of the gateway */
+            signed?: boolean;
+            /** @description Credential headers of the caller that the service asks for. Each call has to agree by X-ACF-Forward */
+            forward_headers?: ("authorization" | "proxy-authorization" | "cookie" | "x-api-key" | "api-key" | "x-goog-api-key" | "x-auth-token")[];
+            /** @description Per buyer; null ends the free calls */
+            free_calls?: number | null;
+            /** @description null: as long as the gateway allows */
+            idle_seconds?: number | null;
+            /** @description null: no page */
+            docs_url?: string | null;
+            /** @description null: it is not asked */
+            health_path?: string | null;
+            /** @enum {string} */
+            status?: "active" | "paused";
+        };
+        /** ServiceCounts */
+        ServiceCounts: {
+            active: number;
+            paused: number;
+            removed: number;
+        };
+        /** ServiceEarnings */
+        ServiceEarnings: {
+            /** Format: uuid */
+            service_id: string;
+            service_name: string;
+            calls: number;
+            free_calls: number;
+            /** @description What buyers were charged, in US dollars with at most six decimals */
+            gross: number;
+            /** @description The platform's share of it, in US dollars with at most six decimals */
+            fees: number;
+            /** @description The provider's share: gross − fees, in US dollars with at most six decimals */
+            earned: number;
+        };
+        /** ServiceNotFoundError */
+        ServiceNotFoundError: components["schemas"]["Error"] & {
+            /** @constant */
+            error: "service_not_found";
+            /** @constant */
+            status: 404;
+        };
+        /** ServiceStats */
+        ServiceStats: {
+            /** Format: uuid */
+            service_id: string;
+            quality: number;
+            quality_inputs: components["schemas"]["QualityInputs"];
+            /** @description All that count: without free MCP messages and calls of the provider */
+            calls: number;
+            succeeded: number;
+            /** @description No connection, no answer in time, a cut answer, or 5xx */
+            failed: number;
+            /** @description 4xx: mistakes of callers */
+            caller_errors: number;
+            /** @description The caller left before an answer */
+            caller_left: number;
+            /** @description The gateway could not serve the call */
+            unavailable: number;
+            /** @description succeeded ÷ (succeeded + failed); null when both are 0 */
+            success_rate: number | null;
+            latency_ms: components["schemas"]["Latency"];
+            price_charged: components["schemas"]["PriceCharged"];
+            /** @description The last 30 days, newest first; days without calls are left out */
+            days: components["schemas"]["DayStats"][];
+        };
+        /** ServiceStatusChange */
+        ServiceStatusChange: {
+            /**
+             * @description `removed` is for good
+             * @enum {string}
+             */
+            status: "active" | "paused" | "removed";
+        };
+        /** ServiceUsage */
+        ServiceUsage: {
+            /** Format: uuid */
+            service_id: string;
+            service_name: string;
+            calls: number;
+            free_calls: number;
+            /** @description What they have cost, in US dollars with at most six decimals */
+            spent: number;
+            /** @description Milliseconds */
+            avg_latency_ms: number;
+        };
+        /** ShardReconciliation */
+        ShardReconciliation: {
+            shard: number;
+            /**
+             * Format: date-time
+             * @description RFC 3339, in UTC
+             */
+            checked_at: string;
+            compared: boolean;
+            wallets: number;
+            /** @description In the wallets of Redis, in US dollars with at most six decimals */
+            wallet: number;
+            /** @description The balances in Postgres, in US dollars with at most six decimals */
+            settled: number;
+            /** @description In usage events that Postgres does not have yet, in US dollars with at most six decimals */
+            streamed: number;
+            /** @description What open calls hold, in US dollars with at most six decimals */
+            held: number;
+            /** @description wallet − (settled − streamed − held): 0 in good books, in US dollars with at most six decimals */
+            drift: number;
+            drifting_accounts: number;
+            drifts: components["schemas"]["Drift"][];
+        };
+        /** SkippedOperation */
+        SkippedOperation: {
+            method: string;
+            path: string;
+            reason: string;
+        };
+        /** Statement */
+        Statement: {
+            owner_id: string;
+            /** @enum {string} */
+            ledger: "wallet" | "earnings";
+            /** @description What the account had after the newest movement of this page, in US dollars with at most six decimals */
+            balance: number;
+            /** @constant */
+            currency: "USD";
+            /** @description Newest first */
+            movements: components["schemas"]["Movement"][];
+            next_cursor: string | null;
+        };
+        /** UnauthorizedError */
+        UnauthorizedError: components["schemas"]["Error"] & {
+            /** @constant */
+            error: "unauthorized";
+            /** @constant */
+            status: 401;
+        };
+        /** UnavailableError */
+        UnavailableError: components["schemas"]["Error"] & {
+            /** @constant */
+            error: "unavailable";
+            /** @constant */
+            status: 503;
+        };
+        /** UnsupportedFramingError */
+        UnsupportedFramingError: components["schemas"]["Error"] & {
+            /** @constant */
+            error: "unsupported_framing";
+            /** @constant */
+            status: 400;
+        };
+        /** UpgradeNotSupportedError */
+        UpgradeNotSupportedError: components["schemas"]["Error"] & {
+            /** @constant */
+            error: "upgrade_not_supported";
+            /** @constant */
+            status: 426;
+        };
+        /** UpstreamBusyError */
+        UpstreamBusyError: components["schemas"]["Error"] & {
+            /** @constant */
+            error: "upstream_busy";
+            /** @constant */
+            status: 503;
+        };
+        /** UpstreamErrorError */
+        UpstreamErrorError: components["schemas"]["Error"] & {
+            /** @constant */
+            error: "upstream_error";
+            /** @constant */
+            status: 502;
+        };
+        /** UpstreamTimeoutError */
+        UpstreamTimeoutError: components["schemas"]["Error"] & {
+            /** @constant */
+            error: "upstream_timeout";
+            /** @constant */
+            status: 504;
+        };
+        /**
+         * Uptime
+         * @description Percent of health checks that the service answered well; absent if it is not asked
+         */
+        Uptime: {
+            last_24_hours?: number;
+            last_30_days: number;
+        };
+        /** Usage */
+        Usage: {
+            key_id: string;
+            owner_id: string;
+            total_calls: number;
+            free_calls: number;
+            /** @description What all calls that match have cost, in US dollars with at most six decimals */
+            total_spent: number;
+            /** @description Milliseconds */
+            avg_latency_ms: number;
+            by_service: components["schemas"]["ServiceUsage"][];
+            /** @description Newest first */
+            records: components["schemas"]["UsageRecord"][];
+            next_cursor: string | null;
+        };
+        /** UsageRecord */
+        UsageRecord: {
+            /** Format: uuid */
+            usage_id: string;
+            /** Format: uuid */
+            service_id: string;
+            service_name: string;
+            method: string;
+            /** @description Without its query, cut after 512 characters */
+            path: string;
+            /** @description 499: the caller left before an answer. 0: nobody knows */
+            status: number;
+            /** @description What the call cost, in US dollars with at most six decimals */
+            amount: number;
+            free_tier: boolean;
+            /** @description `completed`, `refunded:<reason>` or `abandoned` */
+            outcome: string;
+            /** @description Milliseconds */
+            latency_ms: number;
+            request_bytes: number;
+            response_bytes: number;
+            /**
+             * Format: date-time
+             * @description RFC 3339, in UTC
+             */
+            created_at: string;
+        };
     };
-    /** @description The service's own answer with another status. A service may send one of the statuses above too. Its own answers have `Content-Security-Policy: sandbox`, errors of the gateway have not */
-    CallAnsweredOtherwise: {
-      headers: {
-        'X-RateLimit-Limit': components['headers']['X-RateLimit-Limit'];
-        'X-RateLimit-Remaining': components['headers']['X-RateLimit-Remaining'];
-        'X-RateLimit-Reset': components['headers']['X-RateLimit-Reset'];
-        'X-Request-Id': components['headers']['X-Request-Id'];
-        'Access-Control-Allow-Origin': components['headers']['Access-Control-Allow-Origin'];
-        'Access-Control-Expose-Headers': components['headers']['Access-Control-Expose-Headers'];
-        'X-ACF-Amount': components['headers']['X-ACF-Amount'];
-        'X-ACF-Free-Tier': components['headers']['X-ACF-Free-Tier'];
-        'X-ACF-Usage-Id': components['headers']['X-ACF-Usage-Id'];
-        'X-ACF-Balance': components['headers']['X-ACF-Balance'];
+    responses: {
+        /** @description `body_too_slow`: The request body took too long to arrive. */
+        AdminBodyTooSlow: {
+            headers: {
+                "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["BodyTooSlowError"];
+            };
+        };
+        /** @description `conflict`: The request conflicts with the current state. */
+        AdminConflict: {
+            headers: {
+                "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["ConflictError"];
+            };
+        };
+        /** @description `forbidden`: This API key is not permitted to do that. */
+        AdminForbidden: {
+            headers: {
+                "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["ForbiddenError"];
+            };
+        };
+        /** @description `internal`: Something went wrong on our side. */
+        AdminInternal: {
+            headers: {
+                "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["InternalError"];
+            };
+        };
         /**
-         * @description A browser does not run what the service sent as a page of the gateway
-         * @example sandbox
+         * @description `invalid_json`: The body is not valid JSON.
+         *
+         *     `invalid_request`: The request is invalid.
+         *
+         *     `unsupported_framing`: The message framing is ambiguous or not supported.
          */
-        'Content-Security-Policy': string;
-        [name: string]: unknown;
-      };
-      content: {
+        AdminInvalidJsonOrInvalidRequestOrUnsupportedFraming: {
+            headers: {
+                "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["InvalidJsonError"] | components["schemas"]["InvalidRequestError"] | components["schemas"]["UnsupportedFramingError"];
+            };
+        };
         /**
-         * @example {
-         *       "text": "bonjour"
-         *     }
+         * @description `invalid_request`: The request is invalid.
+         *
+         *     `unsupported_framing`: The message framing is ambiguous or not supported.
          */
-        '*/*': components['schemas']['ServiceAnswer'];
-      };
+        AdminInvalidRequestOrUnsupportedFraming: {
+            headers: {
+                "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["InvalidRequestError"] | components["schemas"]["UnsupportedFramingError"];
+            };
+        };
+        /** @description `not_found`: There is nothing at this path. */
+        AdminNotFound: {
+            headers: {
+                "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["NotFoundError"];
+            };
+        };
+        /** @description `payload_too_large`: The request body is too large. */
+        AdminPayloadTooLarge: {
+            headers: {
+                "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["PayloadTooLargeError"];
+            };
+        };
+        /** @description `rate_limited`: Too many requests. */
+        AdminRateLimited: {
+            headers: {
+                "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                /**
+                 * @description Whole seconds after which a retry makes sense
+                 * @example 3
+                 */
+                "Retry-After": number;
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["RateLimitedError"];
+            };
+        };
+        /** @description `service_not_found`: There is no active service with this id. */
+        AdminServiceNotFound: {
+            headers: {
+                "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["ServiceNotFoundError"];
+            };
+        };
+        /** @description `unauthorized`: A valid API key is required: Authorization: Bearer {key_id}:{secret}, or X-Api-Key. */
+        AdminUnauthorized: {
+            headers: {
+                "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                /**
+                 * @description The scheme to use
+                 * @example Bearer
+                 */
+                "WWW-Authenticate": string;
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["UnauthorizedError"];
+            };
+        };
+        /** @description `unavailable`: The gateway cannot serve this request right now. Please retry. */
+        AdminUnavailable: {
+            headers: {
+                "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                /**
+                 * @description Whole seconds after which a retry makes sense
+                 * @example 3
+                 */
+                "Retry-After": number;
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["UnavailableError"];
+            };
+        };
+        /** @description `body_too_slow`: The request body took too long to arrive. */
+        BodyTooSlow: {
+            headers: {
+                "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                "Access-Control-Allow-Origin": components["headers"]["Access-Control-Allow-Origin"];
+                "Access-Control-Expose-Headers": components["headers"]["Access-Control-Expose-Headers"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["BodyTooSlowError"];
+            };
+        };
+        /** @description The service's own answer */
+        CallAnswered: {
+            headers: {
+                "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                "Access-Control-Allow-Origin": components["headers"]["Access-Control-Allow-Origin"];
+                "Access-Control-Expose-Headers": components["headers"]["Access-Control-Expose-Headers"];
+                "X-ACF-Amount": components["headers"]["X-ACF-Amount"];
+                "X-ACF-Free-Tier": components["headers"]["X-ACF-Free-Tier"];
+                "X-ACF-Usage-Id": components["headers"]["X-ACF-Usage-Id"];
+                "X-ACF-Balance": components["headers"]["X-ACF-Balance"];
+                /**
+                 * @description A browser does not run what the service sent as a page of the gateway
+                 * @example sandbox
+                 */
+                "Content-Security-Policy": string;
+                [name: string]: unknown;
+            };
+            content: {
+                /**
+                 * @example {
+                 *       "text": "bonjour"
+                 *     }
+                 */
+                "*/*": components["schemas"]["ServiceAnswer"];
+            };
+        };
+        /** @description The service's own answer with another status. A service may send one of the statuses above too. Its own answers have `Content-Security-Policy: sandbox`, errors of the gateway have not */
+        CallAnsweredOtherwise: {
+            headers: {
+                "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                "Access-Control-Allow-Origin": components["headers"]["Access-Control-Allow-Origin"];
+                "Access-Control-Expose-Headers": components["headers"]["Access-Control-Expose-Headers"];
+                "X-ACF-Amount": components["headers"]["X-ACF-Amount"];
+                "X-ACF-Free-Tier": components["headers"]["X-ACF-Free-Tier"];
+                "X-ACF-Usage-Id": components["headers"]["X-ACF-Usage-Id"];
+                "X-ACF-Balance": components["headers"]["X-ACF-Balance"];
+                /**
+                 * @description A browser does not run what the service sent as a page of the gateway
+                 * @example sandbox
+                 */
+                "Content-Security-Policy": string;
+                [name: string]: unknown;
+            };
+            content: {
+                /**
+                 * @example {
+                 *       "text": "bonjour"
+                 *     }
+                 */
+                "*/*": components["schemas"]["ServiceAnswer"];
+            };
+        };
+        /** @description `body_too_slow`: The request body took too long to arrive. */
+        CallBodyTooSlow: {
+            headers: {
+                "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                "Access-Control-Allow-Origin": components["headers"]["Access-Control-Allow-Origin"];
+                "Access-Control-Expose-Headers": components["headers"]["Access-Control-Expose-Headers"];
+                /**
+                 * @description What this call cost: decimal US dollars; 0 when free or not billed
+                 * @example 0.002
+                 */
+                "X-ACF-Amount"?: string;
+                /**
+                 * @description Whether this call took one of the free calls
+                 * @example false
+                 */
+                "X-ACF-Free-Tier"?: "true" | "false";
+                /**
+                 * @description The record of this call: GET /api/v1/usage/{usage_id}
+                 * @example 019aa3f5-0d44-7a61-8c12-5b7e9f3a2d10
+                 */
+                "X-ACF-Usage-Id"?: string;
+                /**
+                 * @description The account's balance after this call: decimal US dollars
+                 * @example 9.998
+                 */
+                "X-ACF-Balance"?: string;
+                /**
+                 * @description A browser does not run what the service sent as a page of the gateway
+                 * @example sandbox
+                 */
+                "Content-Security-Policy"?: string;
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["BodyTooSlowError"] | components["schemas"]["ServiceAnswer"];
+                /**
+                 * @example {
+                 *       "text": "bonjour"
+                 *     }
+                 */
+                "*/*": components["schemas"]["ServiceAnswer"];
+            };
+        };
+        /** @description `forbidden`: This API key is not permitted to do that. */
+        CallForbidden: {
+            headers: {
+                "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                "Access-Control-Allow-Origin": components["headers"]["Access-Control-Allow-Origin"];
+                "Access-Control-Expose-Headers": components["headers"]["Access-Control-Expose-Headers"];
+                /**
+                 * @description What this call cost: decimal US dollars; 0 when free or not billed
+                 * @example 0.002
+                 */
+                "X-ACF-Amount"?: string;
+                /**
+                 * @description Whether this call took one of the free calls
+                 * @example false
+                 */
+                "X-ACF-Free-Tier"?: "true" | "false";
+                /**
+                 * @description The record of this call: GET /api/v1/usage/{usage_id}
+                 * @example 019aa3f5-0d44-7a61-8c12-5b7e9f3a2d10
+                 */
+                "X-ACF-Usage-Id"?: string;
+                /**
+                 * @description The account's balance after this call: decimal US dollars
+                 * @example 9.998
+                 */
+                "X-ACF-Balance"?: string;
+                /**
+                 * @description A browser does not run what the service sent as a page of the gateway
+                 * @example sandbox
+                 */
+                "Content-Security-Policy"?: string;
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["ForbiddenError"] | components["schemas"]["ServiceAnswer"];
+                /**
+                 * @example {
+                 *       "text": "bonjour"
+                 *     }
+                 */
+                "*/*": components["schemas"]["ServiceAnswer"];
+            };
+        };
+        /** @description `insufficient_balance`: The balance does not cover the price of this call. */
+        CallInsufficientBalance: {
+            headers: {
+                "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                "Access-Control-Allow-Origin": components["headers"]["Access-Control-Allow-Origin"];
+                "Access-Control-Expose-Headers": components["headers"]["Access-Control-Expose-Headers"];
+                /**
+                 * @description What this call cost: decimal US dollars; 0 when free or not billed
+                 * @example 0.002
+                 */
+                "X-ACF-Amount"?: string;
+                /**
+                 * @description Whether this call took one of the free calls
+                 * @example false
+                 */
+                "X-ACF-Free-Tier"?: "true" | "false";
+                /**
+                 * @description The record of this call: GET /api/v1/usage/{usage_id}
+                 * @example 019aa3f5-0d44-7a61-8c12-5b7e9f3a2d10
+                 */
+                "X-ACF-Usage-Id"?: string;
+                /**
+                 * @description The account's balance after this call: decimal US dollars
+                 * @example 9.998
+                 */
+                "X-ACF-Balance"?: string;
+                /**
+                 * @description A browser does not run what the service sent as a page of the gateway
+                 * @example sandbox
+                 */
+                "Content-Security-Policy"?: string;
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["InsufficientBalanceError"] | components["schemas"]["ServiceAnswer"];
+                /**
+                 * @example {
+                 *       "text": "bonjour"
+                 *     }
+                 */
+                "*/*": components["schemas"]["ServiceAnswer"];
+            };
+        };
+        /** @description `internal`: Something went wrong on our side. */
+        CallInternal: {
+            headers: {
+                "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                "Access-Control-Allow-Origin": components["headers"]["Access-Control-Allow-Origin"];
+                "Access-Control-Expose-Headers": components["headers"]["Access-Control-Expose-Headers"];
+                /**
+                 * @description What this call cost: decimal US dollars; 0 when free or not billed
+                 * @example 0.002
+                 */
+                "X-ACF-Amount"?: string;
+                /**
+                 * @description Whether this call took one of the free calls
+                 * @example false
+                 */
+                "X-ACF-Free-Tier"?: "true" | "false";
+                /**
+                 * @description The record of this call: GET /api/v1/usage/{usage_id}
+                 * @example 019aa3f5-0d44-7a61-8c12-5b7e9f3a2d10
+                 */
+                "X-ACF-Usage-Id"?: string;
+                /**
+                 * @description The account's balance after this call: decimal US dollars
+                 * @example 9.998
+                 */
+                "X-ACF-Balance"?: string;
+                /**
+                 * @description A browser does not run what the service sent as a page of the gateway
+                 * @example sandbox
+                 */
+                "Content-Security-Policy"?: string;
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["InternalError"] | components["schemas"]["ServiceAnswer"];
+                /**
+                 * @example {
+                 *       "text": "bonjour"
+                 *     }
+                 */
+                "*/*": components["schemas"]["ServiceAnswer"];
+            };
+        };
+        /**
+         * @description `invalid_json`: The body is not valid JSON.
+         *
+         *     `invalid_request`: The request is invalid.
+         *
+         *     `unsupported_framing`: The message framing is ambiguous or not supported.
+         */
+        CallInvalidJsonOrInvalidRequestOrUnsupportedFraming: {
+            headers: {
+                "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                "Access-Control-Allow-Origin": components["headers"]["Access-Control-Allow-Origin"];
+                "Access-Control-Expose-Headers": components["headers"]["Access-Control-Expose-Headers"];
+                /**
+                 * @description What this call cost: decimal US dollars; 0 when free or not billed
+                 * @example 0.002
+                 */
+                "X-ACF-Amount"?: string;
+                /**
+                 * @description Whether this call took one of the free calls
+                 * @example false
+                 */
+                "X-ACF-Free-Tier"?: "true" | "false";
+                /**
+                 * @description The record of this call: GET /api/v1/usage/{usage_id}
+                 * @example 019aa3f5-0d44-7a61-8c12-5b7e9f3a2d10
+                 */
+                "X-ACF-Usage-Id"?: string;
+                /**
+                 * @description The account's balance after this call: decimal US dollars
+                 * @example 9.998
+                 */
+                "X-ACF-Balance"?: string;
+                /**
+                 * @description A browser does not run what the service sent as a page of the gateway
+                 * @example sandbox
+                 */
+                "Content-Security-Policy"?: string;
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": (components["schemas"]["InvalidJsonError"] | components["schemas"]["InvalidRequestError"] | components["schemas"]["UnsupportedFramingError"]) | components["schemas"]["ServiceAnswer"];
+                /**
+                 * @example {
+                 *       "text": "bonjour"
+                 *     }
+                 */
+                "*/*": components["schemas"]["ServiceAnswer"];
+            };
+        };
+        /**
+         * @description `invalid_request`: The request is invalid.
+         *
+         *     `unsupported_framing`: The message framing is ambiguous or not supported.
+         */
+        CallInvalidRequestOrUnsupportedFraming: {
+            headers: {
+                "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                "Access-Control-Allow-Origin": components["headers"]["Access-Control-Allow-Origin"];
+                "Access-Control-Expose-Headers": components["headers"]["Access-Control-Expose-Headers"];
+                /**
+                 * @description What this call cost: decimal US dollars; 0 when free or not billed
+                 * @example 0.002
+                 */
+                "X-ACF-Amount"?: string;
+                /**
+                 * @description Whether this call took one of the free calls
+                 * @example false
+                 */
+                "X-ACF-Free-Tier"?: "true" | "false";
+                /**
+                 * @description The record of this call: GET /api/v1/usage/{usage_id}
+                 * @example 019aa3f5-0d44-7a61-8c12-5b7e9f3a2d10
+                 */
+                "X-ACF-Usage-Id"?: string;
+                /**
+                 * @description The account's balance after this call: decimal US dollars
+                 * @example 9.998
+                 */
+                "X-ACF-Balance"?: string;
+                /**
+                 * @description A browser does not run what the service sent as a page of the gateway
+                 * @example sandbox
+                 */
+                "Content-Security-Policy"?: string;
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": (components["schemas"]["InvalidRequestError"] | components["schemas"]["UnsupportedFramingError"]) | components["schemas"]["ServiceAnswer"];
+                /**
+                 * @example {
+                 *       "text": "bonjour"
+                 *     }
+                 */
+                "*/*": components["schemas"]["ServiceAnswer"];
+            };
+        };
+        /** @description `method_not_allowed`: This path does not support this method. */
+        CallMethodNotAllowed: {
+            headers: {
+                "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                "Access-Control-Allow-Origin": components["headers"]["Access-Control-Allow-Origin"];
+                "Access-Control-Expose-Headers": components["headers"]["Access-Control-Expose-Headers"];
+                /**
+                 * @description What this call cost: decimal US dollars; 0 when free or not billed
+                 * @example 0.002
+                 */
+                "X-ACF-Amount"?: string;
+                /**
+                 * @description Whether this call took one of the free calls
+                 * @example false
+                 */
+                "X-ACF-Free-Tier"?: "true" | "false";
+                /**
+                 * @description The record of this call: GET /api/v1/usage/{usage_id}
+                 * @example 019aa3f5-0d44-7a61-8c12-5b7e9f3a2d10
+                 */
+                "X-ACF-Usage-Id"?: string;
+                /**
+                 * @description The account's balance after this call: decimal US dollars
+                 * @example 9.998
+                 */
+                "X-ACF-Balance"?: string;
+                /**
+                 * @description A browser does not run what the service sent as a page of the gateway
+                 * @example sandbox
+                 */
+                "Content-Security-Policy"?: string;
+                /**
+                 * @description The methods that it does take
+                 * @example GET, POST, DELETE
+                 */
+                Allow: string;
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["MethodNotAllowedError"] | components["schemas"]["ServiceAnswer"];
+                /**
+                 * @example {
+                 *       "text": "bonjour"
+                 *     }
+                 */
+                "*/*": components["schemas"]["ServiceAnswer"];
+            };
+        };
+        /**
+         * @description `operation_not_found`: This service has no operation with this method and path.
+         *
+         *     `service_not_found`: There is no active service with this id.
+         */
+        CallOperationNotFoundOrServiceNotFound: {
+            headers: {
+                "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                "Access-Control-Allow-Origin": components["headers"]["Access-Control-Allow-Origin"];
+                "Access-Control-Expose-Headers": components["headers"]["Access-Control-Expose-Headers"];
+                /**
+                 * @description What this call cost: decimal US dollars; 0 when free or not billed
+                 * @example 0.002
+                 */
+                "X-ACF-Amount"?: string;
+                /**
+                 * @description Whether this call took one of the free calls
+                 * @example false
+                 */
+                "X-ACF-Free-Tier"?: "true" | "false";
+                /**
+                 * @description The record of this call: GET /api/v1/usage/{usage_id}
+                 * @example 019aa3f5-0d44-7a61-8c12-5b7e9f3a2d10
+                 */
+                "X-ACF-Usage-Id"?: string;
+                /**
+                 * @description The account's balance after this call: decimal US dollars
+                 * @example 9.998
+                 */
+                "X-ACF-Balance"?: string;
+                /**
+                 * @description A browser does not run what the service sent as a page of the gateway
+                 * @example sandbox
+                 */
+                "Content-Security-Policy"?: string;
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": (components["schemas"]["OperationNotFoundError"] | components["schemas"]["ServiceNotFoundError"]) | components["schemas"]["ServiceAnswer"];
+                /**
+                 * @example {
+                 *       "text": "bonjour"
+                 *     }
+                 */
+                "*/*": components["schemas"]["ServiceAnswer"];
+            };
+        };
+        /** @description `payload_too_large`: The request body is too large. */
+        CallPayloadTooLarge: {
+            headers: {
+                "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                "Access-Control-Allow-Origin": components["headers"]["Access-Control-Allow-Origin"];
+                "Access-Control-Expose-Headers": components["headers"]["Access-Control-Expose-Headers"];
+                /**
+                 * @description What this call cost: decimal US dollars; 0 when free or not billed
+                 * @example 0.002
+                 */
+                "X-ACF-Amount"?: string;
+                /**
+                 * @description Whether this call took one of the free calls
+                 * @example false
+                 */
+                "X-ACF-Free-Tier"?: "true" | "false";
+                /**
+                 * @description The record of this call: GET /api/v1/usage/{usage_id}
+                 * @example 019aa3f5-0d44-7a61-8c12-5b7e9f3a2d10
+                 */
+                "X-ACF-Usage-Id"?: string;
+                /**
+                 * @description The account's balance after this call: decimal US dollars
+                 * @example 9.998
+                 */
+                "X-ACF-Balance"?: string;
+                /**
+                 * @description A browser does not run what the service sent as a page of the gateway
+                 * @example sandbox
+                 */
+                "Content-Security-Policy"?: string;
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["PayloadTooLargeError"] | components["schemas"]["ServiceAnswer"];
+                /**
+                 * @example {
+                 *       "text": "bonjour"
+                 *     }
+                 */
+                "*/*": components["schemas"]["ServiceAnswer"];
+            };
+        };
+        /** @description `price_exceeds_maximum`: The price of this service is above X-ACF-Max-Amount. */
+        CallPriceExceedsMaximum: {
+            headers: {
+                "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                "Access-Control-Allow-Origin": components["headers"]["Access-Control-Allow-Origin"];
+                "Access-Control-Expose-Headers": components["headers"]["Access-Control-Expose-Headers"];
+                /**
+                 * @description What this call cost: decimal US dollars; 0 when free or not billed
+                 * @example 0.002
+                 */
+                "X-ACF-Amount"?: string;
+                /**
+                 * @description Whether this call took one of the free calls
+                 * @example false
+                 */
+                "X-ACF-Free-Tier"?: "true" | "false";
+                /**
+                 * @description The record of this call: GET /api/v1/usage/{usage_id}
+                 * @example 019aa3f5-0d44-7a61-8c12-5b7e9f3a2d10
+                 */
+                "X-ACF-Usage-Id"?: string;
+                /**
+                 * @description The account's balance after this call: decimal US dollars
+                 * @example 9.998
+                 */
+                "X-ACF-Balance"?: string;
+                /**
+                 * @description A browser does not run what the service sent as a page of the gateway
+                 * @example sandbox
+                 */
+                "Content-Security-Policy"?: string;
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["PriceExceedsMaximumError"] | components["schemas"]["ServiceAnswer"];
+                /**
+                 * @example {
+                 *       "text": "bonjour"
+                 *     }
+                 */
+                "*/*": components["schemas"]["ServiceAnswer"];
+            };
+        };
+        /** @description `rate_limited`: Too many requests. */
+        CallRateLimited: {
+            headers: {
+                "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                "Access-Control-Allow-Origin": components["headers"]["Access-Control-Allow-Origin"];
+                "Access-Control-Expose-Headers": components["headers"]["Access-Control-Expose-Headers"];
+                /**
+                 * @description What this call cost: decimal US dollars; 0 when free or not billed
+                 * @example 0.002
+                 */
+                "X-ACF-Amount"?: string;
+                /**
+                 * @description Whether this call took one of the free calls
+                 * @example false
+                 */
+                "X-ACF-Free-Tier"?: "true" | "false";
+                /**
+                 * @description The record of this call: GET /api/v1/usage/{usage_id}
+                 * @example 019aa3f5-0d44-7a61-8c12-5b7e9f3a2d10
+                 */
+                "X-ACF-Usage-Id"?: string;
+                /**
+                 * @description The account's balance after this call: decimal US dollars
+                 * @example 9.998
+                 */
+                "X-ACF-Balance"?: string;
+                /**
+                 * @description A browser does not run what the service sent as a page of the gateway
+                 * @example sandbox
+                 */
+                "Content-Security-Policy"?: string;
+                /**
+                 * @description Whole seconds after which a retry makes sense
+                 * @example 3
+                 */
+                "Retry-After": number;
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["RateLimitedError"] | components["schemas"]["ServiceAnswer"];
+                /**
+                 * @example {
+                 *       "text": "bonjour"
+                 *     }
+                 */
+                "*/*": components["schemas"]["ServiceAnswer"];
+            };
+        };
+        /** @description `unauthorized`: A valid API key is required: Authorization: Bearer {key_id}:{secret}, or X-Api-Key. */
+        CallUnauthorized: {
+            headers: {
+                "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                "Access-Control-Allow-Origin": components["headers"]["Access-Control-Allow-Origin"];
+                "Access-Control-Expose-Headers": components["headers"]["Access-Control-Expose-Headers"];
+                /**
+                 * @description What this call cost: decimal US dollars; 0 when free or not billed
+                 * @example 0.002
+                 */
+                "X-ACF-Amount"?: string;
+                /**
+                 * @description Whether this call took one of the free calls
+                 * @example false
+                 */
+                "X-ACF-Free-Tier"?: "true" | "false";
+                /**
+                 * @description The record of this call: GET /api/v1/usage/{usage_id}
+                 * @example 019aa3f5-0d44-7a61-8c12-5b7e9f3a2d10
+                 */
+                "X-ACF-Usage-Id"?: string;
+                /**
+                 * @description The account's balance after this call: decimal US dollars
+                 * @example 9.998
+                 */
+                "X-ACF-Balance"?: string;
+                /**
+                 * @description A browser does not run what the service sent as a page of the gateway
+                 * @example sandbox
+                 */
+                "Content-Security-Policy"?: string;
+                /**
+                 * @description The scheme to use
+                 * @example Bearer
+                 */
+                "WWW-Authenticate": string;
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["UnauthorizedError"] | components["schemas"]["ServiceAnswer"];
+                /**
+                 * @example {
+                 *       "text": "bonjour"
+                 *     }
+                 */
+                "*/*": components["schemas"]["ServiceAnswer"];
+            };
+        };
+        /**
+         * @description `unavailable`: The gateway cannot serve this request right now. Please retry.
+         *
+         *     `upstream_busy`: The service has too many calls in flight. Please retry.
+         */
+        CallUnavailableOrUpstreamBusy: {
+            headers: {
+                "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                "Access-Control-Allow-Origin": components["headers"]["Access-Control-Allow-Origin"];
+                "Access-Control-Expose-Headers": components["headers"]["Access-Control-Expose-Headers"];
+                /**
+                 * @description What this call cost: decimal US dollars; 0 when free or not billed
+                 * @example 0.002
+                 */
+                "X-ACF-Amount"?: string;
+                /**
+                 * @description Whether this call took one of the free calls
+                 * @example false
+                 */
+                "X-ACF-Free-Tier"?: "true" | "false";
+                /**
+                 * @description The record of this call: GET /api/v1/usage/{usage_id}
+                 * @example 019aa3f5-0d44-7a61-8c12-5b7e9f3a2d10
+                 */
+                "X-ACF-Usage-Id"?: string;
+                /**
+                 * @description The account's balance after this call: decimal US dollars
+                 * @example 9.998
+                 */
+                "X-ACF-Balance"?: string;
+                /**
+                 * @description A browser does not run what the service sent as a page of the gateway
+                 * @example sandbox
+                 */
+                "Content-Security-Policy"?: string;
+                /**
+                 * @description Whole seconds after which a retry makes sense
+                 * @example 3
+                 */
+                "Retry-After": number;
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": (components["schemas"]["UnavailableError"] | components["schemas"]["UpstreamBusyError"]) | components["schemas"]["ServiceAnswer"];
+                /**
+                 * @example {
+                 *       "text": "bonjour"
+                 *     }
+                 */
+                "*/*": components["schemas"]["ServiceAnswer"];
+            };
+        };
+        /** @description `upgrade_not_supported`: Calls use HTTP/1.1. Upgrades to WebSocket or HTTP/2 are refused. */
+        CallUpgradeNotSupported: {
+            headers: {
+                "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                "Access-Control-Allow-Origin": components["headers"]["Access-Control-Allow-Origin"];
+                "Access-Control-Expose-Headers": components["headers"]["Access-Control-Expose-Headers"];
+                /**
+                 * @description What this call cost: decimal US dollars; 0 when free or not billed
+                 * @example 0.002
+                 */
+                "X-ACF-Amount"?: string;
+                /**
+                 * @description Whether this call took one of the free calls
+                 * @example false
+                 */
+                "X-ACF-Free-Tier"?: "true" | "false";
+                /**
+                 * @description The record of this call: GET /api/v1/usage/{usage_id}
+                 * @example 019aa3f5-0d44-7a61-8c12-5b7e9f3a2d10
+                 */
+                "X-ACF-Usage-Id"?: string;
+                /**
+                 * @description The account's balance after this call: decimal US dollars
+                 * @example 9.998
+                 */
+                "X-ACF-Balance"?: string;
+                /**
+                 * @description A browser does not run what the service sent as a page of the gateway
+                 * @example sandbox
+                 */
+                "Content-Security-Policy"?: string;
+                /**
+                 * @description The protocol to use instead
+                 * @example HTTP/1.1
+                 */
+                Upgrade: string;
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["UpgradeNotSupportedError"] | components["schemas"]["ServiceAnswer"];
+                /**
+                 * @example {
+                 *       "text": "bonjour"
+                 *     }
+                 */
+                "*/*": components["schemas"]["ServiceAnswer"];
+            };
+        };
+        /** @description `upstream_error`: The service could not be reached, or its response broke off. */
+        CallUpstreamError: {
+            headers: {
+                "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                "Access-Control-Allow-Origin": components["headers"]["Access-Control-Allow-Origin"];
+                "Access-Control-Expose-Headers": components["headers"]["Access-Control-Expose-Headers"];
+                /**
+                 * @description What this call cost: decimal US dollars; 0 when free or not billed
+                 * @example 0.002
+                 */
+                "X-ACF-Amount"?: string;
+                /**
+                 * @description Whether this call took one of the free calls
+                 * @example false
+                 */
+                "X-ACF-Free-Tier"?: "true" | "false";
+                /**
+                 * @description The record of this call: GET /api/v1/usage/{usage_id}
+                 * @example 019aa3f5-0d44-7a61-8c12-5b7e9f3a2d10
+                 */
+                "X-ACF-Usage-Id"?: string;
+                /**
+                 * @description The account's balance after this call: decimal US dollars
+                 * @example 9.998
+                 */
+                "X-ACF-Balance"?: string;
+                /**
+                 * @description A browser does not run what the service sent as a page of the gateway
+                 * @example sandbox
+                 */
+                "Content-Security-Policy"?: string;
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["UpstreamErrorError"] | components["schemas"]["ServiceAnswer"];
+                /**
+                 * @example {
+                 *       "text": "bonjour"
+                 *     }
+                 */
+                "*/*": components["schemas"]["ServiceAnswer"];
+            };
+        };
+        /** @description `upstream_timeout`: The service did not answer in time. */
+        CallUpstreamTimeout: {
+            headers: {
+                "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                "Access-Control-Allow-Origin": components["headers"]["Access-Control-Allow-Origin"];
+                "Access-Control-Expose-Headers": components["headers"]["Access-Control-Expose-Headers"];
+                /**
+                 * @description What this call cost: decimal US dollars; 0 when free or not billed
+                 * @example 0.002
+                 */
+                "X-ACF-Amount"?: string;
+                /**
+                 * @description Whether this call took one of the free calls
+                 * @example false
+                 */
+                "X-ACF-Free-Tier"?: "true" | "false";
+                /**
+                 * @description The record of this call: GET /api/v1/usage/{usage_id}
+                 * @example 019aa3f5-0d44-7a61-8c12-5b7e9f3a2d10
+                 */
+                "X-ACF-Usage-Id"?: string;
+                /**
+                 * @description The account's balance after this call: decimal US dollars
+                 * @example 9.998
+                 */
+                "X-ACF-Balance"?: string;
+                /**
+                 * @description A browser does not run what the service sent as a page of the gateway
+                 * @example sandbox
+                 */
+                "Content-Security-Policy"?: string;
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["UpstreamTimeoutError"] | components["schemas"]["ServiceAnswer"];
+                /**
+                 * @example {
+                 *       "text": "bonjour"
+                 *     }
+                 */
+                "*/*": components["schemas"]["ServiceAnswer"];
+            };
+        };
+        /** @description `conflict`: The request conflicts with the current state. */
+        Conflict: {
+            headers: {
+                "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                "Access-Control-Allow-Origin": components["headers"]["Access-Control-Allow-Origin"];
+                "Access-Control-Expose-Headers": components["headers"]["Access-Control-Expose-Headers"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["ConflictError"];
+            };
+        };
+        /** @description `forbidden`: This API key is not permitted to do that. */
+        Forbidden: {
+            headers: {
+                "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                "Access-Control-Allow-Origin": components["headers"]["Access-Control-Allow-Origin"];
+                "Access-Control-Expose-Headers": components["headers"]["Access-Control-Expose-Headers"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["ForbiddenError"];
+            };
+        };
+        /** @description `internal`: Something went wrong on our side. */
+        Internal: {
+            headers: {
+                "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                "Access-Control-Allow-Origin": components["headers"]["Access-Control-Allow-Origin"];
+                "Access-Control-Expose-Headers": components["headers"]["Access-Control-Expose-Headers"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["InternalError"];
+            };
+        };
+        /**
+         * @description `invalid_json`: The body is not valid JSON.
+         *
+         *     `invalid_request`: The request is invalid.
+         *
+         *     `unsupported_framing`: The message framing is ambiguous or not supported.
+         */
+        InvalidJsonOrInvalidRequestOrUnsupportedFraming: {
+            headers: {
+                "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                "Access-Control-Allow-Origin": components["headers"]["Access-Control-Allow-Origin"];
+                "Access-Control-Expose-Headers": components["headers"]["Access-Control-Expose-Headers"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["InvalidJsonError"] | components["schemas"]["InvalidRequestError"] | components["schemas"]["UnsupportedFramingError"];
+            };
+        };
+        /**
+         * @description `invalid_request`: The request is invalid.
+         *
+         *     `unsupported_framing`: The message framing is ambiguous or not supported.
+         */
+        InvalidRequestOrUnsupportedFraming: {
+            headers: {
+                "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                "Access-Control-Allow-Origin": components["headers"]["Access-Control-Allow-Origin"];
+                "Access-Control-Expose-Headers": components["headers"]["Access-Control-Expose-Headers"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["InvalidRequestError"] | components["schemas"]["UnsupportedFramingError"];
+            };
+        };
+        /** @description `not_found`: There is nothing at this path. */
+        NotFound: {
+            headers: {
+                "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                "Access-Control-Allow-Origin": components["headers"]["Access-Control-Allow-Origin"];
+                "Access-Control-Expose-Headers": components["headers"]["Access-Control-Expose-Headers"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["NotFoundError"];
+            };
+        };
+        /** @description `payload_too_large`: The request body is too large. */
+        PayloadTooLarge: {
+            headers: {
+                "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                "Access-Control-Allow-Origin": components["headers"]["Access-Control-Allow-Origin"];
+                "Access-Control-Expose-Headers": components["headers"]["Access-Control-Expose-Headers"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["PayloadTooLargeError"];
+            };
+        };
+        /** @description `rate_limited`: Too many requests. */
+        RateLimited: {
+            headers: {
+                "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                "Access-Control-Allow-Origin": components["headers"]["Access-Control-Allow-Origin"];
+                "Access-Control-Expose-Headers": components["headers"]["Access-Control-Expose-Headers"];
+                /**
+                 * @description Whole seconds after which a retry makes sense
+                 * @example 3
+                 */
+                "Retry-After": number;
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["RateLimitedError"];
+            };
+        };
+        /** @description `service_not_found`: There is no active service with this id. */
+        ServiceNotFound: {
+            headers: {
+                "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                "Access-Control-Allow-Origin": components["headers"]["Access-Control-Allow-Origin"];
+                "Access-Control-Expose-Headers": components["headers"]["Access-Control-Expose-Headers"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["ServiceNotFoundError"];
+            };
+        };
+        /** @description `unauthorized`: A valid API key is required: Authorization: Bearer {key_id}:{secret}, or X-Api-Key. */
+        Unauthorized: {
+            headers: {
+                "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                "Access-Control-Allow-Origin": components["headers"]["Access-Control-Allow-Origin"];
+                "Access-Control-Expose-Headers": components["headers"]["Access-Control-Expose-Headers"];
+                /**
+                 * @description The scheme to use
+                 * @example Bearer
+                 */
+                "WWW-Authenticate": string;
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["UnauthorizedError"];
+            };
+        };
+        /** @description `unavailable`: The gateway cannot serve this request right now. Please retry. */
+        Unavailable: {
+            headers: {
+                "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                "Access-Control-Allow-Origin": components["headers"]["Access-Control-Allow-Origin"];
+                "Access-Control-Expose-Headers": components["headers"]["Access-Control-Expose-Headers"];
+                /**
+                 * @description Whole seconds after which a retry makes sense
+                 * @example 3
+                 */
+                "Retry-After": number;
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["UnavailableError"];
+            };
+        };
     };
-    /** @description `body_too_slow`: The request body took too long to arrive. */
-    CallBodyTooSlow: {
-      headers: {
-        'X-RateLimit-Limit': components['headers']['X-RateLimit-Limit'];
-        'X-RateLimit-Remaining': components['headers']['X-RateLimit-Remaining'];
-        'X-RateLimit-Reset': components['headers']['X-RateLimit-Reset'];
-        'X-Request-Id': components['headers']['X-Request-Id'];
-        'Access-Control-Allow-Origin': components['headers']['Access-Control-Allow-Origin'];
-        'Access-Control-Expose-Headers': components['headers']['Access-Control-Expose-Headers'];
+    parameters: never;
+    requestBodies: never;
+    headers: {
+        /**
+         * @description Requests per minute of this caller
+         * @example 60
+         */
+        "X-RateLimit-Limit": number;
+        /**
+         * @description Whole requests that would pass now
+         * @example 59
+         */
+        "X-RateLimit-Remaining": number;
+        /**
+         * @description Seconds until the full allowance is back: a duration, not a clock time
+         * @example 1
+         */
+        "X-RateLimit-Reset": number;
+        /**
+         * @description Names this request in the gateway's log. For a call it is the usage_id
+         * @example 019aa3f5-0d44-7a61-8c12-5b7e9f3a2d10
+         */
+        "X-Request-Id": string;
+        /**
+         * @description A web page of any origin may read the response
+         * @example *
+         */
+        "Access-Control-Allow-Origin": "*";
+        /**
+         * @description It may read all of its headers
+         * @example *
+         */
+        "Access-Control-Expose-Headers": "*";
         /**
          * @description What this call cost: decimal US dollars; 0 when free or not billed
          * @example 0.002
          */
-        'X-ACF-Amount'?: string;
+        "X-ACF-Amount": string;
         /**
          * @description Whether this call took one of the free calls
          * @example false
          */
-        'X-ACF-Free-Tier'?: 'true' | 'false';
+        "X-ACF-Free-Tier": "true" | "false";
         /**
          * @description The record of this call: GET /api/v1/usage/{usage_id}
          * @example 019aa3f5-0d44-7a61-8c12-5b7e9f3a2d10
          */
-        'X-ACF-Usage-Id'?: string;
+        "X-ACF-Usage-Id": string;
         /**
          * @description The account's balance after this call: decimal US dollars
          * @example 9.998
          */
-        'X-ACF-Balance'?: string;
-        /**
-         * @description A browser does not run what the service sent as a page of the gateway
-         * @example sandbox
-         */
-        'Content-Security-Policy'?: string;
-        [name: string]: unknown;
-      };
-      content: {
-        'application/json': components['schemas']['BodyTooSlowError'] | components['schemas']['ServiceAnswer'];
-        /**
-         * @example {
-         *       "text": "bonjour"
-         *     }
-         */
-        '*/*': components['schemas']['ServiceAnswer'];
-      };
+        "X-ACF-Balance": string;
     };
-    /** @description `forbidden`: This API key is not permitted to do that. */
-    CallForbidden: {
-      headers: {
-        'X-RateLimit-Limit': components['headers']['X-RateLimit-Limit'];
-        'X-RateLimit-Remaining': components['headers']['X-RateLimit-Remaining'];
-        'X-RateLimit-Reset': components['headers']['X-RateLimit-Reset'];
-        'X-Request-Id': components['headers']['X-Request-Id'];
-        'Access-Control-Allow-Origin': components['headers']['Access-Control-Allow-Origin'];
-        'Access-Control-Expose-Headers': components['headers']['Access-Control-Expose-Headers'];
-        /**
-         * @description What this call cost: decimal US dollars; 0 when free or not billed
-         * @example 0.002
-         */
-        'X-ACF-Amount'?: string;
-        /**
-         * @description Whether this call took one of the free calls
-         * @example false
-         */
-        'X-ACF-Free-Tier'?: 'true' | 'false';
-        /**
-         * @description The record of this call: GET /api/v1/usage/{usage_id}
-         * @example 019aa3f5-0d44-7a61-8c12-5b7e9f3a2d10
-         */
-        'X-ACF-Usage-Id'?: string;
-        /**
-         * @description The account's balance after this call: decimal US dollars
-         * @example 9.998
-         */
-        'X-ACF-Balance'?: string;
-        /**
-         * @description A browser does not run what the service sent as a page of the gateway
-         * @example sandbox
-         */
-        'Content-Security-Policy'?: string;
-        [name: string]: unknown;
-      };
-      content: {
-        'application/json': components['schemas']['ForbiddenError'] | components['schemas']['ServiceAnswer'];
-        /**
-         * @example {
-         *       "text": "bonjour"
-         *     }
-         */
-        '*/*': components['schemas']['ServiceAnswer'];
-      };
-    };
-    /** @description `insufficient_balance`: The balance does not cover the price of this call. */
-    CallInsufficientBalance: {
-      headers: {
-        'X-RateLimit-Limit': components['headers']['X-RateLimit-Limit'];
-        'X-RateLimit-Remaining': components['headers']['X-RateLimit-Remaining'];
-        'X-RateLimit-Reset': components['headers']['X-RateLimit-Reset'];
-        'X-Request-Id': components['headers']['X-Request-Id'];
-        'Access-Control-Allow-Origin': components['headers']['Access-Control-Allow-Origin'];
-        'Access-Control-Expose-Headers': components['headers']['Access-Control-Expose-Headers'];
-        /**
-         * @description What this call cost: decimal US dollars; 0 when free or not billed
-         * @example 0.002
-         */
-        'X-ACF-Amount'?: string;
-        /**
-         * @description Whether this call took one of the free calls
-         * @example false
-         */
-        'X-ACF-Free-Tier'?: 'true' | 'false';
-        /**
-         * @description The record of this call: GET /api/v1/usage/{usage_id}
-         * @example 019aa3f5-0d44-7a61-8c12-5b7e9f3a2d10
-         */
-        'X-ACF-Usage-Id'?: string;
-        /**
-         * @description The account's balance after this call: decimal US dollars
-         * @example 9.998
-         */
-        'X-ACF-Balance'?: string;
-        /**
-         * @description A browser does not run what the service sent as a page of the gateway
-         * @example sandbox
-         */
-        'Content-Security-Policy'?: string;
-        [name: string]: unknown;
-      };
-      content: {
-        'application/json': components['schemas']['InsufficientBalanceError'] | components['schemas']['ServiceAnswer'];
-        /**
-         * @example {
-         *       "text": "bonjour"
-         *     }
-         */
-        '*/*': components['schemas']['ServiceAnswer'];
-      };
-    };
-    /** @description `internal`: Something went wrong on our side. */
-    CallInternal: {
-      headers: {
-        'X-RateLimit-Limit': components['headers']['X-RateLimit-Limit'];
-        'X-RateLimit-Remaining': components['headers']['X-RateLimit-Remaining'];
-        'X-RateLimit-Reset': components['headers']['X-RateLimit-Reset'];
-        'X-Request-Id': components['headers']['X-Request-Id'];
-        'Access-Control-Allow-Origin': components['headers']['Access-Control-Allow-Origin'];
-        'Access-Control-Expose-Headers': components['headers']['Access-Control-Expose-Headers'];
-        /**
-         * @description What this call cost: decimal US dollars; 0 when free or not billed
-         * @example 0.002
-         */
-        'X-ACF-Amount'?: string;
-        /**
-         * @description Whether this call took one of the free calls
-         * @example false
-         */
-        'X-ACF-Free-Tier'?: 'true' | 'false';
-        /**
-         * @description The record of this call: GET /api/v1/usage/{usage_id}
-         * @example 019aa3f5-0d44-7a61-8c12-5b7e9f3a2d10
-         */
-        'X-ACF-Usage-Id'?: string;
-        /**
-         * @description The account's balance after this call: decimal US dollars
-         * @example 9.998
-         */
-        'X-ACF-Balance'?: string;
-        /**
-         * @description A browser does not run what the service sent as a page of the gateway
-         * @example sandbox
-         */
-        'Content-Security-Policy'?: string;
-        [name: string]: unknown;
-      };
-      content: {
-        'application/json': components['schemas']['InternalError'] | components['schemas']['ServiceAnswer'];
-        /**
-         * @example {
-         *       "text": "bonjour"
-         *     }
-         */
-        '*/*': components['schemas']['ServiceAnswer'];
-      };
-    };
-    /**
-     * @description `invalid_json`: The body is not valid JSON.
-     *
-     *     `invalid_request`: The request is invalid.
-     *
-     *     `unsupported_framing`: The message framing is ambiguous or not supported.
-     */
-    CallInvalidJsonOrInvalidRequestOrUnsupportedFraming: {
-      headers: {
-        'X-RateLimit-Limit': components['headers']['X-RateLimit-Limit'];
-        'X-RateLimit-Remaining': components['headers']['X-RateLimit-Remaining'];
-        'X-RateLimit-Reset': components['headers']['X-RateLimit-Reset'];
-        'X-Request-Id': components['headers']['X-Request-Id'];
-        'Access-Control-Allow-Origin': components['headers']['Access-Control-Allow-Origin'];
-        'Access-Control-Expose-Headers': components['headers']['Access-Control-Expose-Headers'];
-        /**
-         * @description What this call cost: decimal US dollars; 0 when free or not billed
-         * @example 0.002
-         */
-        'X-ACF-Amount'?: string;
-        /**
-         * @description Whether this call took one of the free calls
-         * @example false
-         */
-        'X-ACF-Free-Tier'?: 'true' | 'false';
-        /**
-         * @description The record of this call: GET /api/v1/usage/{usage_id}
-         * @example 019aa3f5-0d44-7a61-8c12-5b7e9f3a2d10
-         */
-        'X-ACF-Usage-Id'?: string;
-        /**
-         * @description The account's balance after this call: decimal US dollars
-         * @example 9.998
-         */
-        'X-ACF-Balance'?: string;
-        /**
-         * @description A browser does not run what the service sent as a page of the gateway
-         * @example sandbox
-         */
-        'Content-Security-Policy'?: string;
-        [name: string]: unknown;
-      };
-      content: {
-        'application/json':
-          | (
-              | components['schemas']['InvalidJsonError']
-              | components['schemas']['InvalidRequestError']
-              | components['schemas']['UnsupportedFramingError']
-            )
-          | components['schemas']['ServiceAnswer'];
-        /**
-         * @example {
-         *       "text": "bonjour"
-         *     }
-         */
-        '*/*': components['schemas']['ServiceAnswer'];
-      };
-    };
-    /**
-     * @description `invalid_request`: The request is invalid.
-     *
-     *     `unsupported_framing`: The message framing is ambiguous or not supported.
-     */
-    CallInvalidRequestOrUnsupportedFraming: {
-      headers: {
-        'X-RateLimit-Limit': components['headers']['X-RateLimit-Limit'];
-        'X-RateLimit-Remaining': components['headers']['X-RateLimit-Remaining'];
-        'X-RateLimit-Reset': components['headers']['X-RateLimit-Reset'];
-        'X-Request-Id': components['headers']['X-Request-Id'];
-        'Access-Control-Allow-Origin': components['headers']['Access-Control-Allow-Origin'];
-        'Access-Control-Expose-Headers': components['headers']['Access-Control-Expose-Headers'];
-        /**
-         * @description What this call cost: decimal US dollars; 0 when free or not billed
-         * @example 0.002
-         */
-        'X-ACF-Amount'?: string;
-        /**
-         * @description Whether this call took one of the free calls
-         * @example false
-         */
-        'X-ACF-Free-Tier'?: 'true' | 'false';
-        /**
-         * @description The record of this call: GET /api/v1/usage/{usage_id}
-         * @example 019aa3f5-0d44-7a61-8c12-5b7e9f3a2d10
-         */
-        'X-ACF-Usage-Id'?: string;
-        /**
-         * @description The account's balance after this call: decimal US dollars
-         * @example 9.998
-         */
-        'X-ACF-Balance'?: string;
-        /**
-         * @description A browser does not run what the service sent as a page of the gateway
-         * @example sandbox
-         */
-        'Content-Security-Policy'?: string;
-        [name: string]: unknown;
-      };
-      content: {
-        'application/json':
-          | (components['schemas']['InvalidRequestError'] | components['schemas']['UnsupportedFramingError'])
-          | components['schemas']['ServiceAnswer'];
-        /**
-         * @example {
-         *       "text": "bonjour"
-         *     }
-         */
-        '*/*': components['schemas']['ServiceAnswer'];
-      };
-    };
-    /** @description `method_not_allowed`: This path does not support this method. */
-    CallMethodNotAllowed: {
-      headers: {
-        'X-RateLimit-Limit': components['headers']['X-RateLimit-Limit'];
-        'X-RateLimit-Remaining': components['headers']['X-RateLimit-Remaining'];
-        'X-RateLimit-Reset': components['headers']['X-RateLimit-Reset'];
-        'X-Request-Id': components['headers']['X-Request-Id'];
-        'Access-Control-Allow-Origin': components['headers']['Access-Control-Allow-Origin'];
-        'Access-Control-Expose-Headers': components['headers']['Access-Control-Expose-Headers'];
-        /**
-         * @description What this call cost: decimal US dollars; 0 when free or not billed
-         * @example 0.002
-         */
-        'X-ACF-Amount'?: string;
-        /**
-         * @description Whether this call took one of the free calls
-         * @example false
-         */
-        'X-ACF-Free-Tier'?: 'true' | 'false';
-        /**
-         * @description The record of this call: GET /api/v1/usage/{usage_id}
-         * @example 019aa3f5-0d44-7a61-8c12-5b7e9f3a2d10
-         */
-        'X-ACF-Usage-Id'?: string;
-        /**
-         * @description The account's balance after this call: decimal US dollars
-         * @example 9.998
-         */
-        'X-ACF-Balance'?: string;
-        /**
-         * @description A browser does not run what the service sent as a page of the gateway
-         * @example sandbox
-         */
-        'Content-Security-Policy'?: string;
-        /**
-         * @description The methods that it does take
-         * @example GET, POST, DELETE
-         */
-        Allow: string;
-        [name: string]: unknown;
-      };
-      content: {
-        'application/json': components['schemas']['MethodNotAllowedError'] | components['schemas']['ServiceAnswer'];
-        /**
-         * @example {
-         *       "text": "bonjour"
-         *     }
-         */
-        '*/*': components['schemas']['ServiceAnswer'];
-      };
-    };
-    /**
-     * @description `operation_not_found`: This service has no operation with this method and path.
-     *
-     *     `service_not_found`: There is no active service with this id.
-     */
-    CallOperationNotFoundOrServiceNotFound: {
-      headers: {
-        'X-RateLimit-Limit': components['headers']['X-RateLimit-Limit'];
-        'X-RateLimit-Remaining': components['headers']['X-RateLimit-Remaining'];
-        'X-RateLimit-Reset': components['headers']['X-RateLimit-Reset'];
-        'X-Request-Id': components['headers']['X-Request-Id'];
-        'Access-Control-Allow-Origin': components['headers']['Access-Control-Allow-Origin'];
-        'Access-Control-Expose-Headers': components['headers']['Access-Control-Expose-Headers'];
-        /**
-         * @description What this call cost: decimal US dollars; 0 when free or not billed
-         * @example 0.002
-         */
-        'X-ACF-Amount'?: string;
-        /**
-         * @description Whether this call took one of the free calls
-         * @example false
-         */
-        'X-ACF-Free-Tier'?: 'true' | 'false';
-        /**
-         * @description The record of this call: GET /api/v1/usage/{usage_id}
-         * @example 019aa3f5-0d44-7a61-8c12-5b7e9f3a2d10
-         */
-        'X-ACF-Usage-Id'?: string;
-        /**
-         * @description The account's balance after this call: decimal US dollars
-         * @example 9.998
-         */
-        'X-ACF-Balance'?: string;
-        /**
-         * @description A browser does not run what the service sent as a page of the gateway
-         * @example sandbox
-         */
-        'Content-Security-Policy'?: string;
-        [name: string]: unknown;
-      };
-      content: {
-        'application/json':
-          | (components['schemas']['OperationNotFoundError'] | components['schemas']['ServiceNotFoundError'])
-          | components['schemas']['ServiceAnswer'];
-        /**
-         * @example {
-         *       "text": "bonjour"
-         *     }
-         */
-        '*/*': components['schemas']['ServiceAnswer'];
-      };
-    };
-    /** @description `payload_too_large`: The request body is too large. */
-    CallPayloadTooLarge: {
-      headers: {
-        'X-RateLimit-Limit': components['headers']['X-RateLimit-Limit'];
-        'X-RateLimit-Remaining': components['headers']['X-RateLimit-Remaining'];
-        'X-RateLimit-Reset': components['headers']['X-RateLimit-Reset'];
-        'X-Request-Id': components['headers']['X-Request-Id'];
-        'Access-Control-Allow-Origin': components['headers']['Access-Control-Allow-Origin'];
-        'Access-Control-Expose-Headers': components['headers']['Access-Control-Expose-Headers'];
-        /**
-         * @description What this call cost: decimal US dollars; 0 when free or not billed
-         * @example 0.002
-         */
-        'X-ACF-Amount'?: string;
-        /**
-         * @description Whether this call took one of the free calls
-         * @example false
-         */
-        'X-ACF-Free-Tier'?: 'true' | 'false';
-        /**
-         * @description The record of this call: GET /api/v1/usage/{usage_id}
-         * @example 019aa3f5-0d44-7a61-8c12-5b7e9f3a2d10
-         */
-        'X-ACF-Usage-Id'?: string;
-        /**
-         * @description The account's balance after this call: decimal US dollars
-         * @example 9.998
-         */
-        'X-ACF-Balance'?: string;
-        /**
-         * @description A browser does not run what the service sent as a page of the gateway
-         * @example sandbox
-         */
-        'Content-Security-Policy'?: string;
-        [name: string]: unknown;
-      };
-      content: {
-        'application/json': components['schemas']['PayloadTooLargeError'] | components['schemas']['ServiceAnswer'];
-        /**
-         * @example {
-         *       "text": "bonjour"
-         *     }
-         */
-        '*/*': components['schemas']['ServiceAnswer'];
-      };
-    };
-    /** @description `price_exceeds_maximum`: The price of this service is above X-ACF-Max-Amount. */
-    CallPriceExceedsMaximum: {
-      headers: {
-        'X-RateLimit-Limit': components['headers']['X-RateLimit-Limit'];
-        'X-RateLimit-Remaining': components['headers']['X-RateLimit-Remaining'];
-        'X-RateLimit-Reset': components['headers']['X-RateLimit-Reset'];
-        'X-Request-Id': components['headers']['X-Request-Id'];
-        'Access-Control-Allow-Origin': components['headers']['Access-Control-Allow-Origin'];
-        'Access-Control-Expose-Headers': components['headers']['Access-Control-Expose-Headers'];
-        /**
-         * @description What this call cost: decimal US dollars; 0 when free or not billed
-         * @example 0.002
-         */
-        'X-ACF-Amount'?: string;
-        /**
-         * @description Whether this call took one of the free calls
-         * @example false
-         */
-        'X-ACF-Free-Tier'?: 'true' | 'false';
-        /**
-         * @description The record of this call: GET /api/v1/usage/{usage_id}
-         * @example 019aa3f5-0d44-7a61-8c12-5b7e9f3a2d10
-         */
-        'X-ACF-Usage-Id'?: string;
-        /**
-         * @description The account's balance after this call: decimal US dollars
-         * @example 9.998
-         */
-        'X-ACF-Balance'?: string;
-        /**
-         * @description A browser does not run what the service sent as a page of the gateway
-         * @example sandbox
-         */
-        'Content-Security-Policy'?: string;
-        [name: string]: unknown;
-      };
-      content: {
-        'application/json': components['schemas']['PriceExceedsMaximumError'] | components['schemas']['ServiceAnswer'];
-        /**
-         * @example {
-         *       "text": "bonjour"
-         *     }
-         */
-        '*/*': components['schemas']['ServiceAnswer'];
-      };
-    };
-    /** @description `rate_limited`: Too many requests. */
-    CallRateLimited: {
-      headers: {
-        'X-RateLimit-Limit': components['headers']['X-RateLimit-Limit'];
-        'X-RateLimit-Remaining': components['headers']['X-RateLimit-Remaining'];
-        'X-RateLimit-Reset': components['headers']['X-RateLimit-Reset'];
-        'X-Request-Id': components['headers']['X-Request-Id'];
-        'Access-Control-Allow-Origin': components['headers']['Access-Control-Allow-Origin'];
-        'Access-Control-Expose-Headers': components['headers']['Access-Control-Expose-Headers'];
-        /**
-         * @description What this call cost: decimal US dollars; 0 when free or not billed
-         * @example 0.002
-         */
-        'X-ACF-Amount'?: string;
-        /**
-         * @description Whether this call took one of the free calls
-         * @example false
-         */
-        'X-ACF-Free-Tier'?: 'true' | 'false';
-        /**
-         * @description The record of this call: GET /api/v1/usage/{usage_id}
-         * @example 019aa3f5-0d44-7a61-8c12-5b7e9f3a2d10
-         */
-        'X-ACF-Usage-Id'?: string;
-        /**
-         * @description The account's balance after this call: decimal US dollars
-         * @example 9.998
-         */
-        'X-ACF-Balance'?: string;
-        /**
-         * @description A browser does not run what the service sent as a page of the gateway
-         * @example sandbox
-         */
-        'Content-Security-Policy'?: string;
-        /**
-         * @description Whole seconds after which a retry makes sense
-         * @example 3
-         */
-        'Retry-After': number;
-        [name: string]: unknown;
-      };
-      content: {
-        'application/json': components['schemas']['RateLimitedError'] | components['schemas']['ServiceAnswer'];
-        /**
-         * @example {
-         *       "text": "bonjour"
-         *     }
-         */
-        '*/*': components['schemas']['ServiceAnswer'];
-      };
-    };
-    /** @description `unauthorized`: A valid API key is required: Authorization: Bearer {key_id}:{secret}, or X-Api-Key. */
-    CallUnauthorized: {
-      headers: {
-        'X-RateLimit-Limit': components['headers']['X-RateLimit-Limit'];
-        'X-RateLimit-Remaining': components['headers']['X-RateLimit-Remaining'];
-        'X-RateLimit-Reset': components['headers']['X-RateLimit-Reset'];
-        'X-Request-Id': components['headers']['X-Request-Id'];
-        'Access-Control-Allow-Origin': components['headers']['Access-Control-Allow-Origin'];
-        'Access-Control-Expose-Headers': components['headers']['Access-Control-Expose-Headers'];
-        /**
-         * @description What this call cost: decimal US dollars; 0 when free or not billed
-         * @example 0.002
-         */
-        'X-ACF-Amount'?: string;
-        /**
-         * @description Whether this call took one of the free calls
-         * @example false
-         */
-        'X-ACF-Free-Tier'?: 'true' | 'false';
-        /**
-         * @description The record of this call: GET /api/v1/usage/{usage_id}
-         * @example 019aa3f5-0d44-7a61-8c12-5b7e9f3a2d10
-         */
-        'X-ACF-Usage-Id'?: string;
-        /**
-         * @description The account's balance after this call: decimal US dollars
-         * @example 9.998
-         */
-        'X-ACF-Balance'?: string;
-        /**
-         * @description A browser does not run what the service sent as a page of the gateway
-         * @example sandbox
-         */
-        'Content-Security-Policy'?: string;
-        /**
-         * @description The scheme to use
-         * @example Bearer
-         */
-        'WWW-Authenticate': string;
-        [name: string]: unknown;
-      };
-      content: {
-        'application/json': components['schemas']['UnauthorizedError'] | components['schemas']['ServiceAnswer'];
-        /**
-         * @example {
-         *       "text": "bonjour"
-         *     }
-         */
-        '*/*': components['schemas']['ServiceAnswer'];
-      };
-    };
-    /**
-     * @description `unavailable`: The gateway cannot serve this request right now. Please retry.
-     *
-     *     `upstream_busy`: The service has too many calls in flight. Please retry.
-     */
-    CallUnavailableOrUpstreamBusy: {
-      headers: {
-        'X-RateLimit-Limit': components['headers']['X-RateLimit-Limit'];
-        'X-RateLimit-Remaining': components['headers']['X-RateLimit-Remaining'];
-        'X-RateLimit-Reset': components['headers']['X-RateLimit-Reset'];
-        'X-Request-Id': components['headers']['X-Request-Id'];
-        'Access-Control-Allow-Origin': components['headers']['Access-Control-Allow-Origin'];
-        'Access-Control-Expose-Headers': components['headers']['Access-Control-Expose-Headers'];
-        /**
-         * @description What this call cost: decimal US dollars; 0 when free or not billed
-         * @example 0.002
-         */
-        'X-ACF-Amount'?: string;
-        /**
-         * @description Whether this call took one of the free calls
-         * @example false
-         */
-        'X-ACF-Free-Tier'?: 'true' | 'false';
-        /**
-         * @description The record of this call: GET /api/v1/usage/{usage_id}
-         * @example 019aa3f5-0d44-7a61-8c12-5b7e9f3a2d10
-         */
-        'X-ACF-Usage-Id'?: string;
-        /**
-         * @description The account's balance after this call: decimal US dollars
-         * @example 9.998
-         */
-        'X-ACF-Balance'?: string;
-        /**
-         * @description A browser does not run what the service sent as a page of the gateway
-         * @example sandbox
-         */
-        'Content-Security-Policy'?: string;
-        /**
-         * @description Whole seconds after which a retry makes sense
-         * @example 3
-         */
-        'Retry-After': number;
-        [name: string]: unknown;
-      };
-      content: {
-        'application/json':
-          | (components['schemas']['UnavailableError'] | components['schemas']['UpstreamBusyError'])
-          | components['schemas']['ServiceAnswer'];
-        /**
-         * @example {
-         *       "text": "bonjour"
-         *     }
-         */
-        '*/*': components['schemas']['ServiceAnswer'];
-      };
-    };
-    /** @description `upgrade_not_supported`: Calls use HTTP/1.1. Upgrades to WebSocket or HTTP/2 are refused. */
-    CallUpgradeNotSupported: {
-      headers: {
-        'X-RateLimit-Limit': components['headers']['X-RateLimit-Limit'];
-        'X-RateLimit-Remaining': components['headers']['X-RateLimit-Remaining'];
-        'X-RateLimit-Reset': components['headers']['X-RateLimit-Reset'];
-        'X-Request-Id': components['headers']['X-Request-Id'];
-        'Access-Control-Allow-Origin': components['headers']['Access-Control-Allow-Origin'];
-        'Access-Control-Expose-Headers': components['headers']['Access-Control-Expose-Headers'];
-        /**
-         * @description What this call cost: decimal US dollars; 0 when free or not billed
-         * @example 0.002
-         */
-        'X-ACF-Amount'?: string;
-        /**
-         * @description Whether this call took one of the free calls
-         * @example false
-         */
-        'X-ACF-Free-Tier'?: 'true' | 'false';
-        /**
-         * @description The record of this call: GET /api/v1/usage/{usage_id}
-         * @example 019aa3f5-0d44-7a61-8c12-5b7e9f3a2d10
-         */
-        'X-ACF-Usage-Id'?: string;
-        /**
-         * @description The account's balance after this call: decimal US dollars
-         * @example 9.998
-         */
-        'X-ACF-Balance'?: string;
-        /**
-         * @description A browser does not run what the service sent as a page of the gateway
-         * @example sandbox
-         */
-        'Content-Security-Policy'?: string;
-        /**
-         * @description The protocol to use instead
-         * @example HTTP/1.1
-         */
-        Upgrade: string;
-        [name: string]: unknown;
-      };
-      content: {
-        'application/json': components['schemas']['UpgradeNotSupportedError'] | components['schemas']['ServiceAnswer'];
-        /**
-         * @example {
-         *       "text": "bonjour"
-         *     }
-         */
-        '*/*': components['schemas']['ServiceAnswer'];
-      };
-    };
-    /** @description `upstream_error`: The service could not be reached, or its response broke off. */
-    CallUpstreamError: {
-      headers: {
-        'X-RateLimit-Limit': components['headers']['X-RateLimit-Limit'];
-        'X-RateLimit-Remaining': components['headers']['X-RateLimit-Remaining'];
-        'X-RateLimit-Reset': components['headers']['X-RateLimit-Reset'];
-        'X-Request-Id': components['headers']['X-Request-Id'];
-        'Access-Control-Allow-Origin': components['headers']['Access-Control-Allow-Origin'];
-        'Access-Control-Expose-Headers': components['headers']['Access-Control-Expose-Headers'];
-        /**
-         * @description What this call cost: decimal US dollars; 0 when free or not billed
-         * @example 0.002
-         */
-        'X-ACF-Amount'?: string;
-        /**
-         * @description Whether this call took one of the free calls
-         * @example false
-         */
-        'X-ACF-Free-Tier'?: 'true' | 'false';
-        /**
-         * @description The record of this call: GET /api/v1/usage/{usage_id}
-         * @example 019aa3f5-0d44-7a61-8c12-5b7e9f3a2d10
-         */
-        'X-ACF-Usage-Id'?: string;
-        /**
-         * @description The account's balance after this call: decimal US dollars
-         * @example 9.998
-         */
-        'X-ACF-Balance'?: string;
-        /**
-         * @description A browser does not run what the service sent as a page of the gateway
-         * @example sandbox
-         */
-        'Content-Security-Policy'?: string;
-        [name: string]: unknown;
-      };
-      content: {
-        'application/json': components['schemas']['UpstreamErrorError'] | components['schemas']['ServiceAnswer'];
-        /**
-         * @example {
-         *       "text": "bonjour"
-         *     }
-         */
-        '*/*': components['schemas']['ServiceAnswer'];
-      };
-    };
-    /** @description `upstream_timeout`: The service did not answer in time. */
-    CallUpstreamTimeout: {
-      headers: {
-        'X-RateLimit-Limit': components['headers']['X-RateLimit-Limit'];
-        'X-RateLimit-Remaining': components['headers']['X-RateLimit-Remaining'];
-        'X-RateLimit-Reset': components['headers']['X-RateLimit-Reset'];
-        'X-Request-Id': components['headers']['X-Request-Id'];
-        'Access-Control-Allow-Origin': components['headers']['Access-Control-Allow-Origin'];
-        'Access-Control-Expose-Headers': components['headers']['Access-Control-Expose-Headers'];
-        /**
-         * @description What this call cost: decimal US dollars; 0 when free or not billed
-         * @example 0.002
-         */
-        'X-ACF-Amount'?: string;
-        /**
-         * @description Whether this call took one of the free calls
-         * @example false
-         */
-        'X-ACF-Free-Tier'?: 'true' | 'false';
-        /**
-         * @description The record of this call: GET /api/v1/usage/{usage_id}
-         * @example 019aa3f5-0d44-7a61-8c12-5b7e9f3a2d10
-         */
-        'X-ACF-Usage-Id'?: string;
-        /**
-         * @description The account's balance after this call: decimal US dollars
-         * @example 9.998
-         */
-        'X-ACF-Balance'?: string;
-        /**
-         * @description A browser does not run what the service sent as a page of the gateway
-         * @example sandbox
-         */
-        'Content-Security-Policy'?: string;
-        [name: string]: unknown;
-      };
-      content: {
-        'application/json': components['schemas']['UpstreamTimeoutError'] | components['schemas']['ServiceAnswer'];
-        /**
-         * @example {
-         *       "text": "bonjour"
-         *     }
-         */
-        '*/*': components['schemas']['ServiceAnswer'];
-      };
-    };
-    /** @description `conflict`: The request conflicts with the current state. */
-    Conflict: {
-      headers: {
-        'X-RateLimit-Limit': components['headers']['X-RateLimit-Limit'];
-        'X-RateLimit-Remaining': components['headers']['X-RateLimit-Remaining'];
-        'X-RateLimit-Reset': components['headers']['X-RateLimit-Reset'];
-        'X-Request-Id': components['headers']['X-Request-Id'];
-        'Access-Control-Allow-Origin': components['headers']['Access-Control-Allow-Origin'];
-        'Access-Control-Expose-Headers': components['headers']['Access-Control-Expose-Headers'];
-        [name: string]: unknown;
-      };
-      content: {
-        'application/json': components['schemas']['ConflictError'];
-      };
-    };
-    /** @description `forbidden`: This API key is not permitted to do that. */
-    Forbidden: {
-      headers: {
-        'X-RateLimit-Limit': components['headers']['X-RateLimit-Limit'];
-        'X-RateLimit-Remaining': components['headers']['X-RateLimit-Remaining'];
-        'X-RateLimit-Reset': components['headers']['X-RateLimit-Reset'];
-        'X-Request-Id': components['headers']['X-Request-Id'];
-        'Access-Control-Allow-Origin': components['headers']['Access-Control-Allow-Origin'];
-        'Access-Control-Expose-Headers': components['headers']['Access-Control-Expose-Headers'];
-        [name: string]: unknown;
-      };
-      content: {
-        'application/json': components['schemas']['ForbiddenError'];
-      };
-    };
-    /** @description `internal`: Something went wrong on our side. */
-    Internal: {
-      headers: {
-        'X-RateLimit-Limit': components['headers']['X-RateLimit-Limit'];
-        'X-RateLimit-Remaining': components['headers']['X-RateLimit-Remaining'];
-        'X-RateLimit-Reset': components['headers']['X-RateLimit-Reset'];
-        'X-Request-Id': components['headers']['X-Request-Id'];
-        'Access-Control-Allow-Origin': components['headers']['Access-Control-Allow-Origin'];
-        'Access-Control-Expose-Headers': components['headers']['Access-Control-Expose-Headers'];
-        [name: string]: unknown;
-      };
-      content: {
-        'application/json': components['schemas']['InternalError'];
-      };
-    };
-    /**
-     * @description `invalid_json`: The body is not valid JSON.
-     *
-     *     `invalid_request`: The request is invalid.
-     *
-     *     `unsupported_framing`: The message framing is ambiguous or not supported.
-     */
-    InvalidJsonOrInvalidRequestOrUnsupportedFraming: {
-      headers: {
-        'X-RateLimit-Limit': components['headers']['X-RateLimit-Limit'];
-        'X-RateLimit-Remaining': components['headers']['X-RateLimit-Remaining'];
-        'X-RateLimit-Reset': components['headers']['X-RateLimit-Reset'];
-        'X-Request-Id': components['headers']['X-Request-Id'];
-        'Access-Control-Allow-Origin': components['headers']['Access-Control-Allow-Origin'];
-        'Access-Control-Expose-Headers': components['headers']['Access-Control-Expose-Headers'];
-        [name: string]: unknown;
-      };
-      content: {
-        'application/json':
-          | components['schemas']['InvalidJsonError']
-          | components['schemas']['InvalidRequestError']
-          | components['schemas']['UnsupportedFramingError'];
-      };
-    };
-    /**
-     * @description `invalid_request`: The request is invalid.
-     *
-     *     `unsupported_framing`: The message framing is ambiguous or not supported.
-     */
-    InvalidRequestOrUnsupportedFraming: {
-      headers: {
-        'X-RateLimit-Limit': components['headers']['X-RateLimit-Limit'];
-        'X-RateLimit-Remaining': components['headers']['X-RateLimit-Remaining'];
-        'X-RateLimit-Reset': components['headers']['X-RateLimit-Reset'];
-        'X-Request-Id': components['headers']['X-Request-Id'];
-        'Access-Control-Allow-Origin': components['headers']['Access-Control-Allow-Origin'];
-        'Access-Control-Expose-Headers': components['headers']['Access-Control-Expose-Headers'];
-        [name: string]: unknown;
-      };
-      content: {
-        'application/json':
-          | components['schemas']['InvalidRequestError']
-          | components['schemas']['UnsupportedFramingError'];
-      };
-    };
-    /** @description `not_found`: There is nothing at this path. */
-    NotFound: {
-      headers: {
-        'X-RateLimit-Limit': components['headers']['X-RateLimit-Limit'];
-        'X-RateLimit-Remaining': components['headers']['X-RateLimit-Remaining'];
-        'X-RateLimit-Reset': components['headers']['X-RateLimit-Reset'];
-        'X-Request-Id': components['headers']['X-Request-Id'];
-        'Access-Control-Allow-Origin': components['headers']['Access-Control-Allow-Origin'];
-        'Access-Control-Expose-Headers': components['headers']['Access-Control-Expose-Headers'];
-        [name: string]: unknown;
-      };
-      content: {
-        'application/json': components['schemas']['NotFoundError'];
-      };
-    };
-    /** @description `payload_too_large`: The request body is too large. */
-    PayloadTooLarge: {
-      headers: {
-        'X-RateLimit-Limit': components['headers']['X-RateLimit-Limit'];
-        'X-RateLimit-Remaining': components['headers']['X-RateLimit-Remaining'];
-        'X-RateLimit-Reset': components['headers']['X-RateLimit-Reset'];
-        'X-Request-Id': components['headers']['X-Request-Id'];
-        'Access-Control-Allow-Origin': components['headers']['Access-Control-Allow-Origin'];
-        'Access-Control-Expose-Headers': components['headers']['Access-Control-Expose-Headers'];
-        [name: string]: unknown;
-      };
-      content: {
-        'application/json': components['schemas']['PayloadTooLargeError'];
-      };
-    };
-    /** @description `rate_limited`: Too many requests. */
-    RateLimited: {
-      headers: {
-        'X-RateLimit-Limit': components['headers']['X-RateLimit-Limit'];
-        'X-RateLimit-Remaining': components['headers']['X-RateLimit-Remaining'];
-        'X-RateLimit-Reset': components['headers']['X-RateLimit-Reset'];
-        'X-Request-Id': components['headers']['X-Request-Id'];
-        'Access-Control-Allow-Origin': components['headers']['Access-Control-Allow-Origin'];
-        'Access-Control-Expose-Headers': components['headers']['Access-Control-Expose-Headers'];
-        /**
-         * @description Whole seconds after which a retry makes sense
-         * @example 3
-         */
-        'Retry-After': number;
-        [name: string]: unknown;
-      };
-      content: {
-        'application/json': components['schemas']['RateLimitedError'];
-      };
-    };
-    /** @description `service_not_found`: There is no active service with this id. */
-    ServiceNotFound: {
-      headers: {
-        'X-RateLimit-Limit': components['headers']['X-RateLimit-Limit'];
-        'X-RateLimit-Remaining': components['headers']['X-RateLimit-Remaining'];
-        'X-RateLimit-Reset': components['headers']['X-RateLimit-Reset'];
-        'X-Request-Id': components['headers']['X-Request-Id'];
-        'Access-Control-Allow-Origin': components['headers']['Access-Control-Allow-Origin'];
-        'Access-Control-Expose-Headers': components['headers']['Access-Control-Expose-Headers'];
-        [name: string]: unknown;
-      };
-      content: {
-        'application/json': components['schemas']['ServiceNotFoundError'];
-      };
-    };
-    /** @description `unauthorized`: A valid API key is required: Authorization: Bearer {key_id}:{secret}, or X-Api-Key. */
-    Unauthorized: {
-      headers: {
-        'X-RateLimit-Limit': components['headers']['X-RateLimit-Limit'];
-        'X-RateLimit-Remaining': components['headers']['X-RateLimit-Remaining'];
-        'X-RateLimit-Reset': components['headers']['X-RateLimit-Reset'];
-        'X-Request-Id': components['headers']['X-Request-Id'];
-        'Access-Control-Allow-Origin': components['headers']['Access-Control-Allow-Origin'];
-        'Access-Control-Expose-Headers': components['headers']['Access-Control-Expose-Headers'];
-        /**
-         * @description The scheme to use
-         * @example Bearer
-         */
-        'WWW-Authenticate': string;
-        [name: string]: unknown;
-      };
-      content: {
-        'application/json': components['schemas']['UnauthorizedError'];
-      };
-    };
-    /** @description `unavailable`: The gateway cannot serve this request right now. Please retry. */
-    Unavailable: {
-      headers: {
-        'X-RateLimit-Limit': components['headers']['X-RateLimit-Limit'];
-        'X-RateLimit-Remaining': components['headers']['X-RateLimit-Remaining'];
-        'X-RateLimit-Reset': components['headers']['X-RateLimit-Reset'];
-        'X-Request-Id': components['headers']['X-Request-Id'];
-        'Access-Control-Allow-Origin': components['headers']['Access-Control-Allow-Origin'];
-        'Access-Control-Expose-Headers': components['headers']['Access-Control-Expose-Headers'];
-        /**
-         * @description Whole seconds after which a retry makes sense
-         * @example 3
-         */
-        'Retry-After': number;
-        [name: string]: unknown;
-      };
-      content: {
-        'application/json': components['schemas']['UnavailableError'];
-      };
-    };
-  };
-  parameters: never;
-  requestBodies: never;
-  headers: {
-    /**
-     * @description Requests per minute of this caller
-     * @example 60
-     */
-    'X-RateLimit-Limit': number;
-    /**
-     * @description Whole requests that would pass now
-     * @example 59
-     */
-    'X-RateLimit-Remaining': number;
-    /**
-     * @description Seconds until the full allowance is back: a duration, not a clock time
-     * @example 1
-     */
-    'X-RateLimit-Reset': number;
-    /**
-     * @description Names this request in the gateway's log. For a call it is the usage_id
-     * @example 019aa3f5-0d44-7a61-8c12-5b7e9f3a2d10
-     */
-    'X-Request-Id': string;
-    /**
-     * @description A web page of any origin may read the response
-     * @example *
-     */
-    'Access-Control-Allow-Origin': '*';
-    /**
-     * @description It may read all of its headers
-     * @example *
-     */
-    'Access-Control-Expose-Headers': '*';
-    /**
-     * @description What this call cost: decimal US dollars; 0 when free or not billed
-     * @example 0.002
-     */
-    'X-ACF-Amount': string;
-    /**
-     * @description Whether this call took one of the free calls
-     * @example false
-     */
-    'X-ACF-Free-Tier': 'true' | 'false';
-    /**
-     * @description The record of this call: GET /api/v1/usage/{usage_id}
-     * @example 019aa3f5-0d44-7a61-8c12-5b7e9f3a2d10
-     */
-    'X-ACF-Usage-Id': string;
-    /**
-     * @description The account's balance after this call: decimal US dollars
-     * @example 9.998
-     */
-    'X-ACF-Balance': string;
-  };
-  pathItems: never;
+    pathItems: never;
 }
 export type $defs = Record<string, never>;
 export interface operations {
-  getKeys: {
-    parameters: {
-      query?: {
-        /** @description Keys on a page; 100 if absent */
-        limit?: number;
-        /** @description next_cursor of the previous page */
-        cursor?: string;
-      };
-      header?: never;
-      path?: never;
-      cookie?: never;
-    };
-    requestBody?: never;
-    responses: {
-      /** @description One page of keys */
-      200: {
-        headers: {
-          'X-RateLimit-Limit': components['headers']['X-RateLimit-Limit'];
-          'X-RateLimit-Remaining': components['headers']['X-RateLimit-Remaining'];
-          'X-RateLimit-Reset': components['headers']['X-RateLimit-Reset'];
-          'X-Request-Id': components['headers']['X-Request-Id'];
-          'Access-Control-Allow-Origin': components['headers']['Access-Control-Allow-Origin'];
-          'Access-Control-Expose-Headers': components['headers']['Access-Control-Expose-Headers'];
-          [name: string]: unknown;
-        };
-        content: {
-          /**
-           * @example {
-           *       "keys": [
-           *         {
-           *           "key_id": "acf_4xQ8mZ2kLr7Vt1Ns9Wb3Yd",
-           *           "role": "buyer",
-           *           "owner_id": "acme-bot",
-           *           "rate_limit": 60,
-           *           "account_id": "019aa3f0-11aa-7b2c-8d3e-4f5a6b7c8d9e",
-           *           "status": "active",
-           *           "created_at": "2026-11-22T07:51:00.486Z",
-           *           "previous_secret_expires_at": null
-           *         }
-           *       ],
-           *       "next_cursor": null
-           *     }
-           */
-          'application/json': components['schemas']['Keys'];
-        };
-      };
-      400: components['responses']['InvalidRequestOrUnsupportedFraming'];
-      401: components['responses']['Unauthorized'];
-      403: components['responses']['Forbidden'];
-      429: components['responses']['RateLimited'];
-      500: components['responses']['Internal'];
-      503: components['responses']['Unavailable'];
-    };
-  };
-  postKeys: {
-    parameters: {
-      query?: never;
-      header?: {
-        /** @description ADMIN_BOOTSTRAP_TOKEN of the operator, to open an admin account where it is set */
-        'X-Admin-Bootstrap'?: string;
-      };
-      path?: never;
-      cookie?: never;
-    };
-    requestBody: {
-      content: {
-        /**
-         * @example {
-         *       "owner_id": "acme-bot",
-         *       "role": "buyer"
-         *     }
-         */
-        'application/json': components['schemas']['NewKey'];
-      };
-    };
-    responses: {
-      /** @description The key */
-      201: {
-        headers: {
-          'X-RateLimit-Limit': components['headers']['X-RateLimit-Limit'];
-          'X-RateLimit-Remaining': components['headers']['X-RateLimit-Remaining'];
-          'X-RateLimit-Reset': components['headers']['X-RateLimit-Reset'];
-          'X-Request-Id': components['headers']['X-Request-Id'];
-          'Access-Control-Allow-Origin': components['headers']['Access-Control-Allow-Origin'];
-          'Access-Control-Expose-Headers': components['headers']['Access-Control-Expose-Headers'];
-          /**
-           * @description Who may keep this response, and for how long
-           * @example no-store
-           */
-          'Cache-Control': string;
-          [name: string]: unknown;
-        };
-        content: {
-          /**
-           * @example {
-           *       "key_id": "acf_4xQ8mZ2kLr7Vt1Ns9Wb3Yd",
-           *       "secret": "sk_7hK2pQ9xZt4Lw8Nv1Rb6Yc3Mf5Gj0Ds8Ae2Uo7Ti4Xk9Bq1V0",
-           *       "role": "buyer",
-           *       "owner_id": "acme-bot",
-           *       "rate_limit": 60,
-           *       "account_id": "019aa3f0-11aa-7b2c-8d3e-4f5a6b7c8d9e"
-           *     }
-           */
-          'application/json': components['schemas']['CreatedKey'];
-        };
-      };
-      400: components['responses']['InvalidJsonOrInvalidRequestOrUnsupportedFraming'];
-      401: components['responses']['Unauthorized'];
-      403: components['responses']['Forbidden'];
-      404: components['responses']['NotFound'];
-      408: components['responses']['BodyTooSlow'];
-      409: components['responses']['Conflict'];
-      413: components['responses']['PayloadTooLarge'];
-      429: components['responses']['RateLimited'];
-      500: components['responses']['Internal'];
-      503: components['responses']['Unavailable'];
-    };
-  };
-  getKeysMe: {
-    parameters: {
-      query?: never;
-      header?: never;
-      path?: never;
-      cookie?: never;
-    };
-    requestBody?: never;
-    responses: {
-      /** @description The key */
-      200: {
-        headers: {
-          'X-RateLimit-Limit': components['headers']['X-RateLimit-Limit'];
-          'X-RateLimit-Remaining': components['headers']['X-RateLimit-Remaining'];
-          'X-RateLimit-Reset': components['headers']['X-RateLimit-Reset'];
-          'X-Request-Id': components['headers']['X-Request-Id'];
-          'Access-Control-Allow-Origin': components['headers']['Access-Control-Allow-Origin'];
-          'Access-Control-Expose-Headers': components['headers']['Access-Control-Expose-Headers'];
-          [name: string]: unknown;
-        };
-        content: {
-          /**
-           * @example {
-           *       "key_id": "acf_4xQ8mZ2kLr7Vt1Ns9Wb3Yd",
-           *       "role": "buyer",
-           *       "owner_id": "acme-bot",
-           *       "rate_limit": 60,
-           *       "account_id": "019aa3f0-11aa-7b2c-8d3e-4f5a6b7c8d9e",
-           *       "status": "active",
-           *       "created_at": "2026-11-22T07:51:00.486Z",
-           *       "previous_secret_expires_at": null,
-           *       "last_used_at": "2026-11-22T07:51:00.486Z",
-           *       "total_spent": 0.002
-           *     }
-           */
-          'application/json': components['schemas']['OwnKey'];
-        };
-      };
-      400: components['responses']['InvalidRequestOrUnsupportedFraming'];
-      401: components['responses']['Unauthorized'];
-      403: components['responses']['Forbidden'];
-      429: components['responses']['RateLimited'];
-      500: components['responses']['Internal'];
-      503: components['responses']['Unavailable'];
-    };
-  };
-  postKeysByKeyIdRotate: {
-    parameters: {
-      query?: never;
-      header?: never;
-      path: {
-        /**
-         * @description The key
-         * @example acf_4xQ8mZ2kLr7Vt1Ns9Wb3Yd
-         */
-        key_id: string;
-      };
-      cookie?: never;
-    };
-    requestBody?: {
-      content: {
-        /**
-         * @example {
-         *       "overlap_seconds": 600
-         *     }
-         */
-        'application/json': components['schemas']['KeyRotation'];
-      };
-    };
-    responses: {
-      /** @description The new secret */
-      200: {
-        headers: {
-          'X-RateLimit-Limit': components['headers']['X-RateLimit-Limit'];
-          'X-RateLimit-Remaining': components['headers']['X-RateLimit-Remaining'];
-          'X-RateLimit-Reset': components['headers']['X-RateLimit-Reset'];
-          'X-Request-Id': components['headers']['X-Request-Id'];
-          'Access-Control-Allow-Origin': components['headers']['Access-Control-Allow-Origin'];
-          'Access-Control-Expose-Headers': components['headers']['Access-Control-Expose-Headers'];
-          /**
-           * @description Who may keep this response, and for how long
-           * @example no-store
-           */
-          'Cache-Control': string;
-          [name: string]: unknown;
-        };
-        content: {
-          /**
-           * @example {
-           *       "key_id": "acf_4xQ8mZ2kLr7Vt1Ns9Wb3Yd",
-           *       "secret": "sk_7hK2pQ9xZt4Lw8Nv1Rb6Yc3Mf5Gj0Ds8Ae2Uo7Ti4Xk9Bq1V0",
-           *       "previous_secret_expires_at": "2026-11-22T07:51:00.486Z"
-           *     }
-           */
-          'application/json': components['schemas']['RotatedKey'];
-        };
-      };
-      400: components['responses']['InvalidJsonOrInvalidRequestOrUnsupportedFraming'];
-      401: components['responses']['Unauthorized'];
-      403: components['responses']['Forbidden'];
-      404: components['responses']['NotFound'];
-      408: components['responses']['BodyTooSlow'];
-      409: components['responses']['Conflict'];
-      413: components['responses']['PayloadTooLarge'];
-      429: components['responses']['RateLimited'];
-      500: components['responses']['Internal'];
-      503: components['responses']['Unavailable'];
-    };
-  };
-  deleteKeysByKeyId: {
-    parameters: {
-      query?: never;
-      header?: never;
-      path: {
-        /**
-         * @description The key
-         * @example acf_4xQ8mZ2kLr7Vt1Ns9Wb3Yd
-         */
-        key_id: string;
-      };
-      cookie?: never;
-    };
-    requestBody?: never;
-    responses: {
-      /** @description It is revoked, now or before */
-      200: {
-        headers: {
-          'X-RateLimit-Limit': components['headers']['X-RateLimit-Limit'];
-          'X-RateLimit-Remaining': components['headers']['X-RateLimit-Remaining'];
-          'X-RateLimit-Reset': components['headers']['X-RateLimit-Reset'];
-          'X-Request-Id': components['headers']['X-Request-Id'];
-          'Access-Control-Allow-Origin': components['headers']['Access-Control-Allow-Origin'];
-          'Access-Control-Expose-Headers': components['headers']['Access-Control-Expose-Headers'];
-          [name: string]: unknown;
-        };
-        content: {
-          /**
-           * @example {
-           *       "key_id": "acf_4xQ8mZ2kLr7Vt1Ns9Wb3Yd",
-           *       "status": "revoked"
-           *     }
-           */
-          'application/json': components['schemas']['RevokedKey'];
-        };
-      };
-      400: components['responses']['InvalidRequestOrUnsupportedFraming'];
-      401: components['responses']['Unauthorized'];
-      403: components['responses']['Forbidden'];
-      404: components['responses']['NotFound'];
-      408: components['responses']['BodyTooSlow'];
-      413: components['responses']['PayloadTooLarge'];
-      429: components['responses']['RateLimited'];
-      500: components['responses']['Internal'];
-      503: components['responses']['Unavailable'];
-    };
-  };
-  patchKeysByKeyId: {
-    parameters: {
-      query?: never;
-      header?: never;
-      path: {
-        /**
-         * @description The key
-         * @example acf_4xQ8mZ2kLr7Vt1Ns9Wb3Yd
-         */
-        key_id: string;
-      };
-      cookie?: never;
-    };
-    requestBody: {
-      content: {
-        /**
-         * @example {
-         *       "rate_limit": 120
-         *     }
-         */
-        'application/json': components['schemas']['KeyChange'];
-      };
-    };
-    responses: {
-      /** @description The key as it is now */
-      200: {
-        headers: {
-          'X-RateLimit-Limit': components['headers']['X-RateLimit-Limit'];
-          'X-RateLimit-Remaining': components['headers']['X-RateLimit-Remaining'];
-          'X-RateLimit-Reset': components['headers']['X-RateLimit-Reset'];
-          'X-Request-Id': components['headers']['X-Request-Id'];
-          'Access-Control-Allow-Origin': components['headers']['Access-Control-Allow-Origin'];
-          'Access-Control-Expose-Headers': components['headers']['Access-Control-Expose-Headers'];
-          [name: string]: unknown;
-        };
-        content: {
-          /**
-           * @example {
-           *       "key_id": "acf_4xQ8mZ2kLr7Vt1Ns9Wb3Yd",
-           *       "role": "buyer",
-           *       "owner_id": "acme-bot",
-           *       "rate_limit": 120,
-           *       "account_id": "019aa3f0-11aa-7b2c-8d3e-4f5a6b7c8d9e",
-           *       "status": "active",
-           *       "created_at": "2026-11-22T07:51:00.486Z",
-           *       "previous_secret_expires_at": null
-           *     }
-           */
-          'application/json': components['schemas']['Key'];
-        };
-      };
-      400: components['responses']['InvalidJsonOrInvalidRequestOrUnsupportedFraming'];
-      401: components['responses']['Unauthorized'];
-      403: components['responses']['Forbidden'];
-      404: components['responses']['NotFound'];
-      408: components['responses']['BodyTooSlow'];
-      413: components['responses']['PayloadTooLarge'];
-      429: components['responses']['RateLimited'];
-      500: components['responses']['Internal'];
-      503: components['responses']['Unavailable'];
-    };
-  };
-  getDiscover: {
-    parameters: {
-      query?: {
-        /** @description Only services of this category */
-        category?: string;
-        /** @description Only services of at least this quality */
-        min_quality?: number;
-        /** @description Words that must all occur in name or description, also as parts of words */
-        q?: string;
-        /** @description true: only services that are free or have free calls; false: only others */
-        free?: boolean;
-        /** @description USD per call, at most 6 decimals */
-        max_price?: number;
-        /** @description Best, cheapest, first name or newest first. If absent: with q, matches in names before those in descriptions, whole words before parts, then the best; otherwise the best */
-        sort?: 'quality' | 'price' | 'name' | 'newest';
-        /** @description Services on a page. If absent: all of up to 1000, otherwise 100 */
-        limit?: number | 'all';
-        /** @description next_cursor of the previous page, which had the same sort */
-        cursor?: string;
-        /** @description Language of the labels; overrides Accept-Language */
-        lang?: string;
-      };
-      header?: {
-        /**
-         * @description Languages of the labels, as browsers send them
-         * @example de, en;q=0.5
-         */
-        'Accept-Language'?: string;
-        /**
-         * @description ETag of an earlier response: if it still holds, the response is 304
-         * @example "en-mS3kq0VZ2b7Yw1Xc8Rd4Tg"
-         */
-        'If-None-Match'?: string;
-      };
-      path?: never;
-      cookie?: never;
-    };
-    requestBody?: never;
-    responses: {
-      /** @description One page of the services that match */
-      200: {
-        headers: {
-          'X-RateLimit-Limit': components['headers']['X-RateLimit-Limit'];
-          'X-RateLimit-Remaining': components['headers']['X-RateLimit-Remaining'];
-          'X-RateLimit-Reset': components['headers']['X-RateLimit-Reset'];
-          'X-Request-Id': components['headers']['X-Request-Id'];
-          'Access-Control-Allow-Origin': components['headers']['Access-Control-Allow-Origin'];
-          'Access-Control-Expose-Headers': components['headers']['Access-Control-Expose-Headers'];
-          /**
-           * @description For If-None-Match
-           * @example "en-mS3kq0VZ2b7Yw1Xc8Rd4Tg"
-           */
-          ETag: string;
-          /**
-           * @description Who may keep this response, and for how long
-           * @example no-cache
-           */
-          'Cache-Control': string;
-          /**
-           * @description The language of the labels
-           * @example en
-           */
-          'Content-Language': string;
-          /**
-           * @description The request headers on which this response depends
-           * @example Accept-Language
-           */
-          Vary: string;
-          [name: string]: unknown;
-        };
-        content: {
-          /**
-           * @example {
-           *       "services": [
-           *         {
-           *           "id": "019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90",
-           *           "name": "Translate",
-           *           "description": "Translates text into 30 languages.",
-           *           "price": 0.002,
-           *           "price_label": "$0.002 per call",
-           *           "free_calls": 100,
-           *           "free_calls_label": "100 free calls",
-           *           "category": "language",
-           *           "quality": 50,
-           *           "proxy_path": "/api/v1/proxy/019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90/"
-           *         }
-           *       ],
-           *       "categories": [
-           *         {
-           *           "category": "language",
-           *           "services": 1
-           *         }
-           *       ],
-           *       "total": 1
-           *     }
-           */
-          'application/json': components['schemas']['FoundServices'];
-        };
-      };
-      /** @description What If-None-Match names still holds */
-      304: {
-        headers: {
-          'X-RateLimit-Limit': components['headers']['X-RateLimit-Limit'];
-          'X-RateLimit-Remaining': components['headers']['X-RateLimit-Remaining'];
-          'X-RateLimit-Reset': components['headers']['X-RateLimit-Reset'];
-          'X-Request-Id': components['headers']['X-Request-Id'];
-          'Access-Control-Allow-Origin': components['headers']['Access-Control-Allow-Origin'];
-          'Access-Control-Expose-Headers': components['headers']['Access-Control-Expose-Headers'];
-          /**
-           * @description For If-None-Match
-           * @example "en-mS3kq0VZ2b7Yw1Xc8Rd4Tg"
-           */
-          ETag: string;
-          /**
-           * @description Who may keep this response, and for how long
-           * @example no-cache
-           */
-          'Cache-Control': string;
-          /**
-           * @description The language of the labels
-           * @example en
-           */
-          'Content-Language': string;
-          /**
-           * @description The request headers on which this response depends
-           * @example Accept-Language
-           */
-          Vary: string;
-          [name: string]: unknown;
-        };
-        content?: never;
-      };
-      400: components['responses']['InvalidRequestOrUnsupportedFraming'];
-      403: components['responses']['Forbidden'];
-      429: components['responses']['RateLimited'];
-      500: components['responses']['Internal'];
-      503: components['responses']['Unavailable'];
-    };
-  };
-  getDiscoverById: {
-    parameters: {
-      query?: {
-        /** @description Language of the labels; overrides Accept-Language */
-        lang?: string;
-      };
-      header?: {
-        /**
-         * @description Languages of the labels, as browsers send them
-         * @example de, en;q=0.5
-         */
-        'Accept-Language'?: string;
-      };
-      path: {
-        /**
-         * @description The service
-         * @example 019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90
-         */
-        id: string;
-      };
-      cookie?: never;
-    };
-    requestBody?: never;
-    responses: {
-      /** @description The service */
-      200: {
-        headers: {
-          'X-RateLimit-Limit': components['headers']['X-RateLimit-Limit'];
-          'X-RateLimit-Remaining': components['headers']['X-RateLimit-Remaining'];
-          'X-RateLimit-Reset': components['headers']['X-RateLimit-Reset'];
-          'X-Request-Id': components['headers']['X-Request-Id'];
-          'Access-Control-Allow-Origin': components['headers']['Access-Control-Allow-Origin'];
-          'Access-Control-Expose-Headers': components['headers']['Access-Control-Expose-Headers'];
-          /**
-           * @description Who may keep this response, and for how long
-           * @example no-cache
-           */
-          'Cache-Control': string;
-          /**
-           * @description The language of the labels
-           * @example en
-           */
-          'Content-Language': string;
-          /**
-           * @description The request headers on which this response depends
-           * @example Accept-Language
-           */
-          Vary: string;
-          [name: string]: unknown;
-        };
-        content: {
-          /**
-           * @example {
-           *       "id": "019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90",
-           *       "name": "Translate",
-           *       "description": "Translates text into 30 languages.",
-           *       "price": 0.002,
-           *       "price_label": "$0.002 per call",
-           *       "free_calls": 100,
-           *       "free_calls_label": "100 free calls",
-           *       "category": "language",
-           *       "quality": 50,
-           *       "proxy_path": "/api/v1/proxy/019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90/",
-           *       "protocol": "http",
-           *       "timeout_seconds": 60,
-           *       "only_operations": false,
-           *       "operations": [
-           *         {
-           *           "method": "POST",
-           *           "path": "/translate",
-           *           "summary": "Translates a text",
-           *           "price": 0.002,
-           *           "input": {
-           *             "type": "object",
-           *             "required": [
-           *               "text",
-           *               "to"
-           *             ]
-           *           },
-           *           "output": {
-           *             "type": "object"
-           *           },
-           *           "example": {
-           *             "body": {
-           *               "text": "hello",
-           *               "to": "fr"
-           *             },
-           *             "response": {
-           *               "text": "bonjour"
-           *             }
-           *           },
-           *           "price_label": "$0.002 per call"
-           *         }
-           *       ],
-           *       "stats": {
-           *         "calls": 120,
-           *         "success_rate": 0.9829,
-           *         "latency_ms": {
-           *           "p50": 18.9,
-           *           "p95": 47,
-           *           "p99": 98
-           *         },
-           *         "price_charged": {
-           *           "median": 0.002,
-           *           "p95": 0.002
-           *         }
-           *       }
-           *     }
-           */
-          'application/json': components['schemas']['CallableService'];
-        };
-      };
-      400: components['responses']['InvalidRequestOrUnsupportedFraming'];
-      403: components['responses']['Forbidden'];
-      404: components['responses']['ServiceNotFound'];
-      429: components['responses']['RateLimited'];
-      500: components['responses']['Internal'];
-      503: components['responses']['Unavailable'];
-    };
-  };
-  getServices: {
-    parameters: {
-      query?: {
-        /** @description Must be true */
-        mine?: boolean;
-        /** @description Services on a page */
-        limit?: number;
-        /** @description next_cursor of the previous page */
-        cursor?: string;
-        /** @description Language of the labels; overrides Accept-Language */
-        lang?: string;
-      };
-      header?: {
-        /**
-         * @description Languages of the labels, as browsers send them
-         * @example de, en;q=0.5
-         */
-        'Accept-Language'?: string;
-      };
-      path?: never;
-      cookie?: never;
-    };
-    requestBody?: never;
-    responses: {
-      /** @description One page of listings */
-      200: {
-        headers: {
-          'X-RateLimit-Limit': components['headers']['X-RateLimit-Limit'];
-          'X-RateLimit-Remaining': components['headers']['X-RateLimit-Remaining'];
-          'X-RateLimit-Reset': components['headers']['X-RateLimit-Reset'];
-          'X-Request-Id': components['headers']['X-Request-Id'];
-          'Access-Control-Allow-Origin': components['headers']['Access-Control-Allow-Origin'];
-          'Access-Control-Expose-Headers': components['headers']['Access-Control-Expose-Headers'];
-          /**
-           * @description The language of the labels
-           * @example en
-           */
-          'Content-Language': string;
-          /**
-           * @description The request headers on which this response depends
-           * @example Accept-Language
-           */
-          Vary: string;
-          [name: string]: unknown;
-        };
-        content: {
-          /**
-           * @example {
-           *       "services": [
-           *         {
-           *           "id": "019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90",
-           *           "name": "Translate",
-           *           "description": "Translates text into 30 languages.",
-           *           "price": 0.002,
-           *           "price_label": "$0.002 per call",
-           *           "free_calls": 100,
-           *           "free_calls_label": "100 free calls",
-           *           "category": "language",
-           *           "quality": 50,
-           *           "proxy_path": "/api/v1/proxy/019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90/",
-           *           "protocol": "http",
-           *           "timeout_seconds": 60,
-           *           "only_operations": false,
-           *           "operations": [
-           *             {
-           *               "method": "POST",
-           *               "path": "/translate",
-           *               "summary": "Translates a text",
-           *               "price": 0.002,
-           *               "input": {
-           *                 "type": "object",
-           *                 "required": [
-           *                   "text",
-           *                   "to"
-           *                 ]
-           *               },
-           *               "output": {
-           *                 "type": "object"
-           *               },
-           *               "example": {
-           *                 "body": {
-           *                   "text": "hello",
-           *                   "to": "fr"
-           *                 },
-           *                 "response": {
-           *                   "text": "bonjour"
-           *                 }
-           *               }
-           *             }
-           *           ],
-           *           "status": "active",
-           *           "provider_id": "019aa3ee-77bb-7c4d-9e5f-6a7b8c9d0e1f",
-           *           "endpoint": "https://translate.example.com/v1",
-           *           "upstream_headers": [
-           *             "x-api-key"
-           *           ],
-           *           "signed": false,
-           *           "created_at": "2026-11-22T07:51:00.486Z",
-           *           "updated_at": "2026-11-22T07:51:00.486Z"
-           *         }
-           *       ]
-           *     }
-           */
-          'application/json': components['schemas']['OwnServices'];
-        };
-      };
-      400: components['responses']['InvalidRequestOrUnsupportedFraming'];
-      401: components['responses']['Unauthorized'];
-      403: components['responses']['Forbidden'];
-      429: components['responses']['RateLimited'];
-      500: components['responses']['Internal'];
-      503: components['responses']['Unavailable'];
-    };
-  };
-  postServices: {
-    parameters: {
-      query?: never;
-      header?: {
-        /**
-         * @description Languages of the labels, as browsers send them
-         * @example de, en;q=0.5
-         */
-        'Accept-Language'?: string;
-      };
-      path?: never;
-      cookie?: never;
-    };
-    requestBody: {
-      content: {
-        /**
-         * @example {
-         *       "name": "Translate",
-         *       "description": "Translates text into 30 languages.",
-         *       "category": "language",
-         *       "endpoint": "https://translate.example.com/v1",
-         *       "price": 0.002,
-         *       "free_calls": 100
-         *     }
-         */
-        'application/json': components['schemas']['NewService'];
-      };
-    };
-    responses: {
-      /** @description The listing */
-      201: {
-        headers: {
-          'X-RateLimit-Limit': components['headers']['X-RateLimit-Limit'];
-          'X-RateLimit-Remaining': components['headers']['X-RateLimit-Remaining'];
-          'X-RateLimit-Reset': components['headers']['X-RateLimit-Reset'];
-          'X-Request-Id': components['headers']['X-Request-Id'];
-          'Access-Control-Allow-Origin': components['headers']['Access-Control-Allow-Origin'];
-          'Access-Control-Expose-Headers': components['headers']['Access-Control-Expose-Headers'];
-          /**
-           * @description Where the listing is
-           * @example /api/v1/services/019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90
-           */
-          Location: string;
-          /**
-           * @description The language of the labels
-           * @example en
-           */
-          'Content-Language': string;
-          /**
-           * @description The request headers on which this response depends
-           * @example Accept-Language
-           */
-          Vary: string;
-          /**
-           * @description Who may keep this response, and for how long
-           * @example no-store
-           */
-          'Cache-Control'?: string;
-          [name: string]: unknown;
-        };
-        content: {
-          /**
-           * @example {
-           *       "id": "019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90",
-           *       "name": "Translate",
-           *       "description": "Translates text into 30 languages.",
-           *       "price": 0.002,
-           *       "price_label": "$0.002 per call",
-           *       "free_calls": 100,
-           *       "free_calls_label": "100 free calls",
-           *       "category": "language",
-           *       "quality": 50,
-           *       "proxy_path": "/api/v1/proxy/019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90/",
-           *       "protocol": "http",
-           *       "timeout_seconds": 60,
-           *       "only_operations": false,
-           *       "operations": [
-           *         {
-           *           "method": "POST",
-           *           "path": "/translate",
-           *           "summary": "Translates a text",
-           *           "price": 0.002,
-           *           "input": {
-           *             "type": "object",
-           *             "required": [
-           *               "text",
-           *               "to"
-           *             ]
-           *           },
-           *           "output": {
-           *             "type": "object"
-           *           },
-           *           "example": {
-           *             "body": {
-           *               "text": "hello",
-           *               "to": "fr"
-           *             },
-           *             "response": {
-           *               "text": "bonjour"
-           *             }
-           *           }
-           *         }
-           *       ],
-           *       "status": "active",
-           *       "provider_id": "019aa3ee-77bb-7c4d-9e5f-6a7b8c9d0e1f",
-           *       "endpoint": "https://translate.example.com/v1",
-           *       "upstream_headers": [
-           *         "x-api-key"
-           *       ],
-           *       "signed": false,
-           *       "created_at": "2026-11-22T07:51:00.486Z",
-           *       "updated_at": "2026-11-22T07:51:00.486Z"
-           *     }
-           */
-          'application/json': components['schemas']['Service'];
-        };
-      };
-      400: components['responses']['InvalidJsonOrInvalidRequestOrUnsupportedFraming'];
-      401: components['responses']['Unauthorized'];
-      403: components['responses']['Forbidden'];
-      408: components['responses']['BodyTooSlow'];
-      409: components['responses']['Conflict'];
-      413: components['responses']['PayloadTooLarge'];
-      429: components['responses']['RateLimited'];
-      500: components['responses']['Internal'];
-      503: components['responses']['Unavailable'];
-    };
-  };
-  getServicesById: {
-    parameters: {
-      query?: {
-        /** @description Language of the labels; overrides Accept-Language */
-        lang?: string;
-      };
-      header?: {
-        /**
-         * @description Languages of the labels, as browsers send them
-         * @example de, en;q=0.5
-         */
-        'Accept-Language'?: string;
-      };
-      path: {
-        /**
-         * @description The service
-         * @example 019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90
-         */
-        id: string;
-      };
-      cookie?: never;
-    };
-    requestBody?: never;
-    responses: {
-      /** @description The listing */
-      200: {
-        headers: {
-          'X-RateLimit-Limit': components['headers']['X-RateLimit-Limit'];
-          'X-RateLimit-Remaining': components['headers']['X-RateLimit-Remaining'];
-          'X-RateLimit-Reset': components['headers']['X-RateLimit-Reset'];
-          'X-Request-Id': components['headers']['X-Request-Id'];
-          'Access-Control-Allow-Origin': components['headers']['Access-Control-Allow-Origin'];
-          'Access-Control-Expose-Headers': components['headers']['Access-Control-Expose-Headers'];
-          /**
-           * @description The language of the labels
-           * @example en
-           */
-          'Content-Language': string;
-          /**
-           * @description The request headers on which this response depends
-           * @example Accept-Language
-           */
-          Vary: string;
-          [name: string]: unknown;
-        };
-        content: {
-          /**
-           * @example {
-           *       "id": "019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90",
-           *       "name": "Translate",
-           *       "description": "Translates text into 30 languages.",
-           *       "price": 0.002,
-           *       "price_label": "$0.002 per call",
-           *       "free_calls": 100,
-           *       "free_calls_label": "100 free calls",
-           *       "category": "language",
-           *       "quality": 50,
-           *       "proxy_path": "/api/v1/proxy/019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90/",
-           *       "protocol": "http",
-           *       "timeout_seconds": 60,
-           *       "only_operations": false,
-           *       "operations": [
-           *         {
-           *           "method": "POST",
-           *           "path": "/translate",
-           *           "summary": "Translates a text",
-           *           "price": 0.002,
-           *           "input": {
-           *             "type": "object",
-           *             "required": [
-           *               "text",
-           *               "to"
-           *             ]
-           *           },
-           *           "output": {
-           *             "type": "object"
-           *           },
-           *           "example": {
-           *             "body": {
-           *               "text": "hello",
-           *               "to": "fr"
-           *             },
-           *             "response": {
-           *               "text": "bonjour"
-           *             }
-           *           }
-           *         }
-           *       ],
-           *       "status": "active",
-           *       "provider_id": "019aa3ee-77bb-7c4d-9e5f-6a7b8c9d0e1f",
-           *       "endpoint": "https://translate.example.com/v1",
-           *       "upstream_headers": [
-           *         "x-api-key"
-           *       ],
-           *       "signed": false,
-           *       "created_at": "2026-11-22T07:51:00.486Z",
-           *       "updated_at": "2026-11-22T07:51:00.486Z"
-           *     }
-           */
-          'application/json': components['schemas']['Service'];
-        };
-      };
-      400: components['responses']['InvalidRequestOrUnsupportedFraming'];
-      403: components['responses']['Forbidden'];
-      404: components['responses']['ServiceNotFound'];
-      429: components['responses']['RateLimited'];
-      500: components['responses']['Internal'];
-      503: components['responses']['Unavailable'];
-    };
-  };
-  deleteServicesById: {
-    parameters: {
-      query?: never;
-      header?: {
-        /**
-         * @description Languages of the labels, as browsers send them
-         * @example de, en;q=0.5
-         */
-        'Accept-Language'?: string;
-      };
-      path: {
-        /**
-         * @description The service
-         * @example 019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90
-         */
-        id: string;
-      };
-      cookie?: never;
-    };
-    requestBody?: never;
-    responses: {
-      /** @description The listing, removed now or before */
-      200: {
-        headers: {
-          'X-RateLimit-Limit': components['headers']['X-RateLimit-Limit'];
-          'X-RateLimit-Remaining': components['headers']['X-RateLimit-Remaining'];
-          'X-RateLimit-Reset': components['headers']['X-RateLimit-Reset'];
-          'X-Request-Id': components['headers']['X-Request-Id'];
-          'Access-Control-Allow-Origin': components['headers']['Access-Control-Allow-Origin'];
-          'Access-Control-Expose-Headers': components['headers']['Access-Control-Expose-Headers'];
-          /**
-           * @description The language of the labels
-           * @example en
-           */
-          'Content-Language': string;
-          /**
-           * @description The request headers on which this response depends
-           * @example Accept-Language
-           */
-          Vary: string;
-          [name: string]: unknown;
-        };
-        content: {
-          /**
-           * @example {
-           *       "id": "019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90",
-           *       "name": "Translate",
-           *       "description": "Translates text into 30 languages.",
-           *       "price": 0.002,
-           *       "price_label": "$0.002 per call",
-           *       "free_calls": 100,
-           *       "free_calls_label": "100 free calls",
-           *       "category": "language",
-           *       "quality": 50,
-           *       "proxy_path": "/api/v1/proxy/019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90/",
-           *       "protocol": "http",
-           *       "timeout_seconds": 60,
-           *       "only_operations": false,
-           *       "operations": [
-           *         {
-           *           "method": "POST",
-           *           "path": "/translate",
-           *           "summary": "Translates a text",
-           *           "price": 0.002,
-           *           "input": {
-           *             "type": "object",
-           *             "required": [
-           *               "text",
-           *               "to"
-           *             ]
-           *           },
-           *           "output": {
-           *             "type": "object"
-           *           },
-           *           "example": {
-           *             "body": {
-           *               "text": "hello",
-           *               "to": "fr"
-           *             },
-           *             "response": {
-           *               "text": "bonjour"
-           *             }
-           *           }
-           *         }
-           *       ],
-           *       "status": "active",
-           *       "provider_id": "019aa3ee-77bb-7c4d-9e5f-6a7b8c9d0e1f",
-           *       "endpoint": "https://translate.example.com/v1",
-           *       "upstream_headers": [
-           *         "x-api-key"
-           *       ],
-           *       "signed": false,
-           *       "created_at": "2026-11-22T07:51:00.486Z",
-           *       "updated_at": "2026-11-22T07:51:00.486Z"
-           *     }
-           */
-          'application/json': components['schemas']['Service'];
-        };
-      };
-      400: components['responses']['InvalidRequestOrUnsupportedFraming'];
-      401: components['responses']['Unauthorized'];
-      403: components['responses']['Forbidden'];
-      404: components['responses']['ServiceNotFound'];
-      408: components['responses']['BodyTooSlow'];
-      413: components['responses']['PayloadTooLarge'];
-      429: components['responses']['RateLimited'];
-      500: components['responses']['Internal'];
-      503: components['responses']['Unavailable'];
-    };
-  };
-  patchServicesById: {
-    parameters: {
-      query?: never;
-      header?: {
-        /**
-         * @description Languages of the labels, as browsers send them
-         * @example de, en;q=0.5
-         */
-        'Accept-Language'?: string;
-      };
-      path: {
-        /**
-         * @description The service
-         * @example 019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90
-         */
-        id: string;
-      };
-      cookie?: never;
-    };
-    requestBody: {
-      content: {
-        /**
-         * @example {
-         *       "price": 0.003,
-         *       "status": "active"
-         *     }
-         */
-        'application/json': components['schemas']['ServiceChange'];
-      };
-    };
-    responses: {
-      /** @description The listing as it is now */
-      200: {
-        headers: {
-          'X-RateLimit-Limit': components['headers']['X-RateLimit-Limit'];
-          'X-RateLimit-Remaining': components['headers']['X-RateLimit-Remaining'];
-          'X-RateLimit-Reset': components['headers']['X-RateLimit-Reset'];
-          'X-Request-Id': components['headers']['X-Request-Id'];
-          'Access-Control-Allow-Origin': components['headers']['Access-Control-Allow-Origin'];
-          'Access-Control-Expose-Headers': components['headers']['Access-Control-Expose-Headers'];
-          /**
-           * @description The language of the labels
-           * @example en
-           */
-          'Content-Language': string;
-          /**
-           * @description The request headers on which this response depends
-           * @example Accept-Language
-           */
-          Vary: string;
-          /**
-           * @description Who may keep this response, and for how long
-           * @example no-store
-           */
-          'Cache-Control'?: string;
-          [name: string]: unknown;
-        };
-        content: {
-          /**
-           * @example {
-           *       "id": "019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90",
-           *       "name": "Translate",
-           *       "description": "Translates text into 30 languages.",
-           *       "price": 0.002,
-           *       "price_label": "$0.002 per call",
-           *       "free_calls": 100,
-           *       "free_calls_label": "100 free calls",
-           *       "category": "language",
-           *       "quality": 50,
-           *       "proxy_path": "/api/v1/proxy/019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90/",
-           *       "protocol": "http",
-           *       "timeout_seconds": 60,
-           *       "only_operations": false,
-           *       "operations": [
-           *         {
-           *           "method": "POST",
-           *           "path": "/translate",
-           *           "summary": "Translates a text",
-           *           "price": 0.002,
-           *           "input": {
-           *             "type": "object",
-           *             "required": [
-           *               "text",
-           *               "to"
-           *             ]
-           *           },
-           *           "output": {
-           *             "type": "object"
-           *           },
-           *           "example": {
-           *             "body": {
-           *               "text": "hello",
-           *               "to": "fr"
-           *             },
-           *             "response": {
-           *               "text": "bonjour"
-           *             }
-           *           }
-           *         }
-           *       ],
-           *       "status": "active",
-           *       "provider_id": "019aa3ee-77bb-7c4d-9e5f-6a7b8c9d0e1f",
-           *       "endpoint": "https://translate.example.com/v1",
-           *       "upstream_headers": [
-           *         "x-api-key"
-           *       ],
-           *       "signed": false,
-           *       "created_at": "2026-11-22T07:51:00.486Z",
-           *       "updated_at": "2026-11-22T07:51:00.486Z"
-           *     }
-           */
-          'application/json': components['schemas']['Service'];
-        };
-      };
-      400: components['responses']['InvalidJsonOrInvalidRequestOrUnsupportedFraming'];
-      401: components['responses']['Unauthorized'];
-      403: components['responses']['Forbidden'];
-      404: components['responses']['ServiceNotFound'];
-      408: components['responses']['BodyTooSlow'];
-      409: components['responses']['Conflict'];
-      413: components['responses']['PayloadTooLarge'];
-      429: components['responses']['RateLimited'];
-      500: components['responses']['Internal'];
-      503: components['responses']['Unavailable'];
-    };
-  };
-  postServicesByIdSigningSecret: {
-    parameters: {
-      query?: never;
-      header?: {
-        /**
-         * @description Languages of the labels, as browsers send them
-         * @example de, en;q=0.5
-         */
-        'Accept-Language'?: string;
-      };
-      path: {
-        /**
-         * @description The service
-         * @example 019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90
-         */
-        id: string;
-      };
-      cookie?: never;
-    };
-    requestBody?: never;
-    responses: {
-      /** @description The listing, with its new signing_secret */
-      200: {
-        headers: {
-          'X-RateLimit-Limit': components['headers']['X-RateLimit-Limit'];
-          'X-RateLimit-Remaining': components['headers']['X-RateLimit-Remaining'];
-          'X-RateLimit-Reset': components['headers']['X-RateLimit-Reset'];
-          'X-Request-Id': components['headers']['X-Request-Id'];
-          'Access-Control-Allow-Origin': components['headers']['Access-Control-Allow-Origin'];
-          'Access-Control-Expose-Headers': components['headers']['Access-Control-Expose-Headers'];
-          /**
-           * @description The language of the labels
-           * @example en
-           */
-          'Content-Language': string;
-          /**
-           * @description The request headers on which this response depends
-           * @example Accept-Language
-           */
-          Vary: string;
-          /**
-           * @description Who may keep this response, and for how long
-           * @example no-store
-           */
-          'Cache-Control'?: string;
-          [name: string]: unknown;
-        };
-        content: {
-          /**
-           * @example {
-           *       "id": "019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90",
-           *       "name": "Translate",
-           *       "description": "Translates text into 30 languages.",
-           *       "price": 0.002,
-           *       "price_label": "$0.002 per call",
-           *       "free_calls": 100,
-           *       "free_calls_label": "100 free calls",
-           *       "category": "language",
-           *       "quality": 50,
-           *       "proxy_path": "/api/v1/proxy/019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90/",
-           *       "protocol": "http",
-           *       "timeout_seconds": 60,
-           *       "only_operations": false,
-           *       "operations": [
-           *         {
-           *           "method": "POST",
-           *           "path": "/translate",
-           *           "summary": "Translates a text",
-           *           "price": 0.002,
-           *           "input": {
-           *             "type": "object",
-           *             "required": [
-           *               "text",
-           *               "to"
-           *             ]
-           *           },
-           *           "output": {
-           *             "type": "object"
-           *           },
-           *           "example": {
-           *             "body": {
-           *               "text": "hello",
-           *               "to": "fr"
-           *             },
-           *             "response": {
-           *               "text": "bonjour"
-           *             }
-           *           }
-           *         }
-           *       ],
-           *       "status": "active",
-           *       "provider_id": "019aa3ee-77bb-7c4d-9e5f-6a7b8c9d0e1f",
-           *       "endpoint": "https://translate.example.com/v1",
-           *       "upstream_headers": [
-           *         "x-api-key"
-           *       ],
-           *       "signed": false,
-           *       "created_at": "2026-11-22T07:51:00.486Z",
-           *       "updated_at": "2026-11-22T07:51:00.486Z"
-           *     }
-           */
-          'application/json': components['schemas']['Service'];
-        };
-      };
-      400: components['responses']['InvalidRequestOrUnsupportedFraming'];
-      401: components['responses']['Unauthorized'];
-      403: components['responses']['Forbidden'];
-      404: components['responses']['ServiceNotFound'];
-      408: components['responses']['BodyTooSlow'];
-      409: components['responses']['Conflict'];
-      413: components['responses']['PayloadTooLarge'];
-      429: components['responses']['RateLimited'];
-      500: components['responses']['Internal'];
-      503: components['responses']['Unavailable'];
-    };
-  };
-  putServicesByIdOpenapi: {
-    parameters: {
-      query?: never;
-      header?: {
-        /**
-         * @description Languages of the labels, as browsers send them
-         * @example de, en;q=0.5
-         */
-        'Accept-Language'?: string;
-      };
-      path: {
-        /**
-         * @description The service
-         * @example 019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90
-         */
-        id: string;
-      };
-      cookie?: never;
-    };
-    requestBody: {
-      content: {
-        /**
-         * @example {
-         *       "openapi": "3.1.0",
-         *       "info": {
-         *         "title": "Translate",
-         *         "version": "1"
-         *       },
-         *       "paths": {
-         *         "/translate": {
-         *           "post": {
-         *             "summary": "Translates a text",
-         *             "x-price": 0.002
-         *           }
-         *         }
-         *       }
-         *     }
-         */
-        'application/json': components['schemas']['ProviderOpenApiDocument'];
-      };
-    };
-    responses: {
-      /** @description What was taken over, and the listing as it is now */
-      200: {
-        headers: {
-          'X-RateLimit-Limit': components['headers']['X-RateLimit-Limit'];
-          'X-RateLimit-Remaining': components['headers']['X-RateLimit-Remaining'];
-          'X-RateLimit-Reset': components['headers']['X-RateLimit-Reset'];
-          'X-Request-Id': components['headers']['X-Request-Id'];
-          'Access-Control-Allow-Origin': components['headers']['Access-Control-Allow-Origin'];
-          'Access-Control-Expose-Headers': components['headers']['Access-Control-Expose-Headers'];
-          /**
-           * @description The language of the labels
-           * @example en
-           */
-          'Content-Language': string;
-          /**
-           * @description The request headers on which this response depends
-           * @example Accept-Language
-           */
-          Vary: string;
-          [name: string]: unknown;
-        };
-        content: {
-          /**
-           * @example {
-           *       "operations": 1,
-           *       "skipped": [
-           *         {
-           *           "method": "TRACE",
-           *           "path": "/translate",
-           *           "reason": "the gateway does not forward this method"
-           *         }
-           *       ],
-           *       "skipped_total": 1,
-           *       "changed": [],
-           *       "service": {
-           *         "id": "019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90",
-           *         "name": "Translate",
-           *         "description": "Translates text into 30 languages.",
-           *         "price": 0.002,
-           *         "price_label": "$0.002 per call",
-           *         "free_calls": 100,
-           *         "free_calls_label": "100 free calls",
-           *         "category": "language",
-           *         "quality": 50,
-           *         "proxy_path": "/api/v1/proxy/019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90/",
-           *         "protocol": "http",
-           *         "timeout_seconds": 60,
-           *         "only_operations": false,
-           *         "operations": [
-           *           {
-           *             "method": "POST",
-           *             "path": "/translate",
-           *             "summary": "Translates a text",
-           *             "price": 0.002,
-           *             "input": {
-           *               "type": "object",
-           *               "required": [
-           *                 "text",
-           *                 "to"
-           *               ]
-           *             },
-           *             "output": {
-           *               "type": "object"
-           *             },
-           *             "example": {
-           *               "body": {
-           *                 "text": "hello",
-           *                 "to": "fr"
-           *               },
-           *               "response": {
-           *                 "text": "bonjour"
-           *               }
-           *             }
-           *           }
-           *         ],
-           *         "status": "active",
-           *         "provider_id": "019aa3ee-77bb-7c4d-9e5f-6a7b8c9d0e1f",
-           *         "endpoint": "https://translate.example.com/v1",
-           *         "upstream_headers": [
-           *           "x-api-key"
-           *         ],
-           *         "signed": false,
-           *         "created_at": "2026-11-22T07:51:00.486Z",
-           *         "updated_at": "2026-11-22T07:51:00.486Z"
-           *       }
-           *     }
-           */
-          'application/json': components['schemas']['ImportedOperations'];
-        };
-      };
-      400: components['responses']['InvalidJsonOrInvalidRequestOrUnsupportedFraming'];
-      401: components['responses']['Unauthorized'];
-      403: components['responses']['Forbidden'];
-      404: components['responses']['ServiceNotFound'];
-      408: components['responses']['BodyTooSlow'];
-      409: components['responses']['Conflict'];
-      413: components['responses']['PayloadTooLarge'];
-      429: components['responses']['RateLimited'];
-      500: components['responses']['Internal'];
-      503: components['responses']['Unavailable'];
-    };
-  };
-  getServicesByIdStats: {
-    parameters: {
-      query?: never;
-      header?: never;
-      path: {
-        /**
-         * @description The service
-         * @example 019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90
-         */
-        id: string;
-      };
-      cookie?: never;
-    };
-    requestBody?: never;
-    responses: {
-      /** @description The statistics */
-      200: {
-        headers: {
-          'X-RateLimit-Limit': components['headers']['X-RateLimit-Limit'];
-          'X-RateLimit-Remaining': components['headers']['X-RateLimit-Remaining'];
-          'X-RateLimit-Reset': components['headers']['X-RateLimit-Reset'];
-          'X-Request-Id': components['headers']['X-Request-Id'];
-          'Access-Control-Allow-Origin': components['headers']['Access-Control-Allow-Origin'];
-          'Access-Control-Expose-Headers': components['headers']['Access-Control-Expose-Headers'];
-          /**
-           * @description Who may keep this response, and for how long
-           * @example max-age=30
-           */
-          'Cache-Control': string;
-          [name: string]: unknown;
-        };
-        content: {
-          /**
-           * @example {
-           *       "service_id": "019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90",
-           *       "quality": 83.4,
-           *       "quality_inputs": {
-           *         "evidence": 61.4,
-           *         "buyers": 17,
-           *         "success_rate": 0.98,
-           *         "latency_ms": 21.4,
-           *         "computed_at": "2026-11-22T07:51:00.486Z"
-           *       },
-           *       "calls": 120,
-           *       "succeeded": 115,
-           *       "failed": 2,
-           *       "caller_errors": 3,
-           *       "caller_left": 0,
-           *       "unavailable": 0,
-           *       "success_rate": 0.9829,
-           *       "latency_ms": {
-           *         "p50": 18.9,
-           *         "p95": 47,
-           *         "p99": 98
-           *       },
-           *       "price_charged": {
-           *         "median": 0.002,
-           *         "p95": 0.002
-           *       },
-           *       "days": [
-           *         {
-           *           "day": "2026-11-22",
-           *           "calls": 120,
-           *           "succeeded": 115,
-           *           "failed": 2,
-           *           "caller_errors": 3,
-           *           "caller_left": 0,
-           *           "unavailable": 0,
-           *           "success_rate": 0.9829,
-           *           "latency_ms": {
-           *             "p50": 18.9,
-           *             "p95": 47,
-           *             "p99": 98
-           *           },
-           *           "price_charged": {
-           *             "median": 0.002,
-           *             "p95": 0.002
-           *           }
-           *         }
-           *       ]
-           *     }
-           */
-          'application/json': components['schemas']['ServiceStats'];
-        };
-      };
-      400: components['responses']['InvalidRequestOrUnsupportedFraming'];
-      403: components['responses']['Forbidden'];
-      404: components['responses']['ServiceNotFound'];
-      429: components['responses']['RateLimited'];
-      500: components['responses']['Internal'];
-      503: components['responses']['Unavailable'];
-    };
-  };
-  getServicesByIdCalls: {
-    parameters: {
-      query?: {
-        /** @description First moment: YYYY-MM-DD (00:00 UTC) or RFC 3339 */
-        from?: string;
-        /** @description End, not included: YYYY-MM-DD (00:00 UTC) or RFC 3339 */
-        to?: string;
-        /** @description failed: only calls that the service failed, which were refunded. completed: only calls that were not */
-        outcome?: 'completed' | 'failed';
-        /** @description Maximum records on a page; 100 if absent, in a CSV file 10000 */
-        limit?: number;
-        /** @description next_cursor of the previous page */
-        cursor?: string;
-      };
-      header?: never;
-      path: {
-        /**
-         * @description The service
-         * @example 019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90
-         */
-        id: string;
-      };
-      cookie?: never;
-    };
-    requestBody?: never;
-    responses: {
-      /** @description Calls that count */
-      200: {
-        headers: {
-          'X-RateLimit-Limit': components['headers']['X-RateLimit-Limit'];
-          'X-RateLimit-Remaining': components['headers']['X-RateLimit-Remaining'];
-          'X-RateLimit-Reset': components['headers']['X-RateLimit-Reset'];
-          'X-Request-Id': components['headers']['X-Request-Id'];
-          'Access-Control-Allow-Origin': components['headers']['Access-Control-Allow-Origin'];
-          'Access-Control-Expose-Headers': components['headers']['Access-Control-Expose-Headers'];
-          /**
-           * @description The request headers on which this response depends
-           * @example Accept
-           */
-          Vary: string;
-          /**
-           * @description Of a CSV file: the cursor of the next one. Absent on the last
-           * @example 494000.019aa3f5-0d44-7a61-8c12-5b7e9f3a2d10
-           */
-          'X-ACF-Next-Cursor'?: string;
-          /**
-           * @description Of a CSV file: its name
-           * @example attachment; filename="calls.csv"
-           */
-          'Content-Disposition'?: string;
-          [name: string]: unknown;
-        };
-        content: {
-          /**
-           * @example {
-           *       "records": [
-           *         {
-           *           "usage_id": "019aa3f5-0d44-7a61-8c12-5b7e9f3a2d10",
-           *           "buyer": "5f2c9a1be07d4c3398a6f1d2b4e8c07a",
-           *           "method": "POST",
-           *           "path": "/translate",
-           *           "status": 200,
-           *           "amount": 0.002,
-           *           "fee": 0.0002,
-           *           "earned": 0.0018,
-           *           "free_tier": false,
-           *           "outcome": "completed",
-           *           "latency_ms": 17.322,
-           *           "request_bytes": 41,
-           *           "response_bytes": 52,
-           *           "created_at": "2026-11-22T07:51:00.486Z"
-           *         }
-           *       ],
-           *       "next_cursor": null
-           *     }
-           */
-          'application/json': components['schemas']['ServiceCalls'];
-          /**
-           * @example usage_id,buyer,method,path,status,amount,fee,earned,free_tier,outcome,latency_ms,request_bytes,response_bytes,created_at
-           *     019aa3f5-0d44-7a61-8c12-5b7e9f3a2d10,5f2c9a1be07d4c3398a6f1d2b4e8c07a,POST,/translate,200,0.002,0.0002,0.0018,false,completed,17.322,41,52,2026-11-22T07:51:00.486Z
-           */
-          'text/csv': string;
-        };
-      };
-      400: components['responses']['InvalidRequestOrUnsupportedFraming'];
-      401: components['responses']['Unauthorized'];
-      403: components['responses']['Forbidden'];
-      404: components['responses']['ServiceNotFound'];
-      429: components['responses']['RateLimited'];
-      500: components['responses']['Internal'];
-      503: components['responses']['Unavailable'];
-    };
-  };
-  getUsageMe: {
-    parameters: {
-      query?: {
-        /** @description First moment: YYYY-MM-DD (00:00 UTC) or RFC 3339 */
-        from?: string;
-        /** @description End, not included: YYYY-MM-DD (00:00 UTC) or RFC 3339 */
-        to?: string;
-        /** @description Only calls of this service */
-        service_id?: string;
-        /** @description Records on a page; 100 if absent, in a CSV file 10000 */
-        limit?: number;
-        /** @description next_cursor of the previous page */
-        cursor?: string;
-      };
-      header?: never;
-      path?: never;
-      cookie?: never;
-    };
-    requestBody?: never;
-    responses: {
-      /** @description The usage of this key */
-      200: {
-        headers: {
-          'X-RateLimit-Limit': components['headers']['X-RateLimit-Limit'];
-          'X-RateLimit-Remaining': components['headers']['X-RateLimit-Remaining'];
-          'X-RateLimit-Reset': components['headers']['X-RateLimit-Reset'];
-          'X-Request-Id': components['headers']['X-Request-Id'];
-          'Access-Control-Allow-Origin': components['headers']['Access-Control-Allow-Origin'];
-          'Access-Control-Expose-Headers': components['headers']['Access-Control-Expose-Headers'];
-          /**
-           * @description The request headers on which this response depends
-           * @example Accept
-           */
-          Vary: string;
-          /**
-           * @description Of a CSV file: the cursor of the next one. Absent on the last
-           * @example 019aa3f5-0d44-7a61-8c12-5b7e9f3a2d10
-           */
-          'X-ACF-Next-Cursor'?: string;
-          /**
-           * @description Of a CSV file: its name
-           * @example attachment; filename="usage.csv"
-           */
-          'Content-Disposition'?: string;
-          [name: string]: unknown;
-        };
-        content: {
-          /**
-           * @example {
-           *       "key_id": "acf_4xQ8mZ2kLr7Vt1Ns9Wb3Yd",
-           *       "owner_id": "acme-bot",
-           *       "total_calls": 1,
-           *       "free_calls": 0,
-           *       "total_spent": 0.002,
-           *       "avg_latency_ms": 17.322,
-           *       "by_service": [
-           *         {
-           *           "service_id": "019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90",
-           *           "service_name": "Translate",
-           *           "calls": 1,
-           *           "free_calls": 0,
-           *           "spent": 0.002,
-           *           "avg_latency_ms": 17.322
-           *         }
-           *       ],
-           *       "records": [
-           *         {
-           *           "usage_id": "019aa3f5-0d44-7a61-8c12-5b7e9f3a2d10",
-           *           "service_id": "019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90",
-           *           "service_name": "Translate",
-           *           "method": "POST",
-           *           "path": "/translate",
-           *           "status": 200,
-           *           "amount": 0.002,
-           *           "free_tier": false,
-           *           "outcome": "completed",
-           *           "latency_ms": 17.322,
-           *           "request_bytes": 41,
-           *           "response_bytes": 52,
-           *           "created_at": "2026-11-22T07:51:00.486Z"
-           *         }
-           *       ],
-           *       "next_cursor": null
-           *     }
-           */
-          'application/json': components['schemas']['Usage'];
-          /**
-           * @example usage_id,service_id,service_name,method,path,status,amount,free_tier,outcome,latency_ms,request_bytes,response_bytes,created_at
-           *     019aa3f5-0d44-7a61-8c12-5b7e9f3a2d10,019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90,Translate,POST,/translate,200,0.002,false,completed,17.322,41,52,2026-11-22T07:51:00.486Z
-           */
-          'text/csv': string;
-        };
-      };
-      400: components['responses']['InvalidRequestOrUnsupportedFraming'];
-      401: components['responses']['Unauthorized'];
-      403: components['responses']['Forbidden'];
-      429: components['responses']['RateLimited'];
-      500: components['responses']['Internal'];
-      503: components['responses']['Unavailable'];
-    };
-  };
-  getUsageByUsageId: {
-    parameters: {
-      query?: never;
-      header?: never;
-      path: {
-        /**
-         * @description The call
-         * @example 019aa3f5-0d44-7a61-8c12-5b7e9f3a2d10
-         */
-        usage_id: string;
-      };
-      cookie?: never;
-    };
-    requestBody?: never;
-    responses: {
-      /** @description The call */
-      200: {
-        headers: {
-          'X-RateLimit-Limit': components['headers']['X-RateLimit-Limit'];
-          'X-RateLimit-Remaining': components['headers']['X-RateLimit-Remaining'];
-          'X-RateLimit-Reset': components['headers']['X-RateLimit-Reset'];
-          'X-Request-Id': components['headers']['X-Request-Id'];
-          'Access-Control-Allow-Origin': components['headers']['Access-Control-Allow-Origin'];
-          'Access-Control-Expose-Headers': components['headers']['Access-Control-Expose-Headers'];
-          [name: string]: unknown;
-        };
-        content: {
-          /**
-           * @example {
-           *       "usage_id": "019aa3f5-0d44-7a61-8c12-5b7e9f3a2d10",
-           *       "service_id": "019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90",
-           *       "service_name": "Translate",
-           *       "method": "POST",
-           *       "path": "/translate",
-           *       "status": 200,
-           *       "amount": 0.002,
-           *       "free_tier": false,
-           *       "outcome": "completed",
-           *       "latency_ms": 17.322,
-           *       "request_bytes": 41,
-           *       "response_bytes": 52,
-           *       "created_at": "2026-11-22T07:51:00.486Z",
-           *       "key_id": "acf_4xQ8mZ2kLr7Vt1Ns9Wb3Yd"
-           *     }
-           */
-          'application/json': components['schemas']['Call'];
-        };
-      };
-      400: components['responses']['InvalidRequestOrUnsupportedFraming'];
-      401: components['responses']['Unauthorized'];
-      403: components['responses']['Forbidden'];
-      404: components['responses']['NotFound'];
-      429: components['responses']['RateLimited'];
-      500: components['responses']['Internal'];
-      503: components['responses']['Unavailable'];
-    };
-  };
-  getBalanceMe: {
-    parameters: {
-      query?: never;
-      header?: never;
-      path?: never;
-      cookie?: never;
-    };
-    requestBody?: never;
-    responses: {
-      /** @description The balance */
-      200: {
-        headers: {
-          'X-RateLimit-Limit': components['headers']['X-RateLimit-Limit'];
-          'X-RateLimit-Remaining': components['headers']['X-RateLimit-Remaining'];
-          'X-RateLimit-Reset': components['headers']['X-RateLimit-Reset'];
-          'X-Request-Id': components['headers']['X-Request-Id'];
-          'Access-Control-Allow-Origin': components['headers']['Access-Control-Allow-Origin'];
-          'Access-Control-Expose-Headers': components['headers']['Access-Control-Expose-Headers'];
-          [name: string]: unknown;
-        };
-        content: {
-          /**
-           * @example {
-           *       "owner_id": "acme-bot",
-           *       "balance": 9.998,
-           *       "held": 0.002,
-           *       "currency": "USD"
-           *     }
-           */
-          'application/json': components['schemas']['Balance'];
-        };
-      };
-      400: components['responses']['InvalidRequestOrUnsupportedFraming'];
-      401: components['responses']['Unauthorized'];
-      403: components['responses']['Forbidden'];
-      429: components['responses']['RateLimited'];
-      500: components['responses']['Internal'];
-      503: components['responses']['Unavailable'];
-    };
-  };
-  getEarningsMe: {
-    parameters: {
-      query?: {
-        /** @description First UTC day, YYYY-MM-DD */
-        from?: string;
-        /** @description First UTC day not included, YYYY-MM-DD */
-        to?: string;
-      };
-      header?: never;
-      path?: never;
-      cookie?: never;
-    };
-    requestBody?: never;
-    responses: {
-      /** @description The earnings */
-      200: {
-        headers: {
-          'X-RateLimit-Limit': components['headers']['X-RateLimit-Limit'];
-          'X-RateLimit-Remaining': components['headers']['X-RateLimit-Remaining'];
-          'X-RateLimit-Reset': components['headers']['X-RateLimit-Reset'];
-          'X-Request-Id': components['headers']['X-Request-Id'];
-          'Access-Control-Allow-Origin': components['headers']['Access-Control-Allow-Origin'];
-          'Access-Control-Expose-Headers': components['headers']['Access-Control-Expose-Headers'];
-          [name: string]: unknown;
-        };
-        content: {
-          /**
-           * @example {
-           *       "gross": 0.2,
-           *       "fees": 0.02,
-           *       "earned": 0.18,
-           *       "paid_out": 0,
-           *       "payable": 0.18,
-           *       "currency": "USD",
-           *       "complete": true,
-           *       "by_service": [
-           *         {
-           *           "service_id": "019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90",
-           *           "service_name": "Translate",
-           *           "calls": 120,
-           *           "free_calls": 20,
-           *           "gross": 0.2,
-           *           "fees": 0.02,
-           *           "earned": 0.18
-           *         }
-           *       ],
-           *       "by_day": [
-           *         {
-           *           "day": "2026-11-22",
-           *           "calls": 120,
-           *           "free_calls": 20,
-           *           "gross": 0.2,
-           *           "fees": 0.02,
-           *           "earned": 0.18
-           *         }
-           *       ]
-           *     }
-           */
-          'application/json': components['schemas']['Earnings'];
-        };
-      };
-      400: components['responses']['InvalidRequestOrUnsupportedFraming'];
-      401: components['responses']['Unauthorized'];
-      403: components['responses']['Forbidden'];
-      429: components['responses']['RateLimited'];
-      500: components['responses']['Internal'];
-      503: components['responses']['Unavailable'];
-    };
-  };
-  getAdminAccounts: {
-    parameters: {
-      query?: {
-        /** @description Only accounts with this status */
-        status?: 'active' | 'suspended' | 'closed';
-        /** @description A part of the label, in upper or lower case */
-        q?: string;
-        /** @description Only accounts with an active key of this role */
-        role?: 'buyer' | 'provider' | 'admin';
-        /** @description Entries on a page */
-        limit?: number;
-        /** @description next_cursor of the previous page */
-        cursor?: string;
-      };
-      header?: never;
-      path?: never;
-      cookie?: never;
-    };
-    requestBody?: never;
-    responses: {
-      /** @description One page of accounts */
-      200: {
-        headers: {
-          'X-RateLimit-Limit': components['headers']['X-RateLimit-Limit'];
-          'X-RateLimit-Remaining': components['headers']['X-RateLimit-Remaining'];
-          'X-RateLimit-Reset': components['headers']['X-RateLimit-Reset'];
-          'X-Request-Id': components['headers']['X-Request-Id'];
-          [name: string]: unknown;
-        };
-        content: {
-          /**
-           * @example {
-           *       "accounts": [
-           *         {
-           *           "account_id": "019aa3f0-11aa-7b2c-8d3e-4f5a6b7c8d9e",
-           *           "owner_id": "acme-bot",
-           *           "status": "active",
-           *           "balance": 9.998,
-           *           "payable": 0,
-           *           "active_keys": 1,
-           *           "created_at": "2026-11-22T07:51:00.486Z",
-           *           "closed_at": null
-           *         }
-           *       ],
-           *       "next_cursor": null
-           *     }
-           */
-          'application/json': components['schemas']['Accounts'];
-        };
-      };
-      400: components['responses']['AdminInvalidRequestOrUnsupportedFraming'];
-      401: components['responses']['AdminUnauthorized'];
-      403: components['responses']['AdminForbidden'];
-      429: components['responses']['AdminRateLimited'];
-      500: components['responses']['AdminInternal'];
-      503: components['responses']['AdminUnavailable'];
-    };
-  };
-  postAdminAccountsByIdClose: {
-    parameters: {
-      query?: never;
-      header?: never;
-      path: {
-        /**
-         * @description The account
-         * @example 019aa3f0-11aa-7b2c-8d3e-4f5a6b7c8d9e
-         */
-        id: string;
-      };
-      cookie?: never;
-    };
-    requestBody?: never;
-    responses: {
-      /** @description The account, closed now or before */
-      200: {
-        headers: {
-          'X-RateLimit-Limit': components['headers']['X-RateLimit-Limit'];
-          'X-RateLimit-Remaining': components['headers']['X-RateLimit-Remaining'];
-          'X-RateLimit-Reset': components['headers']['X-RateLimit-Reset'];
-          'X-Request-Id': components['headers']['X-Request-Id'];
-          [name: string]: unknown;
-        };
-        content: {
-          /**
-           * @example {
-           *       "account_id": "019aa3f0-11aa-7b2c-8d3e-4f5a6b7c8d9e",
-           *       "owner_id": "(closed)",
-           *       "status": "closed",
-           *       "closed_at": "2026-11-22T07:51:00.486Z"
-           *     }
-           */
-          'application/json': components['schemas']['ClosedAccount'];
-        };
-      };
-      400: components['responses']['AdminInvalidRequestOrUnsupportedFraming'];
-      401: components['responses']['AdminUnauthorized'];
-      403: components['responses']['AdminForbidden'];
-      404: components['responses']['AdminNotFound'];
-      408: components['responses']['AdminBodyTooSlow'];
-      409: components['responses']['AdminConflict'];
-      413: components['responses']['AdminPayloadTooLarge'];
-      429: components['responses']['AdminRateLimited'];
-      500: components['responses']['AdminInternal'];
-      503: components['responses']['AdminUnavailable'];
-    };
-  };
-  patchAdminAccountsById: {
-    parameters: {
-      query?: never;
-      header?: never;
-      path: {
-        /**
-         * @description The account
-         * @example 019aa3f0-11aa-7b2c-8d3e-4f5a6b7c8d9e
-         */
-        id: string;
-      };
-      cookie?: never;
-    };
-    requestBody: {
-      content: {
-        /**
-         * @example {
-         *       "status": "suspended"
-         *     }
-         */
-        'application/json': components['schemas']['AccountChange'];
-      };
-    };
-    responses: {
-      /** @description The account as it is now */
-      200: {
-        headers: {
-          'X-RateLimit-Limit': components['headers']['X-RateLimit-Limit'];
-          'X-RateLimit-Remaining': components['headers']['X-RateLimit-Remaining'];
-          'X-RateLimit-Reset': components['headers']['X-RateLimit-Reset'];
-          'X-Request-Id': components['headers']['X-Request-Id'];
-          [name: string]: unknown;
-        };
-        content: {
-          /**
-           * @example {
-           *       "account_id": "019aa3f0-11aa-7b2c-8d3e-4f5a6b7c8d9e",
-           *       "owner_id": "acme-bot",
-           *       "status": "suspended"
-           *     }
-           */
-          'application/json': components['schemas']['Account'];
-        };
-      };
-      400: components['responses']['AdminInvalidJsonOrInvalidRequestOrUnsupportedFraming'];
-      401: components['responses']['AdminUnauthorized'];
-      403: components['responses']['AdminForbidden'];
-      404: components['responses']['AdminNotFound'];
-      408: components['responses']['AdminBodyTooSlow'];
-      409: components['responses']['AdminConflict'];
-      413: components['responses']['AdminPayloadTooLarge'];
-      429: components['responses']['AdminRateLimited'];
-      500: components['responses']['AdminInternal'];
-      503: components['responses']['AdminUnavailable'];
-    };
-  };
-  getAdminKeys: {
-    parameters: {
-      query?: {
-        /** @description Only keys of this account */
-        account_id?: string;
-        /** @description Only keys with this role */
-        role?: 'buyer' | 'provider' | 'admin';
-        /** @description Only keys with this status */
-        status?: 'active' | 'revoked';
-        /** @description Entries on a page */
-        limit?: number;
-        /** @description next_cursor of the previous page */
-        cursor?: string;
-      };
-      header?: never;
-      path?: never;
-      cookie?: never;
-    };
-    requestBody?: never;
-    responses: {
-      /** @description One page of keys */
-      200: {
-        headers: {
-          'X-RateLimit-Limit': components['headers']['X-RateLimit-Limit'];
-          'X-RateLimit-Remaining': components['headers']['X-RateLimit-Remaining'];
-          'X-RateLimit-Reset': components['headers']['X-RateLimit-Reset'];
-          'X-Request-Id': components['headers']['X-Request-Id'];
-          [name: string]: unknown;
-        };
-        content: {
-          /**
-           * @example {
-           *       "keys": [
-           *         {
-           *           "key_id": "acf_4xQ8mZ2kLr7Vt1Ns9Wb3Yd",
-           *           "role": "buyer",
-           *           "owner_id": "acme-bot",
-           *           "rate_limit": 60,
-           *           "account_id": "019aa3f0-11aa-7b2c-8d3e-4f5a6b7c8d9e",
-           *           "status": "active",
-           *           "created_at": "2026-11-22T07:51:00.486Z",
-           *           "previous_secret_expires_at": null
-           *         }
-           *       ],
-           *       "next_cursor": null
-           *     }
-           */
-          'application/json': components['schemas']['Keys'];
-        };
-      };
-      400: components['responses']['AdminInvalidRequestOrUnsupportedFraming'];
-      401: components['responses']['AdminUnauthorized'];
-      403: components['responses']['AdminForbidden'];
-      429: components['responses']['AdminRateLimited'];
-      500: components['responses']['AdminInternal'];
-      503: components['responses']['AdminUnavailable'];
-    };
-  };
-  getAdminServices: {
-    parameters: {
-      query?: {
-        /** @description Only services with this status */
-        status?: 'active' | 'paused' | 'removed';
-        /** @description Only services of this account */
-        provider_id?: string;
-        /** @description Only services of this category */
-        category?: string;
-        /** @description A part of the name, in upper or lower case */
-        q?: string;
-        /** @description Entries on a page */
-        limit?: number;
-        /** @description next_cursor of the previous page */
-        cursor?: string;
-      };
-      header?: {
-        /**
-         * @description Languages of the labels, as browsers send them
-         * @example de, en;q=0.5
-         */
-        'Accept-Language'?: string;
-      };
-      path?: never;
-      cookie?: never;
-    };
-    requestBody?: never;
-    responses: {
-      /** @description One page of services */
-      200: {
-        headers: {
-          'X-RateLimit-Limit': components['headers']['X-RateLimit-Limit'];
-          'X-RateLimit-Remaining': components['headers']['X-RateLimit-Remaining'];
-          'X-RateLimit-Reset': components['headers']['X-RateLimit-Reset'];
-          'X-Request-Id': components['headers']['X-Request-Id'];
-          /**
-           * @description The language of the labels
-           * @example en
-           */
-          'Content-Language': string;
-          /**
-           * @description The request headers on which this response depends
-           * @example Accept-Language
-           */
-          Vary: string;
-          [name: string]: unknown;
-        };
-        content: {
-          /**
-           * @example {
-           *       "services": [
-           *         {
-           *           "id": "019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90",
-           *           "name": "Translate",
-           *           "description": "Translates text into 30 languages.",
-           *           "price": 0.002,
-           *           "price_label": "$0.002 per call",
-           *           "free_calls": 100,
-           *           "free_calls_label": "100 free calls",
-           *           "category": "language",
-           *           "quality": 50,
-           *           "proxy_path": "/api/v1/proxy/019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90/",
-           *           "protocol": "http",
-           *           "timeout_seconds": 60,
-           *           "only_operations": false,
-           *           "status": "active",
-           *           "provider_id": "019aa3ee-77bb-7c4d-9e5f-6a7b8c9d0e1f",
-           *           "endpoint": "https://translate.example.com/v1",
-           *           "upstream_headers": [
-           *             "x-api-key"
-           *           ],
-           *           "signed": false,
-           *           "created_at": "2026-11-22T07:51:00.486Z",
-           *           "updated_at": "2026-11-22T07:51:00.486Z"
-           *         }
-           *       ],
-           *       "next_cursor": null
-           *     }
-           */
-          'application/json': components['schemas']['AllServices'];
-        };
-      };
-      400: components['responses']['AdminInvalidRequestOrUnsupportedFraming'];
-      401: components['responses']['AdminUnauthorized'];
-      403: components['responses']['AdminForbidden'];
-      429: components['responses']['AdminRateLimited'];
-      500: components['responses']['AdminInternal'];
-      503: components['responses']['AdminUnavailable'];
-    };
-  };
-  patchAdminServicesById: {
-    parameters: {
-      query?: never;
-      header?: {
-        /**
-         * @description Languages of the labels, as browsers send them
-         * @example de, en;q=0.5
-         */
-        'Accept-Language'?: string;
-      };
-      path: {
-        /**
-         * @description The service
-         * @example 019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90
-         */
-        id: string;
-      };
-      cookie?: never;
-    };
-    requestBody: {
-      content: {
-        /**
-         * @example {
-         *       "status": "paused"
-         *     }
-         */
-        'application/json': components['schemas']['ServiceStatusChange'];
-      };
-    };
-    responses: {
-      /** @description The service as it is now */
-      200: {
-        headers: {
-          'X-RateLimit-Limit': components['headers']['X-RateLimit-Limit'];
-          'X-RateLimit-Remaining': components['headers']['X-RateLimit-Remaining'];
-          'X-RateLimit-Reset': components['headers']['X-RateLimit-Reset'];
-          'X-Request-Id': components['headers']['X-Request-Id'];
-          /**
-           * @description The language of the labels
-           * @example en
-           */
-          'Content-Language': string;
-          /**
-           * @description The request headers on which this response depends
-           * @example Accept-Language
-           */
-          Vary: string;
-          [name: string]: unknown;
-        };
-        content: {
-          /**
-           * @example {
-           *       "id": "019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90",
-           *       "name": "Translate",
-           *       "description": "Translates text into 30 languages.",
-           *       "price": 0.002,
-           *       "price_label": "$0.002 per call",
-           *       "free_calls": 100,
-           *       "free_calls_label": "100 free calls",
-           *       "category": "language",
-           *       "quality": 50,
-           *       "proxy_path": "/api/v1/proxy/019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90/",
-           *       "protocol": "http",
-           *       "timeout_seconds": 60,
-           *       "only_operations": false,
-           *       "operations": [
-           *         {
-           *           "method": "POST",
-           *           "path": "/translate",
-           *           "summary": "Translates a text",
-           *           "price": 0.002,
-           *           "input": {
-           *             "type": "object",
-           *             "required": [
-           *               "text",
-           *               "to"
-           *             ]
-           *           },
-           *           "output": {
-           *             "type": "object"
-           *           },
-           *           "example": {
-           *             "body": {
-           *               "text": "hello",
-           *               "to": "fr"
-           *             },
-           *             "response": {
-           *               "text": "bonjour"
-           *             }
-           *           }
-           *         }
-           *       ],
-           *       "status": "active",
-           *       "provider_id": "019aa3ee-77bb-7c4d-9e5f-6a7b8c9d0e1f",
-           *       "endpoint": "https://translate.example.com/v1",
-           *       "upstream_headers": [
-           *         "x-api-key"
-           *       ],
-           *       "signed": false,
-           *       "created_at": "2026-11-22T07:51:00.486Z",
-           *       "updated_at": "2026-11-22T07:51:00.486Z"
-           *     }
-           */
-          'application/json': components['schemas']['Service'];
-        };
-      };
-      400: components['responses']['AdminInvalidJsonOrInvalidRequestOrUnsupportedFraming'];
-      401: components['responses']['AdminUnauthorized'];
-      403: components['responses']['AdminForbidden'];
-      404: components['responses']['AdminServiceNotFound'];
-      408: components['responses']['AdminBodyTooSlow'];
-      413: components['responses']['AdminPayloadTooLarge'];
-      429: components['responses']['AdminRateLimited'];
-      500: components['responses']['AdminInternal'];
-      503: components['responses']['AdminUnavailable'];
-    };
-  };
-  getAdminCalls: {
-    parameters: {
-      query?: {
-        /** @description Only calls that this account paid for */
-        account_id?: string;
-        /** @description Only calls of this key */
-        key_id?: string;
-        /** @description Only calls of this service */
-        service_id?: string;
-        /** @description Only calls of services of this account */
-        provider_id?: string;
-        /** @description `refunded`: for any reason */
-        outcome?: 'completed' | 'refunded' | 'abandoned';
-        /** @description First moment: YYYY-MM-DD (00:00 UTC) or RFC 3339. 24 hours before `to` if absent */
-        from?: string;
-        /** @description End, not included: YYYY-MM-DD (00:00 UTC) or RFC 3339. Now if absent */
-        to?: string;
-        /** @description Entries on a page */
-        limit?: number;
-        /** @description next_cursor of the previous page */
-        cursor?: string;
-      };
-      header?: never;
-      path?: never;
-      cookie?: never;
-    };
-    requestBody?: never;
-    responses: {
-      /** @description One page of calls */
-      200: {
-        headers: {
-          'X-RateLimit-Limit': components['headers']['X-RateLimit-Limit'];
-          'X-RateLimit-Remaining': components['headers']['X-RateLimit-Remaining'];
-          'X-RateLimit-Reset': components['headers']['X-RateLimit-Reset'];
-          'X-Request-Id': components['headers']['X-Request-Id'];
-          [name: string]: unknown;
-        };
-        content: {
-          /**
-           * @example {
-           *       "calls": [
-           *         {
-           *           "usage_id": "019aa3f5-0d44-7a61-8c12-5b7e9f3a2d10",
-           *           "service_id": "019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90",
-           *           "service_name": "Translate",
-           *           "method": "POST",
-           *           "path": "/translate",
-           *           "status": 200,
-           *           "amount": 0.002,
-           *           "free_tier": false,
-           *           "outcome": "completed",
-           *           "latency_ms": 17.322,
-           *           "request_bytes": 41,
-           *           "response_bytes": 52,
-           *           "created_at": "2026-11-22T07:51:00.486Z",
-           *           "key_id": "acf_4xQ8mZ2kLr7Vt1Ns9Wb3Yd",
-           *           "fee": 0.0001,
-           *           "earned": 0.0019,
-           *           "account_id": "019aa3f0-11aa-7b2c-8d3e-4f5a6b7c8d9e",
-           *           "provider_id": "019aa3ee-77bb-7c4d-9e5f-6a7b8c9d0e1f"
-           *         }
-           *       ],
-           *       "next_cursor": null
-           *     }
-           */
-          'application/json': components['schemas']['AllCalls'];
-        };
-      };
-      400: components['responses']['AdminInvalidRequestOrUnsupportedFraming'];
-      401: components['responses']['AdminUnauthorized'];
-      403: components['responses']['AdminForbidden'];
-      429: components['responses']['AdminRateLimited'];
-      500: components['responses']['AdminInternal'];
-      503: components['responses']['AdminUnavailable'];
-    };
-  };
-  getAdminAudit: {
-    parameters: {
-      query?: {
-        /** @description Who acted: a key, all keys of an account, `create-admin` or `system` */
-        actor?: string;
-        /** @description Such as `account.suspend` */
-        action?: string;
-        /** @description What was acted on: the id of an account, key or service */
-        subject?: string;
-        /** @description First moment: YYYY-MM-DD (00:00 UTC) or RFC 3339 */
-        from?: string;
-        /** @description End, not included: YYYY-MM-DD (00:00 UTC) or RFC 3339 */
-        to?: string;
-        /** @description Entries on a page */
-        limit?: number;
-        /** @description next_cursor of the previous page */
-        cursor?: string;
-      };
-      header?: never;
-      path?: never;
-      cookie?: never;
-    };
-    requestBody?: never;
-    responses: {
-      /** @description One page of acts */
-      200: {
-        headers: {
-          'X-RateLimit-Limit': components['headers']['X-RateLimit-Limit'];
-          'X-RateLimit-Remaining': components['headers']['X-RateLimit-Remaining'];
-          'X-RateLimit-Reset': components['headers']['X-RateLimit-Reset'];
-          'X-Request-Id': components['headers']['X-Request-Id'];
-          [name: string]: unknown;
-        };
-        content: {
-          /**
-           * @example {
-           *       "acts": [
-           *         {
-           *           "id": 42,
-           *           "at": "2026-11-22T07:51:00.486Z",
-           *           "actor": "acf_4xQ8mZ2kLr7Vt1Ns9Wb3Yd",
-           *           "actor_account_id": "019aa3ee-77bb-7c4d-9e5f-6a7b8c9d0e1f",
-           *           "action": "account.suspend",
-           *           "subject_type": "account",
-           *           "subject_id": "019aa3f0-11aa-7b2c-8d3e-4f5a6b7c8d9e",
-           *           "before": {
-           *             "status": "active"
-           *           },
-           *           "after": {
-           *             "status": "suspended"
-           *           },
-           *           "request_id": "019aa3f5-0d44-7a61-8c12-5b7e9f3a2d10"
-           *         }
-           *       ],
-           *       "next_cursor": null
-           *     }
-           */
-          'application/json': components['schemas']['Audit'];
-        };
-      };
-      400: components['responses']['AdminInvalidRequestOrUnsupportedFraming'];
-      401: components['responses']['AdminUnauthorized'];
-      403: components['responses']['AdminForbidden'];
-      429: components['responses']['AdminRateLimited'];
-      500: components['responses']['AdminInternal'];
-      503: components['responses']['AdminUnavailable'];
-    };
-  };
-  getAdminStats: {
-    parameters: {
-      query?: never;
-      header?: never;
-      path?: never;
-      cookie?: never;
-    };
-    requestBody?: never;
-    responses: {
-      /** @description The numbers */
-      200: {
-        headers: {
-          'X-RateLimit-Limit': components['headers']['X-RateLimit-Limit'];
-          'X-RateLimit-Remaining': components['headers']['X-RateLimit-Remaining'];
-          'X-RateLimit-Reset': components['headers']['X-RateLimit-Reset'];
-          'X-Request-Id': components['headers']['X-Request-Id'];
-          [name: string]: unknown;
-        };
-        content: {
-          /**
-           * @example {
-           *       "accounts": {
-           *         "active": 41,
-           *         "suspended": 1,
-           *         "closed": 0
-           *       },
-           *       "keys": {
-           *         "active": 57,
-           *         "revoked": 3
-           *       },
-           *       "services": {
-           *         "active": 12,
-           *         "paused": 1,
-           *         "removed": 2
-           *       },
-           *       "calls": {
-           *         "today": {
-           *           "calls": 1200,
-           *           "free_calls": 100,
-           *           "succeeded": 1190,
-           *           "charged": 2.2,
-           *           "fees": 0.11
-           *         },
-           *         "last_24_hours": {
-           *           "calls": 1200,
-           *           "free_calls": 100,
-           *           "succeeded": 1190,
-           *           "charged": 2.2,
-           *           "fees": 0.11
-           *         },
-           *         "last_30_days": {
-           *           "calls": 1200,
-           *           "free_calls": 100,
-           *           "succeeded": 1190,
-           *           "charged": 2.2,
-           *           "fees": 0.11
-           *         }
-           *       },
-           *       "backlog": 0,
-           *       "rejected_events": 0,
-           *       "held": 0.002,
-           *       "drift": 0,
-           *       "reconciled_at": "2026-11-22T07:51:00.486Z",
-           *       "currency": "USD"
-           *     }
-           */
-          'application/json': components['schemas']['PlatformStats'];
-        };
-      };
-      400: components['responses']['AdminInvalidRequestOrUnsupportedFraming'];
-      401: components['responses']['AdminUnauthorized'];
-      403: components['responses']['AdminForbidden'];
-      429: components['responses']['AdminRateLimited'];
-      500: components['responses']['AdminInternal'];
-      503: components['responses']['AdminUnavailable'];
-    };
-  };
-  getStatementMe: {
-    parameters: {
-      query?: {
-        /** @description Which money: what calls spend, or what services earn. Without it earnings for provider keys, else wallet */
-        ledger?: 'wallet' | 'earnings';
-        /** @description First moment: YYYY-MM-DD (00:00 UTC) or RFC 3339 */
-        from?: string;
-        /** @description End, not included: YYYY-MM-DD (00:00 UTC) or RFC 3339 */
-        to?: string;
-        /** @description Movements on a page; 100 if absent, in a CSV file 10000 */
-        limit?: number;
-        /** @description next_cursor of the previous page */
-        cursor?: string;
-      };
-      header?: never;
-      path?: never;
-      cookie?: never;
-    };
-    requestBody?: never;
-    responses: {
-      /** @description The statement */
-      200: {
-        headers: {
-          'X-RateLimit-Limit': components['headers']['X-RateLimit-Limit'];
-          'X-RateLimit-Remaining': components['headers']['X-RateLimit-Remaining'];
-          'X-RateLimit-Reset': components['headers']['X-RateLimit-Reset'];
-          'X-Request-Id': components['headers']['X-Request-Id'];
-          'Access-Control-Allow-Origin': components['headers']['Access-Control-Allow-Origin'];
-          'Access-Control-Expose-Headers': components['headers']['Access-Control-Expose-Headers'];
-          /**
-           * @description The request headers on which this response depends
-           * @example Accept
-           */
-          Vary: string;
-          /**
-           * @description Of a CSV file: the cursor of the next one. Absent on the last
-           * @example 1763798399999999-019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90
-           */
-          'X-ACF-Next-Cursor'?: string;
-          /**
-           * @description Of a CSV file: its name
-           * @example attachment; filename="statement.csv"
-           */
-          'Content-Disposition'?: string;
-          [name: string]: unknown;
-        };
-        content: {
-          /**
-           * @example {
-           *       "owner_id": "acme-bot",
-           *       "ledger": "wallet",
-           *       "balance": 9.998,
-           *       "currency": "USD",
-           *       "movements": [
-           *         {
-           *           "at": "2026-11-22T07:59:59.999Z",
-           *           "kind": "charge",
-           *           "amount": -0.002,
-           *           "balance": 9.998,
-           *           "hour": "2026-11-22T07:00:00.000Z",
-           *           "service_id": "019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90",
-           *           "service_name": "Translate"
-           *         },
-           *         {
-           *           "at": "2026-11-22T07:51:00.486Z",
-           *           "kind": "credit",
-           *           "amount": 10,
-           *           "balance": 10,
-           *           "reference": "invoice 4711"
-           *         }
-           *       ],
-           *       "next_cursor": null
-           *     }
-           */
-          'application/json': components['schemas']['Statement'];
-          /**
-           * @example at,kind,amount,balance,hour,service_id,service_name,reference,reason
-           *     2026-11-22T07:59:59.999Z,charge,-0.002,9.998,2026-11-22T07:00:00.000Z,019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90,Translate,,
-           */
-          'text/csv': string;
-        };
-      };
-      400: components['responses']['InvalidRequestOrUnsupportedFraming'];
-      401: components['responses']['Unauthorized'];
-      403: components['responses']['Forbidden'];
-      429: components['responses']['RateLimited'];
-      500: components['responses']['Internal'];
-      503: components['responses']['Unavailable'];
-    };
-  };
-  getAdminCredits: {
-    parameters: {
-      query?: {
-        /** @description Only those of this account */
-        account_id?: string;
-        /** @description Only the one with this reference */
-        reference?: string;
-        /** @description First moment: YYYY-MM-DD (00:00 UTC) or RFC 3339 */
-        from?: string;
-        /** @description End, not included: YYYY-MM-DD (00:00 UTC) or RFC 3339 */
-        to?: string;
-        /** @description Rows on a page; 100 if absent */
-        limit?: number;
-        /** @description next_cursor of the previous page */
-        cursor?: string;
-      };
-      header?: never;
-      path?: never;
-      cookie?: never;
-    };
-    requestBody?: never;
-    responses: {
-      /** @description A page, newest first */
-      200: {
-        headers: {
-          'X-RateLimit-Limit': components['headers']['X-RateLimit-Limit'];
-          'X-RateLimit-Remaining': components['headers']['X-RateLimit-Remaining'];
-          'X-RateLimit-Reset': components['headers']['X-RateLimit-Reset'];
-          'X-Request-Id': components['headers']['X-Request-Id'];
-          [name: string]: unknown;
-        };
-        content: {
-          /**
-           * @example {
-           *       "credits": [
-           *         {
-           *           "account_id": "019aa3f0-11aa-7b2c-8d3e-4f5a6b7c8d9e",
-           *           "amount": 10,
-           *           "reference": "invoice 4711",
-           *           "seq": 1,
-           *           "created_at": "2026-11-22T07:51:00.486Z"
-           *         }
-           *       ],
-           *       "next_cursor": "1763798400000000-4711"
-           *     }
-           */
-          'application/json': components['schemas']['Credits'];
-        };
-      };
-      400: components['responses']['AdminInvalidRequestOrUnsupportedFraming'];
-      401: components['responses']['AdminUnauthorized'];
-      403: components['responses']['AdminForbidden'];
-      429: components['responses']['AdminRateLimited'];
-      500: components['responses']['AdminInternal'];
-      503: components['responses']['AdminUnavailable'];
-    };
-  };
-  postAdminCredits: {
-    parameters: {
-      query?: never;
-      header?: never;
-      path?: never;
-      cookie?: never;
-    };
-    requestBody: {
-      content: {
-        /**
-         * @example {
-         *       "account_id": "019aa3f0-11aa-7b2c-8d3e-4f5a6b7c8d9e",
-         *       "amount": 10,
-         *       "reference": "invoice 4711"
-         *     }
-         */
-        'application/json': components['schemas']['NewCredit'];
-      };
-    };
-    responses: {
-      /** @description This reference was credited before; nothing has changed */
-      200: {
-        headers: {
-          'X-RateLimit-Limit': components['headers']['X-RateLimit-Limit'];
-          'X-RateLimit-Remaining': components['headers']['X-RateLimit-Remaining'];
-          'X-RateLimit-Reset': components['headers']['X-RateLimit-Reset'];
-          'X-Request-Id': components['headers']['X-Request-Id'];
-          [name: string]: unknown;
-        };
-        content: {
-          /**
-           * @example {
-           *       "account_id": "019aa3f0-11aa-7b2c-8d3e-4f5a6b7c8d9e",
-           *       "amount": 10,
-           *       "reference": "invoice 4711",
-           *       "seq": 1,
-           *       "created_at": "2026-11-22T07:51:00.486Z"
-           *     }
-           */
-          'application/json': components['schemas']['Credit'];
-        };
-      };
-      /** @description The credit */
-      201: {
-        headers: {
-          'X-RateLimit-Limit': components['headers']['X-RateLimit-Limit'];
-          'X-RateLimit-Remaining': components['headers']['X-RateLimit-Remaining'];
-          'X-RateLimit-Reset': components['headers']['X-RateLimit-Reset'];
-          'X-Request-Id': components['headers']['X-Request-Id'];
-          [name: string]: unknown;
-        };
-        content: {
-          /**
-           * @example {
-           *       "account_id": "019aa3f0-11aa-7b2c-8d3e-4f5a6b7c8d9e",
-           *       "amount": 10,
-           *       "reference": "invoice 4711",
-           *       "seq": 1,
-           *       "created_at": "2026-11-22T07:51:00.486Z"
-           *     }
-           */
-          'application/json': components['schemas']['Credit'];
-        };
-      };
-      400: components['responses']['AdminInvalidJsonOrInvalidRequestOrUnsupportedFraming'];
-      401: components['responses']['AdminUnauthorized'];
-      403: components['responses']['AdminForbidden'];
-      404: components['responses']['AdminNotFound'];
-      408: components['responses']['AdminBodyTooSlow'];
-      409: components['responses']['AdminConflict'];
-      413: components['responses']['AdminPayloadTooLarge'];
-      429: components['responses']['AdminRateLimited'];
-      500: components['responses']['AdminInternal'];
-      503: components['responses']['AdminUnavailable'];
-    };
-  };
-  getAdminDebits: {
-    parameters: {
-      query?: {
-        /** @description Only those of this account */
-        account_id?: string;
-        /** @description Only the one with this reference */
-        reference?: string;
-        /** @description First moment: YYYY-MM-DD (00:00 UTC) or RFC 3339 */
-        from?: string;
-        /** @description End, not included: YYYY-MM-DD (00:00 UTC) or RFC 3339 */
-        to?: string;
-        /** @description Rows on a page; 100 if absent */
-        limit?: number;
-        /** @description next_cursor of the previous page */
-        cursor?: string;
-      };
-      header?: never;
-      path?: never;
-      cookie?: never;
-    };
-    requestBody?: never;
-    responses: {
-      /** @description A page, newest first */
-      200: {
-        headers: {
-          'X-RateLimit-Limit': components['headers']['X-RateLimit-Limit'];
-          'X-RateLimit-Remaining': components['headers']['X-RateLimit-Remaining'];
-          'X-RateLimit-Reset': components['headers']['X-RateLimit-Reset'];
-          'X-Request-Id': components['headers']['X-Request-Id'];
-          [name: string]: unknown;
-        };
-        content: {
-          /**
-           * @example {
-           *       "debits": [
-           *         {
-           *           "account_id": "019aa3f0-11aa-7b2c-8d3e-4f5a6b7c8d9e",
-           *           "amount": 2.5,
-           *           "reference": "refund 12",
-           *           "reason": "Paid twice",
-           *           "created_at": "2026-11-22T07:51:00.486Z"
-           *         }
-           *       ],
-           *       "next_cursor": "1763798400000000-4711"
-           *     }
-           */
-          'application/json': components['schemas']['Debits'];
-        };
-      };
-      400: components['responses']['AdminInvalidRequestOrUnsupportedFraming'];
-      401: components['responses']['AdminUnauthorized'];
-      403: components['responses']['AdminForbidden'];
-      429: components['responses']['AdminRateLimited'];
-      500: components['responses']['AdminInternal'];
-      503: components['responses']['AdminUnavailable'];
-    };
-  };
-  postAdminDebits: {
-    parameters: {
-      query?: never;
-      header?: never;
-      path?: never;
-      cookie?: never;
-    };
-    requestBody: {
-      content: {
-        /**
-         * @example {
-         *       "account_id": "019aa3f0-11aa-7b2c-8d3e-4f5a6b7c8d9e",
-         *       "amount": 2.5,
-         *       "reference": "refund 12",
-         *       "reason": "Paid twice"
-         *     }
-         */
-        'application/json': components['schemas']['NewDebit'];
-      };
-    };
-    responses: {
-      /** @description This reference was taken before; nothing has changed */
-      200: {
-        headers: {
-          'X-RateLimit-Limit': components['headers']['X-RateLimit-Limit'];
-          'X-RateLimit-Remaining': components['headers']['X-RateLimit-Remaining'];
-          'X-RateLimit-Reset': components['headers']['X-RateLimit-Reset'];
-          'X-Request-Id': components['headers']['X-Request-Id'];
-          [name: string]: unknown;
-        };
-        content: {
-          /**
-           * @example {
-           *       "account_id": "019aa3f0-11aa-7b2c-8d3e-4f5a6b7c8d9e",
-           *       "amount": 2.5,
-           *       "reference": "refund 12",
-           *       "reason": "Paid twice",
-           *       "created_at": "2026-11-22T07:51:00.486Z"
-           *     }
-           */
-          'application/json': components['schemas']['Debit'];
-        };
-      };
-      /** @description The debit */
-      201: {
-        headers: {
-          'X-RateLimit-Limit': components['headers']['X-RateLimit-Limit'];
-          'X-RateLimit-Remaining': components['headers']['X-RateLimit-Remaining'];
-          'X-RateLimit-Reset': components['headers']['X-RateLimit-Reset'];
-          'X-Request-Id': components['headers']['X-Request-Id'];
-          [name: string]: unknown;
-        };
-        content: {
-          /**
-           * @example {
-           *       "account_id": "019aa3f0-11aa-7b2c-8d3e-4f5a6b7c8d9e",
-           *       "amount": 2.5,
-           *       "reference": "refund 12",
-           *       "reason": "Paid twice",
-           *       "created_at": "2026-11-22T07:51:00.486Z"
-           *     }
-           */
-          'application/json': components['schemas']['Debit'];
-        };
-      };
-      400: components['responses']['AdminInvalidJsonOrInvalidRequestOrUnsupportedFraming'];
-      401: components['responses']['AdminUnauthorized'];
-      403: components['responses']['AdminForbidden'];
-      404: components['responses']['AdminNotFound'];
-      408: components['responses']['AdminBodyTooSlow'];
-      409: components['responses']['AdminConflict'];
-      413: components['responses']['AdminPayloadTooLarge'];
-      429: components['responses']['AdminRateLimited'];
-      500: components['responses']['AdminInternal'];
-      503: components['responses']['AdminUnavailable'];
-    };
-  };
-  getAdminPayouts: {
-    parameters: {
-      query?: {
-        /** @description Only those of this account */
-        account_id?: string;
-        /** @description Only the one with this reference */
-        reference?: string;
-        /** @description First moment: YYYY-MM-DD (00:00 UTC) or RFC 3339 */
-        from?: string;
-        /** @description End, not included: YYYY-MM-DD (00:00 UTC) or RFC 3339 */
-        to?: string;
-        /** @description Rows on a page; 100 if absent */
-        limit?: number;
-        /** @description next_cursor of the previous page */
-        cursor?: string;
-      };
-      header?: never;
-      path?: never;
-      cookie?: never;
-    };
-    requestBody?: never;
-    responses: {
-      /** @description A page, newest first */
-      200: {
-        headers: {
-          'X-RateLimit-Limit': components['headers']['X-RateLimit-Limit'];
-          'X-RateLimit-Remaining': components['headers']['X-RateLimit-Remaining'];
-          'X-RateLimit-Reset': components['headers']['X-RateLimit-Reset'];
-          'X-Request-Id': components['headers']['X-Request-Id'];
-          [name: string]: unknown;
-        };
-        content: {
-          /**
-           * @example {
-           *       "payouts": [
-           *         {
-           *           "account_id": "019aa3f0-11aa-7b2c-8d3e-4f5a6b7c8d9e",
-           *           "amount": 0.1,
-           *           "reference": "transfer 2026-11",
-           *           "created_at": "2026-11-22T07:51:00.486Z"
-           *         }
-           *       ],
-           *       "next_cursor": "1763798400000000-4711"
-           *     }
-           */
-          'application/json': components['schemas']['Payouts'];
-        };
-      };
-      400: components['responses']['AdminInvalidRequestOrUnsupportedFraming'];
-      401: components['responses']['AdminUnauthorized'];
-      403: components['responses']['AdminForbidden'];
-      429: components['responses']['AdminRateLimited'];
-      500: components['responses']['AdminInternal'];
-      503: components['responses']['AdminUnavailable'];
-    };
-  };
-  postAdminPayouts: {
-    parameters: {
-      query?: never;
-      header?: never;
-      path?: never;
-      cookie?: never;
-    };
-    requestBody: {
-      content: {
-        /**
-         * @example {
-         *       "account_id": "019aa3f0-11aa-7b2c-8d3e-4f5a6b7c8d9e",
-         *       "amount": 0.1,
-         *       "reference": "transfer 2026-11"
-         *     }
-         */
-        'application/json': components['schemas']['NewPayout'];
-      };
-    };
-    responses: {
-      /** @description This reference was paid before; nothing has changed */
-      200: {
-        headers: {
-          'X-RateLimit-Limit': components['headers']['X-RateLimit-Limit'];
-          'X-RateLimit-Remaining': components['headers']['X-RateLimit-Remaining'];
-          'X-RateLimit-Reset': components['headers']['X-RateLimit-Reset'];
-          'X-Request-Id': components['headers']['X-Request-Id'];
-          [name: string]: unknown;
-        };
-        content: {
-          /**
-           * @example {
-           *       "account_id": "019aa3f0-11aa-7b2c-8d3e-4f5a6b7c8d9e",
-           *       "amount": 0.1,
-           *       "reference": "transfer 2026-11",
-           *       "created_at": "2026-11-22T07:51:00.486Z"
-           *     }
-           */
-          'application/json': components['schemas']['Payout'];
-        };
-      };
-      /** @description The payout */
-      201: {
-        headers: {
-          'X-RateLimit-Limit': components['headers']['X-RateLimit-Limit'];
-          'X-RateLimit-Remaining': components['headers']['X-RateLimit-Remaining'];
-          'X-RateLimit-Reset': components['headers']['X-RateLimit-Reset'];
-          'X-Request-Id': components['headers']['X-Request-Id'];
-          [name: string]: unknown;
-        };
-        content: {
-          /**
-           * @example {
-           *       "account_id": "019aa3f0-11aa-7b2c-8d3e-4f5a6b7c8d9e",
-           *       "amount": 0.1,
-           *       "reference": "transfer 2026-11",
-           *       "created_at": "2026-11-22T07:51:00.486Z"
-           *     }
-           */
-          'application/json': components['schemas']['Payout'];
-        };
-      };
-      400: components['responses']['AdminInvalidJsonOrInvalidRequestOrUnsupportedFraming'];
-      401: components['responses']['AdminUnauthorized'];
-      403: components['responses']['AdminForbidden'];
-      404: components['responses']['AdminNotFound'];
-      408: components['responses']['AdminBodyTooSlow'];
-      409: components['responses']['AdminConflict'];
-      413: components['responses']['AdminPayloadTooLarge'];
-      429: components['responses']['AdminRateLimited'];
-      500: components['responses']['AdminInternal'];
-      503: components['responses']['AdminUnavailable'];
-    };
-  };
-  getAdminReconciliation: {
-    parameters: {
-      query?: never;
-      header?: never;
-      path?: never;
-      cookie?: never;
-    };
-    requestBody?: never;
-    responses: {
-      /** @description The comparison */
-      200: {
-        headers: {
-          'X-RateLimit-Limit': components['headers']['X-RateLimit-Limit'];
-          'X-RateLimit-Remaining': components['headers']['X-RateLimit-Remaining'];
-          'X-RateLimit-Reset': components['headers']['X-RateLimit-Reset'];
-          'X-Request-Id': components['headers']['X-Request-Id'];
-          [name: string]: unknown;
-        };
-        content: {
-          /**
-           * @example {
-           *       "checked_at": "2026-11-22T07:51:00.486Z",
-           *       "books_sum": 0,
-           *       "totals": {
-           *         "wallets": 1,
-           *         "wallet": 9.996,
-           *         "settled": 10,
-           *         "streamed": 0.002,
-           *         "held": 0.002,
-           *         "drift": 0,
-           *         "drifting_accounts": 0,
-           *         "shards_not_compared": 0
-           *       },
-           *       "shards": [
-           *         {
-           *           "shard": 0,
-           *           "checked_at": "2026-11-22T07:51:00.486Z",
-           *           "compared": true,
-           *           "wallets": 1,
-           *           "wallet": 9.996,
-           *           "settled": 10,
-           *           "streamed": 0.002,
-           *           "held": 0.002,
-           *           "drift": 0,
-           *           "drifting_accounts": 0,
-           *           "drifts": []
-           *         }
-           *       ],
-           *       "repairs": [],
-           *       "currency": "USD"
-           *     }
-           */
-          'application/json': components['schemas']['Reconciliation'];
-        };
-      };
-      400: components['responses']['AdminInvalidRequestOrUnsupportedFraming'];
-      401: components['responses']['AdminUnauthorized'];
-      403: components['responses']['AdminForbidden'];
-      429: components['responses']['AdminRateLimited'];
-      500: components['responses']['AdminInternal'];
-      503: components['responses']['AdminUnavailable'];
-    };
-  };
-  postAdminReconciliation: {
-    parameters: {
-      query?: never;
-      header?: never;
-      path?: never;
-      cookie?: never;
-    };
-    requestBody?: never;
-    responses: {
-      /** @description The comparison */
-      200: {
-        headers: {
-          'X-RateLimit-Limit': components['headers']['X-RateLimit-Limit'];
-          'X-RateLimit-Remaining': components['headers']['X-RateLimit-Remaining'];
-          'X-RateLimit-Reset': components['headers']['X-RateLimit-Reset'];
-          'X-Request-Id': components['headers']['X-Request-Id'];
-          [name: string]: unknown;
-        };
-        content: {
-          /**
-           * @example {
-           *       "checked_at": "2026-11-22T07:51:00.486Z",
-           *       "books_sum": 0,
-           *       "totals": {
-           *         "wallets": 1,
-           *         "wallet": 9.996,
-           *         "settled": 10,
-           *         "streamed": 0.002,
-           *         "held": 0.002,
-           *         "drift": 0,
-           *         "drifting_accounts": 0,
-           *         "shards_not_compared": 0
-           *       },
-           *       "shards": [
-           *         {
-           *           "shard": 0,
-           *           "checked_at": "2026-11-22T07:51:00.486Z",
-           *           "compared": true,
-           *           "wallets": 1,
-           *           "wallet": 9.996,
-           *           "settled": 10,
-           *           "streamed": 0.002,
-           *           "held": 0.002,
-           *           "drift": 0,
-           *           "drifting_accounts": 0,
-           *           "drifts": []
-           *         }
-           *       ],
-           *       "repairs": [],
-           *       "currency": "USD"
-           *     }
-           */
-          'application/json': components['schemas']['Reconciliation'];
-        };
-      };
-      400: components['responses']['AdminInvalidRequestOrUnsupportedFraming'];
-      401: components['responses']['AdminUnauthorized'];
-      403: components['responses']['AdminForbidden'];
-      408: components['responses']['AdminBodyTooSlow'];
-      413: components['responses']['AdminPayloadTooLarge'];
-      429: components['responses']['AdminRateLimited'];
-      500: components['responses']['AdminInternal'];
-      503: components['responses']['AdminUnavailable'];
-    };
-  };
-  getOpenapiJson: {
-    parameters: {
-      query?: never;
-      header?: never;
-      path?: never;
-      cookie?: never;
-    };
-    requestBody?: never;
-    responses: {
-      /** @description An OpenAPI 3.1 document */
-      200: {
-        headers: {
-          'X-RateLimit-Limit': components['headers']['X-RateLimit-Limit'];
-          'X-RateLimit-Remaining': components['headers']['X-RateLimit-Remaining'];
-          'X-RateLimit-Reset': components['headers']['X-RateLimit-Reset'];
-          'X-Request-Id': components['headers']['X-Request-Id'];
-          'Access-Control-Allow-Origin': components['headers']['Access-Control-Allow-Origin'];
-          'Access-Control-Expose-Headers': components['headers']['Access-Control-Expose-Headers'];
-          [name: string]: unknown;
-        };
-        content: {
-          /**
-           * @example {
-           *       "openapi": "3.1.0",
-           *       "info": {
-           *         "title": "Tollgate",
-           *         "version": "1"
-           *       },
-           *       "paths": {}
-           *     }
-           */
-          'application/json': components['schemas']['OpenApiDocument'];
-        };
-      };
-      400: components['responses']['InvalidRequestOrUnsupportedFraming'];
-      403: components['responses']['Forbidden'];
-      429: components['responses']['RateLimited'];
-      500: components['responses']['Internal'];
-      503: components['responses']['Unavailable'];
+    getKeys: {
+        parameters: {
+            query?: {
+                /** @description Keys on a page; 100 if absent */
+                limit?: number;
+                /** @description next_cursor of the previous page */
+                cursor?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page of keys */
+            200: {
+                headers: {
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Access-Control-Allow-Origin": components["headers"]["Access-Control-Allow-Origin"];
+                    "Access-Control-Expose-Headers": components["headers"]["Access-Control-Expose-Headers"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "keys": [
+                     *         {
+                     *           "key_id": "acf_4xQ8mZ2kLr7Vt1Ns9Wb3Yd",
+                     *           "role": "buyer",
+                     *           "owner_id": "acme-bot",
+                     *           "rate_limit": 60,
+                     *           "account_id": "019aa3f0-11aa-7b2c-8d3e-4f5a6b7c8d9e",
+                     *           "status": "active",
+                     *           "created_at": "2026-11-22T07:51:00.486Z",
+                     *           "previous_secret_expires_at": null
+                     *         }
+                     *       ],
+                     *       "next_cursor": null
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Keys"];
+                };
+            };
+            400: components["responses"]["InvalidRequestOrUnsupportedFraming"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    postKeys: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description ADMIN_BOOTSTRAP_TOKEN of the operator, to open an admin account where it is set */
+                "X-Admin-Bootstrap"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "owner_id": "acme-bot",
+                 *       "role": "buyer"
+                 *     }
+                 */
+                "application/json": components["schemas"]["NewKey"];
+            };
+        };
+        responses: {
+            /** @description The key */
+            201: {
+                headers: {
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Access-Control-Allow-Origin": components["headers"]["Access-Control-Allow-Origin"];
+                    "Access-Control-Expose-Headers": components["headers"]["Access-Control-Expose-Headers"];
+                    /**
+                     * @description Who may keep this response, and for how long
+                     * @example no-store
+                     */
+                    "Cache-Control": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "key_id": "acf_4xQ8mZ2kLr7Vt1Ns9Wb3Yd",
+                     *       "secret": "sk_7hK2pQ9xZt4Lw8Nv1Rb6Yc3Mf5Gj0Ds8Ae2Uo7Ti4Xk9Bq1V0",
+                     *       "role": "buyer",
+                     *       "owner_id": "acme-bot",
+                     *       "rate_limit": 60,
+                     *       "account_id": "019aa3f0-11aa-7b2c-8d3e-4f5a6b7c8d9e"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["CreatedKey"];
+                };
+            };
+            400: components["responses"]["InvalidJsonOrInvalidRequestOrUnsupportedFraming"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            408: components["responses"]["BodyTooSlow"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["PayloadTooLarge"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getKeysMe: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The key */
+            200: {
+                headers: {
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Access-Control-Allow-Origin": components["headers"]["Access-Control-Allow-Origin"];
+                    "Access-Control-Expose-Headers": components["headers"]["Access-Control-Expose-Headers"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "key_id": "acf_4xQ8mZ2kLr7Vt1Ns9Wb3Yd",
+                     *       "role": "buyer",
+                     *       "owner_id": "acme-bot",
+                     *       "rate_limit": 60,
+                     *       "account_id": "019aa3f0-11aa-7b2c-8d3e-4f5a6b7c8d9e",
+                     *       "status": "active",
+                     *       "created_at": "2026-11-22T07:51:00.486Z",
+                     *       "previous_secret_expires_at": null,
+                     *       "last_used_at": "2026-11-22T07:51:00.486Z",
+                     *       "total_spent": 0.002
+                     *     }
+                     */
+                    "application/json": components["schemas"]["OwnKey"];
+                };
+            };
+            400: components["responses"]["InvalidRequestOrUnsupportedFraming"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    postKeysByKeyIdRotate: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The key
+                 * @example acf_4xQ8mZ2kLr7Vt1Ns9Wb3Yd
+                 */
+                key_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                /**
+                 * @example {
+                 *       "overlap_seconds": 600
+                 *     }
+                 */
+                "application/json": components["schemas"]["KeyRotation"];
+            };
+        };
+        responses: {
+            /** @description The new secret */
+            200: {
+                headers: {
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Access-Control-Allow-Origin": components["headers"]["Access-Control-Allow-Origin"];
+                    "Access-Control-Expose-Headers": components["headers"]["Access-Control-Expose-Headers"];
+                    /**
+                     * @description Who may keep this response, and for how long
+                     * @example no-store
+                     */
+                    "Cache-Control": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "key_id": "acf_4xQ8mZ2kLr7Vt1Ns9Wb3Yd",
+                     *       "secret": "sk_7hK2pQ9xZt4Lw8Nv1Rb6Yc3Mf5Gj0Ds8Ae2Uo7Ti4Xk9Bq1V0",
+                     *       "previous_secret_expires_at": "2026-11-22T07:51:00.486Z"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["RotatedKey"];
+                };
+            };
+            400: components["responses"]["InvalidJsonOrInvalidRequestOrUnsupportedFraming"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            408: components["responses"]["BodyTooSlow"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["PayloadTooLarge"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    deleteKeysByKeyId: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The key
+                 * @example acf_4xQ8mZ2kLr7Vt1Ns9Wb3Yd
+                 */
+                key_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description It is revoked, now or before */
+            200: {
+                headers: {
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Access-Control-Allow-Origin": components["headers"]["Access-Control-Allow-Origin"];
+                    "Access-Control-Expose-Headers": components["headers"]["Access-Control-Expose-Headers"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "key_id": "acf_4xQ8mZ2kLr7Vt1Ns9Wb3Yd",
+                     *       "status": "revoked"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["RevokedKey"];
+                };
+            };
+            400: components["responses"]["InvalidRequestOrUnsupportedFraming"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            408: components["responses"]["BodyTooSlow"];
+            413: components["responses"]["PayloadTooLarge"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    patchKeysByKeyId: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The key
+                 * @example acf_4xQ8mZ2kLr7Vt1Ns9Wb3Yd
+                 */
+                key_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "rate_limit": 120
+                 *     }
+                 */
+                "application/json": components["schemas"]["KeyChange"];
+            };
+        };
+        responses: {
+            /** @description The key as it is now */
+            200: {
+                headers: {
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Access-Control-Allow-Origin": components["headers"]["Access-Control-Allow-Origin"];
+                    "Access-Control-Expose-Headers": components["headers"]["Access-Control-Expose-Headers"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "key_id": "acf_4xQ8mZ2kLr7Vt1Ns9Wb3Yd",
+                     *       "role": "buyer",
+                     *       "owner_id": "acme-bot",
+                     *       "rate_limit": 120,
+                     *       "account_id": "019aa3f0-11aa-7b2c-8d3e-4f5a6b7c8d9e",
+                     *       "status": "active",
+                     *       "created_at": "2026-11-22T07:51:00.486Z",
+                     *       "previous_secret_expires_at": null
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Key"];
+                };
+            };
+            400: components["responses"]["InvalidJsonOrInvalidRequestOrUnsupportedFraming"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            408: components["responses"]["BodyTooSlow"];
+            413: components["responses"]["PayloadTooLarge"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getDiscover: {
+        parameters: {
+            query?: {
+                /** @description Only services of this category */
+                category?: string;
+                /** @description Only services of at least this quality */
+                min_quality?: number;
+                /** @description Words that must all occur in name or description, also as parts of words */
+                q?: string;
+                /** @description true: only services that are free or have free calls; false: only others */
+                free?: boolean;
+                /** @description USD per call, at most 6 decimals */
+                max_price?: number;
+                /** @description Best, cheapest, first name or newest first. If absent: with q, matches in names before those in descriptions, whole words before parts, then the best; otherwise the best */
+                sort?: "quality" | "price" | "name" | "newest";
+                /** @description Services on a page. If absent: all of up to 1000, otherwise 100 */
+                limit?: number | "all";
+                /** @description next_cursor of the previous page, which had the same sort */
+                cursor?: string;
+                /** @description Language of the labels; overrides Accept-Language */
+                lang?: string;
+            };
+            header?: {
+                /**
+                 * @description Languages of the labels, as browsers send them
+                 * @example de, en;q=0.5
+                 */
+                "Accept-Language"?: string;
+                /**
+                 * @description ETag of an earlier response: if it still holds, the response is 304
+                 * @example "en-mS3kq0VZ2b7Yw1Xc8Rd4Tg"
+                 */
+                "If-None-Match"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page of the services that match */
+            200: {
+                headers: {
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Access-Control-Allow-Origin": components["headers"]["Access-Control-Allow-Origin"];
+                    "Access-Control-Expose-Headers": components["headers"]["Access-Control-Expose-Headers"];
+                    /**
+                     * @description For If-None-Match
+                     * @example "en-mS3kq0VZ2b7Yw1Xc8Rd4Tg"
+                     */
+                    ETag: string;
+                    /**
+                     * @description Who may keep this response, and for how long
+                     * @example no-cache
+                     */
+                    "Cache-Control": string;
+                    /**
+                     * @description The language of the labels
+                     * @example en
+                     */
+                    "Content-Language": string;
+                    /**
+                     * @description The request headers on which this response depends
+                     * @example Accept-Language
+                     */
+                    Vary: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "services": [
+                     *         {
+                     *           "id": "019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90",
+                     *           "name": "Translate",
+                     *           "description": "Translates text into 30 languages.",
+                     *           "price": 0.002,
+                     *           "price_label": "$0.002 per call",
+                     *           "free_calls": 100,
+                     *           "free_calls_label": "100 free calls",
+                     *           "category": "language",
+                     *           "quality": 50,
+                     *           "proxy_path": "/api/v1/proxy/019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90/"
+                     *         }
+                     *       ],
+                     *       "categories": [
+                     *         {
+                     *           "category": "language",
+                     *           "services": 1
+                     *         }
+                     *       ],
+                     *       "total": 1
+                     *     }
+                     */
+                    "application/json": components["schemas"]["FoundServices"];
+                };
+            };
+            /** @description What If-None-Match names still holds */
+            304: {
+                headers: {
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Access-Control-Allow-Origin": components["headers"]["Access-Control-Allow-Origin"];
+                    "Access-Control-Expose-Headers": components["headers"]["Access-Control-Expose-Headers"];
+                    /**
+                     * @description For If-None-Match
+                     * @example "en-mS3kq0VZ2b7Yw1Xc8Rd4Tg"
+                     */
+                    ETag: string;
+                    /**
+                     * @description Who may keep this response, and for how long
+                     * @example no-cache
+                     */
+                    "Cache-Control": string;
+                    /**
+                     * @description The language of the labels
+                     * @example en
+                     */
+                    "Content-Language": string;
+                    /**
+                     * @description The request headers on which this response depends
+                     * @example Accept-Language
+                     */
+                    Vary: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["InvalidRequestOrUnsupportedFraming"];
+            403: components["responses"]["Forbidden"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getDiscoverById: {
+        parameters: {
+            query?: {
+                /** @description Language of the labels; overrides Accept-Language */
+                lang?: string;
+            };
+            header?: {
+                /**
+                 * @description Languages of the labels, as browsers send them
+                 * @example de, en;q=0.5
+                 */
+                "Accept-Language"?: string;
+            };
+            path: {
+                /**
+                 * @description The service
+                 * @example 019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90
+                 */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The service */
+            200: {
+                headers: {
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Access-Control-Allow-Origin": components["headers"]["Access-Control-Allow-Origin"];
+                    "Access-Control-Expose-Headers": components["headers"]["Access-Control-Expose-Headers"];
+                    /**
+                     * @description Who may keep this response, and for how long
+                     * @example no-cache
+                     */
+                    "Cache-Control": string;
+                    /**
+                     * @description The language of the labels
+                     * @example en
+                     */
+                    "Content-Language": string;
+                    /**
+                     * @description The request headers on which this response depends
+                     * @example Accept-Language
+                     */
+                    Vary: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "id": "019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90",
+                     *       "name": "Translate",
+                     *       "description": "Translates text into 30 languages.",
+                     *       "price": 0.002,
+                     *       "price_label": "$0.002 per call",
+                     *       "free_calls": 100,
+                     *       "free_calls_label": "100 free calls",
+                     *       "category": "language",
+                     *       "quality": 50,
+                     *       "proxy_path": "/api/v1/proxy/019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90/",
+                     *       "protocol": "http",
+                     *       "timeout_seconds": 60,
+                     *       "only_operations": false,
+                     *       "operations": [
+                     *         {
+                     *           "method": "POST",
+                     *           "path": "/translate",
+                     *           "summary": "Translates a text",
+                     *           "price": 0.002,
+                     *           "input": {
+                     *             "type": "object",
+                     *             "required": [
+                     *               "text",
+                     *               "to"
+                     *             ]
+                     *           },
+                     *           "output": {
+                     *             "type": "object"
+                     *           },
+                     *           "example": {
+                     *             "body": {
+                     *               "text": "hello",
+                     *               "to": "fr"
+                     *             },
+                     *             "response": {
+                     *               "text": "bonjour"
+                     *             }
+                     *           },
+                     *           "price_label": "$0.002 per call"
+                     *         }
+                     *       ],
+                     *       "stats": {
+                     *         "calls": 120,
+                     *         "success_rate": 0.9829,
+                     *         "latency_ms": {
+                     *           "p50": 18.9,
+                     *           "p95": 47,
+                     *           "p99": 98
+                     *         },
+                     *         "price_charged": {
+                     *           "median": 0.002,
+                     *           "p95": 0.002
+                     *         }
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["CallableService"];
+                };
+            };
+            400: components["responses"]["InvalidRequestOrUnsupportedFraming"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["ServiceNotFound"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getServices: {
+        parameters: {
+            query?: {
+                /** @description Must be true */
+                mine?: boolean;
+                /** @description Services on a page */
+                limit?: number;
+                /** @description next_cursor of the previous page */
+                cursor?: string;
+                /** @description Language of the labels; overrides Accept-Language */
+                lang?: string;
+            };
+            header?: {
+                /**
+                 * @description Languages of the labels, as browsers send them
+                 * @example de, en;q=0.5
+                 */
+                "Accept-Language"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page of listings */
+            200: {
+                headers: {
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Access-Control-Allow-Origin": components["headers"]["Access-Control-Allow-Origin"];
+                    "Access-Control-Expose-Headers": components["headers"]["Access-Control-Expose-Headers"];
+                    /**
+                     * @description The language of the labels
+                     * @example en
+                     */
+                    "Content-Language": string;
+                    /**
+                     * @description The request headers on which this response depends
+                     * @example Accept-Language
+                     */
+                    Vary: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "services": [
+                     *         {
+                     *           "id": "019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90",
+                     *           "name": "Translate",
+                     *           "description": "Translates text into 30 languages.",
+                     *           "price": 0.002,
+                     *           "price_label": "$0.002 per call",
+                     *           "free_calls": 100,
+                     *           "free_calls_label": "100 free calls",
+                     *           "category": "language",
+                     *           "quality": 50,
+                     *           "proxy_path": "/api/v1/proxy/019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90/",
+                     *           "protocol": "http",
+                     *           "timeout_seconds": 60,
+                     *           "only_operations": false,
+                     *           "operations": [
+                     *             {
+                     *               "method": "POST",
+                     *               "path": "/translate",
+                     *               "summary": "Translates a text",
+                     *               "price": 0.002,
+                     *               "input": {
+                     *                 "type": "object",
+                     *                 "required": [
+                     *                   "text",
+                     *                   "to"
+                     *                 ]
+                     *               },
+                     *               "output": {
+                     *                 "type": "object"
+                     *               },
+                     *               "example": {
+                     *                 "body": {
+                     *                   "text": "hello",
+                     *                   "to": "fr"
+                     *                 },
+                     *                 "response": {
+                     *                   "text": "bonjour"
+                     *                 }
+                     *               }
+                     *             }
+                     *           ],
+                     *           "status": "active",
+                     *           "provider_id": "019aa3ee-77bb-7c4d-9e5f-6a7b8c9d0e1f",
+                     *           "endpoint": "https://translate.example.com/v1",
+                     *           "upstream_headers": [
+                     *             "x-api-key"
+                     *           ],
+                     *           "signed": false,
+                     *           "created_at": "2026-11-22T07:51:00.486Z",
+                     *           "updated_at": "2026-11-22T07:51:00.486Z"
+                     *         }
+                     *       ]
+                     *     }
+                     */
+                    "application/json": components["schemas"]["OwnServices"];
+                };
+            };
+            400: components["responses"]["InvalidRequestOrUnsupportedFraming"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    postServices: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Languages of the labels, as browsers send them
+                 * @example de, en;q=0.5
+                 */
+                "Accept-Language"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "name": "Translate",
+                 *       "description": "Translates text into 30 languages.",
+                 *       "category": "language",
+                 *       "endpoint": "https://translate.example.com/v1",
+                 *       "price": 0.002,
+                 *       "free_calls": 100
+                 *     }
+                 */
+                "application/json": components["schemas"]["NewService"];
+            };
+        };
+        responses: {
+            /** @description The listing */
+            201: {
+                headers: {
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Access-Control-Allow-Origin": components["headers"]["Access-Control-Allow-Origin"];
+                    "Access-Control-Expose-Headers": components["headers"]["Access-Control-Expose-Headers"];
+                    /**
+                     * @description Where the listing is
+                     * @example /api/v1/services/019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90
+                     */
+                    Location: string;
+                    /**
+                     * @description The language of the labels
+                     * @example en
+                     */
+                    "Content-Language": string;
+                    /**
+                     * @description The request headers on which this response depends
+                     * @example Accept-Language
+                     */
+                    Vary: string;
+                    /**
+                     * @description Who may keep this response, and for how long
+                     * @example no-store
+                     */
+                    "Cache-Control"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "id": "019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90",
+                     *       "name": "Translate",
+                     *       "description": "Translates text into 30 languages.",
+                     *       "price": 0.002,
+                     *       "price_label": "$0.002 per call",
+                     *       "free_calls": 100,
+                     *       "free_calls_label": "100 free calls",
+                     *       "category": "language",
+                     *       "quality": 50,
+                     *       "proxy_path": "/api/v1/proxy/019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90/",
+                     *       "protocol": "http",
+                     *       "timeout_seconds": 60,
+                     *       "only_operations": false,
+                     *       "operations": [
+                     *         {
+                     *           "method": "POST",
+                     *           "path": "/translate",
+                     *           "summary": "Translates a text",
+                     *           "price": 0.002,
+                     *           "input": {
+                     *             "type": "object",
+                     *             "required": [
+                     *               "text",
+                     *               "to"
+                     *             ]
+                     *           },
+                     *           "output": {
+                     *             "type": "object"
+                     *           },
+                     *           "example": {
+                     *             "body": {
+                     *               "text": "hello",
+                     *               "to": "fr"
+                     *             },
+                     *             "response": {
+                     *               "text": "bonjour"
+                     *             }
+                     *           }
+                     *         }
+                     *       ],
+                     *       "status": "active",
+                     *       "provider_id": "019aa3ee-77bb-7c4d-9e5f-6a7b8c9d0e1f",
+                     *       "endpoint": "https://translate.example.com/v1",
+                     *       "upstream_headers": [
+                     *         "x-api-key"
+                     *       ],
+                     *       "signed": false,
+                     *       "created_at": "2026-11-22T07:51:00.486Z",
+                     *       "updated_at": "2026-11-22T07:51:00.486Z"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Service"];
+                };
+            };
+            400: components["responses"]["InvalidJsonOrInvalidRequestOrUnsupportedFraming"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            408: components["responses"]["BodyTooSlow"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["PayloadTooLarge"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getServicesById: {
+        parameters: {
+            query?: {
+                /** @description Language of the labels; overrides Accept-Language */
+                lang?: string;
+            };
+            header?: {
+                /**
+                 * @description Languages of the labels, as browsers send them
+                 * @example de, en;q=0.5
+                 */
+                "Accept-Language"?: string;
+            };
+            path: {
+                /**
+                 * @description The service
+                 * @example 019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90
+                 */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The listing */
+            200: {
+                headers: {
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Access-Control-Allow-Origin": components["headers"]["Access-Control-Allow-Origin"];
+                    "Access-Control-Expose-Headers": components["headers"]["Access-Control-Expose-Headers"];
+                    /**
+                     * @description The language of the labels
+                     * @example en
+                     */
+                    "Content-Language": string;
+                    /**
+                     * @description The request headers on which this response depends
+                     * @example Accept-Language
+                     */
+                    Vary: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "id": "019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90",
+                     *       "name": "Translate",
+                     *       "description": "Translates text into 30 languages.",
+                     *       "price": 0.002,
+                     *       "price_label": "$0.002 per call",
+                     *       "free_calls": 100,
+                     *       "free_calls_label": "100 free calls",
+                     *       "category": "language",
+                     *       "quality": 50,
+                     *       "proxy_path": "/api/v1/proxy/019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90/",
+                     *       "protocol": "http",
+                     *       "timeout_seconds": 60,
+                     *       "only_operations": false,
+                     *       "operations": [
+                     *         {
+                     *           "method": "POST",
+                     *           "path": "/translate",
+                     *           "summary": "Translates a text",
+                     *           "price": 0.002,
+                     *           "input": {
+                     *             "type": "object",
+                     *             "required": [
+                     *               "text",
+                     *               "to"
+                     *             ]
+                     *           },
+                     *           "output": {
+                     *             "type": "object"
+                     *           },
+                     *           "example": {
+                     *             "body": {
+                     *               "text": "hello",
+                     *               "to": "fr"
+                     *             },
+                     *             "response": {
+                     *               "text": "bonjour"
+                     *             }
+                     *           }
+                     *         }
+                     *       ],
+                     *       "status": "active",
+                     *       "provider_id": "019aa3ee-77bb-7c4d-9e5f-6a7b8c9d0e1f",
+                     *       "endpoint": "https://translate.example.com/v1",
+                     *       "upstream_headers": [
+                     *         "x-api-key"
+                     *       ],
+                     *       "signed": false,
+                     *       "created_at": "2026-11-22T07:51:00.486Z",
+                     *       "updated_at": "2026-11-22T07:51:00.486Z"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Service"];
+                };
+            };
+            400: components["responses"]["InvalidRequestOrUnsupportedFraming"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["ServiceNotFound"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    deleteServicesById: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Languages of the labels, as browsers send them
+                 * @example de, en;q=0.5
+                 */
+                "Accept-Language"?: string;
+            };
+            path: {
+                /**
+                 * @description The service
+                 * @example 019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90
+                 */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The listing, removed now or before */
+            200: {
+                headers: {
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Access-Control-Allow-Origin": components["headers"]["Access-Control-Allow-Origin"];
+                    "Access-Control-Expose-Headers": components["headers"]["Access-Control-Expose-Headers"];
+                    /**
+                     * @description The language of the labels
+                     * @example en
+                     */
+                    "Content-Language": string;
+                    /**
+                     * @description The request headers on which this response depends
+                     * @example Accept-Language
+                     */
+                    Vary: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "id": "019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90",
+                     *       "name": "Translate",
+                     *       "description": "Translates text into 30 languages.",
+                     *       "price": 0.002,
+                     *       "price_label": "$0.002 per call",
+                     *       "free_calls": 100,
+                     *       "free_calls_label": "100 free calls",
+                     *       "category": "language",
+                     *       "quality": 50,
+                     *       "proxy_path": "/api/v1/proxy/019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90/",
+                     *       "protocol": "http",
+                     *       "timeout_seconds": 60,
+                     *       "only_operations": false,
+                     *       "operations": [
+                     *         {
+                     *           "method": "POST",
+                     *           "path": "/translate",
+                     *           "summary": "Translates a text",
+                     *           "price": 0.002,
+                     *           "input": {
+                     *             "type": "object",
+                     *             "required": [
+                     *               "text",
+                     *               "to"
+                     *             ]
+                     *           },
+                     *           "output": {
+                     *             "type": "object"
+                     *           },
+                     *           "example": {
+                     *             "body": {
+                     *               "text": "hello",
+                     *               "to": "fr"
+                     *             },
+                     *             "response": {
+                     *               "text": "bonjour"
+                     *             }
+                     *           }
+                     *         }
+                     *       ],
+                     *       "status": "active",
+                     *       "provider_id": "019aa3ee-77bb-7c4d-9e5f-6a7b8c9d0e1f",
+                     *       "endpoint": "https://translate.example.com/v1",
+                     *       "upstream_headers": [
+                     *         "x-api-key"
+                     *       ],
+                     *       "signed": false,
+                     *       "created_at": "2026-11-22T07:51:00.486Z",
+                     *       "updated_at": "2026-11-22T07:51:00.486Z"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Service"];
+                };
+            };
+            400: components["responses"]["InvalidRequestOrUnsupportedFraming"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["ServiceNotFound"];
+            408: components["responses"]["BodyTooSlow"];
+            413: components["responses"]["PayloadTooLarge"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    patchServicesById: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Languages of the labels, as browsers send them
+                 * @example de, en;q=0.5
+                 */
+                "Accept-Language"?: string;
+            };
+            path: {
+                /**
+                 * @description The service
+                 * @example 019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90
+                 */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "price": 0.003,
+                 *       "status": "active"
+                 *     }
+                 */
+                "application/json": components["schemas"]["ServiceChange"];
+            };
+        };
+        responses: {
+            /** @description The listing as it is now */
+            200: {
+                headers: {
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Access-Control-Allow-Origin": components["headers"]["Access-Control-Allow-Origin"];
+                    "Access-Control-Expose-Headers": components["headers"]["Access-Control-Expose-Headers"];
+                    /**
+                     * @description The language of the labels
+                     * @example en
+                     */
+                    "Content-Language": string;
+                    /**
+                     * @description The request headers on which this response depends
+                     * @example Accept-Language
+                     */
+                    Vary: string;
+                    /**
+                     * @description Who may keep this response, and for how long
+                     * @example no-store
+                     */
+                    "Cache-Control"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "id": "019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90",
+                     *       "name": "Translate",
+                     *       "description": "Translates text into 30 languages.",
+                     *       "price": 0.002,
+                     *       "price_label": "$0.002 per call",
+                     *       "free_calls": 100,
+                     *       "free_calls_label": "100 free calls",
+                     *       "category": "language",
+                     *       "quality": 50,
+                     *       "proxy_path": "/api/v1/proxy/019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90/",
+                     *       "protocol": "http",
+                     *       "timeout_seconds": 60,
+                     *       "only_operations": false,
+                     *       "operations": [
+                     *         {
+                     *           "method": "POST",
+                     *           "path": "/translate",
+                     *           "summary": "Translates a text",
+                     *           "price": 0.002,
+                     *           "input": {
+                     *             "type": "object",
+                     *             "required": [
+                     *               "text",
+                     *               "to"
+                     *             ]
+                     *           },
+                     *           "output": {
+                     *             "type": "object"
+                     *           },
+                     *           "example": {
+                     *             "body": {
+                     *               "text": "hello",
+                     *               "to": "fr"
+                     *             },
+                     *             "response": {
+                     *               "text": "bonjour"
+                     *             }
+                     *           }
+                     *         }
+                     *       ],
+                     *       "status": "active",
+                     *       "provider_id": "019aa3ee-77bb-7c4d-9e5f-6a7b8c9d0e1f",
+                     *       "endpoint": "https://translate.example.com/v1",
+                     *       "upstream_headers": [
+                     *         "x-api-key"
+                     *       ],
+                     *       "signed": false,
+                     *       "created_at": "2026-11-22T07:51:00.486Z",
+                     *       "updated_at": "2026-11-22T07:51:00.486Z"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Service"];
+                };
+            };
+            400: components["responses"]["InvalidJsonOrInvalidRequestOrUnsupportedFraming"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["ServiceNotFound"];
+            408: components["responses"]["BodyTooSlow"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["PayloadTooLarge"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    postServicesByIdSigningSecret: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Languages of the labels, as browsers send them
+                 * @example de, en;q=0.5
+                 */
+                "Accept-Language"?: string;
+            };
+            path: {
+                /**
+                 * @description The service
+                 * @example 019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90
+                 */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The listing, with its new signing_secret */
+            200: {
+                headers: {
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Access-Control-Allow-Origin": components["headers"]["Access-Control-Allow-Origin"];
+                    "Access-Control-Expose-Headers": components["headers"]["Access-Control-Expose-Headers"];
+                    /**
+                     * @description The language of the labels
+                     * @example en
+                     */
+                    "Content-Language": string;
+                    /**
+                     * @description The request headers on which this response depends
+                     * @example Accept-Language
+                     */
+                    Vary: string;
+                    /**
+                     * @description Who may keep this response, and for how long
+                     * @example no-store
+                     */
+                    "Cache-Control"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "id": "019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90",
+                     *       "name": "Translate",
+                     *       "description": "Translates text into 30 languages.",
+                     *       "price": 0.002,
+                     *       "price_label": "$0.002 per call",
+                     *       "free_calls": 100,
+                     *       "free_calls_label": "100 free calls",
+                     *       "category": "language",
+                     *       "quality": 50,
+                     *       "proxy_path": "/api/v1/proxy/019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90/",
+                     *       "protocol": "http",
+                     *       "timeout_seconds": 60,
+                     *       "only_operations": false,
+                     *       "operations": [
+                     *         {
+                     *           "method": "POST",
+                     *           "path": "/translate",
+                     *           "summary": "Translates a text",
+                     *           "price": 0.002,
+                     *           "input": {
+                     *             "type": "object",
+                     *             "required": [
+                     *               "text",
+                     *               "to"
+                     *             ]
+                     *           },
+                     *           "output": {
+                     *             "type": "object"
+                     *           },
+                     *           "example": {
+                     *             "body": {
+                     *               "text": "hello",
+                     *               "to": "fr"
+                     *             },
+                     *             "response": {
+                     *               "text": "bonjour"
+                     *             }
+                     *           }
+                     *         }
+                     *       ],
+                     *       "status": "active",
+                     *       "provider_id": "019aa3ee-77bb-7c4d-9e5f-6a7b8c9d0e1f",
+                     *       "endpoint": "https://translate.example.com/v1",
+                     *       "upstream_headers": [
+                     *         "x-api-key"
+                     *       ],
+                     *       "signed": false,
+                     *       "created_at": "2026-11-22T07:51:00.486Z",
+                     *       "updated_at": "2026-11-22T07:51:00.486Z"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Service"];
+                };
+            };
+            400: components["responses"]["InvalidRequestOrUnsupportedFraming"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["ServiceNotFound"];
+            408: components["responses"]["BodyTooSlow"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["PayloadTooLarge"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    putServicesByIdOpenapi: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Languages of the labels, as browsers send them
+                 * @example de, en;q=0.5
+                 */
+                "Accept-Language"?: string;
+            };
+            path: {
+                /**
+                 * @description The service
+                 * @example 019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90
+                 */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "openapi": "3.1.0",
+                 *       "info": {
+                 *         "title": "Translate",
+                 *         "version": "1"
+                 *       },
+                 *       "paths": {
+                 *         "/translate": {
+                 *           "post": {
+                 *             "summary": "Translates a text",
+                 *             "x-price": 0.002
+                 *           }
+                 *         }
+                 *       }
+                 *     }
+                 */
+                "application/json": components["schemas"]["ProviderOpenApiDocument"];
+            };
+        };
+        responses: {
+            /** @description What was taken over, and the listing as it is now */
+            200: {
+                headers: {
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Access-Control-Allow-Origin": components["headers"]["Access-Control-Allow-Origin"];
+                    "Access-Control-Expose-Headers": components["headers"]["Access-Control-Expose-Headers"];
+                    /**
+                     * @description The language of the labels
+                     * @example en
+                     */
+                    "Content-Language": string;
+                    /**
+                     * @description The request headers on which this response depends
+                     * @example Accept-Language
+                     */
+                    Vary: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "operations": 1,
+                     *       "skipped": [
+                     *         {
+                     *           "method": "TRACE",
+                     *           "path": "/translate",
+                     *           "reason": "the gateway does not forward this method"
+                     *         }
+                     *       ],
+                     *       "skipped_total": 1,
+                     *       "changed": [],
+                     *       "service": {
+                     *         "id": "019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90",
+                     *         "name": "Translate",
+                     *         "description": "Translates text into 30 languages.",
+                     *         "price": 0.002,
+                     *         "price_label": "$0.002 per call",
+                     *         "free_calls": 100,
+                     *         "free_calls_label": "100 free calls",
+                     *         "category": "language",
+                     *         "quality": 50,
+                     *         "proxy_path": "/api/v1/proxy/019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90/",
+                     *         "protocol": "http",
+                     *         "timeout_seconds": 60,
+                     *         "only_operations": false,
+                     *         "operations": [
+                     *           {
+                     *             "method": "POST",
+                     *             "path": "/translate",
+                     *             "summary": "Translates a text",
+                     *             "price": 0.002,
+                     *             "input": {
+                     *               "type": "object",
+                     *               "required": [
+                     *                 "text",
+                     *                 "to"
+                     *               ]
+                     *             },
+                     *             "output": {
+                     *               "type": "object"
+                     *             },
+                     *             "example": {
+                     *               "body": {
+                     *                 "text": "hello",
+                     *                 "to": "fr"
+                     *               },
+                     *               "response": {
+                     *                 "text": "bonjour"
+                     *               }
+                     *             }
+                     *           }
+                     *         ],
+                     *         "status": "active",
+                     *         "provider_id": "019aa3ee-77bb-7c4d-9e5f-6a7b8c9d0e1f",
+                     *         "endpoint": "https://translate.example.com/v1",
+                     *         "upstream_headers": [
+                     *           "x-api-key"
+                     *         ],
+                     *         "signed": false,
+                     *         "created_at": "2026-11-22T07:51:00.486Z",
+                     *         "updated_at": "2026-11-22T07:51:00.486Z"
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["ImportedOperations"];
+                };
+            };
+            400: components["responses"]["InvalidJsonOrInvalidRequestOrUnsupportedFraming"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["ServiceNotFound"];
+            408: components["responses"]["BodyTooSlow"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["PayloadTooLarge"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getServicesByIdStats: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The service
+                 * @example 019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90
+                 */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The statistics */
+            200: {
+                headers: {
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Access-Control-Allow-Origin": components["headers"]["Access-Control-Allow-Origin"];
+                    "Access-Control-Expose-Headers": components["headers"]["Access-Control-Expose-Headers"];
+                    /**
+                     * @description Who may keep this response, and for how long
+                     * @example max-age=30
+                     */
+                    "Cache-Control": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "service_id": "019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90",
+                     *       "quality": 83.4,
+                     *       "quality_inputs": {
+                     *         "evidence": 61.4,
+                     *         "buyers": 17,
+                     *         "success_rate": 0.98,
+                     *         "latency_ms": 21.4,
+                     *         "computed_at": "2026-11-22T07:51:00.486Z"
+                     *       },
+                     *       "calls": 120,
+                     *       "succeeded": 115,
+                     *       "failed": 2,
+                     *       "caller_errors": 3,
+                     *       "caller_left": 0,
+                     *       "unavailable": 0,
+                     *       "success_rate": 0.9829,
+                     *       "latency_ms": {
+                     *         "p50": 18.9,
+                     *         "p95": 47,
+                     *         "p99": 98
+                     *       },
+                     *       "price_charged": {
+                     *         "median": 0.002,
+                     *         "p95": 0.002
+                     *       },
+                     *       "days": [
+                     *         {
+                     *           "day": "2026-11-22",
+                     *           "calls": 120,
+                     *           "succeeded": 115,
+                     *           "failed": 2,
+                     *           "caller_errors": 3,
+                     *           "caller_left": 0,
+                     *           "unavailable": 0,
+                     *           "success_rate": 0.9829,
+                     *           "latency_ms": {
+                     *             "p50": 18.9,
+                     *             "p95": 47,
+                     *             "p99": 98
+                     *           },
+                     *           "price_charged": {
+                     *             "median": 0.002,
+                     *             "p95": 0.002
+                     *           }
+                     *         }
+                     *       ]
+                     *     }
+                     */
+                    "application/json": components["schemas"]["ServiceStats"];
+                };
+            };
+            400: components["responses"]["InvalidRequestOrUnsupportedFraming"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["ServiceNotFound"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getServicesByIdCalls: {
+        parameters: {
+            query?: {
+                /** @description First moment: YYYY-MM-DD (00:00 UTC) or RFC 3339 */
+                from?: string;
+                /** @description End, not included: YYYY-MM-DD (00:00 UTC) or RFC 3339 */
+                to?: string;
+                /** @description failed: only calls that the service failed, which were refunded. completed: only calls that were not */
+                outcome?: "completed" | "failed";
+                /** @description Maximum records on a page; 100 if absent, in a CSV file 10000 */
+                limit?: number;
+                /** @description next_cursor of the previous page */
+                cursor?: string;
+            };
+            header?: never;
+            path: {
+                /**
+                 * @description The service
+                 * @example 019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90
+                 */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Calls that count */
+            200: {
+                headers: {
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Access-Control-Allow-Origin": components["headers"]["Access-Control-Allow-Origin"];
+                    "Access-Control-Expose-Headers": components["headers"]["Access-Control-Expose-Headers"];
+                    /**
+                     * @description The request headers on which this response depends
+                     * @example Accept
+                     */
+                    Vary: string;
+                    /**
+                     * @description Of a CSV file: the cursor of the next one. Absent on the last
+                     * @example 494000.019aa3f5-0d44-7a61-8c12-5b7e9f3a2d10
+                     */
+                    "X-ACF-Next-Cursor"?: string;
+                    /**
+                     * @description Of a CSV file: its name
+                     * @example attachment; filename="calls.csv"
+                     */
+                    "Content-Disposition"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "records": [
+                     *         {
+                     *           "usage_id": "019aa3f5-0d44-7a61-8c12-5b7e9f3a2d10",
+                     *           "buyer": "5f2c9a1be07d4c3398a6f1d2b4e8c07a",
+                     *           "method": "POST",
+                     *           "path": "/translate",
+                     *           "status": 200,
+                     *           "amount": 0.002,
+                     *           "fee": 0.0002,
+                     *           "earned": 0.0018,
+                     *           "free_tier": false,
+                     *           "outcome": "completed",
+                     *           "latency_ms": 17.322,
+                     *           "request_bytes": 41,
+                     *           "response_bytes": 52,
+                     *           "created_at": "2026-11-22T07:51:00.486Z"
+                     *         }
+                     *       ],
+                     *       "next_cursor": null
+                     *     }
+                     */
+                    "application/json": components["schemas"]["ServiceCalls"];
+                    /**
+                     * @example usage_id,buyer,method,path,status,amount,fee,earned,free_tier,outcome,latency_ms,request_bytes,response_bytes,created_at
+                     *     019aa3f5-0d44-7a61-8c12-5b7e9f3a2d10,5f2c9a1be07d4c3398a6f1d2b4e8c07a,POST,/translate,200,0.002,0.0002,0.0018,false,completed,17.322,41,52,2026-11-22T07:51:00.486Z
+                     */
+                    "text/csv": string;
+                };
+            };
+            400: components["responses"]["InvalidRequestOrUnsupportedFraming"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["ServiceNotFound"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getUsageMe: {
+        parameters: {
+            query?: {
+                /** @description First moment: YYYY-MM-DD (00:00 UTC) or RFC 3339 */
+                from?: string;
+                /** @description End, not included: YYYY-MM-DD (00:00 UTC) or RFC 3339 */
+                to?: string;
+                /** @description Only calls of this service */
+                service_id?: string;
+                /** @description Records on a page; 100 if absent, in a CSV file 10000 */
+                limit?: number;
+                /** @description next_cursor of the previous page */
+                cursor?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The usage of this key */
+            200: {
+                headers: {
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Access-Control-Allow-Origin": components["headers"]["Access-Control-Allow-Origin"];
+                    "Access-Control-Expose-Headers": components["headers"]["Access-Control-Expose-Headers"];
+                    /**
+                     * @description The request headers on which this response depends
+                     * @example Accept
+                     */
+                    Vary: string;
+                    /**
+                     * @description Of a CSV file: the cursor of the next one. Absent on the last
+                     * @example 019aa3f5-0d44-7a61-8c12-5b7e9f3a2d10
+                     */
+                    "X-ACF-Next-Cursor"?: string;
+                    /**
+                     * @description Of a CSV file: its name
+                     * @example attachment; filename="usage.csv"
+                     */
+                    "Content-Disposition"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "key_id": "acf_4xQ8mZ2kLr7Vt1Ns9Wb3Yd",
+                     *       "owner_id": "acme-bot",
+                     *       "total_calls": 1,
+                     *       "free_calls": 0,
+                     *       "total_spent": 0.002,
+                     *       "avg_latency_ms": 17.322,
+                     *       "by_service": [
+                     *         {
+                     *           "service_id": "019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90",
+                     *           "service_name": "Translate",
+                     *           "calls": 1,
+                     *           "free_calls": 0,
+                     *           "spent": 0.002,
+                     *           "avg_latency_ms": 17.322
+                     *         }
+                     *       ],
+                     *       "records": [
+                     *         {
+                     *           "usage_id": "019aa3f5-0d44-7a61-8c12-5b7e9f3a2d10",
+                     *           "service_id": "019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90",
+                     *           "service_name": "Translate",
+                     *           "method": "POST",
+                     *           "path": "/translate",
+                     *           "status": 200,
+                     *           "amount": 0.002,
+                     *           "free_tier": false,
+                     *           "outcome": "completed",
+                     *           "latency_ms": 17.322,
+                     *           "request_bytes": 41,
+                     *           "response_bytes": 52,
+                     *           "created_at": "2026-11-22T07:51:00.486Z"
+                     *         }
+                     *       ],
+                     *       "next_cursor": null
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Usage"];
+                    /**
+                     * @example usage_id,service_id,service_name,method,path,status,amount,free_tier,outcome,latency_ms,request_bytes,response_bytes,created_at
+                     *     019aa3f5-0d44-7a61-8c12-5b7e9f3a2d10,019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90,Translate,POST,/translate,200,0.002,false,completed,17.322,41,52,2026-11-22T07:51:00.486Z
+                     */
+                    "text/csv": string;
+                };
+            };
+            400: components["responses"]["InvalidRequestOrUnsupportedFraming"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getUsageByUsageId: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The call
+                 * @example 019aa3f5-0d44-7a61-8c12-5b7e9f3a2d10
+                 */
+                usage_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The call */
+            200: {
+                headers: {
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Access-Control-Allow-Origin": components["headers"]["Access-Control-Allow-Origin"];
+                    "Access-Control-Expose-Headers": components["headers"]["Access-Control-Expose-Headers"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "usage_id": "019aa3f5-0d44-7a61-8c12-5b7e9f3a2d10",
+                     *       "service_id": "019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90",
+                     *       "service_name": "Translate",
+                     *       "method": "POST",
+                     *       "path": "/translate",
+                     *       "status": 200,
+                     *       "amount": 0.002,
+                     *       "free_tier": false,
+                     *       "outcome": "completed",
+                     *       "latency_ms": 17.322,
+                     *       "request_bytes": 41,
+                     *       "response_bytes": 52,
+                     *       "created_at": "2026-11-22T07:51:00.486Z",
+                     *       "key_id": "acf_4xQ8mZ2kLr7Vt1Ns9Wb3Yd"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Call"];
+                };
+            };
+            400: components["responses"]["InvalidRequestOrUnsupportedFraming"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getBalanceMe: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The balance */
+            200: {
+                headers: {
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Access-Control-Allow-Origin": components["headers"]["Access-Control-Allow-Origin"];
+                    "Access-Control-Expose-Headers": components["headers"]["Access-Control-Expose-Headers"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "owner_id": "acme-bot",
+                     *       "balance": 9.998,
+                     *       "held": 0.002,
+                     *       "currency": "USD"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Balance"];
+                };
+            };
+            400: components["responses"]["InvalidRequestOrUnsupportedFraming"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getEarningsMe: {
+        parameters: {
+            query?: {
+                /** @description First UTC day, YYYY-MM-DD */
+                from?: string;
+                /** @description First UTC day not included, YYYY-MM-DD */
+                to?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The earnings */
+            200: {
+                headers: {
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Access-Control-Allow-Origin": components["headers"]["Access-Control-Allow-Origin"];
+                    "Access-Control-Expose-Headers": components["headers"]["Access-Control-Expose-Headers"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "gross": 0.2,
+                     *       "fees": 0.02,
+                     *       "earned": 0.18,
+                     *       "paid_out": 0,
+                     *       "payable": 0.18,
+                     *       "currency": "USD",
+                     *       "complete": true,
+                     *       "by_service": [
+                     *         {
+                     *           "service_id": "019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90",
+                     *           "service_name": "Translate",
+                     *           "calls": 120,
+                     *           "free_calls": 20,
+                     *           "gross": 0.2,
+                     *           "fees": 0.02,
+                     *           "earned": 0.18
+                     *         }
+                     *       ],
+                     *       "by_day": [
+                     *         {
+                     *           "day": "2026-11-22",
+                     *           "calls": 120,
+                     *           "free_calls": 20,
+                     *           "gross": 0.2,
+                     *           "fees": 0.02,
+                     *           "earned": 0.18
+                     *         }
+                     *       ]
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Earnings"];
+                };
+            };
+            400: components["responses"]["InvalidRequestOrUnsupportedFraming"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getAdminAccounts: {
+        parameters: {
+            query?: {
+                /** @description Only accounts with this status */
+                status?: "active" | "suspended" | "closed";
+                /** @description A part of the label, in upper or lower case */
+                q?: string;
+                /** @description Only accounts with an active key of this role */
+                role?: "buyer" | "provider" | "admin";
+                /** @description Entries on a page */
+                limit?: number;
+                /** @description next_cursor of the previous page */
+                cursor?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page of accounts */
+            200: {
+                headers: {
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "accounts": [
+                     *         {
+                     *           "account_id": "019aa3f0-11aa-7b2c-8d3e-4f5a6b7c8d9e",
+                     *           "owner_id": "acme-bot",
+                     *           "status": "active",
+                     *           "balance": 9.998,
+                     *           "payable": 0,
+                     *           "active_keys": 1,
+                     *           "created_at": "2026-11-22T07:51:00.486Z",
+                     *           "closed_at": null
+                     *         }
+                     *       ],
+                     *       "next_cursor": null
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Accounts"];
+                };
+            };
+            400: components["responses"]["AdminInvalidRequestOrUnsupportedFraming"];
+            401: components["responses"]["AdminUnauthorized"];
+            403: components["responses"]["AdminForbidden"];
+            429: components["responses"]["AdminRateLimited"];
+            500: components["responses"]["AdminInternal"];
+            503: components["responses"]["AdminUnavailable"];
+        };
+    };
+    postAdminAccountsByIdClose: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The account
+                 * @example 019aa3f0-11aa-7b2c-8d3e-4f5a6b7c8d9e
+                 */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The account, closed now or before */
+            200: {
+                headers: {
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "account_id": "019aa3f0-11aa-7b2c-8d3e-4f5a6b7c8d9e",
+                     *       "owner_id": "(closed)",
+                     *       "status": "closed",
+                     *       "closed_at": "2026-11-22T07:51:00.486Z"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["ClosedAccount"];
+                };
+            };
+            400: components["responses"]["AdminInvalidRequestOrUnsupportedFraming"];
+            401: components["responses"]["AdminUnauthorized"];
+            403: components["responses"]["AdminForbidden"];
+            404: components["responses"]["AdminNotFound"];
+            408: components["responses"]["AdminBodyTooSlow"];
+            409: components["responses"]["AdminConflict"];
+            413: components["responses"]["AdminPayloadTooLarge"];
+            429: components["responses"]["AdminRateLimited"];
+            500: components["responses"]["AdminInternal"];
+            503: components["responses"]["AdminUnavailable"];
+        };
+    };
+    patchAdminAccountsById: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The account
+                 * @example 019aa3f0-11aa-7b2c-8d3e-4f5a6b7c8d9e
+                 */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "status": "suspended"
+                 *     }
+                 */
+                "application/json": components["schemas"]["AccountChange"];
+            };
+        };
+        responses: {
+            /** @description The account as it is now */
+            200: {
+                headers: {
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "account_id": "019aa3f0-11aa-7b2c-8d3e-4f5a6b7c8d9e",
+                     *       "owner_id": "acme-bot",
+                     *       "status": "suspended"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Account"];
+                };
+            };
+            400: components["responses"]["AdminInvalidJsonOrInvalidRequestOrUnsupportedFraming"];
+            401: components["responses"]["AdminUnauthorized"];
+            403: components["responses"]["AdminForbidden"];
+            404: components["responses"]["AdminNotFound"];
+            408: components["responses"]["AdminBodyTooSlow"];
+            409: components["responses"]["AdminConflict"];
+            413: components["responses"]["AdminPayloadTooLarge"];
+            429: components["responses"]["AdminRateLimited"];
+            500: components["responses"]["AdminInternal"];
+            503: components["responses"]["AdminUnavailable"];
+        };
+    };
+    getAdminKeys: {
+        parameters: {
+            query?: {
+                /** @description Only keys of this account */
+                account_id?: string;
+                /** @description Only keys with this role */
+                role?: "buyer" | "provider" | "admin";
+                /** @description Only keys with this status */
+                status?: "active" | "revoked";
+                /** @description Entries on a page */
+                limit?: number;
+                /** @description next_cursor of the previous page */
+                cursor?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page of keys */
+            200: {
+                headers: {
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "keys": [
+                     *         {
+                     *           "key_id": "acf_4xQ8mZ2kLr7Vt1Ns9Wb3Yd",
+                     *           "role": "buyer",
+                     *           "owner_id": "acme-bot",
+                     *           "rate_limit": 60,
+                     *           "account_id": "019aa3f0-11aa-7b2c-8d3e-4f5a6b7c8d9e",
+                     *           "status": "active",
+                     *           "created_at": "2026-11-22T07:51:00.486Z",
+                     *           "previous_secret_expires_at": null
+                     *         }
+                     *       ],
+                     *       "next_cursor": null
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Keys"];
+                };
+            };
+            400: components["responses"]["AdminInvalidRequestOrUnsupportedFraming"];
+            401: components["responses"]["AdminUnauthorized"];
+            403: components["responses"]["AdminForbidden"];
+            429: components["responses"]["AdminRateLimited"];
+            500: components["responses"]["AdminInternal"];
+            503: components["responses"]["AdminUnavailable"];
+        };
+    };
+    getAdminServices: {
+        parameters: {
+            query?: {
+                /** @description Only services with this status */
+                status?: "active" | "paused" | "removed";
+                /** @description Only services of this account */
+                provider_id?: string;
+                /** @description Only services of this category */
+                category?: string;
+                /** @description A part of the name, in upper or lower case */
+                q?: string;
+                /** @description Entries on a page */
+                limit?: number;
+                /** @description next_cursor of the previous page */
+                cursor?: string;
+            };
+            header?: {
+                /**
+                 * @description Languages of the labels, as browsers send them
+                 * @example de, en;q=0.5
+                 */
+                "Accept-Language"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page of services */
+            200: {
+                headers: {
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    /**
+                     * @description The language of the labels
+                     * @example en
+                     */
+                    "Content-Language": string;
+                    /**
+                     * @description The request headers on which this response depends
+                     * @example Accept-Language
+                     */
+                    Vary: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "services": [
+                     *         {
+                     *           "id": "019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90",
+                     *           "name": "Translate",
+                     *           "description": "Translates text into 30 languages.",
+                     *           "price": 0.002,
+                     *           "price_label": "$0.002 per call",
+                     *           "free_calls": 100,
+                     *           "free_calls_label": "100 free calls",
+                     *           "category": "language",
+                     *           "quality": 50,
+                     *           "proxy_path": "/api/v1/proxy/019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90/",
+                     *           "protocol": "http",
+                     *           "timeout_seconds": 60,
+                     *           "only_operations": false,
+                     *           "status": "active",
+                     *           "provider_id": "019aa3ee-77bb-7c4d-9e5f-6a7b8c9d0e1f",
+                     *           "endpoint": "https://translate.example.com/v1",
+                     *           "upstream_headers": [
+                     *             "x-api-key"
+                     *           ],
+                     *           "signed": false,
+                     *           "created_at": "2026-11-22T07:51:00.486Z",
+                     *           "updated_at": "2026-11-22T07:51:00.486Z"
+                     *         }
+                     *       ],
+                     *       "next_cursor": null
+                     *     }
+                     */
+                    "application/json": components["schemas"]["AllServices"];
+                };
+            };
+            400: components["responses"]["AdminInvalidRequestOrUnsupportedFraming"];
+            401: components["responses"]["AdminUnauthorized"];
+            403: components["responses"]["AdminForbidden"];
+            429: components["responses"]["AdminRateLimited"];
+            500: components["responses"]["AdminInternal"];
+            503: components["responses"]["AdminUnavailable"];
+        };
+    };
+    patchAdminServicesById: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Languages of the labels, as browsers send them
+                 * @example de, en;q=0.5
+                 */
+                "Accept-Language"?: string;
+            };
+            path: {
+                /**
+                 * @description The service
+                 * @example 019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90
+                 */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "status": "paused"
+                 *     }
+                 */
+                "application/json": components["schemas"]["ServiceStatusChange"];
+            };
+        };
+        responses: {
+            /** @description The service as it is now */
+            200: {
+                headers: {
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    /**
+                     * @description The language of the labels
+                     * @example en
+                     */
+                    "Content-Language": string;
+                    /**
+                     * @description The request headers on which this response depends
+                     * @example Accept-Language
+                     */
+                    Vary: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "id": "019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90",
+                     *       "name": "Translate",
+                     *       "description": "Translates text into 30 languages.",
+                     *       "price": 0.002,
+                     *       "price_label": "$0.002 per call",
+                     *       "free_calls": 100,
+                     *       "free_calls_label": "100 free calls",
+                     *       "category": "language",
+                     *       "quality": 50,
+                     *       "proxy_path": "/api/v1/proxy/019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90/",
+                     *       "protocol": "http",
+                     *       "timeout_seconds": 60,
+                     *       "only_operations": false,
+                     *       "operations": [
+                     *         {
+                     *           "method": "POST",
+                     *           "path": "/translate",
+                     *           "summary": "Translates a text",
+                     *           "price": 0.002,
+                     *           "input": {
+                     *             "type": "object",
+                     *             "required": [
+                     *               "text",
+                     *               "to"
+                     *             ]
+                     *           },
+                     *           "output": {
+                     *             "type": "object"
+                     *           },
+                     *           "example": {
+                     *             "body": {
+                     *               "text": "hello",
+                     *               "to": "fr"
+                     *             },
+                     *             "response": {
+                     *               "text": "bonjour"
+                     *             }
+                     *           }
+                     *         }
+                     *       ],
+                     *       "status": "active",
+                     *       "provider_id": "019aa3ee-77bb-7c4d-9e5f-6a7b8c9d0e1f",
+                     *       "endpoint": "https://translate.example.com/v1",
+                     *       "upstream_headers": [
+                     *         "x-api-key"
+                     *       ],
+                     *       "signed": false,
+                     *       "created_at": "2026-11-22T07:51:00.486Z",
+                     *       "updated_at": "2026-11-22T07:51:00.486Z"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Service"];
+                };
+            };
+            400: components["responses"]["AdminInvalidJsonOrInvalidRequestOrUnsupportedFraming"];
+            401: components["responses"]["AdminUnauthorized"];
+            403: components["responses"]["AdminForbidden"];
+            404: components["responses"]["AdminServiceNotFound"];
+            408: components["responses"]["AdminBodyTooSlow"];
+            413: components["responses"]["AdminPayloadTooLarge"];
+            429: components["responses"]["AdminRateLimited"];
+            500: components["responses"]["AdminInternal"];
+            503: components["responses"]["AdminUnavailable"];
+        };
+    };
+    getAdminCalls: {
+        parameters: {
+            query?: {
+                /** @description Only calls that this account paid for */
+                account_id?: string;
+                /** @description Only calls of this key */
+                key_id?: string;
+                /** @description Only calls of this service */
+                service_id?: string;
+                /** @description Only calls of services of this account */
+                provider_id?: string;
+                /** @description `refunded`: for any reason */
+                outcome?: "completed" | "refunded" | "abandoned";
+                /** @description First moment: YYYY-MM-DD (00:00 UTC) or RFC 3339. 24 hours before `to` if absent */
+                from?: string;
+                /** @description End, not included: YYYY-MM-DD (00:00 UTC) or RFC 3339. Now if absent */
+                to?: string;
+                /** @description Entries on a page */
+                limit?: number;
+                /** @description next_cursor of the previous page */
+                cursor?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page of calls */
+            200: {
+                headers: {
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "calls": [
+                     *         {
+                     *           "usage_id": "019aa3f5-0d44-7a61-8c12-5b7e9f3a2d10",
+                     *           "service_id": "019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90",
+                     *           "service_name": "Translate",
+                     *           "method": "POST",
+                     *           "path": "/translate",
+                     *           "status": 200,
+                     *           "amount": 0.002,
+                     *           "free_tier": false,
+                     *           "outcome": "completed",
+                     *           "latency_ms": 17.322,
+                     *           "request_bytes": 41,
+                     *           "response_bytes": 52,
+                     *           "created_at": "2026-11-22T07:51:00.486Z",
+                     *           "key_id": "acf_4xQ8mZ2kLr7Vt1Ns9Wb3Yd",
+                     *           "fee": 0.0001,
+                     *           "earned": 0.0019,
+                     *           "account_id": "019aa3f0-11aa-7b2c-8d3e-4f5a6b7c8d9e",
+                     *           "provider_id": "019aa3ee-77bb-7c4d-9e5f-6a7b8c9d0e1f"
+                     *         }
+                     *       ],
+                     *       "next_cursor": null
+                     *     }
+                     */
+                    "application/json": components["schemas"]["AllCalls"];
+                };
+            };
+            400: components["responses"]["AdminInvalidRequestOrUnsupportedFraming"];
+            401: components["responses"]["AdminUnauthorized"];
+            403: components["responses"]["AdminForbidden"];
+            429: components["responses"]["AdminRateLimited"];
+            500: components["responses"]["AdminInternal"];
+            503: components["responses"]["AdminUnavailable"];
+        };
+    };
+    getAdminAudit: {
+        parameters: {
+            query?: {
+                /** @description Who acted: a key, all keys of an account, `create-admin` or `system` */
+                actor?: string;
+                /** @description Such as `account.suspend` */
+                action?: string;
+                /** @description What was acted on: the id of an account, key or service */
+                subject?: string;
+                /** @description First moment: YYYY-MM-DD (00:00 UTC) or RFC 3339 */
+                from?: string;
+                /** @description End, not included: YYYY-MM-DD (00:00 UTC) or RFC 3339 */
+                to?: string;
+                /** @description Entries on a page */
+                limit?: number;
+                /** @description next_cursor of the previous page */
+                cursor?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page of acts */
+            200: {
+                headers: {
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "acts": [
+                     *         {
+                     *           "id": 42,
+                     *           "at": "2026-11-22T07:51:00.486Z",
+                     *           "actor": "acf_4xQ8mZ2kLr7Vt1Ns9Wb3Yd",
+                     *           "actor_account_id": "019aa3ee-77bb-7c4d-9e5f-6a7b8c9d0e1f",
+                     *           "action": "account.suspend",
+                     *           "subject_type": "account",
+                     *           "subject_id": "019aa3f0-11aa-7b2c-8d3e-4f5a6b7c8d9e",
+                     *           "before": {
+                     *             "status": "active"
+                     *           },
+                     *           "after": {
+                     *             "status": "suspended"
+                     *           },
+                     *           "request_id": "019aa3f5-0d44-7a61-8c12-5b7e9f3a2d10"
+                     *         }
+                     *       ],
+                     *       "next_cursor": null
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Audit"];
+                };
+            };
+            400: components["responses"]["AdminInvalidRequestOrUnsupportedFraming"];
+            401: components["responses"]["AdminUnauthorized"];
+            403: components["responses"]["AdminForbidden"];
+            429: components["responses"]["AdminRateLimited"];
+            500: components["responses"]["AdminInternal"];
+            503: components["responses"]["AdminUnavailable"];
+        };
+    };
+    getAdminStats: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The numbers */
+            200: {
+                headers: {
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "accounts": {
+                     *         "active": 41,
+                     *         "suspended": 1,
+                     *         "closed": 0
+                     *       },
+                     *       "keys": {
+                     *         "active": 57,
+                     *         "revoked": 3
+                     *       },
+                     *       "services": {
+                     *         "active": 12,
+                     *         "paused": 1,
+                     *         "removed": 2
+                     *       },
+                     *       "calls": {
+                     *         "today": {
+                     *           "calls": 1200,
+                     *           "free_calls": 100,
+                     *           "succeeded": 1190,
+                     *           "charged": 2.2,
+                     *           "fees": 0.11
+                     *         },
+                     *         "last_24_hours": {
+                     *           "calls": 1200,
+                     *           "free_calls": 100,
+                     *           "succeeded": 1190,
+                     *           "charged": 2.2,
+                     *           "fees": 0.11
+                     *         },
+                     *         "last_30_days": {
+                     *           "calls": 1200,
+                     *           "free_calls": 100,
+                     *           "succeeded": 1190,
+                     *           "charged": 2.2,
+                     *           "fees": 0.11
+                     *         }
+                     *       },
+                     *       "backlog": 0,
+                     *       "rejected_events": 0,
+                     *       "held": 0.002,
+                     *       "drift": 0,
+                     *       "reconciled_at": "2026-11-22T07:51:00.486Z",
+                     *       "currency": "USD"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["PlatformStats"];
+                };
+            };
+            400: components["responses"]["AdminInvalidRequestOrUnsupportedFraming"];
+            401: components["responses"]["AdminUnauthorized"];
+            403: components["responses"]["AdminForbidden"];
+            429: components["responses"]["AdminRateLimited"];
+            500: components["responses"]["AdminInternal"];
+            503: components["responses"]["AdminUnavailable"];
+        };
+    };
+    getStatementMe: {
+        parameters: {
+            query?: {
+                /** @description Which money: what calls spend, or what services earn. Without it earnings for provider keys, else wallet */
+                ledger?: "wallet" | "earnings";
+                /** @description First moment: YYYY-MM-DD (00:00 UTC) or RFC 3339 */
+                from?: string;
+                /** @description End, not included: YYYY-MM-DD (00:00 UTC) or RFC 3339 */
+                to?: string;
+                /** @description Movements on a page; 100 if absent, in a CSV file 10000 */
+                limit?: number;
+                /** @description next_cursor of the previous page */
+                cursor?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The statement */
+            200: {
+                headers: {
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Access-Control-Allow-Origin": components["headers"]["Access-Control-Allow-Origin"];
+                    "Access-Control-Expose-Headers": components["headers"]["Access-Control-Expose-Headers"];
+                    /**
+                     * @description The request headers on which this response depends
+                     * @example Accept
+                     */
+                    Vary: string;
+                    /**
+                     * @description Of a CSV file: the cursor of the next one. Absent on the last
+                     * @example 1763798399999999-019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90
+                     */
+                    "X-ACF-Next-Cursor"?: string;
+                    /**
+                     * @description Of a CSV file: its name
+                     * @example attachment; filename="statement.csv"
+                     */
+                    "Content-Disposition"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "owner_id": "acme-bot",
+                     *       "ledger": "wallet",
+                     *       "balance": 9.998,
+                     *       "currency": "USD",
+                     *       "movements": [
+                     *         {
+                     *           "at": "2026-11-22T07:59:59.999Z",
+                     *           "kind": "charge",
+                     *           "amount": -0.002,
+                     *           "balance": 9.998,
+                     *           "hour": "2026-11-22T07:00:00.000Z",
+                     *           "service_id": "019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90",
+                     *           "service_name": "Translate"
+                     *         },
+                     *         {
+                     *           "at": "2026-11-22T07:51:00.486Z",
+                     *           "kind": "credit",
+                     *           "amount": 10,
+                     *           "balance": 10,
+                     *           "reference": "invoice 4711"
+                     *         }
+                     *       ],
+                     *       "next_cursor": null
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Statement"];
+                    /**
+                     * @example at,kind,amount,balance,hour,service_id,service_name,reference,reason
+                     *     2026-11-22T07:59:59.999Z,charge,-0.002,9.998,2026-11-22T07:00:00.000Z,019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90,Translate,,
+                     */
+                    "text/csv": string;
+                };
+            };
+            400: components["responses"]["InvalidRequestOrUnsupportedFraming"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getAdminCredits: {
+        parameters: {
+            query?: {
+                /** @description Only those of this account */
+                account_id?: string;
+                /** @description Only the one with this reference */
+                reference?: string;
+                /** @description First moment: YYYY-MM-DD (00:00 UTC) or RFC 3339 */
+                from?: string;
+                /** @description End, not included: YYYY-MM-DD (00:00 UTC) or RFC 3339 */
+                to?: string;
+                /** @description Rows on a page; 100 if absent */
+                limit?: number;
+                /** @description next_cursor of the previous page */
+                cursor?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page, newest first */
+            200: {
+                headers: {
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "credits": [
+                     *         {
+                     *           "account_id": "019aa3f0-11aa-7b2c-8d3e-4f5a6b7c8d9e",
+                     *           "amount": 10,
+                     *           "reference": "invoice 4711",
+                     *           "seq": 1,
+                     *           "created_at": "2026-11-22T07:51:00.486Z"
+                     *         }
+                     *       ],
+                     *       "next_cursor": "1763798400000000-4711"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Credits"];
+                };
+            };
+            400: components["responses"]["AdminInvalidRequestOrUnsupportedFraming"];
+            401: components["responses"]["AdminUnauthorized"];
+            403: components["responses"]["AdminForbidden"];
+            429: components["responses"]["AdminRateLimited"];
+            500: components["responses"]["AdminInternal"];
+            503: components["responses"]["AdminUnavailable"];
+        };
+    };
+    postAdminCredits: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "account_id": "019aa3f0-11aa-7b2c-8d3e-4f5a6b7c8d9e",
+                 *       "amount": 10,
+                 *       "reference": "invoice 4711"
+                 *     }
+                 */
+                "application/json": components["schemas"]["NewCredit"];
+            };
+        };
+        responses: {
+            /** @description This reference was credited before; nothing has changed */
+            200: {
+                headers: {
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "account_id": "019aa3f0-11aa-7b2c-8d3e-4f5a6b7c8d9e",
+                     *       "amount": 10,
+                     *       "reference": "invoice 4711",
+                     *       "seq": 1,
+                     *       "created_at": "2026-11-22T07:51:00.486Z"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Credit"];
+                };
+            };
+            /** @description The credit */
+            201: {
+                headers: {
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "account_id": "019aa3f0-11aa-7b2c-8d3e-4f5a6b7c8d9e",
+                     *       "amount": 10,
+                     *       "reference": "invoice 4711",
+                     *       "seq": 1,
+                     *       "created_at": "2026-11-22T07:51:00.486Z"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Credit"];
+                };
+            };
+            400: components["responses"]["AdminInvalidJsonOrInvalidRequestOrUnsupportedFraming"];
+            401: components["responses"]["AdminUnauthorized"];
+            403: components["responses"]["AdminForbidden"];
+            404: components["responses"]["AdminNotFound"];
+            408: components["responses"]["AdminBodyTooSlow"];
+            409: components["responses"]["AdminConflict"];
+            413: components["responses"]["AdminPayloadTooLarge"];
+            429: components["responses"]["AdminRateLimited"];
+            500: components["responses"]["AdminInternal"];
+            503: components["responses"]["AdminUnavailable"];
+        };
+    };
+    getAdminDebits: {
+        parameters: {
+            query?: {
+                /** @description Only those of this account */
+                account_id?: string;
+                /** @description Only the one with this reference */
+                reference?: string;
+                /** @description First moment: YYYY-MM-DD (00:00 UTC) or RFC 3339 */
+                from?: string;
+                /** @description End, not included: YYYY-MM-DD (00:00 UTC) or RFC 3339 */
+                to?: string;
+                /** @description Rows on a page; 100 if absent */
+                limit?: number;
+                /** @description next_cursor of the previous page */
+                cursor?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page, newest first */
+            200: {
+                headers: {
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "debits": [
+                     *         {
+                     *           "account_id": "019aa3f0-11aa-7b2c-8d3e-4f5a6b7c8d9e",
+                     *           "amount": 2.5,
+                     *           "reference": "refund 12",
+                     *           "reason": "Paid twice",
+                     *           "created_at": "2026-11-22T07:51:00.486Z"
+                     *         }
+                     *       ],
+                     *       "next_cursor": "1763798400000000-4711"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Debits"];
+                };
+            };
+            400: components["responses"]["AdminInvalidRequestOrUnsupportedFraming"];
+            401: components["responses"]["AdminUnauthorized"];
+            403: components["responses"]["AdminForbidden"];
+            429: components["responses"]["AdminRateLimited"];
+            500: components["responses"]["AdminInternal"];
+            503: components["responses"]["AdminUnavailable"];
+        };
+    };
+    postAdminDebits: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "account_id": "019aa3f0-11aa-7b2c-8d3e-4f5a6b7c8d9e",
+                 *       "amount": 2.5,
+                 *       "reference": "refund 12",
+                 *       "reason": "Paid twice"
+                 *     }
+                 */
+                "application/json": components["schemas"]["NewDebit"];
+            };
+        };
+        responses: {
+            /** @description This reference was taken before; nothing has changed */
+            200: {
+                headers: {
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "account_id": "019aa3f0-11aa-7b2c-8d3e-4f5a6b7c8d9e",
+                     *       "amount": 2.5,
+                     *       "reference": "refund 12",
+                     *       "reason": "Paid twice",
+                     *       "created_at": "2026-11-22T07:51:00.486Z"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Debit"];
+                };
+            };
+            /** @description The debit */
+            201: {
+                headers: {
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "account_id": "019aa3f0-11aa-7b2c-8d3e-4f5a6b7c8d9e",
+                     *       "amount": 2.5,
+                     *       "reference": "refund 12",
+                     *       "reason": "Paid twice",
+                     *       "created_at": "2026-11-22T07:51:00.486Z"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Debit"];
+                };
+            };
+            400: components["responses"]["AdminInvalidJsonOrInvalidRequestOrUnsupportedFraming"];
+            401: components["responses"]["AdminUnauthorized"];
+            403: components["responses"]["AdminForbidden"];
+            404: components["responses"]["AdminNotFound"];
+            408: components["responses"]["AdminBodyTooSlow"];
+            409: components["responses"]["AdminConflict"];
+            413: components["responses"]["AdminPayloadTooLarge"];
+            429: components["responses"]["AdminRateLimited"];
+            500: components["responses"]["AdminInternal"];
+            503: components["responses"]["AdminUnavailable"];
+        };
+    };
+    getAdminPayouts: {
+        parameters: {
+            query?: {
+                /** @description Only those of this account */
+                account_id?: string;
+                /** @description Only the one with this reference */
+                reference?: string;
+                /** @description First moment: YYYY-MM-DD (00:00 UTC) or RFC 3339 */
+                from?: string;
+                /** @description End, not included: YYYY-MM-DD (00:00 UTC) or RFC 3339 */
+                to?: string;
+                /** @description Rows on a page; 100 if absent */
+                limit?: number;
+                /** @description next_cursor of the previous page */
+                cursor?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page, newest first */
+            200: {
+                headers: {
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "payouts": [
+                     *         {
+                     *           "account_id": "019aa3f0-11aa-7b2c-8d3e-4f5a6b7c8d9e",
+                     *           "amount": 0.1,
+                     *           "reference": "transfer 2026-11",
+                     *           "created_at": "2026-11-22T07:51:00.486Z"
+                     *         }
+                     *       ],
+                     *       "next_cursor": "1763798400000000-4711"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Payouts"];
+                };
+            };
+            400: components["responses"]["AdminInvalidRequestOrUnsupportedFraming"];
+            401: components["responses"]["AdminUnauthorized"];
+            403: components["responses"]["AdminForbidden"];
+            429: components["responses"]["AdminRateLimited"];
+            500: components["responses"]["AdminInternal"];
+            503: components["responses"]["AdminUnavailable"];
+        };
+    };
+    postAdminPayouts: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "account_id": "019aa3f0-11aa-7b2c-8d3e-4f5a6b7c8d9e",
+                 *       "amount": 0.1,
+                 *       "reference": "transfer 2026-11"
+                 *     }
+                 */
+                "application/json": components["schemas"]["NewPayout"];
+            };
+        };
+        responses: {
+            /** @description This reference was paid before; nothing has changed */
+            200: {
+                headers: {
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "account_id": "019aa3f0-11aa-7b2c-8d3e-4f5a6b7c8d9e",
+                     *       "amount": 0.1,
+                     *       "reference": "transfer 2026-11",
+                     *       "created_at": "2026-11-22T07:51:00.486Z"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Payout"];
+                };
+            };
+            /** @description The payout */
+            201: {
+                headers: {
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "account_id": "019aa3f0-11aa-7b2c-8d3e-4f5a6b7c8d9e",
+                     *       "amount": 0.1,
+                     *       "reference": "transfer 2026-11",
+                     *       "created_at": "2026-11-22T07:51:00.486Z"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Payout"];
+                };
+            };
+            400: components["responses"]["AdminInvalidJsonOrInvalidRequestOrUnsupportedFraming"];
+            401: components["responses"]["AdminUnauthorized"];
+            403: components["responses"]["AdminForbidden"];
+            404: components["responses"]["AdminNotFound"];
+            408: components["responses"]["AdminBodyTooSlow"];
+            409: components["responses"]["AdminConflict"];
+            413: components["responses"]["AdminPayloadTooLarge"];
+            429: components["responses"]["AdminRateLimited"];
+            500: components["responses"]["AdminInternal"];
+            503: components["responses"]["AdminUnavailable"];
+        };
+    };
+    getAdminReconciliation: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The comparison */
+            200: {
+                headers: {
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "checked_at": "2026-11-22T07:51:00.486Z",
+                     *       "books_sum": 0,
+                     *       "totals": {
+                     *         "wallets": 1,
+                     *         "wallet": 9.996,
+                     *         "settled": 10,
+                     *         "streamed": 0.002,
+                     *         "held": 0.002,
+                     *         "drift": 0,
+                     *         "drifting_accounts": 0,
+                     *         "shards_not_compared": 0
+                     *       },
+                     *       "shards": [
+                     *         {
+                     *           "shard": 0,
+                     *           "checked_at": "2026-11-22T07:51:00.486Z",
+                     *           "compared": true,
+                     *           "wallets": 1,
+                     *           "wallet": 9.996,
+                     *           "settled": 10,
+                     *           "streamed": 0.002,
+                     *           "held": 0.002,
+                     *           "drift": 0,
+                     *           "drifting_accounts": 0,
+                     *           "drifts": []
+                     *         }
+                     *       ],
+                     *       "repairs": [],
+                     *       "currency": "USD"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Reconciliation"];
+                };
+            };
+            400: components["responses"]["AdminInvalidRequestOrUnsupportedFraming"];
+            401: components["responses"]["AdminUnauthorized"];
+            403: components["responses"]["AdminForbidden"];
+            429: components["responses"]["AdminRateLimited"];
+            500: components["responses"]["AdminInternal"];
+            503: components["responses"]["AdminUnavailable"];
+        };
+    };
+    postAdminReconciliation: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The comparison */
+            200: {
+                headers: {
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "checked_at": "2026-11-22T07:51:00.486Z",
+                     *       "books_sum": 0,
+                     *       "totals": {
+                     *         "wallets": 1,
+                     *         "wallet": 9.996,
+                     *         "settled": 10,
+                     *         "streamed": 0.002,
+                     *         "held": 0.002,
+                     *         "drift": 0,
+                     *         "drifting_accounts": 0,
+                     *         "shards_not_compared": 0
+                     *       },
+                     *       "shards": [
+                     *         {
+                     *           "shard": 0,
+                     *           "checked_at": "2026-11-22T07:51:00.486Z",
+                     *           "compared": true,
+                     *           "wallets": 1,
+                     *           "wallet": 9.996,
+                     *           "settled": 10,
+                     *           "streamed": 0.002,
+                     *           "held": 0.002,
+                     *           "drift": 0,
+                     *           "drifting_accounts": 0,
+                     *           "drifts": []
+                     *         }
+                     *       ],
+                     *       "repairs": [],
+                     *       "currency": "USD"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Reconciliation"];
+                };
+            };
+            400: components["responses"]["AdminInvalidRequestOrUnsupportedFraming"];
+            401: components["responses"]["AdminUnauthorized"];
+            403: components["responses"]["AdminForbidden"];
+            408: components["responses"]["AdminBodyTooSlow"];
+            413: components["responses"]["AdminPayloadTooLarge"];
+            429: components["responses"]["AdminRateLimited"];
+            500: components["responses"]["AdminInternal"];
+            503: components["responses"]["AdminUnavailable"];
+        };
+    };
+    getOpenapiJson: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description An OpenAPI 3.1 document */
+            200: {
+                headers: {
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Access-Control-Allow-Origin": components["headers"]["Access-Control-Allow-Origin"];
+                    "Access-Control-Expose-Headers": components["headers"]["Access-Control-Expose-Headers"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "openapi": "3.1.0",
+                     *       "info": {
+                     *         "title": "Tollgate",
+                     *         "version": "1"
+                     *       },
+                     *       "paths": {}
+                     *     }
+                     */
+                    "application/json": components["schemas"]["OpenApiDocument"];
+                };
+            };
+            400: components["responses"]["InvalidRequestOrUnsupportedFraming"];
+            403: components["responses"]["Forbidden"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
     };
-  };
 }
