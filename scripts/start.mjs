@@ -4,7 +4,7 @@
 
 import { randomBytes } from 'node:crypto';
 import { mkdirSync } from 'node:fs';
-import { demoCommands } from './demo/commands.mjs';
+import { demoCommands, demoKeys } from './demo/commands.mjs';
 import { checkNodeVersion, ensureBuilt, ensureDependencies } from './local/dependencies.mjs';
 import { readJson } from './local/files.mjs';
 import { takeLock } from './local/lock.mjs';
@@ -136,7 +136,10 @@ function gatewayEnvironment(settings, databaseUrl, redisUrl, hasDemo) {
 async function showDemo(stack, bootstrapToken) {
   try {
     const demo = await stack.startDemo(bootstrapToken);
-    say(`\nTollgate serves ${stack.baseUrl}\n\n${demoCommands(demo)}`);
+    say(
+      `\nTollgate serves ${stack.baseUrl}\n\nOpen it in a browser. To sign in to its console, use one of these keys:\n\n` +
+        `${demoKeys(demo)}\n\nOr paste these commands into a shell:\n\n${demoCommands(demo)}`,
+    );
   } catch (error) {
     // The marketplace works without its demo, and the next start tries again to make it.
     say(`\nTollgate serves ${stack.baseUrl}, but without its demo: ${messageOf(error)}`);

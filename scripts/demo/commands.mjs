@@ -1,5 +1,11 @@
 // @ts-check
-// The commands that `npm start` prints. Each of them works when it is pasted into a shell by itself.
+// What `npm start` prints: keys to sign in with, and commands of which each works when it is pasted into a shell by itself.
+
+/** @param {import('./make.mjs').Demo} demo @returns {string} */
+export function demoKeys({ buyer, provider, admin }) {
+  const rows = Object.entries({ buyer, provider, admin });
+  return rows.map(([role, { key_id, secret }]) => `  ${role.padEnd(8)}  ${key_id}:${secret}`).join('\n');
+}
 
 /** @param {import('./make.mjs').Demo} demo @returns {string} */
 export function demoCommands({ base_url: baseUrl, buyer, services }) {

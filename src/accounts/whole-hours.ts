@@ -1,4 +1,4 @@
-import type { TimeRange } from './time-range.ts';
+import { LAST_MS, type TimeRange } from './time-range.ts';
 
 const HOUR_MS = 3_600_000;
 
@@ -16,7 +16,8 @@ export function divideByHours(range: TimeRange, isRolledUp: boolean): HoursAndRe
   if (!isRolledUp) return { hours: null, rest: [range] };
   const fromMs = range.fromMs === null ? null : Math.ceil(range.fromMs / HOUR_MS) * HOUR_MS;
   const toMs = range.toMs === null ? null : Math.floor(range.toMs / HOUR_MS) * HOUR_MS;
-  if (fromMs !== null && toMs !== null && fromMs >= toMs) return { hours: null, rest: [range] };
+  // The hour after `LAST_MS` cannot be sent to Postgres.
+  if (fromMs !== null && fromMs >= (toMs ?? LAST_MS)) return { hours: null, rest: [range] };
   const ends = [
     { fromMs: range.fromMs, toMs: fromMs },
     { fromMs: toMs, toMs: range.toMs },

@@ -33,12 +33,8 @@ export class PostgresListener {
   }
 
   /** Resolves when the first attempt to listen succeeds, and rejects when it fails. The listener keeps trying until `stop`. */
-  async start(): Promise<void> {
-    try {
-      await this.#listen();
-    } finally {
-      void this.#keepListening();
-    }
+  start(): Promise<void> {
+    return new Promise((listening, failed) => void this.#keepListening(listening, failed));
   }
 
   stop(): void {
@@ -47,31 +43,26 @@ export class PostgresListener {
     this.#sleeper.wake();
   }
 
-  async #listen(): Promise<void> {
+  async #keepListening(listening: () => void, failed: (error: unknown) => void): Promise<void> {
     const { channel, onMessage, onListening } = this.#subscription;
-    const hooks = { onNotify: onMessage, onClose: () => this.#sleeper.wake() };
-    this.#session = new PostgresSession(this.#options, TIMEOUT_MS, hooks);
-    try {
-      await this.#session.query(`LISTEN "${channel.replaceAll('"', '""')}"`);
-    } catch (error) {
-      this.#session.close();
-      throw error;
-    }
-    if (!this.#stopped) onListening?.();
-  }
-
-  async #keepListening(): Promise<void> {
+    const options = { ...this.#options, onNotify: onMessage, onClose: () => this.#sleeper.wake() };
     let failures = 0;
     while (!this.#stopped) {
+      const session = new PostgresSession(options, TIMEOUT_MS);
+      this.#session = session;
       try {
-        if (!this.#session?.open) await this.#listen();
-        else {
-          await this.#sleeper.sleep(PROBE_MS);
-          if (this.#session.open) await this.#session.query('SELECT 1');
-        }
+        await session.query(`LISTEN "${channel.replaceAll('"', '""')}"`);
+        if (!this.#stopped) onListening?.();
+        listening();
         failures = 0;
-      } catch {
+        while (session.open) {
+          await this.#sleeper.sleep(PROBE_MS);
+          if (session.open) await session.query('SELECT 1');
+        }
+      } catch (error) {
         // Not logged here: while Postgres is away, the queries of the pool fail as well, and the code that made them logs it.
+        failed(error);
+        session.close();
         failures++;
         await this.#sleeper.sleep(Math.min(MIN_BACKOFF_MS * 2 ** failures, MAX_BACKOFF_MS));
       }

@@ -46,10 +46,6 @@ export class PostgresPool {
     this.#bounds = bounds;
   }
 
-  get maxConnections(): number {
-    return this.#options.maxConnections;
-  }
-
   /** Runs one query on any connection. */
   readonly query: Run = (text, parameters) => this.#lend((session) => session.query(text, parameters));
 

@@ -1,4 +1,3 @@
-import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { promisify } from 'node:util';
 import postgres from 'postgres';
@@ -14,23 +13,24 @@ export type SessionOptions = {
   readonly settings?: Readonly<Record<string, string | number>>;
   /** The `installation.id` that the database must have. The session compares it before its first query; without an id, never. */
   readonly installation?: string;
+  readonly onNotify?: (payload: string) => void;
+  readonly onClose?: () => void;
 };
 
 const noAnswer = (): Error => connectionError('CONNECTION_CLOSED', 'no answer from postgres in time');
 const noConnection = (): Error => connectionError('CONNECT_TIMEOUT', 'no connection to postgres in time');
 
-type Hooks = { readonly onClose?: () => void; readonly onNotify?: (payload: string) => void };
-
 /** The server ends a statement that takes longer. */
 const STATEMENT_TIMEOUT_MS = 15_000;
 /** How much longer than STATEMENT_TIMEOUT_MS a session waits, for a slow network. Then it closes the connection. */
 const NETWORK_MS = 5_000;
+/** A host of the URL that sends nothing for so long counts as away: the next host is tried, or the first query fails. */
+const SILENT_MS = 5_000;
 /**
- * Bounds, each separately: every attempt to connect to a host of the URL (after a failure the next host is tried); and then,
- * on the connection that was made, TLS and the login until the server is ready for queries. The first query fails when the
- * last host has failed, or when the login takes longer.
+ * Bounds connection, TLS and login of one host until it is ready for queries. At the bound the first query fails. Longer than
+ * SILENT_MS, because at this bound postgres.js does not try the next host.
  */
-const CONNECT_TIMEOUT_MS = 5_000;
+const LOGIN_MS = 10_000;
 /** How long a closed session's socket may take to send the goodbye (Terminate). Then the socket is destroyed. */
 const GOODBYE_MS = 1_000;
 /** SQLSTATE of an undefined table or column. Such a database has no installation id: it is not one of ours. */
@@ -49,11 +49,9 @@ const DURABLE = `;SELECT set_config('synchronous_commit', 'on', true)
 /**
  * One connection to Postgres. A session never reconnects: once its connection is gone, every further query on it fails.
  *
- * postgres.js 3.4.9 left to itself reconnects under the same handle. Then the rest of a transaction runs outside the transaction.
- * The ROLLBACK that postgres.js writes to a closed connection throws from a timer and ends the process (porsager/postgres issues
- * 1208, 1154). And bytes left unsent by a broken connection are sent on the next connection before its greeting, so that
- * connection never becomes ready: in a test, calling `pg_terminate_backend` 25 times left a pool of 10 without a working
- * connection. So a session writes nothing after its close, and never uses its postgres.js client for a second connection.
+ * postgres.js 3.4.9 left to itself reconnects under the same handle. Then the rest of a transaction runs outside the transaction, what
+ * was left unsent goes out before the greeting, or the process ends (docs/decisions/0012-a-pool-of-our-own-for-postgres.md). So a
+ * session writes nothing after its close, and never uses its postgres.js client for a second connection.
  *
  * Tested by test/platform/postgres.test.ts and test/ledger/writing/writer-outage.test.ts.
  */
@@ -61,27 +59,26 @@ export class PostgresSession {
   readonly #client: postgres.Sql;
   readonly #options: SessionOptions;
   readonly #timeoutMs: number;
-  readonly #hooks: Hooks;
   #socket: Socket | null = null;
+  #hostsTried = 0;
   #comparison: Promise<void> | null = null;
   #open = true;
 
   /** The first query connects. @param timeoutMs bounds every query, even if the network no longer delivers anything */
-  constructor(options: SessionOptions, timeoutMs = STATEMENT_TIMEOUT_MS + NETWORK_MS, hooks: Hooks = {}) {
+  constructor(options: SessionOptions, timeoutMs = STATEMENT_TIMEOUT_MS + NETWORK_MS) {
     this.#options = options;
     this.#timeoutMs = timeoutMs;
-    this.#hooks = hooks;
-    const { applicationName, settings } = options;
+    const { applicationName, settings, onNotify } = options;
     const clientOptions = {
       max: 1,
       max_lifetime: null,
       idle_timeout: 0,
-      connect_timeout: CONNECT_TIMEOUT_MS / 1000,
+      connect_timeout: LOGIN_MS / 1000,
       fetch_types: false,
       types: VALUE_TYPES,
       onnotice: () => {},
       onclose: () => this.close(),
-      onnotify: (_channel: string, payload: string) => hooks.onNotify?.(payload),
+      onnotify: (_channel: string, payload: string) => onNotify?.(payload),
       socket: (address: Address) => this.#dial(address),
       connection: { application_name: applicationName, statement_timeout: STATEMENT_TIMEOUT_MS, ...settings },
     };
@@ -94,15 +91,20 @@ export class PostgresSession {
   }
 
   /**
-   * Makes the socket for postgres.js, once. When a server (or a proxy in front of it) accepts a connection and hangs up at once,
-   * postgres.js would otherwise connect again for ever, without a pause, and the waiting query would never fail.
+   * Makes the socket for postgres.js, which asks for another one whenever a connection ends before the server is ready: each host of
+   * the URL once. When a server (or a proxy in front of it) accepts a connection and hangs up at once, postgres.js would otherwise
+   * connect again for ever, without a pause, and the waiting query would never fail.
    */
-  async #dial(address: Address): Promise<Socket> {
-    if (this.#socket !== null) throw connectionError('CONNECTION_CLOSED', 'postgres hung up before it was ready');
-    this.#socket = await dial(address);
-    // The session may have been closed while the connection was being made. Nobody else would end the socket then.
-    if (!this.#open) this.#socket.destroy();
-    return this.#socket;
+  #dial({ host, port, path }: Address): Socket {
+    const next = this.#hostsTried++;
+    if (next === host.length) this.close();
+    if (!this.#open) throw connectionError('CONNECTION_CLOSED', 'postgres hung up before it was ready');
+    const to = path ? { path } : { host: host[next], port: port[next] as number };
+    const socket = connect({ ...to, noDelay: true });
+    setTimeout(() => socket.bytesRead === 0 && socket.destroy(noConnection()), SILENT_MS).unref();
+    this.#socket = socket;
+    // postgres.js expects the host in `socket.host`: it is the name that the server's certificate must have.
+    return Object.assign(socket, to);
   }
 
   /**
@@ -196,26 +198,9 @@ export class PostgresSession {
     this.#client.end({ timeout: 0 }).catch(() => {});
     // `end` has written the goodbye. The socket must not stay open when the network does not deliver it.
     setTimeout(() => this.#socket?.destroy(), GOODBYE_MS).unref();
-    this.#hooks.onClose?.();
+    this.#options.onClose?.();
   }
 }
 
 /** What postgres.js made of the URL: hosts with their ports, or the path of a Unix socket. */
 type Address = { readonly host: readonly string[]; readonly port: readonly number[]; readonly path: string | false };
-
-/** Tries the hosts one after the other, each for at most CONNECT_TIMEOUT_MS, until one accepts a connection. */
-async function dial({ host, port, path }: Address): Promise<Socket> {
-  let failure: unknown;
-  for (const to of path ? [{ path }] : host.map((name, i) => ({ host: name, port: port[i] as number }))) {
-    const socket = connect({ ...to, noDelay: true });
-    try {
-      await within(once(socket, 'connect'), CONNECT_TIMEOUT_MS, noConnection);
-      // postgres.js expects the host in `socket.host`: it is the name that the server's certificate must have.
-      return Object.assign(socket, to);
-    } catch (error) {
-      socket.destroy();
-      failure = error;
-    }
-  }
-  throw failure;
-}

@@ -7,7 +7,7 @@ export type { Tx } from './postgres-query.ts';
 export { PostgresSession } from './postgres-session.ts';
 
 /** A pool as a template tag: `sql\`SELECT …\`` runs on any of its connections. */
-export type Sql = Tx & Pick<PostgresPool, 'begin' | 'reserve' | 'listen' | 'end' | 'maxConnections'>;
+export type Sql = Tx & Pick<PostgresPool, 'begin' | 'reserve' | 'listen' | 'end'> & { readonly maxConnections: number };
 
 /**
  * Opens a pool. BIGINT columns arrive as numbers: every amount and count we store is below 2^53, and a larger value throws rather
@@ -17,8 +17,8 @@ export type Sql = Tx & Pick<PostgresPool, 'begin' | 'reserve' | 'listen' | 'end'
  * Postgres is back succeeds.
  */
 export function openPostgres(options: PostgresOptions): Sql {
-  const { query, begin, reserve, listen, end, maxConnections } = new PostgresPool(options);
-  return Object.assign(templateTag(query), { begin, reserve, listen, end, maxConnections });
+  const { query, begin, reserve, listen, end } = new PostgresPool(options);
+  return Object.assign(templateTag(query), { begin, reserve, listen, end, maxConnections: options.maxConnections });
 }
 
 const DURABILITY: Readonly<Record<string, string>> = {

@@ -100,7 +100,7 @@ export function discoverRoutes(deps: {
   readonly discovery: Discovery;
   readonly operations: Pick<OperationsReader, 'read'>;
   readonly watch: Pick<Watch, 'uptimeOf'>;
-  readonly stats: Pick<StatsReader, 'read'>;
+  readonly stats: Pick<StatsReader, 'readSoon'>;
 }): Route[] {
   const { catalog, discovery, operations, watch, stats } = deps;
   return [

@@ -1,54 +1,20 @@
-import { formatCsv } from '../accounts/csv.ts';
 import { type Place, placeText, readPlace } from '../accounts/place.ts';
 import { type Movement, type StatementLedger, type StatementPage, selectStatement } from '../accounts/statement-sql.ts';
 import { parseTimeRange, type TimeRange } from '../accounts/time-range.ts';
 import { ApiError } from '../errors.ts';
-import { prefers } from '../http/accept.ts';
-import type { ApiRequest, ApiResponse, JsonSchema, ResponseDescription, Route } from '../http/route.ts';
+import type { ApiRequest, ApiResponse, Route } from '../http/route.ts';
 import { type KeyRecord, keyOf, ROLES } from '../keys/caller.ts';
-import { VARY } from '../openapi/headers.ts';
-import { CURRENCY, EXAMPLE, json, list, orNull, record, TEXT, TIME, text, UUID, usd } from '../openapi/schemas.ts';
+import { CURRENCY, EXAMPLE, json, list, orNull, record, TEXT, TIME, UUID, usd } from '../openapi/schemas.ts';
 import { microsToUsd } from '../platform/money.ts';
 import type { Sql } from '../platform/postgres.ts';
 import type { WalletReader } from './balance.ts';
+import { CsvList, type CsvListQuery } from './csv-list.ts';
 
-const DEFAULT_LIMIT = 100;
-const MAX_LIMIT = 1_000;
-/** Maximum rows of a CSV file if no `limit` is given (about 2 MB). If there are more, X-ACF-Next-Cursor leads to the next file. */
-const CSV_ROWS = 10_000;
 const HOUR_MS = 3_600_000;
-const NEXT_CURSOR_HEADER = 'X-ACF-Next-Cursor';
 /** Of a movement: its journal row, or its service and, of a fee, a suffix. */
 const CURSOR_REST = /^(\d{16}|[0-9a-f-]{36}(-fee)?)$/;
 
-const QUERY: JsonSchema = {
-  type: 'object',
-  additionalProperties: false,
-  properties: {
-    ledger: {
-      type: 'string',
-      enum: ['wallet', 'earnings'],
-      description:
-        'Which money: what calls spend, or what services earn. Without it earnings for provider keys, else wallet',
-    },
-    from: { type: 'string', maxLength: 40, description: 'First moment: YYYY-MM-DD (00:00 UTC) or RFC 3339' },
-    to: { type: 'string', maxLength: 40, description: 'End, not included: YYYY-MM-DD (00:00 UTC) or RFC 3339' },
-    limit: {
-      type: 'integer',
-      minimum: 1,
-      maximum: MAX_LIMIT,
-      description: `Movements on a page; ${DEFAULT_LIMIT} if absent, in a CSV file ${CSV_ROWS}`,
-    },
-    cursor: { type: 'string', maxLength: 60, description: 'next_cursor of the previous page' },
-  },
-};
-type Query = {
-  readonly ledger?: StatementLedger;
-  readonly from?: string;
-  readonly to?: string;
-  readonly limit?: number;
-  readonly cursor?: string;
-};
+type Query = CsvListQuery & { readonly ledger?: StatementLedger };
 
 const MOVEMENT = record(
   'Movement',
@@ -90,6 +56,23 @@ const STATEMENT_EXAMPLE = {
   next_cursor: null,
 };
 
+const LIST = new CsvList({
+  fileName: 'statement.csv',
+  entries: 'movements',
+  columns: ['at', 'kind', 'amount', 'balance', 'hour', 'service_id', 'service_name', 'reference', 'reason'],
+  filters: {
+    ledger: {
+      type: 'string',
+      enum: ['wallet', 'earnings'],
+      description:
+        'Which money: what calls spend, or what services earn. Without it earnings for provider keys, else wallet',
+    },
+  },
+  cursor: { maxLength: 60, example: `1763798399999999-${EXAMPLE.serviceId}` },
+  page: json('The statement', STATEMENT, STATEMENT_EXAMPLE),
+  exampleRow: CHARGE,
+});
+
 /** A movement as it is shown: also the one that stands for what is not in the books yet. */
 type Shown = Omit<Movement, 'place' | 'kind'> & { readonly at: Date; readonly kind: Movement['kind'] | 'pending' };
 
@@ -104,14 +87,12 @@ export function statementRoutes(deps: { readonly sql: Sql; readonly wallets: Wal
       path: '/api/v1/statement/me',
       summary: "Every movement of the account's money, newest first, with a running balance; JSON or CSV",
       access: ROLES,
-      query: QUERY,
-      responses: { 200: statementResponse() },
-      handle: async ({ caller, query, header }: ApiRequest<undefined, Query>) => {
-        const key = keyOf(caller);
-        const isCsv = prefers(header('accept'), 'text/csv', 'application/json');
-        const limit = query.limit ?? (isCsv ? CSV_ROWS : DEFAULT_LIMIT);
-        const page = await readPage(deps, key, query, limit);
-        return isCsv ? csvPage(page) : jsonPage(key, page);
+      query: LIST.query,
+      responses: { 200: LIST.response },
+      handle: async (request: ApiRequest<undefined, Query>) => {
+        const key = keyOf(request.caller);
+        const page = await readPage(deps, key, request.query, LIST.limitOf(request));
+        return LIST.isCsvWanted(request) ? LIST.csvPage(page.rows.map(rowOf), page.next) : jsonPage(key, page);
       },
     },
   ];
@@ -176,58 +157,12 @@ const rowOf = (row: Shown) => ({
 });
 
 function jsonPage({ ownerId }: KeyRecord, { ledger, balanceMicros, rows, next }: Page): ApiResponse {
-  return {
-    status: 200,
-    headers: { Vary: 'Accept' },
-    body: {
-      owner_id: ownerId,
-      ledger,
-      balance: microsToUsd(balanceMicros),
-      currency: 'USD',
-      movements: rows.map(rowOf),
-      next_cursor: next,
-    },
-  };
-}
-
-const CSV_COLUMNS = [
-  ...(['at', 'kind', 'amount', 'balance', 'hour', 'service_id', 'service_name', 'reference', 'reason'] as const),
-];
-
-function csvPage({ rows, next }: Page): ApiResponse {
-  const lines = rows.map((row) => {
-    const shown: { readonly [column in (typeof CSV_COLUMNS)[number]]?: string | number } = rowOf(row);
-    return CSV_COLUMNS.map((column) => shown[column] ?? '');
+  return LIST.jsonPage({
+    owner_id: ownerId,
+    ledger,
+    balance: microsToUsd(balanceMicros),
+    currency: 'USD',
+    movements: rows.map(rowOf),
+    next_cursor: next,
   });
-  return {
-    status: 200,
-    headers: {
-      'Content-Type': 'text/csv; charset=utf-8; header=present',
-      'Content-Disposition': 'attachment; filename="statement.csv"',
-      Vary: 'Accept',
-      ...(next === null ? {} : { [NEXT_CURSOR_HEADER]: next }),
-    },
-    body: formatCsv(CSV_COLUMNS, lines),
-  };
-}
-
-function statementResponse(): ResponseDescription {
-  const shown: { readonly [column: string]: string | number } = CHARGE;
-  const csv = formatCsv(CSV_COLUMNS, [CSV_COLUMNS.map((column) => shown[column] ?? '')]);
-  const { content, ...page } = json('The statement', STATEMENT, STATEMENT_EXAMPLE, {
-    Vary: VARY('Accept'),
-    [NEXT_CURSOR_HEADER]: {
-      description: 'Of a CSV file: the cursor of the next one. Absent on the last',
-      schema: { type: 'string' },
-      example: `1763798399999999-${EXAMPLE.serviceId}`,
-      optional: true,
-    },
-    'Content-Disposition': {
-      description: 'Of a CSV file: its name',
-      schema: { type: 'string' },
-      example: 'attachment; filename="statement.csv"',
-      optional: true,
-    },
-  });
-  return { ...page, content: { ...content, 'text/csv': text(csv, 'The movements, with a line of column names') } };
 }

@@ -6,13 +6,8 @@ import { quantile } from '../ledger/rollups/latency-buckets.ts';
 import { CACHE_CONTROL } from '../openapi/headers.ts';
 import { COUNT, EXAMPLE, json, list, orNull, record, TIME, UUID, usd } from '../openapi/schemas.ts';
 import { microsToUsd } from '../platform/money.ts';
-import { isPostgresUnavailable } from '../platform/postgres.ts';
-import { within } from '../platform/timing.ts';
 import type { StatsReader } from '../quality/stats-reader.ts';
 import type { ChargedPrices, DayStats, ServiceStats } from '../quality/stats-sql.ts';
-
-/** A reading takes Postgres up to 20 ms. */
-const RECENT_STATS_WITHIN_MS = 500;
 
 const RATE: JsonSchema = {
   type: ['number', 'null'],
@@ -126,15 +121,11 @@ export function serviceStatsRoutes(deps: {
  * The statistics of a service in a few numbers. Undefined if Postgres does not give them soon: the rest of a listing comes from
  * memory, and must not wait for them.
  */
-export async function recentStats(reader: Pick<StatsReader, 'read'>, serviceId: string): Promise<object | undefined> {
-  try {
-    const { days, prices } = await within(reader.read(serviceId), RECENT_STATS_WITHIN_MS, unavailableError);
-    const { calls, success_rate, latency_ms } = countsJson(days);
-    return { calls, success_rate, latency_ms, price_charged: pricesJson(prices, null) };
-  } catch (error) {
-    if (error instanceof ApiError || isPostgresUnavailable(error)) return undefined;
-    throw error;
-  }
+export async function recentStats(reader: Pick<StatsReader, 'readSoon'>, id: string): Promise<object | undefined> {
+  const stats = await reader.readSoon(id);
+  if (stats === null) return undefined;
+  const { calls, success_rate, latency_ms } = countsJson(stats.days);
+  return { calls, success_rate, latency_ms, price_charged: pricesJson(stats.prices, null) };
 }
 
 function statsJson({ days, prices, inputs }: ServiceStats): Record<string, unknown> {

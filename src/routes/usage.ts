@@ -1,49 +1,17 @@
-import { formatCsv } from '../accounts/csv.ts';
 import { parseTimeRange } from '../accounts/time-range.ts';
 import { type CallRecord, isUsageTime, selectCall, type UsageFilter } from '../accounts/usage-sql.ts';
 import { type ServiceUsage, selectCallPage, selectUsage } from '../accounts/usage-sums.ts';
 import { ApiError } from '../errors.ts';
-import { prefers } from '../http/accept.ts';
-import type { ApiRequest, ApiResponse, JsonSchema, ResponseDescription, Route } from '../http/route.ts';
+import type { ApiRequest, ApiResponse, JsonSchema, Route } from '../http/route.ts';
 import { type KeyRecord, keyOf, ROLES } from '../keys/caller.ts';
-import { VARY } from '../openapi/headers.ts';
-import { COUNT, EXAMPLE, json, list, orNull, record, TEXT, TIME, text, UUID, usd } from '../openapi/schemas.ts';
+import { COUNT, EXAMPLE, json, list, orNull, record, TEXT, TIME, UUID, usd } from '../openapi/schemas.ts';
 import { isUuid } from '../platform/ids.ts';
 import { microsToUsd } from '../platform/money.ts';
 import type { Sql } from '../platform/postgres.ts';
+import { wrongCursor } from './admin/lists.ts';
+import { CsvList, type CsvListQuery } from './csv-list.ts';
 
-const DEFAULT_LIMIT = 100;
-const MAX_LIMIT = 1_000;
-/**
- * Maximum rows of a CSV file if no `limit` is given (about 2 MB). If there are more, X-ACF-Next-Cursor is the cursor for the next
- * file.
- */
-const CSV_ROWS = 10_000;
-const NEXT_CURSOR_HEADER = 'X-ACF-Next-Cursor';
-
-const QUERY: JsonSchema = {
-  type: 'object',
-  additionalProperties: false,
-  properties: {
-    from: { type: 'string', maxLength: 40, description: 'First moment: YYYY-MM-DD (00:00 UTC) or RFC 3339' },
-    to: { type: 'string', maxLength: 40, description: 'End, not included: YYYY-MM-DD (00:00 UTC) or RFC 3339' },
-    service_id: { type: 'string', maxLength: 36, description: 'Only calls of this service' },
-    limit: {
-      type: 'integer',
-      minimum: 1,
-      maximum: MAX_LIMIT,
-      description: `Records on a page; ${DEFAULT_LIMIT} if absent, in a CSV file ${CSV_ROWS}`,
-    },
-    cursor: { type: 'string', maxLength: 36, description: 'next_cursor of the previous page' },
-  },
-};
-type Query = {
-  readonly from?: string;
-  readonly to?: string;
-  readonly service_id?: string;
-  readonly limit?: number;
-  readonly cursor?: string;
-};
+type Query = CsvListQuery & { readonly service_id?: string };
 
 const MS: JsonSchema = { type: 'number', minimum: 0, description: 'Milliseconds' };
 const RECORD_FIELDS = {
@@ -121,6 +89,32 @@ const USAGE_EXAMPLE = {
   next_cursor: null,
 };
 
+const CSV_COLUMNS = [
+  'usage_id',
+  'service_id',
+  'service_name',
+  'method',
+  'path',
+  'status',
+  'amount',
+  'free_tier',
+  'outcome',
+  'latency_ms',
+  'request_bytes',
+  'response_bytes',
+  'created_at',
+] as const satisfies readonly (keyof ReturnType<typeof recordJson>)[];
+
+const LIST = new CsvList({
+  fileName: 'usage.csv',
+  entries: 'records',
+  columns: CSV_COLUMNS,
+  filters: { service_id: { type: 'string', maxLength: 36, description: 'Only calls of this service' } },
+  cursor: { maxLength: 36, example: EXAMPLE.usageId },
+  page: json('The usage of this key', USAGE, USAGE_EXAMPLE),
+  exampleRow: RECORD_EXAMPLE,
+});
+
 /** The pages that show recorded calls; a call is recorded within a second of its end. Amounts in USD, latencies in ms. */
 export function usageRoutes(deps: { readonly sql: Sql }): Route[] {
   const { sql } = deps;
@@ -131,15 +125,16 @@ export function usageRoutes(deps: { readonly sql: Sql }): Route[] {
       summary:
         'Calls of this key: sums over all that match, and their records, newest first; `Accept: text/csv` exports',
       access: ROLES,
-      query: QUERY,
-      responses: { 200: usageResponse() },
+      query: LIST.query,
+      responses: { 200: LIST.response },
       handle: (request: ApiRequest<undefined, Query>) => {
         const key = keyOf(request.caller);
         const filter = readFilter(key, request.query);
         const before = readCursor(request.query.cursor);
-        return prefers(request.header('accept'), 'text/csv', 'application/json')
-          ? csvPage(sql, filter, before, request.query.limit ?? CSV_ROWS)
-          : jsonPage(sql, key, filter, before, request.query.limit ?? DEFAULT_LIMIT);
+        const limit = LIST.limitOf(request);
+        return LIST.isCsvWanted(request)
+          ? csvPage(sql, filter, before, limit)
+          : jsonPage(sql, key, filter, before, limit);
       },
     },
     {
@@ -161,26 +156,6 @@ export function usageRoutes(deps: { readonly sql: Sql }): Route[] {
   ];
 }
 
-function usageResponse(): ResponseDescription {
-  const csv = formatCsv(CSV_COLUMNS, [CSV_COLUMNS.map((column) => RECORD_EXAMPLE[column])]);
-  const { content, ...page } = json('The usage of this key', USAGE, USAGE_EXAMPLE, {
-    Vary: VARY('Accept'),
-    [NEXT_CURSOR_HEADER]: {
-      description: 'Of a CSV file: the cursor of the next one. Absent on the last',
-      schema: { type: 'string' },
-      example: EXAMPLE.usageId,
-      optional: true,
-    },
-    'Content-Disposition': {
-      description: 'Of a CSV file: its name',
-      schema: { type: 'string' },
-      example: 'attachment; filename="usage.csv"',
-      optional: true,
-    },
-  });
-  return { ...page, content: { ...content, 'text/csv': text(csv, 'The records, with a line of column names') } };
-}
-
 function readFilter(key: KeyRecord, query: Query): UsageFilter {
   const serviceId = query.service_id ?? null;
   if (serviceId !== null && !isUuid(serviceId)) throw new ApiError('invalid_request', 'service_id: must be a UUID.');
@@ -190,7 +165,7 @@ function readFilter(key: KeyRecord, query: Query): UsageFilter {
 function readCursor(cursor: string | undefined): string | null {
   if (cursor === undefined) return null;
   if (isUuid(cursor) && isUsageTime(cursor)) return cursor;
-  throw new ApiError('invalid_request', 'cursor: not issued by this list.');
+  throw wrongCursor();
 }
 
 /** Cuts off the extra row, which was read only to find out whether there is another page. */
@@ -210,31 +185,27 @@ async function jsonPage(
   const { calls, next } = cutPage(usage.calls, limit);
   const total = (pick: (service: ServiceUsage) => number): number =>
     usage.byService.reduce((sum, service) => sum + pick(service), 0);
-  return {
-    status: 200,
-    headers: { Vary: 'Accept' },
-    body: {
-      key_id: key.keyId,
-      owner_id: key.ownerId,
-      total_calls: total((service) => service.calls),
-      free_calls: total((service) => service.freeCalls),
-      total_spent: microsToUsd(total((service) => service.spentMicros)),
-      avg_latency_ms: averageMs(
-        total((service) => service.latencySumUs),
-        total((service) => service.latencyCount),
-      ),
-      by_service: usage.byService.map((service) => ({
-        service_id: service.serviceId,
-        service_name: service.serviceName,
-        calls: service.calls,
-        free_calls: service.freeCalls,
-        spent: microsToUsd(service.spentMicros),
-        avg_latency_ms: averageMs(service.latencySumUs, service.latencyCount),
-      })),
-      records: calls.map(recordJson),
-      next_cursor: next,
-    },
-  };
+  return LIST.jsonPage({
+    key_id: key.keyId,
+    owner_id: key.ownerId,
+    total_calls: total((service) => service.calls),
+    free_calls: total((service) => service.freeCalls),
+    total_spent: microsToUsd(total((service) => service.spentMicros)),
+    avg_latency_ms: averageMs(
+      total((service) => service.latencySumUs),
+      total((service) => service.latencyCount),
+    ),
+    by_service: usage.byService.map((service) => ({
+      service_id: service.serviceId,
+      service_name: service.serviceName,
+      calls: service.calls,
+      free_calls: service.freeCalls,
+      spent: microsToUsd(service.spentMicros),
+      avg_latency_ms: averageMs(service.latencySumUs, service.latencyCount),
+    })),
+    records: calls.map(recordJson),
+    next_cursor: next,
+  });
 }
 
 /** Milliseconds with 3 decimals; 0 if there is nothing to average. */
@@ -260,38 +231,9 @@ function recordJson(call: CallRecord) {
   };
 }
 
-const CSV_COLUMNS = [
-  'usage_id',
-  'service_id',
-  'service_name',
-  'method',
-  'path',
-  'status',
-  'amount',
-  'free_tier',
-  'outcome',
-  'latency_ms',
-  'request_bytes',
-  'response_bytes',
-  'created_at',
-] as const satisfies readonly (keyof ReturnType<typeof recordJson>)[];
-
 async function csvPage(sql: Sql, filter: UsageFilter, before: string | null, limit: number): Promise<ApiResponse> {
   const { calls, next } = cutPage(await selectCallPage(sql, filter, before, limit + 1), limit);
-  const rows = calls.map((call) => {
-    const record = recordJson(call);
-    return CSV_COLUMNS.map((column) => record[column]);
-  });
-  return {
-    status: 200,
-    headers: {
-      'Content-Type': 'text/csv; charset=utf-8; header=present',
-      'Content-Disposition': 'attachment; filename="usage.csv"',
-      Vary: 'Accept',
-      ...(next === null ? {} : { [NEXT_CURSOR_HEADER]: next }),
-    },
-    body: formatCsv(CSV_COLUMNS, rows),
-  };
+  return LIST.csvPage(calls.map(recordJson), next);
 }
 
 /** All that is recorded of a call. */

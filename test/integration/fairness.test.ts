@@ -84,6 +84,30 @@ it('the catalog and the pages of the gateway are served while pages of four acco
   await Promise.all(hanging);
 });
 
+it('showing services whose statistics hang takes no page from anybody else', async () => {
+  const paths = await Promise.all(Array.from({ length: 14 }, () => market.service({ endpoint: service.url })));
+  const hasStats = async (path: string): Promise<boolean> =>
+    'stats' in (await market.json<object>(path.replace('proxy', 'discover'), { key: attacker }));
+  const unlocked = deferred();
+  const locked = deferred();
+  const lock = market.stores.sql.begin(async (tx) => {
+    await tx`LOCK TABLE service_latencies IN ACCESS EXCLUSIVE MODE`;
+    locked.resolve();
+    await unlocked.promise;
+  });
+  await locked.promise;
+  try {
+    for (const path of paths) expect(await hasStats(path)).toBe(false);
+    const before = performance.now();
+    expect((await market.request('/api/v1/keys', { key: other })).status).toBe(200);
+    expect(performance.now() - before).toBeLessThan(3_000);
+  } finally {
+    unlocked.resolve();
+    await lock;
+  }
+  await until(() => hasStats(paths[13] as string));
+});
+
 it('600 slow uploads over 12 keys of one account leave room for other buyers, and cost nobody anything', async () => {
   const path = await market.service({ endpoint: service.url, price: 0.001 });
   const keys = [attacker];

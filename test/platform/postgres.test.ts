@@ -282,6 +282,29 @@ it('a server that accepts and hangs up fails the query at once, not after endles
   await new Promise((resolve) => server.close(resolve));
 });
 
+it('a URL with several hosts: each is tried once; the first that serves is taken, and none fails the query at once', async () => {
+  let attempts = 0;
+  const server = createServer((socket) => {
+    attempts++;
+    socket.destroy();
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  const { host } = new URL(database.url);
+  // The first hangs up, nobody listens at the second.
+  const away = `127.0.0.1:${port},127.0.0.1:1`;
+  const open = (hosts: string): Sql =>
+    openPostgres({ url: database.url.replace(host, hosts), maxConnections: 1, applicationName: 'victim' });
+  const [found, lost] = [open(`${away},${host}`), open(away)];
+  expect([...(await found`SELECT 1 AS one`)]).toEqual([{ one: 1 }]);
+  const startedAt = performance.now();
+  await expect(lost`SELECT 1`).rejects.toSatisfy(isPostgresUnavailable);
+  expect(performance.now() - startedAt).toBeLessThan(1_000);
+  expect(attempts).toBe(2);
+  await Promise.all([found.end(), lost.end()]);
+  await new Promise((resolve) => server.close(resolve));
+});
+
 describe('COPY', () => {
   let session: PostgresSession;
   beforeEach(async () => {

@@ -4,7 +4,6 @@ import { Discovery } from '../../src/catalog/discovery/discovery.ts';
 import type { ListingFields } from '../../src/catalog/listing.ts';
 import { OperationsReader } from '../../src/catalog/operations/operations-reader.ts';
 import { insertListing, updateListing } from '../../src/catalog/sql.ts';
-import { unavailableError } from '../../src/errors.ts';
 import type { Route } from '../../src/http/route.ts';
 import { StatsReader } from '../../src/quality/stats-reader.ts';
 import { discoverRoutes } from '../../src/routes/discover.ts';
@@ -176,9 +175,11 @@ describe('GET /discover', () => {
     });
     expect(shown.stats.latency_ms.p50).toBeGreaterThan(1);
     const { stats: _, ...rest } = shown;
-    for (const read of [() => Promise.reject(unavailableError()), () => new Promise<never>(() => {})]) {
+    const away = Object.assign(new Error('away'), { code: 'ECONNREFUSED' });
+    for (const begin of [() => Promise.reject(away), () => new Promise<never>(() => {})]) {
       const [discovery, operations] = [new Discovery(catalog, log), new OperationsReader(sql)];
-      const without = discoverRoutes({ catalog, discovery, operations, watch: NO_WATCH, stats: { read } });
+      const stats = new StatsReader({ begin } as unknown as typeof sql);
+      const without = discoverRoutes({ catalog, discovery, operations, watch: NO_WATCH, stats });
       expect(bodyOf(await ask(without, `GET /discover/${id}`))).toEqual(rest);
     }
   });

@@ -136,6 +136,10 @@ describe('a time that is invalid, or that Postgres cannot store,', () => {
   it.each([
     ['/usage/me', { from: '0001-01-01', to: '9999-12-31T23:59:59.999Z' }],
     ['/usage/me', { from: '0001-01-01T14:00:00+14:00', to: '9999-12-31T09:59:59-14:00' }],
+    ['/usage/me', { from: '9999-12-31T23:30:00Z' }],
+    ['/usage/me', { to: '0001-01-01T00:30:00Z' }],
+    ['/statement/me', { from: '9999-12-31T23:30:00Z' }],
+    ['/statement/me', { to: '0001-01-01T00:30:00Z' }],
     ['/earnings/me', { from: '0001-01-01', to: '9999-12-31' }],
   ])('is not confused with the first and last times that can be stored: %s %j', async (path, query) => {
     expect((await get(path, query)).status).toBe(200);

@@ -3,7 +3,7 @@ import './design/base.css';
 import './design/components.css';
 import './shell.css';
 import './site/site.css';
-import { hydrate } from 'preact-iso';
+import { hydrate, render } from 'preact';
 import { App } from './app.tsx';
 import { makeI18n } from './i18n/i18n.tsx';
 import { LANGUAGES, type Language } from './i18n/languages.ts';
@@ -19,7 +19,9 @@ async function start(): Promise<void> {
   const text = document.getElementById('first-data')?.textContent ?? '{}';
   const data = new Map(Object.entries(JSON.parse(text) as Record<string, unknown>));
   const i18n = makeI18n(language, await loadMessages(language));
-  hydrate(<App i18n={i18n} data={data} />, root);
+  // The gateway writes nothing of the console, so there is nothing to take over.
+  const begin = location.pathname.startsWith('/console') ? render : hydrate;
+  begin(<App i18n={i18n} data={data} />, root);
   await resume();
 }
 

@@ -1,8 +1,7 @@
 import type { Sql } from '../../platform/postgres.ts';
-import { overWithin } from '../../platform/timing.ts';
-import { DamageLog } from '../damage-log.ts';
 import { type RedisRun, readRedisRun } from '../redis-run.ts';
 import { applyCreditScript } from '../scripts.ts';
+import { WalletRounds } from './wallet-rounds.ts';
 import { MAX_LOADS, WalletDamaged, type WalletLoader, type WalletStores } from './wallets.ts';
 
 /** Outcomes of apply-credit.lua. */
@@ -14,7 +13,6 @@ const DAMAGED = 3;
 const RETRY_MS = 1_000;
 /** Maximum number of accounts whose missing credits one round applies; the next round goes on with the accounts after them. */
 const MAX_ACCOUNTS = 500;
-const STOP_MS = 2_000;
 /**
  * Redis may have lost credits that were applied shortly before or after it restarted. Those applied within this time of the
  * restart are applied again at once. This only saves time: the reconciliation finds lost credits of any age.
@@ -38,9 +36,7 @@ export type CreditWalletsOptions = WalletStores & {
 /** Carries credits from Postgres into loaded wallets, in the order of their numbers and each at most once. */
 export class CreditWallets {
   readonly #options: CreditWalletsOptions;
-  #timer: NodeJS.Timeout | null = null;
-  #running: Promise<void> | null = null;
-  #stopping = false;
+  readonly #rounds: WalletRounds;
   /** The last account of the last round. The next round starts after it, so that no account starves if a round cannot take all. */
   #after = FIRST_ACCOUNT;
   /** `run_id` of the Redis process for which all credits of `#selectDoubtful` have been applied again; '': none yet. */
@@ -48,12 +44,18 @@ export class CreditWallets {
   /** The Redis process that the present connection leads to; null: not asked since it was made. */
   #runOfConnection: RedisRun | null = null;
   #connections = 0;
-  #failing = false;
-  readonly #damage: DamageLog;
 
   constructor(options: CreditWalletsOptions) {
     this.#options = options;
-    this.#damage = new DamageLog(options.log);
+    this.#rounds = new WalletRounds({
+      ...options,
+      everyMs: RETRY_MS,
+      round: async () => (await this.#tryMissing()).failures,
+      messages: {
+        failing: 'credits cannot be applied to their wallets now',
+        again: 'credits reach their wallets again',
+      },
+    });
     options.redis.onReady(() => {
       this.#connections++;
       this.#runOfConnection = null;
@@ -76,23 +78,14 @@ export class CreditWallets {
     throw new Error(`credit ${seq} of ${accountId} cannot be applied: its wallet is lost as fast as it is loaded`);
   }
 
-  /** Starts a round every second, which applies the credits not known to be in their wallets. Rounds do not overlap. */
+  /** Starts a round every second, which applies the credits not known to be in their wallets. */
   start(): void {
-    this.#stopping = false;
-    this.#timer ??= setInterval(() => {
-      this.#running ??= this.#retry().finally(() => {
-        this.#running = null;
-      });
-    }, RETRY_MS);
-    this.#timer.unref();
+    this.#rounds.start();
   }
 
   /** Starts no more credits. Resolves when those under way have ended, or after `timeoutMs`. A later round applies the others. */
-  async stop(timeoutMs = STOP_MS): Promise<void> {
-    this.#stopping = true;
-    if (this.#timer !== null) clearInterval(this.#timer);
-    this.#timer = null;
-    if (this.#running !== null) await overWithin(this.#running, timeoutMs);
+  stop(timeoutMs?: number): Promise<void> {
+    return this.#rounds.stop(timeoutMs);
   }
 
   /**
@@ -133,7 +126,7 @@ export class CreditWallets {
         )),
       );
       looked += youngest.length;
-      if (failures.length === 0 && !this.#stopping) this.#redisRun = runId;
+      if (failures.length === 0 && !this.#rounds.isStopping) this.#redisRun = runId;
     }
     const missing = await this.#selectMissing();
     failures.push(...(await this.#tryAll(missing, (credit) => this.apply(credit))));
@@ -165,7 +158,7 @@ export class CreditWallets {
   /** Calls `work` for all credits, `PARALLEL` at a time, until the rounds are stopped. @returns the failures */
   async #tryAll(credits: readonly CreditToApply[], work: (credit: CreditToApply) => Promise<unknown>) {
     const failures: unknown[] = [];
-    for (let from = 0; from < credits.length && !this.#stopping; from += PARALLEL) {
+    for (let from = 0; from < credits.length && !this.#rounds.isStopping; from += PARALLEL) {
       const results = await Promise.allSettled(credits.slice(from, from + PARALLEL).map(work));
       for (const result of results) if (result.status === 'rejected') failures.push(result.reason);
     }
@@ -198,23 +191,5 @@ export class CreditWallets {
     const { sql } = this.#options;
     await sql`
       UPDATE credits SET applied_at = now() WHERE account_id = ${accountId} AND seq <= ${seq} AND applied_at IS NULL`;
-  }
-
-  async #retry(): Promise<void> {
-    const { log, keys } = this.#options;
-    try {
-      const { failures } = await this.#tryMissing();
-      // A damaged wallet fails in every round until an operator repairs it. It does not set `#failing`, because then a failure of
-      // another account would not be logged.
-      for (const error of failures) {
-        if (!(error instanceof WalletDamaged)) throw error;
-        this.#damage.found('wallet', error.accountId, '', keys.shardOf(error.accountId));
-      }
-      if (this.#failing) log.info({}, 'credits reach their wallets again');
-      this.#failing = false;
-    } catch (error) {
-      if (!this.#failing) log.warn({ err: error }, 'credits cannot be applied to their wallets now');
-      this.#failing = true;
-    }
   }
 }

@@ -1,8 +1,7 @@
 import type { Sql } from '../../platform/postgres.ts';
-import { overWithin } from '../../platform/timing.ts';
-import { DamageLog } from '../damage-log.ts';
 import { takeDebitScript } from '../scripts.ts';
 import { type Debit, endDebit, selectBegunDebits } from './debits-sql.ts';
+import { WalletRounds } from './wallet-rounds.ts';
 import { MAX_LOADS, WalletDamaged, type WalletLoader, type WalletStores } from './wallets.ts';
 
 /** Outcomes of take-debit.lua. */
@@ -20,7 +19,6 @@ const RETRY_MS = 5_000;
 const LEFT_ALONE_SECONDS = 2;
 /** Maximum number of debits of one round. There is one per account at most, and the next round goes on after the last account. */
 const MAX_DEBITS = 500;
-const STOP_MS = 2_000;
 /** Sorts before every account id. */
 const FIRST_ACCOUNT = '00000000-0000-0000-0000-000000000000';
 
@@ -48,16 +46,17 @@ export type EndedDebit = {
  */
 export class DebitWallets {
   readonly #options: DebitWalletsOptions;
-  readonly #damage: DamageLog;
-  #timer: NodeJS.Timeout | null = null;
-  #running: Promise<void> | null = null;
-  #stopping = false;
+  readonly #rounds: WalletRounds;
   #after = FIRST_ACCOUNT;
-  #failing = false;
 
   constructor(options: DebitWalletsOptions) {
     this.#options = options;
-    this.#damage = new DamageLog(options.log);
+    this.#rounds = new WalletRounds({
+      ...options,
+      everyMs: RETRY_MS,
+      round: () => this.#tryLeft(LEFT_ALONE_SECONDS),
+      messages: { failing: 'debits cannot be carried out now', again: 'debits are carried out again' },
+    });
   }
 
   /**
@@ -69,23 +68,14 @@ export class DebitWallets {
     return { ...(await endDebit(this.#options.sql, debit, outcome)), balanceMicros };
   }
 
-  /** Starts the rounds, which end the debits that others left. Rounds do not overlap. */
+  /** Starts the rounds, which end the debits that others left. */
   start(): void {
-    this.#stopping = false;
-    this.#timer ??= setInterval(() => {
-      this.#running ??= this.#retry().finally(() => {
-        this.#running = null;
-      });
-    }, RETRY_MS);
-    this.#timer.unref();
+    this.#rounds.start();
   }
 
   /** Begins no more debits. Resolves when the one under way has ended, or after `timeoutMs`. */
-  async stop(timeoutMs = STOP_MS): Promise<void> {
-    this.#stopping = true;
-    if (this.#timer !== null) clearInterval(this.#timer);
-    this.#timer = null;
-    if (this.#running !== null) await overWithin(this.#running, timeoutMs);
+  stop(timeoutMs?: number): Promise<void> {
+    return this.#rounds.stop(timeoutMs);
   }
 
   /**
@@ -121,26 +111,10 @@ export class DebitWallets {
     this.#after = debits[MAX_DEBITS - 1]?.accountId ?? FIRST_ACCOUNT;
     const failures: unknown[] = [];
     for (const debit of debits) {
-      if (this.#stopping) break;
+      if (this.#rounds.isStopping) break;
       await this.carryOut(debit).catch((error: unknown) => failures.push(error));
     }
     return failures;
-  }
-
-  async #retry(): Promise<void> {
-    const { log, keys } = this.#options;
-    try {
-      for (const error of await this.#tryLeft(LEFT_ALONE_SECONDS)) {
-        // A damaged wallet fails in every round until an operator repairs it. It must not hide the failures of others.
-        if (!(error instanceof WalletDamaged)) throw error;
-        this.#damage.found('wallet', error.accountId, '', keys.shardOf(error.accountId));
-      }
-      if (this.#failing) log.info({}, 'debits are carried out again');
-      this.#failing = false;
-    } catch (error) {
-      if (!this.#failing) log.warn({ err: error }, 'debits cannot be carried out now');
-      this.#failing = true;
-    }
   }
 }
 

@@ -10,9 +10,8 @@ const FIRST_SUMS_PARAMETER = 2 + FREE_COLUMNS;
 
 /**
  * Stores the rest of a batch after its calls, all of them new, and its entries: the journal row ($1), the free calls used ($2 to
- * $4) and the sums of calls. Balances move by the entries that are really stored. The same account and
- * service may occur once per page of the batch, so they are summed. Rows are locked in the same order
- * as in `FLUSH_SQL`.
+ * $4) and the sums of calls. Balances move by the entries that are really stored. The same account and service may occur once per
+ * page of the batch, so they are summed. Rows are locked in the same order as in `FLUSH_SQL`.
  */
 export const POST_SUMS_SQL = `
 WITH journal_row AS (

@@ -10,8 +10,8 @@ import { quoted } from './array-literal.ts';
  * and then everything that follows from those that were really inserted. A call that is stored already has no second effect,
  * because everything below `inserted` reads only from `inserted`.
  *
- * Rows of `balances`, `free_usage`, `service_hours`, `key_hours`, `service_latencies` and `service_amounts` are locked in the order of their keys. Every transaction that moves
- * balances (credits, payouts) does the same, so no two can deadlock. Tested by test/ledger/writing/flush.test.ts.
+ * Rows of `balances`, `free_usage`, `service_hours`, `key_hours`, `service_latencies` and `service_amounts` are locked in the order
+ * of their keys. Every transaction that moves balances (credits, payouts) does the same, so no two can deadlock. Tested by test/ledger/writing/flush.test.ts.
  */
 export const FLUSH_SQL = `
 WITH input AS (

@@ -1,7 +1,7 @@
 import { ApiError } from '../../errors.ts';
 import type { JsonSchema } from '../../http/route.ts';
 
-// What the operators' lists have in common: newest first, `limit` and `cursor`.
+// What the operators' lists have in common: newest first, `limit` and `cursor`. `../csv-list.ts` has the same bounds.
 
 export const DEFAULT_LIMIT = 100;
 export const MAX_LIMIT = 1_000;

@@ -17,6 +17,8 @@ const TABLES = [
   'free_usage',
   'service_hours',
   'key_hours',
+  'service_latencies',
+  'service_amounts',
   'rejected_events',
 ];
 

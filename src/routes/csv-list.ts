@@ -1,0 +1,103 @@
+import { type CsvCell, formatCsv } from '../accounts/csv.ts';
+import { prefers } from '../http/accept.ts';
+import type { ApiRequest, ApiResponse, JsonSchema, ResponseDescription } from '../http/route.ts';
+import { VARY } from '../openapi/headers.ts';
+import { text } from '../openapi/schemas.ts';
+import { DEFAULT_LIMIT, MAX_LIMIT, TIME_FILTERS } from './admin/lists.ts';
+
+/** Maximum rows of a CSV file if no `limit` is given (about 2 MB). If there are more, NEXT_CURSOR_HEADER leads to the next file. */
+const CSV_ROWS = 10_000;
+const NEXT_CURSOR_HEADER = 'X-ACF-Next-Cursor';
+
+/** What every such list can be asked; its filters come on top. */
+export type CsvListQuery = {
+  readonly from?: string;
+  readonly to?: string;
+  readonly limit?: number;
+  readonly cursor?: string;
+};
+
+/** A row by column. A column that it lacks stays empty. */
+type CsvRow<Column extends string> = { readonly [column in Column]?: CsvCell };
+
+/** A list of what happened within a range of time, newest first: in pages of JSON, or in CSV files for callers who prefer those. */
+export class CsvList<Column extends string> {
+  readonly query: JsonSchema;
+  readonly response: ResponseDescription;
+  readonly #columns: readonly Column[];
+  readonly #disposition: string;
+
+  /**
+   * @param list.entries  what its entries are called in sentences
+   * @param list.filters  the schemas of the query parameters that only this list has
+   * @param list.page  a page in JSON
+   */
+  constructor(list: {
+    readonly fileName: string;
+    readonly entries: 'records' | 'movements';
+    readonly columns: readonly Column[];
+    readonly filters: Readonly<Record<string, JsonSchema>>;
+    readonly cursor: { readonly maxLength: number; readonly example: string };
+    readonly page: ResponseDescription;
+    readonly exampleRow: CsvRow<Column>;
+  }) {
+    const { entries, cursor, page } = list;
+    this.#columns = list.columns;
+    this.#disposition = `attachment; filename="${list.fileName}"`;
+    const limit = `Maximum ${entries} on a page; ${DEFAULT_LIMIT} if absent, in a CSV file ${CSV_ROWS}`;
+    this.query = {
+      type: 'object',
+      additionalProperties: false,
+      properties: {
+        ...TIME_FILTERS,
+        ...list.filters,
+        limit: { type: 'integer', minimum: 1, maximum: MAX_LIMIT, description: limit },
+        cursor: { type: 'string', maxLength: cursor.maxLength, description: 'next_cursor of the previous page' },
+      },
+    };
+    const ofFile = (description: string, example: string) =>
+      ({ description: `Of a CSV file: ${description}`, schema: { type: 'string' }, example, optional: true }) as const;
+    const csv = text(this.#csvOf([list.exampleRow]), `The ${entries}, with a line of column names`);
+    this.response = {
+      ...page,
+      headers: {
+        ...page.headers,
+        Vary: VARY('Accept'),
+        [NEXT_CURSOR_HEADER]: ofFile('the cursor of the next one. Absent on the last', cursor.example),
+        'Content-Disposition': ofFile('its name', this.#disposition),
+      },
+      content: { ...page.content, 'text/csv': csv },
+    };
+  }
+
+  isCsvWanted(request: Pick<ApiRequest, 'header'>): boolean {
+    return prefers(request.header('accept'), 'text/csv', 'application/json');
+  }
+
+  limitOf(request: ApiRequest<undefined, CsvListQuery>): number {
+    return request.query.limit ?? (this.isCsvWanted(request) ? CSV_ROWS : DEFAULT_LIMIT);
+  }
+
+  jsonPage(body: object): ApiResponse {
+    return { status: 200, headers: { Vary: 'Accept' }, body };
+  }
+
+  /** @param next  the cursor of the next file; null: there is none */
+  csvPage(rows: readonly CsvRow<Column>[], next: string | null): ApiResponse {
+    return {
+      status: 200,
+      headers: {
+        'Content-Type': 'text/csv; charset=utf-8; header=present',
+        'Content-Disposition': this.#disposition,
+        Vary: 'Accept',
+        ...(next === null ? {} : { [NEXT_CURSOR_HEADER]: next }),
+      },
+      body: this.#csvOf(rows),
+    };
+  }
+
+  #csvOf(rows: readonly CsvRow<Column>[]): string {
+    const cells = rows.map((row) => this.#columns.map((column) => row[column] ?? ''));
+    return formatCsv(this.#columns, cells);
+  }
+}

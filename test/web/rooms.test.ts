@@ -1,0 +1,62 @@
+// Rules of web/src that no compiler knows: who may import what, and who may touch what keeps secrets or runs text as code.
+
+import { readdirSync, readFileSync } from 'node:fs';
+import path from 'node:path';
+import { describe, expect, it } from 'vitest';
+
+const ROOT = path.resolve('web/src');
+const files = readdirSync(ROOT, { recursive: true, encoding: 'utf8' })
+  .filter((file) => /\.tsx?$/.test(file) && !file.endsWith('.d.ts'))
+  .map((file) => ({ file, code: readFileSync(path.join(ROOT, file), 'utf8') }));
+
+/** The files whose code has the pattern, but for those that may. */
+const others = (pattern: RegExp, ...mayHave: string[]): string[] =>
+  files
+    .filter(({ code }) => pattern.test(code.replace(/\/\*[\s\S]*?\*\/|(?<!:)\/\/.*/g, '')))
+    .map(({ file }) => file)
+    .filter((file) => !mayHave.some((allowed) => file === allowed || file.startsWith(`${allowed}/`)));
+
+/** Folder → the folders that it must not import. */
+const MUST_NOT: Readonly<Record<string, readonly string[]>> = {
+  api: ['design', 'i18n', 'site', 'console'],
+  design: ['site', 'console'],
+  i18n: ['api', 'design', 'site', 'console'],
+  site: ['console'],
+  console: ['site'],
+  'console/buyer': ['console/provider', 'console/admin'],
+  'console/provider': ['console/buyer', 'console/admin'],
+  'console/shared': ['console/buyer', 'console/provider', 'console/admin'],
+};
+
+describe('the rooms of the pages', () => {
+  it('import only what is below or beside them', () => {
+    const faults = files.flatMap(({ file, code }) =>
+      [...code.matchAll(/(?:from|import\()\s*'(\.[^']+)'/g)].flatMap(([, specifier = '']) => {
+        const target = path.posix.join(path.posix.dirname(file), specifier);
+        return Object.entries(MUST_NOT)
+          .filter(([room]) => file.startsWith(`${room}/`))
+          .flatMap(([, forbidden]) => forbidden.filter((other) => target.startsWith(`${other}/`)))
+          .map((other) => `${file} imports ${target} of ${other}`);
+      }),
+    );
+    expect(faults).toEqual([]);
+  });
+
+  it('leave each foreign library to one owner', () => {
+    expect(others(/from 'openapi-fetch'/, 'api')).toEqual([]);
+    expect(others(/from 'uplot'/, 'design')).toEqual([]);
+    expect(others(/from 'preact-render-to-string'/, 'render.tsx')).toEqual([]);
+  });
+
+  it('leave the storage of keys to the session, and never keep anything for longer than a tab but the choice of colours', () => {
+    expect(others(/sessionStorage/, 'session.ts')).toEqual([]);
+    expect(others(/localStorage/, 'theme.ts', 'shell.tsx')).toEqual([]);
+    expect(others(/document\.cookie|indexedDB/)).toEqual([]);
+  });
+
+  it('never run text as code, and never write text as HTML', () => {
+    expect(
+      others(/dangerouslySetInnerHTML|innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function/),
+    ).toEqual([]);
+  });
+});
