@@ -22,9 +22,21 @@ export function Filters({ categories }: { readonly categories: Schemas['FoundSer
   // What is typed replaces the present entry of the history, or going back would go letter by letter.
   const words = useTypedWords(chosen('q'), (value) => choose('q', value, true));
   const input = useSlashKey();
-  const names = [...new Set([...categories.map(({ category }) => category), chosen('category')])].filter(
-    (name) => name !== '',
-  );
+  const form = useRef<HTMLFormElement>(null);
+  // What was typed and chosen before the scripts ran is a search, too.
+  useEffect(() => {
+    if (form.current === null) return;
+    const data = new FormData(form.current);
+    const early = FILTERS.map((name) => [name, String(data.get(name) ?? '').trim()] as const).filter(
+      ([name, value]) => value !== chosen(name),
+    );
+    if (early.length > 0) place.go(withQuery(place, { ...Object.fromEntries(early), cursor: null }), true);
+  }, []);
+  // Among services of one category there is only that: the others are still to be had.
+  const seen = useRef<readonly string[]>([]);
+  const present = categories.map(({ category }) => category);
+  if (chosen('category') === '') seen.current = present;
+  const names = [...new Set([...seen.current, ...present, chosen('category')])].filter((name) => name !== '');
   const counts = new Map(categories.map(({ category, services }) => [category, services]));
   const select = { chosen, choose };
   const isOn = (name: string): boolean => chosen(name) !== '';
@@ -32,6 +44,7 @@ export function Filters({ categories }: { readonly categories: Schemas['FoundSer
   return (
     <search id="services" class="catalog-search">
       <form
+        ref={form}
         class="filters"
         action="/"
         method="get"
