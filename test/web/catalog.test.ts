@@ -21,13 +21,20 @@ beforeAll(async () => {
   const body = { price: 0.004 };
   const id = weather.split('/').at(-1) as string;
   await market.json(`/api/v1/services/${id}`, { key: market.provider, method: 'PATCH', body });
+  // The sums of calls of twelve buyers, who fared better lately: so the job finds about the same quality whenever it looks.
+  await market.stores.sql`
+    INSERT INTO key_hours (key_id, hour, service_id, account_id, calls, free_calls, succeeded, failed, spent, latency_sum_us,
+                           latency_count, succeeded_us, last_call_at)
+    SELECT 'key ' || n, date_trunc('hour', now()) - days * interval '1 day', ${id}, gen_random_uuid(), 100, 0,
+           100 - days * 5, days * 5, 0, 2000000, 100, 20000 * (100 - days * 5), now()
+    FROM generate_series(1, 12) n, (VALUES (0), (8)) AS t (days)`;
   await market.stores.sql`
     INSERT INTO service_quality (service_id, quality, trend, evidence, success_rate, buyers, changed_at, computed_at)
-    VALUES (${id}, 93.4, 2.5, 20, 1, 9, now(), now())`;
+    VALUES (${id}, 83.4, 2.5, 20, 1, 9, now(), now())`;
   // The gateway looks for new qualities each ten seconds.
   await until(async () => {
     const { services } = await market.json<{ services: { quality: number }[] }>('/api/v1/discover?q=weather');
-    return services[0]?.quality === 93.4;
+    return (services[0]?.quality ?? 50) > 60;
   }, 15_000);
 }, 60_000);
 afterAll(async () => {
@@ -49,7 +56,9 @@ describe('the catalog in a browser', () => {
     await page.getByText('1 service', { exact: true }).waitFor();
     const card = page.locator('.service-card');
     expect(await card.textContent()).toContain('$0.002 per call100 free calls$0.004 from ');
-    expect(await card.locator('.quality').getAttribute('title')).toBe('Quality 93.4 of 100 · Up 2.5 in seven days');
+    expect(await card.locator('.quality').getAttribute('title')).toMatch(
+      /^Quality \d\d\.\d of 100 · Up \d+\.\d in seven days$/,
+    );
     await visit.shot('catalog-search');
     await page.getByRole('link', { name: 'Weather' }).click();
     await page.waitForURL(/\/services\//);
@@ -166,7 +175,7 @@ describe('the catalog in a browser', () => {
   it('says in the page what is wrong with a parameter, and the next search works', async () => {
     const visit = await web.visit('/?min_quality=abc');
     await visit.page.getByText('This search cannot be understood. min_quality').waitFor();
-    await visit.page.getByLabel('Lowest quality').selectOption('90');
+    await visit.page.getByLabel('Lowest quality').selectOption('60');
     await visit.page.getByText('1 service', { exact: true }).waitFor();
     expect(await visit.page.getByRole('alert').count()).toBe(0);
     await visit.close();
