@@ -101,6 +101,24 @@ function uuid(text: string | undefined, name: string): string {
   return text;
 }
 
+/** How many ids of services and providers are kept at most; then all are forgotten. */
+const MAX_SHARED_IDS = 1_000;
+const sharedIds = new Map<string, string>();
+
+/**
+ * The id of a service or a provider. Such ids occur again and again, so each is checked once, and its events share one string:
+ * comparing it with itself, or looking it up again, needs no look at its letters.
+ */
+function sharedUuid(text: string | undefined, name: string): string {
+  const shared = sharedIds.get(text ?? '');
+  if (shared !== undefined) return shared;
+  // A copy, because a slice would keep the whole text of its event.
+  const id = Buffer.from(uuid(text, name), 'latin1').toString('latin1');
+  if (sharedIds.size >= MAX_SHARED_IDS) sharedIds.clear();
+  sharedIds.set(id, id);
+  return id;
+}
+
 /** A text that Postgres can store: Postgres text cannot contain NUL. */
 function storable(text: string | undefined, name: string): string {
   if (text === undefined || text.includes('\0')) throw new Error(`usage event: ${name} is missing or has a NUL`);
@@ -142,8 +160,8 @@ export function decodeUsageEvent(text: string): UsageEvent {
     admittedAtMs: integer(f[3], 'admitted at'),
     accountId: uuid(f[5], 'account'),
     keyId: storable(f[6], 'key'),
-    serviceId: uuid(f[7], 'service'),
-    providerId: uuid(f[8], 'provider'),
+    serviceId: sharedUuid(f[7], 'service'),
+    providerId: sharedUuid(f[8], 'provider'),
     method: storable(f[9], 'method'),
     path: storable(f[10], 'path'),
     outcome: outcome(f[11]),

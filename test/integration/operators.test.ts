@@ -413,6 +413,17 @@ describe("an operator's lists", () => {
     expect((await accounts('')).find((entry) => entry.account_id === account_id)).toMatchObject({
       ...{ owner_id: 'buyer', status: 'active', balance: 0.5, payable: 0, active_keys: 1, closed_at: null },
     });
+    // Whoever has the id of an account or of a key finds the account, also by a key that is revoked.
+    const spare = await market.json<Key>('/api/v1/keys', {
+      ...{ key: buyer, method: 'POST', body: { owner_id: 'x', role: 'buyer' } },
+    });
+    await market.request(`/api/v1/keys/${spare.key_id}`, { key: buyer, method: 'DELETE' });
+    for (const filter of [`account_id=${account_id}`, `key_id=${buyer.key_id}`, `key_id=${spare.key_id}`]) {
+      expect(await accounts(`&${filter}`), filter).toMatchObject([{ account_id, balance: 0.5 }]);
+      expect(await accounts(`&${filter}&status=closed`), filter).toEqual([]);
+    }
+    expect(await accounts(`&account_id=${account_id}&key_id=${seller.key_id}`)).toEqual([]);
+    expect(await accounts(`&key_id=acf_${'0'.repeat(22)}`)).toEqual([]);
     const keys = await all<{ key_id: string }>('keys', 'keys', `&account_id=${account_id}&role=buyer&status=active`);
     expect(keys.map(({ key_id }) => key_id)).toEqual([buyer.key_id]);
     const services = await all<object>(
@@ -440,6 +451,8 @@ describe("an operator's lists", () => {
   it.each([
     ['accounts', 'cursor=x'],
     ['accounts', 'q=%00'],
+    ['accounts', 'account_id=acf_1'],
+    ['accounts', 'key_id=x'],
     ['keys', `cursor=acf_${'0'.repeat(22)}`],
     ['keys', 'account_id=x'],
     ['services', 'cursor=x'],

@@ -8,6 +8,9 @@ export type AccountFilter = {
   readonly text: string | null;
   /** Accounts with an active key of this role. */
   readonly role: Role | null;
+  readonly accountId: string | null;
+  /** The account of this key, active or revoked. */
+  readonly keyId: string | null;
 };
 
 /** Amounts in micro-USD, as Postgres has them: without calls that are open or not stored yet. */
@@ -29,7 +32,7 @@ export type AccountRow = {
  */
 export function selectAccounts(
   tx: Tx,
-  { status, text, role }: AccountFilter,
+  { status, text, role, accountId, keyId }: AccountFilter,
   before: string | null,
   limit: number,
 ): Promise<AccountRow[]> {
@@ -39,6 +42,8 @@ export function selectAccounts(
       WHERE true ${status === null ? tx`` : tx`AND status = ${status}`}
         ${text === null ? tx`` : tx`AND strpos(lower(owner_id), lower(${text})) > 0`}
         ${role === null ? tx`` : tx`AND id IN (SELECT account_id FROM api_keys WHERE role = ${role} AND status = 'active')`}
+        ${accountId === null ? tx`` : tx`AND id = ${accountId}`}
+        ${keyId === null ? tx`` : tx`AND id = (SELECT account_id FROM api_keys WHERE key_id = ${keyId})`}
         ${before === null ? tx`` : tx`AND id < ${before}`}
       ORDER BY id DESC LIMIT ${limit})
     SELECT p.id AS "accountId", p.owner_id AS "ownerId", p.status, p.created_at AS "createdAt", p.closed_at AS "closedAt",

@@ -12,18 +12,30 @@ export const CHUNK_BYTES = 65_536;
 export const HEADER = Buffer.from('PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0', 'latin1');
 export const TRAILER = Buffer.from([0xff, 0xff]);
 
-const NIBBLES = new Uint8Array(128);
-for (let i = 0; i < 16; i++) NIBBLES['0123456789abcdef'.charCodeAt(i)] = i;
-const DASH = 0x2d;
+const HIGH_NIBBLES = new Uint8Array(256);
+const LOW_NIBBLES = new Uint8Array(256);
+for (let i = 0; i < 16; i++) {
+  const digit = '0123456789abcdef'.charCodeAt(i);
+  HIGH_NIBBLES[digit] = i << 4;
+  LOW_NIBBLES[digit] = i;
+}
+/** Where the two digits of each byte begin in the canonical form of a UUID. */
+const DIGITS_AT = [0, 2, 4, 6, 9, 11, 14, 16, 19, 21, 24, 26, 28, 30, 32, 34];
+const digits = Buffer.alloc(36);
 const TWO_32 = 0x1_0000_0000;
+/** V8 makes a part of a text a slice, whose letters take longer to read, when it is at least as long as this. */
+const SLICED_LENGTH = 13;
 
-/** Writes the 16 bytes of a UUID given in canonical form. */
+/**
+ * Writes the 16 bytes of a UUID given in canonical form. The text is copied first, by one call: the ids of an event are slices of its
+ * text, and reading each letter of a slice by `charCodeAt` took 0.4 µs more per UUID, and an event has four.
+ */
 export function writeUuid(buffer: Buffer, at: number, text: string): void {
-  let to = at;
-  for (let i = 0; i < 36; i += 2) {
-    if (text.charCodeAt(i) === DASH) i++;
-    const high = NIBBLES[text.charCodeAt(i)] as number;
-    buffer[to++] = (high << 4) | (NIBBLES[text.charCodeAt(i + 1)] as number);
+  digits.write(text, 0, 36, 'latin1');
+  for (let i = 0; i < 16; i++) {
+    const from = DIGITS_AT[i] as number;
+    buffer[at + i] =
+      (HIGH_NIBBLES[digits[from] as number] as number) | (LOW_NIBBLES[digits[from + 1] as number] as number);
   }
 }
 
@@ -120,14 +132,13 @@ export class Chunk {
     const start = this.#at + 4;
     let at = start;
     // Copying the letters of a short text costs less than calling the encoder, which is needed only for text beyond ASCII.
-    for (let i = 0; i < text.length; i++) {
+    const letters = text.length < SLICED_LENGTH ? text.length : 0;
+    for (let i = 0; i < letters; i++) {
       const code = text.charCodeAt(i);
-      if (code > 0x7f) {
-        at = start + this.#buffer.write(text, start);
-        break;
-      }
+      if (code > 0x7f) break;
       this.#buffer[at++] = code;
     }
+    if (at - start < text.length) at = start + this.#buffer.write(text, start);
     this.#int32(at - start);
     this.#at = at;
   }

@@ -11,7 +11,16 @@ import { COUNT, EXAMPLE, json, list, orNull, record, TEXT, TIME, UUID, usd } fro
 import { isUuid } from '../../platform/ids.ts';
 import { microsToUsd } from '../../platform/money.ts';
 import type { Sql } from '../../platform/postgres.ts';
-import { listQuery, oneOf, type PageQuery, readPage, TEXT_FILTER, wrongCursor } from './lists.ts';
+import {
+  KEY_FILTER,
+  listQuery,
+  oneOf,
+  type PageQuery,
+  readPage,
+  TEXT_FILTER,
+  UUID_FILTER,
+  wrongCursor,
+} from './lists.ts';
 
 const PATCH_BODY: JsonSchema = {
   title: 'AccountChange',
@@ -38,8 +47,16 @@ const LIST_QUERY = listQuery({
   status: oneOf(STATUSES, 'Only accounts with this status'),
   q: { ...TEXT_FILTER, description: 'A part of the label, in upper or lower case' },
   role: oneOf(ROLES, 'Only accounts with an active key of this role'),
+  account_id: { ...UUID_FILTER, description: 'Only this account' },
+  key_id: { ...KEY_FILTER, description: 'Only the account of this key, active or revoked' },
 });
-type ListQuery = PageQuery & { readonly status?: AccountStatus; readonly q?: string; readonly role?: Role };
+type ListQuery = PageQuery & {
+  readonly status?: AccountStatus;
+  readonly q?: string;
+  readonly role?: Role;
+  readonly account_id?: string;
+  readonly key_id?: string;
+};
 const ACCOUNTS = record('Accounts', {
   accounts: list(
     record('AccountEntry', {
@@ -135,11 +152,11 @@ export function accountsRoutes({ suspension, closing, sql }: AccountsRoutesDeps)
 
 async function listAccounts(sql: Sql, query: ListQuery): Promise<ApiResponse> {
   const { status = null, q: text = null, role = null, cursor = null } = query;
+  const filter = { status, text, role, accountId: query.account_id ?? null, keyId: query.key_id ?? null };
   if (cursor !== null && !isUuid(cursor)) throw wrongCursor();
   const { entries, next } = await readPage(
     query,
-    (limit) =>
-      readWithDeadline(sql, async (timed) => selectAccounts(await timed(), { status, text, role }, cursor, limit)),
+    (limit) => readWithDeadline(sql, async (timed) => selectAccounts(await timed(), filter, cursor, limit)),
     (account) => account.accountId,
   );
   return { status: 200, body: { accounts: entries.map(accountJson), next_cursor: next } };

@@ -5123,7 +5123,7 @@ export interface operations {
                 to?: string;
                 /** @description Only calls of this service */
                 service_id?: string;
-                /** @description Records on a page; 100 if absent, in a CSV file 10000 */
+                /** @description Maximum records on a page; 100 if absent, in a CSV file 10000 */
                 limit?: number;
                 /** @description next_cursor of the previous page */
                 cursor?: string;
@@ -5390,6 +5390,10 @@ export interface operations {
                 q?: string;
                 /** @description Only accounts with an active key of this role */
                 role?: "buyer" | "provider" | "admin";
+                /** @description Only this account */
+                account_id?: string;
+                /** @description Only the account of this key, active or revoked */
+                key_id?: string;
                 /** @description Entries on a page */
                 limit?: number;
                 /** @description next_cursor of the previous page */
@@ -6032,13 +6036,13 @@ export interface operations {
     getStatementMe: {
         parameters: {
             query?: {
-                /** @description Which money: what calls spend, or what services earn. Without it earnings for provider keys, else wallet */
-                ledger?: "wallet" | "earnings";
                 /** @description First moment: YYYY-MM-DD (00:00 UTC) or RFC 3339 */
                 from?: string;
                 /** @description End, not included: YYYY-MM-DD (00:00 UTC) or RFC 3339 */
                 to?: string;
-                /** @description Movements on a page; 100 if absent, in a CSV file 10000 */
+                /** @description Which money: what calls spend, or what services earn. Without it earnings for provider keys, else wallet */
+                ledger?: "wallet" | "earnings";
+                /** @description Maximum movements on a page; 100 if absent, in a CSV file 10000 */
                 limit?: number;
                 /** @description next_cursor of the previous page */
                 cursor?: string;
