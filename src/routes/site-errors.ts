@@ -1,6 +1,5 @@
 import { negotiateLanguage } from '../catalog/languages.ts';
 import type { ApiError } from '../errors.ts';
-import type { RequestHead } from '../gate/caller-io.ts';
 import { prefers } from '../http/accept.ts';
 import { headerOf } from '../http/request-head.ts';
 import type { ApiResponse } from '../http/route.ts';
@@ -8,11 +7,18 @@ import { RenderedPages } from '../pages/rendered-pages.ts';
 import type { SiteFiles } from '../pages/site-files.ts';
 import { pageHeaders } from './site.ts';
 
+/** Of a request, before it has a route. */
+type Asked = {
+  readonly method: string;
+  readonly path: string;
+  readonly headers: Parameters<typeof headerOf>[0];
+};
+
 /**
  * What a person gets who opened an address in a browser and cannot have it: a page that says why, and what can be done. Programs
  * keep the JSON, and so does whoever opens an address of the API in a browser.
  */
-export function errorPages(files: SiteFiles): (error: ApiError, head: RequestHead) => ApiResponse | null {
+export function errorPages(files: SiteFiles): (error: ApiError, asked: Asked) => ApiResponse | null {
   const pages = new RenderedPages(files);
   return (error, { method, path, headers }) => {
     if (method !== 'GET' && method !== 'HEAD') return null;
