@@ -17,6 +17,19 @@ export type ServiceUsage = {
   readonly latencyCount: number;
 };
 
+/** The same sums over the calls of one day. */
+export type DayUsage = Pick<ServiceUsage, 'calls' | 'freeCalls' | 'spentMicros'> & {
+  /** YYYY-MM-DD, UTC. */
+  readonly day: string;
+};
+
+export type UsageSums = {
+  /** In descending order of money spent. */
+  readonly byService: readonly ServiceUsage[];
+  /** Days with calls, newest first: all of them. */
+  readonly byDay: readonly DayUsage[];
+};
+
 export type KeyActivity = {
   /** When the last recorded call through the proxy began; null when there is none. */
   readonly lastUsedAt: Date | null;
@@ -29,7 +42,7 @@ const ONE_SNAPSHOT = 'ISOLATION LEVEL REPEATABLE READ READ ONLY';
 /** The sums of whole hours, in the form that `keySumsOf` gives the rest. */
 function storedSums(tx: Tx, { keyId, serviceId, fromMs, toMs }: UsageFilter) {
   return tx`
-    SELECT service_id, calls, free_calls, spent, latency_sum_us, latency_count
+    SELECT service_id, hour, calls, free_calls, spent, latency_sum_us, latency_count
     FROM key_hours
     WHERE key_id = ${keyId}
       ${fromMs === null ? tx`` : tx`AND hour >= ${new Date(fromMs)}`}
@@ -38,31 +51,39 @@ function storedSums(tx: Tx, { keyId, serviceId, fromMs, toMs }: UsageFilter) {
 }
 
 /**
- * Sums of the matching calls that count by service, in descending order of money spent. A key with a million calls has as few rows
- * of hours as one that called once in each of those hours.
+ * Sums of the matching calls that count, by service and by day, from one reading of the hours. A key with a million calls has as few
+ * rows of hours as one that called once in each of those hours.
  */
-async function selectUsageByService(tx: Tx, filter: UsageFilter): Promise<ServiceUsage[]> {
+async function selectSums(tx: Tx, filter: UsageFilter): Promise<UsageSums> {
   const { hours, rest } = divideByHours(filter, await isRolledUp(tx));
   const calls = rest.map((range, i) => {
     const part = tx`
       SELECT ${tx.text(SUMMED_COLUMNS)} FROM calls c WHERE ${matches(tx, { ...filter, ...range }, null)}`;
     return i === 0 ? part : tx`UNION ALL ${part}`;
   });
-  return tx<ServiceUsage[]>`
+  type Row = Omit<ServiceUsage, 'serviceId'> & { readonly serviceId: string | null; readonly day: string };
+  const rows = await tx<Row[]>`
     WITH rest AS (${rest.length > 0 ? calls : tx`SELECT ${tx.text(SUMMED_COLUMNS)} FROM calls c WHERE false`}
     ), sums AS (
-      SELECT service_id, calls, free_calls, spent, latency_sum_us, latency_count
+      SELECT service_id, hour, calls, free_calls, spent, latency_sum_us, latency_count
       FROM (${tx.text(keySumsOf('rest'))}) AS summed
       ${hours === null ? tx`` : tx`UNION ALL ${storedSums(tx, { ...filter, ...hours })}`}
     ), totals AS (
-      SELECT service_id, sum(calls)::bigint AS calls, sum(free_calls)::bigint AS free_calls, sum(spent)::bigint AS spent,
-             sum(latency_sum_us)::bigint AS latency_sum, sum(latency_count)::bigint AS latency_count
-      FROM sums GROUP BY service_id
+      SELECT service_id, day, sum(calls)::bigint AS calls, sum(free_calls)::bigint AS free_calls,
+             sum(spent)::bigint AS spent, sum(latency_sum_us)::bigint AS latency_sum,
+             sum(latency_count)::bigint AS latency_count
+      FROM (SELECT *, (hour AT TIME ZONE 'UTC')::date AS day FROM sums) AS dated
+      GROUP BY GROUPING SETS ((service_id), (day))
     )
-    SELECT t.service_id AS "serviceId", coalesce(s.name, '') AS "serviceName", t.calls, t.free_calls AS "freeCalls",
-           t.spent AS "spentMicros", t.latency_sum AS "latencySumUs", t.latency_count AS "latencyCount"
+    SELECT t.service_id AS "serviceId", coalesce(s.name, '') AS "serviceName", to_char(t.day, 'YYYY-MM-DD') AS day,
+           t.calls, t.free_calls AS "freeCalls", t.spent AS "spentMicros", t.latency_sum AS "latencySumUs",
+           t.latency_count AS "latencyCount"
     FROM totals t LEFT JOIN services s ON s.id = t.service_id
-    ORDER BY t.spent DESC, t.calls DESC, t.service_id`;
+    ORDER BY t.day DESC, t.spent DESC, t.calls DESC, t.service_id`;
+  return {
+    byService: rows.filter((row): row is ServiceUsage & Row => row.serviceId !== null),
+    byDay: rows.filter(({ serviceId }) => serviceId === null),
+  };
 }
 
 /** Sums and one page of calls, both from one snapshot. */
@@ -71,10 +92,10 @@ export function selectUsage(
   filter: UsageFilter,
   before: string | null,
   limit: number,
-): Promise<{ byService: ServiceUsage[]; calls: CallRecord[] }> {
+): Promise<UsageSums & { readonly calls: readonly CallRecord[] }> {
   return sql.begin(
     async (tx) => ({
-      byService: await selectUsageByService(tx, filter),
+      ...(await selectSums(tx, filter)),
       calls: await selectCalls(tx, filter, before, limit),
     }),
     ONE_SNAPSHOT,
@@ -95,7 +116,7 @@ export function selectCallPage(
 export function selectKeyActivity(sql: Sql, keyId: string): Promise<KeyActivity> {
   const filter = { keyId, serviceId: null, fromMs: null, toMs: null };
   return sql.begin(async (tx) => {
-    const byService = await selectUsageByService(tx, filter);
+    const { byService } = await selectSums(tx, filter);
     const [last] = await selectCalls(tx, filter, null, 1);
     const totalSpentMicros = byService.reduce((sum, { spentMicros }) => sum + spentMicros, 0);
     return { lastUsedAt: last?.createdAt ?? null, totalSpentMicros };

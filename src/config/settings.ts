@@ -180,7 +180,8 @@ export const SETTINGS = {
   TOP_UP_URL: {
     type: 'string',
     maxLength: 2_048,
-    description: 'http or https URL of a page where buyers can add money; a 402 names it in `top_up`',
+    description:
+      'http or https URL of a page where buyers can add money; a 402 and `GET /balance/me` name it in `top_up`',
   },
   DRAIN_SECONDS: {
     type: 'integer',

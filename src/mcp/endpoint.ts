@@ -170,7 +170,10 @@ export class McpEndpoint {
       if (name === 'call_service') return await this.#call(visit, context);
       const { path, query } = pageOf(name, args);
       const { key, address, requestId } = visit;
-      return toolResult(bodyOf(await this.#options.ask({ head: getHead(path, query), key, address, requestId })));
+      const body = bodyOf(await this.#options.ask({ head: getHead(path, query), key, address, requestId }));
+      // A year of days would fill a model's context with numbers that it did not ask for.
+      delete body.by_day;
+      return toolResult(body);
     } catch (error) {
       return plainToolError(this.#asApiError(error, visit.requestId));
     }

@@ -268,7 +268,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     ...serviceStatsRoutes({ catalog, reader: stats }),
     ...serviceCallsRoutes({ sql, pseudonymOf: (buyer, provider) => pseudonyms.ofAccount(buyer, provider) }),
     ...usageRoutes({ sql }),
-    ...balanceRoutes({ wallets }),
+    ...balanceRoutes({ wallets, topUpUrl: config.topUpUrl }),
     ...earningsRoutes({ sql }),
     ...accountsRoutes({
       suspension: new Suspension({ sql, state: keyStates, cache: keyCache }),

@@ -14,15 +14,28 @@ export type Wallet = {
 /** Reads the live wallet. If Redis does not have it, loads it first. Rejects with `unavailable` when either fails. */
 export type WalletReader = { read(accountId: string): Promise<Wallet> };
 
-const BALANCE = record('Balance', {
-  owner_id: TEXT,
-  balance: usd('What the account can spend now'),
-  held: usd('What open calls hold; what they do not cost comes back'),
-  currency: CURRENCY,
-});
+const BALANCE = record(
+  'Balance',
+  {
+    owner_id: TEXT,
+    balance: usd('What the account can spend now'),
+    held: usd('What open calls hold; what they do not cost comes back'),
+    currency: CURRENCY,
+    top_up: { type: 'string', description: 'Where money can be added, if the operator names such a page' },
+  },
+  { optional: ['top_up'] },
+);
+const EXAMPLE = {
+  ...{ owner_id: 'acme-bot', balance: 9.998, held: 0.002, currency: 'USD' },
+  top_up: 'https://example.com/top-up',
+};
 
-/** `GET /balance/me`: what the account of this key can spend now, and what its calls in flight hold, in USD. */
-export function balanceRoutes(deps: { readonly wallets: WalletReader }): Route[] {
+/**
+ * `GET /balance/me`: what the account of this key can spend now, and what its calls in flight hold, in USD.
+ *
+ * @param deps.topUpUrl  TOP_UP_URL, or null
+ */
+export function balanceRoutes(deps: { readonly wallets: WalletReader; readonly topUpUrl: string | null }): Route[] {
   return [
     {
       method: 'GET',
@@ -30,7 +43,7 @@ export function balanceRoutes(deps: { readonly wallets: WalletReader }): Route[]
       summary: "The live balance of the caller's account",
       access: ['buyer'],
       responses: {
-        200: json('The balance', BALANCE, { owner_id: 'acme-bot', balance: 9.998, held: 0.002, currency: 'USD' }),
+        200: json('The balance', BALANCE, EXAMPLE),
       },
       handle: async ({ caller }) => {
         const { accountId, ownerId } = keyOf(caller);
@@ -42,6 +55,7 @@ export function balanceRoutes(deps: { readonly wallets: WalletReader }): Route[]
             balance: microsToUsd(wallet.balanceMicros),
             held: microsToUsd(wallet.heldMicros),
             currency: 'USD',
+            ...(deps.topUpUrl === null ? {} : { top_up: deps.topUpUrl }),
           },
         };
       },

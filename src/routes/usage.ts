@@ -11,6 +11,9 @@ import type { Sql } from '../platform/postgres.ts';
 import { wrongCursor } from './admin/lists.ts';
 import { CsvList, type CsvListQuery } from './csv-list.ts';
 
+/** Maximum days in `by_day`: the newest of them. A row is about 65 bytes. */
+const MAX_DAYS = 366;
+
 type Query = CsvListQuery & { readonly service_id?: string };
 
 const MS: JsonSchema = { type: 'number', minimum: 0, description: 'Milliseconds' };
@@ -51,6 +54,15 @@ const USAGE = record('Usage', {
       avg_latency_ms: MS,
     }),
   ),
+  by_day: list(
+    record('DayUsage', {
+      day: { type: 'string', format: 'date', description: 'In UTC' },
+      calls: COUNT,
+      free_calls: COUNT,
+      spent: usd('What they have cost'),
+    }),
+    `Days with calls, newest first; at most ${MAX_DAYS}`,
+  ),
   records: list(RECORD, 'Newest first'),
   next_cursor: orNull(TEXT),
 });
@@ -85,6 +97,7 @@ const USAGE_EXAMPLE = {
       avg_latency_ms: 17.322,
     },
   ],
+  by_day: [{ day: EXAMPLE.time.slice(0, 10), calls: 1, free_calls: 0, spent: 0.002 }],
   records: [RECORD_EXAMPLE],
   next_cursor: null,
 };
@@ -202,6 +215,12 @@ async function jsonPage(
       free_calls: service.freeCalls,
       spent: microsToUsd(service.spentMicros),
       avg_latency_ms: averageMs(service.latencySumUs, service.latencyCount),
+    })),
+    by_day: usage.byDay.slice(0, MAX_DAYS).map(({ day, calls, freeCalls, spentMicros }) => ({
+      day,
+      calls,
+      free_calls: freeCalls,
+      spent: microsToUsd(spentMicros),
     })),
     records: calls.map(recordJson),
     next_cursor: next,

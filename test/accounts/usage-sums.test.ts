@@ -52,6 +52,24 @@ function expectedSums(calls: readonly Call[], fromMs: number | null, toMs: numbe
     .filter(({ calls: n }) => n > 0);
 }
 
+/** `expectedSums`, of each day. */
+function expectedDays(calls: readonly Call[], fromMs: number | null, toMs: number | null, service: number | null) {
+  const days = [...new Set(calls.map(({ atMs }) => dayOf(atMs)))].sort().reverse();
+  return days
+    .map((day) => {
+      const its = calls.filter(({ atMs }) => dayOf(atMs) === day);
+      const sums = expectedSums(its, fromMs, toMs, service);
+      return {
+        day,
+        calls: sums.reduce((sum, { calls: n }) => sum + n, 0),
+        spentMicros: sums.reduce((sum, { spentMicros }) => sum + spentMicros, 0),
+      };
+    })
+    .filter(({ calls: n }) => n > 0);
+}
+
+const dayOf = (ms: number): string => new Date(ms).toISOString().slice(0, 10);
+
 const byId = <T extends { serviceId: string }>(rows: readonly T[]) =>
   [...rows].sort((a, b) => (a.serviceId < b.serviceId ? -1 : 1));
 
@@ -72,11 +90,14 @@ describe('the sums of a key', () => {
             for (const [a, b, service] of ranges) {
               const [fromMs, toMs] = a !== null && b !== null && a > b ? [b, a] : [a, b];
               const serviceId = service === null ? null : (services[service] as string);
-              const { byService } = await selectUsage(sql, { keyId: buyer.keyId, fromMs, toMs, serviceId }, null, 1);
+              const filter = { keyId: buyer.keyId, fromMs, toMs, serviceId };
+              const { byService, byDay } = await selectUsage(sql, filter, null, 1);
               const found = byService.map(({ serviceId: id, calls: n, spentMicros, latencySumUs }) => {
                 return { serviceId: id, calls: n, spentMicros, latencySumUs };
               });
               expect(byId(found)).toEqual(byId(expectedSums(calls, fromMs, toMs, service)));
+              const days = byDay.map(({ day, calls: n, spentMicros }) => ({ day, calls: n, spentMicros }));
+              expect(days).toEqual(expectedDays(calls, fromMs, toMs, service));
             }
           }
         },

@@ -147,6 +147,7 @@ describe.each(REVISIONS)('a client of %s', (revision) => {
     });
     const usage = await tools.call('get_usage', { service_id: serviceId });
     expect(usage.structured).toMatchObject({ total_calls: 1, total_spent: PRICE });
+    expect(usage.structured).not.toHaveProperty('by_day');
     expect((await tools.call('get_balance')).structured).toMatchObject({ balance: 0.9, held: 0, currency: 'USD' });
   });
 

@@ -24,6 +24,7 @@ it("GET /balance/me shows the live wallet of the key's own account, in USD", asy
   const wallets = { [buyer.accountId]: { balanceMicros: 12_345_678, heldMicros: 2_000 } };
   const routes = balanceRoutes({
     wallets: { read: async (accountId) => wallets[accountId] ?? { balanceMicros: 0, heldMicros: 0 } },
+    topUpUrl: null,
   });
   const response = await send(routes, 'GET /balance/me', { by: buyer });
   expect([response.status, json(response)]).toEqual([
@@ -34,6 +35,13 @@ it("GET /balance/me shows the live wallet of the key's own account, in USD", asy
 });
 
 it('GET /balance/me answers unavailable, not a wrong balance, if the wallet cannot be read', async () => {
-  const routes = balanceRoutes({ wallets: { read: () => Promise.reject(new ApiError('unavailable')) } });
+  const wallets = { read: () => Promise.reject(new ApiError('unavailable')) };
+  const routes = balanceRoutes({ wallets, topUpUrl: null });
   await expect(send(routes, 'GET /balance/me', { by: buyer })).rejects.toMatchObject({ code: 'unavailable' });
+});
+
+it('GET /balance/me says where money can be added, if the operator has such a page', async () => {
+  const topUpUrl = 'https://pay.example.com/top-up?from=tollgate';
+  const routes = balanceRoutes({ wallets: { read: async () => ({ balanceMicros: 0, heldMicros: 0 }) }, topUpUrl });
+  expect(json(await send(routes, 'GET /balance/me', { by: buyer }))).toMatchObject({ top_up: topUpUrl });
 });

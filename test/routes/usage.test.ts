@@ -61,6 +61,7 @@ describe('GET /usage/me', () => {
       total_spent: 0,
       avg_latency_ms: 0,
       by_service: [],
+      by_day: [],
       records: [],
       next_cursor: null,
     });
@@ -81,6 +82,7 @@ describe('GET /usage/me', () => {
       { service_id: weather, service_name: 'weather', calls: 5, free_calls: 1, spent: 0.3, avg_latency_ms: 3 },
       { service_id: maps, service_name: 'maps', calls: 1, free_calls: 0, spent: 0.000001, avg_latency_ms: 9 },
     ]);
+    expect(body.by_day).toEqual([{ day: '2026-01-15', calls: 6, free_calls: 1, spent: 0.300001 }]);
     expect(body.records).toHaveLength(6);
     expect(body.records.at(-1)).toEqual({
       usage_id: first,
@@ -144,6 +146,25 @@ describe('GET /usage/me', () => {
     const page = json(await usage());
     expect([page.records.length, page.total_calls]).toEqual([100, 101]);
     expect(page.next_cursor).toBe(page.records.at(-1).usage_id);
+  });
+
+  it('has the newest 366 days with calls, each day from midnight to midnight UTC', async () => {
+    const midnight = Date.UTC(2026, 0, 15);
+    await call({ atMs: midnight - 1, amount: 1 });
+    await call({ atMs: midnight, amount: 20 });
+    await call({ atMs: midnight + DAY_MS - 1, amount: 300, serviceId: maps });
+    await call({ atMs: midnight + DAY_MS, freeTier: true });
+    const day = (date: string, calls: number, free: number, spent: number) => {
+      return { day: date, calls, free_calls: free, spent };
+    };
+    expect(json(await usage()).by_day).toEqual([
+      day('2026-01-16', 1, 1, 0),
+      day('2026-01-15', 2, 0, 0.00032),
+      day('2026-01-14', 1, 0, 0.000001),
+    ]);
+    for (let i = 0; i < 366; i++) await call({ atMs: midnight - (i + 2) * DAY_MS, amount: 1 });
+    const { by_day: days, total_calls: calls } = json(await usage());
+    expect([days.length, days[0].day, days[365].day, calls]).toEqual([366, '2026-01-16', '2025-01-16', 370]);
   });
 
   it('filters by time: from is included, to is not', async () => {

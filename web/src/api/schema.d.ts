@@ -809,6 +809,8 @@ export interface components {
             held: number;
             /** @constant */
             currency: "USD";
+            /** @description Where money can be added, if the operator names such a page */
+            top_up?: string;
         };
         /** BodyTooSlowError */
         BodyTooSlowError: components["schemas"]["Error"] & {
@@ -1027,6 +1029,18 @@ export interface components {
             success_rate: number | null;
             latency_ms: components["schemas"]["Latency"];
             price_charged: components["schemas"]["PriceCharged"];
+        };
+        /** DayUsage */
+        DayUsage: {
+            /**
+             * Format: date
+             * @description In UTC
+             */
+            day: string;
+            calls: number;
+            free_calls: number;
+            /** @description What they have cost, in US dollars with at most six decimals */
+            spent: number;
         };
         /** Debit */
         Debit: {
@@ -2170,6 +2184,8 @@ export interface components {
             /** @description Milliseconds */
             avg_latency_ms: number;
             by_service: components["schemas"]["ServiceUsage"][];
+            /** @description Days with calls, newest first; at most 366 */
+            by_day: components["schemas"]["DayUsage"][];
             /** @description Newest first */
             records: components["schemas"]["UsageRecord"][];
             next_cursor: string | null;
@@ -5179,6 +5195,14 @@ export interface operations {
                      *           "avg_latency_ms": 17.322
                      *         }
                      *       ],
+                     *       "by_day": [
+                     *         {
+                     *           "day": "2026-11-22",
+                     *           "calls": 1,
+                     *           "free_calls": 0,
+                     *           "spent": 0.002
+                     *         }
+                     *       ],
                      *       "records": [
                      *         {
                      *           "usage_id": "019aa3f5-0d44-7a61-8c12-5b7e9f3a2d10",
@@ -5298,7 +5322,8 @@ export interface operations {
                      *       "owner_id": "acme-bot",
                      *       "balance": 9.998,
                      *       "held": 0.002,
-                     *       "currency": "USD"
+                     *       "currency": "USD",
+                     *       "top_up": "https://example.com/top-up"
                      *     }
                      */
                     "application/json": components["schemas"]["Balance"];

@@ -1,12 +1,13 @@
 import './console.css';
 import type { ComponentChildren } from 'preact';
-import { useEffect, useState } from 'preact/hooks';
+import { useEffect, useRef, useState } from 'preact/hooks';
 import { ErrorBoundary } from 'preact-iso';
-import { Button, Empty, FailureNote, LinkButton } from '../design/index.ts';
+import { Empty, FailureNote, LinkButton } from '../design/index.ts';
 import { usePlace } from '../place.tsx';
-import { isRemembered, resumed, session, signOut } from '../session.ts';
-import { SECTIONS, sectionOf } from './sections.ts';
+import { resumed, session } from '../session.ts';
+import { SECTIONS, type Section, sectionOf } from './sections.ts';
 import { SignIn } from './sign-in.tsx';
+import { Who } from './who.tsx';
 
 /** `/console`: what a key can see and do. Signing in changes no address, so a shared address leads where it says. */
 export default function Console() {
@@ -28,29 +29,8 @@ function Frame() {
   return (
     <div class="page console">
       <aside class="console-side">
-        <nav aria-label="Console">
-          <ul class="console-nav">
-            {sections.map(({ path, title }) => (
-              <li key={path}>
-                <a
-                  href={path === '' ? '/console' : `/console/${path}`}
-                  aria-current={path === section?.path ? 'page' : undefined}
-                >
-                  {title}
-                </a>
-              </li>
-            ))}
-          </ul>
-        </nav>
-        <div class="console-who small">
-          <span class="break">{me.owner_id}</span>
-          <span class="faint">{me.role} key</span>
-          <code class="faint break">{me.key_id}</code>
-          {!isRemembered() && <span class="faint">Kept in this tab only: a reload signs you out.</span>}
-          <Button small onClick={signOut}>
-            Sign out
-          </Button>
-        </div>
+        <Sections sections={sections} current={section?.path ?? null} />
+        <Who />
       </aside>
       <div class="console-main">
         {Page === undefined ? (
@@ -58,12 +38,37 @@ function Frame() {
             Or it is not for {me.role} keys. Sign in with another key to see it.
           </Empty>
         ) : (
-          <Caught key={place.path}>
+          <Caught key={`${me.key_id} ${place.path}`}>
             <Page />
           </Caught>
         )}
       </div>
     </div>
+  );
+}
+
+function Sections({ sections, current }: { readonly sections: readonly Section[]; readonly current: string | null }) {
+  const list = useRef<HTMLUListElement>(null);
+  // On a phone the list is wider than the screen: where one is must be seen.
+  useEffect(() => {
+    const link = list.current?.querySelector<HTMLElement>('[aria-current]');
+    if (list.current !== null && link) list.current.scrollLeft = link.offsetLeft - list.current.clientWidth / 3;
+  }, [current]);
+  return (
+    <nav aria-label="Console">
+      <ul class="console-nav" ref={list}>
+        {sections.map(({ path, title }) => (
+          <li key={path}>
+            <a
+              href={path === '' ? '/console' : `/console/${path}`}
+              aria-current={path === current ? 'page' : undefined}
+            >
+              {title}
+            </a>
+          </li>
+        ))}
+      </ul>
+    </nav>
   );
 }
 

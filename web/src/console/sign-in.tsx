@@ -1,85 +1,106 @@
 import { useState } from 'preact/hooks';
-import type { Schemas } from '../api/client.ts';
-import { Button, Card, Check, Code, Dialog, FailureNote, Note, Select, TextInput } from '../design/index.ts';
-import { openAccount, signIn } from '../session.ts';
+import { ApiFailure, type Schemas } from '../api/client.ts';
+import { Button, Card, Check, FailureNote, Note, Select, TextInput } from '../design/index.ts';
+import { createAccount, signIn } from '../session.ts';
+import { SecretShownOnce } from './shared/secret-shown-once.tsx';
+
+export { SecretShownOnce };
 
 /** Where nobody is signed in: a key, or a new account. */
 export function SignIn() {
   return (
     <div class="page sign-in">
-      <div class="stack">
+      <div class="stack-tight">
         <h1>Console</h1>
         <p class="soft">
           Sign in with an API key. A buyer key shows what you spend, a provider key what you sell, an admin key how the
           marketplace runs.
         </p>
       </div>
-      <WithKey />
+      <Card title="Sign in">
+        <WithKey submit="Sign in" />
+      </Card>
       <NewAccount />
     </div>
   );
 }
 
-function WithKey() {
+const WRONG_KEY =
+  'This gateway does not take this key. Was it copied whole, is it of this gateway, and was it not revoked or rotated?';
+
+/** Asks for a key, and signs in with it. @param onDone  after that */
+export function WithKey({ submit, onDone }: { readonly submit: string; readonly onDone?: () => void }) {
   const [busy, setBusy] = useState(false);
   const [failure, setFailure] = useState<unknown>(null);
-  const submit = async (form: HTMLFormElement): Promise<void> => {
+  const send = async (form: HTMLFormElement): Promise<void> => {
     const values = new FormData(form);
     setBusy(true);
     setFailure(null);
     try {
       await signIn(String(values.get('key')), values.get('remember') !== null);
+      onDone?.();
     } catch (error) {
-      setFailure(error);
+      const isWrong = error instanceof ApiFailure && error.status === 401;
+      setFailure(isWrong ? new ApiFailure('unauthorized', WRONG_KEY, 0, null) : error);
       setBusy(false);
     }
   };
   return (
-    <Card title="Sign in">
-      {/* `post`: should the script fail, the browser must not put the key into an address. */}
-      <form
-        class="stack"
-        method="post"
-        onSubmit={(event) => {
-          event.preventDefault();
-          void submit(event.currentTarget);
-        }}
-      >
-        <TextInput
-          label="API key"
-          name="key"
-          type="password"
-          mono
-          required
-          autocomplete="off"
-          spellcheck={false}
-          placeholder="acf_…:sk_…"
-          hint="The two parts of a key, joined by a colon."
-        />
-        <Check name="remember" label="Remember it until this tab is closed" />
-        {failure !== null && <FailureNote failure={failure} />}
-        <div>
-          <Button kind="primary" type="submit" busy={busy}>
-            Sign in
-          </Button>
-        </div>
-      </form>
-    </Card>
+    // `post`: should the script fail, the browser must not put the key into an address.
+    <form
+      class="stack"
+      method="post"
+      onSubmit={(event) => {
+        event.preventDefault();
+        void send(event.currentTarget);
+      }}
+    >
+      <TextInput
+        label="API key"
+        name="key"
+        type="password"
+        mono
+        required
+        autocomplete="off"
+        spellcheck={false}
+        placeholder="acf_…:sk_…"
+        hint="The two parts of a key, joined by a colon."
+      />
+      <Remember />
+      {failure !== null && <FailureNote failure={failure} />}
+      <div>
+        <Button kind="primary" type="submit" busy={busy}>
+          {submit}
+        </Button>
+      </div>
+    </form>
   );
 }
+
+const Remember = () => <Check name="remember" label="Remember the key until this tab is closed" />;
+
+const WISHES = [
+  ['buyer', 'call services'],
+  ['provider', 'list services, and call them'],
+  ['admin', 'run this marketplace, as its operator'],
+] as const;
 
 function NewAccount() {
   const [busy, setBusy] = useState(false);
   const [failure, setFailure] = useState<unknown>(null);
-  const [role, setRole] = useState<'buyer' | 'provider'>('buyer');
-  const submit = async (form: HTMLFormElement): Promise<void> => {
+  const [role, setRole] = useState<Schemas['CreatedKey']['role']>('buyer');
+  const [made, setMade] = useState<{ readonly key: Schemas['CreatedKey']; readonly remember: boolean } | null>(null);
+  const send = async (form: HTMLFormElement): Promise<void> => {
     const values = new FormData(form);
+    const remember = values.get('remember') !== null;
     setBusy(true);
     setFailure(null);
     try {
-      await openAccount(String(values.get('label')).trim(), role, values.get('remember') !== null);
+      const token = String(values.get('token') ?? '').trim();
+      setMade({ key: await createAccount(String(values.get('label')).trim(), role, token), remember });
     } catch (error) {
       setFailure(error);
+    } finally {
       setBusy(false);
     }
   };
@@ -90,7 +111,7 @@ function NewAccount() {
         method="post"
         onSubmit={(event) => {
           event.preventDefault();
-          void submit(event.currentTarget);
+          void send(event.currentTarget);
         }}
       >
         <TextInput
@@ -99,18 +120,31 @@ function NewAccount() {
           required
           maxLength={200}
           autocomplete="off"
-          hint="A label for yourself. It is no identity."
+          hint="A label, such as the name of your project. It is no identity."
         />
         <Select
           label="I want to"
           value={role}
-          onChange={(event) => setRole(event.currentTarget.value === 'provider' ? 'provider' : 'buyer')}
-          options={[
-            ['buyer', 'call services'],
-            ['provider', 'list services'],
-          ]}
+          onChange={(event) => setRole(WISHES.find(([name]) => name === event.currentTarget.value)?.[0] ?? 'buyer')}
+          options={WISHES}
         />
-        <Check name="remember" label="Remember the key until this tab is closed" />
+        {role === 'admin' && (
+          <>
+            <Note>
+              A gateway that never had an admin takes its first one here. After that, an admin makes keys for others. If
+              the operator set ADMIN_BOOTSTRAP_TOKEN, the token is needed.
+            </Note>
+            <TextInput
+              label="Bootstrap token, if one is set"
+              name="token"
+              type="password"
+              mono
+              autocomplete="off"
+              spellcheck={false}
+            />
+          </>
+        )}
+        <Remember />
         {failure !== null && <FailureNote failure={failure} />}
         <div>
           <Button type="submit" busy={busy}>
@@ -118,31 +152,12 @@ function NewAccount() {
           </Button>
         </div>
       </form>
+      {made !== null && (
+        <SecretShownOnce
+          made={made.key}
+          onClose={() => signIn(`${made.key.key_id}:${made.key.secret}`, made.remember)}
+        />
+      )}
     </Card>
-  );
-}
-
-/** A secret is shown once: here, until its owner says that it is kept. */
-export function SecretShownOnce({
-  made,
-  onClose,
-}: {
-  readonly made: Pick<Schemas['CreatedKey'], 'key_id' | 'secret'>;
-  readonly onClose: () => void;
-}) {
-  return (
-    <Dialog
-      title="Keep this key"
-      onClose={onClose}
-      actions={
-        <Button kind="primary" onClick={onClose}>
-          I have kept it
-        </Button>
-      }
-    >
-      <p>This is the only time that the secret is shown. Whoever has it can spend the money of this account.</p>
-      <Code wrap label="API key" text={`${made.key_id}:${made.secret}`} />
-      <Note tone="warn">Send it as Authorization: Bearer, never in an address.</Note>
-    </Dialog>
   );
 }

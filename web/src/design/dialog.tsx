@@ -3,7 +3,10 @@ import { useEffect, useId, useRef, useState } from 'preact/hooks';
 import { Button } from './button.tsx';
 import { FailureNote } from './states.tsx';
 
-/** A modal dialog of the browser: it keeps the focus inside, and Escape closes it. */
+/**
+ * A modal dialog of the browser: it keeps the focus inside, and Escape closes it. Without `onClose` it is closed by its own buttons
+ * only.
+ */
 export function Dialog({
   title,
   onClose,
@@ -11,7 +14,7 @@ export function Dialog({
   children,
 }: {
   readonly title: string;
-  readonly onClose: () => void;
+  readonly onClose?: () => void;
   readonly actions?: ComponentChildren;
   readonly children: ComponentChildren;
 }) {
@@ -29,14 +32,23 @@ export function Dialog({
       aria-labelledby={id}
       onCancel={(event) => {
         event.preventDefault();
-        onClose();
+        onClose?.();
+      }}
+      // Chromium closes at a second Escape without asking.
+      onClose={() => {
+        if (ref.current?.isConnected && !ref.current.open) {
+          if (onClose === undefined) ref.current.showModal();
+          else onClose();
+        }
       }}
     >
       <div class="dialog-head">
         <h2 id={id}>{title}</h2>
-        <Button kind="quiet" small onClick={onClose} aria-label="Close">
-          ✕
-        </Button>
+        {onClose !== undefined && (
+          <Button kind="quiet" small onClick={onClose} aria-label="Close">
+            ✕
+          </Button>
+        )}
       </div>
       <div class="dialog-body stack">{children}</div>
       {actions !== undefined && <div class="dialog-foot">{actions}</div>}

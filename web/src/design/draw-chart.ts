@@ -27,6 +27,10 @@ export function drawChart(element: HTMLElement, data: uPlot.AlignedData, options
       : { hour: '2-digit', minute: '2-digit', second: '2-digit' },
   );
   const bars = uPlot.paths.bars?.({ size: [0.7, 40], radius: 0.15 });
+  // A bar stands around its time: without room the first and the last would be cut in half.
+  const times = data[0];
+  const step = times.length > 1 ? (times[1] as number) - (times[0] as number) : 86_400;
+  const room = series.some(({ kind }) => kind === 'bar') ? step / 2 : 0;
   return new uPlot(
     {
       width: element.clientWidth,
@@ -36,12 +40,25 @@ export function drawChart(element: HTMLElement, data: uPlot.AlignedData, options
       ...(utc ? { tzDate: (ts: number) => uPlot.tzDate(new Date(ts * 1_000), 'Etc/UTC') } : {}),
       cursor: { points: { size: 6 }, drag: { x: false, y: false } },
       legend: { live: true },
-      scales: { y: { range: (_self, _min, max) => [0, max > 0 ? max * 1.1 : 1] } },
+      scales: {
+        ...(room === 0 ? {} : { x: { range: (_self: uPlot, min: number, max: number) => [min - room, max + room] } }),
+        y: { range: (_self, _min, max) => [0, max > 0 ? max * 1.1 : 1] },
+      },
+      hooks: {
+        // Without a pointer the legend has the newest values.
+        setLegend: [
+          (self) => {
+            const last = self.data[0].length - 1;
+            if (self.legend.idx == null && last >= 0) self.setLegend({ idx: last });
+          },
+        ],
+      },
       axes: [
         {
           ...axis,
           grid: { show: false },
           space: 70,
+          size: 32,
           values: (_self, times) => times.map((at) => axisTime.format(at * 1_000)),
         },
         {
@@ -52,7 +69,7 @@ export function drawChart(element: HTMLElement, data: uPlot.AlignedData, options
         },
       ],
       series: [
-        { value: (_self, at) => (at === null ? '' : time.format(at * 1_000)) },
+        { label: utc ? 'Day' : 'Time', value: (_self, at) => (at === null ? '' : time.format(at * 1_000)) },
         ...series.map(({ name, kind }, at) => ({
           label: name,
           stroke: colour(`--series-${(at % 5) + 1}`),

@@ -39,6 +39,9 @@ export function FailureNote({ failure, retry }: { readonly failure: unknown; rea
     <div class="note note-bad" role="alert">
       <span class="break">{message}</span>
       {known?.status === 401 && <span class="soft">The key may have been revoked. Sign out, and in again.</span>}
+      {known?.status === 429 && known.retryAfter !== null && (
+        <span class="soft">The limit of requests is used up. There is room again in {known.retryAfter} s.</span>
+      )}
       {known !== null && known.requestId !== null && known.status >= 500 && (
         <span class="faint small">Request {known.requestId}</span>
       )}

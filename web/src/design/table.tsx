@@ -5,7 +5,12 @@ export type Column<Row> = {
   readonly cell: (row: Row) => ComponentChildren;
   /** Numbers stand to the right, so that their digits are in line. */
   readonly right?: boolean;
+  /** Left out where there is little room, as on phones: what it says stands on another page, too. */
+  readonly minor?: boolean;
 };
+
+const classOf = <Row,>({ right, minor }: Column<Row>): string | undefined =>
+  [right ? 'right' : '', minor ? 'minor' : ''].filter((name) => name !== '').join(' ') || undefined;
 
 /** @param caption  what it lists, for screen readers */
 export function Table<Row>({
@@ -26,9 +31,9 @@ export function Table<Row>({
         <caption class="visually-hidden">{caption}</caption>
         <thead>
           <tr>
-            {columns.map(({ title, right }) => (
-              <th key={title} scope="col" class={right ? 'right' : undefined}>
-                {title}
+            {columns.map((column) => (
+              <th key={column.title} scope="col" class={classOf(column)}>
+                {column.title}
               </th>
             ))}
           </tr>
@@ -36,9 +41,9 @@ export function Table<Row>({
         <tbody>
           {rows.map((row) => (
             <tr key={keyOf(row)}>
-              {columns.map(({ title, cell, right }) => (
-                <td key={title} class={right ? 'right' : undefined}>
-                  {cell(row)}
+              {columns.map((column) => (
+                <td key={column.title} class={classOf(column)}>
+                  {column.cell(row)}
                 </td>
               ))}
             </tr>

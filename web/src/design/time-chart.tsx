@@ -77,30 +77,33 @@ export function TimeChart({
   return (
     <figure class="chart">
       <div ref={frame} aria-hidden="true" />
-      <table class="visually-hidden">
-        <caption>{label}</caption>
-        <thead>
-          <tr>
-            <th scope="col">Time</th>
-            {series.map(({ name }) => (
-              <th key={name} scope="col">
-                {name}
-              </th>
-            ))}
-          </tr>
-        </thead>
-        <tbody>
-          {times.map((time, at) => (
-            <tr key={time}>
-              <th scope="row">{new Date(time * 1_000).toISOString().slice(0, utc ? 10 : 19)}</th>
-              {series.map(({ name, values }) => {
-                const value = values[at] ?? null;
-                return <td key={name}>{value === null ? '' : format(value)}</td>;
-              })}
+      {/* A table itself would not keep to the height of one pixel. */}
+      <div class="visually-hidden">
+        <table>
+          <caption>{label}</caption>
+          <thead>
+            <tr>
+              <th scope="col">Time</th>
+              {series.map(({ name }) => (
+                <th key={name} scope="col">
+                  {name}
+                </th>
+              ))}
             </tr>
-          ))}
-        </tbody>
-      </table>
+          </thead>
+          <tbody>
+            {times.map((time, at) => (
+              <tr key={time}>
+                <th scope="row">{new Date(time * 1_000).toISOString().slice(0, utc ? 10 : 19)}</th>
+                {series.map(({ name, values }) => {
+                  const value = values[at] ?? null;
+                  return <td key={name}>{value === null ? '' : format(value)}</td>;
+                })}
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
     </figure>
   );
 }

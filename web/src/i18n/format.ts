@@ -1,18 +1,33 @@
 // Numbers, money and times as people write them in a language. Everything shown goes through here, so that a page never has two
 // ways to write the same thing.
 
-/** `0.002` → `$0.002`: all of up to six decimals, and at least two when there are any. */
-export function money(amount: number, language: string): string {
+/**
+ * `0.002` → `$0.002`: all of up to six decimals, and at least two when there are any.
+ *
+ * @param digits  minimum decimals, so that the amounts of a column are in line: `digitsOf` it
+ */
+export function money(amount: number, language: string, digits = 2): string {
   const micros = Math.round(amount * 1e6);
-  const isWhole = micros % 10_000 === 0;
-  return formatter(language, 'money', {
+  const needed = digitsOf([amount]);
+  const shown = Math.max(digits, needed);
+  return formatter(language, `money ${digits}`, {
     style: 'currency',
     currency: 'USD',
     currencyDisplay: 'narrowSymbol',
-    minimumFractionDigits: 2,
-    maximumFractionDigits: isWhole ? 2 : 6,
+    minimumFractionDigits: digits,
+    maximumFractionDigits: shown,
   }).format(micros / 1e6);
 }
+
+/** How many decimals the amounts need: from 2 to 6. */
+export const digitsOf = (amounts: readonly number[]): number =>
+  amounts.reduce((most, amount) => {
+    const decimals = String(Math.round(Math.abs(amount) * 1e6))
+      .padStart(7, '0')
+      .slice(-6)
+      .replace(/0+$/, '').length;
+    return Math.max(most, decimals);
+  }, 2);
 
 export const count = (value: number, language: string): string => formatter(language, 'count', {}).format(value);
 
@@ -41,9 +56,46 @@ export function duration(ms: number, language: string): string {
   }).format(value);
 }
 
+/** 50 → `50 bytes`, 1 234 567 → `1.2 MB`. */
+export function bytes(size: number, language: string): string {
+  const [unit, factor] = BYTES.find(([, factor]) => size >= factor) ?? (['byte', 1] as const);
+  return formatter(language, `bytes ${unit}`, {
+    style: 'unit',
+    unit,
+    unitDisplay: unit === 'byte' ? 'long' : 'short',
+    maximumFractionDigits: 1,
+  }).format(size / factor);
+}
+
+const BYTES = [
+  ['gigabyte', 1e9],
+  ['megabyte', 1e6],
+  ['kilobyte', 1e3],
+] as const;
+
 /** `Nov 22, 2026, 4:26:12 PM`, in the time zone of whoever looks. */
 export const moment = (iso: string, language: string): string =>
   dates(language, 'moment', { dateStyle: 'medium', timeStyle: 'medium' }).format(new Date(iso));
+
+/** `Nov 22`, and of another year than the present one `Nov 22, 2025`. @param nowMs  the time of whoever looks */
+export function date(iso: string, language: string, nowMs: number): string {
+  const at = new Date(iso);
+  return at.getFullYear() === new Date(nowMs).getFullYear()
+    ? dates(language, 'date', { month: 'short', day: 'numeric' }).format(at)
+    : dates(language, 'date with year', { dateStyle: 'medium' }).format(at);
+}
+
+/** `4:26:12 PM`: the second half of `moment`. */
+export const clock = (iso: string, language: string): string =>
+  dates(language, 'clock', { timeStyle: 'medium' }).format(new Date(iso));
+
+/** The hour that begins at this time: `4 PM – 5 PM`. */
+export function clockHour(iso: string, language: string): string {
+  const format = dates(language, 'hour', { hour: 'numeric' });
+  const begin = Date.parse(iso);
+  // Not `formatRange`: of the hour before midnight that writes two dates.
+  return `${format.format(begin)} – ${format.format(begin + 3_600_000)}`;
+}
 
 /** `2026-11-22`, a day in UTC → `Nov 22`. */
 export const day = (utcDay: string, language: string): string =>

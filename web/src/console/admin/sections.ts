@@ -1,6 +1,10 @@
 import { lazy } from 'preact-iso';
+import { KEYS_SECTION } from '../keys/section.ts';
+import { STATEMENT_SECTION } from '../money/section.ts';
 import type { Section } from '../sections.ts';
 
 export const adminSections: readonly Section[] = [
   { path: '', title: 'Overview', page: lazy(() => import('./overview.tsx')) },
+  STATEMENT_SECTION,
+  KEYS_SECTION,
 ];

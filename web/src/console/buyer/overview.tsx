@@ -1,6 +1,123 @@
+import './buyer.css';
+import { dataOf } from '../../api/client.ts';
+import { Button, Card, Empty, FailureNote, LinkButton, Note, Skeleton, Stat, Stats } from '../../design/index.ts';
+import { count, money } from '../../i18n/format.ts';
+import { useI18n } from '../../i18n/i18n.tsx';
+import { useResource } from '../../resource.ts';
+import { api, session } from '../../session.ts';
+import { lastDays } from '../shared/days.ts';
 import { PageHead } from '../shared/page-head.tsx';
+import { LastCalls } from './last-calls.tsx';
+import { SpendingChart } from './spending-chart.tsx';
+import { StartHere } from './start-here.tsx';
+import { TopServices } from './top-services.tsx';
+import { type Usage, usageOf } from './usage.ts';
 
-/** `/console` of a buyer. */
+const LAST_CALLS = 6;
+
+/** `/console` of a buyer: what is left, what was spent on what, and what to do next. */
 export default function Overview() {
-  return <PageHead title="Overview" />;
+  const days = lastDays(30, Date.now());
+  const from = days[0] ?? '';
+  const balance = useResource('balance', (signal) => dataOf(api.value.GET('/api/v1/balance/me', { signal })));
+  const usage = useResource(`usage ${from}`, (signal) => usageOf({ from, limit: LAST_CALLS }, signal));
+  const failure = balance.failure ?? usage.failure;
+  const reload = (): void => {
+    balance.reload();
+    usage.reload();
+  };
+  const isNew = usage.data?.total_calls === 0 && session.value?.me.last_used_at === null;
+  return (
+    <>
+      <PageHead
+        title="Overview"
+        lead="The balance is that of the account; calls and spending are those of this key."
+        actions={
+          <>
+            <LinkButton small href="/console/money">
+              Add money
+            </LinkButton>
+            <Button small busy={balance.loading || usage.loading} onClick={reload}>
+              Refresh
+            </Button>
+          </>
+        }
+      />
+      {failure !== null && <FailureNote failure={failure} retry={reload} />}
+      <Figures balance={balance.data} usage={usage.data} days={days} />
+      {!isNew && balance.data?.balance === 0 && (
+        <Note tone="warn">
+          The account has no money left. Calls that cost something are refused until money is added; free calls go on.
+        </Note>
+      )}
+      {isNew && <StartHere balance={balance.data?.balance ?? null} />}
+      {!isNew && (
+        <>
+          <SpendingChart usage={usage.data} />
+          {usage.data === null && failure === null && <Skeleton lines={6} />}
+          {usage.data !== null && (
+            <div class="overview-pair">
+              <TopServices usage={usage.data} />
+              <Card
+                title="Last calls"
+                flush
+                actions={
+                  <LinkButton kind="quiet" small href="/console/calls">
+                    All calls
+                  </LinkButton>
+                }
+              >
+                {usage.data.records.length === 0 ? (
+                  <Empty title="No calls in 30 days" action={<LinkButton href="/">Find a service</LinkButton>}>
+                    Earlier calls are in the list of all calls.
+                  </Empty>
+                ) : (
+                  <LastCalls calls={usage.data.records} />
+                )}
+              </Card>
+            </div>
+          )}
+        </>
+      )}
+    </>
+  );
+}
+
+function Figures({
+  balance,
+  usage,
+  days,
+}: {
+  readonly balance: { readonly balance: number; readonly held: number } | null;
+  readonly usage: Usage | null;
+  readonly days: readonly string[];
+}) {
+  const { language } = useI18n();
+  // Micro-USD, so that no sum shows what floats make of it.
+  const spent = (last: number): string => {
+    if (usage === null) return '…';
+    const first = days.at(-last) ?? '';
+    const micros = usage.by_day
+      .filter(({ day }) => day >= first)
+      .reduce((sum, { spent: usd }) => sum + Math.round(usd * 1e6), 0);
+    return money(micros / 1e6, language);
+  };
+  const held = balance?.held ?? 0;
+  return (
+    <Stats>
+      <Stat
+        label="Balance"
+        value={balance === null ? '…' : money(balance.balance, language)}
+        hint={held > 0 ? `${money(held, language)} held by open calls` : 'nothing is held'}
+      />
+      <Stat label="Spent today" value={spent(1)} hint="since 00:00 UTC" />
+      <Stat label="Spent in 7 days" value={spent(7)} hint="today included" />
+      <Stat label="Spent in 30 days" value={spent(30)} hint="today included" />
+      <Stat
+        label="Calls in 30 days"
+        value={usage === null ? '…' : count(usage.total_calls, language)}
+        hint={usage === null ? ' ' : `${count(usage.free_calls, language)} of them free`}
+      />
+    </Stats>
+  );
 }

@@ -1,0 +1,364 @@
+import { readFile } from 'node:fs/promises';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import '../support/browser.ts';
+import { type Key, startService, type TestService } from '../integration/marketplace.ts';
+import { type Visit, WebMarket } from './web-market.ts';
+
+const EVIL = '<img src=x onerror=alert(1)>"><script>alert(2)</script>';
+const TOP_UP = 'https://pay.example.com/top-up';
+
+let web: WebMarket;
+let service: TestService;
+let weather: string;
+
+beforeAll(async () => {
+  [web, service] = await Promise.all([
+    WebMarket.start(),
+    startService((request, response) => {
+      response.statusCode = request.url?.startsWith('/fail') ? 500 : 200;
+      response.end('ok');
+    }),
+  ]);
+  weather = await web.market.service({ endpoint: service.url, name: 'Weather', price: 0.01, free_calls: 1 });
+});
+afterAll(async () => {
+  await web?.stop();
+  await service?.close();
+});
+
+const raise = (key: Key): Promise<unknown> =>
+  web.market.json(`/api/v1/keys/${key.key_id}`, {
+    key: web.market.admin,
+    method: 'PATCH',
+    body: { rate_limit: 300 },
+  });
+
+const textOf = (key: Key): string => `${key.key_id}:${key.secret}`;
+
+/** The key that a dialog shows once. */
+async function shownKey(visit: Visit): Promise<string> {
+  const dialog = visit.page.getByRole('dialog', { name: 'Keep this key' });
+  await dialog.waitFor();
+  return ((await dialog.locator('pre').textContent()) ?? '').trim();
+}
+
+async function openAccount(visit: Visit, name: string, wish = 'buyer'): Promise<{ text: string; key: Key }> {
+  const { page } = visit;
+  await page.getByLabel('Name').fill(name);
+  await page.getByLabel('I want to').selectOption(wish);
+  await page.getByRole('button', { name: 'Open an account' }).click();
+  const text = await shownKey(visit);
+  const [keyId = '', secret = ''] = text.split(':');
+  const me = await web.market.json<{ account_id: string }>('/api/v1/keys/me', {
+    key: { key_id: keyId, secret, account_id: '' },
+  });
+  return { text, key: { key_id: keyId, secret, account_id: me.account_id } };
+}
+
+async function call(key: Key, path: string): Promise<Response> {
+  const response = await web.market.request(weather + path, { key });
+  await response.arrayBuffer();
+  return response;
+}
+
+const stored = (visit: Visit): Promise<string> =>
+  visit.page.evaluate('JSON.stringify([Object.entries(localStorage), Object.entries(sessionStorage)])');
+
+/** No secret went anywhere but into headers. */
+function expectNoSecret(visit: Visit, ...secrets: readonly string[]): void {
+  for (const secret of secrets) {
+    expect(visit.requested.filter((url) => url.includes(secret.split(':')[1] ?? secret))).toEqual([]);
+  }
+}
+
+describe('the console of a buyer', () => {
+  it('takes a new account from its first key to the bill of its calls', async () => {
+    const visit = await web.visit('/console');
+    const { page } = visit;
+    await visit.shot('buyer-sign-in');
+    const { text, key } = await openAccount(visit, 'acme bot');
+    await raise(key);
+    await visit.shot('buyer-secret');
+    expect(await visit.findings()).toEqual([]);
+    // An Escape by accident must not lose the only copy.
+    await page.keyboard.press('Escape');
+    await page.keyboard.press('Escape');
+    await page.getByRole('button', { name: 'I have kept it' }).click();
+
+    await page.getByRole('heading', { name: 'Three steps to the first call' }).waitFor();
+    await visit.shot('buyer-new');
+    expect(await visit.findings()).toEqual([]);
+    await page.getByRole('link', { name: 'How to add money' }).click();
+    await page.getByText('Ask the operator of this gateway').waitFor();
+    await page.getByText(key.account_id).waitFor();
+    await visit.shot('buyer-money-new');
+
+    await web.market.credit(key, 10, 'invoice 4711');
+    for (const path of ['/a', '/b', '/c?secret=1']) expect((await call(key, path)).status).toBe(200);
+    expect((await call(key, '/fail')).status).toBe(500);
+    await web.market.settled(key.account_id);
+
+    await page.getByRole('link', { name: 'Overview' }).click();
+    await page.getByText('$9.98', { exact: true }).waitFor();
+    await page.getByText('1 of them free', { exact: true }).waitFor();
+    await page.getByLabel('Service', { exact: true }).selectOption({ label: 'Weather' });
+    await page.waitForURL(/service=[0-9a-f-]{36}/);
+    await page.getByText('$0.02 for 4 calls').waitFor();
+    await page.locator('.chart canvas').waitFor();
+    await visit.shot('buyer-overview');
+    expect(await visit.findings()).toEqual([]);
+
+    await page.getByRole('link', { name: 'All calls' }).click();
+    await page
+      .getByRole('row', { name: /GET \/fail/ })
+      .getByText('service error')
+      .waitFor();
+    await visit.shot('buyer-calls');
+    const download = page.waitForEvent('download');
+    await page.getByRole('button', { name: 'Export CSV' }).click();
+    const file = await readFile(await (await download).path(), 'utf8');
+    expect((await download).suggestedFilename()).toMatch(/^calls-\d{4}-\d\d-\d\d\.csv$/);
+    expect(file.trim().split('\n')).toHaveLength(5);
+    expect(await visit.findings()).toEqual([]);
+
+    await page
+      .getByRole('row', { name: /GET \/fail/ })
+      .getByRole('link')
+      .click();
+    await page.waitForURL(/\/console\/calls\/[0-9a-f-]{36}$/);
+    await page.getByText('The service answered with a status of 500 or above').waitFor();
+    await page.getByText('refunded:upstream_5xx').waitFor();
+    await visit.shot('buyer-call');
+    expect(await visit.findings()).toEqual([]);
+
+    await page.getByRole('link', { name: 'Money' }).click();
+    await page.getByText('Reference: invoice 4711').waitFor();
+    await page.getByText('Calls to Weather').waitFor();
+    await visit.shot('buyer-money');
+    expect(await visit.findings()).toEqual([]);
+
+    expect(visit.complaints).toEqual([]);
+    expectNoSecret(visit, text);
+    expect(await stored(visit)).toBe('[[],[]]');
+    // Not remembered: a reload signs out.
+    await page.reload();
+    await page.getByRole('heading', { name: 'Open an account' }).waitFor();
+    expect(await stored(visit)).toBe('[[],[]]');
+    await visit.close();
+  });
+
+  it('makes keys, rotates them and revokes them', async () => {
+    const key = await web.market.buyer(1);
+    const visit = await web.visit('/console/keys', { key: textOf(key) });
+    const { page } = visit;
+    await page.getByRole('button', { name: 'Create a key' }).click();
+    expect(await visit.findings()).toEqual([]);
+    await page.getByRole('button', { name: 'Create key' }).click();
+    const text = await shownKey(visit);
+    await page.getByRole('button', { name: 'I have kept it' }).click();
+    const [keyId = '', secret = ''] = text.split(':');
+    const second = { key_id: keyId, secret, account_id: key.account_id };
+    expect((await call(second, '/')).status).toBe(200);
+
+    await page.getByRole('button', { name: `Rotate ${keyId}` }).click();
+    await page.getByLabel('The present secret stays good').selectOption('0');
+    await visit.shot('keys-rotate');
+    await page.getByRole('button', { name: 'Make a new secret' }).click();
+    const rotated = { ...second, secret: (await shownKey(visit)).split(':')[1] ?? '' };
+    await page.getByRole('button', { name: 'I have kept it' }).click();
+    expect([(await call(second, '/')).status, (await call(rotated, '/')).status]).toEqual([401, 200]);
+    await visit.shot('keys');
+
+    await page.getByRole('button', { name: `Revoke ${keyId}` }).click();
+    await page.getByRole('button', { name: 'Revoke key', exact: true }).click();
+    await page
+      .getByRole('row', { name: new RegExp(keyId) })
+      .getByText('Revoked')
+      .waitFor();
+    expect((await call(rotated, '/')).status).toBe(401);
+    expect(await visit.findings()).toEqual([]);
+
+    // The tab's own key: it goes on with a new secret, and is signed out when the key is revoked.
+    await page.getByRole('button', { name: `Rotate ${key.key_id}` }).click();
+    await page.getByLabel('The present secret stays good').selectOption('0');
+    await page.getByRole('button', { name: 'Make a new secret' }).click();
+    const own = await shownKey(visit);
+    await page.getByRole('button', { name: 'I have kept it' }).click();
+    await page.getByRole('link', { name: 'Money' }).click();
+    await page.getByText('what calls can spend now').waitFor();
+    await page.getByRole('link', { name: 'Keys' }).click();
+    await page.getByRole('button', { name: `Revoke ${key.key_id}` }).click();
+    await page.getByText('nobody can reach its money any more').waitFor();
+    await visit.shot('keys-revoke-own');
+    await page.getByRole('button', { name: 'Revoke key and sign out' }).click();
+    await page.getByRole('heading', { name: 'Open an account' }).waitFor();
+    expect(await stored(visit)).toBe('[[],[]]');
+    expect(visit.complaints).toEqual([]);
+    expectNoSecret(visit, text, own, textOf(key), textOf(rotated));
+    await visit.close();
+  });
+
+  it('shows a shared address after signing in, with its filters, and lets a person switch between keys', async () => {
+    const [one, two] = [await web.market.buyer(1), await web.market.anotherProvider()];
+    await call(one, '/yesterday');
+    await call(one, '/paid');
+    await web.market.settled(one.account_id);
+    const today = new Date().toISOString().slice(0, 10);
+    const visit = await web.visit(`/console/calls?from=${today}&to=${today}`);
+    const { page } = visit;
+    const signIn = async (key: Key, button: string): Promise<void> => {
+      await page.getByLabel('API key').fill(textOf(key));
+      await page.getByLabel('Remember the key').last().check();
+      await page.getByRole('button', { name: button }).click();
+    };
+    await page.getByLabel('API key').fill(textOf({ ...one, secret: two.secret }));
+    await page.getByRole('button', { name: 'Sign in' }).click();
+    await page.getByText('This gateway does not take this key.').waitFor();
+    expect(visit.complaints.splice(0).filter((line) => !line.includes('401'))).toEqual([]);
+    await page.getByLabel('API key').fill(textOf(one));
+    await page.getByLabel('Remember the key').first().check();
+    await page.getByRole('button', { name: 'Sign in' }).click();
+    await page.getByRole('row', { name: /GET \/paid/ }).waitFor();
+    expect(new URL(page.url()).search).toBe(`?from=${today}&to=${today}`);
+    await page.getByLabel('From day').fill('2020-01-01');
+    await page.getByLabel('To day').fill('2020-01-02');
+    await page.getByRole('button', { name: 'Apply' }).click();
+    await page.getByText('Nothing matches').waitFor();
+    await page.goBack();
+    await page.getByRole('row', { name: /GET \/paid/ }).waitFor();
+
+    // A file has 10 000 rows at most: whoever exports more is told, and gets the next part.
+    const files: string[] = [];
+    await page.route('**/api/v1/usage/me**', async (route) => {
+      if (route.request().headers().accept !== 'text/csv') return route.continue();
+      files.push(new URL(route.request().url()).search);
+      const more = { 'X-ACF-Next-Cursor': '019aa3f5-0d44-7a61-8c12-5b7e9f3a2d10' };
+      return route.fulfill({ body: 'usage_id\n', headers: files.length === 1 ? more : {} });
+    });
+    await page.getByRole('button', { name: 'Export CSV' }).click();
+    const part = page.waitForEvent('download', (download) => download.suggestedFilename().includes('part-2'));
+    await page.getByRole('button', { name: 'Get part 2' }).click();
+    await part;
+    expect(files[1]).toBe(`${files[0]}&cursor=019aa3f5-0d44-7a61-8c12-5b7e9f3a2d10`);
+    await page.unrouteAll();
+
+    // Another program uses the same key: the page says when there is room again.
+    await page.route('**/api/v1/balance/me', (route) =>
+      route.fulfill({
+        status: 429,
+        headers: { 'Retry-After': '17' },
+        json: { error: 'rate_limited', message: 'Too many requests.' },
+      }),
+    );
+    await page.getByRole('link', { name: 'Money' }).click();
+    await page.getByText('There is room again in 17 s.').waitFor();
+    expect(visit.complaints.splice(0).filter((line) => !line.includes('429'))).toEqual([]);
+    await page.unrouteAll();
+
+    await page.getByRole('button', { name: 'Use another key' }).click();
+    await signIn(two, 'Use this key');
+    await page.getByText('There is no such page').waitFor();
+    await page.getByRole('link', { name: 'Statement' }).click();
+    await page.getByText('Nothing has moved yet').waitFor();
+    await visit.shot('provider-statement');
+    expect(await visit.findings()).toEqual([]);
+    await page.reload();
+    await page.getByRole('button', { name: new RegExp(`buyer.*…${one.key_id.slice(-6)}`) }).click();
+    await page.getByRole('link', { name: 'Calls' }).click();
+    await page.getByRole('row', { name: /GET \/paid/ }).waitFor();
+    await visit.shot('buyer-two-keys');
+    await page.getByRole('button', { name: 'Sign out' }).click();
+    await page.getByRole('heading', { name: 'Open an account' }).waitFor();
+    expect(await stored(visit)).toBe('[[],[]]');
+    expectNoSecret(visit, textOf(one), textOf(two));
+    expect(visit.complaints).toEqual([]);
+    await visit.close();
+  });
+
+  it('shows what others wrote as text, in the dark and on a phone', async () => {
+    const evil = await web.market.service({ endpoint: service.url, name: EVIL, price: 0.25, description: EVIL });
+    const key = await web.market.buyer(0);
+    await web.market.credit(key, 5, EVIL);
+    await (await web.market.request(`${evil}/%3Cscript%3E`, { key })).arrayBuffer();
+    await web.market.settled(key.account_id);
+    const { records } = await web.market.json<{ records: { usage_id: string }[] }>('/api/v1/usage/me', { key });
+    const pages = ['', '/calls', `/calls/${records[0]?.usage_id}`, '/money', '/keys'];
+    for (const look of [{ dark: true }, { phone: true }] as const) {
+      const visit = await web.visit('/console', { ...look, key: textOf(key) });
+      for (const path of pages) {
+        await visit.page.goto(`/console${path}`);
+        // Not the options of a choice: those are text anyway, and not visible.
+        const text = path === '/keys' ? 'This key may send' : EVIL;
+        await visit.page
+          .locator('td, dd, dt')
+          .getByText(text)
+          .or(visit.page.locator('dt', { hasText: text }))
+          .first()
+          .waitFor();
+        await visit.page.waitForFunction('document.querySelector("[aria-busy=true]") === null');
+        if (path === '') await visit.page.locator('.chart canvas').waitFor();
+        // What axe finds depends on colours; of the phone's view one page is enough.
+        if (path === '' || 'dark' in look) expect(await visit.findings(), path).toEqual([]);
+        // Nothing but what is meant to scroll is wider than the screen.
+        expect(await visit.page.evaluate('document.documentElement.scrollWidth <= innerWidth'), path).toBe(true);
+        const name = `buyer-${'dark' in look ? 'dark' : 'phone'}${path.replaceAll('/', '-').slice(0, 8)}`;
+        await visit.shot(path.startsWith('/calls/') ? `${name}-one` : name);
+      }
+      expect(await visit.page.locator('img, main script').count()).toBe(0);
+      expect(visit.complaints).toEqual([]);
+      expectNoSecret(visit, textOf(key));
+      await visit.close();
+    }
+  });
+});
+
+describe('the sign-in page', () => {
+  it('makes the first admin of an empty gateway, who can change limits; buyers learn where to pay', async () => {
+    const fresh = await WebMarket.start({ TOP_UP_URL: TOP_UP });
+    try {
+      const { sql } = fresh.market.stores;
+      await sql`DELETE FROM api_keys WHERE role = 'admin'`;
+      const visit = await fresh.visit('/console');
+      const { page } = visit;
+      await page.getByLabel('Name').fill('the operator');
+      await page.getByLabel('I want to').selectOption('admin');
+      await visit.shot('sign-in-admin');
+      await page.getByRole('button', { name: 'Open an account' }).click();
+      const keyId = (await shownKey(visit)).split(':')[0] ?? '';
+      await page.getByRole('button', { name: 'I have kept it' }).click();
+      await page.getByRole('link', { name: 'Keys' }).click();
+      await page.getByRole('button', { name: `Limit of ${keyId}` }).click();
+      await page.getByLabel('Requests a minute').fill('0');
+      await page.getByText('A whole number from 1 to 300.').waitFor();
+      await page.getByLabel('Requests a minute').fill('120');
+      await page.getByRole('button', { name: 'Set limit' }).click();
+      await page
+        .getByRole('row', { name: new RegExp(keyId) })
+        .getByText('120 / min')
+        .waitFor();
+      await visit.shot('keys-admin');
+      expect(await visit.findings()).toEqual([]);
+      await page.getByRole('button', { name: 'Sign out' }).click();
+
+      expect(visit.complaints).toEqual([]);
+      await page.getByLabel('Name').fill('another operator');
+      await page.getByLabel('I want to').selectOption('admin');
+      await page.getByRole('button', { name: 'Open an account' }).click();
+      await page.getByText('An admin exists already').waitFor();
+      // The browser itself reports that.
+      expect(visit.complaints.splice(0).filter((line) => !line.includes('403'))).toEqual([]);
+      await page.getByLabel('I want to').selectOption('buyer');
+      await page.getByRole('button', { name: 'Open an account' }).click();
+      await shownKey(visit);
+      await page.getByRole('button', { name: 'I have kept it' }).click();
+      await page.getByRole('link', { name: 'Money' }).click();
+      expect(await page.getByRole('link', { name: 'Add money' }).getAttribute('href')).toBe(TOP_UP);
+      await page.getByText('Nothing has moved yet').waitFor();
+      await visit.shot('buyer-top-up');
+      expect(visit.complaints).toEqual([]);
+      await visit.close();
+    } finally {
+      await fresh.stop();
+    }
+  });
+});

@@ -1,0 +1,67 @@
+import { readFileSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import { lastDays, rangeOf } from '../../web/src/console/shared/days.ts';
+import { outcomeOf, statusText } from '../../web/src/console/shared/outcome.ts';
+import { digitsOf, money } from '../../web/src/i18n/format.ts';
+
+const call = (outcome: string, status = 200, free = false) => outcomeOf({ outcome, status, free_tier: free });
+
+/** As docs/api.md lists them. */
+const reasons = (): string[] => {
+  const row = /\| `refunded:<reason>` \| (.*) \|/.exec(readFileSync('docs/api.md', 'utf8'))?.[1] ?? '';
+  return [...row.matchAll(/`(\w+)`/g)].map(([, reason = '']) => reason);
+};
+
+describe('what became of a call, in words', () => {
+  it('explains every reason for a refund that the API documents', () => {
+    expect(reasons().length).toBeGreaterThan(8);
+    for (const reason of reasons()) {
+      const { word, reason: why, text } = call(`refunded:${reason}`);
+      expect(word).toBe('Refunded');
+      expect(text, reason).toContain('You paid nothing');
+      expect(why + text, reason).not.toContain(reason);
+    }
+    expect(call('refunded:something_new').text).toContain('"something_new"');
+  });
+
+  it('tells charged from free, and both from a gateway that died', () => {
+    expect(call('completed')).toMatchObject({ word: 'Charged', text: 'The service answered. Its price was charged.' });
+    expect(call('completed', 200, true).text).toContain('It used a free call.');
+    expect(call('completed', 404).text).toContain('did not like the request');
+    expect(call('completed', 499).text).toContain('Your program left before the answer');
+    expect(call('abandoned', 0).text).toContain('The gateway died during the call.');
+    expect([statusText(0), statusText(499), statusText(200)].map((text) => text === null)).toEqual([
+      false,
+      false,
+      true,
+    ]);
+  });
+});
+
+describe('days of a list', () => {
+  it('include the last day, and leave what is no day to the API', () => {
+    expect(rangeOf({ from: '2026-02-28', to: '2026-02-28' })).toEqual({ from: '2026-02-28', to: '2026-03-01' });
+    expect(rangeOf({ to: 'tomorrow' })).toEqual({ to: 'tomorrow' });
+    expect(rangeOf({ to: '2026-13-45' })).toEqual({ to: '2026-13-45' });
+    expect(rangeOf({})).toEqual({});
+  });
+
+  it('end today, in UTC', () => {
+    expect(lastDays(3, Date.UTC(2026, 2, 1, 23, 59))).toEqual(['2026-02-27', '2026-02-28', '2026-03-01']);
+  });
+});
+
+it('amounts of a column have as many decimals as the longest of them', () => {
+  const amounts = [46.945, 8.57, -0.000001, 10];
+  expect(digitsOf(amounts)).toBe(6);
+  expect(digitsOf([46.945, 8.57])).toBe(3);
+  expect(digitsOf([10, 0.5, 0])).toBe(2);
+  expect([46.945, 8.57].map((amount) => money(amount, 'en', 3))).toEqual(['$46.945', '$8.570']);
+  expect([0, 0.1, 0.002, 0.000001, 12].map((amount) => money(amount, 'en'))).toEqual([
+    '$0.00',
+    '$0.10',
+    '$0.002',
+    '$0.000001',
+    '$12.00',
+  ]);
+});

@@ -1,0 +1,95 @@
+import { dataOf, type Schemas } from '../../api/client.ts';
+import { Card, CopyButton, FailureNote, Skeleton } from '../../design/index.ts';
+import { bytes, duration, moment, money } from '../../i18n/format.ts';
+import { useI18n } from '../../i18n/i18n.tsx';
+import { useResource } from '../../resource.ts';
+import { api } from '../../session.ts';
+import { OutcomeBadge } from '../shared/call-cells.tsx';
+import { outcomeOf, statusText } from '../shared/outcome.ts';
+import { PageHead } from '../shared/page-head.tsx';
+
+/** One call: what it was, what became of it, and what it cost. */
+export function CallPage({ id }: { readonly id: string }) {
+  const call = useResource(id, (signal) =>
+    dataOf(api.value.GET('/api/v1/usage/{usage_id}', { params: { path: { usage_id: id } }, signal })),
+  );
+  return (
+    <>
+      <a class="back" href="/console/calls">
+        ← All calls
+      </a>
+      <PageHead
+        title="Call"
+        lead={<code class="break">{id}</code>}
+        actions={<CopyButton text={id} label="Copy id" />}
+      />
+      {call.failure !== null && <FailureNote failure={call.failure} retry={call.reload} />}
+      {call.data === null && call.failure === null && <Skeleton lines={8} />}
+      {call.data !== null && <Facts call={call.data} />}
+    </>
+  );
+}
+
+function Facts({ call }: { readonly call: Schemas['Call'] }) {
+  const { language } = useI18n();
+  const outcome = outcomeOf(call);
+  const status = statusText(call.status);
+  return (
+    <>
+      <Card>
+        <div class="verdict">
+          <div class="row-between">
+            <span class="verdict-amount">{money(call.amount, language)}</span>
+            <OutcomeBadge call={call} />
+          </div>
+          <p>{outcome.text}</p>
+        </div>
+      </Card>
+      <Card title="Details">
+        <dl class="facts">
+          <dt>Service</dt>
+          <dd>
+            <a href={`/services/${call.service_id}`}>{call.service_name === '' ? 'removed' : call.service_name}</a>
+          </dd>
+          <dt>Request</dt>
+          <dd>
+            <code>
+              {call.method} {call.path}
+            </code>
+          </dd>
+          <dt>Status</dt>
+          <dd>
+            <span class="number">{call.status}</span>
+            {status !== null && <span class="soft"> {status}</span>}
+          </dd>
+          <dt>Outcome</dt>
+          <dd>
+            <code>{call.outcome}</code>
+          </dd>
+          <dt>Cost</dt>
+          <dd class="number">{money(call.amount, language)}</dd>
+          <dt>Free call</dt>
+          <dd>{call.free_tier ? 'Yes' : 'No'}</dd>
+          <dt>Time taken</dt>
+          <dd class="number">{call.latency_ms === 0 ? 'not known' : duration(call.latency_ms, language)}</dd>
+          <dt>Request body</dt>
+          <dd class="number">{bytes(call.request_bytes, language)}</dd>
+          <dt>Response body</dt>
+          <dd class="number">{bytes(call.response_bytes, language)}</dd>
+          <dt>Began</dt>
+          <dd class="number">
+            {moment(call.created_at, language)} <span class="faint">{call.created_at}</span>
+          </dd>
+          {call.key_id !== undefined && (
+            <>
+              <dt>Key</dt>
+              <dd>
+                <code>{call.key_id}</code>
+              </dd>
+            </>
+          )}
+        </dl>
+      </Card>
+    </>
+  );
+}

@@ -1,0 +1,128 @@
+import './buyer.css';
+import { useState } from 'preact/hooks';
+import { Empty, LinkButton } from '../../design/index.ts';
+import { count, digitsOf, duration, money } from '../../i18n/format.ts';
+import { useI18n } from '../../i18n/i18n.tsx';
+import { usePlace } from '../../place.tsx';
+import { useResource } from '../../resource.ts';
+import { OutcomeBadge, When } from '../shared/call-cells.tsx';
+import { CsvExport } from '../shared/csv-export.tsx';
+import { RANGE_FILTERS, rangeOf } from '../shared/days.ts';
+import { type Filter, ListPage } from '../shared/list-page.tsx';
+import { PageHead } from '../shared/page-head.tsx';
+import { CallPage } from './call-page.tsx';
+import { type Call, type Usage, type UsageQuery, usageFile, usageOf } from './usage.ts';
+
+const PAGE_SIZE = 50;
+
+/** `/console/calls`, and `/console/calls/{usage_id}`. */
+export default function Calls() {
+  const { path } = usePlace();
+  const id = path.split('/')[3] ?? '';
+  return id === '' ? <CallList /> : <CallPage id={id} />;
+}
+
+/** The filters of the address as the API takes them. */
+function questionOf(query: Readonly<Record<string, string>>): UsageQuery {
+  const { service_id, cursor } = query;
+  return {
+    ...rangeOf(query),
+    ...(service_id === undefined ? {} : { service_id }),
+    ...(cursor === undefined ? {} : { cursor }),
+  };
+}
+
+function CallList() {
+  const { language } = useI18n();
+  const place = usePlace();
+  const [sums, setSums] = useState<Usage | null>(null);
+  const services = useResource('services', async (signal) => (await usageOf({ limit: 1 }, signal)).by_service);
+  const digits = digitsOf(sums?.records.map(({ amount }) => amount) ?? []);
+  const chosen = place.query.get('service_id') ?? '';
+  const known = services.data ?? [];
+  const filters: Filter[] = [
+    ...RANGE_FILTERS,
+    {
+      name: 'service_id',
+      label: 'Service',
+      options: [
+        ['', 'All services'],
+        ...known.map(({ service_id, service_name }) => [service_id, service_name] as const),
+        ...(chosen === '' || known.some(({ service_id }) => service_id === chosen)
+          ? []
+          : [[chosen, 'The chosen service'] as const]),
+      ],
+    },
+  ];
+  const exported = Object.fromEntries([...place.query].filter(([name]) => filters.some((one) => one.name === name)));
+  return (
+    <>
+      <PageHead title="Calls" lead="Calls of this key, newest first. A call stands here a second after its end." />
+      {sums !== null && (
+        <p class="small soft number">
+          <strong>{count(sums.total_calls, language)}</strong> {sums.total_calls === 1 ? 'call' : 'calls'} for{' '}
+          <strong>{money(sums.total_spent, language)}</strong>, {count(sums.free_calls, language)} of them free
+          {sums.avg_latency_ms > 0 && `, ${duration(sums.avg_latency_ms, language)} on average`}.
+        </p>
+      )}
+      <ListPage<Call>
+        caption="Calls"
+        filters={filters}
+        ask={async (query, signal) => {
+          const usage = await usageOf({ ...questionOf(query), limit: PAGE_SIZE }, signal);
+          setSums(usage);
+          return { rows: usage.records, next: usage.next_cursor };
+        }}
+        keyOf={({ usage_id }) => usage_id}
+        empty={
+          <Empty
+            title="No calls yet"
+            action={
+              <LinkButton kind="primary" href="/">
+                Find a service
+              </LinkButton>
+            }
+          >
+            Calls that are made with this key stand here, with what they cost and what became of them.
+          </Empty>
+        }
+        actions={
+          <CsvExport
+            name="calls"
+            of={JSON.stringify(exported)}
+            ask={(cursor) => usageFile(questionOf({ ...exported, ...(cursor === undefined ? {} : { cursor }) }))}
+          />
+        }
+        columns={[
+          {
+            title: 'When',
+            cell: ({ usage_id, created_at }) => (
+              <a href={`/console/calls/${usage_id}`}>
+                <When at={created_at} language={language} />
+              </a>
+            ),
+          },
+          { title: 'Service', cell: ({ service_name }) => <span class="name">{service_name}</span> },
+          {
+            title: 'Request',
+            minor: true,
+            cell: ({ method, path }) => (
+              <code class="request" title={`${method} ${path}`}>
+                {method} {path}
+              </code>
+            ),
+          },
+          { title: 'Status', minor: true, cell: ({ status }) => <span class="number">{status}</span> },
+          { title: 'Outcome', cell: (call) => <OutcomeBadge call={call} /> },
+          {
+            title: 'Took',
+            right: true,
+            minor: true,
+            cell: ({ latency_ms }) => (latency_ms === 0 ? '–' : duration(latency_ms, language)),
+          },
+          { title: 'Cost', right: true, cell: ({ amount }) => money(amount, language, digits) },
+        ]}
+      />
+    </>
+  );
+}

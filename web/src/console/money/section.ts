@@ -1,0 +1,9 @@
+import { lazy } from 'preact-iso';
+import type { Section } from '../sections.ts';
+
+/** The statement of those who earn. Buyers have it on their page about money. */
+export const STATEMENT_SECTION: Section = {
+  path: 'statement',
+  title: 'Statement',
+  page: lazy(() => import('./money.tsx')),
+};

@@ -1,0 +1,61 @@
+import { dataOf } from '../../api/client.ts';
+import { Card, CopyButton, FailureNote, LinkButton, Stat, Stats } from '../../design/index.ts';
+import { money } from '../../i18n/format.ts';
+import { useI18n } from '../../i18n/i18n.tsx';
+import { useResource } from '../../resource.ts';
+import { api } from '../../session.ts';
+
+/** What a buyer's account has, and how it gets more. */
+export function Wallet({ account }: { readonly account: string }) {
+  const { language } = useI18n();
+  const balance = useResource('balance', (signal) => dataOf(api.value.GET('/api/v1/balance/me', { signal })));
+  const { data, failure } = balance;
+  return (
+    <>
+      {failure !== null && <FailureNote failure={failure} retry={balance.reload} />}
+      <Stats>
+        <Stat
+          label="Balance"
+          value={data === null ? '…' : money(data.balance, language)}
+          hint="what calls can spend now"
+        />
+        <Stat
+          label="Held"
+          value={data === null ? '…' : money(data.held, language)}
+          hint="by calls under way; what they do not cost comes back"
+        />
+      </Stats>
+      {data !== null && <TopUp url={data.top_up} account={account} />}
+    </>
+  );
+}
+
+function TopUp({ url, account }: { readonly url: string | undefined; readonly account: string }) {
+  // The operator sets it, and the gateway checks it; a page must not follow anything else all the same.
+  const isPage = url !== undefined && /^https?:\/\//i.test(url);
+  return (
+    <Card title="Add money">
+      <div class="stack-tight">
+        {isPage ? (
+          <p>The operator of this gateway takes payments on a page of its own. It asks for the id of this account.</p>
+        ) : (
+          <p>
+            Ask the operator of this gateway to add money to this account. Tell the amount and this id. The money is
+            here as soon as the operator has added it.
+          </p>
+        )}
+        <p class="account-id">
+          <span class="soft">Account</span> <code class="break">{account}</code>
+          <CopyButton text={account} label="Copy id" />
+        </p>
+        {isPage && (
+          <div>
+            <LinkButton kind="primary" href={url} rel="noreferrer">
+              Add money
+            </LinkButton>
+          </div>
+        )}
+      </div>
+    </Card>
+  );
+}

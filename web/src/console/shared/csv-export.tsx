@@ -1,0 +1,73 @@
+import { useEffect, useState } from 'preact/hooks';
+import { dataOf } from '../../api/client.ts';
+import { Button, FailureNote } from '../../design/index.ts';
+import { utcDay } from './days.ts';
+
+type Answer = { readonly data?: unknown; readonly error?: unknown; readonly response: Response };
+
+/** As the API bounds a file (docs/api.md). */
+const ROWS = '10 000';
+
+/**
+ * Downloads a list as CSV. The key goes into a header, so the file is fetched and not linked to. A long list comes in parts, and the
+ * reader is told.
+ *
+ * @param name  of the file, without its ending
+ * @param of    what is exported: when this changes, the next part is of no use any more
+ * @param ask   asks with `Accept: text/csv` and `parseAs: 'blob'`
+ */
+export function CsvExport({
+  name,
+  of,
+  ask,
+}: {
+  readonly name: string;
+  readonly of: string;
+  readonly ask: (cursor: string | undefined) => Promise<Answer>;
+}) {
+  const [next, setNext] = useState<{ readonly cursor: string; readonly part: number } | null>(null);
+  const [busy, setBusy] = useState(false);
+  const [failure, setFailure] = useState<unknown>(null);
+  useEffect(() => setNext(null), [of]);
+  const download = async (part: number, cursor?: string): Promise<void> => {
+    setBusy(true);
+    setFailure(null);
+    try {
+      const asked = ask(cursor);
+      const blob = (await dataOf(asked)) as Blob;
+      const following = (await asked).response.headers.get('X-ACF-Next-Cursor');
+      save(blob, `${name}-${utcDay(Date.now())}${part === 1 ? '' : `-part-${part}`}.csv`);
+      setNext(following === null ? null : { cursor: following, part: part + 1 });
+    } catch (error) {
+      setFailure(error);
+    } finally {
+      setBusy(false);
+    }
+  };
+  return (
+    <div class="csv">
+      {next !== null && (
+        <span class="small soft" role="status">
+          A file has {ROWS} rows at most, and there are more.{' '}
+          <Button small busy={busy} onClick={() => void download(next.part, next.cursor)}>
+            Get part {next.part}
+          </Button>
+        </span>
+      )}
+      <Button busy={busy} onClick={() => void download(1)}>
+        {busy ? 'Exporting …' : 'Export CSV'}
+      </Button>
+      {failure !== null && <FailureNote failure={failure} />}
+    </div>
+  );
+}
+
+function save(blob: Blob, name: string): void {
+  const url = URL.createObjectURL(blob);
+  const link = document.createElement('a');
+  link.href = url;
+  link.download = name;
+  link.click();
+  // The download reads the blob after this turn.
+  setTimeout(() => URL.revokeObjectURL(url), 60_000);
+}
