@@ -20,6 +20,8 @@ export type PageFiles = {
   readonly theme: string;
   readonly script: string;
   readonly styles: readonly string[];
+  /** What the page of a service loads besides. */
+  readonly service: { readonly script: string; readonly styles: readonly string[] };
   /** By language: the file with its words. English has none. */
   readonly messages: Readonly<Record<string, string>>;
 };

@@ -84,6 +84,7 @@ function pageFilesOf(manifest: Manifest): PageFiles {
     return found;
   };
   const main = entry('src/main.tsx');
+  const service = entry('src/site/service-page.tsx');
   const messages = Object.entries(manifest).flatMap(([source, { file }]) => {
     const language = /^src\/i18n\/messages\/([\w-]+)\.json$/.exec(source)?.[1];
     return language === undefined ? [] : [[language, `/${file}`] as const];
@@ -92,6 +93,7 @@ function pageFilesOf(manifest: Manifest): PageFiles {
     theme: `/${entry('src/theme.ts').file}`,
     script: `/${main.file}`,
     styles: (main.css ?? []).map((file) => `/${file}`),
+    service: { script: `/${service.file}`, styles: (service.css ?? []).map((file) => `/${file}`) },
     messages: Object.fromEntries(messages),
   };
 }

@@ -1,5 +1,5 @@
 import { chooseLanguage, type Language, negotiateLanguage } from '../catalog/languages.ts';
-import { ApiError } from '../errors.ts';
+import { ApiError, unavailableError } from '../errors.ts';
 import { prefers, takes } from '../http/accept.ts';
 import { baseUrlOf } from '../http/base-url.ts';
 import { isKnown } from '../http/entity-tags.ts';
@@ -7,6 +7,7 @@ import { ANY_QUERY, type ApiRequest, type ApiResponse, type Route } from '../htt
 import { RenderedPages } from '../pages/rendered-pages.ts';
 import type { PageRequest } from '../pages/site-contract.ts';
 import type { SiteFiles } from '../pages/site-files.ts';
+import { within } from '../platform/timing.ts';
 
 /**
  * What the pages may do: load scripts, styles and data from this gateway, and nothing else. No script can be written into the page
@@ -18,6 +19,8 @@ export const SITE_POLICY =
 
 /** As web/src/site/catalog-page.tsx asks for, so that what the browser asks later continues the first view. */
 const PAGE_SIZE = 24;
+/** How long the page of a service waits for its statistics. A reading takes Postgres up to 20 ms. */
+const STATS_WITHIN_MS = 500;
 /** The parameters of the catalog's address, in the order in which its pages are kept. Others are ignored. */
 const CATALOG_PARAMETERS = ['q', 'category', 'min_quality', 'max_price', 'free', 'sort', 'cursor', 'lang'] as const;
 
@@ -73,14 +76,26 @@ export function siteRoutes(options: SiteOptions): Route[] {
     return show(language, { discover });
   };
 
+  /** Nothing while Postgres does not tell: the rest of the page must not wait for it, and the browser asks again. */
+  const statsOf = async (id: string, request: ApiRequest): Promise<{ stats?: string }> => {
+    try {
+      const asked = options.ask(`/api/v1/services/${id}/stats`, '', request);
+      return { stats: textOf(await within(asked, STATS_WITHIN_MS, unavailableError)) };
+    } catch {
+      return {};
+    }
+  };
+
   const service = async (request: ApiRequest<undefined, Query>): Promise<ApiResponse> => {
     const { lang } = request.query;
     const language = chooseLanguage(lang, request.header('accept-language'));
     const url = `/services/${encodeURIComponent(request.params.id ?? '')}${lang === undefined ? '' : `?lang=${language}`}`;
     try {
-      const path = `/api/v1/discover/${request.params.id ?? ''}`;
-      const text = textOf(await options.ask(path, `lang=${language}`, request));
-      return await page(request, { page: 'service', url, language, data: { service: text } });
+      const id = request.params.id ?? '';
+      const text = textOf(await options.ask(`/api/v1/discover/${id}`, `lang=${language}`, request));
+      // It tells the recent statistics if they could be read soon, and then all of them are in memory for a while.
+      const stats = text.includes('"stats":') ? await statsOf(id, request) : {};
+      return await page(request, { page: 'service', url, language, data: { service: text, ...stats } });
     } catch (error) {
       if (!(error instanceof ApiError) || error.status !== 404) throw error;
       return page(request, { page: 'not-found', url, language, data: {} }, 404);

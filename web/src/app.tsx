@@ -5,9 +5,9 @@ import { NotFound } from './not-found.tsx';
 import { BrowserPlace } from './place.tsx';
 import { Shell } from './shell.tsx';
 import { CatalogPage } from './site/catalog-page.tsx';
-import { ServicePage } from './site/service-page.tsx';
 
-// The console is for those who have a key: a visitor of the catalog does not load it.
+// A visitor of the catalog loads neither of these. The first view of a service is there before its script: see main.tsx.
+export const ServicePage = lazy(() => import('./site/service-page.tsx'));
 const Console = lazy(() => import('./console/console.tsx'));
 
 /** Only these paths are pages of this program; links to others load what is there. */

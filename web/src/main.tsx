@@ -4,7 +4,7 @@ import './design/components.css';
 import './shell.css';
 import './site/site.css';
 import { hydrate, render } from 'preact';
-import { App } from './app.tsx';
+import { App, ServicePage } from './app.tsx';
 import { makeI18n } from './i18n/i18n.tsx';
 import { LANGUAGES, type Language } from './i18n/languages.ts';
 import { loadMessages } from './i18n/load.ts';
@@ -18,7 +18,12 @@ async function start(): Promise<void> {
   const language = LANGUAGES.includes(written) ? written : 'en';
   const text = document.getElementById('first-data')?.textContent ?? '{}';
   const data = new Map(Object.entries(JSON.parse(text) as Record<string, unknown>));
-  const i18n = makeI18n(language, await loadMessages(language));
+  const [messages] = await Promise.all([
+    loadMessages(language),
+    // What takes over a page that the gateway wrote must be there at once, or the page would be emptied first.
+    location.pathname.startsWith('/services/') ? ServicePage.preload() : null,
+  ]);
+  const i18n = makeI18n(language, messages);
   // The gateway writes nothing of the console, so there is nothing to take over.
   const begin = location.pathname.startsWith('/console') ? render : hydrate;
   begin(<App i18n={i18n} data={data} />, root);

@@ -9,7 +9,7 @@ import { FixedPlace } from './place.tsx';
 import { Shell } from './shell.tsx';
 import { CatalogPage } from './site/catalog-page.tsx';
 import { FailurePage } from './site/failure.tsx';
-import { ServicePage } from './site/service-page.tsx';
+import ServicePage from './site/service-page.tsx';
 import { descriptionOf, titleOf } from './title.ts';
 
 const MESSAGES = import.meta.glob<Messages>('./i18n/messages/*.json', { import: 'default', eager: true });
@@ -69,12 +69,19 @@ function documentOf(
     `<title>${title}</title>`,
     `<meta name="description" content="${description}">`,
     `<meta property="og:title" content="${title}">`,
+    `<meta property="og:type" content="website">`,
+    `<meta property="og:site_name" content="Tollgate">`,
+    // A page of an error is the same at every address.
+    ...(isStatic(page) ? [] : [`<meta property="og:url" content="${escaped(new URL(url, origin).href)}">`]),
     `<meta property="og:description" content="${description}">`,
     ...(page === 'console' || isStatic(page) ? ['<meta name="robots" content="noindex">'] : []),
     '<link rel="icon" href="/assets/icon.svg" type="image/svg+xml">',
-    ...files.styles.map((path) => `<link rel="stylesheet" href="${path}">`),
+    ...[...files.styles, ...(page === 'service' ? files.service.styles : [])].map(
+      (path) => `<link rel="stylesheet" href="${path}">`,
+    ),
     `<script src="${files.theme}"></script>`,
     ...(isStatic(page) ? [] : [`<script type="module" src="${files.script}"></script>`]),
+    ...(page === 'service' ? [`<link rel="modulepreload" href="${files.service.script}">`] : []),
     ...(messages === undefined || isStatic(page) ? [] : [`<link rel="modulepreload" href="${messages}">`]),
     ...(page === 'catalog' || page === 'service' ? LANGUAGES.map((code) => alternate(origin, url, code)) : []),
   ];

@@ -5,6 +5,9 @@ import type { Series } from './time-chart.tsx';
 type Options = {
   readonly series: readonly Series[];
   readonly format: (value: number) => string;
+  readonly top: number | undefined;
+  /** What a series has at a time: what is drawn of it may be stacked on others. */
+  readonly valueAt: (series: number, at: number) => number | null;
   readonly utc: boolean;
   readonly height: number;
   readonly language: string;
@@ -12,7 +15,7 @@ type Options = {
 
 /** Draws a chart in the colours of the page. */
 export function drawChart(element: HTMLElement, data: uPlot.AlignedData, options: Options): uPlot {
-  const { series, format, utc, height, language } = options;
+  const { series, format, top, valueAt, utc, height, language } = options;
   const probe = getComputedStyle(element);
   const colour = (name: string): string => resolved(element, probe.getPropertyValue(name));
   const axis = { stroke: colour('--ink-faint'), font: `12px ${probe.fontFamily}`, ticks: { show: false } };
@@ -26,6 +29,11 @@ export function drawChart(element: HTMLElement, data: uPlot.AlignedData, options
       ? { month: 'short', day: 'numeric', timeZone: 'UTC' }
       : { hour: '2-digit', minute: '2-digit', second: '2-digit' },
   );
+  const drawn = series.map(({ name, kind, colour: its }, at) => ({
+    name,
+    kind,
+    its: its ?? `--series-${(at % 5) + 1}`,
+  }));
   const bars = uPlot.paths.bars?.({ size: [0.7, 40], radius: 0.15 });
   // A bar stands around its time: without room the first and the last would be cut in half.
   const times = data[0];
@@ -42,7 +50,7 @@ export function drawChart(element: HTMLElement, data: uPlot.AlignedData, options
       legend: { live: true },
       scales: {
         ...(room === 0 ? {} : { x: { range: (_self: uPlot, min: number, max: number) => [min - room, max + room] } }),
-        y: { range: (_self, _min, max) => [0, max > 0 ? max * 1.1 : 1] },
+        y: { range: (_self, _min, max) => [0, top ?? (max > 0 ? max * 1.1 : 1)] },
       },
       hooks: {
         // Without a pointer the legend has the newest values.
@@ -70,13 +78,16 @@ export function drawChart(element: HTMLElement, data: uPlot.AlignedData, options
       ],
       series: [
         { label: utc ? 'Day' : 'Time', value: (_self, at) => (at === null ? '' : time.format(at * 1_000)) },
-        ...series.map(({ name, kind }, at) => ({
+        ...drawn.map(({ name, kind, its }, at) => ({
           label: name,
-          stroke: colour(`--series-${(at % 5) + 1}`),
+          stroke: colour(its),
           width: kind === 'bar' ? 0 : 2,
-          points: { show: kind !== 'bar' && data[0].length < 3 },
-          ...(kind === 'bar' && bars !== undefined ? { paths: bars, fill: colour(`--series-${(at % 5) + 1}`) } : {}),
-          value: (_self: uPlot, value: number | null) => (value === null ? '–' : format(value)),
+          points: { show: kind !== 'bar' && data[0].length < 3, filter: kind === 'bar' ? () => null : lonely },
+          ...(kind === 'bar' && bars !== undefined ? { paths: bars, fill: colour(its) } : {}),
+          value: (_self: uPlot, _drawn: number | null, _series: number, time: number | null) => {
+            const value = time === null ? null : valueAt(at, time);
+            return value === null ? '–' : format(value);
+          },
         })),
       ],
     },
@@ -84,6 +95,13 @@ export function drawChart(element: HTMLElement, data: uPlot.AlignedData, options
     element,
   );
 }
+
+/** Values without neighbours: no line leads to them, so they are drawn as points. */
+const lonely: uPlot.Series.Points.Filter = (chart, series) => {
+  const values = chart.data[series] ?? [];
+  const has = (at: number): boolean => values[at] !== null && values[at] !== undefined;
+  return [...values.keys()].filter((at) => has(at) && !has(at - 1) && !has(at + 1));
+};
 
 /** A canvas knows no `light-dark()`: the browser computes the colour. */
 function resolved(element: HTMLElement, value: string): string {

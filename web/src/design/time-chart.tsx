@@ -7,6 +7,8 @@ export type Series = {
   readonly values: readonly (number | null)[];
   /** Bars for sums of a period, lines for states. Default: line. */
   readonly kind?: 'line' | 'bar';
+  /** A name of tokens.css, where the meaning has a colour: `--bad`. Default: the next of the series' colours. */
+  readonly colour?: `--${string}`;
 };
 
 /**
@@ -14,6 +16,8 @@ export type Series = {
  *
  * @param times   seconds since 1970, in order
  * @param format  how a value is written, on the axis and beside the pointer
+ * @param stacked  the parts of a whole: the last series stands at the bottom, the first on top
+ * @param top     the upper end of the axis, if it is known: 1 for shares
  * @param utc     times are days in UTC, and are written without the hour
  */
 export function TimeChart({
@@ -21,6 +25,8 @@ export function TimeChart({
   times,
   series,
   format,
+  top,
+  stacked = false,
   utc = true,
   height = 200,
   language = 'en',
@@ -29,6 +35,8 @@ export function TimeChart({
   readonly times: readonly number[];
   readonly series: readonly Series[];
   readonly format: (value: number) => string;
+  readonly top?: number;
+  readonly stacked?: boolean;
   readonly utc?: boolean;
   readonly height?: number;
   readonly language?: string;
@@ -36,9 +44,14 @@ export function TimeChart({
   const frame = useRef<HTMLDivElement>(null);
   const chart = useRef<uPlot | null>(null);
   const shape = `${series.map(({ name, kind }) => `${name} ${kind}`).join()} ${height} ${utc} ${language}`;
-  const data = [times, ...series.map(({ values }) => values)] as unknown as uPlot.AlignedData;
-  const latest = useRef(data);
-  latest.current = data;
+  const data = [
+    times,
+    ...(stacked ? sums(series) : series.map(({ values }) => values)),
+  ] as unknown as uPlot.AlignedData;
+  const latest = useRef({ data, series });
+  latest.current = { data, series };
+
+  const valueAt = (of: number, at: number): number | null => latest.current.series[of]?.values[at] ?? null;
 
   useEffect(() => {
     const element = frame.current;
@@ -49,7 +62,15 @@ export function TimeChart({
       if (ended) return;
       const draw = (): void => {
         chart.current?.destroy();
-        chart.current = drawChart(element, latest.current, { series, format, utc, height, language });
+        chart.current = drawChart(element, latest.current.data, {
+          series,
+          format,
+          top,
+          valueAt,
+          utc,
+          height,
+          language,
+        });
       };
       draw();
       const watcher = new ResizeObserver(() => chart.current?.setSize({ width: element.clientWidth, height }));
@@ -72,7 +93,7 @@ export function TimeChart({
       chart.current = null;
     };
   }, [shape]);
-  useEffect(() => chart.current?.setData(latest.current));
+  useEffect(() => chart.current?.setData(latest.current.data));
 
   return (
     <figure class="chart">
@@ -107,3 +128,9 @@ export function TimeChart({
     </figure>
   );
 }
+
+/** Each series with those behind it: drawn in their order, each covers the lower part of the one before. */
+const sums = (series: readonly Series[]): (number | null)[][] =>
+  series.map(({ values }, at) =>
+    values.map((_, time) => series.slice(at).reduce((sum, its) => sum + (its.values[time] ?? 0), 0)),
+  );

@@ -1,17 +1,25 @@
-import { useEffect } from 'preact/hooks';
+import './service.css';
+import { useEffect, useState } from 'preact/hooks';
 import { dataOf, type Schemas } from '../api/client.ts';
-import { FailureNote, Skeleton } from '../design/index.ts';
+import { Card, FailureNote, Skeleton } from '../design/index.ts';
 import { useFirstData } from '../first-data.ts';
 import { useI18n } from '../i18n/i18n.tsx';
 import { usePlace } from '../place.tsx';
 import { useResource } from '../resource.ts';
 import { api } from '../session.ts';
 import { serviceTitle } from '../title.ts';
+import { ServiceCall } from './service-call.tsx';
+import { ServiceCharts } from './service-charts.tsx';
+import { ServiceFacts } from './service-facts.tsx';
+import { ServiceHead } from './service-head.tsx';
+import { ServiceOperations } from './service-operations.tsx';
+import { ServiceQuality } from './service-quality.tsx';
 
 type Service = Schemas['CallableService'];
+type Stats = Schemas['ServiceStats'];
 
 /** `/services/{id}`: all that a buyer wants to know of one service, and a way to try it. */
-export function ServicePage() {
+export default function ServicePage() {
   const { language } = useI18n();
   const { path } = usePlace();
   const id = path.split('/')[2] ?? '';
@@ -29,14 +37,57 @@ export function ServicePage() {
   if (service === null) {
     return (
       <div class="page">
-        {page.failure === null ? <Skeleton /> : <FailureNote failure={page.failure} retry={page.reload} />}
+        {page.failure === null ? <Skeleton lines={8} /> : <FailureNote failure={page.failure} retry={page.reload} />}
       </div>
     );
   }
+  return <ServiceView key={service.id} service={service} />;
+}
+
+function ServiceView({ service }: { readonly service: Service }) {
+  const { t } = useI18n();
+  const stats = useResource(
+    service.id,
+    (signal) => dataOf(api.value.GET('/api/v1/services/{id}/stats', { params: { path: { id: service.id } }, signal })),
+    useFirstData<Stats>('stats'),
+  );
+  const [chosen, choose] = useChosenOperation(service.operations.length);
   return (
-    <div class="page stack">
-      <h1 class="break">{service.name}</h1>
-      <p class="break">{service.description}</p>
+    <div class="page service">
+      <ServiceHead service={service} stats={stats.data} />
+      <section class="stack service-about" aria-label={t('service.description')}>
+        {service.description.trim() === '' ? (
+          <p class="faint">{t('service.noDescription')}</p>
+        ) : (
+          <p class="service-description break">{service.description}</p>
+        )}
+        <ServiceFacts service={service} />
+      </section>
+      <ServiceCall service={service} chosen={chosen} onChoose={choose} />
+      {service.operations.length > 0 && <ServiceOperations service={service} chosen={chosen} onTry={choose} />}
+      <section class="stack" aria-labelledby="quality">
+        <h2 id="quality">{t('service.lastDays')}</h2>
+        {stats.failure !== null && stats.data === null && <FailureNote failure={stats.failure} retry={stats.reload} />}
+        {stats.data === null && stats.failure === null && <Skeleton lines={5} />}
+        {stats.data !== null && <ServiceCharts stats={stats.data} />}
+        {stats.data !== null && (
+          <Card>
+            <ServiceQuality stats={stats.data} />
+          </Card>
+        )}
+      </section>
     </div>
   );
+}
+
+/** The operation that is tried and shown as code. An address that ends in `#operation-3` chooses the third. */
+function useChosenOperation(count: number): readonly [number, (at: number) => void] {
+  const [chosen, setChosen] = useState(0);
+  useEffect(() => {
+    const named = Number(/^#operation-(\d+)$/.exec(location.hash)?.[1]);
+    if (!(named >= 1 && named <= count)) return;
+    setChosen(named - 1);
+    document.querySelector(`#operation-${named} details`)?.setAttribute('open', '');
+  }, [count]);
+  return [chosen, setChosen];
 }

@@ -1,0 +1,151 @@
+// The programs that the page of a service shows, run against a gateway.
+
+import { execFile } from 'node:child_process';
+import { once } from 'node:events';
+import { writeFileSync } from 'node:fs';
+import type { AddressInfo } from 'node:net';
+import path from 'node:path';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { serveDemo } from '../../scripts/demo/service.mjs';
+import type { Operation } from '../../web/src/site/service-request.ts';
+import { type SnippetKind, type SnippetOptions, snippetsOf } from '../../web/src/site/service-snippets.ts';
+import { echo, type Key, Marketplace, startService, type TestService } from '../integration/marketplace.ts';
+import { scratchDir } from '../support/stores.ts';
+
+const run = promisify(execFile);
+const HOSTILE = `it's "quoted" \\ $HOME \`id\` @file %41 &<b>\n{a} 😀`;
+
+const priced = { price: 0.002, price_label: '$0.002 per call' };
+const json: Operation = {
+  ...{ ...priced, method: 'PUT', path: '/notes/{name}' },
+  input: { properties: { path: { properties: { name: { type: 'string', default: HOSTILE } } } } },
+  example: { query: { [HOSTILE]: HOSTILE, n: 5 }, body: { [HOSTILE]: [HOSTILE, null, true, 1.5], empty: {} } },
+};
+const plain: Operation = { ...priced, method: 'POST', path: '/*', example: { body: `@${HOSTILE}` } };
+const search: Operation = { ...priced, method: 'GET', path: '/search', example: { query: { 'a[]': HOSTILE } } };
+
+describe('the programs that call a service', () => {
+  let market: Marketplace;
+  let service: TestService;
+  let buyer: Key;
+  let shown: SnippetOptions['service'];
+
+  beforeAll(async () => {
+    [market, service] = await Promise.all([Marketplace.start(), startService(echo)]);
+    const proxy = await market.service({ endpoint: service.url, name: HOSTILE.replace('\n', ''), price: 0.002 });
+    shown = { id: proxy.split('/').at(-1) ?? '', name: HOSTILE, protocol: 'http' };
+    buyer = await market.buyer(1);
+  });
+  afterAll(async () => {
+    await market?.stop();
+    await service?.close();
+  });
+
+  const program = (kind: SnippetKind, operation: Operation, key: string | null = null): string =>
+    snippetsOf({ origin: market.baseUrl, service: shown, operation, key }).find((its) => its.kind === kind)?.text ?? '';
+
+  /** @returns what the service got */
+  const received = async (kind: SnippetKind, operation: Operation, key: string | null = null) => {
+    const secret = `${buyer.key_id}:${buyer.secret}`;
+    const env = { ...process.env, ...(key === null ? { TOLLGATE_KEY: secret } : {}) };
+    const text = program(kind, operation, key === null ? null : secret);
+    const [command, ...words] = {
+      ...{ curl: ['sh', '-c', text], javascript: [process.execPath, '--input-type=module', '-e', text] },
+      python: ['python3', '-c', text],
+    }[kind as 'curl'] as string[];
+    const { stdout } = await run(command as string, words, { env });
+    const got = JSON.parse(stdout.slice(stdout.indexOf('{'))) as { method: string; url: string; body: string };
+    return { ...got, url: decodeURIComponent(got.url), body: Buffer.from(got.body, 'latin1').toString() };
+  };
+
+  it.each(['curl', 'javascript', 'python'] as const)(
+    'send what the example says, whatever is in it: %s',
+    async (kind) => {
+      const [first, second, third] = await Promise.all([
+        received(kind, json),
+        received(kind, plain, 'in the program'),
+        received(kind, search),
+      ]);
+      expect(first).toMatchObject({ method: 'PUT', url: `/notes/${HOSTILE}?${HOSTILE}=${HOSTILE}&n=5` });
+      expect(JSON.parse(first.body)).toEqual(json.example?.body);
+      expect(second).toMatchObject({ method: 'POST', url: '/', body: `@${HOSTILE}` });
+      expect(third).toMatchObject({ method: 'GET', url: `/search?a[]=${HOSTILE}`, body: '' });
+    },
+  );
+
+  it('cost what they say, and have the key only if its owner wants that', async () => {
+    expect((await market.records(buyer)).every(({ amount, status }) => amount === 0.002 && status === 200)).toBe(true);
+    for (const { text } of snippetsOf({ origin: market.baseUrl, service: shown, operation: json, key: null })) {
+      expect(text).not.toContain(buyer.secret);
+      expect(text).toMatch(/TOLLGATE_KEY|YOUR_KEY/);
+    }
+    const own = `${buyer.key_id}:${buyer.secret}`;
+    for (const { text } of snippetsOf({ origin: market.baseUrl, service: shown, operation: json, key: own })) {
+      // In a header, never in an address.
+      expect(text.split(own)).toHaveLength(2);
+      expect(text).toMatch(/Bearer acf_/);
+    }
+  });
+
+  it('speak through the SDKs of OpenAI and Anthropic where the service does', async () => {
+    const demo = serveDemo(0);
+    await once(demo, 'listening');
+    const { port } = demo.address() as AddressInfo;
+    const id = (await market.service({ endpoint: `http://127.0.0.1:${port}/chat`, price: 0 })).split('/').at(-1) ?? '';
+    const messages = [{ role: 'user', content: HOSTILE }];
+    const operations = {
+      openai: {
+        ...priced,
+        method: 'POST',
+        path: '/v1/chat/completions',
+        example: { body: { model: 'parrot', messages } },
+      },
+      anthropic: {
+        ...{ ...priced, method: 'POST', path: '/v1/messages' },
+        example: { body: { model: 'parrot', max_tokens: 50, messages } },
+      },
+    };
+    for (const kind of ['openai', 'anthropic'] as const) {
+      const options = { origin: market.baseUrl, service: { ...shown, id }, operation: operations[kind], key: null };
+      const text = snippetsOf(options).find((its) => its.kind === kind)?.text ?? '';
+      const file = path.join(scratchDir(), `${kind}.mjs`);
+      writeFileSync(
+        file,
+        text.replace(/from '(.+)'/, (_, name: string) => `from '${import.meta.resolve(name)}'`),
+      );
+      const env = { ...process.env, TOLLGATE_KEY: `${buyer.key_id}:${buyer.secret}` };
+      expect((await run(process.execPath, [file], { env })).stdout).toContain('You said: it');
+    }
+    demo.close();
+  });
+
+  it('are an MCP configuration where the service is a server, and everywhere the call as a tool of the gateway', async () => {
+    const options = { origin: 'https://gate.example', key: null };
+    const mcp = snippetsOf({ ...options, service: { ...shown, protocol: 'mcp' }, operation: null });
+    expect(JSON.parse(mcp[0]?.text ?? '')).toEqual({
+      mcpServers: {
+        'it-s-quoted-home-id-file-41-b-a': {
+          type: 'http',
+          url: `https://gate.example/api/v1/proxy/${shown.id}`,
+          headers: { Authorization: 'Bearer YOUR_KEY' },
+        },
+      },
+    });
+    const agent = snippetsOf({ ...options, service: shown, operation: json }).at(-1)?.text ?? '';
+    expect(agent).toContain('"url": "https://gate.example/mcp"');
+    const call = JSON.parse(agent.slice(agent.indexOf('call_service ') + 13)) as object;
+    const body = {
+      jsonrpc: '2.0',
+      id: 1,
+      method: 'tools/call',
+      params: { name: 'call_service', arguments: call },
+    };
+    const answer = await market.request('/mcp', {
+      ...{ key: buyer, method: 'POST', body, headers: { Accept: 'application/json, text/event-stream' } },
+    });
+    const text = await answer.text();
+    expect(text).toContain('\\"method\\":\\"PUT\\"');
+    expect(text).not.toContain('"isError":true');
+  });
+});

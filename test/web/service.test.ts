@@ -1,0 +1,352 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import '../support/browser.ts';
+import { type Key, startService, type TestService } from '../integration/marketplace.ts';
+import { type Look, type Visit, WebMarket } from './web-market.ts';
+
+const XSS = '<img src=x onerror="alert(1)">"><script>alert(2)</script>';
+const schema = {
+  type: 'object',
+  properties: {
+    query: { type: 'object', required: ['city'], properties: { city: { type: 'string', description: XSS } } },
+    path: { type: 'object', properties: { day: { type: 'string', enum: ['today'] } } },
+  },
+};
+
+/** What streams are waiting for: a test lets them go on. */
+const goOn = new Map<string, () => void>();
+
+/** One service with an answer of each kind, by path. */
+async function answers(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  const { pathname } = new URL(request.url ?? '/', 'http://x');
+  request.resume();
+  if (pathname === '/hostile') return void response.setHeader('Content-Type', 'text/html').end(XSS);
+  if (pathname === '/fails') return void response.writeHead(500).end(JSON.stringify({ error: XSS }));
+  if (pathname === '/picture') {
+    return void response.setHeader('Content-Type', 'image/png').end(Buffer.from([0x89, 0x50, 0, 1]));
+  }
+  if (pathname === '/stream') {
+    response.setHeader('Content-Type', 'text/event-stream');
+    response.write('event: first\ndata: {"n":1}\n\n');
+    // Sooner than the page draws again.
+    setTimeout(() => response.write('data: soon\n\n'), 10);
+    await new Promise<void>((resolve) => goOn.set('stream', resolve));
+    return void response.end(`event: last\ndata: ${XSS}\n\n`);
+  }
+  response.setHeader('Content-Type', 'application/json');
+  if (request.method === 'POST') response.setHeader('Mcp-Session-Id', 'session-1');
+  response.end(JSON.stringify({ got: request.url, max: request.headers['x-acf-max-amount'] ?? null }));
+}
+
+const operation = (method: string, path: string, more: object = {}) => ({
+  method,
+  path,
+  summary: `${method} ${path}`,
+  ...more,
+});
+
+describe('the page of a service in a browser', () => {
+  let web: WebMarket;
+  let service: TestService;
+  let buyer: Key;
+  const ids = { free: '', paid: '', hostile: '', mcp: '', charted: '' };
+
+  beforeAll(async () => {
+    [web, service] = await Promise.all([
+      WebMarket.start(),
+      startService((request, response) => void answers(request, response)),
+    ]);
+    const { market } = web;
+    const list = async (body: object): Promise<string> => {
+      const listing = { endpoint: service.url, category: 'weather', description: '', price: 0, ...body };
+      const made = { key: market.provider, method: 'POST', body: listing };
+      return (await market.json<{ id: string }>('/api/v1/services', made)).id;
+    };
+    const forecast = operation('GET', '/forecast/{day}', {
+      ...{ input: schema, output: { type: 'object', properties: { got: { type: 'string' } } } },
+      example: { query: { city: 'Bern' }, response: { got: 'rain' } },
+    });
+    [ids.free, ids.paid, ids.hostile, ids.mcp, ids.charted] = await Promise.all([
+      list({
+        name: 'Free Weather',
+        description: 'Line one.\nLine two.',
+        price: 0.002,
+        free_calls: 3,
+        operations: [forecast],
+      }),
+      list({
+        ...{ name: 'Paid Weather', price: 0.01, only_operations: true, forward_headers: ['x-auth-token'] },
+        ...{ docs_url: 'https://docs.example/weather', timeout_seconds: 7, idle_seconds: 90 },
+        operations: ['/forecast', '/hostile', '/fails', '/picture', '/stream'].map((path) => operation('GET', path)),
+      }),
+      list({
+        name: XSS.slice(0, 99),
+        description: XSS,
+        operations: [operation('POST', '/x', { summary: XSS, example: { body: XSS } })],
+      }),
+      list({
+        name: 'Tools',
+        protocol: 'mcp',
+        price: 0.02,
+        operations: [{ tool: 'search', price: 0.01, summary: 'Finds' }],
+      }),
+      list({ name: 'Charted', price: 0.01 }),
+    ]);
+    buyer = await market.buyer(1);
+  });
+  afterAll(async () => {
+    await web?.stop();
+    await service?.close();
+  });
+
+  const secret = (key: Key): string => `${key.key_id}:${key.secret}`;
+  const open = (id: string, look: Look = {}): Promise<Visit> => web.visit(`/services/${id}`, look);
+  const answer = (visit: Visit) => visit.page.getByRole('region', { name: 'Answer', exact: true });
+  /** Chooses an operation of the paid service, and calls it. */
+  const call = async (visit: Visit, path: string): Promise<void> => {
+    await visit.page.getByLabel('Operation', { exact: true }).selectOption({ label: `GET ${path} · $0.01 per call` });
+    await visit.page.getByRole('button', { name: 'Call $0.01' }).click();
+  };
+  /** Ends a visit: no complaints, nothing serious for axe, no key in any address. */
+  const end = async (visit: Visit, complaints: readonly string[] = []): Promise<void> => {
+    expect(await visit.findings()).toEqual([]);
+    expect(visit.complaints).toEqual(complaints);
+    expect(visit.requested.filter((url) => /sk_|acf_/.test(url))).toEqual([]);
+    await visit.close();
+  };
+
+  it('leads a new visitor from the catalog to a call in one click, and shows the body, the price and what is left', async () => {
+    const visit = await web.visit('/');
+    const { page } = visit;
+    await page.getByRole('link', { name: 'Free Weather' }).click();
+    await page.getByRole('heading', { name: 'Free Weather', level: 1 }).waitFor();
+    expect(await page.title()).toBe('Free Weather · Tollgate');
+    await page.getByRole('button', { name: 'Open an account and call free call' }).click();
+    await answer(visit).getByText('200 OK').waitFor();
+    const shown = await answer(visit).textContent();
+    expect(shown).toContain('"got": "/forecast/today?city=Bern"');
+    expect(shown).toMatch(/Paid\$0\.00free callLeft\$0\.00/);
+    const record = answer(visit).getByRole('link');
+    expect(await record.getAttribute('href')).toBe(`/console/calls/${await record.textContent()}`);
+    expect(await page.getByRole('region', { name: 'Keep this key' }).textContent()).toMatch(/acf_\w{22}:sk_\w{49}/);
+    await visit.shot('service-new-visitor');
+    await page.getByRole('button', { name: 'I have kept it' }).click();
+    expect(await page.locator('main').textContent()).not.toContain('sk_');
+    // The account stays: three calls are free, and the fourth is told what is missing.
+    for (const _ of ['second', 'third']) {
+      const arrived = page.waitForResponse(/\/proxy\//);
+      await page.getByRole('button', { name: 'Call $0.002' }).click();
+      expect((await arrived).headers()['x-acf-free-tier']).toBe('true');
+    }
+    await page.getByRole('button', { name: 'Call $0.002' }).click();
+    await answer(visit).getByText('402 Payment Required').waitFor();
+    expect(await answer(visit).textContent()).toContain(
+      'The call costs $0.002, and $0.00 is left. Nothing was charged.',
+    );
+    await visit.shot('service-402');
+    await end(visit, ['Failed to load resource: the server responded with a status of 402 (Payment Required)']);
+  });
+
+  it('makes a paid call with a key, never for more than the button says', async () => {
+    const visit = await open(ids.paid, { key: secret(buyer) });
+    await call(visit, '/forecast');
+    await answer(visit).getByText('200 OK').waitFor();
+    expect(await answer(visit).textContent()).toMatch(/Paid\$0\.01Left\$0\.99/);
+    await visit.shot('service-paid');
+    // The price rises behind the back of who looks at the page.
+    await web.market.json(`/api/v1/services/${ids.paid}`, {
+      key: web.market.provider,
+      method: 'PATCH',
+      body: { price: 0.5 },
+    });
+    await call(visit, '/forecast');
+    await answer(visit).getByText('412 Precondition Failed').waitFor();
+    expect(await answer(visit).textContent()).toContain('The price is $0.50, more than the button said.');
+    await web.market.json(`/api/v1/services/${ids.paid}`, {
+      key: web.market.provider,
+      method: 'PATCH',
+      body: { price: 0.01 },
+    });
+    expect((await web.market.balance(buyer)).balance).toBe(0.99);
+    await end(visit, ['Failed to load resource: the server responded with a status of 412 (Precondition Failed)']);
+  });
+
+  it('shows a stream event by event, and a stream that is cancelled says so', async () => {
+    const visit = await open(ids.paid, { key: secret(buyer), dark: true });
+    await call(visit, '/stream');
+    const events = visit.page.getByRole('list', { name: '2 events' });
+    await events.getByText('{"n":1}').waitFor();
+    expect(await answer(visit).textContent()).toContain('Receiving');
+    await visit.shot('service-stream-dark');
+    goOn.get('stream')?.();
+    await visit.page.getByRole('list', { name: '3 events' }).getByText(XSS).waitFor();
+    goOn.delete('stream');
+    await visit.page.getByRole('button', { name: 'Call $0.01' }).click();
+    await events.getByText('{"n":1}').waitFor();
+    await visit.page.getByRole('button', { name: 'Cancel' }).click();
+    await answer(visit).getByText('You ended the call').waitFor();
+    goOn.get('stream')?.();
+    await end(visit);
+  });
+
+  it('gives money back when the service fails, and explains it', async () => {
+    const visit = await open(ids.paid, { key: secret(buyer) });
+    const before = (await web.market.balance(buyer)).balance;
+    await call(visit, '/fails');
+    await answer(visit).getByText('500 Internal Server Error').waitFor();
+    expect(await answer(visit).textContent()).toContain('The service failed, so this call costs nothing.');
+    await web.market.settled();
+    expect((await web.market.balance(buyer)).balance).toBe(before);
+    await visit.shot('service-refunded');
+    await end(visit, ['Failed to load resource: the server responded with a status of 500 (Internal Server Error)']);
+  });
+
+  it('shows whatever a service or a provider sends as text', async () => {
+    const called = await open(ids.paid, { key: secret(buyer) });
+    await call(called, '/hostile');
+    await answer(called).getByText(XSS).waitFor();
+    await call(called, '/picture');
+    await answer(called).getByText('The body is no text: image/png, 4 bytes.').waitFor();
+    expect(await called.page.locator('main img').count()).toBe(0);
+    await end(called);
+    const listed = await open(ids.hostile);
+    expect(await listed.page.getByRole('heading', { level: 1 }).textContent()).toBe(XSS.slice(0, 99));
+    expect(await listed.page.locator('main img, main script').count()).toBe(0);
+    await listed.shot('service-hostile');
+    await end(listed);
+  });
+
+  it('links only to web pages, and never to what runs as a script', async () => {
+    // The API takes no such address. So it comes as if from a gateway of somebody else's.
+    const visit = await web.visit('/');
+    await visit.page.route('**/api/v1/discover/*', async (route) => {
+      const response = await route.fetch();
+      await route.fulfill({
+        response,
+        json: { ...((await response.json()) as object), docs_url: 'javascript:alert(1)' },
+      });
+    });
+    await visit.page.getByRole('link', { name: 'Paid Weather' }).click();
+    await visit.page.getByRole('heading', { name: 'Paid Weather' }).waitFor();
+    expect(await visit.page.locator('a[href^="javascript"]').count()).toBe(0);
+    await end(visit);
+    const real = await open(ids.paid);
+    const docs = real.page.getByRole('link', { name: 'docs.example/weather' });
+    expect(await docs.getAttribute('rel')).toBe('noopener noreferrer nofollow');
+    await end(real);
+  });
+
+  it('is 401 where a browser goes to a service itself, so what a service sends never runs in our origin', async () => {
+    const visit = await web.visit('/');
+    const response = await visit.page.goto(`/api/v1/proxy/${ids.paid}/hostile`);
+    expect(response?.status()).toBe(401);
+    expect(await visit.page.content()).not.toContain('onerror');
+    await visit.close();
+  });
+
+  it('explains to a provider what its key may do', async () => {
+    const other = await web.market.anotherProvider();
+    const visit = await open(ids.paid, { key: secret(other) });
+    await visit.page.getByText('You are signed in with a provider key').waitFor();
+    expect(await visit.page.getByRole('button', { name: 'Call $0.01' }).isDisabled()).toBe(true);
+    await end(visit);
+    const own = await open(ids.paid, { key: secret(web.market.provider) });
+    await own.page.getByRole('button', { name: 'Call free' }).click();
+    await answer(own).getByText('200 OK').waitFor();
+    expect(await answer(own).textContent()).toMatch(/Paid\$0\.00/);
+    await end(own);
+  });
+
+  it('says of each refusal and failure what it costs and what can be done', async () => {
+    const visit = await open(ids.paid, { key: secret(buyer) });
+    const { page } = visit;
+    const cases: readonly (readonly [status: number, headers: Record<string, string>, words: string])[] = [
+      [401, {}, 'The gateway does not know the key.'],
+      [403, {}, 'This key may not make this call. It cost nothing.'],
+      [404, {}, 'There is no such operation, or the service is no longer listed.'],
+      [429, { 'Retry-After': '1' }, 'Too many requests for this key. Nothing was charged.'],
+      [502, { 'X-ACF-Amount': '0', 'X-ACF-Usage-Id': 'u' }, 'The service could not be reached'],
+      [503, { 'Retry-After': '30' }, 'The service or the gateway is busy. Nothing was charged.'],
+      [504, { 'X-ACF-Amount': '0', 'X-ACF-Usage-Id': 'u' }, 'The service did not answer in time. Try again later.'],
+      [404, { 'X-ACF-Amount': '0.01', 'X-ACF-Usage-Id': 'u' }, 'This answer is the service’s own'],
+    ];
+    for (const [status, headers, words] of cases) {
+      await page.route(
+        '**/api/v1/proxy/**',
+        (route) => route.fulfill({ status, headers, json: { message: XSS, status } }),
+        {
+          times: 1,
+        },
+      );
+      await page.getByRole('button', { name: 'Call $0.01' }).click();
+      await answer(visit).getByText(words).waitFor();
+      if (status !== 429) continue;
+      // It can be pressed when the time is over, and not before.
+      expect(await page.getByRole('button', { name: /^Again in 1 second/ }).isDisabled()).toBe(true);
+      await page.getByRole('button', { name: 'Call again' }).click();
+      await answer(visit).getByText('200 OK').waitFor();
+    }
+    expect(visit.complaints.every((text) => text.startsWith('Failed to load resource'))).toBe(true);
+    visit.complaints.length = 0;
+    await end(visit);
+  });
+
+  it('draws the last 30 days, and tells what the quality is made of', async () => {
+    for (const path of ['forecast', 'forecast', 'fails']) {
+      await web.market.request(`/api/v1/proxy/${ids.charted}/${path}`, { key: buyer });
+    }
+    await web.market.settled();
+    const visit = await open(ids.charted);
+    await visit.page.locator('.service-chart canvas').nth(3).waitFor();
+    expect(await visit.page.getByRole('table', { name: 'Calls by outcome' }).locator('tbody tr').count()).toBe(30);
+    expect(await visit.page.getByText(/3 calls: /).textContent()).toBe(
+      '3 calls: 2 succeeded, 1 failed, 0 were mistakes of callers.',
+    );
+    await visit.page.getByText('How it is computed').click();
+    await visit.page.getByText('Nobody can buy the quality').waitFor();
+    await visit.shot('service-charts');
+    await end(visit);
+  });
+
+  it('can be read on a phone, in the dark, and by who has no scripts', async () => {
+    for (const dark of [false, true]) {
+      const phone = await open(ids.free, { phone: true, dark });
+      await phone.page.getByRole('button', { name: 'Open an account and call' }).waitFor();
+      const width = await phone.page.evaluate('document.documentElement.scrollWidth');
+      expect(width).toBe(390);
+      // The gateway wrote the first view, answers of the API included: nothing is asked again, and nothing stands there twice.
+      expect(phone.requested.filter((url) => url.includes('/api/'))).toEqual([]);
+      expect(await phone.page.locator('h1, .snippets, form.try').count()).toBe(3);
+      await phone.shot(`service-phone${dark ? '-dark' : ''}`);
+      await end(phone);
+    }
+    const page = await (await web.market.request(`/services/${ids.free}`, { headers: { Accept: 'text/html' } })).text();
+    for (const part of [
+      'Line one.\nLine two.',
+      '/forecast/{day}',
+      'curl -sS',
+      'urllib.request',
+      '100 free calls'.slice(4),
+    ]) {
+      expect(page).toContain(part);
+    }
+    expect(page).toContain('<meta property="og:title" content="Free Weather · Tollgate">');
+    expect(page).not.toContain(XSS);
+    expect(page).not.toMatch(/ style="/);
+  });
+
+  it('tells how an MCP server is used, and speaks to it', async () => {
+    const visit = await open(ids.mcp, { key: secret(buyer) });
+    await visit.page.getByText(`/api/v1/proxy/${ids.mcp}"`).waitFor();
+    await visit.page.getByRole('button', { name: 'Call $0.01' }).waitFor();
+    await visit.page.getByRole('button', { name: 'tools/list' }).click();
+    await visit.page.getByRole('button', { name: 'Call free' }).click();
+    await answer(visit).getByText('200 OK').waitFor();
+    await visit.shot('service-mcp');
+    // The server has named a session; what follows belongs to it.
+    const next = visit.page.waitForRequest(/\/proxy\//);
+    await visit.page.getByRole('button', { name: 'Call free' }).click();
+    expect((await next).headers()['mcp-session-id']).toBe('session-1');
+    await end(visit);
+  });
+});

@@ -1,0 +1,67 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { BodyReader, MAX_SHOWN, readable } from '../../web/src/site/try-body.ts';
+
+const bytes = (text: string): Uint8Array => new TextEncoder().encode(text);
+function read(type: string, ...pieces: (string | Uint8Array)[]) {
+  const reader = new BodyReader(type);
+  for (const piece of pieces) reader.take(typeof piece === 'string' ? bytes(piece) : piece);
+  return reader.end();
+}
+
+describe('JSON over several lines', () => {
+  it('keeps numbers and strings exactly as they came', () => {
+    expect(readable('{"a":12345678901234567890,"b":[ ],"c":[1.50,"x, {\\"y\\": ]"],"d":{}}')).toBe(
+      '{\n  "a": 12345678901234567890,\n  "b": [],\n  "c": [\n    1.50,\n    "x, {\\"y\\": ]"\n  ],\n  "d": {}\n}',
+    );
+    for (const text of ['plain', '"text"', '12', '{"a":', '']) expect(readable(text)).toBe(text);
+  });
+
+  it('means what it meant', () => {
+    fc.assert(
+      fc.property(fc.jsonValue(), (value) => {
+        expect(JSON.parse(readable(JSON.stringify(value)))).toEqual(JSON.parse(JSON.stringify(value)));
+      }),
+    );
+  });
+});
+
+describe('a body that is read', () => {
+  it('is text if its type says so, or its first piece is; else it is only counted', () => {
+    expect(read('application/problem+json', '{"a":1}')).toMatchObject({
+      kind: 'text',
+      text: '{\n  "a": 1\n}',
+      bytes: 7,
+    });
+    expect(read('', 'plain')).toMatchObject({ kind: 'text', text: 'plain' });
+    expect(read('application/octet-stream', new Uint8Array([0, 1, 255]))).toMatchObject({ kind: 'binary', bytes: 3 });
+    expect(read('image/svg+xml', '<svg/>')).toMatchObject({ kind: 'binary', text: '' });
+    expect(read('text/html', '<img src=x>')).toMatchObject({ kind: 'text', text: '<img src=x>' });
+  });
+
+  it('is shown up to a bound, and counted beyond', () => {
+    const shown = read('text/plain', 'x'.repeat(MAX_SHOWN - 1), 'yz', 'more');
+    expect(shown).toMatchObject({ isCut: true, bytes: MAX_SHOWN + 5 });
+    expect(shown.text).toHaveLength(MAX_SHOWN);
+  });
+
+  it('has the same text and events wherever it is cut into pieces', () => {
+    const text = ': hello\n\nevent: tick\r\nid: 1\r\ndata: {"n":1}\r\n\r\ndata: a\ndata: 😀\n\ndata\n\ndata: last';
+    const whole = read('text/event-stream; charset=utf-8', text);
+    expect(whole.kind).toBe('events');
+    expect(whole.events).toEqual([
+      { name: 'tick', id: '1', data: '{"n":1}' },
+      { name: '', id: '', data: 'a\n😀' },
+      { name: '', id: '', data: '' },
+      { name: '', id: '', data: 'last' },
+    ]);
+    const raw = bytes(text);
+    fc.assert(
+      fc.property(fc.array(fc.nat(raw.length), { maxLength: 8 }), (cuts) => {
+        const ends = [...new Set([0, ...cuts, raw.length])].sort((a, b) => a - b);
+        const pieces = ends.slice(1).map((end, i) => raw.slice(ends[i], end));
+        expect(read('text/event-stream', ...pieces)).toEqual({ ...whole, mediaType: 'text/event-stream' });
+      }),
+    );
+  });
+});

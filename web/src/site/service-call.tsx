@@ -1,0 +1,125 @@
+import { useEffect, useState } from 'preact/hooks';
+import { lazy } from 'preact-iso';
+import type { Schemas } from '../api/client.ts';
+import { Card, Check, Code, Select, Skeleton, Tabs } from '../design/index.ts';
+import { useI18n } from '../i18n/i18n.tsx';
+import { usePlace } from '../place.tsx';
+import { session } from '../session.ts';
+import { nameOf } from './service-operations.tsx';
+import { type SnippetKind, snippetsOf } from './service-snippets.ts';
+
+// Only who has scripts can try a call, so the gateway does not write this, and it loads when the rest is shown.
+const TryIt = lazy(() => import('./try-it.tsx'));
+
+type Props = {
+  readonly service: Schemas['CallableService'];
+  readonly chosen: number;
+  readonly onChoose: (at: number) => void;
+};
+
+/** One operation, as a form that calls it and as code. */
+export function ServiceCall({ service, chosen, onChoose }: Props) {
+  const { t } = useI18n();
+  const [isLive, setIsLive] = useState(false);
+  useEffect(() => setIsLive(true), []);
+  const operation = service.operations[chosen] ?? null;
+  return (
+    <section class="stack" id="try" aria-labelledby="try-title">
+      <div class="row-between">
+        <h2 id="try-title">{t('service.callIt')}</h2>
+        {service.operations.length > 1 && (
+          <div class="service-choice">
+            <Select
+              label={t(service.protocol === 'mcp' ? 'service.tool' : 'service.operation')}
+              value={String(chosen)}
+              onChange={(event) => onChoose(Number(event.currentTarget.value))}
+              options={service.operations.map(
+                (its, at) => [String(at), `${nameOf(its)} · ${its.price_label}`] as const,
+              )}
+            />
+          </div>
+        )}
+      </div>
+      <div class="service-call">
+        <Card title={t('try.title')}>
+          {isLive ? <TryIt key={chosen} service={service} operation={operation} /> : <WithoutScripts />}
+        </Card>
+        <Card title={t('service.code')}>
+          <Snippets service={service} chosen={chosen} />
+        </Card>
+      </div>
+    </section>
+  );
+}
+
+/** What the gateway writes in place of the form. */
+function WithoutScripts() {
+  const { t } = useI18n();
+  return (
+    <div class="try-waiting">
+      <noscript>{t('try.noScript')}</noscript>
+      <Skeleton lines={4} />
+    </div>
+  );
+}
+
+function Snippets({ service, chosen }: Pick<Props, 'service' | 'chosen'>) {
+  const { t } = useI18n();
+  const { origin } = usePlace();
+  const [kind, setKind] = useState<SnippetKind>(service.protocol === 'mcp' ? 'mcp' : 'curl');
+  const [withKey, setWithKey] = useState(false);
+  const key = session.value?.key ?? null;
+  const operation = service.operations[chosen] ?? null;
+  const snippets = snippetsOf({ origin, service, operation, key: withKey ? key : null });
+  const shown = snippets.find((snippet) => snippet.kind === kind) ?? snippets[0];
+  if (shown === undefined) return null;
+  const names: Readonly<Record<SnippetKind, string>> = {
+    ...{ curl: 'curl', javascript: 'JavaScript', python: 'Python', openai: 'OpenAI SDK', anthropic: 'Anthropic SDK' },
+    ...{ mcp: 'MCP', agent: service.protocol === 'mcp' ? t('service.viaGateway') : 'MCP' },
+  };
+  return (
+    <div class="stack snippets">
+      <Tabs
+        label={t('service.code')}
+        tabs={snippets.map((snippet) => [snippet.kind, names[snippet.kind]] as const)}
+        chosen={shown.kind}
+        onChoose={(chosen) => setKind(chosen as SnippetKind)}
+      >
+        <Code label={names[shown.kind]} text={shown.text} copyLabel={t('service.copy')} />
+      </Tabs>
+      <p class="faint small">
+        {t(
+          shown.kind === 'mcp'
+            ? 'service.codeMcp'
+            : shown.kind === 'agent'
+              ? 'service.codeAgent'
+              : key !== null && withKey
+                ? 'service.codeKey'
+                : 'service.codeVariable',
+        )}
+      </p>
+      {key !== null && (
+        <Check
+          label={t('service.putKey')}
+          checked={withKey}
+          onChange={(event) => setWithKey(event.currentTarget.checked)}
+        />
+      )}
+      {typeof document === 'undefined' && (
+        // Tabs need scripts: without them the other programs stand below one another.
+        <noscript>
+          {snippets
+            .filter((snippet) => snippet !== shown)
+            .map((snippet) => (
+              <div key={snippet.kind}>
+                <h3>{names[snippet.kind]}</h3>
+                <pre>
+                  <code>{snippet.text}</code>
+                </pre>
+              </div>
+            ))}
+        </noscript>
+      )}
+    </div>
+  );
+}

@@ -1,0 +1,32 @@
+// Tested by test/web/service-charts.test.ts.
+
+import type { components } from '../api/schema.d.ts';
+
+type Day = components['schemas']['DayStats'];
+
+const DAY_S = 86_400;
+export const DAYS = 30;
+
+/** The columns of the charts: 30 days up to today in UTC, oldest first. A day without calls has counts of 0 and no other values. */
+export function chartData(days: readonly Day[], nowMs: number) {
+  const today = Math.floor(nowMs / 1_000 / DAY_S) * DAY_S;
+  const times = Array.from({ length: DAYS }, (_, at) => today - (DAYS - 1 - at) * DAY_S);
+  const known = new Map(days.map((day) => [Date.parse(`${day.day}T00:00:00Z`) / 1_000, day]));
+  const column = <T>(pick: (day: Day) => T, none: T): T[] =>
+    times.map((time) => {
+      const day = known.get(time);
+      return day === undefined ? none : pick(day);
+    });
+  return {
+    times,
+    succeeded: column(({ succeeded }) => succeeded, 0),
+    failed: column(({ failed }) => failed, 0),
+    callerErrors: column(({ caller_errors }) => caller_errors, 0),
+    others: column(({ caller_left, unavailable }) => caller_left + unavailable, 0),
+    successRate: column<number | null>(({ success_rate }) => success_rate, null),
+    p50: column<number | null>(({ latency_ms }) => latency_ms.p50, null),
+    p95: column<number | null>(({ latency_ms }) => latency_ms.p95, null),
+    priceMedian: column<number | null>(({ price_charged }) => price_charged.median, null),
+    priceP95: column<number | null>(({ price_charged }) => price_charged.p95, null),
+  };
+}

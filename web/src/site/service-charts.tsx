@@ -1,0 +1,105 @@
+import type { ComponentChildren } from 'preact';
+import { useEffect, useState } from 'preact/hooks';
+import type { Schemas } from '../api/client.ts';
+import { Card, Empty, TimeChart } from '../design/index.ts';
+import { count, duration, money, percent } from '../i18n/format.ts';
+import { useI18n } from '../i18n/i18n.tsx';
+import { chartData } from './service-chart-data.ts';
+
+/** How the last 30 days went. Without calls it says so, in place of four empty charts. */
+export function ServiceCharts({ stats }: { readonly stats: Schemas['ServiceStats'] }) {
+  const { t, language } = useI18n();
+  // The gateway writes the sums; what is drawn needs a browser.
+  const [drawn, setDrawn] = useState(false);
+  useEffect(() => setDrawn(true), []);
+  if (stats.calls === 0) {
+    return (
+      <Card>
+        <Empty title={t('service.noCallsTitle')}>{t('service.noCallsText')}</Empty>
+      </Card>
+    );
+  }
+  const number = (value: number): string => count(value, language);
+  return (
+    <div class="stack">
+      <p class="soft small">
+        {t('service.sums', {
+          count: stats.calls,
+          succeeded: number(stats.succeeded),
+          failed: number(stats.failed),
+          errors: number(stats.caller_errors),
+        })}
+      </p>
+      {drawn ? <Charts stats={stats} /> : <div class="service-charts-space" />}
+    </div>
+  );
+}
+
+function Charts({ stats }: { readonly stats: Schemas['ServiceStats'] }) {
+  const { t, language } = useI18n();
+  const data = chartData(stats.days, Date.now());
+  const wasCharged = stats.price_charged.median !== null;
+  const usual = { times: data.times, height: 180, language };
+  return (
+    <div class="service-charts">
+      <ChartCard title={t('service.chartCalls')}>
+        <TimeChart
+          {...usual}
+          label={t('service.chartCalls')}
+          format={(value) => count(value, language)}
+          stacked
+          series={[
+            { name: t('service.failed'), values: data.failed, kind: 'bar', colour: '--bad' },
+            { name: t('service.callerErrors'), values: data.callerErrors, kind: 'bar', colour: '--series-3' },
+            { name: t('service.others'), values: data.others, kind: 'bar', colour: '--series-5' },
+            { name: t('service.succeeded'), values: data.succeeded, kind: 'bar', colour: '--series-1' },
+          ]}
+        />
+      </ChartCard>
+      <ChartCard title={t('service.chartSuccess')}>
+        <TimeChart
+          {...usual}
+          top={1}
+          label={t('service.chartSuccess')}
+          format={(value) => percent(value, language)}
+          series={[{ name: t('service.successRate'), values: data.successRate }]}
+        />
+      </ChartCard>
+      <ChartCard title={t('service.chartLatency')}>
+        <TimeChart
+          {...usual}
+          label={t('service.chartLatency')}
+          format={(value) => duration(value, language)}
+          series={[
+            { name: 'p50', values: data.p50 },
+            { name: 'p95', values: data.p95 },
+          ]}
+        />
+      </ChartCard>
+      <ChartCard title={t('service.chartPrice')}>
+        {wasCharged ? (
+          <TimeChart
+            {...usual}
+            label={t('service.chartPrice')}
+            format={(value) => money(value, language)}
+            series={[
+              { name: t('service.median'), values: data.priceMedian },
+              { name: 'p95', values: data.priceP95 },
+            ]}
+          />
+        ) : (
+          <p class="soft small">{t('service.nothingCharged')}</p>
+        )}
+      </ChartCard>
+    </div>
+  );
+}
+
+function ChartCard({ title, children }: { readonly title: string; readonly children: ComponentChildren }) {
+  return (
+    <section class="card service-chart">
+      <h3>{title}</h3>
+      {children}
+    </section>
+  );
+}

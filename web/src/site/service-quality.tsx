@@ -1,0 +1,57 @@
+import type { Schemas } from '../api/client.ts';
+import { Badge } from '../design/index.ts';
+import { count, duration, moment, percent } from '../i18n/format.ts';
+import { useI18n } from '../i18n/i18n.tsx';
+
+/** What the quality was made from, and how. */
+export function ServiceQuality({ stats }: { readonly stats: Schemas['ServiceStats'] }) {
+  const { t, language } = useI18n();
+  const inputs = stats.quality_inputs;
+  return (
+    <div class="stack">
+      <h3>{t('service.madeOf', { quality: count(stats.quality, language) })}</h3>
+      {inputs === null ? (
+        <p class="soft">{t(stats.quality === 50 ? 'service.notJudged' : 'service.justJudged')}</p>
+      ) : (
+        <dl class="facts">
+          <dt>{t('service.inputSuccess')}</dt>
+          <dd class="number">{percent(inputs.success_rate, language)}</dd>
+          <dt>{t('service.inputLatency')}</dt>
+          <dd class="number">{inputs.latency_ms === null ? '–' : duration(inputs.latency_ms, language)}</dd>
+          <dt>{t('service.inputBuyers')}</dt>
+          <dd class="number">{count(inputs.buyers, language)}</dd>
+          <dt>{t('service.inputEvidence')}</dt>
+          <dd class="number">{count(inputs.evidence, language)}</dd>
+          <dt>{t('service.inputWhen')}</dt>
+          <dd>{moment(inputs.computed_at, language)}</dd>
+        </dl>
+      )}
+      <details class="disclosure">
+        <summary>{t('service.qualityHow')}</summary>
+        <ul class="prose small soft">
+          <li>{t('service.qualityHow1')}</li>
+          <li>{t('service.qualityHow2')}</li>
+          <li>{t('service.qualityHow3')}</li>
+          <li>{t('service.qualityHow4')}</li>
+          <li>{t('service.qualityHow5')}</li>
+        </ul>
+      </details>
+    </div>
+  );
+}
+
+/** Where the quality is going, if the API tells. */
+export function QualityTrend({ service }: { readonly service: Schemas['CallableService'] }) {
+  const { t, language } = useI18n();
+  const { quality_trend: change = 0 } = service as { readonly quality_trend?: number };
+  if (change === 0) return null;
+  const points = count(Math.abs(change), language);
+  return (
+    <Badge tone={change > 0 ? 'good' : 'warn'}>
+      <span aria-hidden="true">
+        {change > 0 ? '↑' : '↓'} {points}
+      </span>
+      <span class="visually-hidden">{t(change > 0 ? 'service.trendUp' : 'service.trendDown', { points })}</span>
+    </Badge>
+  );
+}

@@ -1,0 +1,185 @@
+// Programs that make a call, as text. Tested by test/web/service-snippets.test.ts, which runs them.
+
+import { type Json, pythonLiteral, scriptLiteral, shellWord } from './service-quote.ts';
+import { bodyOf, mediaTypeOf, type Operation, parametersOf, pathOf, pathSamples, queryOf } from './service-request.ts';
+
+export type SnippetKind = 'curl' | 'javascript' | 'python' | 'openai' | 'anthropic' | 'mcp' | 'agent';
+export type Snippet = { readonly kind: SnippetKind; readonly text: string };
+
+export type SnippetOptions = {
+  /** `https://host` of the gateway. */
+  readonly origin: string;
+  readonly service: { readonly id: string; readonly name: string; readonly protocol: string };
+  /** Null: the listing tells of no operations. */
+  readonly operation: Operation | null;
+  /** Null: the program reads it from the environment variable TOLLGATE_KEY. */
+  readonly key: string | null;
+};
+
+type Call = {
+  readonly method: string;
+  readonly url: string;
+  readonly body: { readonly value: Json; readonly mediaType: string } | null;
+};
+
+export function snippetsOf(options: SnippetOptions): Snippet[] {
+  const { service, operation } = options;
+  if (service.protocol === 'mcp') {
+    return [
+      { kind: 'mcp', text: mcpServer(options) },
+      { kind: 'agent', text: mcpGateway(options) },
+    ];
+  }
+  const call = callOf(options);
+  const path = operation?.method === 'POST' ? (operation.path ?? '') : '';
+  const snippets: Snippet[] = [
+    { kind: 'curl', text: curl(call, options.key) },
+    { kind: 'javascript', text: javascript(call, options.key) },
+    { kind: 'python', text: python(call, options.key) },
+  ];
+  if (path.endsWith('/v1/chat/completions')) {
+    snippets.push({ kind: 'openai', text: openai(call, options.key) });
+  }
+  if (path.endsWith('/v1/messages')) snippets.push({ kind: 'anthropic', text: anthropic(call, options.key) });
+  return [...snippets, { kind: 'agent', text: mcpGateway(options) }];
+}
+
+const proxyUrl = ({ origin, service }: SnippetOptions): string => `${origin}/api/v1/proxy/${service.id}`;
+
+function callOf(options: SnippetOptions): Call {
+  const { operation } = options;
+  if (operation === null) return { method: 'GET', url: `${proxyUrl(options)}/`, body: null };
+  const method = operation.method ?? 'GET';
+  const body = method === 'GET' ? undefined : bodyOf(operation);
+  return {
+    method,
+    url: proxyUrl(options) + targetOf(operation),
+    body: body === undefined ? null : { value: body, mediaType: mediaTypeOf(operation, body) },
+  };
+}
+
+/** Path and query of the example. */
+function targetOf(operation: Operation): string {
+  const query = queryOf(queryPairs(operation));
+  return pathOf(operation.path ?? '/', pathSamples(operation)) + (query === '' ? '' : `?${query}`);
+}
+
+/** Parameters without a value are left out, unless they are required. */
+const queryPairs = (operation: Operation) =>
+  parametersOf(operation, 'query').filter(({ value, required }) => value !== '' || required);
+
+function curl({ method, url, body }: Call, key: string | null): string {
+  const words = [
+    `curl -sS ${/[[\]{}]/.test(url) ? '-g ' : ''}${shellWord(url)}`,
+    // Only the variable is for the shell to read.
+    `-H ${key === null ? '"Authorization: Bearer $TOLLGATE_KEY"' : shellWord(`Authorization: Bearer ${key}`)}`,
+  ];
+  if (method !== (body === null ? 'GET' : 'POST')) words.splice(1, 0, `-X ${method}`);
+  if (body !== null) {
+    words.push(`-H ${shellWord(`Content-Type: ${body.mediaType}`)}`);
+    // `--data` would take what begins with @ for the name of a file.
+    words.push(`--data-raw ${shellWord(textOf(body.value))}`);
+  }
+  return words.join(' \\\n  ');
+}
+
+// biome-ignore lint/suspicious/noTemplateCurlyInString: the template belongs to the program that is written
+const SCRIPT_BEARER = '`Bearer ${process.env.TOLLGATE_KEY}`';
+
+function javascript({ method, url, body }: Call, key: string | null): string {
+  const lines = [`const response = await fetch(${scriptLiteral(url)}, {`];
+  if (method !== 'GET') lines.push(`  method: ${scriptLiteral(method)},`);
+  lines.push('  headers: {');
+  lines.push(`    Authorization: ${key === null ? SCRIPT_BEARER : scriptLiteral(`Bearer ${key}`)},`);
+  if (body !== null) lines.push(`    'Content-Type': ${scriptLiteral(body.mediaType)},`);
+  lines.push('  },');
+  if (body !== null) {
+    const value = scriptLiteral(body.value, '  ');
+    lines.push(typeof body.value === 'string' ? `  body: ${value},` : `  body: JSON.stringify(${value}),`);
+  }
+  lines.push(
+    '});',
+    "console.log(response.status, response.headers.get('X-ACF-Amount'));",
+    'console.log(await response.text());',
+  );
+  return lines.join('\n');
+}
+
+function python({ method, url, body }: Call, key: string | null): string {
+  const isJson = body !== null && typeof body.value !== 'string';
+  const modules = [...(isJson ? ['json'] : []), ...(key === null ? ['os'] : []), 'urllib.request'];
+  const token = key === null ? '"Bearer " + os.environ["TOLLGATE_KEY"]' : pythonLiteral(`Bearer ${key}`);
+  const lines = [`import ${modules.join(', ')}`, '', 'request = urllib.request.Request(', `    ${pythonLiteral(url)},`];
+  lines.push(`    method=${pythonLiteral(method)},`, '    headers={', `        "Authorization": ${token},`);
+  if (body !== null) lines.push(`        "Content-Type": ${pythonLiteral(body.mediaType)},`);
+  lines.push('    },');
+  if (body !== null) {
+    const value = pythonLiteral(body.value, '    ');
+    lines.push(isJson ? `    data=json.dumps(${value}).encode(),` : `    data=${value}.encode(),`);
+  }
+  lines.push(')', 'with urllib.request.urlopen(request) as response:');
+  lines.push('    print(response.status, response.headers["X-ACF-Amount"])', '    print(response.read().decode())');
+  return lines.join('\n');
+}
+
+const scriptKey = (key: string | null): string => (key === null ? 'process.env.TOLLGATE_KEY' : scriptLiteral(key));
+
+function openai({ url, body }: Call, key: string | null): string {
+  return `import OpenAI from 'openai';
+
+const client = new OpenAI({
+  baseURL: ${scriptLiteral(url.replace(/\/chat\/completions.*$/s, ''))},
+  apiKey: ${scriptKey(key)},
+  maxRetries: 0,
+});
+const completion = await client.chat.completions.create(${scriptLiteral(body?.value ?? {})});
+console.log(completion.choices[0].message.content);`;
+}
+
+function anthropic({ url, body }: Call, key: string | null): string {
+  return `import Anthropic from '@anthropic-ai/sdk';
+
+const client = new Anthropic({
+  baseURL: ${scriptLiteral(url.replace(/\/v1\/messages.*$/s, ''))},
+  apiKey: ${scriptKey(key)},
+  maxRetries: 0,
+});
+const message = await client.messages.create(${scriptLiteral(body?.value ?? {})});
+console.log(message.content);`;
+}
+
+/** The service is itself an MCP server: a client gets its proxy path. */
+function mcpServer(options: SnippetOptions): string {
+  const name =
+    options.service.name
+      .toLowerCase()
+      .replace(/[^a-z0-9]+/g, '-')
+      .replace(/^-+|-+$/g, '') || 'service';
+  return mcpConfiguration(name, proxyUrl(options), options.key);
+}
+
+/** The gateway as an MCP server, and what its tool gets to make this call. */
+function mcpGateway(options: SnippetOptions): string {
+  const configuration = mcpConfiguration('tollgate', `${options.origin}/mcp`, options.key);
+  const { service, operation } = options;
+  if (service.protocol === 'mcp') return configuration;
+  const body = operation === null || operation.method === 'GET' ? undefined : bodyOf(operation);
+  const query = operation === null ? [] : queryPairs(operation);
+  const given = {
+    ...{ service_id: service.id, method: operation?.method ?? 'GET' },
+    path: operation === null ? '/' : pathOf(operation.path ?? '/', pathSamples(operation)),
+    ...(query.length === 0 ? {} : { query: Object.fromEntries(query.map(({ name, value }) => [name, value])) }),
+    ...(body === undefined ? {} : { body }),
+    max_amount: operation?.price ?? 0,
+  };
+  return `${configuration}\n\ncall_service ${JSON.stringify(given, null, 2)}`;
+}
+
+const mcpConfiguration = (name: string, url: string, key: string | null): string =>
+  JSON.stringify(
+    { mcpServers: { [name]: { type: 'http', url, headers: { Authorization: `Bearer ${key ?? 'YOUR_KEY'}` } } } },
+    null,
+    2,
+  );
+
+const textOf = (value: Json): string => (typeof value === 'string' ? value : JSON.stringify(value, null, 2));

@@ -1,0 +1,107 @@
+import { useEffect, useState } from 'preact/hooks';
+import { Button, Note } from '../design/index.ts';
+import { money } from '../i18n/format.ts';
+import { useI18n } from '../i18n/i18n.tsx';
+import { useHref } from '../place.tsx';
+import { webAddress } from './service-facts.tsx';
+import { objectOf } from './service-request.ts';
+import { parsed } from './try-form.ts';
+import type { TryState } from './try-send.ts';
+
+/** What a call that did not go well means for the caller's money, and what can be done. */
+export function TryAdvice({ state, onRetry }: { readonly state: TryState; readonly onRetry: () => void }) {
+  const { t } = useI18n();
+  const { phase, response, body } = state;
+  if (phase === 'waiting') return null;
+  if (phase === 'cancelled') return <Note tone="warn">{t('try.cancelled')}</Note>;
+  if (phase === 'broken') return <Note tone="bad">{t(response === null ? 'try.noAnswer' : 'try.broken')}</Note>;
+  if (response === null || response.status < 400) return null;
+  if (response.usageId === null) {
+    const error = objectOf(parsed(body?.text ?? ''));
+    return <Refused error={error} status={response.status} retryAfter={response.retryAfter} onRetry={onRetry} />;
+  }
+  if (Number(response.amount) === 0 && response.status >= 500) {
+    const reason = { 502: 'try.refund502', 503: 'try.refund503', 504: 'try.refund504' } as const;
+    return (
+      <Note tone="warn">
+        <strong>{t('try.refunded')}</strong>
+        <span>{t(reason[response.status as 502] ?? 'try.refund500')}</span>
+        {response.retryAfter !== null && <Again seconds={response.retryAfter} onRetry={onRetry} />}
+      </Note>
+    );
+  }
+  if (response.status === 408 || response.status === 413) return <Note tone="warn">{t('try.bodyRefused')}</Note>;
+  return response.status < 500 ? <Note tone="warn">{t('try.serviceSaidNo')}</Note> : null;
+}
+
+const KNOWN = [400, 401, 402, 403, 404, 412, 413, 429, 502, 503, 504] as const;
+
+/** What the gateway says with these is meant for programs; the body below has it all the same. */
+const OWN_WORDS = /^(401|402|412|429)$/;
+
+/** The gateway refused the call before it was admitted: nothing was sent and nothing is charged. */
+function Refused({
+  error,
+  status,
+  retryAfter,
+  onRetry,
+}: {
+  readonly error: Readonly<Record<string, unknown>>;
+  readonly status: number;
+  readonly retryAfter: number | null;
+  readonly onRetry: () => void;
+}) {
+  const { t, language } = useI18n();
+  const href = useHref();
+  const known = KNOWN.find((its) => its === status);
+  const amount = (value: unknown): string => (typeof value === 'number' ? money(value, language) : '–');
+  const topUp = webAddress(typeof error.top_up === 'string' ? error.top_up : undefined);
+  return (
+    <Note tone="bad">
+      {!OWN_WORDS.test(String(status)) && (
+        <strong class="break">
+          {typeof error.message === 'string' ? error.message : t('try.refusedShort', { status: String(status) })}
+        </strong>
+      )}
+      <span>
+        {known === undefined
+          ? t('try.refused')
+          : t(`try.refused${known}`, {
+              required: amount(error.required),
+              balance: amount(error.balance),
+              price: amount(error.price),
+            })}
+      </span>
+      {status === 402 &&
+        (topUp !== null ? (
+          <a href={topUp} rel="noopener noreferrer nofollow" target="_blank">
+            {t('try.topUp')} ↗
+          </a>
+        ) : (
+          <span class="soft">{t('try.topUpAsk')}</span>
+        ))}
+      {status === 401 && <a href={href('/console')}>{t('nav.signIn')}</a>}
+      {retryAfter !== null && <Again seconds={retryAfter} onRetry={onRetry} />}
+    </Note>
+  );
+}
+
+/** Counts the seconds down until it makes sense to call again. */
+function Again({ seconds, onRetry }: { readonly seconds: number; readonly onRetry: () => void }) {
+  const { t } = useI18n();
+  const [left, setLeft] = useState(seconds);
+  useEffect(() => {
+    const until = Date.now() + seconds * 1_000;
+    const timer = setInterval(() => {
+      const rest = Math.max(0, Math.ceil((until - Date.now()) / 1_000));
+      setLeft(rest);
+      if (rest === 0) clearInterval(timer);
+    }, 250);
+    return () => clearInterval(timer);
+  }, [seconds]);
+  return (
+    <Button small disabled={left > 0} onClick={onRetry}>
+      {left > 0 ? t('try.againIn', { count: left }) : t('try.again')}
+    </Button>
+  );
+}

@@ -1,0 +1,145 @@
+import { Badge, CopyButton, type Tone } from '../design/index.ts';
+import { count, duration, money } from '../i18n/format.ts';
+import { useI18n } from '../i18n/i18n.tsx';
+import { useHref } from '../place.tsx';
+import { TryAdvice } from './try-advice.tsx';
+import type { TryBody } from './try-body.ts';
+import type { TryResponse, TryState } from './try-send.ts';
+
+/** What became of a call: its status, what it cost and left, and its body as it comes. */
+export function TryAnswer({ state, onRetry }: { readonly state: TryState; readonly onRetry: () => void }) {
+  const { t, language } = useI18n();
+  const { phase, response, body } = state;
+  return (
+    <section class="try-answer" aria-label={t('try.answer')}>
+      <div class="try-status" role="status">
+        {response === null ? (
+          <Badge tone={phase === 'waiting' ? 'info' : 'warn'}>{t(`try.phase.${phase}`)}</Badge>
+        ) : (
+          <>
+            <Badge tone={toneOf(response.status)}>
+              {response.status === 0 ? t('try.redirect') : `${response.status} ${STATUS[response.status] ?? ''}`}
+            </Badge>
+            {phase !== 'done' && <Badge tone="info">{t(`try.phase.${phase}`)}</Badge>}
+          </>
+        )}
+        {phase !== 'waiting' && <span class="soft small number">{duration(state.ms, language)}</span>}
+        {body !== null && phase === 'done' && (
+          <span class="soft small number">{t('try.bytes', { count: body.bytes })}</span>
+        )}
+      </div>
+      {response !== null && response.status !== 0 && <Money response={response} />}
+      <TryAdvice state={state} onRetry={onRetry} />
+      {response !== null && response.status === 0 && <p class="small soft">{t('try.redirectText')}</p>}
+      {body !== null && <Body body={body} phase={phase} />}
+      {response !== null && response.headers.length > 0 && <Headers headers={response.headers} />}
+    </section>
+  );
+}
+
+function Money({ response }: { readonly response: TryResponse }) {
+  const { t, language } = useI18n();
+  const href = useHref();
+  const { amount, balance, usageId } = response;
+  return (
+    <dl class="try-money">
+      <div>
+        <dt>{t('try.paid')}</dt>
+        <dd>{amount === null ? t('try.nothing') : money(Number(amount), language)}</dd>
+        {response.isFreeTier && <dd class="faint">{t('try.wasFree')}</dd>}
+      </div>
+      {balance !== null && (
+        <div>
+          <dt>{t('try.left')}</dt>
+          <dd>{money(Number(balance), language)}</dd>
+        </div>
+      )}
+      {usageId !== null && (
+        <div class="try-usage">
+          <dt>{t('try.record')}</dt>
+          <dd>
+            <a class="break" href={href(`/console/calls/${encodeURIComponent(usageId)}`)}>
+              {usageId}
+            </a>
+          </dd>
+        </div>
+      )}
+    </dl>
+  );
+}
+
+/** Always text: what a service sends is never made a part of the page. */
+function Body({ body, phase }: { readonly body: TryBody; readonly phase: TryState['phase'] }) {
+  const { t, language } = useI18n();
+  const size = t('try.bytes', { count: body.bytes });
+  if (body.kind === 'binary') {
+    return <p class="small soft">{t('try.binary', { type: body.mediaType || '?', size })}</p>;
+  }
+  if (body.text === '') {
+    return phase === 'done' ? <p class="small soft">{t('try.emptyBody')}</p> : null;
+  }
+  return (
+    <div class="stack-tight">
+      {body.kind === 'events' ? (
+        <ol class="try-events" aria-label={t('try.events', { count: body.events.length })}>
+          {body.events.map((event, at) => (
+            <li key={at}>
+              <span class="try-event-name">{event.name === '' ? 'message' : event.name}</span>
+              <code class="break">{event.data}</code>
+            </li>
+          ))}
+        </ol>
+      ) : (
+        <div class="code code-wrap try-body">
+          <section aria-label={t('try.responseBody')}>
+            {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard */}
+            <pre tabIndex={0}>
+              <code>{body.text}</code>
+            </pre>
+          </section>
+          <CopyButton text={body.text} label={t('service.copy')} />
+        </div>
+      )}
+      {body.isCut && <p class="small soft">{t('try.cut', { size: count(body.bytes, language) })}</p>}
+    </div>
+  );
+}
+
+/** What comes with every answer of the gateway says nothing about this one. */
+const ORDINARY =
+  /^(access-control-.*|content-security-policy|x-content-type-options|connection|date|via|vary|keep-alive)$/;
+
+function Headers({ headers }: { readonly headers: TryResponse['headers'] }) {
+  const { t } = useI18n();
+  const shown = headers.filter(([name]) => !ORDINARY.test(name));
+  return (
+    <details class="disclosure">
+      <summary>{t('try.responseHeaders')}</summary>
+      <dl class="try-headers">
+        {shown.map(([name, value]) => (
+          <div key={name}>
+            <dt>{name}</dt>
+            <dd class="break">{value}</dd>
+          </div>
+        ))}
+      </dl>
+    </details>
+  );
+}
+
+function toneOf(status: number): Tone {
+  if (status === 0 || (status >= 300 && status < 400)) return 'info';
+  if (status < 300) return 'good';
+  return status < 500 ? 'warn' : 'bad';
+}
+
+/** HTTP/2 has no reason phrases, and those of services may say anything. */
+const STATUS: Readonly<Record<number, string>> = {
+  ...{ 200: 'OK', 201: 'Created', 202: 'Accepted', 204: 'No Content', 206: 'Partial Content' },
+  ...{ 301: 'Moved Permanently', 302: 'Found', 304: 'Not Modified', 307: 'Temporary Redirect' },
+  ...{ 400: 'Bad Request', 401: 'Unauthorized', 402: 'Payment Required', 403: 'Forbidden', 404: 'Not Found' },
+  ...{ 405: 'Method Not Allowed', 408: 'Request Timeout', 409: 'Conflict', 412: 'Precondition Failed' },
+  ...{ 413: 'Content Too Large', 415: 'Unsupported Media Type', 422: 'Unprocessable Content', 426: 'Upgrade Required' },
+  ...{ 429: 'Too Many Requests', 500: 'Internal Server Error', 501: 'Not Implemented', 502: 'Bad Gateway' },
+  ...{ 503: 'Service Unavailable', 504: 'Gateway Timeout' },
+};

@@ -1,0 +1,186 @@
+// What was typed, and the request that it makes. Tested by test/web/try-form.test.ts.
+
+import type { components } from '../api/schema.d.ts';
+import { type Json, wellFormed } from './service-quote.ts';
+import {
+  bodyOf,
+  hasDotSegment,
+  mediaTypeOf,
+  type Operation,
+  objectOf,
+  type Pair,
+  parametersOf,
+  pathNames,
+  pathOf,
+  queryOf,
+} from './service-request.ts';
+import type { TryRequest } from './try-send.ts';
+
+type Service = components['schemas']['CallableService'];
+
+export type TryForm = {
+  readonly method: string;
+  /** A template; of a listing that tells of no operations the path as it was typed. */
+  readonly path: string;
+  readonly values: Readonly<Record<string, string>>;
+  readonly query: readonly (Pair & { readonly isDeclared: boolean; readonly required: boolean })[];
+  readonly headers: readonly Pair[];
+  readonly body: string;
+  /** Credentials that the service asks its callers for, by header. */
+  readonly credentials: Readonly<Record<string, string>>;
+};
+
+export const TAKES_BODY = /^(POST|PUT|PATCH|DELETE)$/;
+
+/** What stands in the form before anybody types. */
+export function formOf(service: Service, operation: Operation | null): TryForm {
+  const none = { values: {}, query: [], headers: [], body: '', credentials: {} };
+  if (service.protocol === 'mcp') {
+    return { ...none, method: 'POST', path: '', body: mcpMessage(operation?.tool ?? null) };
+  }
+  if (operation === null) return { ...none, method: 'GET', path: '/' };
+  const method = operation.method ?? 'GET';
+  const body = TAKES_BODY.test(method) ? bodyOf(operation) : undefined;
+  const path = operation.path ?? '/';
+  const told = new Map(parametersOf(operation, 'path').map(({ name, value }) => [name, value]));
+  const declared = parametersOf(operation, 'headers').map(({ name, value }) => ({ name, value }));
+  const hasType = declared.some(({ name }) => name.toLowerCase() === 'content-type');
+  return {
+    ...none,
+    ...{ method, path },
+    values: Object.fromEntries(pathNames(path).map((name) => [name, told.get(name) ?? ''])),
+    query: parametersOf(operation, 'query').map(({ name, value, required }) => ({
+      ...{ name, value, required, isDeclared: true },
+    })),
+    headers: [
+      ...declared,
+      ...(body === undefined || hasType ? [] : [{ name: 'Content-Type', value: mediaTypeOf(operation, body) }]),
+    ],
+    body: bodyText(body),
+  };
+}
+
+const bodyText = (body: Json | undefined): string =>
+  body === undefined ? '' : typeof body === 'string' ? body : JSON.stringify(body, null, 2);
+
+/** A message to an MCP server. @param tool  null: asks which tools there are */
+export function mcpMessage(tool: string | null): string {
+  const call =
+    tool === null ? { method: 'tools/list' } : { method: 'tools/call', params: { name: tool, arguments: {} } };
+  return JSON.stringify({ jsonrpc: '2.0', id: 1, ...call }, null, 2);
+}
+
+/** Opens a session with an MCP server that keeps some. */
+export const mcpHello = (): string =>
+  JSON.stringify(
+    {
+      ...{ jsonrpc: '2.0', id: 0, method: 'initialize' },
+      params: { protocolVersion: '2025-06-18', capabilities: {}, clientInfo: { name: 'tollgate-page', version: '1' } },
+    },
+    null,
+    2,
+  );
+
+/** The highest price of this call, in US dollars. Of a listing without operations it is that of the listing. */
+export function priceOf(service: Service, operation: Operation | null, form: TryForm): number {
+  if (service.protocol !== 'mcp') return operation?.price ?? service.price;
+  const message = objectOf(parsed(form.body));
+  if (message.method !== 'tools/call') return 0;
+  const { name } = objectOf(message.params);
+  return service.operations.find(({ tool }) => tool === name)?.price ?? service.price;
+}
+
+/** Why a form cannot be sent. */
+export type Fault = 'dots' | 'path' | 'pathValue' | 'required' | 'header' | 'ourHeader' | 'browserHeader' | 'twoKeys';
+
+/** Headers that a browser lets no page set. */
+const NOT_IN_BROWSERS = new RegExp(
+  '^(accept-charset|accept-encoding|access-control-.*|connection|content-length|cookie2?|date|dnt|expect|host|keep-alive|' +
+    'origin|permissions-policy|proxy-.*|referer|sec-.*|set-cookie|te|trailer|transfer-encoding|upgrade|via)$',
+  'i',
+);
+const OURS = /^(authorization|x-api-key|x-acf-.*)$/i;
+
+/** @param key  `key_id:secret` @param maxAmount  of the button @param mcpSession  that the MCP server has named */
+export function requestOf(
+  service: Service,
+  form: TryForm,
+  key: string,
+  maxAmount: number,
+  mcpSession: string | null = null,
+): { readonly request: TryRequest } | { readonly fault: Fault; readonly name: string } {
+  const fault = faultOf(form);
+  if (fault !== null) return fault;
+  const given = Object.entries(form.credentials).filter(([, value]) => value.trim() !== '');
+  const usesAuthorization = given.some(([name]) => name === 'authorization');
+  const headers: Record<string, string> = {
+    ...(usesAuthorization ? { 'X-Api-Key': key } : { Authorization: `Bearer ${key}` }),
+    // Always six decimals: short forms of small numbers have an exponent.
+    'X-ACF-Max-Amount': maxAmount.toFixed(6),
+    ...(service.protocol === 'mcp'
+      ? { Accept: 'application/json, text/event-stream', 'Content-Type': 'application/json' }
+      : {}),
+    ...(mcpSession === null ? {} : { 'Mcp-Session-Id': mcpSession }),
+  };
+  for (const { name, value } of form.headers) if (name.trim() !== '') headers[name.trim()] = value.trim();
+  for (const [name, value] of given) headers[name] = value.trim();
+  if (given.length > 0) headers['X-ACF-Forward'] = given.map(([name]) => name).join(', ');
+  const { method, body } = form;
+  const target = targetOf(service, form);
+  return { request: { method, target, headers, body: TAKES_BODY.test(method) && body !== '' ? body : null } };
+}
+
+/** Path and query as they are sent. */
+export function targetOf(service: Service, form: TryForm): string {
+  // An MCP client gets the path without its last slash, and so do we.
+  if (service.protocol === 'mcp') return service.proxy_path.replace(/\/$/, '');
+  const [path = '', ...rest] = isTyped(form) ? form.path.split('?') : [form.path];
+  const typed = rest.join('?');
+  const pairs = form.query.filter(({ name, value, isDeclared, required }) =>
+    isDeclared ? required || value !== '' : name !== '',
+  );
+  const query = [typed === '' ? '' : sendableQuery(typed), queryOf(pairs)].filter((part) => part !== '').join('&');
+  return service.proxy_path.replace(/\/$/, '') + pathOf(path, form.values) + (query === '' ? '' : `?${query}`);
+}
+
+/** A path that was typed has no values. */
+const isTyped = (form: TryForm): boolean => Object.keys(form.values).length === 0;
+
+const sendableQuery = (text: string): string =>
+  wellFormed(text).replace(/[^\x21-\x7e]|["#'<>]/gu, (character) =>
+    character === "'" ? '%27' : encodeURIComponent(character),
+  );
+
+function faultOf(form: TryForm): { fault: Fault; name: string } | null {
+  if (form.path !== '' && !form.path.startsWith('/')) return { fault: 'path', name: '' };
+  const empty = Object.entries(form.values).find(([name, value]) => name !== '*' && value === '');
+  if (empty !== undefined) return { fault: 'pathValue', name: empty[0] };
+  if (hasDotSegment(pathOf(form.path.split('?')[0] ?? '', form.values))) return { fault: 'dots', name: '' };
+  const missing = form.query.find(({ required, value }) => required && value === '');
+  if (missing !== undefined) return { fault: 'required', name: missing.name };
+  for (const { name, value } of form.headers) {
+    const header = name.trim();
+    if (header === '') continue;
+    if (!/^[!#$%&'*+.^_`|~\w-]+$/.test(header) || !/^[\t\x20-\x7e\x80-\xff]*$/.test(value.trim())) {
+      return { fault: 'header', name: header };
+    }
+    if (OURS.test(header)) return { fault: 'ourHeader', name: header };
+    if (NOT_IN_BROWSERS.test(header)) return { fault: 'browserHeader', name: header };
+  }
+  const given = Object.entries(form.credentials).filter(([, value]) => value.trim() !== '');
+  const both = given.filter(([name]) => name === 'authorization' || name === 'x-api-key');
+  if (both.length > 1) return { fault: 'twoKeys', name: '' };
+  const unsendable = given.find(
+    ([name, value]) => NOT_IN_BROWSERS.test(name) || !/^[\t\x20-\x7e\x80-\xff]*$/.test(value.trim()),
+  );
+  return unsendable === undefined ? null : { fault: 'browserHeader', name: unsendable[0] };
+}
+
+/** Undefined if it is no JSON. */
+export function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

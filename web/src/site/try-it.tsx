@@ -1,0 +1,205 @@
+import './try.css';
+import { signal } from '@preact/signals';
+import { useEffect, useRef, useState } from 'preact/hooks';
+import type { Schemas } from '../api/client.ts';
+import { Button, Code, FailureNote, Note } from '../design/index.ts';
+import { money } from '../i18n/format.ts';
+import { useI18n } from '../i18n/i18n.tsx';
+import { useHref } from '../place.tsx';
+import { api, openAccount, resumed, type Session, session } from '../session.ts';
+import { TryAnswer } from './try-answer.tsx';
+import { TryFields } from './try-fields.tsx';
+import { type Fault, formOf, priceOf, requestOf, type TryForm } from './try-form.ts';
+import { send, type TryState } from './try-send.ts';
+
+type Props = {
+  readonly service: Schemas['CallableService'];
+  readonly operation: Schemas['PricedOperation'] | null;
+};
+
+/** The key of an account that was opened here, until its owner says that it is kept. */
+const opened = signal<Schemas['CreatedKey'] | null>(null);
+
+/** Makes a call in the page. */
+export default function TryIt({ service, operation }: Props) {
+  const { t } = useI18n();
+  const href = useHref();
+  const mcpSession = useRef<string | null>(null);
+  const [form, setForm] = useState(() => formOf(service, operation));
+  const [fault, setFault] = useState<{ readonly fault: Fault; readonly name: string } | null>(null);
+  const call = useCall();
+  const who = session.value;
+  const isOwn = useIsOwn(service.id, who);
+  const isRefused = who?.me.role === 'provider' && isOwn === false;
+  const price = isOwn === true ? 0 : priceOf(service, operation, form);
+  const isBusy = call.state?.phase === 'waiting' || call.state?.phase === 'receiving' || call.isOpening;
+
+  const submit = (): void => {
+    if (isBusy || isRefused) return;
+    // What is wrong with the form needs no key to be seen.
+    const made = requestOf(service, form, who?.key ?? '', priceOf(service, operation, form));
+    setFault('fault' in made ? made : null);
+    if ('fault' in made) return;
+    void call
+      .run((key) => {
+        const again = requestOf(service, form, key, priceOf(service, operation, form), mcpSession.current);
+        return 'request' in again ? again.request : made.request;
+      })
+      .then((state) => {
+        // A server that keeps sessions names one when it is greeted.
+        const named = state?.response?.headers.find(([name]) => name === 'mcp-session-id')?.[1];
+        if (named !== undefined) mcpSession.current = named;
+      });
+  };
+  return (
+    <form
+      class="stack try"
+      // Should the script fail, the browser must not put what was typed into an address.
+      method="post"
+      onSubmit={(event) => {
+        event.preventDefault();
+        submit();
+      }}
+      onKeyDown={(event) => {
+        if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) submit();
+      }}
+    >
+      <TryFields
+        service={service}
+        operation={operation}
+        form={form}
+        onChange={(changed: TryForm) => setForm(changed)}
+      />
+      {isRefused && <Note tone="warn">{t('try.providerKey')}</Note>}
+      {fault !== null && (
+        <p class="field-error" role="alert">
+          {t(`try.fault.${fault.fault}`, { name: fault.name })}
+        </p>
+      )}
+      <div class="try-send">
+        <Button kind="primary" type="submit" busy={isBusy} disabled={isRefused || !resumed.value}>
+          <Label who={who} price={price} isOwn={isOwn === true} service={service} />
+        </Button>
+        {isBusy && !call.isOpening && <Button onClick={call.cancel}>{t('try.cancel')}</Button>}
+        {who === null && resumed.value && (
+          <a class="small" href={href('/console')}>
+            {t('try.haveKey')}
+          </a>
+        )}
+        <span class="faint small try-terms">
+          <Terms who={who} price={price} isOwn={isOwn === true} service={service} />
+        </span>
+      </div>
+      {call.failure !== null && <FailureNote failure={call.failure} />}
+      <NewKey who={who} />
+      {call.state !== null && <TryAnswer state={call.state} onRetry={submit} />}
+    </form>
+  );
+}
+
+/** A call, after an account was opened if there is none. */
+function useCall() {
+  const [state, setState] = useState<TryState | null>(null);
+  const [isOpening, setIsOpening] = useState(false);
+  const [failure, setFailure] = useState<unknown>(null);
+  const controller = useRef<AbortController | null>(null);
+  useEffect(() => () => controller.current?.abort(), []);
+  const run = async (requestWith: (key: string) => Parameters<typeof send>[0]): Promise<TryState | null> => {
+    setFailure(null);
+    let key = session.value?.key;
+    if (key === undefined) {
+      setIsOpening(true);
+      try {
+        const made = await openAccount('try it', 'buyer', false);
+        opened.value = made;
+        key = `${made.key_id}:${made.secret}`;
+      } catch (error) {
+        setFailure(error);
+        return null;
+      } finally {
+        setIsOpening(false);
+      }
+    }
+    const mine = new AbortController();
+    controller.current = mine;
+    return send(requestWith(key), setState, mine.signal);
+  };
+  return { state, isOpening, failure, run, cancel: () => controller.current?.abort() };
+}
+
+/** Whether a provider key's own account lists the service. Null: not a provider key, or not known yet. */
+function useIsOwn(id: string, who: Session | null): boolean | null {
+  const [isOwn, setIsOwn] = useState<boolean | null>(null);
+  useEffect(() => {
+    setIsOwn(null);
+    if (who?.me.role !== 'provider') return;
+    let isOver = false;
+    // Only its own account is told the endpoint of a listing.
+    void api.value.GET('/api/v1/services/{id}', { params: { path: { id } } }).then(
+      ({ data }) => {
+        if (!isOver && data !== undefined) setIsOwn('endpoint' in data);
+      },
+      () => {},
+    );
+    return () => {
+      isOver = true;
+    };
+  }, [id, who]);
+  return isOwn;
+}
+
+type PriceProps = {
+  readonly who: Session | null;
+  readonly price: number;
+  readonly isOwn: boolean;
+  readonly service: Schemas['CallableService'];
+};
+
+/** Free calls serve nothing that is dearer than the listing. */
+const mayBeFree = ({ price, service }: PriceProps): boolean =>
+  price > 0 && service.free_calls !== undefined && price <= service.price;
+
+function Label(props: PriceProps) {
+  const { t, language } = useI18n();
+  const { who, price } = props;
+  const costs =
+    price === 0 ? t('try.free') : who === null && mayBeFree(props) ? t('try.freeCall') : money(price, language);
+  return (
+    <>
+      {t(who === null ? 'try.openAndCall' : 'try.call')} <span class="try-price">{costs}</span>
+    </>
+  );
+}
+
+/** What the price on the button means. */
+function Terms(props: PriceProps) {
+  const { t, language } = useI18n();
+  const { who, price, isOwn } = props;
+  if (isOwn) return <>{t('try.ownFree')}</>;
+  if (price === 0) return <>{t(who === null ? 'try.termsFreeNew' : 'try.termsFree')}</>;
+  const shown = { price: money(price, language) };
+  if (mayBeFree(props)) return <>{t(who === null ? 'try.termsFreeCallNew' : 'try.termsFreeCall', shown)}</>;
+  return <>{t(who === null ? 'try.termsPaidNew' : 'try.termsPaid', shown)}</>;
+}
+
+/** The secret of the account that was just opened: this is the only place where it is shown. */
+function NewKey({ who }: { readonly who: Session | null }) {
+  const { t } = useI18n();
+  const made = opened.value;
+  if (made === null || who?.me.key_id !== made.key_id) return null;
+  return (
+    <section class="note note-good try-key" aria-label={t('try.newKey')}>
+      <strong>{t('try.newKey')}</strong>
+      <span class="soft">{t('try.newKeyText')}</span>
+      <Code wrap label={t('try.apiKey')} text={`${made.key_id}:${made.secret}`} copyLabel={t('service.copy')} />
+      <Button
+        small
+        onClick={() => {
+          opened.value = null;
+        }}
+      >
+        {t('try.kept')}
+      </Button>
+    </section>
+  );
+}

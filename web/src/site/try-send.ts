@@ -1,0 +1,93 @@
+// Makes a call and hands over what comes as it comes. Tested by test/web/service.test.ts and test/web/try-body.test.ts.
+
+import { BodyReader, type TryBody } from './try-body.ts';
+
+export type TryRequest = {
+  readonly method: string;
+  /** Path and query on this gateway. */
+  readonly target: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string | null;
+};
+
+/** How far a call is. */
+export type TryState = {
+  readonly phase: 'waiting' | 'receiving' | 'done' | 'cancelled' | 'broken';
+  /** Since the request was sent. */
+  readonly ms: number;
+  readonly response: TryResponse | null;
+  readonly body: TryBody | null;
+};
+
+export type TryResponse = {
+  readonly status: number;
+  readonly headers: readonly (readonly [name: string, value: string])[];
+  /** US dollars, as the gateway wrote them; null where the call was refused before its admission. */
+  readonly amount: string | null;
+  readonly balance: string | null;
+  readonly isFreeTier: boolean;
+  readonly usageId: string | null;
+  readonly retryAfter: number | null;
+};
+
+/** Milliseconds between two pictures of a body that is growing: an eye sees no more, and a fast stream has thousands of pieces. */
+const SHOW_EVERY_MS = 60;
+
+/**
+ * @param onState  is told at once of the head of the response, then of its body as it grows, and of the end
+ * @param signal   cancels the call
+ */
+export async function send(
+  request: TryRequest,
+  onState: (state: TryState) => void,
+  signal: AbortSignal,
+): Promise<TryState> {
+  const startedAt = performance.now();
+  let state: TryState = { phase: 'waiting', ms: 0, response: null, body: null };
+  const become = (changes: Partial<TryState>): void => {
+    state = { ...state, ...changes, ms: performance.now() - startedAt };
+    onState(state);
+  };
+  become({});
+  let reader: BodyReader | null = null;
+  let picture: ReturnType<typeof setTimeout> | null = null;
+  try {
+    const { method, headers, body } = request;
+    const response = await fetch(request.target, {
+      ...{ method, headers, body, signal },
+      // As of every request of these pages: nothing is ambient, and nothing is kept.
+      ...{ credentials: 'omit', referrerPolicy: 'no-referrer', cache: 'no-store', redirect: 'manual' },
+    });
+    const taker = new BodyReader(response.headers.get('Content-Type') ?? '');
+    reader = taker;
+    become({ phase: 'receiving', response: headOf(response), body: taker.shown() });
+    const pieces = response.body?.getReader();
+    for (let next = await pieces?.read(); next !== undefined && !next.done; next = await pieces?.read()) {
+      taker.take(next.value);
+      picture ??= setTimeout(() => {
+        picture = null;
+        become({ body: taker.shown() });
+      }, SHOW_EVERY_MS);
+    }
+    if (picture !== null) clearTimeout(picture);
+    become({ phase: 'done', body: taker.end() });
+  } catch {
+    if (picture !== null) clearTimeout(picture);
+    become({ phase: signal.aborted ? 'cancelled' : 'broken', body: reader?.shown() ?? null });
+  }
+  return state;
+}
+
+function headOf(response: Response): TryResponse {
+  const get = (name: string): string | null => response.headers.get(name);
+  const wait = Number(get('Retry-After') ?? Number.NaN);
+  return {
+    status: response.status,
+    headers: [...response.headers].sort(([a], [b]) => a.localeCompare(b)),
+    amount: get('X-ACF-Amount'),
+    balance: get('X-ACF-Balance'),
+    isFreeTier: get('X-ACF-Free-Tier') === 'true',
+    usageId: get('X-ACF-Usage-Id'),
+    retryAfter: Number.isFinite(wait) ? wait : null,
+  };
+}
