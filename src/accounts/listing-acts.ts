@@ -20,6 +20,33 @@ export function writeListing(sql: Sql, by: ListingWriter, id: string, write: Wri
   return writeAsOperator(sql, by, id, write, ({ providerId }) => providerId !== accountId);
 }
 
+/**
+ * What a write would make of a listing of the key's own account, or as an admin of any. Postgres checks the rules as for a real
+ * one; then all of it is taken back, so that nobody is told of it and nothing is recorded.
+ *
+ * @param read  reads, while the change is there, what is to be known of it
+ */
+export async function tryListing<T>(
+  sql: Sql,
+  { key }: ListingWriter,
+  write: WriteListing,
+  read: (tx: Tx, listing: Listing) => Promise<T>,
+): Promise<T | null> {
+  const scope: Scope = key.role === 'admin' ? 'any' : { providerId: key.accountId };
+  let found: T | null = null;
+  const takeBack = new Error('tried');
+  try {
+    await sql.begin(async (tx) => {
+      const listing = await write(tx, scope);
+      if (listing !== null) found = await read(tx, listing);
+      throw takeBack;
+    });
+  } catch (error) {
+    if (error !== takeBack) throw error;
+  }
+  return found;
+}
+
 /** Changes any listing, and records it if `isAct` says so. */
 export function writeAsOperator(
   sql: Sql,

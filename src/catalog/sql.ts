@@ -248,7 +248,7 @@ export async function lockListing(tx: Tx, id: string): Promise<Listing | null> {
 /**
  * The operations of a listing that count now, as its provider wrote them: JSON text of `Operation[]`, empty if there are none.
  */
-export async function selectOperationsText(sql: Sql, id: string): Promise<string> {
+export async function selectOperationsText(sql: Sql | Tx, id: string): Promise<string> {
   const rows = await sql<{ operations: string | null }[]>`
     SELECT CASE WHEN next_from <= clock_timestamp() THEN next_operations ELSE operations END::text AS operations
     FROM services WHERE id = ${id}`;

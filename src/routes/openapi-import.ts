@@ -1,4 +1,4 @@
-import { type WriteListing, writeListing } from '../accounts/listing-acts.ts';
+import { tryListing, type WriteListing, writeListing } from '../accounts/listing-acts.ts';
 import type { Catalog } from '../catalog/catalog.ts';
 import type { Listing } from '../catalog/listing.ts';
 import { DocumentFault } from '../catalog/openapi-import/document-fault.ts';
@@ -6,7 +6,7 @@ import { ImporterBusy, MAX_DOCUMENT_BYTES, type OpenApiImporter } from '../catal
 import type { Imported, StoredPrice } from '../catalog/openapi-import/mapping.ts';
 import type { Operation } from '../catalog/operations/operation.ts';
 import type { OperationsReader } from '../catalog/operations/operations-reader.ts';
-import { selectLatestOperations, selectListing, updateListing } from '../catalog/sql.ts';
+import { selectLatestOperations, selectListing, selectOperationsText, updateListing } from '../catalog/sql.ts';
 import { ApiError, unavailableError } from '../errors.ts';
 import type { ApiRequest, ApiResponse, JsonSchema, Route } from '../http/route.ts';
 import { ACCEPT_LANGUAGE, LANGUAGE_HEADERS } from '../openapi/headers.ts';
@@ -65,7 +65,16 @@ const BODY: JsonSchema = {
   },
 };
 
-/** `PUT /services/{id}/openapi`: replaces the operations of a listing by those of a document. */
+const QUERY: JsonSchema = {
+  type: 'object',
+  additionalProperties: false,
+  properties: {
+    dry_run: { type: 'boolean', default: false, description: 'true: answers the same, and changes nothing' },
+  },
+};
+type Query = { readonly dry_run?: boolean };
+
+/** `PUT /services/{id}/openapi`: replaces the operations of a listing by those of a document, or tells what would become of them. */
 export function openApiImportRoutes(deps: OpenApiImportDeps): Route[] {
   return [
     {
@@ -73,13 +82,19 @@ export function openApiImportRoutes(deps: OpenApiImportDeps): Route[] {
       path: '/api/v1/services/:id/openapi',
       summary: 'Make the operations of an own listing from an OpenAPI document, in place of those it has',
       access: ['provider'],
+      query: QUERY,
       body: BODY,
       rawBody: true,
       maxBodyBytes: MAX_DOCUMENT_BYTES,
       requestHeaders: ACCEPT_LANGUAGE,
       params: { id: { description: 'The service', schema: UUID, example: EXAMPLE.serviceId } },
       responses: {
-        200: json('What was taken over, and the listing as it is now', IMPORTED, IMPORTED_EXAMPLE, LANGUAGE_HEADERS),
+        200: json(
+          'What was taken over, and the listing as it is now, or as it would be',
+          IMPORTED,
+          IMPORTED_EXAMPLE,
+          LANGUAGE_HEADERS,
+        ),
       },
       errors: ['service_not_found', 'conflict'],
       handle: (request) => importDocument(deps, request),
@@ -87,8 +102,8 @@ export function openApiImportRoutes(deps: OpenApiImportDeps): Route[] {
   ];
 }
 
-async function importDocument(deps: OpenApiImportDeps, request: ApiRequest<Uint8Array, unknown>): Promise<ApiResponse> {
-  const { catalog, sql, importer, noticeSeconds } = deps;
+async function importDocument(deps: OpenApiImportDeps, request: ApiRequest<Uint8Array, Query>): Promise<ApiResponse> {
+  const { sql, importer, noticeSeconds } = deps;
   const before = await listingOf(sql, request);
   const prices = pricesOf(await selectLatestOperations(sql, before.id));
   const imported = await read(importer, request.body, { endpoint: before.endpoint, prices });
@@ -97,17 +112,44 @@ async function importDocument(deps: OpenApiImportDeps, request: ApiRequest<Uint8
   // The prices and the endpoint that the import began with must still be those of the listing.
   const based = { version: before.updatedAtMicros, noticeSeconds };
   const write: WriteListing = (on, scope) => updateListing(on, before.id, { operations }, scope, based);
-  const written = await withinRules(writeListing(sql, writerOf(request), before.id, write));
-  if (written === null) {
+  const shown = await (request.query.dry_run ? dryRun : store)(deps, request, before.id, write);
+  if (shown === null) {
     await listingOf(sql, request);
     throw new ApiError('conflict', 'The listing was changed while the document was read. Send the document again.');
   }
-  catalog.apply(written);
-  const { headers = {}, body: service } = await show(deps, written, request, { status: 200 });
+  const { headers = {}, body: service } = shown;
   const { skipped, skippedTotal, changed } = imported;
   const body = { operations: imported.operations.length, skipped, skipped_total: skippedTotal, changed, service };
   return { status: 200, body, headers };
 }
+
+type Write = (
+  deps: OpenApiImportDeps,
+  request: ApiRequest<unknown, unknown>,
+  id: string,
+  write: WriteListing,
+) => Promise<ApiResponse | null>;
+
+/** The listing as it is after the change; null if somebody else changed it meanwhile. */
+const store: Write = async (deps, request, id, write) => {
+  const written = await withinRules(writeListing(deps.sql, writerOf(request), id, write));
+  if (written === null) return null;
+  deps.catalog.apply(written);
+  return show(deps, written, request, { status: 200 });
+};
+
+/** The listing as it would be. */
+const dryRun: Write = async (deps, request, id, write) => {
+  const tried = tryListing(deps.sql, writerOf(request), write, async (tx, listing) => ({
+    listing,
+    operations: JSON.parse(await selectOperationsText(tx, id)) as Operation[],
+  }));
+  const found = await withinRules(tried);
+  if (found === null) return null;
+  // The reader would keep them beside the version of a row that nobody else ever sees.
+  const operations = { read: async () => found.operations };
+  return show({ ...deps, operations }, found.listing, request, { status: 200 });
+};
 
 /** The listing as Postgres has it now: another gateway may have changed it a moment ago. */
 async function listingOf(sql: Sql, request: ApiRequest<unknown, unknown>): Promise<Listing> {

@@ -280,6 +280,7 @@ describe('each success of each operation is as the OpenAPI document says', () =>
     expect(await driver.expect('getDiscoverById', 200, { params })).toHaveProperty('operations.0.price_label');
     await driver.expect('postServicesByIdSigningSecret', 200, { key, params });
     const openapi = driver.contract.operation('putServicesByIdOpenapi').body;
+    await driver.expect('putServicesByIdOpenapi', 200, { key, params, body: openapi, query: 'dry_run=true' });
     await driver.expect('putServicesByIdOpenapi', 200, { key, params, body: openapi });
     await driver.expect('getServicesById', 200, { params });
     await driver.expect('getServicesById', 200, { key, params, query: 'lang=de' });

@@ -48,6 +48,25 @@ it('an import replaces the operations of a listing, and answers with the listing
   expect(catalog.get(id)?.operationTerms).toBe('[["GET","/pets/{id}",null]]');
 });
 
+it('a dry run answers as an import would, and changes nothing', async () => {
+  const operations = [{ method: 'GET', path: '/old', summary: 'Old' }];
+  const id = await create({ operations });
+  const before = await request(`GET /services/${id}`, { by: provider });
+  const trial = (asked: Asked) => ask(routes, `PUT /services/${id}/openapi?dry_run=true`, { body: DOCUMENT, ...asked });
+  for (const by of [provider, admin]) {
+    const { operations, skipped, service } = bodyOf(await trial({ by }));
+    expect([operations, skipped]).toEqual([1, []]);
+    expect(service).toMatchObject({ id, operations: [{ method: 'GET', path: '/pets/{id}' }] });
+  }
+  const dear = documentOf({ '/a': { get: answering({}, { 'x-price': 5 }) } });
+  expect(await refusalOf(trial({ by: provider, body: dear }))).toMatchObject({
+    message: expect.stringContaining('only_operations'),
+  });
+  expect(await refusalOf(trial({ by: stranger }))).toMatchObject({ code: 'forbidden' });
+  expect(await request(`GET /services/${id}`, { by: provider })).toEqual(before);
+  expect(await sql`SELECT FROM audit WHERE subject_id = ${id}`).toHaveLength(0);
+});
+
 it('an import is for the owner of a listing and for admins', async () => {
   const id = await create();
   expect(await refused(id, { by: stranger })).toMatchObject({ code: 'forbidden' });

@@ -32,8 +32,14 @@ export class WebMarket {
   }
 
   /** @param settings  environment variables of the gateway */
-  static async start(settings: Readonly<Record<string, string>> = {}): Promise<WebMarket> {
-    const [market, browser] = await Promise.all([Marketplace.start({ WEB: 'on', ...settings }), startBrowser()]);
+  static async start(
+    settings: Readonly<Record<string, string>> = {},
+    options: Parameters<typeof Marketplace.start>[1] = {},
+  ): Promise<WebMarket> {
+    const [market, browser] = await Promise.all([
+      Marketplace.start({ WEB: 'on', ...settings }, options),
+      startBrowser(),
+    ]);
     return new WebMarket(market, browser);
   }
 

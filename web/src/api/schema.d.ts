@@ -4802,7 +4802,10 @@ export interface operations {
     };
     putServicesByIdOpenapi: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description true: answers the same, and changes nothing */
+                dry_run?: boolean;
+            };
             header?: {
                 /**
                  * @description Languages of the labels, as browsers send them
@@ -4842,7 +4845,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description What was taken over, and the listing as it is now */
+            /** @description What was taken over, and the listing as it is now, or as it would be */
             200: {
                 headers: {
                     "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];

@@ -1,6 +1,119 @@
+import './provider.css';
+import { dataOf, type Schemas } from '../../api/client.ts';
+import { Card, FailureNote, LinkButton, Note, Skeleton, Stat, Stats, TimeChart } from '../../design/index.ts';
+import { type Resource, useResource } from '../../resource.ts';
+import { api, session } from '../../session.ts';
 import { PageHead } from '../shared/page-head.tsx';
+import { lastDays, perDay, secondsOf } from './days.ts';
+import { FirstSteps } from './first-steps.tsx';
+import { Periods, ServicesCard, sum } from './overview-cards.tsx';
+import { EN, usd } from './service-words.tsx';
 
-/** `/console` of a provider. */
+type Service = Schemas['Service'];
+type ServiceStats = Schemas['ServiceStats'];
+type Earnings = Schemas['Earnings'];
+
+const DAYS = 30;
+/** Statistics cost a request for each service, of the key's sixty a minute. */
+const MAX_WITH_STATS = 8;
+
+/** `/console` of a provider: how business goes, and what to do next. */
 export default function Overview() {
-  return <PageHead title="Overview" />;
+  const key = session.value?.me.key_id;
+  const earnings = useResource(`earnings ${key}`, (signal) => dataOf(api.value.GET('/api/v1/earnings/me', { signal })));
+  const services = useResource(`services ${key}`, (signal) =>
+    dataOf(api.value.GET('/api/v1/services', { params: { query: { mine: true, limit: 100, lang: EN } }, signal })),
+  );
+  // Both first: who is called most is known from the earnings, and asking twice would cost twice.
+  const isKnown = services.data !== null && (earnings.data !== null || earnings.failure !== null);
+  const chosen = isKnown ? mostCalled(services.data?.services ?? [], earnings.data) : [];
+  const stats = useResource(`stats ${chosen.map(({ id }) => id).join()}`, (signal) => statsOf(chosen, signal));
+  const known = isKnown && chosen.every(({ id }) => stats.data?.has(id)) ? stats.data : null;
+  const isNew = services.data !== null && earnings.data !== null && earnings.data.by_day.length === 0;
+  return (
+    <>
+      <PageHead
+        title="Overview"
+        actions={
+          services.data !== null &&
+          services.data.services.length > 0 && <LinkButton href="/console/services/new">List a service</LinkButton>
+        }
+      />
+      {isNew && <FirstSteps services={services.data?.services ?? []} />}
+      <Failed of={[earnings, services]} />
+      {earnings.data === null ? (
+        earnings.failure === null && <Skeleton lines={4} />
+      ) : (
+        <Money earnings={earnings.data} />
+      )}
+      {services.data !== null && services.data.services.length > 0 && (
+        <>
+          <Periods earnings={earnings.data} stats={known} />
+          <ServicesCard
+            services={services.data.services}
+            shown={chosen}
+            hasMore={services.data.next_cursor !== undefined}
+            stats={known}
+          />
+          {stats.failure !== null && <FailureNote failure={stats.failure} retry={stats.reload} />}
+        </>
+      )}
+    </>
+  );
+}
+
+function Failed({ of }: { readonly of: readonly Resource<unknown>[] }) {
+  const failed = of.find(({ failure }) => failure !== null);
+  return failed === undefined ? null : (
+    <FailureNote failure={failed.failure} retry={() => of.forEach(({ reload }) => void reload())} />
+  );
+}
+
+/** Those with the most calls of buyers, then the newest. */
+function mostCalled(services: readonly Service[], earnings: Earnings | null): Service[] {
+  const calls = new Map((earnings?.by_service ?? []).map((row) => [row.service_id, row.calls]));
+  return [...services].sort((a, b) => (calls.get(b.id) ?? 0) - (calls.get(a.id) ?? 0)).slice(0, MAX_WITH_STATS);
+}
+
+async function statsOf(services: readonly Service[], signal: AbortSignal): Promise<Map<string, ServiceStats>> {
+  const found = await Promise.all(
+    services.map(({ id }) =>
+      dataOf(api.value.GET('/api/v1/services/{id}/stats', { params: { path: { id } }, signal })),
+    ),
+  );
+  return new Map(found.map((stats) => [stats.service_id, stats]));
+}
+
+function Money({ earnings }: { readonly earnings: Earnings }) {
+  const days = lastDays(DAYS);
+  const earned = perDay(days, earnings.by_day, (row) => row.earned);
+  return (
+    <>
+      <Stats>
+        <Stat
+          label="Payable now"
+          value={usd(earnings.payable)}
+          hint={<a href="/console/earnings">How you are paid</a>}
+        />
+        <Stat label="Earned, 30 days" value={usd(sum(earned))} hint="After the platform's fee" />
+        <Stat label="Earned in all" value={usd(earnings.earned)} />
+        <Stat label="Paid out" value={usd(earnings.paid_out)} hint={<a href="/console/statement">Statement</a>} />
+      </Stats>
+      {!earnings.complete && (
+        <Note>
+          Calls stored by an earlier version are still being summed, so sums are too low for now. Payable is right.
+        </Note>
+      )}
+      {earnings.by_day.length > 0 && (
+        <Card title="Earned by day">
+          <TimeChart
+            label="Earned by day, last 30 days"
+            times={days.map(secondsOf)}
+            series={[{ name: 'Earned', kind: 'bar', values: earned }]}
+            format={usd}
+          />
+        </Card>
+      )}
+    </>
+  );
 }

@@ -5,6 +5,8 @@ import type { Section } from '../sections.ts';
 
 export const providerSections: readonly Section[] = [
   { path: '', title: 'Overview', page: lazy(() => import('./overview.tsx')) },
+  { path: 'services', title: 'Services', page: lazy(() => import('./services.tsx')) },
+  { path: 'earnings', title: 'Earnings', page: lazy(() => import('./earnings.tsx')) },
   STATEMENT_SECTION,
   KEYS_SECTION,
 ];

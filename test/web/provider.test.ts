@@ -1,0 +1,335 @@
+// A provider's day in the console: list a service, try it, say how it is called, and follow its calls and its money.
+
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import '../support/browser.ts';
+import { bodyOf, type Key, startService, type TestService } from '../integration/marketplace.ts';
+import { importWorker } from '../support/build.ts';
+import { until } from '../support/wait.ts';
+import { type Look, type Visit, WebMarket } from './web-market.ts';
+
+const XSS = `<img src=x onerror="document.title='owned'">"><script>document.title='owned'</script>`;
+const UPSTREAM_SECRET = 'wk-a-key-of-the-service-itself';
+
+const DOCUMENT = {
+  openapi: '3.1.0',
+  info: { title: 'Weather', version: '1' },
+  paths: {
+    '/now/{city}': { get: { summary: `Weather now ${XSS}`.slice(0, 190), responses: { 200: { description: 'Now' } } } },
+    '/forecast/{city}': {
+      get: { summary: 'Seven days', 'x-price': 0.001, responses: { 200: { description: 'Later' } } },
+    },
+    '/{a}.{b}': { get: { responses: { 200: { description: 'No template' } } } },
+  },
+};
+
+let web: WebMarket;
+let service: TestService;
+let provider: Key;
+const received: string[] = [];
+
+beforeAll(async () => {
+  // Compiled here, because a page has 5 s for its answer.
+  importWorker();
+  const settings = { SECRETS_KEY: Buffer.alloc(32, 'a test key').toString('base64'), PRICE_NOTICE_SECONDS: '3600' };
+  [web, service] = await Promise.all([
+    WebMarket.start(settings, { asksNewEndpoints: true }),
+    startService(async (request, response) => {
+      received.push(String(request.headers['x-weather-key']));
+      const body = await bodyOf(request);
+      response.statusCode = request.url?.includes('fail') ? 500 : 200;
+      response.setHeader('Content-Type', 'text/html');
+      response.end(`<h1>${XSS}</h1> ${request.method} ${request.url} ${body.toString()}`);
+    }),
+  ]);
+  provider = await web.market.anotherProvider();
+});
+afterAll(async () => {
+  await web?.stop();
+  await service?.close();
+});
+
+async function visitAs(address: string, look: Look = {}): Promise<Visit> {
+  const visit = await web.visit(address, { key: `${provider.key_id}:${provider.secret}`, ...look });
+  visit.page.setDefaultTimeout(8_000);
+  return visit;
+}
+
+/** No page ran what a stranger wrote, asked elsewhere, or put a key into an address. */
+async function isClean(visit: Visit): Promise<void> {
+  expect(visit.complaints).toEqual([]);
+  expect(await visit.page.title()).not.toBe('owned');
+  for (const address of visit.requested) {
+    expect(address.startsWith(web.market.baseUrl) || address.startsWith('blob:')).toBe(true);
+    expect(address).not.toContain('sk_');
+  }
+  expect(await visit.page.content()).not.toContain(UPSTREAM_SECRET);
+}
+
+/** The page in light, in dark and on a phone, as people see it and as axe-core judges it. */
+async function looksGood(address: string, name: string, ready: (visit: Visit) => Promise<unknown>): Promise<void> {
+  const visit = await visitAs(address);
+  await ready(visit);
+  expect(await visit.findings()).toEqual([]);
+  await visit.shot(`provider-${name}`);
+  await visit.page.emulateMedia({ colorScheme: 'dark' });
+  expect(await visit.findings()).toEqual([]);
+  await visit.shot(`provider-${name}-dark`);
+  await visit.page.setViewportSize({ width: 390, height: 844 });
+  // Charts follow the width a moment later.
+  await until(() => visit.page.evaluate('document.documentElement.scrollWidth <= 390'));
+  await visit.shot(`provider-${name}-phone`);
+  await isClean(visit);
+  await visit.close();
+}
+
+const serviceId = (visit: Visit): string => new URL(visit.page.url()).pathname.split('/')[3] ?? '';
+
+describe('a provider in a browser', () => {
+  let id = '';
+
+  it('is told the first steps, lists a service by the form, corrects what is wrong, and keeps the signing secret', async () => {
+    const visit = await visitAs('/console');
+    const { page } = visit;
+    await page.getByRole('heading', { name: 'List your first service' }).waitFor();
+    await visit.shot('provider-first-steps');
+    expect(await visit.findings()).toEqual([]);
+    await page.getByRole('link', { name: 'List a service' }).click();
+    await page.getByRole('heading', { name: 'List a service' }).waitFor();
+    await page.getByLabel('Name').fill(`Weather ${XSS}`.slice(0, 100));
+    await page.getByLabel('Category').fill('Weather Now');
+    await page.getByLabel('Description').fill(`Weather by city. ${XSS}`);
+    await page.getByLabel('Documentation').fill('javascript:alert(1)');
+    await page.getByLabel('Price in US dollars').fill('0.0020001');
+    await page.getByLabel('Endpoint').fill(`${service.url}/v1?key=1`);
+    await page.getByRole('button', { name: 'List it' }).click();
+    await page.getByText('Must be lower-case words joined by hyphens').waitFor();
+    await page.getByText('Must have at most 6 decimals.').waitFor();
+    await page.getByText('Must not have a query.').waitFor();
+    await page.getByText('Must be an absolute http or https URL.').waitFor();
+    await visit.shot('provider-new-faults');
+    expect(visit.requested.filter((address) => address.endsWith('/api/v1/services'))).toEqual([]);
+    await page.getByLabel('Category').fill('weather');
+    await page.getByLabel('Documentation').fill('https://weather.example/docs');
+    await page.getByLabel('Price in US dollars').fill('0.002');
+    await page.getByText('Buyers see: $0.002 per call').waitFor();
+    await page.getByLabel('Endpoint').fill(`${service.url}/v1`);
+    await page.getByRole('button', { name: 'Add a header' }).click();
+    await page.getByLabel('Header 1', { exact: true }).fill('X-ACF-Mine');
+    await page.getByLabel('Value 1').fill(UPSTREAM_SECRET);
+    await page.getByLabel(/^Sign each call/).check();
+    await page.getByRole('button', { name: 'List it' }).click();
+    await page.getByText('X-ACF-Mine cannot be set').waitFor();
+    await page.getByLabel('Header 1', { exact: true }).fill('X-Weather-Key');
+    await page.getByRole('button', { name: 'List it' }).click();
+    const dialog = page.getByRole('dialog', { name: 'Keep this signing secret' });
+    await dialog.waitFor();
+    expect(await visit.findings()).toEqual([]);
+    await visit.shot('provider-signing-secret');
+    await dialog.getByRole('button', { name: 'I have kept it' }).click();
+    await page.getByRole('heading', { name: 'How it is' }).waitFor();
+    id = serviceId(visit);
+    expect(id).toMatch(/^[0-9a-f-]{36}$/);
+    await page.getByText('x-weather-key: ••••••').waitFor();
+    await page.getByText('Answers', { exact: true }).waitFor();
+    await page.getByRole('button', { name: 'Ask the endpoint again' }).click();
+    await page.getByRole('button', { name: 'Asking…' }).waitFor({ state: 'detached' });
+    await isClean(visit);
+    await visit.close();
+  });
+
+  it('what the gateway refuses is shown at its field', async () => {
+    const visit = await visitAs(`/console/services/${id}`);
+    const { page } = visit;
+    await page.getByLabel('Endpoint', { exact: true }).fill('http://10.9.8.7/v1');
+    await page.getByText(/This is another server/).waitFor();
+    await page.getByRole('button', { name: 'Save changes' }).click();
+    await page.getByText('Must be on the public internet; this address is not.').waitFor();
+    await until(() => page.evaluate("document.activeElement.name === 'endpoint'"));
+    await page.getByRole('button', { name: 'Discard' }).click();
+    // The browser tells of the 400; nothing else may have gone wrong.
+    expect(visit.complaints.filter((text) => !text.includes('400'))).toEqual([]);
+    await visit.close();
+  });
+
+  it('makes a test call, whose answer is text and which costs nothing', async () => {
+    const visit = await visitAs(`/console/services/${id}`);
+    const { page } = visit;
+    await page.getByLabel('Path', { exact: true }).fill('/now/{city}');
+    await page.getByText('Put a value in place of {city}.').waitFor();
+    await page.getByLabel('Path', { exact: true }).fill('/../../keys');
+    await page.getByText('Must stay below the service.').waitFor();
+    await page.getByLabel('Method').selectOption('POST');
+    await page.getByLabel('Path', { exact: true }).fill('/now/rome?units=c');
+    await page.getByText('Headers and body').click();
+    await page.getByLabel('Headers', { exact: true }).fill('no header');
+    await page.getByText(/is no header/).waitFor();
+    await page.getByLabel('Headers', { exact: true }).fill('Content-Type: text/plain');
+    await page.getByLabel('Body', { exact: true }).fill('hello');
+    await page.getByRole('button', { name: 'Make the call' }).click();
+    await page.getByText('200 OK').waitFor();
+    const answer = page.getByRole('region', { name: 'Body of the answer' });
+    expect(await answer.textContent()).toContain(`<h1>${XSS}</h1> POST /v1/now/rome?units=c hello`);
+    expect(received).toContain(UPSTREAM_SECRET);
+    expect(await visit.findings()).toEqual([]);
+    await visit.shot('provider-test-call');
+    await isClean(visit);
+    await visit.close();
+  });
+
+  it('imports an OpenAPI document after a preview that changes nothing', async () => {
+    const visit = await visitAs(`/console/services/${id}/operations`);
+    const { page } = visit;
+    await page.getByRole('button', { name: 'Import OpenAPI' }).click();
+    const dialog = page.getByRole('dialog');
+    await dialog.getByLabel('Or paste it here').fill('openapi: 3.1.0');
+    await dialog.getByText(/looks like YAML/).waitFor();
+    const file = { name: 'openapi.json', mimeType: 'application/json', buffer: Buffer.from(JSON.stringify(DOCUMENT)) };
+    await dialog.getByLabel('File').setInputFiles(file);
+    await dialog.getByRole('button', { name: 'Preview' }).click();
+    await dialog.getByText('2 operations').waitFor();
+    await dialog.getByText('Not taken over (1)').waitFor();
+    expect(await operationsOf()).toBe(0);
+    expect(await visit.findings()).toEqual([]);
+    await visit.shot('provider-import-preview');
+    await dialog.getByRole('button', { name: 'Replace the operations' }).click();
+    await dialog.waitFor({ state: 'detached' });
+    await page.getByText('GET /forecast/{city}').waitFor();
+    expect(await operationsOf()).toBe(2);
+    await isClean(visit);
+    await visit.close();
+  });
+
+  const operationsOf = async (): Promise<number> =>
+    (await web.market.json<{ operations: object[] }>(`/api/v1/services/${id}`)).operations.length;
+
+  it('edits an operation, with schemas checked as they are typed', async () => {
+    const visit = await visitAs(`/console/services/${id}/operations`);
+    const { page } = visit;
+    await page.getByRole('button', { name: 'Add an operation' }).click();
+    const dialog = page.getByRole('dialog');
+    await dialog.getByLabel('Path').fill('/now/{city}');
+    await dialog.getByLabel('Summary').fill('Again');
+    await dialog.getByRole('button', { name: 'Add operation' }).click();
+    await dialog.getByText('There is such an operation already.').waitFor();
+    await dialog.getByLabel('Path').fill('/alerts/{city');
+    await dialog.getByText('Schemas and example').click();
+    await dialog.getByLabel('JSON Schema of the request').fill('{"type": ');
+    await dialog.getByText(/No JSON yet/).waitFor();
+    await dialog.getByText(/Must consist of literal segments/).waitFor();
+    await dialog.getByLabel('Path').fill('/alerts/{city}');
+    await dialog.getByLabel('JSON Schema of the request').fill('{"type": "object"}');
+    expect(await visit.findings()).toEqual([]);
+    await visit.shot('provider-operation');
+    await dialog.getByRole('button', { name: 'Add operation' }).click();
+    await page.getByText('Not saved yet.').waitFor();
+    await page.getByRole('button', { name: 'Save operations' }).click();
+    await page.getByText('Not saved yet.').waitFor({ state: 'detached' });
+    expect(await operationsOf()).toBe(3);
+    await isClean(visit);
+    await visit.close();
+  });
+
+  it('is told of the notice before a higher price is saved, and when it counts afterwards', async () => {
+    const visit = await visitAs(`/console/services/${id}`);
+    const { page } = visit;
+    await page.getByLabel('Price in US dollars').fill('0.003');
+    await page.getByText('From $0.002 per call to $0.003 per call.').waitFor();
+    await visit.shot('provider-price-rises');
+    await page.getByRole('button', { name: 'Save changes' }).click();
+    await page.getByText('Announced:').waitFor();
+    expect(await web.market.json(`/api/v1/services/${id}`)).toMatchObject({
+      price: 0.002,
+      next_price: { price: 0.003 },
+    });
+    expect(await page.getByLabel('Price in US dollars').inputValue()).toBe('0.003');
+    expect(await visit.findings()).toEqual([]);
+    await visit.shot('provider-price-announced');
+    await isClean(visit);
+    await visit.close();
+  });
+
+  it('sees the calls of a buyer, their failures, the quality, and what was earned and paid out', async () => {
+    const buyer = await web.market.buyer(1);
+    const paths = ['/now/rome', '/now/oslo', '/forecast/rome', '/now/fail', `/now/${encodeURIComponent(XSS)}`, '/fail'];
+    for (const path of paths) await web.market.request(`/api/v1/proxy/${id}${path}`, { key: buyer });
+    await web.market.usage(buyer, paths.length);
+    const owed = await until(async () => {
+      const earnings = await web.market.json<{ payable: number }>('/api/v1/earnings/me', { key: provider });
+      return earnings.payable > 0 ? earnings : null;
+    });
+    const body = { account_id: provider.account_id, amount: 0.001, reference: `payout ${XSS}`.slice(0, 200) };
+    await web.market.json('/api/v1/admin/payouts', { key: web.market.admin, method: 'POST', body });
+
+    await looksGood('/console', 'overview', async ({ page }) => {
+      await page.getByText('Payable now').waitFor();
+      const periods = page.getByRole('table', { name: /by period/ });
+      await periods.getByRole('cell', { name: '6', exact: true }).first().waitFor();
+    });
+    expect(owed.payable).toBeGreaterThan(0.001);
+  });
+
+  it.each<[page: string, of: () => string, ready: (visit: Visit) => Promise<unknown>]>([
+    [
+      'calls',
+      () => `services/${id}/calls`,
+      async ({ page }) => {
+        await page.getByText('Failed 500').first().waitFor();
+        await page.locator('.uplot').waitFor();
+      },
+    ],
+    ['quality', () => `services/${id}/quality`, ({ page }) => page.locator('.uplot').waitFor()],
+    ['earnings', () => 'earnings', ({ page }) => page.getByText('$0.001', { exact: true }).first().waitFor()],
+    ['listing', () => `services/${id}`, ({ page }) => page.getByText('How it is').waitFor()],
+    ['operations', () => `services/${id}/operations`, ({ page }) => page.getByText('Seven days').waitFor()],
+    ['services', () => 'services', ({ page }) => page.getByText('$0.002 per call').waitFor()],
+  ])('the page of %s is good in light, in dark and on a phone', async (name, of, ready) => {
+    await looksGood(`/console/${of()}`, name, ready);
+  });
+
+  it('filters calls by outcome in the address, and saves them as CSV', async () => {
+    const visit = await visitAs(`/console/services/${id}/calls`);
+    const { page } = visit;
+    const rows = page.getByRole('table', { name: 'Calls of' }).locator('tbody tr');
+    await page.getByText('Failed 500').first().waitFor();
+    expect(await rows.count()).toBe(6);
+    await page.getByLabel('Outcome').selectOption('failed');
+    await page.waitForURL(/outcome=failed/);
+    await until(async () => (await rows.count()) === 2);
+    const download = page.waitForEvent('download');
+    await page.getByRole('button', { name: 'Export CSV' }).click();
+    expect((await download).suggestedFilename()).toContain(`calls-${id}`);
+    await isClean(visit);
+    await visit.close();
+  });
+
+  it('pauses it, resumes it, and removes it for good, each after being asked', async () => {
+    const visit = await visitAs(`/console/services/${id}`);
+    const { page } = visit;
+    const status = async (): Promise<number> => (await web.market.request(`/api/v1/discover/${id}`)).status;
+    await page.getByRole('button', { name: 'Pause' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Pause service' }).click();
+    await page.getByText('Paused', { exact: true }).waitFor();
+    expect(await status()).toBe(404);
+    await page.getByRole('button', { name: 'Resume' }).click();
+    await page.getByText('Active', { exact: true }).waitFor();
+    expect(await status()).toBe(200);
+    await page.getByRole('button', { name: 'New signing secret' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Make a new secret' }).click();
+    await page
+      .getByRole('dialog', { name: 'Keep this signing secret' })
+      .getByRole('button', { name: 'I have kept it' })
+      .click();
+    await page.getByRole('button', { name: 'Remove', exact: true }).click();
+    const dialog = page.getByRole('dialog', { name: /^Remove Weather/ });
+    await visit.shot('provider-remove');
+    await dialog.getByRole('button', { name: 'Remove service' }).click();
+    await page.getByText('You have listed nothing yet').waitFor();
+    expect(await status()).toBe(404);
+    await page.goto(`/console/services/${id}`);
+    await page.getByText(/removed for good/).waitFor();
+    await page.getByRole('link', { name: 'Calls and errors' }).click();
+    await page.getByText('Failed 500').first().waitFor();
+    await isClean(visit);
+    await visit.close();
+  });
+});

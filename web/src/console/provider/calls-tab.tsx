@@ -1,0 +1,183 @@
+import { dataOf, type Schemas } from '../../api/client.ts';
+import { Badge, Card, Empty, FailureNote, LinkButton, Skeleton, Stat, Stats, TimeChart } from '../../design/index.ts';
+import { count, duration, moment, percent } from '../../i18n/format.ts';
+import { usePlace } from '../../place.tsx';
+import { useResource } from '../../resource.ts';
+import { api } from '../../session.ts';
+import { CsvExport } from '../shared/csv-export.tsx';
+import { RANGE_FILTERS, rangeOf } from '../shared/days.ts';
+import { type Filter, ListPage } from '../shared/list-page.tsx';
+import { lastDays, perDay, secondsOf } from './days.ts';
+import type { TabProps } from './service-frame.tsx';
+import { EN, usd } from './service-words.tsx';
+
+type Call = Schemas['ServiceCall'];
+const DAYS = 30;
+const PAGE = 50;
+const FILTERS: readonly Filter[] = [
+  {
+    name: 'outcome',
+    label: 'Outcome',
+    options: [
+      ['', 'All calls'],
+      ['failed', 'Failed by the service'],
+      ['completed', 'Completed'],
+    ],
+  },
+  ...RANGE_FILTERS,
+];
+
+/** `/console/services/{id}/calls`: what buyers called, and what became of it. */
+export function CallsTab({ service }: TabProps) {
+  const place = usePlace();
+  const path = { id: service.id };
+  const filters = Object.fromEntries(
+    FILTERS.flatMap(({ name }) => {
+      const value = place.query.get(name) ?? '';
+      return value === '' ? [] : [[name, value] as const];
+    }),
+  );
+  return (
+    <>
+      {service.status !== 'removed' && <CallsByDay id={service.id} />}
+      <ListPage<Call>
+        caption={`Calls of ${service.name}`}
+        filters={FILTERS}
+        actions={
+          <CsvExport
+            name={`calls-${service.id}`}
+            of={JSON.stringify(filters)}
+            ask={(cursor) =>
+              api.value.GET('/api/v1/services/{id}/calls', {
+                params: {
+                  path,
+                  query: { ...filters, ...rangeOf(filters), ...(cursor === undefined ? {} : { cursor }) },
+                },
+                headers: { Accept: 'text/csv' },
+                parseAs: 'blob',
+              })
+            }
+          />
+        }
+        keyOf={({ usage_id: id }) => id}
+        ask={async (query, signal) => {
+          const asked = { params: { path, query: { ...query, ...rangeOf(query), limit: PAGE } }, signal };
+          const page = (await dataOf(api.value.GET('/api/v1/services/{id}/calls', asked))) as Schemas['ServiceCalls'];
+          return { rows: page.records, next: page.next_cursor };
+        }}
+        columns={[
+          {
+            title: 'When',
+            cell: ({ created_at: at, usage_id: id }) => (
+              <span class="two-lines">
+                <time dateTime={at} class="nowrap">
+                  {moment(at, EN)}
+                </time>
+                <code class="faint usage-id" title={`Usage id ${id}`}>
+                  {id}
+                </code>
+              </span>
+            ),
+          },
+          {
+            title: 'Call',
+            cell: ({ method, path: called }) => (
+              <code class="wide-cell">
+                {method} {called}
+              </code>
+            ),
+          },
+          { title: 'Outcome', cell: (call) => <Outcome call={call} /> },
+          { title: 'Time', right: true, cell: ({ latency_ms: ms }) => duration(ms, EN) },
+          {
+            title: 'You earn',
+            right: true,
+            cell: ({ earned, free_tier: isFree }) => (isFree ? <span class="faint">free call</span> : usd(earned)),
+          },
+          { title: 'Buyer', cell: ({ buyer }) => <code title={buyer}>{buyer.slice(0, 8)}</code> },
+        ]}
+        empty={
+          <Empty
+            title="No calls yet"
+            action={<LinkButton href={`/services/${service.id}`}>See its public page</LinkButton>}
+          >
+            Calls of buyers are listed here within a second. Your own test calls are not.
+          </Empty>
+        }
+      />
+    </>
+  );
+}
+
+const WHY: Readonly<Record<string, string>> = {
+  upstream_error: 'could not be reached',
+  upstream_timeout: 'did not answer in time',
+  upstream_5xx: 'answered 5xx',
+  upstream_cut: 'broke off',
+  upstream_busy: 'had too many calls',
+  caller_gone: 'the caller left',
+  payload_too_large: 'request too long',
+  body_too_slow: 'request too slow',
+  unavailable: 'the gateway could not serve it',
+};
+const FAILURES = new Set(['upstream_error', 'upstream_timeout', 'upstream_5xx', 'upstream_cut']);
+
+function Outcome({ call: { outcome, status } }: { readonly call: Call }) {
+  if (outcome === 'completed') return <Badge tone={status < 400 ? 'good' : 'plain'}>{status}</Badge>;
+  if (outcome === 'abandoned') return <Badge>Abandoned by the gateway</Badge>;
+  const reason = outcome.replace('refunded:', '');
+  return (
+    <span class="two-lines">
+      <span class="row-tight">
+        <Badge tone={FAILURES.has(reason) ? 'bad' : 'plain'}>
+          {FAILURES.has(reason) ? `Failed ${status}` : String(status)}
+        </Badge>
+      </span>
+      <span class="faint small">{WHY[reason] ?? reason}, refunded</span>
+    </span>
+  );
+}
+
+export function useStats(id: string) {
+  return useResource(`stats ${id}`, (signal) =>
+    dataOf(api.value.GET('/api/v1/services/{id}/stats', { params: { path: { id } }, signal })),
+  );
+}
+
+function CallsByDay({ id }: { readonly id: string }) {
+  const { data, failure, reload } = useStats(id);
+  if (data === null)
+    return failure === null ? <Skeleton lines={6} /> : <FailureNote failure={failure} retry={reload} />;
+  const days = lastDays(DAYS);
+  return (
+    <>
+      <Stats>
+        <Stat label="Calls, 30 days" value={count(data.calls, EN)} />
+        <Stat label="Succeeded" value={count(data.succeeded, EN)} hint={rate(data.success_rate)} />
+        <Stat label="Failed by the service" value={count(data.failed, EN)} hint="Refunded: you earn nothing" />
+        <Stat label="Mistakes of callers" value={count(data.caller_errors, EN)} hint="4xx: charged" />
+        <Stat
+          label="Time, median"
+          value={data.latency_ms.p50 === null ? '–' : duration(data.latency_ms.p50, EN)}
+          hint={data.latency_ms.p95 === null ? undefined : `95 of 100 within ${duration(data.latency_ms.p95, EN)}`}
+        />
+      </Stats>
+      {data.calls > 0 && (
+        <Card title="Calls by day">
+          <TimeChart
+            label="Calls and failures by day, last 30 days"
+            times={days.map(secondsOf)}
+            series={[
+              { name: 'Calls', kind: 'bar', values: perDay(days, data.days, (day) => day.calls) },
+              { name: 'of these failed', kind: 'bar', values: perDay(days, data.days, (day) => day.failed) },
+            ]}
+            format={(value) => count(Math.round(value), EN)}
+          />
+        </Card>
+      )}
+    </>
+  );
+}
+
+const rate = (share: number | null): string =>
+  share === null ? 'No calls that count yet' : `${percent(share, EN)} of those that count`;

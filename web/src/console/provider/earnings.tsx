@@ -1,0 +1,190 @@
+import './provider.css';
+import { dataOf, type Schemas } from '../../api/client.ts';
+import {
+  Button,
+  Card,
+  CopyButton,
+  Empty,
+  FailureNote,
+  LinkButton,
+  Note,
+  Skeleton,
+  Stat,
+  Stats,
+  Table,
+  TextInput,
+  TimeChart,
+} from '../../design/index.ts';
+import { count } from '../../i18n/format.ts';
+import { usePlace, withQuery } from '../../place.tsx';
+import { useResource } from '../../resource.ts';
+import { api, session } from '../../session.ts';
+import { PageHead } from '../shared/page-head.tsx';
+import { daysBetween, lastDays, perDay, secondsOf, today } from './days.ts';
+import { EN, usd } from './service-words.tsx';
+
+type Earnings = Schemas['Earnings'];
+
+/** `/console/earnings`: what services earned, by day and by service, and what is payable. The range stands in the address. */
+export default function EarningsPage() {
+  const place = usePlace();
+  const range = Object.fromEntries(
+    ['from', 'to'].flatMap((name) => {
+      const value = place.query.get(name) ?? '';
+      return value === '' ? [] : [[name, value] as const];
+    }),
+  );
+  const key = `earnings ${session.value?.me.key_id} ${JSON.stringify(range)}`;
+  const { data, failure, loading, reload } = useResource(key, (signal) =>
+    dataOf(api.value.GET('/api/v1/earnings/me', { params: { query: range }, signal })),
+  );
+  const isAll = Object.keys(range).length === 0;
+  return (
+    <>
+      <PageHead
+        title="Earnings"
+        lead="What buyers paid for calls of your services, less the platform's fee. Failed calls are refunded, and earn nothing."
+        actions={<LinkButton href="/console/statement">Statement and payouts</LinkButton>}
+      />
+      <Range range={range} />
+      {failure !== null && <FailureNote failure={failure} retry={reload} />}
+      {data === null && failure === null && <Skeleton lines={6} />}
+      {data !== null && (
+        <div class="stack" aria-busy={loading}>
+          <Sums earnings={data} isAll={isAll} />
+          {!data.complete && (
+            <Note>
+              Calls stored by an earlier version are still being summed, so these sums are too low for now. Payable is
+              right.
+            </Note>
+          )}
+          {data.by_day.length === 0 ? (
+            <Card>
+              {isAll ? (
+                <Empty
+                  title="Nothing earned yet"
+                  action={<LinkButton href="/console/services">To your services</LinkButton>}
+                >
+                  The first paid call of a buyer shows up here within a second.
+                </Empty>
+              ) : (
+                <Empty
+                  title="Nothing earned in these days"
+                  action={<LinkButton href={place.path}>Show all</LinkButton>}
+                />
+              )}
+            </Card>
+          ) : (
+            <Split earnings={data} range={range} />
+          )}
+        </div>
+      )}
+      <Payout />
+    </>
+  );
+}
+
+function Range({ range }: { readonly range: Readonly<Record<string, string>> }) {
+  const place = usePlace();
+  return (
+    <form
+      class="list-filters"
+      key={JSON.stringify(range)}
+      onSubmit={(event) => {
+        event.preventDefault();
+        const values = new FormData(event.currentTarget);
+        place.go(withQuery(place, { from: String(values.get('from')), to: String(values.get('to')) }));
+      }}
+    >
+      <TextInput label="From (UTC)" name="from" type="date" defaultValue={range.from ?? ''} />
+      <TextInput label="Before (UTC)" name="to" type="date" defaultValue={range.to ?? ''} />
+      <Button type="submit">Apply</Button>
+      {Object.keys(range).length > 0 && (
+        <LinkButton kind="quiet" href={place.path}>
+          All days
+        </LinkButton>
+      )}
+    </form>
+  );
+}
+
+function Sums({ earnings, isAll }: { readonly earnings: Earnings; readonly isAll: boolean }) {
+  const within = isAll ? undefined : 'In these days';
+  return (
+    <Stats>
+      <Stat label="Buyers paid" value={usd(earnings.gross)} hint={within} />
+      <Stat label="Platform's fee" value={usd(earnings.fees)} hint={within} />
+      <Stat label="You earned" value={usd(earnings.earned)} hint={within} />
+      <Stat label="Paid out" value={usd(earnings.paid_out)} hint={within} />
+      <Stat
+        label="Payable now"
+        value={usd(earnings.payable)}
+        hint={isAll ? 'Earned, not paid out yet' : 'Whatever the days'}
+      />
+    </Stats>
+  );
+}
+
+function Split({ earnings, range }: { readonly earnings: Earnings; readonly range: Readonly<Record<string, string>> }) {
+  const [monthAgo = today()] = lastDays(30);
+  const oldest = earnings.by_day.at(-1)?.day ?? monthAgo;
+  const first = range.from === undefined && oldest > monthAgo ? monthAgo : oldest;
+  const last = range.to === undefined ? today() : (earnings.by_day[0]?.day ?? today());
+  const days = daysBetween(first, last);
+  return (
+    <>
+      <Card title="By day">
+        <TimeChart
+          label="Charged and earned by day"
+          times={days.map(secondsOf)}
+          series={[
+            { name: 'Buyers paid', kind: 'bar', values: perDay(days, earnings.by_day, (row) => row.gross) },
+            { name: 'of this you earned', kind: 'bar', values: perDay(days, earnings.by_day, (row) => row.earned) },
+          ]}
+          format={usd}
+        />
+      </Card>
+      <Card flush title="By service">
+        <Table
+          caption="Earnings by service"
+          rows={earnings.by_service}
+          keyOf={(row) => row.service_id}
+          columns={[
+            {
+              title: 'Service',
+              cell: (row) => (
+                <a class="wide-cell" href={`/console/services/${row.service_id}/calls`}>
+                  {row.service_name}
+                </a>
+              ),
+            },
+            { title: 'Calls', right: true, cell: (row) => count(row.calls, EN) },
+            { title: 'of these free', right: true, cell: (row) => count(row.free_calls, EN) },
+            { title: 'Buyers paid', right: true, cell: (row) => usd(row.gross) },
+            { title: 'Fee', right: true, cell: (row) => usd(row.fees) },
+            { title: 'You earned', right: true, cell: (row) => <strong>{usd(row.earned)}</strong> },
+          ]}
+        />
+      </Card>
+    </>
+  );
+}
+
+function Payout() {
+  const account = session.value?.me.account_id ?? '';
+  return (
+    <Card title="How you are paid">
+      <div class="stack-tight small">
+        <p>
+          The gateway moves no money. The operator pays you outside, and records it as a payout with a reference; it is
+          in your <a href="/console/statement">statement</a> from then on. Tell them how to pay you, and your account
+          id:
+        </p>
+        <span class="row-tight">
+          <code class="break">{account}</code>
+          <CopyButton text={account} />
+        </span>
+      </div>
+    </Card>
+  );
+}

@@ -1,0 +1,185 @@
+import type { Schemas } from '../../api/client.ts';
+import { Check, Note, Select, TextArea, TextInput } from '../../design/index.ts';
+import { readAmount } from './amount.ts';
+import { CredentialFields } from './credential-fields.tsx';
+import { originOf } from './rules.ts';
+import { callPrice } from './service-words.tsx';
+import type { DraftForm } from './use-draft.ts';
+
+type Service = Schemas['Service'];
+
+/** All fields of a listing. @param service  the listing as it is; null: it is new */
+export function ListingFields({ form, service }: { readonly form: DraftForm; readonly service: Service | null }) {
+  const { draft, bind, set } = form;
+  const price = readAmount(draft.price);
+  const isMcp = draft.protocol === 'mcp';
+  return (
+    <>
+      <fieldset class="form-part">
+        <legend>What buyers see</legend>
+        <div class="form-pair">
+          <TextInput {...bind('name')} label="Name" autocomplete="off" placeholder="Weather now" />
+          <TextInput
+            {...bind('category')}
+            label="Category"
+            autocomplete="off"
+            spellcheck={false}
+            placeholder="weather"
+            hint="Lower-case words joined by hyphens."
+          />
+        </div>
+        <TextArea
+          {...bind('description')}
+          label="Description"
+          rows={4}
+          hint={descriptionHint([...draft.description].length)}
+        />
+        <TextInput
+          {...bind('docs_url')}
+          label="Documentation (optional)"
+          type="url"
+          autocomplete="off"
+          placeholder="https://weather.example/docs"
+          hint="A page about the service, for people."
+        />
+      </fieldset>
+      <fieldset class="form-part">
+        <legend>What a call costs</legend>
+        <div class="form-pair">
+          <TextInput
+            {...bind('price')}
+            label="Price in US dollars"
+            inputmode="decimal"
+            autocomplete="off"
+            placeholder="0.002"
+            hint={price.fault === null ? `Buyers see: ${callPrice(price.usd)}` : 'At most six decimals.'}
+          />
+          <TextInput
+            {...bind('free_calls')}
+            label="Free calls (optional)"
+            inputmode="numeric"
+            autocomplete="off"
+            placeholder="none"
+            hint="For each buyer account, once."
+          />
+        </div>
+        {service !== null && <RisingPrice form={form} service={service} />}
+      </fieldset>
+      <fieldset class="form-part">
+        <legend>Where it lives</legend>
+        <TextInput
+          {...bind('endpoint')}
+          label="Endpoint"
+          type="url"
+          mono
+          autocomplete="off"
+          spellcheck={false}
+          placeholder="https://api.weather.example/v1"
+          hint="Buyers never see it. What follows the service in the address of a call is appended to it."
+        />
+        {service !== null && <ForgottenHeaders form={form} service={service} />}
+        <div class="form-pair">
+          <Select
+            label="Protocol"
+            name="protocol"
+            value={draft.protocol}
+            disabled={service !== null}
+            hint={service === null ? 'It cannot be changed later.' : 'It cannot be changed.'}
+            options={[
+              ['http', 'HTTP API'],
+              ['mcp', 'MCP server'],
+            ]}
+            onChange={(event) => set({ protocol: event.currentTarget.value === 'mcp' ? 'mcp' : 'http' })}
+          />
+          <TextInput
+            {...bind('health_path')}
+            label="Health path (optional)"
+            mono
+            autocomplete="off"
+            spellcheck={false}
+            placeholder="/healthz"
+            hint="Asked every minute, without your headers. Buyers see the uptime."
+          />
+        </div>
+        <div class="form-pair">
+          <TextInput
+            {...bind('timeout_seconds')}
+            label="Timeout (seconds)"
+            inputmode="numeric"
+            autocomplete="off"
+            hint="How long a call may wait for your response to begin: 1 to 300."
+          />
+          <TextInput
+            {...bind('idle_seconds')}
+            label="Longest silence (seconds)"
+            inputmode="numeric"
+            autocomplete="off"
+            placeholder="as the gateway has it"
+            hint="Optional. Within a response: 1 to 3,600."
+          />
+        </div>
+        {service !== null && (
+          <div class="stack-tight">
+            <Check
+              name="only_operations"
+              label={`Refuse calls that are none of the ${isMcp ? 'tools' : 'operations'}`}
+              checked={draft.only_operations}
+              onChange={(event) => set({ only_operations: event.currentTarget.checked })}
+            />
+            {form.errorOf('only_operations') !== undefined && (
+              <span class="field-error" role="alert">
+                {form.errorOf('only_operations')}
+              </span>
+            )}
+          </div>
+        )}
+      </fieldset>
+      <CredentialFields form={form} service={service} />
+    </>
+  );
+}
+
+const descriptionHint = (length: number): string =>
+  length > 200
+    ? `Lists show the first 200 of ${length} characters.`
+    : 'What it does, and for whom. Lists show the first 200 characters.';
+
+/** Told before it is saved: when a change counts after which calls may cost more. */
+function RisingPrice({ form: { draft }, service }: { readonly form: DraftForm; readonly service: Service }) {
+  const { usd: price } = readAmount(draft.price);
+  if (price === null) return null;
+  const rises = price > service.price;
+  const freeCalls = Number(draft.free_calls.trim() || 0);
+  const fewer = freeCalls < (service.free_calls ?? 0);
+  const next = service.next_price;
+  const isWritten =
+    next !== undefined && next.price === price && (next.free_calls ?? service.free_calls ?? 0) === freeCalls;
+  if (isWritten) return null;
+  if (!rises && !fewer) {
+    return next === undefined ? null : <Note>This counts at once, and ends what is announced.</Note>;
+  }
+  return (
+    <Note tone="warn">
+      <span>
+        <strong>{rises ? `From ${callPrice(service.price)} to ${callPrice(price)}.` : 'Fewer free calls.'}</strong>{' '}
+        Calls may cost more, so this is announced to buyers first. It counts after this marketplace's notice, a minute
+        unless its operator chose otherwise. The exact time is shown as soon as you save; until then calls cost what
+        they do now.
+      </span>
+    </Note>
+  );
+}
+
+/** The headers of a listing are for the server at its endpoint, and for no other. */
+function ForgottenHeaders({ form, service }: { readonly form: DraftForm; readonly service: Service }) {
+  const names = service.upstream_headers ?? [];
+  const { endpoint, upstream_headers: replaced } = form.draft;
+  if (names.length === 0 || replaced !== null || service.endpoint === undefined || !URL.canParse(endpoint)) return null;
+  if (originOf(endpoint) === originOf(service.endpoint)) return null;
+  return (
+    <Note tone="warn">
+      This is another server, so the gateway forgets the headers for the old one ({names.join(', ')}). Set them again
+      below to keep them.
+    </Note>
+  );
+}

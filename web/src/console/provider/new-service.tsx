@@ -1,0 +1,62 @@
+import { useState } from 'preact/hooks';
+import { dataOf } from '../../api/client.ts';
+import { Button, Card, FailureNote, LinkButton, say } from '../../design/index.ts';
+import { usePlace } from '../../place.tsx';
+import { api } from '../../session.ts';
+import { PageHead } from '../shared/page-head.tsx';
+import { EMPTY_DRAFT, newServiceOf } from './draft.ts';
+import { ListingFields } from './listing-form.tsx';
+import { SigningSecretOnce } from './secret-once.tsx';
+import { EN } from './service-words.tsx';
+import { useDraft } from './use-draft.ts';
+
+/** `/console/services/new` */
+export function NewService() {
+  const place = usePlace();
+  const form = useDraft(EMPTY_DRAFT);
+  const [secret, setSecret] = useState<{ readonly of: string; readonly text: string } | null>(null);
+  const list = async (): Promise<void> => {
+    await form.submit(async (draft) => {
+      const headers = { 'Accept-Language': EN };
+      const service = await dataOf(api.value.POST('/api/v1/services', { body: newServiceOf(draft), headers }));
+      say(`${service.name} is listed.`);
+      const address = `/console/services/${service.id}`;
+      if (service.signing_secret === undefined) place.go(address, true);
+      else setSecret({ of: address, text: service.signing_secret });
+    });
+  };
+  return (
+    <>
+      <nav class="small" aria-label="Where this is">
+        <a href="/console/services">Services</a>
+      </nav>
+      <PageHead
+        title="List a service"
+        lead="It is public as soon as you list it. You can change all of it later but the protocol, and pause it at any time."
+      />
+      <form
+        class="listing-form"
+        method="post"
+        noValidate
+        onSubmit={(event) => {
+          event.preventDefault();
+          void list();
+        }}
+      >
+        <Card>
+          <ListingFields form={form} service={null} />
+          <div class="form-foot">
+            {form.failure !== null && <FailureNote failure={form.failure} />}
+            <Button kind="primary" type="submit" busy={form.busy}>
+              List it
+            </Button>
+            <LinkButton kind="quiet" href="/console/services">
+              Cancel
+            </LinkButton>
+          </div>
+        </Card>
+      </form>
+      {secret !== null && <SigningSecretOnce secret={secret.text} onClose={() => place.go(secret.of, true)} />}
+    </>
+  );
+}

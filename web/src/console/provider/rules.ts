@@ -1,0 +1,22 @@
+// The gateway's own checks of a listing: the form says at once what the gateway would say, in the same words. They import no Node.
+
+export { docsUrlFault, healthPathFault } from '../../../../src/catalog/links.ts';
+export {
+  CATEGORY_PATTERN,
+  DEFAULT_TIMEOUT_SECONDS,
+  descriptionFault,
+  endpointFault,
+  MAX_CATEGORY_LENGTH,
+  MAX_DESCRIPTION_LENGTH,
+  MAX_FREE_CALLS,
+  MAX_IDLE_SECONDS,
+  nameFault,
+} from '../../../../src/catalog/listing.ts';
+export {
+  CREDENTIAL_HEADERS,
+  headerNameFault,
+  headerValueFault,
+  MAX_UPSTREAM_HEADERS,
+  originOf,
+} from '../../../../src/catalog/listing-secrets.ts';
+export { parseTemplate } from '../../../../src/catalog/operations/template.ts';

@@ -1,0 +1,177 @@
+import type { ComponentType } from 'preact';
+import { useState } from 'preact/hooks';
+import { ApiFailure, dataOf, type Schemas } from '../../api/client.ts';
+import { Button, ConfirmDialog, Empty, FailureNote, LinkButton, Note, Skeleton, say } from '../../design/index.ts';
+import { usePlace } from '../../place.tsx';
+import { type Resource, useResource } from '../../resource.ts';
+import { api } from '../../session.ts';
+import { PageHead } from '../shared/page-head.tsx';
+import { EN, NextPrice, StatusBadge } from './service-words.tsx';
+
+type Service = Schemas['Service'];
+
+/** What a page of one service gets. */
+export type TabProps = {
+  readonly service: Service;
+  /** Shows the service as an answer of the API has it. */
+  readonly show: (service: Service) => void;
+  readonly reload: () => void;
+};
+
+const TABS = [
+  ['', 'Listing'],
+  ['operations', 'Operations'],
+  ['calls', 'Calls and errors'],
+  ['quality', 'Quality'],
+] as const;
+
+/** A service: its name, what can be done with it, and one of its pages. */
+export function ServiceFrame({
+  id,
+  tab,
+  content: Content,
+}: {
+  readonly id: string;
+  readonly tab: string;
+  readonly content: ComponentType<TabProps>;
+}) {
+  const asked = useResource(`service ${id}`, (signal) =>
+    dataOf(api.value.GET('/api/v1/services/{id}', { params: { path: { id }, query: { lang: EN } }, signal })),
+  );
+  // What a change answered is newer than what was asked before it.
+  const [changed, setChanged] = useState<{ readonly of: Service | null; readonly service: Service } | null>(null);
+  const service = changed !== null && changed.of === asked.data ? changed.service : asked.data;
+  if (service === null) return <NotShown of={asked} />;
+  // Anybody may read a listing; only its provider sees the endpoint.
+  if (service.endpoint === undefined) {
+    return (
+      <Empty title="Not one of yours" action={<LinkButton href={`/services/${id}`}>See its public page</LinkButton>}>
+        This service belongs to another account.
+      </Empty>
+    );
+  }
+  const isRemoved = service.status === 'removed';
+  const show = (next: Service): void => setChanged({ of: asked.data, service: next });
+  return (
+    <>
+      <nav class="small" aria-label="Where this is">
+        <a href="/console/services">Services</a>
+      </nav>
+      <PageHead
+        title={service.name}
+        lead={
+          <span class="row">
+            <StatusBadge status={service.status} />
+            <span class="small">{service.price_label}</span>
+            <code class="faint break small">{service.id}</code>
+          </span>
+        }
+        actions={<Acts service={service} show={show} />}
+      />
+      {asked.failure !== null && <FailureNote failure={asked.failure} retry={asked.reload} />}
+      {service.next_price !== undefined && (
+        <Note tone="warn">
+          <span>
+            <strong>Announced:</strong> <NextPrice next={service.next_price} />. Until then calls cost what they did:{' '}
+            {service.price_label}. Buyers see this notice, too.
+          </span>
+        </Note>
+      )}
+      <nav class="tabs" aria-label="Pages of this service">
+        {TABS.filter(([name]) => !isRemoved || name === 'calls').map(([name, title]) => (
+          <a
+            key={name}
+            class="tab"
+            href={`/console/services/${id}${name === '' ? '' : `/${name}`}`}
+            aria-current={name === tab ? 'page' : undefined}
+          >
+            {title}
+          </a>
+        ))}
+      </nav>
+      {isRemoved && (
+        <Note>This service was removed for good. Its calls and earnings stay; it has no statistics any more.</Note>
+      )}
+      {(!isRemoved || tab === 'calls') && <Content service={service} show={show} reload={asked.reload} />}
+    </>
+  );
+}
+
+function NotShown({ of }: { readonly of: Resource<Service> }) {
+  if (of.failure === null) return <Skeleton lines={8} />;
+  if (!(of.failure instanceof ApiFailure) || of.failure.status !== 404) {
+    return <FailureNote failure={of.failure} retry={of.reload} />;
+  }
+  return (
+    <Empty title="There is no such service" action={<LinkButton href="/console/services">To your services</LinkButton>}>
+      The address may be mistyped.
+    </Empty>
+  );
+}
+
+type Asking = 'pause' | 'remove' | null;
+
+function Acts({ service, show }: Pick<TabProps, 'service' | 'show'>) {
+  const place = usePlace();
+  const [asking, setAsking] = useState<Asking>(null);
+  const [failure, setFailure] = useState<unknown>(null);
+  const [busy, setBusy] = useState(false);
+  const params = { path: { id: service.id } };
+  const setStatus = async (status: 'active' | 'paused'): Promise<void> => {
+    show(await dataOf(api.value.PATCH('/api/v1/services/{id}', { params, body: { status } })));
+    say(status === 'paused' ? `${service.name} is paused.` : `${service.name} is active.`);
+  };
+  const resume = async (): Promise<void> => {
+    setBusy(true);
+    setFailure(null);
+    await setStatus('active').catch(setFailure);
+    setBusy(false);
+  };
+  if (service.status === 'removed') return null;
+  return (
+    <>
+      {service.status === 'active' ? (
+        <>
+          <LinkButton href={`/services/${service.id}`}>Public page</LinkButton>
+          <Button onClick={() => setAsking('pause')}>Pause</Button>
+        </>
+      ) : (
+        <Button kind="primary" busy={busy} onClick={() => void resume()}>
+          Resume
+        </Button>
+      )}
+      <Button kind="danger" onClick={() => setAsking('remove')}>
+        Remove
+      </Button>
+      {failure !== null && <FailureNote failure={failure} />}
+      {asking === 'pause' && (
+        <ConfirmDialog
+          title={`Pause ${service.name}?`}
+          confirm="Pause service"
+          danger={false}
+          act={() => setStatus('paused')}
+          onClose={() => setAsking(null)}
+        >
+          <p>Buyers get 404 from the next second on. Calls under way go on. You can resume it at any time.</p>
+        </ConfirmDialog>
+      )}
+      {asking === 'remove' && (
+        <ConfirmDialog
+          title={`Remove ${service.name}?`}
+          confirm="Remove service"
+          act={async () => {
+            await dataOf(api.value.DELETE('/api/v1/services/{id}', { params }));
+            say(`${service.name} is removed.`);
+            place.go('/console/services');
+          }}
+          onClose={() => setAsking(null)}
+        >
+          <p>
+            This is for good: the service leaves the catalog, and nobody can call it again. Its calls and earnings stay;
+            its statistics do not. To stop it for a while, pause it.
+          </p>
+        </ConfirmDialog>
+      )}
+    </>
+  );
+}

@@ -1,0 +1,123 @@
+import { useEffect, useRef, useState } from 'preact/hooks';
+import { dataOf } from '../../api/client.ts';
+import { Button, Card, ConfirmDialog, FailureNote } from '../../design/index.ts';
+import { ago, moment } from '../../i18n/format.ts';
+import { api } from '../../session.ts';
+import type { TabProps } from './service-frame.tsx';
+import { EN, Reachable } from './service-words.tsx';
+
+/** An endpoint has 5 s to answer. Each look is one request of the key's sixty a minute. */
+const LOOKS = 5;
+const LOOK_MS = 1_200;
+const NEW_MS = 10_000;
+
+/** How a service is: whether its endpoint answers, its uptime and quality, and how its calls are signed. */
+export function StateCard({ service, show, onSecret }: TabProps & { readonly onSecret: (secret: string) => void }) {
+  const [asking, setAsking] = useState(false);
+  const [renewing, setRenewing] = useState(false);
+  const [failure, setFailure] = useState<unknown>(null);
+  const ended = useRef(false);
+  useEffect(() => {
+    ended.current = false;
+    // A new endpoint is being asked at this moment.
+    if (service.checked_at === undefined && Date.now() - Date.parse(service.updated_at) < NEW_MS)
+      void look(undefined).catch(setFailure);
+    return () => {
+      ended.current = true;
+    };
+  }, []);
+  const params = { path: { id: service.id } };
+  const look = async (before: string | undefined): Promise<void> => {
+    for (let at = 0; at < LOOKS; at++) {
+      await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
+      if (ended.current) return;
+      const now = await dataOf(api.value.GET('/api/v1/services/{id}', { params }));
+      if (now.checked_at !== before) return show(now);
+    }
+  };
+  const askAgain = async (): Promise<void> => {
+    setAsking(true);
+    setFailure(null);
+    try {
+      const endpoint = service.endpoint ?? '';
+      await dataOf(api.value.PATCH('/api/v1/services/{id}', { params, body: { endpoint } }));
+      await look(service.checked_at);
+    } catch (error) {
+      setFailure(error);
+    }
+    setAsking(false);
+  };
+  const { uptime } = service;
+  return (
+    <Card title="How it is">
+      <div class="stack">
+        <dl class="facts">
+          <dt>Endpoint</dt>
+          <dd>
+            <Reachable service={service} />
+            {service.checked_at !== undefined && (
+              <span class="faint small" title={moment(service.checked_at, EN)}>
+                {' '}
+                asked {ago(service.checked_at, EN, Date.now())}
+              </span>
+            )}
+          </dd>
+          <dt>Uptime</dt>
+          <dd>
+            {uptime === undefined
+              ? service.health_path === undefined
+                ? 'Set a health path to measure it'
+                : 'Not measured yet'
+              : `${uptime.last_24_hours === undefined ? '' : `${uptime.last_24_hours}% today, `}${uptime.last_30_days}% in 30 days`}
+          </dd>
+          <dt>Quality</dt>
+          <dd>
+            <a href={`/console/services/${service.id}/quality`}>{service.quality.toFixed(1)} of 100</a>
+          </dd>
+          {service.signing_keyid !== undefined && (
+            <>
+              <dt>Signed by</dt>
+              <dd>
+                <code>{service.signing_keyid}</code>
+              </dd>
+            </>
+          )}
+        </dl>
+        {service.reachable === false && (
+          <p class="small soft">
+            Nothing answered at the endpoint. Check its address, and that it is on the public internet.
+          </p>
+        )}
+        <div class="row">
+          <Button small busy={asking} onClick={() => void askAgain()}>
+            {asking ? 'Asking…' : 'Ask the endpoint again'}
+          </Button>
+          {service.signed === true && (
+            <Button small onClick={() => setRenewing(true)}>
+              New signing secret
+            </Button>
+          )}
+        </div>
+        {failure !== null && <FailureNote failure={failure} />}
+      </div>
+      {renewing && (
+        <ConfirmDialog
+          title="Make a new signing secret?"
+          confirm="Make a new secret"
+          danger={false}
+          act={async () => {
+            const renewed = await dataOf(api.value.POST('/api/v1/services/{id}/signing-secret', { params }));
+            show(renewed);
+            if (renewed.signing_secret !== undefined) onSecret(renewed.signing_secret);
+          }}
+          onClose={() => setRenewing(false)}
+        >
+          <p>
+            For a day each call is signed by the new secret and by the old one, so that you can exchange it in peace. If
+            a secret has leaked, do this twice: the second time ends the oldest at once.
+          </p>
+        </ConfirmDialog>
+      )}
+    </Card>
+  );
+}

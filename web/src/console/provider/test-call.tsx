@@ -1,0 +1,170 @@
+import { useRef, useState } from 'preact/hooks';
+import type { Schemas } from '../../api/client.ts';
+import { Badge, Button, Card, Code, Note, Select, TextArea, TextInput } from '../../design/index.ts';
+import { duration } from '../../i18n/format.ts';
+import { type Answer, readHeaders, sendTestCall } from './send-test-call.ts';
+import { EN } from './service-words.tsx';
+
+const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const;
+
+/** Calls the own service through the gateway, as a buyer would. */
+export function TestCall({ service }: { readonly service: Schemas['Service'] }) {
+  const start = startOf(service);
+  const [method, setMethod] = useState(start.method);
+  const [path, setPath] = useState(start.path);
+  // Nobody has done anything wrong before they have done something.
+  const [isTouched, setTouched] = useState(false);
+  const [headers, setHeaders] = useState(start.headers);
+  const [body, setBody] = useState(start.body);
+  const [answer, setAnswer] = useState<Answer | null>(null);
+  const running = useRef<AbortController | null>(null);
+  const headersRead = readHeaders(headers);
+  const pathFault = pathFaultOf(service.id, path);
+  const isRunning = answer !== null && !answer.done;
+  const send = async (): Promise<void> => {
+    setTouched(true);
+    if (pathFault !== null || headersRead.fault !== null) return;
+    const controller = new AbortController();
+    running.current = controller;
+    const call = { serviceId: service.id, method, path, headers: headersRead.headers, body, signal: controller.signal };
+    await sendTestCall(call, setAnswer);
+  };
+  return (
+    <Card title="Test call">
+      <form
+        class="stack"
+        method="post"
+        onSubmit={(event) => {
+          event.preventDefault();
+          void send();
+        }}
+      >
+        <p class="small soft">Calls of your own services are free, also while paused, and are in no statistics.</p>
+        <div class="test-line">
+          <Select
+            label="Method"
+            value={method}
+            options={METHODS.map((name) => [name, name] as const)}
+            onChange={(event) => setMethod(event.currentTarget.value)}
+          />
+          <TextInput
+            label="Path"
+            mono
+            autocomplete="off"
+            spellcheck={false}
+            value={path}
+            error={isTouched ? pathFault : null}
+            onInput={(event) => {
+              setTouched(true);
+              setPath(event.currentTarget.value);
+            }}
+          />
+        </div>
+        <details class="more-fields" open={start.body !== ''}>
+          <summary>Headers and body</summary>
+          <div class="stack">
+            <TextArea
+              label="Headers"
+              mono
+              rows={2}
+              spellcheck={false}
+              placeholder="Content-Type: application/json"
+              hint="One on each line."
+              error={headersRead.fault}
+              value={headers}
+              onInput={(event) => setHeaders(event.currentTarget.value)}
+            />
+            <TextArea
+              label="Body"
+              mono
+              rows={3}
+              spellcheck={false}
+              disabled={method === 'GET'}
+              value={body}
+              onInput={(event) => setBody(event.currentTarget.value)}
+            />
+          </div>
+        </details>
+        <div class="row">
+          <Button kind="primary" type="submit" busy={isRunning}>
+            Make the call
+          </Button>
+          {isRunning && <Button onClick={() => running.current?.abort()}>Stop</Button>}
+        </div>
+      </form>
+      {answer !== null && <AnswerShown answer={answer} />}
+      {service.status === 'active' && (
+        <p class="small soft test-more">
+          Buyers try it at <a href={`/services/${service.id}`}>its public page</a>.
+        </p>
+      )}
+    </Card>
+  );
+}
+
+type Start = { readonly method: string; readonly path: string; readonly headers: string; readonly body: string };
+
+/** What is likely to be tried: the first operation with its example, or the tools of an MCP server. */
+function startOf({ protocol, operations = [] }: Schemas['Service']): Start {
+  if (protocol === 'mcp') {
+    const headers = 'Content-Type: application/json\nAccept: application/json, text/event-stream';
+    return { method: 'POST', path: '', headers, body: '{"jsonrpc": "2.0", "id": 1, "method": "tools/list"}' };
+  }
+  const first = operations.find((operation) => operation.path !== undefined);
+  if (first === undefined) return { method: 'GET', path: '/', headers: '', body: '' };
+  const query = new URLSearchParams(
+    Object.entries(first.example?.query ?? {}).map(([name, value]): [string, string] => [name, String(value)]),
+  ).toString();
+  const body = first.example?.body;
+  return {
+    method: first.method ?? 'GET',
+    path: `${(first.path ?? '/').replace(/\*$/, '')}${query === '' ? '' : `?${query}`}`,
+    headers: body === undefined ? '' : 'Content-Type: application/json',
+    body: body === undefined ? '' : JSON.stringify(body, null, 2),
+  };
+}
+
+/** A browser resolves dot segments before it sends: such a path would be another page of the gateway. */
+function pathFaultOf(id: string, path: string): string | null {
+  // An MCP server lives at the endpoint itself.
+  if (path === '') return null;
+  if (!path.startsWith('/')) return 'Must begin with a slash.';
+  const [name] = /\{\w+\}/.exec(path.split('?')[0] ?? '') ?? [];
+  if (name !== undefined) return `Put a value in place of ${name}.`;
+  const base = `/api/v1/proxy/${id}/`;
+  return new URL(base.slice(0, -1) + path, location.origin).pathname.startsWith(base)
+    ? null
+    : 'Must stay below the service.';
+}
+
+function AnswerShown({ answer }: { readonly answer: Answer }) {
+  const { status, statusText, failure, text, ms, isCut } = answer;
+  return (
+    <div class="stack-tight test-answer" role="status">
+      {failure !== null && <Note tone="bad">{failure}</Note>}
+      {status !== null && (
+        <div class="row">
+          <Badge tone={status < 400 ? 'good' : 'bad'}>
+            {status} {statusText}
+          </Badge>
+          <span class="small soft">{answer.done ? duration(ms, EN) : 'under way…'}</span>
+          {answer.usageId !== null && (
+            <code class="faint small break" title="X-ACF-Usage-Id">
+              {answer.usageId}
+            </code>
+          )}
+        </div>
+      )}
+      {status !== null && status >= 500 && (
+        <p class="small soft">Of a buyer this would be a failure: free, and counted against your quality.</p>
+      )}
+      {(status === 401 || status === 403) && (
+        <p class="small soft">
+          Buyers pay for a 4xx. If your service refused the gateway, check the headers that it adds.
+        </p>
+      )}
+      {text !== '' && <Code wrap label="Body of the answer" text={text} />}
+      {isCut && <p class="small soft">The rest is not shown.</p>}
+    </div>
+  );
+}
