@@ -3,7 +3,7 @@ import { isUuid } from '../platform/ids.ts';
 import type { Sql } from '../platform/postgres.ts';
 import type { Listing } from './listing.ts';
 import { Announcements } from './notice/announcements.ts';
-import { Qualities } from './quality.ts';
+import { Qualities, type Quality } from './quality.ts';
 import { Snapshot } from './snapshot.ts';
 import { CHANNEL, selectBucketSums, selectCatalogPage, selectListings } from './sql.ts';
 
@@ -93,13 +93,12 @@ export class Catalog {
     this.#listeners.push(listener);
   }
 
-  /** The quality of a service, 0 to 100. */
-  qualityOf(id: string): number {
+  qualityOf(id: string): Quality {
     return this.#qualities.of(id);
   }
 
   /** Takes over the qualities of some services; the others keep theirs. See `Qualities.set`. */
-  setQualities(qualities: ReadonlyMap<string, number>): Promise<void> {
+  setQualities(qualities: ReadonlyMap<string, Quality>): Promise<void> {
     return this.#qualities.set(qualities);
   }
 

@@ -5,6 +5,7 @@ import type { Listing } from './listing.ts';
 import { storedHeaders, storedSigningKeys } from './listing-secrets.ts';
 import { nextPrice, nextPriceWithOperations } from './notice/next-price.ts';
 import type { Operation } from './operations/operation.ts';
+import type { Quality } from './quality.ts';
 
 /** Maximum number of characters (code points) of a description in /discover; a longer one is cut there and gets an ellipsis. */
 export const SHORT_DESCRIPTION = 200;
@@ -34,9 +35,11 @@ const terms = ({ priceMicros, freeCalls }: Listing, language: Language) => ({
   ...(freeCalls === 0 ? {} : { free_calls: freeCalls, free_calls_label: freeCallsLabel(freeCalls, language) }),
 });
 
-const place = ({ id, category }: Listing, quality: number) => ({
+/** `quality_trend` is absent when it is not known. */
+const place = ({ id, category }: Listing, { value, trend }: Quality) => ({
   category,
-  quality,
+  quality: value,
+  ...(trend === null ? {} : { quality_trend: trend }),
   proxy_path: `/api/v1/proxy/${id}/`,
 });
 
@@ -88,7 +91,7 @@ const provision = ({ endpoint, healthPath, upstreamHeaders, signingKeys }: Listi
  */
 export function agentItem(
   listing: Listing,
-  quality: number,
+  quality: Quality,
   language: Language,
   operations: readonly Operation[],
   watched: Watched = {},
@@ -116,7 +119,7 @@ function pricedOperation(operation: Operation, { priceMicros }: Listing, languag
  */
 export function fullItem(
   listing: Listing,
-  quality: number,
+  quality: Quality,
   language: Language,
   view: {
     readonly withEndpoint: boolean;
@@ -150,7 +153,7 @@ const MAX_TERMS = 10_000;
 export class DiscoverWriter {
   readonly #terms = new Map<Language, Map<string, string>>();
 
-  write(listing: Listing, quality: number, language: Language): string {
+  write(listing: Listing, quality: Quality, language: Language): string {
     const head = JSON.stringify(identity(listing, shorten(listing.description))).slice(0, -1);
     const tail = JSON.stringify({ ...place(listing, quality), ...soon(listing) }).slice(1);
     return `${head},${this.#termsOf(listing, language)},${tail}`;

@@ -69,6 +69,7 @@ export class Api {
   });
   readonly #validators = new Map<Route, Validators>();
   readonly #maxSendingMs: number;
+  readonly #errorPage: (error: ApiError, head: RequestHead) => ApiResponse | null;
 
   constructor(options: {
     gate: Gate;
@@ -77,7 +78,10 @@ export class Api {
     log: Log;
     /** Default MAX_SENDING_MS. */
     maxSendingMs?: number;
+    /** What is sent for an error in place of JSON; null: the JSON. */
+    errorPage?: ((error: ApiError, head: RequestHead) => ApiResponse | null) | undefined;
   }) {
+    this.#errorPage = options.errorPage ?? (() => null);
     this.#maxSendingMs = options.maxSendingMs ?? MAX_SENDING_MS;
     this.#gate = options.gate;
     this.#places = options.places;
@@ -129,6 +133,8 @@ export class Api {
     } catch (error) {
       const known = this.#asApiError(error, requestId);
       const common = headerLines(rate ?? unknownRate(this.#gate.limitOf(key)), requestId);
+      const page = this.#errorPage(known, head);
+      if (page !== null) return send(stream, head.method, page, common);
       const { lines, body } = renderError(known, common);
       stream.respond(known.status, lines, body);
     }

@@ -20,7 +20,8 @@ export class RenderedPage {
 
   constructor(html: Buffer) {
     this.html = html;
-    this.etag = `"${createHash('sha256').update(html).digest('base64url').slice(0, 22)}"`;
+    // Weak: the codings of a page share it.
+    this.etag = `W/"${createHash('sha256').update(html).digest('base64url').slice(0, 22)}"`;
   }
 
   in(coding: 'br' | 'gzip'): Promise<Uint8Array> {

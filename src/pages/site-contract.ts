@@ -3,7 +3,7 @@
 
 /** One request for a page. */
 export type PageRequest = {
-  readonly page: 'catalog' | 'service' | 'console' | 'not-found';
+  readonly page: 'catalog' | 'service' | 'console' | 'not-found' | 'failure';
   /** Path and query, as the browser shows them. */
   readonly url: string;
   /** BCP 47, one of the languages of src/catalog/languages.ts. */

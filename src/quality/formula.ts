@@ -20,6 +20,11 @@ const PRIOR = 0.5;
 /** Success counts nine times as much as latency: a fast failure is worth nothing. */
 const SUCCESS_SHARE = 0.9;
 
+/** What a trend compares the quality with: that of so many days before. */
+export const TREND_DAYS = 7;
+/** With less evidence than this on that day, the prior would be compared: there is no trend. */
+const MIN_EVIDENCE_BEFORE = 5;
+
 export type Evidence = {
   /** The sum of all buyers' weights. */
   readonly weight: number;
@@ -38,6 +43,15 @@ export function qualityFrom({ weight, succeeded, latencyUs }: Evidence, typicalU
   const speed =
     latencyUs === null || typicalUs === null ? PRIOR : shrunk(weight * speedOf(latencyUs, typicalUs), weight);
   return Math.round(1_000 * (SUCCESS_SHARE * success + (1 - SUCCESS_SHARE) * speed)) / 10;
+}
+
+/**
+ * How much more the quality is than what the calls of `TREND_DAYS` before gave, as they weighed then; null when they were too few.
+ * Both are compared with the same typical latency, so the trend is what the service did, and not what others of its category did.
+ */
+export function trendFrom(now: Evidence, before: Evidence, typicalUs: number | null): number | null {
+  if (before.weight < MIN_EVIDENCE_BEFORE) return null;
+  return Math.round(10 * (qualityFrom(now, typicalUs) - qualityFrom(before, typicalUs))) / 10 || 0;
 }
 
 /** The observed share, drawn to the prior by `PRIOR_WEIGHT` calls that are not there. */

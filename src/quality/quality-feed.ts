@@ -1,6 +1,6 @@
 import type { Sql } from '../platform/postgres.ts';
 import { overWithin, Sleeper } from '../platform/timing.ts';
-import { type ChangeCursor, type ChangedQuality, selectChangedQualities } from './quality-sql.ts';
+import { type ChangeCursor, type ChangedQuality, type FoundQuality, selectChangedQualities } from './quality-sql.ts';
 
 /** How often a gateway asks for changed qualities: one query by an index. */
 const EVERY_MS = 10_000;
@@ -8,7 +8,7 @@ const PAGE = 2_000;
 
 export type QualityFeedOptions = {
   readonly sql: Sql;
-  readonly take: (qualities: ReadonlyMap<string, number>) => Promise<void>;
+  readonly take: (qualities: ReadonlyMap<string, FoundQuality>) => Promise<void>;
   readonly everyMs?: number;
   readonly log: { warn(fields: object, message: string): void };
 };
@@ -57,7 +57,7 @@ export class QualityFeed {
     let page: ChangedQuality[];
     do {
       page = await selectChangedQualities(sql, after, PAGE);
-      await take(new Map(page.map(({ serviceId, quality }) => [serviceId, quality])));
+      await take(new Map(page.map(({ serviceId, value, trend }) => [serviceId, { value, trend }])));
       after = page.at(-1) ?? after;
       this.#settled = page.findLast(({ isSettled }) => isSettled) ?? this.#settled;
     } while (page.length === PAGE && !this.#stopping);

@@ -1,6 +1,6 @@
 import { type Sql, sqlState } from '../platform/postgres.ts';
 import { overWithin, Sleeper } from '../platform/timing.ts';
-import { qualityFrom } from './formula.ts';
+import { qualityFrom, trendFrom } from './formula.ts';
 import {
   selectEvidence,
   selectJudgedServices,
@@ -155,7 +155,10 @@ export class QualityJob {
   async #judgeNow(ids: readonly string[]): Promise<void> {
     const { sql } = this.#options;
     const evidence = await selectEvidence(sql, ids);
-    const judged = evidence.map((of) => ({ ...of, quality: qualityFrom(of, this.#typical.get(of.category) ?? null) }));
+    const judged = evidence.map((of) => {
+      const typicalUs = this.#typical.get(of.category) ?? null;
+      return { ...of, quality: qualityFrom(of, typicalUs), trend: trendFrom(of, of.before, typicalUs) };
+    });
     await storeQualities(sql, judged);
     for (const { serviceId, rows } of evidence) {
       if (rows > HEAVY_ROWS) this.#heavy.add(serviceId);

@@ -1,24 +1,29 @@
-import type { Sql } from '../platform/postgres.ts';
-import { BUYER_WEIGHT, type Evidence, HALF_LIFE_DAYS, WINDOW_DAYS } from './formula.ts';
+import type { Sql, Tx } from '../platform/postgres.ts';
+import { BUYER_WEIGHT, type Evidence, HALF_LIFE_DAYS, TREND_DAYS, WINDOW_DAYS } from './formula.ts';
 
 export type ServiceEvidence = Evidence & {
   readonly serviceId: string;
   readonly category: string;
   readonly buyers: number;
+  /** What was known `TREND_DAYS` before. */
+  readonly before: Evidence;
   /** How many rows of `key_hours` were read: what the judgement cost. */
   readonly rows: number;
 };
 
-export type JudgedService = ServiceEvidence & { readonly quality: number };
+export type JudgedService = ServiceEvidence & { readonly quality: number; readonly trend: number | null };
+
+/** What gateways read of a service's quality: see `Quality` in src/catalog/quality.ts. */
+export type FoundQuality = { readonly value: number; readonly trend: number | null };
 
 /** A place in the order of changes. `changedAt` is text, because a `Date` has no microseconds. */
 export type ChangeCursor = { readonly serviceId: string; readonly changedAt: string };
 
-export type ChangedQuality = ChangeCursor & {
-  readonly quality: number;
-  /** Whether no earlier change can still become visible. */
-  readonly isSettled: boolean;
-};
+export type ChangedQuality = ChangeCursor &
+  FoundQuality & {
+    /** Whether no earlier change can still become visible. */
+    readonly isSettled: boolean;
+  };
 
 /**
  * A row's time is taken before its transaction commits, so a row may become visible after rows with a later time. Statements end
@@ -62,11 +67,41 @@ export async function selectJudgedServices(sql: Sql, afterId: string | null, lim
  */
 export const MAX_ROWS = 100_000;
 
+/** Weight, succeeded, and latency in microseconds, as of one moment; null without calls. */
+type Sums = readonly [weight: number | null, succeeded: number | null, latencyUs: number | null] | null;
+type EvidenceRow = Omit<ServiceEvidence, keyof Evidence | 'before'> & { readonly now: Sums; readonly before: Sums };
+
+const evidenceOf = (sums: Sums): Evidence => ({
+  weight: sums?.[0] ?? 0,
+  succeeded: sums?.[1] ?? 0,
+  latencyUs: sums?.[2] ?? null,
+});
+
+/** How much more a call weighed `TREND_DAYS` before than it does now. */
+const WEIGHED_MORE = 2 ** (TREND_DAYS / HALF_LIFE_DAYS);
+/** The rows that count for one of the two moments: a column of `aged`. */
+type Moment = 'is_now' | 'was_then';
+
+const ofBuyer = (tx: Tx, moment: Moment, weighed: number) =>
+  tx.text(`
+    sum(succeeded * weight) FILTER (WHERE ${moment}) * ${weighed}::float8 AS ${moment}_succeeded,
+    sum((succeeded + failed) * weight) FILTER (WHERE ${moment}) * ${weighed}::float8 AS ${moment}_calls,
+    sum(succeeded_us * weight) FILTER (WHERE ${moment})
+      / nullif(sum(succeeded * weight) FILTER (WHERE ${moment} AND succeeded_us > 0), 0) AS ${moment}_latency_us`);
+
+const ofService = (tx: Tx, moment: Moment) =>
+  tx.text(`
+    json_build_array(
+      sum(${moment}_weight), sum(${moment}_weight * ${moment}_succeeded / ${moment}_calls),
+      exp(sum(${moment}_weight * ln(${moment}_latency_us)) FILTER (WHERE ${moment}_latency_us > 0)
+          / nullif(sum(${moment}_weight) FILTER (WHERE ${moment}_latency_us > 0), 0))
+    ) AS ${moment === 'is_now' ? 'now' : 'before'}`);
+
 /**
- * What is known of these services: each call ages by its hour, each buyer's calls weigh less the more there are, and what is left is
- * summed. Calls of the provider's own account are left out, and so is what is no fault of the service and no merit: the errors of
- * callers, callers who left, and calls that the gateway could not serve are in neither `succeeded` nor `failed`. Latencies are those
- * of succeeded calls.
+ * What is known of these services now, and was known `TREND_DAYS` before: each call ages by its hour, each buyer's calls weigh less
+ * the more there are, and what is left is summed. Calls of the provider's own account are left out, and so is what is no fault of the
+ * service and no merit: the errors of callers, callers who left, and calls that the gateway could not serve are in neither `succeeded`
+ * nor `failed`. Latencies are those of succeeded calls.
  *
  * LIMIT makes Postgres compute a weight once per row, and float8 takes a hundredth of the time of numeric: with 1 500 000 rows of a
  * service, 5 s instead of 150. Without the settings it would read and sort all of these rows, to keep the newest.
@@ -80,37 +115,35 @@ export function selectEvidence(
     await tx`
       SELECT set_config('enable_sort', 'off', true), set_config('enable_bitmapscan', 'off', true),
              set_config('enable_seqscan', 'off', true), set_config('jit', 'off', true)`;
-    return tx<ServiceEvidence[]>`
+    const rows = await tx<EvidenceRow[]>`
     WITH aged AS (
       SELECT s.id AS service_id, k.*
       FROM services s CROSS JOIN LATERAL (
-        SELECT account_id, succeeded, failed, succeeded_us,
+        SELECT account_id, succeeded, failed, succeeded_us, hour > now() - ${WINDOW_DAYS} * interval '1 day' AS is_now,
+               hour <= now() - ${TREND_DAYS} * interval '1 day' AS was_then,
                power(0.5::float8, greatest(0, date_part('epoch', now() - hour)) / (${HALF_LIFE_DAYS} * 86400.0::float8)) AS weight
         FROM key_hours
-        WHERE service_id = s.id AND hour > now() - ${WINDOW_DAYS} * interval '1 day' AND account_id <> s.provider_id
-          AND succeeded + failed > 0
+        WHERE service_id = s.id AND hour > now() - ${WINDOW_DAYS + TREND_DAYS} * interval '1 day'
+          AND account_id <> s.provider_id AND succeeded + failed > 0
         ORDER BY hour DESC LIMIT ${maxRows}
       ) AS k
       WHERE s.id = ANY(${serviceIds}::uuid[])
     ), buyers AS (
-      SELECT service_id, account_id, count(*) AS rows, sum(succeeded * weight) AS succeeded,
-             sum((succeeded + failed) * weight) AS calls,
-             sum(succeeded_us * weight) / nullif(sum(succeeded * weight) FILTER (WHERE succeeded_us > 0), 0) AS latency_us
+      SELECT service_id, account_id, count(*) AS rows, ${ofBuyer(tx, 'is_now', 1)}, ${ofBuyer(tx, 'was_then', WEIGHED_MORE)}
       FROM aged GROUP BY service_id, account_id
     ), weighed AS (
-      SELECT *, calls * ${BUYER_WEIGHT} / (calls + ${BUYER_WEIGHT}) AS weight FROM buyers
+      SELECT *, is_now_calls * ${BUYER_WEIGHT} / (is_now_calls + ${BUYER_WEIGHT}) AS is_now_weight,
+             was_then_calls * ${BUYER_WEIGHT} / (was_then_calls + ${BUYER_WEIGHT}) AS was_then_weight FROM buyers
     ), sums AS (
-      SELECT service_id, sum(rows)::int AS rows, sum(weight) AS weight, sum(weight * succeeded / calls) AS succeeded,
-             count(*)::int AS buyers,
-             exp(sum(weight * ln(latency_us)) FILTER (WHERE latency_us > 0)
-                 / nullif(sum(weight) FILTER (WHERE latency_us > 0), 0)) AS latency_us
+      SELECT service_id, sum(rows)::int AS rows, count(is_now_calls)::int AS buyers,
+             ${ofService(tx, 'is_now')}, ${ofService(tx, 'was_then')}
       FROM weighed GROUP BY service_id
     )
-    SELECT s.id AS "serviceId", s.category, coalesce(t.weight, 0)::float8 AS weight, coalesce(t.rows, 0) AS rows,
-           coalesce(t.succeeded, 0)::float8 AS succeeded, coalesce(t.buyers, 0) AS buyers, t.latency_us::float8 AS "latencyUs"
+    SELECT s.id AS "serviceId", s.category, coalesce(t.rows, 0) AS rows, coalesce(t.buyers, 0) AS buyers, t.now, t.before
     FROM services s LEFT JOIN sums t ON t.service_id = s.id
     WHERE s.id = ANY(${serviceIds}::uuid[])
     ORDER BY s.id`;
+    return rows.map(({ now, before, ...row }) => ({ ...row, ...evidenceOf(now), before: evidenceOf(before) }));
   }, 'READ ONLY');
 }
 
@@ -129,9 +162,10 @@ export async function selectTypicalLatencies(sql: Sql): Promise<Map<string, numb
   return new Map(rows.map(({ category, latencyUs }) => [category, latencyUs]));
 }
 
-const newRow = ({ serviceId, quality, weight, succeeded, latencyUs, buyers }: JudgedService) => ({
+const newRow = ({ serviceId, quality, trend, weight, succeeded, latencyUs, buyers }: JudgedService) => ({
   id: serviceId,
   quality,
+  trend,
   evidence: weight,
   // A float error must not make the rate 1.0000000000000002.
   rate: weight === 0 ? 0 : Math.min(1, succeeded / weight),
@@ -139,19 +173,20 @@ const newRow = ({ serviceId, quality, weight, succeeded, latencyUs, buyers }: Ju
   buyers,
 });
 
-/** Stores what was found. `changed_at` changes only with the quality, so that gateways read what is new. */
+/** Stores what was found. `changed_at` changes only with the quality and its trend, so that gateways read what is new. */
 export async function storeQualities(sql: Sql, services: readonly JudgedService[]): Promise<void> {
   await sql`
     INSERT INTO service_quality AS q
-      (service_id, quality, evidence, success_rate, latency_us, buyers, changed_at, computed_at)
-    SELECT id, quality, evidence, rate, latency, buyers, clock_timestamp(), clock_timestamp()
+      (service_id, quality, trend, evidence, success_rate, latency_us, buyers, changed_at, computed_at)
+    SELECT id, quality, trend, evidence, rate, latency, buyers, clock_timestamp(), clock_timestamp()
     FROM json_to_recordset(${JSON.stringify(services.map(newRow))}::text::json)
-      AS t (id uuid, quality real, evidence real, rate real, latency bigint, buyers int)
+      AS t (id uuid, quality real, trend real, evidence real, rate real, latency bigint, buyers int)
     ORDER BY id
     ON CONFLICT (service_id) DO UPDATE SET
-      quality = excluded.quality, evidence = excluded.evidence, success_rate = excluded.success_rate,
+      quality = excluded.quality, trend = excluded.trend, evidence = excluded.evidence, success_rate = excluded.success_rate,
       latency_us = excluded.latency_us, buyers = excluded.buyers, computed_at = excluded.computed_at,
-      changed_at = CASE WHEN q.quality = excluded.quality THEN q.changed_at ELSE excluded.changed_at END`;
+      changed_at = CASE WHEN q.quality = excluded.quality AND q.trend IS NOT DISTINCT FROM excluded.trend
+                        THEN q.changed_at ELSE excluded.changed_at END`;
 }
 
 /**
@@ -164,7 +199,7 @@ export async function selectChangedQualities(
   limit: number,
 ): Promise<ChangedQuality[]> {
   return sql<ChangedQuality[]>`
-    SELECT service_id AS "serviceId", quality::numeric::float8 AS quality, changed_at::text AS "changedAt",
+    SELECT service_id AS "serviceId", quality::numeric::float8 AS value, trend::numeric::float8 AS trend, changed_at::text AS "changedAt",
            changed_at < now() - ${SETTLED_AFTER_SECONDS} * interval '1 second' AS "isSettled"
     FROM service_quality
     ${after === null ? sql`` : sql`WHERE (changed_at, service_id) > (${after.changedAt}::text::timestamptz, ${after.serviceId}::uuid)`}

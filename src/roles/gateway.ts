@@ -79,6 +79,7 @@ import { pageRoutes } from '../routes/pages.ts';
 import { serviceCallsRoutes } from '../routes/service-calls.ts';
 import { servicesRoutes, type Watch } from '../routes/services.ts';
 import { siteRoutes } from '../routes/site.ts';
+import { errorPages } from '../routes/site-errors.ts';
 import { statementRoutes } from '../routes/statement.ts';
 import { serviceStatsRoutes } from '../routes/stats.ts';
 import { usageRoutes } from '../routes/usage.ts';
@@ -338,8 +339,9 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
           })),
     ),
   ];
+  const errorPage = site === null ? undefined : errorPages(site);
   const places = new PagePlaces(placesFor(sql.maxConnections));
-  const api: Api = new Api({ gate, places, routes: [...routes, ...openApiRoutes(routes)], log });
+  const api: Api = new Api({ gate, places, routes: [...routes, ...openApiRoutes(routes)], log, errorPage });
   const startCall = (head: RequestHead, caller: CallerStream): Exchange | null => {
     if (shedder.sheds()) {
       shedCall(gate, counters, head, caller);

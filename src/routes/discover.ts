@@ -8,6 +8,7 @@ import { CATEGORY_PATTERN, MAX_CATEGORY_LENGTH } from '../catalog/listing.ts';
 import type { OperationsReader } from '../catalog/operations/operations-reader.ts';
 import { agentItem } from '../catalog/present.ts';
 import { ApiError, unavailableError } from '../errors.ts';
+import { isKnown } from '../http/entity-tags.ts';
 import { type ApiRequest, type ApiResponse, BodyInPieces, type JsonSchema, type Route } from '../http/route.ts';
 import { ACCEPT_LANGUAGE, CACHE_CONTROL, LANGUAGE_HEADERS } from '../openapi/headers.ts';
 import { COUNT, EXAMPLE, json, list, record, UUID } from '../openapi/schemas.ts';
@@ -203,17 +204,4 @@ function readFilter({ category, min_quality, q = '', free, max_price }: Query): 
     ...(free === undefined ? {} : { free }),
     ...(maxPriceMicros === undefined ? {} : { maxPriceMicros }),
   };
-}
-
-/**
- * Whether If-None-Match, a list of entity tags or `*` (RFC 9110 §13.1.2), names this entity tag. The comparison is weak, because
- * compressing proxies add `W/`.
- */
-function isKnown(etag: string, ifNoneMatch: string | undefined): boolean {
-  if (ifNoneMatch === undefined) return false;
-  if (ifNoneMatch.trim() === '*') return true;
-  for (const [, tag] of ifNoneMatch.matchAll(/(?:W\/)?("[^"]*")/g)) {
-    if (tag === etag) return true;
-  }
-  return false;
 }

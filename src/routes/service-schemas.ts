@@ -33,6 +33,12 @@ const LISTED = {
   free_calls_label: TEXT,
   category: TEXT,
   quality: { type: 'number', minimum: 0, maximum: 100 },
+  quality_trend: {
+    type: 'number',
+    minimum: -100,
+    maximum: 100,
+    description: 'The quality less that of seven days before; absent when too little was known then',
+  },
   proxy_path: { type: 'string', description: 'Calls go to this path, and below it' },
   next_price: NEXT_PRICE,
 };
@@ -76,8 +82,8 @@ const PRICED_OPERATION = record(
   { ...OPERATION_FIELDS, price: usd('Price of such a call'), price_label: TEXT },
   { optional: NOT_ALWAYS },
 );
-const FREE = ['free_calls', 'free_calls_label', 'next_price'];
-const NOT_SET = [...FREE, ...Object.keys(LINKS), 'idle_seconds', 'forward_headers'];
+const MAYBE = ['free_calls', 'free_calls_label', 'quality_trend', 'next_price'];
+const NOT_SET = [...MAYBE, ...Object.keys(LINKS), 'idle_seconds', 'forward_headers'];
 
 /** Shown to keys of the provider's account and to admins only. */
 const PROVISION = {
@@ -96,7 +102,7 @@ const PROVISION = {
 };
 
 export const LISTED_SERVICE = record('ListedService', LISTED, {
-  optional: FREE,
+  optional: MAYBE,
   description: 'A service as a search shows it. Its description is cut after 200 characters',
 });
 

@@ -1,7 +1,8 @@
-import { chooseLanguage } from '../catalog/languages.ts';
+import { chooseLanguage, type Language, negotiateLanguage } from '../catalog/languages.ts';
 import { ApiError, unavailableError } from '../errors.ts';
 import { prefers, takes } from '../http/accept.ts';
 import { baseUrlOf } from '../http/base-url.ts';
+import { isKnown } from '../http/entity-tags.ts';
 import { ANY_QUERY, type ApiRequest, type ApiResponse, type Route } from '../http/route.ts';
 import { RenderedPages } from '../pages/rendered-pages.ts';
 import type { PageRequest } from '../pages/site-contract.ts';
@@ -43,15 +44,36 @@ export function siteRoutes(options: SiteOptions): Route[] {
     if (prefers(request.header('accept'), 'application/json', 'text/html')) {
       return { status: 200, headers: { Vary: 'Accept' }, body: options.root };
     }
-    const language = chooseLanguage(request.query.lang, request.header('accept-language'));
-    const query = new URLSearchParams();
-    for (const name of CATALOG_PARAMETERS) if (request.query[name]) query.set(name, request.query[name]);
-    const text = query.toString();
-    const url = text === '' ? '/' : `/?${text}`;
+    const asked = new URLSearchParams();
+    for (const name of CATALOG_PARAMETERS) if (request.query[name]) asked.set(name, request.query[name]);
+    const show = (language: string, data: PageRequest['data'], status = 200): Promise<ApiResponse> => {
+      const text = asked.toString();
+      return page(request, { page: 'catalog', url: text === '' ? '/' : `/?${text}`, language, data }, status);
+    };
+    // The page itself says what is wrong with a parameter, with the search as it was asked for.
+    const refuse = (language: string, error: unknown): Promise<ApiResponse> => {
+      if (!(error instanceof ApiError) || error.status !== 400) throw error;
+      return show(language, { failure: JSON.stringify(error.body()) }, 400);
+    };
+    const acceptLanguage = request.header('accept-language');
+    let language: Language;
+    try {
+      language = chooseLanguage(asked.get('lang') ?? undefined, acceptLanguage);
+    } catch (error) {
+      // Its links must not lead to the same refusal.
+      asked.delete('lang');
+      return refuse(negotiateLanguage(acceptLanguage), error);
+    }
+    const query = new URLSearchParams(asked);
     query.set('lang', language);
     query.set('limit', String(PAGE_SIZE));
-    const discover = textOf(await options.ask('/api/v1/discover', query.toString(), request));
-    return page(request, { page: 'catalog', url, language, data: { discover } });
+    let discover: string;
+    try {
+      discover = textOf(await options.ask('/api/v1/discover', query.toString(), request));
+    } catch (error) {
+      return refuse(language, error);
+    }
+    return show(language, { discover });
   };
 
   /** Nothing while Postgres does not tell: the rest of the page must not wait for it, and the browser asks again. */
@@ -128,6 +150,18 @@ function pageRoute(path: string, summary: string, handle: Route['handle']): Rout
   };
 }
 
+/** Of every page, whatever its status. */
+export const pageHeaders = (language: string): Readonly<Record<string, string>> => ({
+  'Content-Type': 'text/html; charset=utf-8',
+  'Content-Language': language,
+  'Content-Security-Policy': SITE_POLICY,
+  'Cross-Origin-Opener-Policy': 'same-origin',
+  'Cache-Control': 'no-cache',
+  'Referrer-Policy': 'no-referrer',
+  'X-Content-Type-Options': 'nosniff',
+  Vary: 'Accept, Accept-Encoding, Accept-Language',
+});
+
 async function sendPage(
   pages: RenderedPages,
   { header }: ApiRequest,
@@ -135,18 +169,8 @@ async function sendPage(
   status: number,
 ): Promise<ApiResponse> {
   const rendered = pages.render(request);
-  const headers = {
-    'Content-Type': 'text/html; charset=utf-8',
-    'Content-Language': request.language,
-    'Content-Security-Policy': SITE_POLICY,
-    'Cross-Origin-Opener-Policy': 'same-origin',
-    'Cache-Control': 'no-cache',
-    'Referrer-Policy': 'no-referrer',
-    'X-Content-Type-Options': 'nosniff',
-    Vary: 'Accept, Accept-Encoding, Accept-Language',
-    ETag: rendered.etag,
-  };
-  if (status === 200 && header('if-none-match') === rendered.etag) return { status: 304, headers };
+  const headers = { ...pageHeaders(request.language), ETag: rendered.etag };
+  if (status === 200 && isKnown(rendered.etag, header('if-none-match'))) return { status: 304, headers };
   const coding = (['br', 'gzip'] as const).find((candidate) => takes(header('accept-encoding'), candidate));
   if (coding === undefined) return { status, headers, body: rendered.html };
   return { status, headers: { ...headers, 'Content-Encoding': coding }, body: await rendered.in(coding) };

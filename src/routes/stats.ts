@@ -110,7 +110,7 @@ export function serviceStatsRoutes(deps: {
         return {
           status: 200,
           headers: { 'Cache-Control': 'max-age=30' },
-          body: { service_id: id, quality: catalog.qualityOf(id), ...statsJson(stats) },
+          body: { service_id: id, quality: catalog.qualityOf(id).value, ...statsJson(stats) },
         };
       },
     },

@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { LANGUAGES } from '../../src/catalog/languages.ts';
 import { DiscoverWriter, fullItem, shorten } from '../../src/catalog/present.ts';
+import { UNKNOWN_QUALITY } from '../../src/catalog/quality.ts';
 import { makeListing } from '../support/listings.ts';
 
 describe('a shortened description', () => {
@@ -23,7 +24,7 @@ describe('a shortened description', () => {
 describe('a service of /discover', () => {
   it('has the fields of the contract in their order', () => {
     const listing = makeListing({ freeCalls: 100 });
-    const text = new DiscoverWriter().write(listing, 97.4, 'en');
+    const text = new DiscoverWriter().write(listing, { value: 97.4, trend: -0.3 }, 'en');
     expect(text).toBe(
       JSON.stringify({
         id: listing.id,
@@ -35,15 +36,17 @@ describe('a service of /discover', () => {
         free_calls_label: '100 free calls',
         category: 'data',
         quality: 97.4,
+        quality_trend: -0.3,
         proxy_path: `/api/v1/proxy/${listing.id}/`,
       }),
     );
   });
 
   it('has no free_calls when there are none, and a price of 0 when it is free', () => {
-    const service = JSON.parse(new DiscoverWriter().write(makeListing({ priceMicros: 0 }), 50, 'en'));
+    const service = JSON.parse(new DiscoverWriter().write(makeListing({ priceMicros: 0 }), UNKNOWN_QUALITY, 'en'));
     expect(service).not.toHaveProperty('free_calls');
     expect(service).not.toHaveProperty('free_calls_label');
+    expect(service).not.toHaveProperty('quality_trend');
     expect(service).toMatchObject({ price: 0, price_label: 'Free' });
   });
 
@@ -58,9 +61,9 @@ describe('a service of /discover', () => {
     fc.assert(
       fc.property(listing, fc.constantFrom(...LANGUAGES), (fields, language) => {
         const made = makeListing(fields);
-        const written = JSON.parse(writer.write(made, 50, language));
-        expect(fullItem(made, 50, language, { withEndpoint: false })).toMatchObject(written);
-        expect(JSON.parse(writer.write(made, 50, language))).toEqual(written);
+        const written = JSON.parse(writer.write(made, UNKNOWN_QUALITY, language));
+        expect(fullItem(made, UNKNOWN_QUALITY, language, { withEndpoint: false })).toMatchObject(written);
+        expect(JSON.parse(writer.write(made, UNKNOWN_QUALITY, language))).toEqual(written);
       }),
     );
   });

@@ -1,4 +1,5 @@
 import { beforeAll, expect, it } from 'vitest';
+import type { Quality } from '../../src/catalog/quality.ts';
 import type { KeyRecord } from '../../src/keys/caller.ts';
 import { openPostgres } from '../../src/platform/postgres.ts';
 import { QualityFeed } from '../../src/quality/quality-feed.ts';
@@ -17,8 +18,10 @@ beforeAll(async () => {
   buyers = await Promise.all(Array.from({ length: 4 }, () => addAccount(sql)));
 });
 
-const call = (serviceId: string, buyer: KeyRecord, outcome: string, latencyUs = 20_000) =>
-  addCall(sql, { buyer, serviceId, providerId: provider.accountId, outcome, latencyUs, amount: 0 });
+const call = (serviceId: string, buyer: KeyRecord, outcome: string, latencyUs = 20_000, atMs = Date.now()) =>
+  addCall(sql, { buyer, serviceId, providerId: provider.accountId, outcome, latencyUs, amount: 0, atMs });
+
+const DAY_MS = 86_400_000;
 
 it('carries what calls showed from Postgres to the gateways, and again what changed', async () => {
   const services: string[] = [];
@@ -27,16 +30,21 @@ it('carries what calls showed from Postgres to the gateways, and again what chan
   for (const buyer of buyers) {
     for (let n = 0; n < 3; n++) {
       await call(good, buyer, 'completed');
+      await call(bad, buyer, 'completed', 20_000, Date.now() - 8 * DAY_MS);
       await call(bad, buyer, 'refunded:upstream_5xx');
       await call(mixed, buyer, n === 0 ? 'refunded:upstream_timeout' : 'completed');
       await call(mixed, buyer, 'refunded:caller_gone');
     }
   }
   const known = new Map<string, number>();
+  const trends = new Map<string, number | null>();
   const sizes: number[] = [];
-  const take = async (qualities: ReadonlyMap<string, number>) => {
+  const take = async (qualities: ReadonlyMap<string, Quality>) => {
     sizes.push(qualities.size);
-    for (const [id, quality] of qualities) known.set(id, quality);
+    for (const [id, { value, trend }] of qualities) {
+      known.set(id, value);
+      trends.set(id, trend);
+    }
   };
   const job = new QualityJob({ sql, isActive: () => true, everyMs: 20, log: { warn: console.error } });
   const feed = new QualityFeed({ sql, take, everyMs: 20, log: { warn: console.error } });
@@ -47,6 +55,8 @@ it('carries what calls showed from Postgres to the gateways, and again what chan
   expect(known.get(good)).toBeGreaterThan(before);
   expect(before).toBeGreaterThan(known.get(bad) as number);
   expect(known.has(quiet)).toBe(false);
+  expect(trends.get(good), 'nothing was known a week ago').toBeNull();
+  expect(trends.get(bad)).toBeLessThan(-5);
   for (const buyer of buyers) await call(mixed, buyer, 'completed');
   await until(() => (known.get(mixed) as number) > before);
   for (const quality of known.values()) expect(quality, 'has one decimal').toBe(Math.round(quality * 10) / 10);

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { newKeyId } from '../../src/keys/credentials.ts';
 import { uuidv7 } from '../../src/platform/ids.ts';
-import { qualityFrom } from '../../src/quality/formula.ts';
+import { qualityFrom, trendFrom } from '../../src/quality/formula.ts';
 import { selectEvidence } from '../../src/quality/quality-sql.ts';
 import { addAccount, addService } from '../support/accounts.ts';
 import { sql, useDatabase } from '../support/use-database.ts';
@@ -149,6 +149,33 @@ describe('the quality of a service', () => {
     await add(id, { buyer: 0, hoursAgo: 0, succeeded: 1_000, failed: 0 }, own);
     const [evidence] = await selectEvidence(sql, [id]);
     expect(evidence).toMatchObject({ serviceId: id, buyers: 0, weight: 0 });
+  });
+
+  it('has a trend as of seven days ago, if enough was known then, and as it was judged then', async () => {
+    const week = 24 * 7;
+    const good = each(4, { hoursAgo: week + 10, succeeded: 100, failed: 0 });
+    const bad = each(4, { hoursAgo: 2, succeeded: 0, failed: 100 });
+    const old = each(4, { hoursAgo: 24 * 36, succeeded: 100, failed: 0 });
+    const few = each(1, { hoursAgo: week + 10, succeeded: 100, failed: 0 });
+    const moved = (calls: readonly Calls[], by: number) => calls.map((c) => ({ ...c, hoursAgo: c.hoursAgo - by }));
+    const ids: string[] = [];
+    for (const calls of [[...good, ...bad], bad, few, old, moved(good, week), moved(old, week)]) {
+      const id = await addService(sql, providerId);
+      ids.push(id);
+      for (const each of calls) await add(id, each);
+    }
+    const found = await selectEvidence(sql, ids);
+    const of = (i: number) => found.find(({ serviceId }) => serviceId === ids[i]) as (typeof found)[0];
+    const [fallen, young, thin, aged, goodThen, oldThen] = [of(0), of(1), of(2), of(3), of(4), of(5)];
+    const trends = [fallen, young, thin].map((service) => trendFrom(service, service.before, 20_000));
+    expect(trends).toEqual([expect.any(Number), null, null]);
+    expect(trends[0]).toBeLessThan(-15);
+    // What was known seven days ago is what would be known now, had everything happened seven days later.
+    expect(fallen.before.weight).toBeCloseTo(goodThen.weight, 1);
+    expect(qualityFrom(fallen.before, 20_000)).toBeCloseTo(qualityFrom(goodThen, 20_000), 0);
+    // Calls that are too old to count now counted then.
+    expect(aged).toMatchObject({ weight: 0, succeeded: 0, latencyUs: null, buyers: 0 });
+    expect(aged.before.weight).toBeCloseTo(oldThen.weight, 1);
   });
 
   it('of the example in docs/quality.md is what the page says', async () => {

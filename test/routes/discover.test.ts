@@ -153,11 +153,17 @@ describe('GET /discover', () => {
 
   it('shows a changed quality in lists and on the page of the service', async () => {
     const [{ id }] = bodyOf(await discover('?q=archive')).services;
-    await catalog.setQualities(new Map([[id, 97.4]]));
+    await catalog.setQualities(new Map([[id, { value: 97.4, trend: -1.2 }]]));
     expect((await namesIn(''))[0]).toBe('Archive');
     expect(await namesIn('?min_quality=97.4')).toEqual(['Archive']);
-    expect(bodyOf(await ask(routes, `GET /discover/${id}`)).quality).toBe(97.4);
-    await catalog.setQualities(new Map([[id, 50]]));
+    const shown = { quality: 97.4, quality_trend: -1.2 };
+    expect(bodyOf(await discover('?q=archive')).services[0]).toMatchObject(shown);
+    expect(bodyOf(await ask(routes, `GET /discover/${id}`))).toMatchObject(shown);
+    const etag = async () => (await discover('?limit=all')).headers?.ETag;
+    const before = await etag();
+    await catalog.setQualities(new Map([[id, { value: 97.4, trend: 0.1 }]]));
+    expect(await etag()).not.toBe(before);
+    await catalog.setQualities(new Map([[id, { value: 50, trend: null }]]));
   });
 
   it('shows the statistics of one service, and the service without them while they cannot be read', async () => {

@@ -27,7 +27,7 @@ const routes = (reader = new StatsReader(sql)) => {
   const catalog = {
     get: (id: string) => (id === serviceId ? ({ id } as Listing) : undefined),
     ready: () => true,
-    qualityOf: () => 61.2,
+    qualityOf: () => ({ value: 61.2, trend: null }),
   };
   return serviceStatsRoutes({ catalog, reader });
 };

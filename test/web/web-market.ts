@@ -18,6 +18,8 @@ export type Look = {
   readonly language?: string;
   /** `key_id:secret` of somebody who is signed in. Without one the visitor is nobody. */
   readonly key?: string;
+  /** False: as for people who have turned scripts off. */
+  readonly scripts?: boolean;
 };
 
 export class WebMarket {
@@ -42,13 +44,17 @@ export class WebMarket {
   }
 
   /** Opens a page of the gateway in a browser context of its own: nothing is left from another visit. */
-  async visit(address: string, { dark = false, phone = false, language = 'en', key }: Look = {}): Promise<Visit> {
+  async visit(
+    address: string,
+    { dark = false, phone = false, language = 'en', key, scripts = true }: Look = {},
+  ): Promise<Visit> {
     const context = await this.#browser.newContext({
       baseURL: this.market.baseUrl,
       colorScheme: dark ? 'dark' : 'light',
       viewport: phone ? { width: 390, height: 844 } : { width: 1280, height: 900 },
       isMobile: phone,
       hasTouch: phone,
+      javaScriptEnabled: scripts,
       locale: language,
       timezoneId: 'UTC',
       reducedMotion: 'reduce',

@@ -51,12 +51,15 @@ function placeOf(url: string, path: string): Pick<Place, 'url' | 'path' | 'query
   return { url, path, query: new URLSearchParams(at === -1 ? '' : url.slice(at + 1)) };
 }
 
+const OFFERED = /^(en|zh|ja|ko|es|de|fr)(-|$)/i;
+
 /** A link within the site keeps the language that its reader chose. */
 export function useHref(): (path: string) => string {
   const { query } = usePlace();
   const lang = query.get('lang');
   return (path) => {
-    if (lang === null) return path;
+    // One that the gateway does not have would make an error of every link.
+    if (lang === null || !OFFERED.test(lang)) return path;
     const [before, hash = ''] = path.split('#');
     const separator = before?.includes('?') ? '&' : '?';
     return `${before}${separator}lang=${encodeURIComponent(lang)}${hash === '' ? '' : `#${hash}`}`;

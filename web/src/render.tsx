@@ -8,6 +8,7 @@ import { NotFound } from './not-found.tsx';
 import { FixedPlace } from './place.tsx';
 import { Shell } from './shell.tsx';
 import { CatalogPage } from './site/catalog-page.tsx';
+import { FailurePage } from './site/failure.tsx';
 import ServicePage from './site/service-page.tsx';
 import { descriptionOf, titleOf } from './title.ts';
 
@@ -20,10 +21,14 @@ const i18ns = new Map(
   ]),
 );
 
+/** Pages that say that there is nothing: the address leads elsewhere for the router, which would draw another page over it. */
+const isStatic = (page: PageRequest['page']): boolean => page === 'not-found' || page === 'failure';
+
 function Content({ page }: Pick<PageRequest, 'page'>) {
   if (page === 'catalog') return <CatalogPage />;
   if (page === 'service') return <ServicePage />;
   if (page === 'not-found') return <NotFound />;
+  if (page === 'failure') return <FailurePage />;
   // The console shows what a key may see, so there is nothing to write before somebody signs in.
   return (
     <div class="page">
@@ -40,7 +45,7 @@ export const renderPage: SiteRenderer['renderPage'] = (request, files) => {
     <FixedPlace url={url} origin={origin}>
       <FirstDataProvider value={data}>
         <I18nProvider value={i18n}>
-          <Shell>
+          <Shell isStatic={isStatic(page)}>
             <Content page={page} />
           </Shell>
         </I18nProvider>
@@ -66,17 +71,18 @@ function documentOf(
     `<meta property="og:title" content="${title}">`,
     `<meta property="og:type" content="website">`,
     `<meta property="og:site_name" content="Tollgate">`,
-    `<meta property="og:url" content="${escaped(new URL(url, origin).href)}">`,
+    // A page of an error is the same at every address.
+    ...(isStatic(page) ? [] : [`<meta property="og:url" content="${escaped(new URL(url, origin).href)}">`]),
     `<meta property="og:description" content="${description}">`,
-    ...(page === 'console' || page === 'not-found' ? ['<meta name="robots" content="noindex">'] : []),
+    ...(page === 'console' || isStatic(page) ? ['<meta name="robots" content="noindex">'] : []),
     '<link rel="icon" href="/assets/icon.svg" type="image/svg+xml">',
     ...[...files.styles, ...(page === 'service' ? files.service.styles : [])].map(
       (path) => `<link rel="stylesheet" href="${path}">`,
     ),
     `<script src="${files.theme}"></script>`,
-    `<script type="module" src="${files.script}"></script>`,
+    ...(isStatic(page) ? [] : [`<script type="module" src="${files.script}"></script>`]),
     ...(page === 'service' ? [`<link rel="modulepreload" href="${files.service.script}">`] : []),
-    ...(messages === undefined ? [] : [`<link rel="modulepreload" href="${messages}">`]),
+    ...(messages === undefined || isStatic(page) ? [] : [`<link rel="modulepreload" href="${messages}">`]),
     ...(page === 'catalog' || page === 'service' ? LANGUAGES.map((code) => alternate(origin, url, code)) : []),
   ];
   return `<!doctype html>

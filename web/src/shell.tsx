@@ -3,11 +3,18 @@ import { useState } from 'preact/hooks';
 import { Toasts } from './design/index.ts';
 import { useI18n } from './i18n/i18n.tsx';
 import { LANGUAGE_NAMES, LANGUAGES } from './i18n/languages.ts';
+import { Logo } from './logo.tsx';
 import { useHref, usePlace, withQuery } from './place.tsx';
 import { session } from './session.ts';
 
-/** Header and footer of every page. */
-export function Shell({ children }: { readonly children: ComponentChildren }) {
+/** Header and footer of every page. @param isStatic  no script of ours runs in this page: what needs one is left out */
+export function Shell({
+  isStatic = false,
+  children,
+}: {
+  readonly isStatic?: boolean;
+  readonly children: ComponentChildren;
+}) {
   const { t } = useI18n();
   return (
     <>
@@ -18,7 +25,7 @@ export function Shell({ children }: { readonly children: ComponentChildren }) {
       <main id="content" class="main">
         {children}
       </main>
-      <Footer />
+      <Footer isStatic={isStatic} />
       <Toasts />
     </>
   );
@@ -63,33 +70,39 @@ function Header() {
   );
 }
 
-function Footer() {
-  const { t, language } = useI18n();
-  const place = usePlace();
+function Footer({ isStatic }: { readonly isStatic: boolean }) {
   return (
     <footer class="footer">
       <div class="page row-between">
-        <span class="faint small">Tollgate</span>
-        <div class="row">
-          <label class="footer-choice">
-            <span class="visually-hidden">{t('nav.language')}</span>
-            <select
-              class="input"
-              value={language}
-              // A whole load: the gateway writes the page in that language, labels included.
-              onChange={(event) => location.assign(withQuery(place, { lang: event.currentTarget.value }))}
-            >
-              {LANGUAGES.map((code) => (
-                <option key={code} value={code} lang={code} selected={code === language}>
-                  {LANGUAGE_NAMES[code]}
-                </option>
-              ))}
-            </select>
-          </label>
-          <ThemeChoice />
-        </div>
+        <Languages />
+        {!isStatic && <ThemeChoice />}
       </div>
     </footer>
+  );
+}
+
+/** Links, so that crawlers find the languages, and people without scripts change theirs. */
+function Languages() {
+  const { t, language } = useI18n();
+  const place = usePlace();
+  // The console is in English only.
+  if (place.path.startsWith('/console')) return <span />;
+  return (
+    <nav class="languages" aria-label={t('nav.language')}>
+      {LANGUAGES.map((code) => (
+        <a
+          key={code}
+          href={withQuery(place, { lang: code })}
+          lang={code}
+          hreflang={code}
+          aria-current={code === language ? 'true' : undefined}
+          // A whole load: the gateway writes the page in that language, labels included.
+          onClick={(event) => event.stopPropagation()}
+        >
+          {LANGUAGE_NAMES[code]}
+        </a>
+      ))}
+    </nav>
   );
 }
 
@@ -109,7 +122,7 @@ function ThemeChoice() {
     }
   };
   return (
-    <label class="footer-choice">
+    <label class="footer-choice needs-script">
       <span class="visually-hidden">{t('nav.theme')}</span>
       <select class="input" value={theme} onChange={(event) => choose(event.currentTarget.value)}>
         <option value="">{t('nav.themeSystem')}</option>
@@ -119,13 +132,3 @@ function ThemeChoice() {
     </label>
   );
 }
-
-/** A gate with its bar up. */
-const Logo = () => (
-  <svg class="logo" viewBox="0 0 24 24" width="24" height="24" aria-hidden="true">
-    <rect x="3" y="10" width="4" height="11" rx="1.2" fill="currentColor" />
-    <path d="M5 10.5 20 3.5" stroke="currentColor" stroke-width="2.6" stroke-linecap="round" />
-    <path d="M11.2 7.6l3.2-1.5" stroke="var(--paper)" stroke-width="2.6" />
-    <rect x="1.5" y="20" width="21" height="1.8" rx="0.9" fill="currentColor" />
-  </svg>
-);

@@ -6,6 +6,7 @@ import type { I18n } from './i18n/i18n.tsx';
 export function titleOf(page: PageRequest['page'], data: ReadonlyMap<string, unknown>, { t }: I18n): string {
   if (page === 'service') return serviceTitle((data.get('service') as Schemas['CallableService']).name);
   if (page === 'console') return 'Console · Tollgate';
+  if (page === 'failure') return `${t('failure.title')} · Tollgate`;
   if (page === 'not-found') return `${t('notFound.title')} · Tollgate`;
   return t('site.title');
 }
@@ -13,6 +14,6 @@ export function titleOf(page: PageRequest['page'], data: ReadonlyMap<string, unk
 export const serviceTitle = (name: string): string => `${name} · Tollgate`;
 
 export function descriptionOf(page: PageRequest['page'], data: ReadonlyMap<string, unknown>, { t }: I18n): string {
-  if (page !== 'service') return t('catalog.lead');
+  if (page !== 'service') return t('hero.lead');
   return (data.get('service') as Schemas['CallableService']).description.slice(0, 200);
 }

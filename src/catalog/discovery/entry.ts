@@ -1,6 +1,7 @@
 import { hash } from 'node:crypto';
 import type { Listing } from '../listing.ts';
 import { DiscoverWriter } from '../present.ts';
+import type { Quality } from '../quality.ts';
 import type { Signature } from './signatures.ts';
 import { fold, type SearchedText } from './words.ts';
 
@@ -10,7 +11,7 @@ import { fold, type SearchedText } from './words.ts';
  */
 export type Entry = {
   readonly listing: Listing;
-  readonly quality: number;
+  readonly quality: Quality;
   /** The listing's number while it is listed. A change keeps it; after a removal it is given to another listing. */
   readonly slot: number;
   /** The value by which names are sorted. */
@@ -30,7 +31,7 @@ const writer = new DiscoverWriter();
  */
 export type Digest = readonly [number, number, number];
 
-export function digestOf(listing: Listing, quality: number): Digest {
+export function digestOf(listing: Listing, quality: Quality): Digest {
   // The very text that answers show, so that no field of it can be forgotten here. The other languages differ in labels only.
   const bytes = Buffer.from(hash('sha1', writer.write(listing, quality, 'en'), 'base64'), 'base64');
   return [bytes.readInt32LE(0), bytes.readInt32LE(4), bytes.readInt32LE(8)];

@@ -34,7 +34,7 @@ export function matcherOf(filter: Filter, signatures: Pick<Signatures, 'mayConta
   const words = filter.words.toSorted((a, b) => b.length - a.length);
   const grams = gramsOf(words);
   return {
-    hasTerms: ({ listing, quality }) => hasTerms(listing, quality, filter),
+    hasTerms: ({ listing, quality }) => hasTerms(listing, quality.value, filter),
     rankOf: ({ listing, signature, searched }) => {
       if (words.length === 0) return 0;
       if (!signatures.mayContain(signature, grams)) return NO_MATCH;

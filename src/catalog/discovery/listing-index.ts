@@ -1,6 +1,7 @@
 import { unavailableError } from '../../errors.ts';
 import { stepEnd, turns } from '../../platform/turns.ts';
 import type { Listing } from '../listing.ts';
+import type { Quality } from '../quality.ts';
 import { digestOf, type Entry, sortedName } from './entry.ts';
 import { type Filter, keyOfFilter, MATCHES_ALL, matcherOf } from './filter.ts';
 import { Matches } from './matches.ts';
@@ -12,7 +13,8 @@ import { type SearchedText, searchedText } from './words.ts';
 /** Where the index reads what changed. */
 export type IndexSource = {
   get(id: string): Listing | undefined;
-  qualityOf(id: string): number;
+  /** The same object for as long as nothing has changed. */
+  qualityOf(id: string): Quality;
 };
 
 /** Maximum characters of folded texts that are kept (one or two bytes each). Texts beyond it are folded anew for each search. */
@@ -149,7 +151,7 @@ export class ListingIndex {
     this.#put(before, this.#entryOf(listing, quality, before));
   }
 
-  #entryOf(listing: Listing, quality: number, before: Entry | undefined): Entry {
+  #entryOf(listing: Listing, quality: Quality, before: Entry | undefined): Entry {
     const digest = digestOf(listing, quality);
     const isSameText = before?.listing.name === listing.name && before.listing.description === listing.description;
     if (before !== undefined && isSameText) return { ...before, listing, quality, digest };

@@ -22,7 +22,7 @@ export function sortValue(entry: Entry, sort: AnySort): number | string {
   switch (sort) {
     case 'quality':
     case 'relevance':
-      return -entry.quality;
+      return -entry.quality.value;
     case 'price':
       return entry.listing.priceMicros;
     case 'name':

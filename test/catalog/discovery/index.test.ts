@@ -3,6 +3,7 @@ import { expect, it } from 'vitest';
 import { SORTS, type Sort } from '../../../src/catalog/discovery/sorts.ts';
 import { fold } from '../../../src/catalog/discovery/words.ts';
 import type { Listing } from '../../../src/catalog/listing.ts';
+import type { Quality } from '../../../src/catalog/quality.ts';
 import { makeListing } from '../../support/listings.ts';
 import { type Asked, Market } from './support.ts';
 
@@ -28,7 +29,7 @@ function naive(market: Market, { q = '', filter = {}, sort }: Asked): string[] {
   const value = (listing: Listing): number | string => {
     if (sort === 'price') return listing.priceMicros;
     if (sort === 'name') return fold(listing.name).slice(0, 120);
-    return sort === 'newest' ? -listing.createdAtMs : -market.qualities.of(listing.id);
+    return sort === 'newest' ? -listing.createdAtMs : -market.qualities.of(listing.id).value;
   };
   const found = [...market.snapshot.values()].flatMap((listing) => {
     const rank = naiveRank(listing, words);
@@ -36,7 +37,7 @@ function naive(market: Market, { q = '', filter = {}, sort }: Asked): string[] {
       listing.status === 'active' &&
       rank !== null &&
       (filter.category === undefined || listing.category === filter.category) &&
-      market.qualities.of(listing.id) >= (filter.minQuality ?? 0) &&
+      market.qualities.of(listing.id).value >= (filter.minQuality ?? 0) &&
       listing.priceMicros <= (filter.maxPriceMicros ?? Number.POSITIVE_INFINITY) &&
       (filter.free === undefined || filter.free === isFree(listing));
     return matches ? [{ id: listing.id, rank: sort === undefined ? rank : 0, value: value(listing) }] : [];
@@ -61,7 +62,10 @@ const fields = fc.record({
   status: fc.constantFrom<Listing['status']>('active', 'active', 'active', 'paused', 'removed'),
   createdAtMs: fc.constantFrom(1, 2),
 });
-const qualities = fc.constantFrom(0, 50, 50.5, 100);
+const qualities = fc.record({
+  value: fc.constantFrom(0, 50, 50.5, 100),
+  trend: fc.constantFrom(null, 0, -1.5),
+});
 const queries: fc.Arbitrary<Asked> = fc
   .record({
     q: fc.constantFrom(
@@ -99,7 +103,7 @@ const changes = fc.record({ which: fc.nat(), fields, quality: fc.option(qualitie
 async function change(
   market: Market,
   listings: readonly Listing[],
-  { which, fields, quality }: { which: number; fields: Partial<Listing>; quality: number | null },
+  { which, fields, quality }: { which: number; fields: Partial<Listing>; quality: Quality | null },
 ) {
   const listing = listings[which % listings.length];
   if (listing === undefined) return;

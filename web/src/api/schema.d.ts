@@ -986,6 +986,8 @@ export interface components {
             free_calls_label?: string;
             category: string;
             quality: number;
+            /** @description The quality less that of seven days before; absent when too little was known then */
+            quality_trend?: number;
             /** @description Calls go to this path, and below it */
             proxy_path: string;
             next_price?: components["schemas"]["NextPrice"];
@@ -1406,6 +1408,8 @@ export interface components {
             free_calls_label?: string;
             category: string;
             quality: number;
+            /** @description The quality less that of seven days before; absent when too little was known then */
+            quality_trend?: number;
             /** @description Calls go to this path, and below it */
             proxy_path: string;
             next_price?: components["schemas"]["NextPrice"];
@@ -1981,6 +1985,8 @@ export interface components {
             free_calls_label?: string;
             category: string;
             quality: number;
+            /** @description The quality less that of seven days before; absent when too little was known then */
+            quality_trend?: number;
             /** @description Calls go to this path, and below it */
             proxy_path: string;
             next_price?: components["schemas"]["NextPrice"];

@@ -35,6 +35,10 @@ export const count = (value: number, language: string): string => formatter(lang
 export const roughly = (value: number, language: string): string =>
   formatter(language, 'roughly', { notation: 'compact', maximumFractionDigits: 1 }).format(value);
 
+/** `83.4`: one decimal. */
+export const decimal = (value: number, language: string): string =>
+  formatter(language, 'decimal', { minimumFractionDigits: 1, maximumFractionDigits: 1 }).format(value);
+
 /** A share from 0 to 1 → `98.3%`. */
 export const percent = (share: number, language: string): string =>
   formatter(language, 'percent', { style: 'percent', maximumFractionDigits: 1 }).format(share);

@@ -1,19 +1,19 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { dataOf, type Schemas } from '../api/client.ts';
-import { Empty, FailureNote, LinkButton, Skeleton } from '../design/index.ts';
+import { Empty, LinkButton, Skeleton } from '../design/index.ts';
 import { useFirstData } from '../first-data.ts';
 import { useI18n } from '../i18n/i18n.tsx';
 import { useHref, usePlace, withQuery } from '../place.tsx';
 import { useResource } from '../resource.ts';
 import { api } from '../session.ts';
+import { SearchFailure, useFirstFailure } from './failure.tsx';
 import { Filters } from './filters.tsx';
+import { Hero } from './hero.tsx';
+import { type Search, searchOf } from './search.ts';
 import { ServiceCard } from './service-card.tsx';
 
 /** As many as fill a screen of any size; src/routes/site.ts asks for the same number. */
 export const PAGE_SIZE = 24;
-/** Parameters of the page that are those of `GET /discover`. */
-const FILTERS = ['q', 'category', 'min_quality', 'max_price', 'free', 'sort'] as const;
-
 type Found = Schemas['FoundServices'];
 
 /** `/`: what can be called. Its address is the search, so it can be shared. */
@@ -23,6 +23,7 @@ export function CatalogPage() {
   const href = useHref();
   const search = searchOf(place.query);
   const first = useFirstData<Found>('discover');
+  const firstFailure = useFirstFailure();
   const page = useResource(
     `${language} ${JSON.stringify(search)}`,
     (signal) =>
@@ -39,23 +40,34 @@ export function CatalogPage() {
     document.title = t('site.title');
   }, [t]);
   const services = [...(page.data?.services ?? []), ...more.services];
+  const failure = page.failure ?? (page.data === null ? firstFailure : null);
   const isFiltered = Object.keys(search).some((name) => name !== 'sort');
   return (
-    <div class="page stack catalog">
-      <div class="hero">
-        <h1>{t('catalog.heading')}</h1>
-        <p class="soft">{t('catalog.lead')}</p>
-      </div>
+    <div class="page catalog">
+      <Hero />
       <Filters categories={page.data?.categories ?? []} />
-      <p class="soft small" role="status">
-        {page.data === null ? t('catalog.loading') : t('catalog.found', { count: page.data.total })}
-      </p>
-      {page.failure !== null && <FailureNote failure={page.failure} retry={page.reload} />}
-      {page.data === null && page.failure === null && <Skeleton lines={6} />}
+      <div class="row-between found">
+        <p class="soft small" role="status">
+          {page.data === null
+            ? failure === null && t('catalog.loading')
+            : t('catalog.found', { count: page.data.total })}
+        </p>
+        {isFiltered && (
+          <a class="small" href={href('/')}>
+            {t(search.cursor === undefined ? 'catalog.clear' : 'catalog.firstPage')}
+          </a>
+        )}
+      </div>
+      {failure !== null && <SearchFailure failure={failure} retry={page.reload} />}
+      {page.data === null && failure === null && <Skeleton lines={6} />}
       {page.data !== null && services.length === 0 && (
         <Empty
           title={t(isFiltered ? 'catalog.emptyTitle' : 'catalog.nothingTitle')}
-          action={isFiltered && <LinkButton href={href('/')}>{t('catalog.clear')}</LinkButton>}
+          action={
+            <LinkButton href={href(isFiltered ? '/' : '/console')}>
+              {t(isFiltered ? 'catalog.clear' : 'hero.console')}
+            </LinkButton>
+          }
         >
           {t(isFiltered ? 'catalog.emptyText' : 'catalog.nothingText')}
         </Empty>
@@ -67,7 +79,7 @@ export function CatalogPage() {
           </li>
         ))}
       </ul>
-      {more.failure !== null && <FailureNote failure={more.failure} />}
+      {more.failure !== null && <SearchFailure failure={more.failure} />}
       {more.cursor !== null && (
         <div class="more">
           {/* A link, so that those without scripts and crawlers get on too. */}
@@ -87,27 +99,6 @@ export function CatalogPage() {
   );
 }
 
-type Search = {
-  readonly q?: string;
-  readonly category?: string;
-  readonly min_quality?: number;
-  readonly max_price?: number;
-  readonly free?: boolean;
-  readonly sort?: 'quality' | 'price' | 'name' | 'newest';
-  readonly cursor?: string;
-};
-
-function searchOf(query: URLSearchParams): Search {
-  const search: Record<string, string | number | boolean> = {};
-  for (const name of [...FILTERS, 'cursor']) {
-    const value = query.get(name);
-    if (value === null || value === '') continue;
-    if (name === 'free') search.free = value === 'true';
-    else search[name] = name === 'min_quality' || name === 'max_price' ? Number(value) : value;
-  }
-  return search;
-}
-
 /** The pages behind the first one. They are forgotten when the search changes. */
 function useMore(first: Found | null, search: Search, language: string) {
   const [state, setState] = useState<{ of: Found | null; services: Found['services']; cursor: string | null }>({
@@ -115,8 +106,9 @@ function useMore(first: Found | null, search: Search, language: string) {
     services: [],
     cursor: null,
   });
-  const [failure, setFailure] = useState<unknown>(null);
+  const [failed, setFailed] = useState<{ of: Found | null; failure: unknown }>({ of: null, failure: null });
   const loading = useRef(false);
+  // What was found for an older search is never shown below a newer one.
   const isCurrent = state.of === first;
   const cursor = isCurrent ? state.cursor : (first?.next_cursor ?? null);
   const load = async (): Promise<void> => {
@@ -125,17 +117,18 @@ function useMore(first: Found | null, search: Search, language: string) {
     try {
       const query = { ...search, lang: language, limit: PAGE_SIZE, cursor };
       const next = await dataOf(api.value.GET('/api/v1/discover', { params: { query } }));
-      setFailure(null);
+      setFailed({ of: null, failure: null });
       setState((before) => ({
         of: first,
         services: [...(before.of === first ? before.services : []), ...next.services],
         cursor: next.next_cursor ?? null,
       }));
     } catch (error) {
-      setFailure(error);
+      setFailed({ of: first, failure: error });
     } finally {
       loading.current = false;
     }
   };
+  const failure = failed.of === first ? failed.failure : null;
   return { services: isCurrent ? state.services : [], cursor, failure, load };
 }

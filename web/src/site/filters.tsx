@@ -1,9 +1,10 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { Schemas } from '../api/client.ts';
-import { Button, Check, Select } from '../design/index.ts';
+import { Button } from '../design/index.ts';
 import { money } from '../i18n/format.ts';
 import { useI18n } from '../i18n/i18n.tsx';
 import { usePlace, withQuery } from '../place.tsx';
+import { FILTERS } from './search.ts';
 
 /** How long to wait after a key is pressed: a search takes a token of the visitor's sixty a minute. */
 const TYPING_MS = 250;
@@ -14,17 +15,36 @@ const PRICES = ['0.001', '0.01', '0.1', '1'] as const;
 export function Filters({ categories }: { readonly categories: Schemas['FoundServices']['categories'] }) {
   const { t, language } = useI18n();
   const place = usePlace();
+  const [isOpen, setOpen] = useState(false);
   const chosen = (name: string): string => place.query.get(name) ?? '';
-  const choose = (name: string, value: string): void =>
-    place.go(withQuery(place, { [name]: value, cursor: null }), true);
-  const words = useTypedWords(chosen('q'), (value) => choose('q', value));
-  const names = [...new Set([...categories.map(({ category }) => category), chosen('category')])].filter(
-    (name) => name !== '',
-  );
+  const choose = (name: string, value: string, replace = false): void =>
+    place.go(withQuery(place, { [name]: value, cursor: null }), replace);
+  // What is typed replaces the present entry of the history, or going back would go letter by letter.
+  const words = useTypedWords(chosen('q'), (value) => choose('q', value, true));
+  const input = useSlashKey();
+  const form = useRef<HTMLFormElement>(null);
+  // What was typed and chosen before the scripts ran is a search, too.
+  useEffect(() => {
+    if (form.current === null) return;
+    const data = new FormData(form.current);
+    const early = FILTERS.map((name) => [name, String(data.get(name) ?? '').trim()] as const).filter(
+      ([name, value]) => value !== chosen(name),
+    );
+    if (early.length > 0) place.go(withQuery(place, { ...Object.fromEntries(early), cursor: null }), true);
+  }, []);
+  // Among services of one category there is only that: the others are still to be had.
+  const seen = useRef<readonly string[]>([]);
+  const present = categories.map(({ category }) => category);
+  if (chosen('category') === '') seen.current = present;
+  const names = [...new Set([...seen.current, ...present, chosen('category')])].filter((name) => name !== '');
   const counts = new Map(categories.map(({ category, services }) => [category, services]));
+  const select = { chosen, choose };
+  const isOn = (name: string): boolean => chosen(name) !== '';
+  const on = FILTERS.filter((name) => name !== 'q' && isOn(name)).length;
   return (
-    <search>
+    <search id="services" class="catalog-search">
       <form
+        ref={form}
         class="filters"
         action="/"
         method="get"
@@ -38,68 +58,91 @@ export function Filters({ categories }: { readonly categories: Schemas['FoundSer
           <label class="visually-hidden" for="q">
             {t('catalog.search')}
           </label>
-          <input
-            id="q"
-            class="input search-input"
-            type="search"
-            name="q"
-            maxLength={200}
-            autocomplete="off"
-            placeholder={t('catalog.searchHint')}
-            value={words.text}
-            onInput={(event) => words.type(event.currentTarget.value)}
-          />
+          <div class="search-field">
+            <svg class="search-icon" viewBox="0 0 20 20" width="18" height="18" aria-hidden="true">
+              <path d="m13.5 13.5 4 4M15 9A6 6 0 1 1 3 9a6 6 0 0 1 12 0Z" />
+            </svg>
+            <input
+              ref={input}
+              id="q"
+              class="input search-input"
+              type="search"
+              name="q"
+              maxLength={200}
+              autocomplete="off"
+              enterkeyhint="search"
+              aria-keyshortcuts="/"
+              placeholder={t('catalog.searchHint')}
+              value={words.text}
+              onInput={(event) => words.type(event.currentTarget.value)}
+              onKeyDown={(event) => {
+                if (event.key !== 'Escape') return;
+                event.preventDefault();
+                if (words.text === '') event.currentTarget.blur();
+                else words.clear();
+              }}
+            />
+            <span class="search-key needs-script" aria-hidden="true">
+              /
+            </span>
+          </div>
           <Button kind="primary" type="submit">
             {t('catalog.apply')}
           </Button>
+          <button
+            type="button"
+            class="button filters-toggle needs-script"
+            aria-expanded={isOpen}
+            aria-controls="filters"
+            onClick={() => setOpen(!isOpen)}
+          >
+            {t('catalog.filters')}
+            {on > 0 && <span class="filters-on">{on}</span>}
+          </button>
         </div>
-        <div class="filter-row">
-          <Select
-            label={t('catalog.category')}
+        <div id="filters" class={isOpen ? 'filter-row is-open' : 'filter-row'}>
+          <Choice
+            {...select}
             name="category"
-            value={chosen('category')}
-            onChange={(event) => choose('category', event.currentTarget.value)}
-            options={[
-              ['', t('catalog.allCategories')],
-              ...names.map((name) => [name, counts.has(name) ? `${name} (${counts.get(name)})` : name] as const),
-            ]}
+            label={t('catalog.category')}
+            any={t('catalog.allCategories')}
+            options={names.map((name) => [name, counts.has(name) ? `${name} (${counts.get(name)})` : name])}
           />
-          <Select
-            label={t('catalog.minQuality')}
+          <Choice
+            {...select}
             name="min_quality"
-            value={chosen('min_quality')}
-            onChange={(event) => choose('min_quality', event.currentTarget.value)}
-            options={[['', t('catalog.anyQuality')], ...QUALITIES.map((quality) => [quality, quality] as const)]}
+            label={t('catalog.minQuality')}
+            any={t('catalog.anyQuality')}
+            options={QUALITIES.map((quality) => [quality, t('catalog.qualityFrom', { quality })])}
           />
-          <Select
-            label={t('catalog.maxPrice')}
+          <Choice
+            {...select}
             name="max_price"
-            value={chosen('max_price')}
-            onChange={(event) => choose('max_price', event.currentTarget.value)}
-            options={[
-              ['', t('catalog.anyPrice')],
-              ...PRICES.map((price) => [price, money(Number(price), language)] as const),
-            ]}
+            label={t('catalog.maxPrice')}
+            any={t('catalog.anyPrice')}
+            options={PRICES.map((price) => [price, t('catalog.priceTo', { price: money(Number(price), language) })])}
           />
-          <Select
-            label={t('catalog.sort')}
+          <label class={isOn('free') ? 'pill pill-check is-set' : 'pill pill-check'}>
+            <input
+              type="checkbox"
+              name="free"
+              value="true"
+              checked={chosen('free') === 'true'}
+              onChange={(event) => choose('free', event.currentTarget.checked ? 'true' : '')}
+            />
+            {t('catalog.free')}
+          </label>
+          <Choice
+            {...select}
             name="sort"
-            value={chosen('sort')}
-            onChange={(event) => choose('sort', event.currentTarget.value)}
+            label={t('catalog.sort')}
+            any={chosen('q') === '' ? t('catalog.sortQuality') : t('catalog.sortRelevance')}
             options={[
-              ['', chosen('q') === '' ? t('catalog.sortQuality') : t('catalog.sortRelevance')],
               ...(chosen('q') === '' ? [] : [['quality', t('catalog.sortQuality')] as const]),
               ['price', t('catalog.sortPrice')],
               ['name', t('catalog.sortName')],
               ['newest', t('catalog.sortNewest')],
             ]}
-          />
-          <Check
-            label={t('catalog.free')}
-            name="free"
-            value="true"
-            checked={chosen('free') === 'true'}
-            onChange={(event) => choose('free', event.currentTarget.checked ? 'true' : '')}
           />
         </div>
       </form>
@@ -107,32 +150,87 @@ export function Filters({ categories }: { readonly categories: Schemas['FoundSer
   );
 }
 
+/** One filter. What it says when nothing is chosen says what it is for. */
+function Choice({
+  name,
+  label,
+  any,
+  options,
+  chosen,
+  choose,
+}: {
+  readonly name: string;
+  readonly label: string;
+  readonly any: string;
+  readonly options: readonly (readonly [value: string, text: string])[];
+  readonly chosen: (name: string) => string;
+  readonly choose: (name: string, value: string) => void;
+}) {
+  const value = chosen(name);
+  const isListed = value === '' || options.some(([listed]) => listed === value);
+  return (
+    <select
+      class={`pill pill-${name}${value === '' ? '' : ' is-set'}`}
+      name={name}
+      aria-label={label}
+      value={value}
+      onChange={(event) => choose(name, event.currentTarget.value)}
+    >
+      <option value="">{any}</option>
+      {(isListed ? options : [...options, [value, value] as const]).map(([option, text]) => (
+        <option key={option} value={option} selected={option === value}>
+          {text}
+        </option>
+      ))}
+    </select>
+  );
+}
+
+/** `/` leads to the search, unless somebody types elsewhere. */
+function useSlashKey() {
+  const input = useRef<HTMLInputElement>(null);
+  useEffect(() => {
+    const onKeyDown = (event: KeyboardEvent): void => {
+      if (event.key !== '/' || event.ctrlKey || event.metaKey || event.altKey) return;
+      if (event.target instanceof Element && event.target.closest('input, textarea, select, dialog')) return;
+      event.preventDefault();
+      input.current?.focus();
+      input.current?.select();
+    };
+    addEventListener('keydown', onKeyDown);
+    return () => removeEventListener('keydown', onKeyDown);
+  }, []);
+  return input;
+}
+
 /** What is being typed, and the search that follows it after a pause. */
 function useTypedWords(searched: string, search: (words: string) => void) {
   const [text, setText] = useState(searched);
   const timer = useRef<ReturnType<typeof setTimeout> | null>(null);
-  // The address changes by itself when the visitor goes back.
+  // The address changes by itself when the visitor goes back. The space after a searched word is the beginning of the next one.
   useEffect(() => {
-    if (timer.current === null) setText(searched);
+    if (timer.current === null) setText((typed) => (typed.trim() === searched ? typed : searched));
   }, [searched]);
   const stop = (): void => {
     if (timer.current !== null) clearTimeout(timer.current);
     timer.current = null;
   };
   useEffect(() => stop, []);
+  const now = (value: string): void => {
+    stop();
+    if (value.trim() !== searched) search(value.trim());
+  };
   return {
     text,
     type: (value: string): void => {
       setText(value);
       stop();
-      timer.current = setTimeout(() => {
-        timer.current = null;
-        search(value.trim());
-      }, TYPING_MS);
+      timer.current = setTimeout(() => now(value), TYPING_MS);
     },
-    now: (): void => {
-      stop();
-      search(text.trim());
+    now: () => now(text),
+    clear: (): void => {
+      setText('');
+      now('');
     },
   };
 }

@@ -1,5 +1,6 @@
 import type { Schemas } from '../api/client.ts';
 import { Badge } from '../design/index.ts';
+import { day, money } from '../i18n/format.ts';
 import { useI18n } from '../i18n/i18n.tsx';
 import { useHref } from '../place.tsx';
 import { Quality } from './quality.tsx';
@@ -7,23 +8,46 @@ import { Quality } from './quality.tsx';
 /** What a buyer wants to know of a service at a glance. */
 export function ServiceCard({ service }: { readonly service: Schemas['ListedService'] }) {
   const href = useHref();
-  const { t } = useI18n();
+  const { t, language } = useI18n();
+  const { name, price, next_price: next } = service;
   return (
     <article class="card service-card">
-      <h2>
-        <a class="service-card-link" href={href(`/services/${service.id}`)}>
-          {service.name}
-        </a>
-      </h2>
+      <div class="service-card-head">
+        <Monogram name={name} of={service.category} />
+        <div class="service-card-name">
+          <h2>
+            <a class="service-card-link" href={href(`/services/${service.id}`)}>
+              {name}
+            </a>
+          </h2>
+          <span class="faint small">{service.category}</span>
+        </div>
+        <Quality value={service.quality} trend={service.quality_trend} />
+      </div>
       <p class="soft small service-card-text break">{service.description}</p>
       <div class="service-card-foot">
         <span class="price">{service.price_label}</span>
         {service.free_calls_label !== undefined && <Badge tone="accent">{service.free_calls_label}</Badge>}
-        <Badge>{service.category}</Badge>
-        <span class="service-card-quality" title={t('service.quality', { quality: service.quality })}>
-          <Quality value={service.quality} />
-        </span>
+        {next !== undefined && next.price > price && (
+          <Badge tone="warn">
+            {t('catalog.nextPrice', { price: money(next.price, language), day: day(next.from.slice(0, 10), language) })}
+          </Badge>
+        )}
       </div>
     </article>
+  );
+}
+
+const TINTS = 5;
+
+/** A letter that the eye finds again; services of a category have the same colour. */
+function Monogram({ name, of }: { readonly name: string; readonly of: string }) {
+  let sum = 0;
+  for (let i = 0; i < of.length; i++) sum = (sum * 31 + of.charCodeAt(i)) % 997;
+  const letter = String.fromCodePoint(name.codePointAt(0) ?? 0x2022).toUpperCase();
+  return (
+    <span class={`monogram tint-${(sum % TINTS) + 1}`} aria-hidden="true">
+      {letter}
+    </span>
   );
 }

@@ -1,0 +1,40 @@
+import { negotiateLanguage } from '../catalog/languages.ts';
+import type { ApiError } from '../errors.ts';
+import { prefers } from '../http/accept.ts';
+import { headerOf } from '../http/request-head.ts';
+import type { ApiResponse } from '../http/route.ts';
+import { RenderedPages } from '../pages/rendered-pages.ts';
+import type { SiteFiles } from '../pages/site-files.ts';
+import { pageHeaders } from './site.ts';
+
+/** Of a request, before it has a route. */
+type Asked = {
+  readonly method: string;
+  readonly path: string;
+  readonly headers: Parameters<typeof headerOf>[0];
+};
+
+/**
+ * What a person gets who opened an address in a browser and cannot have it: a page that says why, and what can be done. Programs
+ * keep the JSON, and so does whoever opens an address of the API in a browser.
+ */
+export function errorPages(files: SiteFiles): (error: ApiError, asked: Asked) => ApiResponse | null {
+  const pages = new RenderedPages(files);
+  return (error, { method, path, headers }) => {
+    if (method !== 'GET' && method !== 'HEAD') return null;
+    if (path.startsWith('/api/') || path.startsWith('/assets/')) return null;
+    if (!prefers(headerOf(headers, 'accept'), 'text/html', 'application/json')) return null;
+    const language = negotiateLanguage(headerOf(headers, 'accept-language'));
+    // The address is not that of the page: whoever makes up addresses must not fill the memory with copies of it.
+    const where = { url: '/', language, origin: '' };
+    const request =
+      error.status === 404
+        ? ({ ...where, page: 'not-found', data: {} } as const)
+        : ({ ...where, page: 'failure', data: { failure: JSON.stringify(error.body()) } } as const);
+    return {
+      status: error.status,
+      headers: { ...pageHeaders(language), ...error.headers, 'Cache-Control': 'no-store' },
+      body: pages.render(request).html,
+    };
+  };
+}
