@@ -4,7 +4,10 @@ import { brotliCompress, constants, gzip } from 'node:zlib';
 import type { PageRequest } from './site-contract.ts';
 import type { SiteFiles } from './site-files.ts';
 
-/** Maximum bytes of HTML that are kept; at the bound the page that was not asked for the longest goes first. */
+/**
+ * Maximum bytes of HTML that are kept; at the bound the page that was not asked for the longest goes first. With its codings and the
+ * answers that it shows, a kept page takes about twice as much.
+ */
 const MAX_KEPT_BYTES = 16_777_216;
 
 const brotli = promisify(brotliCompress);
