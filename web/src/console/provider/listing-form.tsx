@@ -66,6 +66,7 @@ export function ListingFields({ form, service }: { readonly form: DraftForm; rea
             hint="For each buyer account, once."
           />
         </div>
+        {service !== null && <RisingPrice form={form} service={service} />}
       </fieldset>
       <fieldset class="form-part">
         <legend>Where it lives</legend>
@@ -153,7 +154,7 @@ const descriptionHint = (length: number): string =>
     : 'What it does, and for whom. Lists show the first 200 characters.';
 
 /** Told before it is saved: when a change counts after which calls may cost more. */
-export function RisingPrice({ form: { draft }, service }: { readonly form: DraftForm; readonly service: Service }) {
+function RisingPrice({ form: { draft }, service }: { readonly form: DraftForm; readonly service: Service }) {
   const { usd: price } = readAmount(draft.price);
   if (price === null) return null;
   const freeCalls = Number(draft.free_calls.trim() || 0);

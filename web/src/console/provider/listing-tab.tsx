@@ -4,7 +4,7 @@ import { Button, Card, FailureNote, Note, say } from '../../design/index.ts';
 import { api } from '../../session.ts';
 import { changeOf, draftOf } from './draft.ts';
 import { AskBeforeLeaving } from './leaving.tsx';
-import { ListingFields, RisingPrice } from './listing-form.tsx';
+import { ListingFields } from './listing-form.tsx';
 import { SigningSecretOnce } from './secret-once.tsx';
 import type { TabProps } from './service-frame.tsx';
 import { StateCard } from './state-card.tsx';
@@ -61,8 +61,7 @@ function EditForm({ service, show }: Pick<TabProps, 'service' | 'show'>) {
       <AskBeforeLeaving when={isChanged && !form.busy} />
       <Card>
         <ListingFields form={form} service={service} />
-        <div class={isChanged ? 'form-foot form-foot-stays' : 'form-foot'}>
-          <RisingPrice form={form} service={service} />
+        <div class="form-foot form-foot-stays">
           {form.failure !== null && <FailureNote failure={form.failure} />}
           {forgotten.length > 0 && (
             <Note tone="warn">The endpoint moved, so these headers were forgotten: {forgotten.join(', ')}.</Note>
