@@ -125,6 +125,10 @@ export function fullItem(
     readonly withEndpoint: boolean;
     readonly operations?: readonly Operation[];
     readonly watched?: Watched;
+    /** How long a change after which a call may cost more is announced. */
+    readonly noticeSeconds?: number;
+    /** The operations that are announced, as the provider wrote them. */
+    readonly announced?: readonly Operation[];
   },
 ): object {
   return {
@@ -138,6 +142,8 @@ export function fullItem(
     ...(view.operations === undefined ? {} : { operations: view.operations }),
     provider_id: listing.providerId,
     ...(view.withEndpoint ? provision(listing, view.watched ?? {}) : {}),
+    ...(view.noticeSeconds === undefined ? {} : { price_notice_seconds: view.noticeSeconds }),
+    ...(view.announced === undefined ? {} : { announced_operations: view.announced }),
     created_at: new Date(listing.createdAtMs).toISOString(),
     updated_at: new Date(Math.trunc(listing.updatedAtMicros / 1_000)).toISOString(),
   };

@@ -256,7 +256,7 @@ export async function selectOperationsText(sql: Sql | Tx, id: string): Promise<s
 }
 
 /** The operations that the provider wrote last: those that are announced, if there are any, otherwise those that count now. */
-export async function selectLatestOperations(sql: Sql, id: string): Promise<readonly Operation[]> {
+export async function selectLatestOperations(sql: Sql | Tx, id: string): Promise<readonly Operation[]> {
   const rows = await sql<{ operations: string | null }[]>`
     SELECT CASE WHEN next_from IS NULL THEN operations ELSE next_operations END::text AS operations
     FROM services WHERE id = ${id}`;

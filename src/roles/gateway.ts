@@ -296,7 +296,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     ...serviceCallsRoutes({ sql, pseudonymOf: (buyer, provider) => pseudonyms.ofAccount(buyer, provider) }),
     ...usageRoutes({ sql }),
     ...balanceRoutes({ wallets, topUpUrl: config.topUpUrl }),
-    ...earningsRoutes({ sql }),
+    ...earningsRoutes({ sql, feeBasisPoints: config.platformFeeBasisPoints }),
     ...accountsRoutes({
       suspension: new Suspension({ sql, state: keyStates, cache: keyCache }),
       closing: new Closing({ sql, state: keyStates, cache: keyCache, wallets }),
@@ -304,7 +304,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
       sql,
     }),
     ...adminKeysRoutes({ sql, keys }),
-    ...adminServicesRoutes({ catalog, sql, operations, watch }),
+    ...adminServicesRoutes({ catalog, sql, operations, watch, noticeSeconds: config.priceNoticeSeconds }),
     ...adminCallsRoutes({ sql }),
     ...auditRoutes({ sql }),
     ...statsRoutes({ sql, backlog }),

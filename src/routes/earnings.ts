@@ -29,6 +29,7 @@ const EARNINGS = record('Earnings', {
   earned: SUMS.earned,
   paid_out: usd('What was paid out'),
   payable: usd('What is owed now, whatever the range'),
+  fee_percent: { type: 'number', minimum: 0, maximum: 100, description: "The platform's share of a charge at present" },
   currency: CURRENCY,
   complete: {
     type: 'boolean',
@@ -47,7 +48,7 @@ const SUMS_EXAMPLE = { calls: 120, free_calls: 20, gross: 0.2, fees: 0.02, earne
  * and `paid_out` cover the range only; `payable` is always what the provider is owed now. Without a range, and once the sums are
  * `complete`, payable = earned − paid_out.
  */
-export function earningsRoutes(deps: { readonly sql: Sql }): Route[] {
+export function earningsRoutes(deps: { readonly sql: Sql; readonly feeBasisPoints: number }): Route[] {
   return [
     {
       method: 'GET',
@@ -57,7 +58,16 @@ export function earningsRoutes(deps: { readonly sql: Sql }): Route[] {
       query: QUERY,
       responses: {
         200: json('The earnings', EARNINGS, {
-          ...{ gross: 0.2, fees: 0.02, earned: 0.18, paid_out: 0, payable: 0.18, currency: 'USD', complete: true },
+          ...{
+            gross: 0.2,
+            fees: 0.02,
+            earned: 0.18,
+            paid_out: 0,
+            payable: 0.18,
+            fee_percent: 10,
+            currency: 'USD',
+            complete: true,
+          },
           by_service: [{ service_id: EXAMPLE.serviceId, service_name: 'Translate', ...SUMS_EXAMPLE }],
           by_day: [{ day: '2026-11-22', ...SUMS_EXAMPLE }],
         }),
@@ -74,6 +84,7 @@ export function earningsRoutes(deps: { readonly sql: Sql }): Route[] {
             earned: total((sums) => sums.grossMicros - sums.feesMicros),
             paid_out: microsToUsd(earnings.paidOutMicros),
             payable: microsToUsd(earnings.payableMicros),
+            fee_percent: deps.feeBasisPoints / 100,
             currency: 'USD',
             complete: earnings.isComplete,
             by_service: earnings.byService.map((service) => ({

@@ -143,12 +143,13 @@ const dryRun: Write = async (deps, request, id, write) => {
   const tried = tryListing(deps.sql, writerOf(request), write, async (tx, listing) => ({
     listing,
     operations: JSON.parse(await selectOperationsText(tx, id)) as Operation[],
+    latest: await selectLatestOperations(tx, id),
   }));
   const found = await withinRules(tried);
   if (found === null) return null;
   // The reader would keep them beside the version of a row that nobody else ever sees.
   const operations = { read: async () => found.operations };
-  return show({ ...deps, operations }, found.listing, request, { status: 200 });
+  return show({ ...deps, operations }, found.listing, request, { status: 200, latest: found.latest });
 };
 
 /** The listing as Postgres has it now: another gateway may have changed it a moment ago. */

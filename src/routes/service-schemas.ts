@@ -97,6 +97,15 @@ const PROVISION = {
   upstream_headers: list(TEXT, 'Names of the headers that the gateway adds to calls; shown to the same'),
   signed: { type: 'boolean', description: 'Whether calls are signed; shown to the same' },
   signing_keyid: { type: 'string', description: 'The keyid of signatures by the present secret' },
+  price_notice_seconds: {
+    type: 'integer',
+    minimum: 0,
+    description: 'How long a change is announced after which a call may cost more; shown to the same, absent in lists',
+  },
+  announced_operations: list(
+    OPERATION,
+    'The operations of next_price as the provider wrote them, if these change; shown to the same, absent in lists',
+  ),
   signing_secret: { type: 'string', description: 'Only in the response to the request that made it' },
   forgotten_upstream_headers: list(TEXT, 'Only in the response to a change of the endpoint that removed these headers'),
 };

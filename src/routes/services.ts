@@ -3,10 +3,17 @@ import type { Catalog } from '../catalog/catalog.ts';
 import { chooseLanguage, languageHeaders } from '../catalog/languages.ts';
 import { DEFAULT_TIMEOUT_SECONDS, type Listing, type ListingFields, type ListingPatch } from '../catalog/listing.ts';
 import { refuseBeyondLimit } from '../catalog/listing-limit.ts';
-import type { StoredOperations } from '../catalog/operations/operation.ts';
+import type { Operation, StoredOperations } from '../catalog/operations/operation.ts';
 import type { OperationsReader } from '../catalog/operations/operations-reader.ts';
 import { fullItem, type Watched } from '../catalog/present.ts';
-import { insertListing, removeListing, selectListing, selectListingsOf, updateListing } from '../catalog/sql.ts';
+import {
+  insertListing,
+  removeListing,
+  selectLatestOperations,
+  selectListing,
+  selectListingsOf,
+  updateListing,
+} from '../catalog/sql.ts';
 import { ApiError, unavailableError } from '../errors.ts';
 import { refuseForeignPage } from '../http/own-origin.ts';
 import type { ApiRequest, ApiResponse, JsonSchema, ResponseDescription, Route } from '../http/route.ts';
@@ -377,15 +384,17 @@ type Shown = {
   readonly headers?: Readonly<Record<string, string>>;
   /** Fields of this response alone. */
   readonly once?: Readonly<Record<string, unknown>>;
+  /** The operations that the provider wrote last, if Postgres does not have them yet. */
+  readonly latest?: readonly Operation[];
 };
 
-export type ShowDeps = Pick<ServicesRoutesDeps, 'catalog' | 'operations' | 'sql' | 'watch'>;
+export type ShowDeps = Pick<ServicesRoutesDeps, 'catalog' | 'operations' | 'sql' | 'watch' | 'noticeSeconds'>;
 
 export async function show(
-  { catalog, operations, sql, watch }: ShowDeps,
+  { catalog, operations, sql, watch, noticeSeconds }: ShowDeps,
   listing: Listing,
   request: ApiRequest,
-  { status, lang, headers, once = {} }: Shown,
+  { status, lang, headers, once = {}, latest }: Shown,
 ): Promise<ApiResponse> {
   const language = chooseLanguage(lang, request.header('accept-language'));
   const withEndpoint = mayManage(request.caller, listing);
@@ -394,10 +403,18 @@ export async function show(
     withEndpoint,
     operations: await operations.read(listing),
     watched: { uptime: watch.uptimeOf(listing.id), found },
+    ...(withEndpoint ? { noticeSeconds } : {}),
+    ...(withEndpoint && hasAnnouncedOperations(listing)
+      ? { announced: latest ?? (await selectLatestOperations(sql, listing.id)) }
+      : {}),
   });
   const caching = 'signing_secret' in once ? NO_STORE : {};
   return { status, body: { ...body, ...once }, headers: { ...headers, ...languageHeaders(language), ...caching } };
 }
+
+/** What is announced are only prices; who edits operations needs the whole of them. */
+const hasAnnouncedOperations = ({ next, operationTerms }: Listing): boolean =>
+  next !== null && next.operationTerms !== operationTerms;
 
 /**
  * Where the operator allows private addresses, no page of another site may choose an endpoint. Otherwise a page could read any

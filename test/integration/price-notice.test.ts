@@ -57,6 +57,20 @@ async function announced(id: string): Promise<number> {
 
 const passed = (fromMs: number): Promise<unknown> => until(() => Date.now() > fromMs + LATE_MS);
 
+it('its provider sees how long the notice is, and announced operations whole; nobody else does', async () => {
+  const id = await list({ price: 0.002, operations: [{ method: 'GET', path: '/a', summary: 'A' }] });
+  const operations = [{ method: 'GET', path: '/a', summary: 'A, better', price: 0.003 }];
+  const changed = await patch(id, { operations, only_operations: true });
+  const told = { price_notice_seconds: NOTICE_SECONDS, announced_operations: operations };
+  expect(changed).toMatchObject(told);
+  expect(await market.json(`/api/v1/services/${id}`, { key: market.provider })).toMatchObject(told);
+  const others = await market.json(`/api/v1/services/${id}`);
+  for (const name of Object.keys(told)) expect(others).not.toHaveProperty(name);
+  // Nothing but the price of the listing is announced.
+  const other = await list({ price: 0.004, operations });
+  expect(await patch(other, { price: 0.005 })).not.toHaveProperty('announced_operations');
+});
+
 // Together, because most of their time they wait.
 describe.concurrent('a price that rises', () => {
   it('counts from the announced time on, on every gateway at once, and never before', async () => {

@@ -14,7 +14,7 @@ let maps: string;
 
 useDatabase();
 beforeAll(async () => {
-  routes = earningsRoutes({ sql });
+  routes = earningsRoutes({ sql, feeBasisPoints: 1_250 });
 });
 
 async function reset(): Promise<void> {
@@ -59,6 +59,7 @@ describe('GET /earnings/me', () => {
       earned: 0,
       paid_out: 0,
       payable: 0,
+      fee_percent: 12.5,
       currency: 'USD',
       complete: true,
       by_service: [],
@@ -77,6 +78,7 @@ describe('GET /earnings/me', () => {
       earned: 0.285001,
       paid_out: 0.05,
       payable: 0.235001,
+      fee_percent: 12.5,
       currency: 'USD',
       complete: true,
       by_service: [
@@ -112,7 +114,9 @@ describe('GET /earnings/me', () => {
       const there = openPostgres({ url: session.href, maxConnections: 1, applicationName: 'test' });
       const [row] = await there`SHOW timezone`;
       expect(row?.TimeZone).toBe(zone);
-      const body = json(await send(earningsRoutes({ sql: there }), 'GET /earnings/me', { by: provider, query }));
+      const body = json(
+        await send(earningsRoutes({ sql: there, feeBasisPoints: 1_250 }), 'GET /earnings/me', { by: provider, query }),
+      );
       await there.end();
       expect(body.by_day.map(({ day }: { day: string }) => day)).toEqual(['2026-01-15']);
       expect(body).toMatchObject({ earned: 0.0001, paid_out: 0.00004, payable: 0.00023 });

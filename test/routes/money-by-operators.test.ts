@@ -34,7 +34,7 @@ beforeAll(() => {
     ...creditsRoutes({ sql, ...quiet }),
     ...payoutsRoutes({ sql }),
     ...debitsRoutes({ sql, carrier, log: quiet.log }),
-    ...earningsRoutes({ sql }),
+    ...earningsRoutes({ sql, feeBasisPoints: 1_000 }),
   ];
 });
 beforeEach(async () => {

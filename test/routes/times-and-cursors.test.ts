@@ -48,7 +48,7 @@ beforeAll(async () => {
     ...creditsRoutes({ sql, keys, applier: { apply: nothingIsMoved }, log: { warn: () => {} } }),
     ...debitsRoutes({ sql, carrier: { carryOut: nothingIsMoved }, log: { warn: () => {} } }),
     ...payoutsRoutes({ sql }),
-    ...earningsRoutes({ sql }),
+    ...earningsRoutes({ sql, feeBasisPoints: 1_000 }),
     ...discoverRoutes({
       catalog,
       discovery: new Discovery(catalog, log),

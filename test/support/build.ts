@@ -15,9 +15,12 @@ export function buildSources(): string {
   if (existsSync(shared)) return shared;
   const project = path.resolve('.');
   const out = mkdtempSync(path.join(scratchDir(), 'build-'));
-  // tsc also fails for a type error. `npm run check` reports those, so here only the output has to exist.
+  // Types are left to `npm run check`: without them this takes a third of the time.
   const tsc = path.join(project, 'node_modules', '.bin', 'tsc');
-  const result = spawnSync(tsc, ['-p', 'tsconfig.build.json', '--outDir', out], { cwd: project, encoding: 'utf8' });
+  const result = spawnSync(tsc, ['-p', 'tsconfig.build.json', '--noCheck', '--outDir', out], {
+    cwd: project,
+    encoding: 'utf8',
+  });
   if (!existsSync(path.join(out, 'main.js'))) throw new Error(`tsc failed: ${result.stdout}${result.stderr}`);
   cpSync(path.join(project, 'src'), out, {
     recursive: true,

@@ -22,6 +22,10 @@ const DOCUMENT = {
   },
 };
 
+/** Tables that must be scrolled sideways. */
+const WIDE_TABLES =
+  "[...document.querySelectorAll('.table-frame')].filter((of) => of.scrollWidth > of.clientWidth).map((of) => of.ariaLabel)";
+
 let web: WebMarket;
 let service: TestService;
 let provider: Key;
@@ -72,11 +76,12 @@ async function looksGood(address: string, name: string, ready: (visit: Visit) =>
   expect(await visit.findings()).toEqual([]);
   await visit.shot(`provider-${name}`);
   await visit.page.emulateMedia({ colorScheme: 'dark' });
-  expect(await visit.findings()).toEqual([]);
+  expect(await visit.findings('colours')).toEqual([]);
   await visit.shot(`provider-${name}-dark`);
   await visit.page.setViewportSize({ width: 390, height: 844 });
   // Charts follow the width a moment later.
   await until(() => visit.page.evaluate('document.documentElement.scrollWidth <= 390'));
+  expect(await visit.page.evaluate(WIDE_TABLES)).toEqual([]);
   await visit.shot(`provider-${name}-phone`);
   await isClean(visit);
   await visit.close();
@@ -111,7 +116,7 @@ describe('a provider in a browser', () => {
     await page.getByLabel('Category').fill('weather');
     await page.getByLabel('Documentation').fill('https://weather.example/docs');
     await page.getByLabel('Price in US dollars').fill('0.002');
-    await page.getByText('Buyers see: $0.002 per call').waitFor();
+    await page.getByText("Buyers see: $0.002 per call. You earn $0.0018; the platform's fee is 10%.").waitFor();
     await page.getByLabel('Endpoint').fill(`${service.url}/v1`);
     await page.getByRole('button', { name: 'Add a header' }).click();
     await page.getByLabel('Header 1', { exact: true }).fill('X-ACF-Mine');
@@ -191,7 +196,7 @@ describe('a provider in a browser', () => {
     expect(await operationsOf()).toBe(0);
     expect(await visit.findings()).toEqual([]);
     await visit.shot('provider-import-preview');
-    await dialog.getByRole('button', { name: 'Replace the operations' }).click();
+    await dialog.getByRole('button', { name: 'Import', exact: true }).click();
     await dialog.waitFor({ state: 'detached' });
     await page.getByText('GET /forecast/{city}').waitFor();
     expect(await operationsOf()).toBe(2);
@@ -233,7 +238,7 @@ describe('a provider in a browser', () => {
     const visit = await visitAs(`/console/services/${id}`);
     const { page } = visit;
     await page.getByLabel('Price in US dollars').fill('0.003');
-    await page.getByText('From $0.002 per call to $0.003 per call.').waitFor();
+    await page.getByText('1 hour after you save').waitFor();
     await visit.shot('provider-price-rises');
     await page.getByRole('button', { name: 'Save changes' }).click();
     await page.getByText('Announced:').waitFor();
@@ -245,6 +250,89 @@ describe('a provider in a browser', () => {
     expect(await visit.findings()).toEqual([]);
     await visit.shot('provider-price-announced');
     await isClean(visit);
+    await visit.close();
+  });
+
+  it('is asked before it leaves what is not saved: by a link, by going back, and by a reload', async () => {
+    const visit = await visitAs('/console/services');
+    const { page } = visit;
+    const asked = page.getByRole('dialog', { name: 'Leave without saving?' });
+    await page
+      .getByRole('table', { name: 'Your services' })
+      .getByRole('link', { name: /^Weather/ })
+      .click();
+    const description = page.getByLabel('Description');
+    await description.click();
+    await description.fill('Not saved');
+    await page.getByRole('link', { name: 'Operations' }).click();
+    await asked.getByRole('button', { name: 'Stay' }).click();
+    expect(await description.inputValue()).toBe('Not saved');
+    await page.evaluate('history.back()');
+    await asked.waitFor();
+    await page.keyboard.press('Escape');
+    await asked.waitFor({ state: 'detached' });
+    expect(serviceId(visit)).toBe(id);
+    expect(await description.inputValue()).toBe('Not saved');
+    const dialog = page.waitForEvent('dialog');
+    void page.evaluate('location.reload()').catch(() => {});
+    expect((await dialog).type()).toBe('beforeunload');
+    await (await dialog).dismiss();
+    expect(await visit.findings()).toEqual([]);
+    await page.evaluate('history.back()');
+    await asked.getByRole('button', { name: 'Leave', exact: true }).click();
+    await page.getByRole('heading', { name: 'Services' }).waitFor();
+    await page
+      .getByRole('table', { name: 'Your services' })
+      .getByRole('link', { name: /^Weather/ })
+      .click();
+    await page.getByRole('link', { name: 'Operations' }).click();
+    await page.getByText('GET /forecast/{city}').waitFor();
+    await isClean(visit);
+    await visit.close();
+  });
+
+  it('sees announced operations as they will be, and a further change does not undo them', async () => {
+    const made = await web.market.json<{ id: string }>('/api/v1/services', {
+      key: provider,
+      method: 'POST',
+      body: {
+        ...{ name: 'Two ways', description: 'Two ways.', category: 'tools', endpoint: service.url, price: 0.002 },
+        operations: [{ method: 'GET', path: '/a', summary: 'One' }],
+      },
+    });
+    const visit = await visitAs(`/console/services/${made.id}/operations`);
+    const { page } = visit;
+    const priceOf = (name: string) => page.getByRole('row').filter({ hasText: name }).locator('.price-lines');
+    await page.getByRole('button', { name: 'Edit GET /a' }).click();
+    const dialog = page.getByRole('dialog');
+    await dialog.getByLabel('Price in US dollars').fill('0,005');
+    await page.keyboard.press('Escape');
+    await dialog.getByRole('button', { name: 'Go on typing' }).click();
+    await dialog.getByRole('button', { name: 'Change operation' }).click();
+    await dialog.getByText('Must have a point in place of the comma: 0.005.').waitFor();
+    await dialog.getByLabel('Price in US dollars').fill('0.005');
+    await dialog.getByRole('button', { name: 'Change operation' }).click();
+    // The gateway would refuse this, so the page does not offer it.
+    await page.getByText('GET /a costs more than the listing.').waitFor();
+    expect(await page.getByRole('button', { name: 'Save operations' }).isDisabled()).toBe(true);
+    await page.getByRole('button', { name: 'Refuse calls that match no operation' }).click();
+    await page.getByText('1 hour after you save').waitFor();
+    await page.getByRole('button', { name: 'Save operations' }).click();
+    await page.getByText(/Announced:.*GET \/a for \$0\.005, calls that match no operation are refused/).waitFor();
+    expect(await priceOf('GET /a').textContent()).toBe('$0.005now $0.002');
+    await page.getByRole('button', { name: 'Add an operation' }).click();
+    await dialog.getByLabel('Path').fill('/b');
+    await dialog.getByLabel('Summary').fill('Two');
+    await dialog.getByRole('button', { name: 'Add operation' }).click();
+    await page.getByRole('button', { name: 'Save operations' }).click();
+    await page.getByText('Not saved yet.').waitFor({ state: 'detached' });
+    const { next_price: next } = await web.market.json<{ next_price: { operations: object[] } }>(
+      `/api/v1/services/${made.id}`,
+    );
+    expect(next.operations).toMatchObject([{ path: '/a', price: 0.005 }, { path: '/b' }]);
+    expect(await priceOf('GET /b').textContent()).toContain('not yet');
+    await isClean(visit);
+    await visit.shot('provider-operations-announced');
     await visit.close();
   });
 
@@ -281,7 +369,7 @@ describe('a provider in a browser', () => {
     ['earnings', () => 'earnings', ({ page }) => page.getByText('$0.001', { exact: true }).first().waitFor()],
     ['listing', () => `services/${id}`, ({ page }) => page.getByText('How it is').waitFor()],
     ['operations', () => `services/${id}/operations`, ({ page }) => page.getByText('Seven days').waitFor()],
-    ['services', () => 'services', ({ page }) => page.getByText('$0.002 per call').waitFor()],
+    ['services', () => 'services', ({ page }) => page.getByText('$0.002 per call').first().waitFor()],
   ])('the page of %s is good in light, in dark and on a phone', async (name, of, ready) => {
     await looksGood(`/console/${of()}`, name, ready);
   });
@@ -323,7 +411,8 @@ describe('a provider in a browser', () => {
     const dialog = page.getByRole('dialog', { name: /^Remove Weather/ });
     await visit.shot('provider-remove');
     await dialog.getByRole('button', { name: 'Remove service' }).click();
-    await page.getByText('You have listed nothing yet').waitFor();
+    await page.getByRole('table', { name: 'Your services' }).waitFor();
+    expect(await page.getByRole('link', { name: /^Weather/ }).count()).toBe(0);
     expect(await status()).toBe(404);
     await page.goto(`/console/services/${id}`);
     await page.getByText(/removed for good/).waitFor();

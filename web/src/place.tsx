@@ -22,6 +22,18 @@ export function usePlace(): Place {
   return place;
 }
 
+let beforeMove: ((event: PopStateEvent) => void) | null = null;
+// At this moment, because a window calls its listeners in the order in which they came, and the router's comes later.
+if (typeof document !== 'undefined') addEventListener('popstate', (event) => beforeMove?.(event));
+
+/** Lets a page stop a move through the history before the router learns of it. @returns ends that */
+export function onMove(listener: (event: PopStateEvent) => void): () => void {
+  beforeMove = listener;
+  return () => {
+    if (beforeMove === listener) beforeMove = null;
+  };
+}
+
 /** In a browser. */
 export function BrowserPlace({ children }: { readonly children: ComponentChildren }) {
   const { url, path, route } = useLocation();

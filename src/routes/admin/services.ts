@@ -47,9 +47,7 @@ const SERVICES = record('AllServices', {
 const { operations: _, ...LISTED_EXAMPLE } = SERVICE_DETAILS_EXAMPLE;
 
 /** `/admin/services`: listings of all accounts. */
-export function adminServicesRoutes(
-  deps: Pick<ServicesRoutesDeps, 'catalog' | 'sql' | 'operations' | 'watch'>,
-): Route[] {
+export function adminServicesRoutes(deps: Deps): Route[] {
   return [
     {
       method: 'GET',
@@ -85,7 +83,7 @@ export function adminServicesRoutes(
   ];
 }
 
-type Deps = Pick<ServicesRoutesDeps, 'catalog' | 'sql' | 'operations' | 'watch'>;
+type Deps = Pick<ServicesRoutesDeps, 'catalog' | 'sql' | 'operations' | 'watch' | 'noticeSeconds'>;
 
 async function listServices(
   { catalog, sql }: Deps,

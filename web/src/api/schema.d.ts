@@ -1188,6 +1188,8 @@ export interface components {
             paid_out: number;
             /** @description What is owed now, whatever the range, in US dollars with at most six decimals */
             payable: number;
+            /** @description The platform's share of a charge at present */
+            fee_percent: number;
             /** @constant */
             currency: "USD";
             /** @description false for some time after an upgrade: calls stored by the earlier version are still being summed */
@@ -2026,6 +2028,10 @@ export interface components {
             signed?: boolean;
             /** @description The keyid of signatures by the present secret */
             signing_keyid?: string;
+            /** @description How long a change is announced after which a call may cost more; shown to the same, absent in lists */
+            price_notice_seconds?: number;
+            /** @description The operations of next_price as the provider wrote them, if these change; shown to the same, absent in lists */
+            announced_operations?: components["schemas"]["Operation"][];
             /** @description Only in the response to the request that made it */
             signing_secret?: string;
             /** @description Only in the response to a change of the endpoint that removed these headers */
@@ -5567,6 +5573,7 @@ export interface operations {
                      *       "earned": 0.18,
                      *       "paid_out": 0,
                      *       "payable": 0.18,
+                     *       "fee_percent": 10,
                      *       "currency": "USD",
                      *       "complete": true,
                      *       "by_service": [

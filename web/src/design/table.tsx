@@ -42,7 +42,7 @@ export function Table<Row>({
           {rows.map((row) => (
             <tr key={keyOf(row)}>
               {columns.map((column) => (
-                <td key={column.title} class={classOf(column)}>
+                <td key={column.title} class={classOf(column)} data-title={column.title}>
                   {column.cell(row)}
                 </td>
               ))}

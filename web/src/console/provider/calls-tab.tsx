@@ -40,71 +40,73 @@ export function CallsTab({ service }: TabProps) {
   return (
     <>
       {service.status !== 'removed' && <CallsByDay id={service.id} />}
-      <ListPage<Call>
-        caption={`Calls of ${service.name}`}
-        filters={FILTERS}
-        actions={
-          <CsvExport
-            name={`calls-${service.id}`}
-            of={JSON.stringify(filters)}
-            ask={(cursor) =>
-              api.value.GET('/api/v1/services/{id}/calls', {
-                params: {
-                  path,
-                  query: { ...filters, ...rangeOf(filters), ...(cursor === undefined ? {} : { cursor }) },
-                },
-                headers: { Accept: 'text/csv' },
-                parseAs: 'blob',
-              })
-            }
-          />
-        }
-        keyOf={({ usage_id: id }) => id}
-        ask={async (query, signal) => {
-          const asked = { params: { path, query: { ...query, ...rangeOf(query), limit: PAGE } }, signal };
-          const page = (await dataOf(api.value.GET('/api/v1/services/{id}/calls', asked))) as Schemas['ServiceCalls'];
-          return { rows: page.records, next: page.next_cursor };
-        }}
-        columns={[
-          {
-            title: 'When',
-            cell: ({ created_at: at, usage_id: id }) => (
-              <span class="two-lines">
-                <time dateTime={at} class="nowrap">
-                  {moment(at, EN)}
-                </time>
-                <code class="faint usage-id" title={`Usage id ${id}`}>
-                  {id}
+      <div class="rows">
+        <ListPage<Call>
+          caption={`Calls of ${service.name}`}
+          filters={FILTERS}
+          actions={
+            <CsvExport
+              name={`calls-${service.id}`}
+              of={JSON.stringify(filters)}
+              ask={(cursor) =>
+                api.value.GET('/api/v1/services/{id}/calls', {
+                  params: {
+                    path,
+                    query: { ...filters, ...rangeOf(filters), ...(cursor === undefined ? {} : { cursor }) },
+                  },
+                  headers: { Accept: 'text/csv' },
+                  parseAs: 'blob',
+                })
+              }
+            />
+          }
+          keyOf={({ usage_id: id }) => id}
+          ask={async (query, signal) => {
+            const asked = { params: { path, query: { ...query, ...rangeOf(query), limit: PAGE } }, signal };
+            const page = (await dataOf(api.value.GET('/api/v1/services/{id}/calls', asked))) as Schemas['ServiceCalls'];
+            return { rows: page.records, next: page.next_cursor };
+          }}
+          columns={[
+            {
+              title: 'When',
+              cell: ({ created_at: at, usage_id: id }) => (
+                <span class="two-lines">
+                  <time dateTime={at} class="nowrap">
+                    {moment(at, EN)}
+                  </time>
+                  <code class="faint usage-id" title={`Usage id ${id}`}>
+                    {id}
+                  </code>
+                </span>
+              ),
+            },
+            {
+              title: 'Call',
+              cell: ({ method, path: called }) => (
+                <code class="wide-cell">
+                  {method} {called}
                 </code>
-              </span>
-            ),
-          },
-          {
-            title: 'Call',
-            cell: ({ method, path: called }) => (
-              <code class="wide-cell">
-                {method} {called}
-              </code>
-            ),
-          },
-          { title: 'Outcome', cell: (call) => <Outcome call={call} /> },
-          { title: 'Time', right: true, cell: ({ latency_ms: ms }) => duration(ms, EN) },
-          {
-            title: 'You earn',
-            right: true,
-            cell: ({ earned, free_tier: isFree }) => (isFree ? <span class="faint">free call</span> : usd(earned)),
-          },
-          { title: 'Buyer', cell: ({ buyer }) => <code title={buyer}>{buyer.slice(0, 8)}</code> },
-        ]}
-        empty={
-          <Empty
-            title="No calls yet"
-            action={<LinkButton href={`/services/${service.id}`}>See its public page</LinkButton>}
-          >
-            Calls of buyers are listed here within a second. Your own test calls are not.
-          </Empty>
-        }
-      />
+              ),
+            },
+            { title: 'Outcome', cell: (call) => <Outcome call={call} /> },
+            { title: 'Time', right: true, cell: ({ latency_ms: ms }) => duration(ms, EN) },
+            {
+              title: 'You earn',
+              right: true,
+              cell: ({ earned, free_tier: isFree }) => (isFree ? <span class="faint">free call</span> : usd(earned)),
+            },
+            { title: 'Buyer', cell: ({ buyer }) => <code title={buyer}>{buyer.slice(0, 8)}</code> },
+          ]}
+          empty={
+            <Empty
+              title="No calls yet"
+              action={<LinkButton href={`/services/${service.id}`}>See its public page</LinkButton>}
+            >
+              Calls of buyers are listed here within a second. Your own test calls are not.
+            </Empty>
+          }
+        />
+      </div>
     </>
   );
 }

@@ -19,6 +19,7 @@ import { count } from '../../i18n/format.ts';
 import { usePlace, withQuery } from '../../place.tsx';
 import { useResource } from '../../resource.ts';
 import { api, session } from '../../session.ts';
+import { rangeOf } from '../shared/days.ts';
 import { PageHead } from '../shared/page-head.tsx';
 import { daysBetween, lastDays, perDay, secondsOf, today } from './days.ts';
 import { EN, usd } from './service-words.tsx';
@@ -36,7 +37,7 @@ export default function EarningsPage() {
   );
   const key = `earnings ${session.value?.me.key_id} ${JSON.stringify(range)}`;
   const { data, failure, loading, reload } = useResource(key, (signal) =>
-    dataOf(api.value.GET('/api/v1/earnings/me', { params: { query: range }, signal })),
+    dataOf(api.value.GET('/api/v1/earnings/me', { params: { query: rangeOf(range) }, signal })),
   );
   const isAll = Object.keys(range).length === 0;
   return (
@@ -50,7 +51,7 @@ export default function EarningsPage() {
       {failure !== null && <FailureNote failure={failure} retry={reload} />}
       {data === null && failure === null && <Skeleton lines={6} />}
       {data !== null && (
-        <div class="stack" aria-busy={loading}>
+        <div class="stack-wide" aria-busy={loading}>
           <Sums earnings={data} isAll={isAll} />
           {!data.complete && (
             <Note>
@@ -96,8 +97,8 @@ function Range({ range }: { readonly range: Readonly<Record<string, string>> }) 
         place.go(withQuery(place, { from: String(values.get('from')), to: String(values.get('to')) }));
       }}
     >
-      <TextInput label="From (UTC)" name="from" type="date" defaultValue={range.from ?? ''} />
-      <TextInput label="Before (UTC)" name="to" type="date" defaultValue={range.to ?? ''} />
+      <TextInput label="From day (UTC)" name="from" type="date" defaultValue={range.from ?? ''} />
+      <TextInput label="To day (UTC)" name="to" type="date" defaultValue={range.to ?? ''} />
       <Button type="submit">Apply</Button>
       {Object.keys(range).length > 0 && (
         <LinkButton kind="quiet" href={place.path}>
@@ -113,7 +114,11 @@ function Sums({ earnings, isAll }: { readonly earnings: Earnings; readonly isAll
   return (
     <Stats>
       <Stat label="Buyers paid" value={usd(earnings.gross)} hint={within} />
-      <Stat label="Platform's fee" value={usd(earnings.fees)} hint={within} />
+      <Stat
+        label="Platform's fee"
+        value={usd(earnings.fees)}
+        hint={within ?? `${earnings.fee_percent}% of new calls`}
+      />
       <Stat label="You earned" value={usd(earnings.earned)} hint={within} />
       <Stat label="Paid out" value={usd(earnings.paid_out)} hint={within} />
       <Stat
@@ -144,28 +149,30 @@ function Split({ earnings, range }: { readonly earnings: Earnings; readonly rang
           format={usd}
         />
       </Card>
-      <Card flush title="By service">
-        <Table
-          caption="Earnings by service"
-          rows={earnings.by_service}
-          keyOf={(row) => row.service_id}
-          columns={[
-            {
-              title: 'Service',
-              cell: (row) => (
-                <a class="wide-cell" href={`/console/services/${row.service_id}/calls`}>
-                  {row.service_name}
-                </a>
-              ),
-            },
-            { title: 'Calls', right: true, cell: (row) => count(row.calls, EN) },
-            { title: 'of these free', right: true, cell: (row) => count(row.free_calls, EN) },
-            { title: 'Buyers paid', right: true, cell: (row) => usd(row.gross) },
-            { title: 'Fee', right: true, cell: (row) => usd(row.fees) },
-            { title: 'You earned', right: true, cell: (row) => <strong>{usd(row.earned)}</strong> },
-          ]}
-        />
-      </Card>
+      <div class="rows">
+        <Card flush title="By service">
+          <Table
+            caption="Earnings by service"
+            rows={earnings.by_service}
+            keyOf={(row) => row.service_id}
+            columns={[
+              {
+                title: 'Service',
+                cell: (row) => (
+                  <a class="wide-cell" href={`/console/services/${row.service_id}/calls`}>
+                    {row.service_name}
+                  </a>
+                ),
+              },
+              { title: 'Calls without refunds', right: true, cell: (row) => count(row.calls, EN) },
+              { title: 'of these free', right: true, cell: (row) => count(row.free_calls, EN) },
+              { title: 'Buyers paid', right: true, cell: (row) => usd(row.gross) },
+              { title: 'Fee', right: true, cell: (row) => usd(row.fees) },
+              { title: 'You earned', right: true, cell: (row) => <strong>{usd(row.earned)}</strong> },
+            ]}
+          />
+        </Card>
+      </div>
     </>
   );
 }

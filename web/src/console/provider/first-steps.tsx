@@ -4,7 +4,13 @@ import { Badge, Card, CopyButton, LinkButton } from '../../design/index.ts';
 import { session } from '../../session.ts';
 
 /** What a new provider does, in three steps. Those that are done say so. */
-export function FirstSteps({ services }: { readonly services: readonly Schemas['Service'][] }) {
+export function FirstSteps({
+  services,
+  feePercent,
+}: {
+  readonly services: readonly Schemas['Service'][];
+  readonly feePercent: number;
+}) {
   const [first] = services;
   const account = session.value?.me.account_id ?? '';
   const base = `/console/services/${first?.id}`;
@@ -33,8 +39,8 @@ export function FirstSteps({ services }: { readonly services: readonly Schemas['
         </Step>
         <Step at={3} title="Get paid" isDone={false}>
           <p>
-            Each call that succeeds is credited to you at once. The operator pays you outside: tell them how, and your
-            account id.
+            Each paid call is credited to you at once, less {feePercent}% for the platform; a call that fails is
+            refunded. The operator pays you outside of the gateway: tell them how, and your account id.
           </p>
           <span class="row-tight">
             <code class="break small">{account}</code>

@@ -28,13 +28,13 @@ export function ImportPreview({
         <strong>
           {imported.operations} {imported.operations === 1 ? 'operation' : 'operations'}
         </strong>{' '}
-        would be listed: {count('new')} new, {count('stays')} as before.
+        would be listed{lines.length > count('new') && `: ${count('new')} new, ${count('stays')} as before`}.
         {count('goes') > 0 && ` ${count('goes')} of the present ones would go.`}
       </p>
       {next !== undefined && (
         <Note tone="warn">
           <span>
-            Some calls would cost more, so prices are announced first: <NextPrice next={next} />.
+            Some calls would cost more, so prices are announced first: <NextPrice service={imported.service} />.
           </span>
         </Note>
       )}
@@ -87,14 +87,12 @@ function Told({
   );
 }
 
-/** What is announced has prices of all operations, and no summaries. */
 function linesOf({ service: after }: Imported, before: Schemas['Service']): Line[] {
   const old = new Map((before.operations ?? []).map((operation) => [operationName(operation), operation]));
   const summaries = new Map(
-    [...(before.operations ?? []), ...(after.operations ?? [])].map((operation) => [
-      operationName(operation),
-      operation.summary ?? '',
-    ]),
+    [...(before.operations ?? []), ...(after.operations ?? []), ...(after.announced_operations ?? [])].map(
+      (operation) => [operationName(operation), operation.summary ?? ''],
+    ),
   );
   const listingPrice = after.next_price?.price ?? after.price;
   const announced = after.next_price?.operations;

@@ -2,9 +2,11 @@ import type { Schemas } from '../../api/client.ts';
 import { Check, Note, Select, TextArea, TextInput } from '../../design/index.ts';
 import { readAmount } from './amount.ts';
 import { CredentialFields } from './credential-fields.tsx';
+import { Foretold, writtenLast } from './foretell.tsx';
 import { originOf } from './rules.ts';
-import { callPrice } from './service-words.tsx';
+import { callPrice, usd } from './service-words.tsx';
 import type { DraftForm } from './use-draft.ts';
+import { earnedOf, useFeePercent } from './use-fee.ts';
 
 type Service = Schemas['Service'];
 
@@ -13,6 +15,7 @@ export function ListingFields({ form, service }: { readonly form: DraftForm; rea
   const { draft, bind, set } = form;
   const price = readAmount(draft.price);
   const isMcp = draft.protocol === 'mcp';
+  const fee = useFeePercent();
   return (
     <>
       <fieldset class="form-part">
@@ -52,7 +55,7 @@ export function ListingFields({ form, service }: { readonly form: DraftForm; rea
             inputmode="decimal"
             autocomplete="off"
             placeholder="0.002"
-            hint={price.fault === null ? `Buyers see: ${callPrice(price.usd)}` : 'At most six decimals.'}
+            hint={price.fault === null ? priceHint(price.usd, fee) : 'At most six decimals.'}
           />
           <TextInput
             {...bind('free_calls')}
@@ -122,7 +125,7 @@ export function ListingFields({ form, service }: { readonly form: DraftForm; rea
           <div class="stack-tight">
             <Check
               name="only_operations"
-              label={`Refuse calls that are none of the ${isMcp ? 'tools' : 'operations'}`}
+              label={`Refuse calls that match no ${isMcp ? 'tool' : 'operation'}`}
               checked={draft.only_operations}
               onChange={(event) => set({ only_operations: event.currentTarget.checked })}
             />
@@ -139,6 +142,12 @@ export function ListingFields({ form, service }: { readonly form: DraftForm; rea
   );
 }
 
+/** @param fee  the platform's share in percent; null: not known yet */
+const priceHint = (price: number, fee: number | null): string =>
+  price === 0 || fee === null
+    ? `Buyers see: ${callPrice(price)}`
+    : `Buyers see: ${callPrice(price)}. You earn ${usd(earnedOf(price, fee))}; the platform's fee is ${fee}%.`;
+
 const descriptionHint = (length: number): string =>
   length > 200
     ? `Lists show the first 200 of ${length} characters.`
@@ -148,25 +157,10 @@ const descriptionHint = (length: number): string =>
 function RisingPrice({ form: { draft }, service }: { readonly form: DraftForm; readonly service: Service }) {
   const { usd: price } = readAmount(draft.price);
   if (price === null) return null;
-  const rises = price > service.price;
   const freeCalls = Number(draft.free_calls.trim() || 0);
-  const fewer = freeCalls < (service.free_calls ?? 0);
-  const next = service.next_price;
-  const isWritten =
-    next !== undefined && next.price === price && (next.free_calls ?? service.free_calls ?? 0) === freeCalls;
-  if (isWritten) return null;
-  if (!rises && !fewer) {
-    return next === undefined ? null : <Note>This counts at once, and ends what is announced.</Note>;
-  }
+  const { operations } = writtenLast(service);
   return (
-    <Note tone="warn">
-      <span>
-        <strong>{rises ? `From ${callPrice(service.price)} to ${callPrice(price)}.` : 'Fewer free calls.'}</strong>{' '}
-        Calls may cost more, so this is announced to buyers first. It counts after this marketplace's notice, a minute
-        unless its operator chose otherwise. The exact time is shown as soon as you save; until then calls cost what
-        they do now.
-      </span>
-    </Note>
+    <Foretold service={service} wanted={{ price, freeCalls, operations, onlyOperations: draft.only_operations }} />
   );
 }
 

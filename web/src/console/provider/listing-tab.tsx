@@ -3,6 +3,7 @@ import { dataOf } from '../../api/client.ts';
 import { Button, Card, FailureNote, Note, say } from '../../design/index.ts';
 import { api } from '../../session.ts';
 import { changeOf, draftOf } from './draft.ts';
+import { AskBeforeLeaving } from './leaving.tsx';
 import { ListingFields } from './listing-form.tsx';
 import { SigningSecretOnce } from './secret-once.tsx';
 import type { TabProps } from './service-frame.tsx';
@@ -57,9 +58,10 @@ function EditForm({ service, show }: Pick<TabProps, 'service' | 'show'>) {
         void save();
       }}
     >
+      <AskBeforeLeaving when={isChanged && !form.busy} />
       <Card>
         <ListingFields form={form} service={service} />
-        <div class="form-foot">
+        <div class="form-foot form-foot-stays">
           {form.failure !== null && <FailureNote failure={form.failure} />}
           {forgotten.length > 0 && (
             <Note tone="warn">The endpoint moved, so these headers were forgotten: {forgotten.join(', ')}.</Note>

@@ -5,6 +5,7 @@ import { usePlace } from '../../place.tsx';
 import { api } from '../../session.ts';
 import { PageHead } from '../shared/page-head.tsx';
 import { EMPTY_DRAFT, newServiceOf } from './draft.ts';
+import { AskBeforeLeaving } from './leaving.tsx';
 import { ListingFields } from './listing-form.tsx';
 import { SigningSecretOnce } from './secret-once.tsx';
 import { EN } from './service-words.tsx';
@@ -43,6 +44,7 @@ export function NewService() {
           void list();
         }}
       >
+        <AskBeforeLeaving when={form.draft !== EMPTY_DRAFT && !form.busy && secret === null} />
         <Card>
           <ListingFields form={form} service={null} />
           <div class="form-foot">

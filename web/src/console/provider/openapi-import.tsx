@@ -72,7 +72,7 @@ export function OpenApiImport({
           <>
             <Button onClick={() => setStep({ kind: 'choose' })}>Back</Button>
             <Button kind="primary" onClick={() => void apply(step.imported)}>
-              Replace the operations
+              {(service.operations ?? []).length === 0 ? 'Import' : 'Replace the operations'}
             </Button>
           </>
         ) : (
@@ -123,7 +123,10 @@ export function OpenApiImport({
             onInput={(event) => setText(event.currentTarget.value)}
           />
           <Note>
-            The operations of the document replace those of the listing. x-price of an operation is its price.
+            <span>
+              The operations of the document replace those of the listing. Where one has <code>x-price</code>, that is
+              its price in US dollars.
+            </span>
           </Note>
         </>
       )}

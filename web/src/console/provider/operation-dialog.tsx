@@ -29,6 +29,9 @@ export function OperationDialog({
   readonly onClose: () => void;
 }) {
   const [draft, setDraft] = useState(operationDraft(operation));
+  const [isLeaving, setLeaving] = useState(false);
+  const isTyped = JSON.stringify(draft) !== JSON.stringify(operationDraft(operation));
+  const close = (): void => (isTyped ? setLeaving(true) : onClose());
   const [touched, setTouched] = useState<ReadonlySet<string>>(new Set());
   const faults = operationFaults(draft, isMcp);
   const [taken, setTaken] = useState(false);
@@ -57,14 +60,24 @@ export function OperationDialog({
   return (
     <Dialog
       title={operation === null ? `Add ${isMcp ? 'a tool' : 'an operation'}` : `Edit ${what}`}
-      onClose={onClose}
+      onClose={isLeaving ? () => setLeaving(false) : close}
       actions={
-        <>
-          <Button onClick={onClose}>Cancel</Button>
-          <Button kind="primary" onClick={done}>
-            {operation === null ? `Add ${what}` : `Change ${what}`}
-          </Button>
-        </>
+        isLeaving ? (
+          <>
+            <span class="dialog-question">Throw away what you typed?</span>
+            <Button onClick={() => setLeaving(false)}>Go on typing</Button>
+            <Button kind="danger" onClick={onClose}>
+              Throw away
+            </Button>
+          </>
+        ) : (
+          <>
+            <Button onClick={close}>Cancel</Button>
+            <Button kind="primary" onClick={done}>
+              {operation === null ? `Add ${what}` : `Change ${what}`}
+            </Button>
+          </>
+        )
       }
     >
       {isMcp ? (

@@ -39,7 +39,7 @@ export default function Overview() {
           services.data.services.length > 0 && <LinkButton href="/console/services/new">List a service</LinkButton>
         }
       />
-      {isNew && <FirstSteps services={services.data?.services ?? []} />}
+      {isNew && <FirstSteps services={services.data?.services ?? []} feePercent={earnings.data?.fee_percent ?? 0} />}
       <Failed of={[earnings, services]} />
       {earnings.data === null ? (
         earnings.failure === null && <Skeleton lines={4} />
@@ -49,12 +49,14 @@ export default function Overview() {
       {services.data !== null && services.data.services.length > 0 && (
         <>
           <Periods earnings={earnings.data} stats={known} />
-          <ServicesCard
-            services={services.data.services}
-            shown={chosen}
-            hasMore={services.data.next_cursor !== undefined}
-            stats={known}
-          />
+          <div class="rows">
+            <ServicesCard
+              services={services.data.services}
+              shown={chosen}
+              hasMore={services.data.next_cursor !== undefined}
+              stats={known}
+            />
+          </div>
           {stats.failure !== null && <FailureNote failure={stats.failure} retry={stats.reload} />}
         </>
       )}
@@ -95,7 +97,11 @@ function Money({ earnings }: { readonly earnings: Earnings }) {
           value={usd(earnings.payable)}
           hint={<a href="/console/earnings">How you are paid</a>}
         />
-        <Stat label="Earned, 30 days" value={usd(sum(earned))} hint="After the platform's fee" />
+        <Stat
+          label="Earned, 30 days"
+          value={usd(sum(earned))}
+          hint={`After the platform's fee of ${earnings.fee_percent}%`}
+        />
         <Stat label="Earned in all" value={usd(earnings.earned)} />
         <Stat label="Paid out" value={usd(earnings.paid_out)} hint={<a href="/console/statement">Statement</a>} />
       </Stats>

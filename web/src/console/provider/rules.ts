@@ -19,4 +19,7 @@ export {
   MAX_UPSTREAM_HEADERS,
   originOf,
 } from '../../../../src/catalog/listing-secrets.ts';
+export { mayCostMore } from '../../../../src/catalog/notice/may-cost-more.ts';
+export type { Terms } from '../../../../src/catalog/notice/terms.ts';
+export { storeOperations } from '../../../../src/catalog/operations/operation.ts';
 export { parseTemplate } from '../../../../src/catalog/operations/template.ts';

@@ -1,5 +1,5 @@
 import type { ComponentType } from 'preact';
-import { useState } from 'preact/hooks';
+import { useEffect, useState } from 'preact/hooks';
 import { ApiFailure, dataOf, type Schemas } from '../../api/client.ts';
 import { Button, ConfirmDialog, Empty, FailureNote, LinkButton, Note, Skeleton, say } from '../../design/index.ts';
 import { usePlace } from '../../place.tsx';
@@ -41,6 +41,7 @@ export function ServiceFrame({
   // What a change answered is newer than what was asked before it.
   const [changed, setChanged] = useState<{ readonly of: Service | null; readonly service: Service } | null>(null);
   const service = changed !== null && changed.of === asked.data ? changed.service : asked.data;
+  useReloadAt(service?.next_price?.from, asked.reload);
   if (service === null) return <NotShown of={asked} />;
   // Anybody may read a listing; only its provider sees the endpoint.
   if (service.endpoint === undefined) {
@@ -72,8 +73,8 @@ export function ServiceFrame({
       {service.next_price !== undefined && (
         <Note tone="warn">
           <span>
-            <strong>Announced:</strong> <NextPrice next={service.next_price} />. Until then calls cost what they did:{' '}
-            {service.price_label}. Buyers see this notice, too.
+            <strong>Announced:</strong> <NextPrice service={service} />. Until then calls cost what they do now. Buyers
+            see this notice, too.
           </span>
         </Note>
       )}
@@ -85,7 +86,7 @@ export function ServiceFrame({
             href={`/console/services/${id}${name === '' ? '' : `/${name}`}`}
             aria-current={name === tab ? 'page' : undefined}
           >
-            {title}
+            {name === 'operations' && service.protocol === 'mcp' ? 'Tools' : title}
           </a>
         ))}
       </nav>
@@ -95,6 +96,20 @@ export function ServiceFrame({
       {(!isRemoved || tab === 'calls') && <Content service={service} show={show} reload={asked.reload} />}
     </>
   );
+}
+
+/** A timer of a browser takes no longer wait. */
+const MAX_WAIT_MS = 2 ** 31 - 1;
+
+/** What was announced counts from that time on, and the page says so by itself. */
+function useReloadAt(from: string | undefined, reload: () => void): void {
+  useEffect(() => {
+    if (from === undefined) return;
+    // A gateway may be a moment late.
+    const ms = Math.max(0, Date.parse(from) - Date.now()) + 1_000;
+    const timer = setTimeout(reload, Math.min(ms, MAX_WAIT_MS));
+    return () => clearTimeout(timer);
+  }, [from, reload]);
 }
 
 function NotShown({ of }: { readonly of: Resource<Service> }) {

@@ -1,6 +1,7 @@
 import type { Schemas } from '../../api/client.ts';
 import { Badge } from '../../design/index.ts';
 import { moment, money } from '../../i18n/format.ts';
+import { operationName } from './operation-draft.ts';
 
 type Service = Schemas['Service'];
 
@@ -14,21 +15,39 @@ export function StatusBadge({ status }: Pick<Service, 'status'>) {
   return status === 'paused' ? <Badge tone="warn">Paused</Badge> : <Badge>Removed</Badge>;
 }
 
-/** What comes, if a price that may rise is announced. */
-export function NextPrice({ next }: { readonly next: NonNullable<Service['next_price']> }) {
+/** Operations whose coming prices are named; more are counted. */
+const MAX_NAMED = 3;
+
+/** What comes, if a price that may rise is announced: only what differs from now. */
+export function NextPrice({ service }: { readonly service: Service }) {
+  const { next_price: next } = service;
+  if (next === undefined) return null;
   const parts = [
-    callPrice(next.price),
+    ...(next.price === service.price ? [] : [callPrice(next.price)]),
     ...(next.free_calls === undefined
       ? []
       : [next.free_calls === 0 ? 'no free calls' : `${next.free_calls} free calls`]),
-    ...(next.only_operations === undefined ? [] : ['other rules for calls that match no operation']),
-    ...(next.operations === undefined ? [] : ['other prices of operations']),
+    ...comingOperations(service),
+    ...(next.only_operations === undefined
+      ? []
+      : [`calls that match no operation are ${next.only_operations ? 'refused' : 'served'}`]),
   ];
   return (
     <span>
-      {parts.join(', ')} from <time dateTime={next.from}>{moment(next.from, EN)}</time>
+      {parts.length === 0 ? 'other prices of operations' : parts.join(', ')} from{' '}
+      <time dateTime={next.from}>{moment(next.from, EN)}</time>
     </span>
   );
+}
+
+/** None in lists: they tell no operations to compare with. */
+function comingOperations({ next_price: next, operations, price }: Service): string[] {
+  if (next?.operations === undefined || operations === undefined) return [];
+  const before = new Map(operations.map((operation) => [operationName(operation), operation.price ?? price]));
+  const other = next.operations.filter((coming) => before.get(operationName(coming)) !== coming.price);
+  if (other.length === 0) return ['other operations'];
+  if (other.length > MAX_NAMED) return [`other prices of ${other.length} operations`];
+  return other.map((coming) => `${operationName(coming)} for ${usd(coming.price)}`);
 }
 
 export function Reachable({ service }: { readonly service: Service }) {

@@ -1,0 +1,80 @@
+import { useLayoutEffect, useRef, useState } from 'preact/hooks';
+import { Button, Dialog } from '../../design/index.ts';
+import { onMove } from '../../place.tsx';
+
+/**
+ * Asks before a page is left on which something is not saved yet: by a link, by going back or forward, by a reload, or by closing the
+ * tab. The browser itself asks at the last two.
+ *
+ * @param when  whether something is not saved
+ */
+export function AskBeforeLeaving({ when }: { readonly when: boolean }) {
+  const [asking, setAsking] = useState<{ readonly leave: () => void } | null>(null);
+  const isAllowed = useRef(false);
+  useLayoutEffect(() => {
+    if (!when) return;
+    const here = location.pathname + location.search;
+    const ask = (leave: () => void): void => setAsking({ leave });
+    // Before the router, which listens at the same window.
+    const clicked = (event: MouseEvent): void => {
+      const link = linkOf(event);
+      if (isAllowed.current || link === null || link.pathname + link.search === here) return;
+      event.preventDefault();
+      event.stopPropagation();
+      ask(() => (link.isConnected ? link.click() : location.assign(link.href)));
+    };
+    const moved = (event: PopStateEvent): void => {
+      if (isAllowed.current || location.pathname + location.search === here) return;
+      event.stopImmediatePropagation();
+      // The browser is there already: back to here, and from here back again, if its owner wants that.
+      history.pushState(null, '', here);
+      ask(() => history.back());
+    };
+    const closing = (event: BeforeUnloadEvent): void => {
+      if (!isAllowed.current) event.preventDefault();
+    };
+    addEventListener('click', clicked, { capture: true });
+    const ends = onMove(moved);
+    addEventListener('beforeunload', closing);
+    return () => {
+      removeEventListener('click', clicked, { capture: true });
+      ends();
+      removeEventListener('beforeunload', closing);
+    };
+  }, [when]);
+  if (asking === null) return null;
+  const stay = (): void => setAsking(null);
+  return (
+    <Dialog
+      title="Leave without saving?"
+      onClose={stay}
+      actions={
+        <>
+          <Button onClick={stay}>Stay</Button>
+          <Button
+            kind="danger"
+            onClick={() => {
+              isAllowed.current = true;
+              setAsking(null);
+              asking.leave();
+            }}
+          >
+            Leave
+          </Button>
+        </>
+      }
+    >
+      <p>What you changed on this page is not saved yet.</p>
+    </Dialog>
+  );
+}
+
+/** The link that a click follows in this tab, if it leads to another page of this site. */
+function linkOf(event: MouseEvent): HTMLAnchorElement | null {
+  if (event.ctrlKey || event.metaKey || event.altKey || event.shiftKey || event.button !== 0) return null;
+  const link = event
+    .composedPath()
+    .find((element): element is HTMLAnchorElement => element instanceof HTMLAnchorElement && element.href !== '');
+  const isHere = link !== undefined && link.origin === location.origin && /^(_self)?$/.test(link.target);
+  return isHere && !link.hasAttribute('download') ? link : null;
+}
