@@ -2,8 +2,16 @@ import { dayOfId, timeOfId } from '../platform/ids.ts';
 import type { Sql, Tx } from '../platform/postgres.ts';
 import { clampTime, MAX_TIME_MS, type TimeRange, utcDay } from './time-range.ts';
 
+/** What a list of calls may be asked for. `refunded`: for any reason, calls whose gateway died included. */
+export const OUTCOMES = ['completed', 'refunded'] as const;
+
 /** Which calls of one key are meant. */
-export type UsageFilter = TimeRange & { readonly keyId: string; readonly serviceId: string | null };
+export type UsageFilter = TimeRange & {
+  readonly keyId: string;
+  readonly serviceId: string | null;
+  /** Of the list only: sums are of all outcomes. */
+  readonly outcome: (typeof OUTCOMES)[number] | null;
+};
 
 /** One recorded call. Amounts in micro-USD, latency in microseconds. */
 export type CallRecord = {
@@ -46,7 +54,7 @@ export function isUsageTime(usageId: string): boolean {
   return timeOfId(usageId) <= MAX_TIME_MS;
 }
 
-/** The condition on `calls c` that selects the calls of the filter; not null `before`: only those before this call. */
+/** The condition on `calls c` that selects the calls of the filter, of any outcome; not null `before`: only those before this call. */
 export function matches(sql: Sql | Tx, filter: UsageFilter, before: string | null) {
   const { keyId, fromMs, toMs, serviceId } = filter;
   const from = fromMs === null ? null : fromMs - CLOCK_SLACK_MS;
@@ -74,14 +82,21 @@ const DAY_MS = 86_400_000;
  */
 const WINDOWS_DAYS = [2, 16, 128, Number.POSITIVE_INFINITY];
 
+const ofOutcome = (tx: Tx, outcome: UsageFilter['outcome']) =>
+  outcome === null
+    ? tx``
+    : outcome === 'completed'
+      ? tx`AND c.outcome = 'completed'`
+      : tx`AND c.outcome <> 'completed'`;
+
 /**
  * Matching calls, newest first.
  *
- * @param tx a transaction with one snapshot, because this may take several queries
+ * @param timed the transaction for the next query; there may be several
  * @param before the last `usageId` of the previous page, or null for the first page
  */
 export async function selectCalls(
-  tx: Tx,
+  timed: () => Promise<Tx>,
   filter: UsageFilter,
   before: string | null,
   limit: number,
@@ -92,10 +107,11 @@ export async function selectCalls(
   for (const days of WINDOWS_DAYS) {
     const isLast = days * DAY_MS > newestMs - (filter.fromMs ?? 0);
     const begin: string | null = isLast ? null : utcDay(newestMs - days * DAY_MS);
+    const tx = await timed();
     const calls: CallRecord[] = await tx<CallRecord[]>`
       SELECT ${callColumns(tx)}
       FROM calls c LEFT JOIN services s ON s.id = c.service_id
-      WHERE ${matches(tx, filter, before)}
+      WHERE ${matches(tx, filter, before)} ${ofOutcome(tx, filter.outcome)}
         ${begin === null ? tx`` : tx`AND c.day >= ${begin}`} ${end === null ? tx`` : tx`AND c.day < ${end}`}
       ORDER BY c.usage_id DESC LIMIT ${limit - found.length}`;
     found.push(...calls);

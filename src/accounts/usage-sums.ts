@@ -1,6 +1,7 @@
 import { isRolledUp } from '../ledger/rollups/backlog.ts';
 import { keySumsOf, SUMMED_COLUMNS } from '../ledger/rollups/hours-sql.ts';
 import type { Sql, Tx } from '../platform/postgres.ts';
+import { readWithDeadline } from './lists/deadline.ts';
 import { type CallRecord, matches, selectCalls, type UsageFilter } from './usage-sql.ts';
 import { divideByHours } from './whole-hours.ts';
 
@@ -86,38 +87,46 @@ async function selectSums(tx: Tx, filter: UsageFilter): Promise<UsageSums> {
   };
 }
 
-/** Sums and one page of calls, both from one snapshot. */
-export function selectUsage(
+/** Sums and one page of calls, both from one snapshot unless the calls are those of one outcome. */
+export async function selectUsage(
   sql: Sql,
   filter: UsageFilter,
   before: string | null,
   limit: number,
 ): Promise<UsageSums & { readonly calls: readonly CallRecord[] }> {
+  if (filter.outcome !== null) {
+    const sums = await sql.begin((tx) => selectSums(tx, filter), ONE_SNAPSHOT);
+    return { ...sums, calls: await selectCallPage(sql, filter, before, limit) };
+  }
   return sql.begin(
     async (tx) => ({
       ...(await selectSums(tx, filter)),
-      calls: await selectCalls(tx, filter, before, limit),
+      calls: await selectCalls(async () => tx, filter, before, limit),
     }),
     ONE_SNAPSHOT,
   );
 }
 
-/** One page of calls without sums. */
+/**
+ * One page of calls without sums. No index knows outcomes: where few of very many calls are of the one that is asked for, it ends at
+ * a deadline.
+ */
 export function selectCallPage(
   sql: Sql,
   filter: UsageFilter,
   before: string | null,
   limit: number,
 ): Promise<CallRecord[]> {
-  return sql.begin((tx) => selectCalls(tx, filter, before, limit), ONE_SNAPSHOT);
+  const read = (timed: () => Promise<Tx>) => selectCalls(timed, filter, before, limit);
+  return filter.outcome === null ? sql.begin((tx) => read(async () => tx), ONE_SNAPSHOT) : readWithDeadline(sql, read);
 }
 
 /** When the key was last used, and what it has spent in all. */
 export function selectKeyActivity(sql: Sql, keyId: string): Promise<KeyActivity> {
-  const filter = { keyId, serviceId: null, fromMs: null, toMs: null };
+  const filter = { keyId, serviceId: null, fromMs: null, toMs: null, outcome: null };
   return sql.begin(async (tx) => {
     const { byService } = await selectSums(tx, filter);
-    const [last] = await selectCalls(tx, filter, null, 1);
+    const [last] = await selectCalls(async () => tx, filter, null, 1);
     const totalSpentMicros = byService.reduce((sum, { spentMicros }) => sum + spentMicros, 0);
     return { lastUsedAt: last?.createdAt ?? null, totalSpentMicros };
   }, ONE_SNAPSHOT);

@@ -1,5 +1,5 @@
 import { parseTimeRange } from '../accounts/time-range.ts';
-import { type CallRecord, isUsageTime, selectCall, type UsageFilter } from '../accounts/usage-sql.ts';
+import { type CallRecord, isUsageTime, OUTCOMES, selectCall, type UsageFilter } from '../accounts/usage-sql.ts';
 import { type ServiceUsage, selectCallPage, selectUsage } from '../accounts/usage-sums.ts';
 import { ApiError } from '../errors.ts';
 import type { ApiRequest, ApiResponse, JsonSchema, Route } from '../http/route.ts';
@@ -14,7 +14,7 @@ import { CsvList, type CsvListQuery } from './csv-list.ts';
 /** Maximum days in `by_day`: the newest of them. A row is about 65 bytes. */
 const MAX_DAYS = 366;
 
-type Query = CsvListQuery & { readonly service_id?: string };
+type Query = CsvListQuery & { readonly service_id?: string; readonly outcome?: (typeof OUTCOMES)[number] };
 
 const MS: JsonSchema = { type: 'number', minimum: 0, description: 'Milliseconds' };
 const RECORD_FIELDS = {
@@ -122,7 +122,14 @@ const LIST = new CsvList({
   fileName: 'usage.csv',
   entries: 'records',
   columns: CSV_COLUMNS,
-  filters: { service_id: { type: 'string', maxLength: 36, description: 'Only calls of this service' } },
+  filters: {
+    service_id: { type: 'string', maxLength: 36, description: 'Only calls of this service' },
+    outcome: {
+      type: 'string',
+      enum: [...OUTCOMES],
+      description: 'Only records of this outcome, `refunded` for any reason; the sums are of all outcomes',
+    },
+  },
   cursor: { maxLength: 36, example: EXAMPLE.usageId },
   page: json('The usage of this key', USAGE, USAGE_EXAMPLE),
   exampleRow: RECORD_EXAMPLE,
@@ -172,7 +179,7 @@ export function usageRoutes(deps: { readonly sql: Sql }): Route[] {
 function readFilter(key: KeyRecord, query: Query): UsageFilter {
   const serviceId = query.service_id ?? null;
   if (serviceId !== null && !isUuid(serviceId)) throw new ApiError('invalid_request', 'service_id: must be a UUID.');
-  return { ...parseTimeRange(query), keyId: key.keyId, serviceId };
+  return { ...parseTimeRange(query), keyId: key.keyId, serviceId, outcome: query.outcome ?? null };
 }
 
 function readCursor(cursor: string | undefined): string | null {

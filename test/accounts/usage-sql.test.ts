@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { parseTimeRange } from '../../src/accounts/time-range.ts';
 import { selectCall, selectCalls } from '../../src/accounts/usage-sql.ts';
 import { uuidv7 } from '../../src/platform/ids.ts';
-import type { Sql } from '../../src/platform/postgres.ts';
+import type { Sql, Tx } from '../../src/platform/postgres.ts';
 import { type Run, templateTag } from '../../src/platform/postgres-query.ts';
 import { openTestDatabase } from '../support/accounts.ts';
 
@@ -36,6 +36,7 @@ describe('usage queries read only the partitions they need', () => {
     ...parseTimeRange(query),
     keyId: 'acf_0000000000000000000000',
     serviceId: null,
+    outcome: null,
   });
 
   it.each([
@@ -45,12 +46,17 @@ describe('usage queries read only the partitions they need', () => {
     [{ from: '2026-01-16T12:00:00Z' }, ['2026-01-16', '2026-01-17']],
     [{ to: '2026-01-14T12:00:00Z' }, ['2026-01-13', '2026-01-14']],
   ])('for %j: %j', async (query, days) => {
-    expect(await daysRead((sql) => selectCalls(sql, filter(query), null, 10))).toEqual(days);
+    expect(await daysRead((sql) => selectCalls(async () => sql as unknown as Tx, filter(query), null, 10))).toEqual(
+      days,
+    );
   });
 
   it('after a cursor: no day later than the cursor', async () => {
     const cursor = uuidv7(Date.parse('2026-01-14T12:00:00Z'));
-    expect(await daysRead((sql) => selectCalls(sql, filter({}), cursor, 10))).toEqual(['2026-01-13', '2026-01-14']);
+    expect(await daysRead((sql) => selectCalls(async () => sql as unknown as Tx, filter({}), cursor, 10))).toEqual([
+      '2026-01-13',
+      '2026-01-14',
+    ]);
   });
 
   it('for one call: only its day', async () => {

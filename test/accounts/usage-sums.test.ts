@@ -90,7 +90,7 @@ describe('the sums of a key', () => {
             for (const [a, b, service] of ranges) {
               const [fromMs, toMs] = a !== null && b !== null && a > b ? [b, a] : [a, b];
               const serviceId = service === null ? null : (services[service] as string);
-              const filter = { keyId: buyer.keyId, fromMs, toMs, serviceId };
+              const filter = { keyId: buyer.keyId, fromMs, toMs, serviceId, outcome: null };
               const { byService, byDay } = await selectUsage(sql, filter, null, 1);
               const found = byService.map(({ serviceId: id, calls: n, spentMicros, latencySumUs }) => {
                 return { serviceId: id, calls: n, spentMicros, latencySumUs };
@@ -116,11 +116,29 @@ describe('the sums of a key', () => {
   });
 });
 
+it('a page of calls of one outcome has those alone, whatever the reason of a refund was, and sums have all', async () => {
+  const outcomes = ['completed', 'refunded:upstream_5xx', 'completed', 'abandoned', 'refunded:caller_gone'];
+  const ids: string[] = [];
+  for (const [day, outcome] of outcomes.entries()) {
+    const of = { buyer, serviceId: services[0] as string, amount: outcome === 'completed' ? 5 : 0, outcome };
+    ids.push(await addCall(sql, { ...of, atMs: START - day * 24 * HOUR_MS }));
+  }
+  const read = async (outcome: 'completed' | 'refunded', before: string | null, limit: number) => {
+    const filter = { keyId: buyer.keyId, fromMs: null, toMs: null, serviceId: null, outcome };
+    const usage = await selectUsage(sql, filter, before, limit);
+    expect(usage.byService).toMatchObject([{ calls: 5, spentMicros: 10 }]);
+    return usage.calls.map(({ usageId }) => ids.indexOf(usageId));
+  };
+  expect(await read('completed', null, 9)).toEqual([0, 2]);
+  expect(await read('refunded', null, 2)).toEqual([1, 3]);
+  expect(await read('refunded', ids[3] as string, 2)).toEqual([4]);
+});
+
 it('a page of calls goes on over gaps of days and months', async () => {
   const days = [0, 1, 20, 150, 200, 1_000];
   const ids = [];
   for (const day of days) ids.push(await add({ atMs: START - day * 24 * HOUR_MS, amount: 1, service: 0, path: '/x' }));
-  const filter = { keyId: buyer.keyId, fromMs: null, toMs: null, serviceId: null };
+  const filter = { keyId: buyer.keyId, fromMs: null, toMs: null, serviceId: null, outcome: null };
   const read = async (before: string | null, limit: number) =>
     (await selectUsage(sql, filter, before, limit)).calls.map(({ usageId }) => usageId);
   expect(await read(null, 10)).toEqual(ids);

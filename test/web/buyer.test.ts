@@ -114,6 +114,12 @@ describe('the console of a buyer', () => {
       .getByText('service error')
       .waitFor();
     await visit.shot('buyer-calls');
+    await page.getByLabel('Outcome', { exact: true }).selectOption({ label: 'Refunded' });
+    await page.waitForURL(/outcome=refunded/);
+    await page.getByRole('row', { name: /GET \/a/ }).waitFor({ state: 'detached' });
+    expect(await page.getByRole('row').count()).toBe(2);
+    await page.getByRole('link', { name: 'Clear' }).click();
+    await page.getByRole('row', { name: /GET \/a/ }).waitFor();
     const download = page.waitForEvent('download');
     await page.getByRole('button', { name: 'Export CSV' }).click();
     const file = await readFile(await (await download).path(), 'utf8');

@@ -27,6 +27,8 @@ describe('what became of a call, in words', () => {
   it('tells charged from free, and both from a gateway that died', () => {
     expect(call('completed')).toMatchObject({ word: 'Charged', text: 'The service answered. Its price was charged.' });
     expect(call('completed', 200, true).text).toContain('It used a free call.');
+    const unpriced = outcomeOf({ outcome: 'completed', status: 200, free_tier: false, amount: 0 });
+    expect(unpriced).toMatchObject({ word: 'Free', text: 'The service answered. It cost nothing.' });
     expect(call('completed', 404).text).toContain('did not like the request');
     expect(call('completed', 499).text).toContain('Your program left before the answer');
     expect(call('abandoned', 0).text).toContain('The gateway died during the call.');

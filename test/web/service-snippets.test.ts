@@ -59,6 +59,16 @@ describe('the programs that call a service', () => {
     return { ...got, url: decodeURIComponent(got.url), body: Buffer.from(got.body, 'latin1').toString() };
   };
 
+  it.each(['curl', 'javascript', 'python'] as const)('say why a call was refused: %s', async (kind) => {
+    const env = { ...process.env, TOLLGATE_KEY: 'acf_unknown' };
+    const text = program(kind, search);
+    const command = { curl: 'sh', javascript: process.execPath, python: 'python3' }[kind];
+    const words = kind === 'javascript' ? ['--input-type=module', '-e', text] : ['-c', text];
+    const { stdout } = await run(command, words, { env });
+    expect(stdout).toContain('401');
+    expect(stdout).toContain('"error":"unauthorized"');
+  });
+
   it.each(['curl', 'javascript', 'python'] as const)(
     'send what the example says, whatever is in it: %s',
     async (kind) => {

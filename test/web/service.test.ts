@@ -129,8 +129,23 @@ describe('the page of a service in a browser', () => {
     const record = answer(visit).getByRole('link');
     expect(await record.getAttribute('href')).toBe(`/console/calls/${await record.textContent()}`);
     expect(await page.getByRole('region', { name: 'Keep this key' }).textContent()).toMatch(/acf_\w{22}:sk_\w{49}/);
+    // Status and price are on the screen, wherever the button was.
+    await page.waitForFunction(`(() => {
+      const { bottom } = document.querySelector('.try-money').getBoundingClientRect();
+      return bottom <= innerHeight;
+    })()`);
     await visit.shot('service-new-visitor');
+    // Whoever leaves without the key would lose the account: the browser asks. A tab that remembers the key may be loaded again.
+    const mayLeave = (): Promise<boolean> =>
+      page.evaluate('dispatchEvent(new Event("beforeunload", { cancelable: true }))');
+    expect(await mayLeave()).toBe(false);
+    await page.getByLabel('Remember it until this tab is closed').check();
+    expect(await mayLeave()).toBe(true);
+    expect(await page.evaluate('sessionStorage["tollgate.key"]')).toMatch(/^acf_/);
+    await page.getByLabel('Remember it until this tab is closed').uncheck();
+    expect(await page.evaluate('sessionStorage["tollgate.key"]')).toBe(undefined);
     await page.getByRole('button', { name: 'I have kept it' }).click();
+    expect(await mayLeave()).toBe(true);
     expect(await page.locator('main').textContent()).not.toContain('sk_');
     // The account stays: three calls are free, and the fourth is told what is missing.
     for (const _ of ['second', 'third']) {
@@ -142,6 +157,9 @@ describe('the page of a service in a browser', () => {
     await answer(visit).getByText('402 Payment Required').waitFor();
     expect(await answer(visit).textContent()).toContain(
       'The call costs $0.002, and $0.00 is left. Nothing was charged.',
+    );
+    expect(await answer(visit).getByRole('link', { name: 'How to add money' }).getAttribute('href')).toBe(
+      '/console/money',
     );
     await visit.shot('service-402');
     await end(visit, ['Failed to load resource: the server responded with a status of 402 (Payment Required)']);
@@ -333,6 +351,27 @@ describe('the page of a service in a browser', () => {
     expect(page).toContain('<meta property="og:title" content="Free Weather · Tollgate">');
     expect(page).not.toContain(XSS);
     expect(page).not.toMatch(/ style="/);
+  });
+
+  it('shows nothing that needs a script to who has none, and all programs with their names', async () => {
+    const visit = await web.visit(`/services/${ids.free}`, { scripts: false });
+    const { page } = visit;
+    // By tags: for Playwright, what is in <noscript> has neither role nor text.
+    expect(await page.locator('.snippets h3').allTextContents()).toEqual(['curl', 'JavaScript', 'Python', 'MCP']);
+    expect(await page.locator('.try-waiting noscript').textContent()).toMatch(/^Trying a call here needs JavaScript/);
+    for (const dead of ['.copy', '.tabs', '.service-choice', '.skeleton', 'a[href="#try"]']) {
+      expect(await page.locator(`main ${dead}`).filter({ visible: true }).count(), dead).toBe(0);
+    }
+    await visit.close();
+  });
+
+  it('says in words that nothing is known of a service, and speaks the language of its reader in charts too', async () => {
+    const unrated = await open(ids.hostile);
+    await unrated.page.locator('.service-quality-figure').getByText('Not rated').waitFor();
+    await end(unrated);
+    const charted = await web.visit(`/services/${ids.paid}`, { language: 'ja' });
+    await charted.page.locator('.service-chart .u-legend').first().getByText('日付').waitFor();
+    await end(charted);
   });
 
   it('tells how an MCP server is used, and speaks to it', async () => {

@@ -111,6 +111,13 @@ export function signOut(): void {
   store();
 }
 
+/** Whether the session's key survives a reload of this tab. */
+export function remember(remembered: boolean): void {
+  if (session.value === null) return;
+  session.value = { ...session.value, remembered };
+  store();
+}
+
 export const isRemembered = (): boolean => session.value?.remembered === true;
 
 /** Signs in with the keys that this tab was asked to remember, if there are any. Resolves when the first is decided. */

@@ -5342,6 +5342,8 @@ export interface operations {
                 to?: string;
                 /** @description Only calls of this service */
                 service_id?: string;
+                /** @description Only records of this outcome, `refunded` for any reason; the sums are of all outcomes */
+                outcome?: "completed" | "refunded";
                 /** @description Maximum records on a page; 100 if absent, in a CSV file 10000 */
                 limit?: number;
                 /** @description next_cursor of the previous page */

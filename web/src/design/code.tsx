@@ -2,12 +2,21 @@ import { useState } from 'preact/hooks';
 import { Button } from './button.tsx';
 
 /** Copies a text. Where the browser does not allow it, the button says so: the text can still be selected by hand. */
-export function CopyButton({ text, label = 'Copy' }: { readonly text: string; readonly label?: string }) {
+export function CopyButton({
+  text,
+  label = 'Copy',
+  copied = 'Copied',
+}: {
+  readonly text: string;
+  readonly label?: string;
+  /** What the button says for a moment after that. */
+  readonly copied?: string;
+}) {
   const [said, setSaid] = useState<string | null>(null);
   const copy = async (): Promise<void> => {
     setSaid(
       await navigator.clipboard.writeText(text).then(
-        () => 'Copied',
+        () => copied,
         () => 'Not allowed',
       ),
     );
@@ -28,12 +37,14 @@ export function Code({
   wrap = false,
   label,
   copyLabel,
+  copiedLabel,
 }: {
   readonly text: string;
   readonly wrap?: boolean;
   /** What it is, for screen readers. */
   readonly label: string;
   readonly copyLabel?: string;
+  readonly copiedLabel?: string;
 }) {
   return (
     <div class={wrap ? 'code code-wrap' : 'code'}>
@@ -43,7 +54,11 @@ export function Code({
           <code>{text}</code>
         </pre>
       </section>
-      <CopyButton text={text} {...(copyLabel === undefined ? {} : { label: copyLabel })} />
+      <CopyButton
+        text={text}
+        {...(copyLabel === undefined ? {} : { label: copyLabel })}
+        {...(copiedLabel === undefined ? {} : { copied: copiedLabel })}
+      />
     </div>
   );
 }

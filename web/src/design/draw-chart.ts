@@ -11,11 +11,12 @@ type Options = {
   readonly utc: boolean;
   readonly height: number;
   readonly language: string;
+  readonly timeName: string;
 };
 
 /** Draws a chart in the colours of the page. */
 export function drawChart(element: HTMLElement, data: uPlot.AlignedData, options: Options): uPlot {
-  const { series, format, top, valueAt, utc, height, language } = options;
+  const { series, format, top, valueAt, utc, height, language, timeName } = options;
   const probe = getComputedStyle(element);
   const colour = (name: string): string => resolved(element, probe.getPropertyValue(name));
   const axis = { stroke: colour('--ink-faint'), font: `12px ${probe.fontFamily}`, ticks: { show: false } };
@@ -66,7 +67,9 @@ export function drawChart(element: HTMLElement, data: uPlot.AlignedData, options
           ...axis,
           grid: { show: false },
           space: 70,
-          size: 32,
+          // The first label stands below the lowest value of the other axis, not on it.
+          gap: 9,
+          size: 36,
           values: (_self, times) => times.map((at) => axisTime.format(at * 1_000)),
         },
         {
@@ -77,7 +80,7 @@ export function drawChart(element: HTMLElement, data: uPlot.AlignedData, options
         },
       ],
       series: [
-        { label: utc ? 'Day' : 'Time', value: (_self, at) => (at === null ? '' : time.format(at * 1_000)) },
+        { label: timeName, value: (_self, at) => (at === null ? '' : time.format(at * 1_000)) },
         ...drawn.map(({ name, kind, its }, at) => ({
           label: name,
           stroke: colour(its),

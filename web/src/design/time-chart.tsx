@@ -30,6 +30,7 @@ export function TimeChart({
   utc = true,
   height = 200,
   language = 'en',
+  timeName = utc ? 'Day' : 'Time',
 }: {
   readonly label: string;
   readonly times: readonly number[];
@@ -40,6 +41,8 @@ export function TimeChart({
   readonly utc?: boolean;
   readonly height?: number;
   readonly language?: string;
+  /** What the times are, in the language of the page. */
+  readonly timeName?: string;
 }) {
   const frame = useRef<HTMLDivElement>(null);
   const chart = useRef<uPlot | null>(null);
@@ -70,6 +73,7 @@ export function TimeChart({
           utc,
           height,
           language,
+          timeName,
         });
       };
       draw();
@@ -104,7 +108,7 @@ export function TimeChart({
           <caption>{label}</caption>
           <thead>
             <tr>
-              <th scope="col">Time</th>
+              <th scope="col">{timeName}</th>
               {series.map(({ name }) => (
                 <th key={name} scope="col">
                   {name}

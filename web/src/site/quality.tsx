@@ -4,16 +4,35 @@ import { type I18n, useI18n } from '../i18n/i18n.tsx';
 /** A trend of less than this many points is none for the eye: calls age, and every quality moves a little. */
 const STEADY = 0.5;
 
-/** The quality of a service: five steps for the eye, the number without its decimal, and how it moved. @param trend  absent: not known */
-export function Quality({ value, trend }: { readonly value: number; readonly trend?: number | undefined }) {
+/**
+ * The quality of a service: five steps for the eye, the number without its decimal, and how it moved. A service that is not rated
+ * says so in words.
+ *
+ * @param trend    absent: not known
+ * @param isRated  absent: not known. Then 50 is taken for the quality of what nobody has called, or hardly anybody
+ */
+export function Quality({
+  value,
+  trend,
+  isRated = value !== 50 || trend !== undefined,
+}: {
+  readonly value: number;
+  readonly trend?: number | undefined;
+  readonly isRated?: boolean | undefined;
+}) {
   const i18n = useI18n();
   const steps = Math.round(value / 20);
-  // 50 is the quality of what nobody has called, or hardly anybody.
-  const isRated = value !== 50 || trend !== undefined;
   const moves = trend !== undefined && Math.abs(trend) >= STEADY;
+  if (!isRated) {
+    return (
+      <span class="quality quality-unknown" title={i18n.t('catalog.notRated')}>
+        {i18n.t('catalog.unrated')}
+      </span>
+    );
+  }
   const words = qualityWords(value, trend, i18n);
   return (
-    <span class={isRated ? 'quality' : 'quality quality-unknown'} title={words}>
+    <span class="quality" title={words}>
       {moves && (
         <span class={trend > 0 ? 'trend trend-up' : 'trend trend-down'} aria-hidden="true">
           <svg viewBox="0 0 8 8" width="8" height="8" aria-hidden="true">
@@ -31,12 +50,12 @@ export function Quality({ value, trend }: { readonly value: number; readonly tre
             width="5"
             height={3 + step * 2}
             rx="1"
-            class={isRated && step < steps ? 'quality-on' : 'quality-off'}
+            class={step < steps ? 'quality-on' : 'quality-off'}
           />
         ))}
       </svg>
       <span class="number" aria-hidden="true">
-        {isRated ? count(Math.round(value), i18n.language) : '–'}
+        {count(Math.round(value), i18n.language)}
       </span>
       <span class="visually-hidden">{words}</span>
     </span>
@@ -44,7 +63,6 @@ export function Quality({ value, trend }: { readonly value: number; readonly tre
 }
 
 function qualityWords(value: number, trend: number | undefined, { t, language }: I18n): string {
-  if (trend === undefined && value === 50) return t('catalog.notRated');
   const quality = t('service.quality', { quality: decimal(value, language) });
   if (trend === undefined) return quality;
   if (Math.abs(trend) < STEADY) return `${quality} · ${t('catalog.trendSame')}`;

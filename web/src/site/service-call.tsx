@@ -79,13 +79,25 @@ function Snippets({ service, chosen }: Pick<Props, 'service' | 'chosen'>) {
   };
   return (
     <div class="stack snippets">
+      {typeof document === 'undefined' && (
+        // The tabs are hidden then, so the first program needs its name.
+        <noscript>
+          <h3>{names[shown.kind]}</h3>
+        </noscript>
+      )}
       <Tabs
         label={t('service.code')}
         tabs={snippets.map((snippet) => [snippet.kind, names[snippet.kind]] as const)}
         chosen={shown.kind}
         onChoose={(chosen) => setKind(chosen as SnippetKind)}
       >
-        <Code label={names[shown.kind]} text={shown.text} copyLabel={t('service.copy')} />
+        <Code
+          wrap
+          label={names[shown.kind]}
+          text={shown.text}
+          copyLabel={t('service.copy')}
+          copiedLabel={t('service.copied')}
+        />
       </Tabs>
       <p class="faint small">
         {t(

@@ -39,7 +39,7 @@ function Charts({ stats }: { readonly stats: Schemas['ServiceStats'] }) {
   const { t, language } = useI18n();
   const data = chartData(stats.days, Date.now());
   const wasCharged = stats.price_charged.median !== null;
-  const usual = { times: data.times, height: 180, language };
+  const usual = { times: data.times, height: 180, language, timeName: t('service.chartDay') };
   return (
     <div class="service-charts">
       <ChartCard title={t('service.chartCalls')}>

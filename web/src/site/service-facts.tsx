@@ -18,7 +18,7 @@ export function ServiceFacts({ service }: { readonly service: Schemas['CallableS
       <Fact name={t(isMcp ? 'service.mcpAddress' : 'service.address')}>
         <span class="service-address">
           <code class="break">{address}</code>
-          <CopyButton text={address} label={t('service.copy')} />
+          <CopyButton text={address} label={t('service.copy')} copied={t('service.copied')} />
         </span>
       </Fact>
       {docs !== null && (

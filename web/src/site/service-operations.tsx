@@ -133,7 +133,7 @@ function OperationBody({ operation, tryIt }: { readonly operation: Operation; re
         {request.map(([name, text]) => (
           <div key={name} class="stack-tight">
             <h4 class="operation-label">{t(name === 'query' ? 'service.exampleQuery' : 'service.exampleBody')}</h4>
-            <Code label={name} text={text} wrap copyLabel={t('service.copy')} />
+            <Code label={name} text={text} wrap copyLabel={t('service.copy')} copiedLabel={t('service.copied')} />
           </div>
         ))}
         {example?.response !== undefined && (
@@ -144,6 +144,7 @@ function OperationBody({ operation, tryIt }: { readonly operation: Operation; re
               text={shown(example.response)}
               wrap
               copyLabel={t('service.copy')}
+              copiedLabel={t('service.copied')}
             />
           </div>
         )}

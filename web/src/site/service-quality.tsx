@@ -3,15 +3,21 @@ import { Badge } from '../design/index.ts';
 import { count, duration, moment, percent } from '../i18n/format.ts';
 import { useI18n } from '../i18n/i18n.tsx';
 
+/** Whether the quality comes from calls. What nobody has called has 50, too. */
+export const isRated = ({ quality, quality_inputs: inputs }: Schemas['ServiceStats']): boolean =>
+  inputs !== null || quality !== 50;
+
 /** What the quality was made from, and how. */
 export function ServiceQuality({ stats }: { readonly stats: Schemas['ServiceStats'] }) {
   const { t, language } = useI18n();
   const inputs = stats.quality_inputs;
   return (
     <div class="stack">
-      <h3>{t('service.madeOf', { quality: count(stats.quality, language) })}</h3>
+      <h3>
+        {isRated(stats) ? t('service.madeOf', { quality: count(stats.quality, language) }) : t('service.qualityShort')}
+      </h3>
       {inputs === null ? (
-        <p class="soft">{t(stats.quality === 50 ? 'service.notJudged' : 'service.justJudged')}</p>
+        <p class="soft">{t(isRated(stats) ? 'service.justJudged' : 'service.notJudged')}</p>
       ) : (
         <dl class="facts">
           <dt>{t('service.inputSuccess')}</dt>

@@ -122,7 +122,7 @@ const queryPairs = (operation: Operation) =>
 
 function curl({ method, url, body }: Call, key: string | null): string {
   const words = [
-    `curl -sS ${/[[\]{}]/.test(url) ? '-g ' : ''}${shellWord(url)}`,
+    `curl -sS -i ${/[[\]{}]/.test(url) ? '-g ' : ''}${shellWord(url)}`,
     // Only the variable is for the shell to read.
     `-H ${key === null ? '"Authorization: Bearer $TOLLGATE_KEY"' : shellWord(`Authorization: Bearer ${key}`)}`,
   ];
@@ -159,7 +159,7 @@ function javascript({ method, url, body }: Call, key: string | null): string {
 
 function python({ method, url, body }: Call, key: string | null): string {
   const isJson = body !== null && typeof body.value !== 'string';
-  const modules = [...(isJson ? ['json'] : []), ...(key === null ? ['os'] : []), 'urllib.request'];
+  const modules = [...(isJson ? ['json'] : []), ...(key === null ? ['os'] : []), 'urllib.error', 'urllib.request'];
   const token = key === null ? '"Bearer " + os.environ["TOLLGATE_KEY"]' : pythonLiteral(`Bearer ${key}`);
   const lines = [`import ${modules.join(', ')}`, '', 'request = urllib.request.Request(', `    ${pythonLiteral(url)},`];
   lines.push(`    method=${pythonLiteral(method)},`, '    headers={', `        "Authorization": ${token},`);
@@ -169,8 +169,10 @@ function python({ method, url, body }: Call, key: string | null): string {
     const value = pythonLiteral(body.value, '    ');
     lines.push(isJson ? `    data=json.dumps(${value}).encode(),` : `    data=${value}.encode(),`);
   }
-  lines.push(')', 'with urllib.request.urlopen(request) as response:');
-  lines.push('    print(response.status, response.headers["X-ACF-Amount"])', '    print(response.read().decode())');
+  // An answer of 400 or above is an exception here, and has the words that explain it.
+  lines.push(')', 'try:', '    response = urllib.request.urlopen(request)');
+  lines.push('except urllib.error.HTTPError as error:', '    response = error');
+  lines.push('print(response.status, response.headers["X-ACF-Amount"])', 'print(response.read().decode())');
   return lines.join('\n');
 }
 

@@ -78,7 +78,9 @@ function Refused({
             {t('try.topUp')} ↗
           </a>
         ) : (
-          <span class="soft">{t('try.topUpAsk')}</span>
+          <span>
+            <span class="soft">{t('try.topUpAsk')}</span> <a href={href('/console/money')}>{t('try.topUpHow')}</a>
+          </span>
         ))}
       {status === 401 && <a href={href('/console')}>{t('nav.signIn')}</a>}
       {retryAfter !== null && <Again seconds={retryAfter} onRetry={onRetry} />}

@@ -97,7 +97,7 @@ function Body({ body, phase }: { readonly body: TryBody; readonly phase: TryStat
               <code>{body.text}</code>
             </pre>
           </section>
-          <CopyButton text={body.text} label={t('service.copy')} />
+          <CopyButton text={body.text} label={t('service.copy')} copied={t('service.copied')} />
         </div>
       )}
       {body.isCut && <p class="small soft">{t('try.cut', { size: count(body.bytes, language) })}</p>}

@@ -1,12 +1,13 @@
 import './try.css';
-import { signal } from '@preact/signals';
+import { effect, signal } from '@preact/signals';
+import type { RefObject } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { Schemas } from '../api/client.ts';
-import { Button, Code, FailureNote, Note } from '../design/index.ts';
+import { Button, Check, Code, FailureNote, Note } from '../design/index.ts';
 import { money } from '../i18n/format.ts';
 import { useI18n } from '../i18n/i18n.tsx';
 import { useHref } from '../place.tsx';
-import { api, openAccount, resumed, type Session, session } from '../session.ts';
+import { api, openAccount, remember, resumed, type Session, session } from '../session.ts';
 import { TryAnswer } from './try-answer.tsx';
 import { TryFields } from './try-fields.tsx';
 import { type Fault, formOf, priceOf, requestOf, type TryForm } from './try-form.ts';
@@ -20,6 +21,15 @@ type Props = {
 /** The key of an account that was opened here, until its owner says that it is kept. */
 const opened = signal<Schemas['CreatedKey'] | null>(null);
 
+// Whoever leaves the page before that would lose the account: the browser asks first.
+const ask = (event: Event): void => event.preventDefault();
+effect(() => {
+  const isAtRisk =
+    opened.value !== null && session.value?.me.key_id === opened.value.key_id && !session.value.remembered;
+  if (isAtRisk) addEventListener('beforeunload', ask);
+  else removeEventListener('beforeunload', ask);
+});
+
 /** Makes a call in the page. */
 export default function TryIt({ service, operation }: Props) {
   const { t } = useI18n();
@@ -28,6 +38,8 @@ export default function TryIt({ service, operation }: Props) {
   const [form, setForm] = useState(() => formOf(service, operation));
   const [fault, setFault] = useState<{ readonly fault: Fault; readonly name: string } | null>(null);
   const call = useCall();
+  const sending = useRef<HTMLDivElement>(null);
+  useAnswerInSight(sending, call.state);
   const who = session.value;
   const isOwn = useIsOwn(service.id, who);
   const isRefused = who?.me.role === 'provider' && isOwn === false;
@@ -76,7 +88,7 @@ export default function TryIt({ service, operation }: Props) {
           {t(`try.fault.${fault.fault}`, { name: fault.name })}
         </p>
       )}
-      <div class="try-send">
+      <div class="try-send" ref={sending}>
         <Button kind="primary" type="submit" busy={isBusy} disabled={isRefused || !resumed.value}>
           <Label who={who} price={price} isOwn={isOwn === true} service={service} />
         </Button>
@@ -110,7 +122,7 @@ function useCall() {
     if (key === undefined) {
       setIsOpening(true);
       try {
-        const made = await openAccount('try it', 'buyer', false);
+        const made = await openAccount('My account', 'buyer', false);
         opened.value = made;
         key = `${made.key_id}:${made.secret}`;
       } catch (error) {
@@ -125,6 +137,18 @@ function useCall() {
     return send(requestWith(key), setState, mine.signal);
   };
   return { state, isOpening, failure, run, cancel: () => controller.current?.abort() };
+}
+
+/** An answer that comes below the screen is not seen. Then the page goes to the button, with the answer below it. */
+function useAnswerInSight(button: RefObject<HTMLElement | null>, state: TryState | null): void {
+  const hasCome = state !== null && state.phase !== 'waiting';
+  useEffect(() => {
+    const element = button.current;
+    // The form is as tall as the operation has parameters; an answer needs about a third of the screen.
+    if (!hasCome || element === null || element.getBoundingClientRect().bottom < innerHeight * 0.6) return;
+    const isCalm = matchMedia('(prefers-reduced-motion: reduce)').matches;
+    element.scrollIntoView({ block: 'start', behavior: isCalm ? 'auto' : 'smooth' });
+  }, [hasCome]);
 }
 
 /** Whether a provider key's own account lists the service. Null: not a provider key, or not known yet. */
@@ -191,15 +215,28 @@ function NewKey({ who }: { readonly who: Session | null }) {
     <section class="note note-good try-key" aria-label={t('try.newKey')}>
       <strong>{t('try.newKey')}</strong>
       <span class="soft">{t('try.newKeyText')}</span>
-      <Code wrap label={t('try.apiKey')} text={`${made.key_id}:${made.secret}`} copyLabel={t('service.copy')} />
-      <Button
-        small
-        onClick={() => {
-          opened.value = null;
-        }}
-      >
-        {t('try.kept')}
-      </Button>
+      <Code
+        wrap
+        label={t('try.apiKey')}
+        text={`${made.key_id}:${made.secret}`}
+        copyLabel={t('service.copy')}
+        copiedLabel={t('service.copied')}
+      />
+      <div class="row">
+        <Button
+          small
+          onClick={() => {
+            opened.value = null;
+          }}
+        >
+          {t('try.kept')}
+        </Button>
+        <Check
+          label={t('try.remember')}
+          checked={who.remembered}
+          onChange={(event) => remember(event.currentTarget.checked)}
+        />
+      </div>
     </section>
   );
 }

@@ -24,10 +24,11 @@ export default function Calls() {
 
 /** The filters of the address as the API takes them. */
 function questionOf(query: Readonly<Record<string, string>>): UsageQuery {
-  const { service_id, cursor } = query;
+  const { service_id, outcome, cursor } = query;
   return {
     ...rangeOf(query),
     ...(service_id === undefined ? {} : { service_id }),
+    ...(outcome === 'completed' || outcome === 'refunded' ? { outcome } : {}),
     ...(cursor === undefined ? {} : { cursor }),
   };
 }
@@ -53,12 +54,22 @@ function CallList() {
           : [[chosen, 'The chosen service'] as const]),
       ],
     },
+    {
+      name: 'outcome',
+      label: 'Outcome',
+      options: [
+        ['', 'All outcomes'],
+        ['completed', 'Charged or free'],
+        ['refunded', 'Refunded'],
+      ],
+    },
   ];
   const exported = Object.fromEntries([...place.query].filter(([name]) => filters.some((one) => one.name === name)));
   return (
     <>
       <PageHead title="Calls" lead="Calls of this key, newest first. A call stands here a second after its end." />
-      {sums !== null && (
+      {/* The sums are of all outcomes. */}
+      {sums !== null && !place.query.get('outcome') && (
         <p class="small soft number">
           <strong>{count(sums.total_calls, language)}</strong> {sums.total_calls === 1 ? 'call' : 'calls'} for{' '}
           <strong>{money(sums.total_spent, language)}</strong>, {count(sums.free_calls, language)} of them free

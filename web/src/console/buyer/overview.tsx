@@ -47,7 +47,10 @@ export default function Overview() {
       <Figures balance={balance.data} usage={usage.data} days={days} />
       {!isNew && balance.data?.balance === 0 && (
         <Note tone="warn">
-          The account has no money left. Calls that cost something are refused until money is added; free calls go on.
+          <span>
+            The account has no money left. Calls that cost something are refused until money is added; free calls go on.{' '}
+            <a href="/console/money">How to add money</a>
+          </span>
         </Note>
       )}
       {isNew && <StartHere balance={balance.data?.balance ?? null} />}

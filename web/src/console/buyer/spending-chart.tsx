@@ -1,4 +1,4 @@
-import { Card, FailureNote, Select, TimeChart } from '../../design/index.ts';
+import { Card, Empty, FailureNote, Select, TimeChart } from '../../design/index.ts';
 import { count, money } from '../../i18n/format.ts';
 import { useI18n } from '../../i18n/i18n.tsx';
 import { usePlace, withQuery } from '../../place.tsx';
@@ -58,14 +58,22 @@ export function SpendingChart({ usage }: { readonly usage: Usage | null }) {
     >
       {chosen.failure !== null && <FailureNote failure={chosen.failure} retry={chosen.reload} />}
       <div aria-busy={shown === null || chosen.loading}>
-        <TimeChart
-          label="Spending by day"
-          times={days.map(secondsOf)}
-          series={[{ name: 'Spent', kind: 'bar', values: days.map((day) => byDay.get(day)?.spent ?? 0) }]}
-          format={(value) => money(value, language)}
-          language={language}
-          height={220}
-        />
+        {shown?.total_spent === 0 ? (
+          <Empty title="Nothing was spent">
+            {shown.total_calls === 0
+              ? 'No calls in this time. What calls cost is shown here by day.'
+              : 'All calls in this time were free or refunded.'}
+          </Empty>
+        ) : (
+          <TimeChart
+            label="Spending by day"
+            times={days.map(secondsOf)}
+            series={[{ name: 'Spent', kind: 'bar', values: days.map((day) => byDay.get(day)?.spent ?? 0) }]}
+            format={(value) => money(value, language)}
+            language={language}
+            height={220}
+          />
+        )}
       </div>
       <p class="small soft">
         {shown === null

@@ -7,6 +7,7 @@ export type UsageQuery = {
   readonly from?: string;
   readonly to?: string;
   readonly service_id?: string;
+  readonly outcome?: 'completed' | 'refunded';
   readonly cursor?: string;
   readonly limit?: number;
 };

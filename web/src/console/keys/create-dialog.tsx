@@ -49,7 +49,11 @@ export function CreateDialog({
         </>
       }
     >
-      <p class="soft">The key belongs to this account and spends its money. Its calls and its limit are its own.</p>
+      <p class="soft">
+        The key belongs to this account, and only the balance of the account bounds what it can spend. A program that
+        may spend less needs an account of its own, with little money in it.
+      </p>
+      <p class="soft">Its calls are its own: to see them, use the key in this console.</p>
       <Select
         label="Role"
         hint="Take the lowest that does. A program that only calls services needs a buyer key."

@@ -9,7 +9,12 @@ export type Outcome = {
   readonly text: string;
 };
 
-type Recorded = { readonly outcome: string; readonly status: number; readonly free_tier: boolean };
+type Recorded = {
+  readonly outcome: string;
+  readonly status: number;
+  readonly free_tier: boolean;
+  readonly amount?: number;
+};
 
 /** The reasons of docs/api.md, as the failure table of docs/design.md explains them. */
 const REFUNDS: Readonly<Record<string, readonly [reason: string, text: string]>> = {
@@ -26,7 +31,7 @@ const REFUNDS: Readonly<Record<string, readonly [reason: string, text: string]>>
 const REFUNDED = 'You paid nothing: the money, or the free call, came back.';
 
 /** What became of this call. A reason that this page does not know is named as it is. */
-export function outcomeOf({ outcome, status, free_tier: isFree }: Recorded): Outcome {
+export function outcomeOf({ outcome, status, free_tier: usedFreeCall, amount }: Recorded): Outcome {
   if (outcome === 'abandoned') {
     return {
       word: 'Refunded',
@@ -42,7 +47,9 @@ export function outcomeOf({ outcome, status, free_tier: isFree }: Recorded): Out
   }
   if (outcome !== 'completed')
     return { word: outcome, reason: null, tone: 'plain', text: `The gateway recorded "${outcome}".` };
-  const price = isFree ? 'It used a free call.' : 'Its price was charged.';
+  // Calls of services without a price cost nothing, either.
+  const isFree = usedFreeCall || amount === 0;
+  const price = usedFreeCall ? 'It used a free call.' : isFree ? 'It cost nothing.' : 'Its price was charged.';
   if (status === 499) {
     return {
       word: isFree ? 'Free' : 'Charged',
