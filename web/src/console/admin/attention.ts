@@ -35,11 +35,11 @@ export function attention(
   const reconciliation = ['/console/reconciliation', 'Reconciliation'] as const;
   // Drifts of several accounts may cancel out.
   if (stats.drifting_accounts > 0) {
-    const whose =
+    const text =
       stats.drifting_accounts === 1
-        ? 'The wallet of one account differs'
-        : `The wallets of ${stats.drifting_accounts} accounts differ`;
-    add('bad', 'Drift', `${whose} from the books, by ${usd(stats.drift)} in all.`, ...reconciliation);
+        ? `The wallet of one account differs from the books by ${usd(stats.drift)}.`
+        : `The wallets of ${stats.drifting_accounts} accounts differ from the books, by ${usd(stats.drift)} in all.`;
+    add('bad', 'Drift', text, ...reconciliation);
   }
   if (stats.rejected_events > 0) {
     const text = `${stats.rejected_events} usage events could not be stored as calls. They wait in the table rejected_events.`;

@@ -28,8 +28,8 @@ export default function Audit() {
       <ListPage
         caption="Acts"
         filters={[
-          { name: 'subject', label: 'Done to', placeholder: 'Label of an account, or any id' },
-          { name: 'actor', label: 'Done by', placeholder: 'Label of an account, or key' },
+          { name: 'subject', label: 'Done to', placeholder: 'Label or id' },
+          { name: 'actor', label: 'Done by', placeholder: 'Label or key' },
           { name: 'action', label: 'Act', options: [['', 'Any'], ...ACTIONS.map((name) => [name, name] as const)] },
           ...RANGE_FILTERS,
         ]}

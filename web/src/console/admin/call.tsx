@@ -157,6 +157,7 @@ function GiveBack({ call }: { readonly call: Call }) {
         <MoneyDialog
           act="credit"
           account={data.account}
+          lead="Gives back what the buyer paid for this call. The reference names the call: keep it, and the call is given back once."
           preset={{ amount: String(call.amount), reference }}
           onClose={() => setOpen(false)}
           onDone={found.reload}

@@ -12,7 +12,8 @@ import { useEvery } from './use-every.ts';
 /** Of the 60 requests a minute that a key has at first, this takes 12. */
 const ASK_EVERY_MS = 5_000;
 
-const ALIVE = 'It renews its lease and does not report: it hangs, or its version is older.';
+const ALIVE =
+  'It renewed its lease within the last seconds and does not report: it has just started or ended. If it stays, it hangs, or its version is older.';
 const ENDED =
   'It has ended. Calls that were open then are refunded when the lease has run out; then it goes from here.';
 
@@ -28,7 +29,7 @@ export default function Instances() {
     <>
       <PageHead
         title="Instances"
-        lead="Gateways take calls, writers store usage in Postgres. Asked again every five seconds."
+        lead="Gateways take calls, writers store usage in Postgres. Updated every five seconds."
       />
       {found.failure !== null && <FailureNote failure={found.failure} retry={found.reload} />}
       {data === null ? (
@@ -40,7 +41,8 @@ export default function Instances() {
           )}
           {written < data.shards && (
             <Note tone="bad">
-              {data.shards - written} of {data.shards} shards have no writer that reports: their usage waits in Redis.
+              {data.shards - written} of {data.shards} shards have no writer that reports: their usage waits in Redis,
+              and is stored once a writer is back. A writer that is being replaced is back within seconds.
             </Note>
           )}
           <Stats>

@@ -55,7 +55,7 @@ export const AccountLink = ({ id, label = '' }: { readonly id: string; readonly 
   label === null || label === '' ? (
     <Id id={id} href={`/console/accounts/${id}`} />
   ) : (
-    <a href={`/console/accounts/${id}`} class="break" title={id}>
+    <a href={`/console/accounts/${id}`} class="label" title={`${label} (${id})`}>
       {label}
     </a>
   );

@@ -1,7 +1,7 @@
 import './admin.css';
 import { useState } from 'preact/hooks';
 import { dataOf } from '../../api/client.ts';
-import { Badge, Button, Card, FailureNote, Note, Skeleton, Stat, Stats, Table } from '../../design/index.ts';
+import { Badge, Button, Card, Code, FailureNote, Note, Skeleton, Stat, Stats, Table } from '../../design/index.ts';
 import { ago, count, money } from '../../i18n/format.ts';
 import { useI18n } from '../../i18n/i18n.tsx';
 import { useResource } from '../../resource.ts';
@@ -56,6 +56,29 @@ export default function ReconciliationPage() {
   );
 }
 
+type Drift = Reconciliation['shards'][number]['drifts'][number] & { readonly shard: number };
+
+/** As docs/guarantees.md has it. */
+const ByHand = ({ drifts }: { readonly drifts: readonly Drift[] }) => (
+  <details class="list-actions">
+    <summary>What to do</summary>
+    <div class="stack-tight by-hand">
+      <p class="soft">
+        First find out why: somebody may have changed Redis or Postgres by hand. If no usage event was rejected,
+        Postgres was never restored to an earlier point, and the drift stays the same from one comparison to the next,
+        take it out of the wallet. Calls may run meanwhile.
+      </p>
+      {drifts.map(({ account_id, shard, drift }) => (
+        <Code
+          key={account_id}
+          label={`Takes the drift out of ${account_id}`}
+          text={`redis-cli HINCRBY 'wallet:{${shard}}:${account_id}' balance ${Math.round(-drift * 1e6)}`}
+        />
+      ))}
+    </div>
+  </details>
+);
+
 /** Times in RFC 3339 compare as texts. */
 function newer(made: Reconciliation | null, seen: Reconciliation | null): Reconciliation | null {
   if (made === null || seen === null) return made ?? seen;
@@ -65,7 +88,7 @@ function newer(made: Reconciliation | null, seen: Reconciliation | null): Reconc
 function Report({ data, language }: { readonly data: Reconciliation; readonly language: string }) {
   const { totals } = data;
   const usd = (value: number): string => money(value, language);
-  const drifts = data.shards.flatMap((shard) => shard.drifts);
+  const drifts = data.shards.flatMap(({ shard, drifts }) => drifts.map((drift) => ({ ...drift, shard })));
   const agrees = totals.drift === 0 && totals.drifting_accounts === 0 && data.books_sum === 0;
   return (
     <>
@@ -112,6 +135,7 @@ function Report({ data, language }: { readonly data: Reconciliation; readonly la
             ]}
           />
         )}
+        {drifts.length > 0 && <ByHand drifts={drifts} />}
       </Card>
       <Card title="Repairs" flush>
         {data.repairs.length === 0 ? (

@@ -25,17 +25,20 @@ export function MoneyDialog({
   act,
   account,
   preset,
+  lead,
   onClose,
   onDone,
 }: {
   readonly act: MoneyAct;
   readonly account: Schemas['AccountDetails'];
   readonly preset?: Partial<Draft>;
+  /** What it is for, instead of what such acts are for in general. */
+  readonly lead?: string;
   readonly onClose: () => void;
   readonly onDone: () => void;
 }) {
   const { language } = useI18n();
-  const { title, verb, done, lead } = MONEY_ACTS[act];
+  const { title, verb, done, lead: usual } = MONEY_ACTS[act];
   const subject = { act, accountId: account.account_id, preset: preset ?? everything(act, account) };
   const [first] = useState(() => draftOf(subject));
   const last = useResource(`last ${act} of ${account.account_id}`, (signal) => lastOf(act, account.account_id, signal));
@@ -92,7 +95,7 @@ export function MoneyDialog({
         </>
       }
     >
-      <p class="soft">{lead}</p>
+      <p class="soft">{lead ?? usual}</p>
       {first.isRetry && (
         <Note tone="warn">
           The outcome of this payment is not known. Send it again as it stands: with the same reference it counts once.
@@ -136,7 +139,10 @@ export function MoneyDialog({
           value={reference}
           error={isTried ? faults.reference : null}
           hint="A payment with this reference counts once, however often it is sent."
-          onInput={(event) => setReference(event.currentTarget.value)}
+          onInput={(event) => {
+            setReference(event.currentTarget.value);
+            setBefore(null);
+          }}
         />
         {/* Enter in a field sends. */}
         <button type="submit" hidden aria-hidden="true" tabIndex={-1} />
