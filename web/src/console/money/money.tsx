@@ -99,17 +99,21 @@ export default function Money() {
 export const keyOfMovement = ({ at, kind, service_id, reference, balance }: Movement): string =>
   `${at} ${kind} ${service_id ?? reference} ${balance}`;
 
-/** @param textOf  what moved the money, as whoever looks calls it */
+/**
+ * @param textOf  what moved the money, as whoever looks calls it
+ * @param hrefOf  where a movement of a service leads
+ */
 export const movementColumns = (
   language: string,
   digits: number,
   textOf: (movement: Movement) => string,
+  hrefOf = (movement: Movement): string => `/services/${movement.service_id}`,
 ): Column<Movement>[] => [
   {
     title: 'When',
     cell: ({ at, hour }) => <When at={at} hour={hour} language={language} />,
   },
-  { title: 'What', cell: (movement) => <What movement={movement} text={textOf(movement)} /> },
+  { title: 'What', cell: (movement) => <What movement={movement} text={textOf(movement)} href={hrefOf(movement)} /> },
   {
     title: 'Amount',
     right: true,
@@ -128,7 +132,7 @@ export function questionOf(query: Readonly<Record<string, string>>): Query {
   };
 }
 
-function What({ movement, text }: { readonly movement: Movement; readonly text: string }) {
+function What({ movement, text, href }: { readonly movement: Movement; readonly text: string; readonly href: string }) {
   const { service_id, service_name, reference, reason } = movement;
   return (
     <span class="movement">
@@ -137,7 +141,7 @@ function What({ movement, text }: { readonly movement: Movement; readonly text: 
         {service_id !== undefined && (
           <>
             {' '}
-            <a class="break" href={`/services/${service_id}`}>
+            <a class="break" href={href}>
               {service_name === undefined || service_name === '' ? 'a removed service' : service_name}
             </a>
           </>

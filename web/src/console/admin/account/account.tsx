@@ -90,7 +90,13 @@ export function AccountPage({ id }: { readonly id: string }) {
         <Stat
           label="Balance"
           value={money(data.balance, language)}
-          hint={data.is_live ? 'can be spent now' : 'in the books'}
+          hint={
+            data.status === 'suspended'
+              ? 'cannot be spent: suspended'
+              : data.is_live
+                ? 'can be spent now'
+                : 'in the books'
+          }
         />
         <Stat label="Held" value={data.held === null ? '–' : money(data.held, language)} hint="by open calls" />
         <Stat label="Payable" value={money(data.payable, language)} hint="earned and not paid out" />

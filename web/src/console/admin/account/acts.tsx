@@ -13,7 +13,11 @@ type Open = MoneyAct | 'suspend' | 'resume' | 'close';
 /** What an operator can do to an account. Each act has a dialog that says what follows from it. */
 export function Acts({ account, onChanged }: { readonly account: Account; readonly onChanged: () => void }) {
   const [open, setOpen] = useState<Open | null>(null);
-  const close = (): void => setOpen(null);
+  const [isAll, setIsAll] = useState(false);
+  const close = (): void => {
+    setOpen(null);
+    setIsAll(false);
+  };
   if (account.status === 'closed') return null;
   const isOwn = account.account_id === session.value?.me.account_id;
   return (
@@ -23,19 +27,39 @@ export function Acts({ account, onChanged }: { readonly account: Account; readon
       </Button>
       <Button onClick={() => setOpen('debit')}>Debit</Button>
       {account.payable > 0 && <Button onClick={() => setOpen('payout')}>Record payout</Button>}
-      {!isOwn && account.status === 'active' && <Button onClick={() => setOpen('suspend')}>Suspend</Button>}
-      {!isOwn && account.status === 'suspended' && <Button onClick={() => setOpen('resume')}>Resume</Button>}
+      {/* One button: after the act the focus comes back to it. */}
+      {!isOwn && (
+        <Button onClick={() => setOpen(account.status === 'active' ? 'suspend' : 'resume')}>
+          {account.status === 'active' ? 'Suspend' : 'Resume'}
+        </Button>
+      )}
       {!isOwn && (
         <Button kind="danger" onClick={() => setOpen('close')}>
           Close account
         </Button>
       )}
       {open !== null && open !== 'suspend' && open !== 'resume' && open !== 'close' && (
-        <MoneyDialog act={open} account={account} onClose={close} onDone={onChanged} />
+        <MoneyDialog
+          act={open}
+          account={account}
+          preset={isAll && open === 'debit' ? { amount: String(account.balance) } : undefined}
+          onClose={close}
+          onDone={onChanged}
+        />
       )}
       {open === 'suspend' && <Suspend account={account} onClose={close} onChanged={onChanged} />}
       {open === 'resume' && <Resume account={account} onClose={close} onChanged={onChanged} />}
-      {open === 'close' && <Close account={account} onClose={close} onChanged={onChanged} onMove={setOpen} />}
+      {open === 'close' && (
+        <Close
+          account={account}
+          onClose={close}
+          onChanged={onChanged}
+          onMove={(act) => {
+            setIsAll(true);
+            setOpen(act);
+          }}
+        />
+      )}
     </>
   );
 }

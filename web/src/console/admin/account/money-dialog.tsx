@@ -31,7 +31,7 @@ export function MoneyDialog({
 }: {
   readonly act: MoneyAct;
   readonly account: Schemas['AccountDetails'];
-  readonly preset?: Partial<Draft>;
+  readonly preset?: Partial<Draft> | undefined;
   /** What it is for, instead of what such acts are for in general. */
   readonly lead?: string;
   readonly onClose: () => void;

@@ -27,6 +27,13 @@ const FILTERS: readonly Filter[] = [
 const textOf = (movement: Schemas['Movement']): string =>
   movement.kind === 'payout' ? 'Paid out' : kindText(movement);
 
+/** The calls behind a sum: those of its day, as the list has no hours. */
+function callsOf(accountId: string, { kind, hour = '', service_id = '' }: Schemas['Movement']): string {
+  const day = hour.slice(0, 10);
+  const party = kind === 'charge' ? 'account_id' : 'provider_id';
+  return `/console/calls?${new URLSearchParams({ [party]: accountId, service_id, from: day, to: day })}`;
+}
+
 /** What the account itself sees as its statement. */
 export function StatementOf({ account }: TabProps) {
   const { language } = useI18n();
@@ -49,7 +56,7 @@ export function StatementOf({ account }: TabProps) {
         return { rows: page.movements, next: page.next_cursor };
       }}
       keyOf={keyOfMovement}
-      columns={movementColumns(language, digits, textOf)}
+      columns={movementColumns(language, digits, textOf, (movement) => callsOf(id, movement))}
       empty={<Empty title="Nothing has moved yet">A credit puts money into the wallet, and calls take it out.</Empty>}
       actions={
         <CsvExport
