@@ -57,13 +57,22 @@ function CallList() {
               </a>
             ),
           },
-          { title: 'Service', cell: (row) => <span class="name">{row.service_name}</span> },
+          {
+            title: 'Service',
+            cell: (row) => (
+              <>
+                <span class="name">{row.service_name}</span>
+                <span class="below">
+                  by <AccountLink id={row.provider_id} label={row.provider_owner_id} />
+                </span>
+              </>
+            ),
+          },
           { title: 'Outcome', cell: (row) => <State value={row.outcome} /> },
           { title: 'Status', right: true, cell: (row) => (row.status === 0 ? '–' : row.status) },
           { title: 'Latency', right: true, cell: (row) => duration(row.latency_ms, language) },
           { title: 'Charged', right: true, cell: (row) => (row.free_tier ? 'free' : money(row.amount, language)) },
           { title: 'Buyer', cell: (row) => <AccountLink id={row.account_id} label={row.owner_id} /> },
-          { title: 'Provider', cell: (row) => <AccountLink id={row.provider_id} label={row.provider_owner_id} /> },
         ]}
         empty={<Empty title="No calls in the last 24 hours">Choose earlier days to see older ones.</Empty>}
       />

@@ -24,7 +24,7 @@ export function Find() {
     }
   };
   return (
-    <search>
+    <search class="finder stack-tight">
       <form
         class="find"
         onSubmit={(event) => {
