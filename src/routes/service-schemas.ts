@@ -127,20 +127,26 @@ export const CALLABLE_SERVICE = record(
   { optional: [...NOT_SET, 'stats'], description: 'A service as an agent needs it to make a call' },
 );
 
-export const SERVICE = record(
-  'Service',
-  {
-    ...LISTED,
-    ...LINKS,
-    status: { type: 'string', enum: ['active', 'paused', 'removed'] },
-    ...MANNER,
-    operations: list(OPERATION, 'As the provider wrote them; absent in lists'),
-    provider_id: UUID,
-    ...PROVISION,
-    created_at: TIME,
-    updated_at: TIME,
-  },
-  { optional: [...NOT_SET, 'operations', ...Object.keys(PROVISION)] },
+const SERVICE_FIELDS = {
+  ...LISTED,
+  ...LINKS,
+  status: { type: 'string', enum: ['active', 'paused', 'removed'] },
+  ...MANNER,
+  operations: list(OPERATION, 'As the provider wrote them; absent in lists'),
+  provider_id: UUID,
+  ...PROVISION,
+  created_at: TIME,
+  updated_at: TIME,
+};
+const SERVICE_OPTIONS = { optional: [...NOT_SET, 'operations', ...Object.keys(PROVISION)] };
+
+export const SERVICE = record('Service', SERVICE_FIELDS, SERVICE_OPTIONS);
+
+/** As operators see it in their list. */
+export const SERVICE_OF_ANYBODY = record(
+  'ServiceOfAnybody',
+  { ...SERVICE_FIELDS, provider_owner_id: { ...TEXT, description: "The label of the provider's account" } },
+  SERVICE_OPTIONS,
 );
 
 export const SERVICE_EXAMPLE = {

@@ -1,13 +1,15 @@
+import { selectAccount } from '../accounts/lists/accounts-sql.ts';
 import { type Place, placeText, readPlace } from '../accounts/place.ts';
 import { type Movement, type StatementLedger, type StatementPage, selectStatement } from '../accounts/statement-sql.ts';
 import { parseTimeRange, type TimeRange } from '../accounts/time-range.ts';
 import { ApiError } from '../errors.ts';
 import type { ApiRequest, ApiResponse, Route } from '../http/route.ts';
-import { type KeyRecord, keyOf, ROLES } from '../keys/caller.ts';
+import { keyOf, ROLES } from '../keys/caller.ts';
 import { CURRENCY, EXAMPLE, json, list, orNull, record, TEXT, TIME, UUID, usd } from '../openapi/schemas.ts';
+import { isUuid } from '../platform/ids.ts';
 import { microsToUsd } from '../platform/money.ts';
 import type { Sql } from '../platform/postgres.ts';
-import type { WalletReader } from './balance.ts';
+import type { Wallet, WalletReader } from './balance.ts';
 import { CsvList, type CsvListQuery } from './csv-list.ts';
 
 const HOUR_MS = 3_600_000;
@@ -78,7 +80,8 @@ type Shown = Omit<Movement, 'place' | 'kind'> & { readonly at: Date; readonly ki
 
 /**
  * `GET /statement/me`: every movement of the account's money, newest first, with a running balance that ends at what
- * `GET /balance/me` shows as `balance + held`, or `GET /earnings/me` as `payable`.
+ * `GET /balance/me` shows as `balance + held`, or `GET /earnings/me` as `payable`. `GET /admin/accounts/{id}/statement` is the same of
+ * any account.
  */
 export function statementRoutes(deps: { readonly sql: Sql; readonly wallets: WalletReader }): Route[] {
   return [
@@ -90,12 +93,52 @@ export function statementRoutes(deps: { readonly sql: Sql; readonly wallets: Wal
       query: LIST.query,
       responses: { 200: LIST.response },
       handle: async (request: ApiRequest<undefined, Query>) => {
-        const key = keyOf(request.caller);
-        const page = await readPage(deps, key, request.query, LIST.limitOf(request));
-        return LIST.isCsvWanted(request) ? LIST.csvPage(page.rows.map(rowOf), page.next) : jsonPage(key, page);
+        const { accountId, ownerId, role } = keyOf(request.caller);
+        const { ledger = role === 'provider' ? 'earnings' : 'wallet' } = request.query;
+        if (ledger === 'earnings' && role === 'buyer') {
+          throw new ApiError('forbidden', 'ledger: a buyer key may not see what the services of its account earn.');
+        }
+        return answer(
+          deps.sql,
+          { accountId, ownerId, ledger, readWallet: () => deps.wallets.read(accountId) },
+          request,
+        );
+      },
+    },
+    {
+      method: 'GET',
+      path: '/api/v1/admin/accounts/:id/statement',
+      summary: "Every movement of an account's money, as the account itself sees it; JSON or CSV",
+      access: ['admin'],
+      params: { id: { description: 'The account', schema: UUID, example: EXAMPLE.accountId } },
+      query: LIST.query,
+      responses: { 200: LIST.response },
+      errors: ['not_found'],
+      handle: async (request: ApiRequest<undefined, Query>) => {
+        const id = request.params.id ?? '';
+        const account = isUuid(id) ? await selectAccount(deps.sql, id) : null;
+        if (account === null) throw new ApiError('not_found', 'There is no such account.');
+        const { accountId, ownerId, status } = account;
+        // A closed account needs no wallet in Redis; and an operator must see the books also while a wallet cannot be read.
+        const readWallet = async () => (status === 'closed' ? null : deps.wallets.read(accountId).catch(() => null));
+        return answer(deps.sql, { accountId, ownerId, ledger: request.query.ledger ?? 'wallet', readWallet }, request);
       },
     },
   ];
+}
+
+/** Whose statement, and of which money. */
+type Subject = {
+  readonly accountId: string;
+  readonly ownerId: string;
+  readonly ledger: StatementLedger;
+  /** The live wallet; null: the statement ends with the books. */
+  readonly readWallet: () => Promise<Wallet | null>;
+};
+
+async function answer(sql: Sql, subject: Subject, request: ApiRequest<undefined, Query>): Promise<ApiResponse> {
+  const page = await readPage(sql, subject, request.query, LIST.limitOf(request));
+  return LIST.isCsvWanted(request) ? LIST.csvPage(page.rows.map(rowOf), page.next) : jsonPage(subject, page);
 }
 
 type Page = {
@@ -106,20 +149,16 @@ type Page = {
 };
 
 async function readPage(
-  { sql, wallets }: Parameters<typeof statementRoutes>[0],
-  { accountId, role }: KeyRecord,
+  sql: Sql,
+  { accountId, ledger, readWallet }: Subject,
   query: Query,
   limit: number,
 ): Promise<Page> {
-  const ledger = query.ledger ?? (role === 'provider' ? 'earnings' : 'wallet');
-  if (ledger === 'earnings' && role === 'buyer') {
-    throw new ApiError('forbidden', 'ledger: a buyer key may not see what the services of its account earn.');
-  }
   const range = parseTimeRange(query);
   const before = readPlace(query.cursor, CURSOR_REST);
   const endsNow = before === null && isNewest(range, Date.now());
   // Read before the books, so that what is stored between the two readings is at least not missing here.
-  const live = ledger === 'wallet' && endsNow ? await wallets.read(accountId) : null;
+  const live = ledger === 'wallet' && endsNow ? await readWallet() : null;
   const found = await selectStatement(sql, { ...range, accountId, ledger, before, limit: limit + 1 });
   const kept = found.movements.slice(0, limit);
   const rows: Shown[] = kept.map((movement) => ({ ...movement, at: new Date(movement.place.micros / 1000) }));
@@ -156,7 +195,7 @@ const rowOf = (row: Shown) => ({
   ...(row.reason === null ? {} : { reason: row.reason }),
 });
 
-function jsonPage({ ownerId }: KeyRecord, { ledger, balanceMicros, rows, next }: Page): ApiResponse {
+function jsonPage({ ownerId }: Subject, { ledger, balanceMicros, rows, next }: Page): ApiResponse {
   return LIST.jsonPage({
     owner_id: ownerId,
     ledger,

@@ -1,3 +1,4 @@
+import { type Labels, selectLabels } from '../accounts/labels-sql.ts';
 import { parseTimeRange } from '../accounts/time-range.ts';
 import { type CallRecord, isUsageTime, OUTCOMES, selectCall, type UsageFilter } from '../accounts/usage-sql.ts';
 import { type ServiceUsage, selectCallPage, selectUsage } from '../accounts/usage-sums.ts';
@@ -72,10 +73,12 @@ export const ADMIN_CALL_FIELDS = {
   fee: usd("The platform's share"),
   earned: usd("The provider's share"),
   account_id: { ...UUID, description: "The buyer's account" },
+  owner_id: { ...TEXT, description: 'Its label' },
   provider_id: { ...UUID, description: "The provider's account" },
+  provider_owner_id: { ...TEXT, description: 'Its label' },
 };
 const CALL = record('Call', ADMIN_CALL_FIELDS, {
-  optional: ['key_id', 'fee', 'earned', 'account_id', 'provider_id'],
+  optional: ['key_id', 'fee', 'earned', 'account_id', 'owner_id', 'provider_id', 'provider_owner_id'],
   description: 'Its buyer sees key_id, its provider fee and earned, an admin all of it',
 });
 const RECORD_EXAMPLE = {
@@ -86,7 +89,8 @@ const RECORD_EXAMPLE = {
 export const ADMIN_CALL_EXAMPLE = {
   ...RECORD_EXAMPLE,
   ...{ key_id: EXAMPLE.keyId, fee: 0.0001, earned: 0.0019 },
-  ...{ account_id: EXAMPLE.accountId, provider_id: EXAMPLE.providerId },
+  ...{ account_id: EXAMPLE.accountId, owner_id: 'acme-bot' },
+  ...{ provider_id: EXAMPLE.providerId, provider_owner_id: 'translators' },
 };
 const USAGE_EXAMPLE = {
   ...{ key_id: EXAMPLE.keyId, owner_id: 'acme-bot', total_calls: 1, free_calls: 0, total_spent: 0.002 },
@@ -168,7 +172,7 @@ export function usageRoutes(deps: { readonly sql: Sql }): Route[] {
       handle: async ({ caller, params }) => {
         const id = params.usage_id ?? '';
         const call = isUuid(id) && isUsageTime(id) ? await selectCall(sql, id) : null;
-        const view = call === null ? null : viewOf(call, keyOf(caller));
+        const view = call === null ? null : await viewOf(sql, call, keyOf(caller));
         if (view === null) throw new ApiError('not_found', 'There is no such call.');
         return { status: 200, body: view };
       },
@@ -262,15 +266,17 @@ async function csvPage(sql: Sql, filter: UsageFilter, before: string | null, lim
   return LIST.csvPage(calls.map(recordJson), next);
 }
 
-/** All that is recorded of a call. */
-export function adminCallJson(call: CallRecord): Record<string, unknown> {
+/** All that is recorded of a call. @param labels  of the accounts of both parties */
+export function adminCallJson(call: CallRecord, labels: Labels): Record<string, unknown> {
   return {
     ...recordJson(call),
     key_id: call.keyId,
     fee: microsToUsd(call.feeMicros),
     earned: microsToUsd(call.amountMicros - call.feeMicros),
     account_id: call.accountId,
+    owner_id: labels.get(call.accountId) ?? '',
     provider_id: call.providerId,
+    provider_owner_id: labels.get(call.providerId) ?? '',
   };
 }
 
@@ -278,14 +284,14 @@ export function adminCallJson(call: CallRecord): Record<string, unknown> {
  * What this key may see of the call, or null if nothing. An admin sees all. The buyer sees which of its keys paid, but not how
  * the platform and the provider divide the money. The provider sees its own share, but nothing that identifies the buyer.
  */
-function viewOf(call: CallRecord, by: KeyRecord): Record<string, unknown> | null {
+async function viewOf(sql: Sql, call: CallRecord, by: KeyRecord): Promise<Record<string, unknown> | null> {
   const record = recordJson(call);
   const forBuyer = { key_id: call.keyId };
   const forProvider = {
     fee: microsToUsd(call.feeMicros),
     earned: microsToUsd(call.amountMicros - call.feeMicros),
   };
-  if (by.role === 'admin') return adminCallJson(call);
+  if (by.role === 'admin') return adminCallJson(call, await selectLabels(sql, [call.accountId, call.providerId]));
   if (call.accountId === by.accountId) return { ...record, ...forBuyer };
   if (call.providerId === by.accountId) return { ...record, ...forProvider };
   return null;

@@ -331,6 +331,13 @@ describe('each success of each operation is as the OpenAPI document says', () =>
     });
     await driver.expect('getStatementMe', 200, { key: market.provider, query: 'limit=1' });
     await driver.expect('getStatementMe', 200, { key: spender, headers: { Accept: 'text/csv' }, query: 'limit=1' });
+    const statement = { key: anAdmin(), params: { id: spender.account_id } };
+    expect(await driver.expect('getAdminAccountsByIdStatement', 200, statement)).toMatchObject({
+      balance: 0.99,
+      movements: [{ kind: 'charge' }, { kind: 'credit' }],
+    });
+    const csv = { ...statement, headers: { Accept: 'text/csv' }, query: 'limit=1' };
+    await driver.expect('getAdminAccountsByIdStatement', 200, csv);
   });
 
   it('of tools for agents, in both revisions of the protocol', async () => {

@@ -15,12 +15,18 @@ let buyer: KeyRecord;
 let provider: KeyRecord;
 let services: string[];
 let live: { balanceMicros: number; heldMicros: number } | null;
+let isAway = false;
 
 useDatabase();
 beforeAll(() => {
   routes = statementRoutes({
     sql,
-    wallets: { read: async () => live ?? { balanceMicros: await settled(), heldMicros: 0 } },
+    wallets: {
+      read: async () => {
+        if (isAway) throw new Error('away');
+        return live ?? { balanceMicros: await settled(), heldMicros: 0 };
+      },
+    },
   });
 });
 beforeEach(reset);
@@ -204,6 +210,36 @@ describe('GET /statement/me', () => {
     ]);
     const cursor = response.headers?.['X-ACF-Next-Cursor'];
     expect((await ask({ cursor })).movements).toMatchObject([{ amount: 1, balance: 1 }]);
+  });
+
+  it('shows an operator exactly what the account itself sees, and the books alone where there is no wallet', async () => {
+    const admin = await addAccount(sql, 'admin');
+    const shown = async ({ accountId: id }: KeyRecord, query: object = {}) =>
+      json(await send(routes, 'GET /admin/accounts/:id/statement', { by: admin, params: { id }, query }));
+    await moves.credit(START, 10_000_000);
+    await moves.call(START, 2_000);
+    await moves.payout(START + HOUR, 1_000);
+    await fillHours();
+    live = { balanceMicros: 9_000_000, heldMicros: 300 };
+    const own = await ask();
+    expect(own.movements.map(({ kind }) => kind)).toEqual(['pending', 'charge', 'credit']);
+    // The pending row stands at the present moment.
+    const timeless = (page: unknown) => ({
+      ...(page as Page),
+      movements: (page as Page).movements.map(({ at: _, ...row }) => row),
+    });
+    expect(timeless(await shown(buyer))).toEqual(timeless(own));
+    expect(await shown(buyer, { limit: 1 })).toHaveProperty('next_cursor', (await ask({ limit: 1 })).next_cursor);
+    expect(await shown(provider, { ledger: 'earnings' })).toEqual(await ask({}, provider));
+    isAway = true;
+    await expect(ask()).rejects.toThrow('away');
+    expect((await shown(buyer)).movements).toMatchObject([{ kind: 'charge' }, { kind: 'credit' }]);
+    isAway = false;
+    await sql`UPDATE accounts SET status = 'closed' WHERE id = ${buyer.accountId}`;
+    expect((await shown(buyer)).movements).toMatchObject([{ kind: 'charge' }, { kind: 'credit' }]);
+    for (const accountId of [uuidv7(), 'nobody']) {
+      await expect(shown({ ...buyer, accountId })).rejects.toMatchObject({ code: 'not_found' });
+    }
   });
 
   it('refuses earnings to a buyer key, and a cursor of another list', async () => {

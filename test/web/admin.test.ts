@@ -140,13 +140,69 @@ describe("an operator's day in the console", () => {
     await visit.shot('admin-account-audit');
     await page.getByRole('link', { name: 'Audit', exact: true }).click();
     await page.getByRole('cell', { name: 'key.limit' }).first().waitFor();
-    await page.getByLabel('Act', { exact: true }).fill('account.suspend');
-    await page.getByRole('button', { name: 'Apply' }).click();
+    await page.getByLabel('Act', { exact: true }).selectOption('account.suspend');
     await page.waitForURL(/action=account\.suspend/);
     await until(async () => (await page.getByRole('row').count()) === 2);
     await page.getByText('suspended', { exact: true }).waitFor();
     expect(await visit.findings()).toEqual([]);
     await visit.shot('admin-audit');
+    isClean(visit);
+    await visit.close();
+  });
+
+  it('finds a call by its usage id, gives its price back once only, and reads the statement of its buyer', async () => {
+    await web.market.settled();
+    const [charged] = (await web.market.records(buyer)).filter(({ amount }) => amount > 0);
+    const id = charged?.usage_id ?? '';
+    const { balance } = await web.market.balance(buyer);
+    const visit = await signedIn('/console');
+    const { page } = visit;
+    await page.getByLabel('Find an account or a call').fill(id);
+    await page.getByRole('button', { name: 'Find' }).click();
+    await page.getByText('So the buyer paid its price').waitFor();
+    const another = await signedIn(`/console/calls/${id}`);
+    for (const { page: of } of [visit, another]) {
+      await of.getByRole('button', { name: 'Credit $0.25 to the buyer' }).click();
+      await of.getByLabel('Reference').waitFor();
+      expect(await of.getByLabel('Reference').inputValue()).toBe(`call ${id}`);
+    }
+    expect(await visit.findings()).toEqual([]);
+    await page.getByRole('dialog').getByRole('button', { name: 'Credit $0.25' }).click();
+    await page.getByText('$0.25 was credited for this call').waitFor();
+    // A colleague had the same page open.
+    await another.page.getByRole('dialog').getByRole('button', { name: 'Credit $0.25' }).click();
+    await another.page.getByText('nothing moved again').waitFor();
+    expect((await web.market.balance(buyer)).balance).toBe(balance + 0.25);
+    await visit.shot('admin-call');
+    isClean(another);
+    await another.close();
+
+    await page.getByRole('link', { name: /^acme/ }).click();
+    await page.getByRole('tab', { name: 'Statement' }).click();
+    await page.getByText(`Reference: call ${id}`).waitFor();
+    expect(await visit.findings()).toEqual([]);
+    await visit.shot('admin-statement');
+    // What was paid leads to the calls that it was paid for.
+    await page
+      .getByRole('link', { name: `Weather ${XSS}` })
+      .first()
+      .click();
+    await page.getByRole('cell', { name: '$0.25' }).first().waitFor();
+    isClean(visit);
+    await visit.close();
+  });
+
+  it('shows nothing under a filter that failed, and takes labels where the API takes ids', async () => {
+    const visit = await signedIn('/console/calls');
+    const { page } = visit;
+    await page.getByRole('cell', { name: '$0.25' }).first().waitFor();
+    await page.getByLabel('Buyer', { exact: true }).fill('nobody at all');
+    await page.getByRole('button', { name: 'Apply' }).click();
+    await page.getByText('No account has "nobody at all" in its label').waitFor();
+    expect(await page.getByRole('row').count()).toBe(0);
+    await page.getByLabel('Buyer', { exact: true }).fill('acme');
+    await page.getByRole('button', { name: 'Apply' }).click();
+    await page.getByRole('link', { name: /^acme/ }).first().waitFor();
     isClean(visit);
     await visit.close();
   });
@@ -160,6 +216,16 @@ describe("an operator's day in the console", () => {
     await page.getByLabel('Amount in US dollars').fill('1');
     await page.getByRole('button', { name: 'Record payout of $1.00' }).click();
     await page.getByText('$1.00 was recorded as paid out').waitFor();
+    // Once more by mistake.
+    await page.getByRole('button', { name: 'Record payout' }).click();
+    await page.getByText('Last payout: $1.00').waitFor();
+    await page.getByLabel('Amount in US dollars').fill('1');
+    await page.getByRole('button', { name: 'Record payout of $1.00' }).click();
+    await page.getByText('Make no second transfer').waitFor();
+    await page.getByRole('button', { name: 'Cancel' }).click();
+    await page.getByRole('button', { name: 'Close account' }).click();
+    await page.getByText('cannot be closed yet').waitFor();
+    await page.getByRole('button', { name: 'Back' }).click();
 
     await page.getByRole('link', { name: 'Payments', exact: true }).click();
     await page.getByRole('link', { name: 'Payouts', exact: true }).click();
@@ -179,7 +245,7 @@ describe("an operator's day in the console", () => {
       .first()
       .waitFor();
     const href = await page.getByRole('row').nth(1).getByRole('link').first().getAttribute('href');
-    await page.getByLabel('Usage id').fill(href?.split('/').at(-1) ?? '');
+    await page.getByLabel('Find an account or a call').fill(href?.split('/').at(-1) ?? '');
     await page.getByRole('button', { name: 'Find' }).click();
     await page.getByText('Earned', { exact: true }).waitFor();
     expect(await visit.findings()).toEqual([]);

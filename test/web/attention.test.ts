@@ -8,7 +8,8 @@ const good = {
   keys: { active: 1, revoked: 0 },
   services: { active: 1, paused: 0, removed: 0 },
   calls: { today: sums, last_24_hours: sums, last_30_days: sums },
-  ...{ backlog: 3, rejected_events: 0, held: 0, drift: 0, reconciled_at: '2026-11-22T11:59:30Z' },
+  ...{ backlog: 3, rejected_events: 0, held: 0, drift: 0, drifting_accounts: 0, shards_not_compared: 0 },
+  reconciled_at: '2026-11-22T11:59:30Z',
   currency: 'USD' as const,
 };
 const process = {
@@ -26,7 +27,14 @@ it('nothing needs attention where all is well, also before the instances are kno
 });
 
 it('what is wrong with money comes first, what is only worth knowing last', () => {
-  const bad = { ...good, drift: -0.5, rejected_events: 2, backlog: 50_000, reconciled_at: '2026-11-22T11:00:00Z' };
+  const bad = {
+    ...good,
+    drift: -0.5,
+    drifting_accounts: 1,
+    rejected_events: 2,
+    backlog: 50_000,
+    reconciled_at: '2026-11-22T11:00:00Z',
+  };
   expect(signs({ ...bad, accounts: { active: 1, suspended: 1, closed: 0 } })).toEqual([
     ...['Drift', 'Rejected', 'Backlog', 'Late', 'Suspended'],
   ]);
@@ -42,4 +50,9 @@ it('a shard without a writer, a gateway that lives and is silent, two versions',
   expect(signs(good, { instances: [{ ...writer, shards: 15 }, old], silent, shards: 16 })).toEqual([
     ...['No writer', 'Silent', 'Versions'],
   ]);
+});
+
+it('drifts that cancel out, and shards that were not compared, are not all well', () => {
+  expect(signs({ ...good, drifting_accounts: 2 })).toEqual(['Drift']);
+  expect(signs({ ...good, shards_not_compared: 1 })).toEqual(['Not compared']);
 });

@@ -1,3 +1,4 @@
+import { type Labels, selectLabels } from '../../accounts/labels-sql.ts';
 import { type AuditRow, actExists, selectActs } from '../../accounts/lists/audit-sql.ts';
 import { readWithDeadline } from '../../accounts/lists/deadline.ts';
 import { parseTimeRange } from '../../accounts/time-range.ts';
@@ -39,9 +40,11 @@ const ACT = record('Act', {
   at: TIME,
   actor: { ...TEXT, description: 'The id of an API key; `create-admin` or `system` where none acted' },
   actor_account_id: orNull(UUID),
+  actor_owner_id: { ...orNull(TEXT), description: 'The label of that account' },
   action: TEXT,
   subject_type: { type: 'string', enum: ['account', 'key', 'service', 'reconciliation'] },
   subject_id: TEXT,
+  subject_owner_id: { ...orNull(TEXT), description: 'Of an account: its label' },
   before: STATE,
   after: STATE,
   request_id: { ...orNull(TEXT), description: '`X-Request-Id` of the request that asked for it' },
@@ -49,6 +52,7 @@ const ACT = record('Act', {
 const ACTS = record('Audit', { acts: list(ACT, 'Newest first'), next_cursor: orNull(TEXT) });
 const ACT_EXAMPLE = {
   ...{ id: 42, at: EXAMPLE.time, actor: EXAMPLE.keyId, actor_account_id: EXAMPLE.providerId },
+  ...{ actor_owner_id: 'operator', subject_owner_id: 'acme-bot' },
   ...{ action: 'account.suspend', subject_type: 'account', subject_id: EXAMPLE.accountId },
   ...{ before: { status: 'active' }, after: { status: 'suspended' }, request_id: EXAMPLE.usageId },
 };
@@ -78,7 +82,9 @@ async function listActs(sql: Sql, query: Query): Promise<ApiResponse> {
     (limit) => readWithDeadline(sql, async (timed) => selectActs(await timed(), filter, before, limit)),
     (act) => String(act.id),
   );
-  return { status: 200, body: { acts: entries.map(actJson), next_cursor: next } };
+  const accounts = entries.flatMap((act) => [act.actorAccountId, accountOf(act)]).filter((id) => id !== null);
+  const labels = await selectLabels(sql, accounts);
+  return { status: 200, body: { acts: entries.map((act) => actJson(act, labels)), next_cursor: next } };
 }
 
 async function readCursor(sql: Sql, cursor: string): Promise<number> {
@@ -87,15 +93,20 @@ async function readCursor(sql: Sql, cursor: string): Promise<number> {
   return Number(cursor);
 }
 
-function actJson(act: AuditRow): Record<string, unknown> {
+const accountOf = ({ subjectType, subjectId }: AuditRow): string | null =>
+  subjectType === 'account' && isUuid(subjectId) ? subjectId : null;
+
+function actJson(act: AuditRow, labels: Labels): Record<string, unknown> {
   return {
     id: act.id,
     at: act.at.toISOString(),
     actor: act.actor,
     actor_account_id: act.actorAccountId,
+    actor_owner_id: labels.get(act.actorAccountId ?? '') ?? null,
     action: act.action,
     subject_type: act.subjectType,
     subject_id: act.subjectId,
+    subject_owner_id: labels.get(accountOf(act) ?? '') ?? null,
     before: act.before,
     after: act.after,
     request_id: act.requestId,

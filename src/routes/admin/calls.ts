@@ -1,3 +1,4 @@
+import { selectLabels } from '../../accounts/labels-sql.ts';
 import { type CallOutcome, selectAllCalls } from '../../accounts/lists/calls-sql.ts';
 import { readWithDeadline } from '../../accounts/lists/deadline.ts';
 import { FIRST_MS, LAST_MS, parseTimeRange } from '../../accounts/time-range.ts';
@@ -80,7 +81,11 @@ async function listCalls(sql: Sql, query: Query): Promise<ApiResponse> {
     (limit) => readWithDeadline(sql, (timed) => selectAllCalls(timed, filter, cursor, limit)),
     (call) => call.usageId,
   );
-  return { status: 200, body: { calls: entries.map(adminCallJson), next_cursor: next } };
+  const labels = await selectLabels(
+    sql,
+    entries.flatMap(({ accountId, providerId }) => [accountId, providerId]),
+  );
+  return { status: 200, body: { calls: entries.map((call) => adminCallJson(call, labels)), next_cursor: next } };
 }
 
 function boundedRange(query: Query): { readonly fromMs: number; readonly toMs: number } {

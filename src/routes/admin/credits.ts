@@ -42,13 +42,14 @@ const BODY: JsonSchema = {
     reference: REFERENCE,
   },
 };
-const CREDIT = record('Credit', {
+const FIELDS = {
   account_id: UUID,
   amount: usd('What was added'),
   reference: TEXT,
   seq: { ...COUNT, description: "Number of this credit among the account's" },
   created_at: TIME,
-});
+};
+const CREDIT = record('Credit', FIELDS);
 const CREDIT_EXAMPLE = {
   account_id: EXAMPLE.accountId,
   amount: 10,
@@ -95,7 +96,7 @@ export function creditsRoutes(deps: CreditsRoutesDeps): Route[] {
       summary: 'All credits, newest first',
       access: ['admin'],
       query: LIST_QUERY,
-      responses: { 200: listResponse('Credits', 'credits', CREDIT, CREDIT_EXAMPLE) },
+      responses: { 200: listResponse('ListedCredit', 'credits', FIELDS, CREDIT_EXAMPLE) },
       handle: ({ query }: ApiRequest<undefined, ListQuery>) =>
         listPage(deps.sql, query, 'credits', selectCredits, creditJson),
     },

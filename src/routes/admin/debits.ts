@@ -39,13 +39,14 @@ type Body = {
   readonly reason: string;
 };
 
-const DEBIT = record('Debit', {
+const FIELDS = {
   account_id: UUID,
   amount: usd('What was taken'),
   reference: TEXT,
   reason: TEXT,
   created_at: { ...TIME, description: 'When it was taken. RFC 3339, in UTC' },
-});
+};
+const DEBIT = record('Debit', FIELDS);
 const EXAMPLE_DEBIT = {
   ...{ account_id: EXAMPLE.accountId, amount: 2.5, reference: 'refund 12', reason: 'Paid twice' },
   created_at: EXAMPLE.time,
@@ -92,7 +93,7 @@ export function debitsRoutes(deps: DebitsRoutesDeps): Route[] {
       summary: 'All debits that were taken, newest first',
       access: ['admin'],
       query: LIST_QUERY,
-      responses: { 200: listResponse('Debits', 'debits', DEBIT, EXAMPLE_DEBIT) },
+      responses: { 200: listResponse('ListedDebit', 'debits', FIELDS, EXAMPLE_DEBIT) },
       handle: ({ query }: ApiRequest<undefined, ListQuery>) => listPage(sql, query, 'debits', selectDebits, debitJson),
     },
   ];

@@ -1,4 +1,5 @@
 import { actorOf } from '../../accounts/audit.ts';
+import { selectLabels } from '../../accounts/labels-sql.ts';
 import type { Listed, MovementFilter } from '../../accounts/money-lists-sql.ts';
 import { type Place, placeText, readPlace } from '../../accounts/place.ts';
 import { parseTimeRange } from '../../accounts/time-range.ts';
@@ -78,19 +79,35 @@ const readFilter = (query: ListQuery): MovementFilter => ({
   reference: query.reference ?? null,
 });
 
-/** The response of a list: `{<name>: […], next_cursor}`. */
-export const listResponse = (title: string, name: string, row: JsonSchema, example: object): ResponseDescription =>
-  json('A page, newest first', record(title, { [name]: list(row, 'Newest first'), next_cursor: orNull(TEXT) }), {
-    [name]: [example],
+/**
+ * The response of a list: `{<name>: […], next_cursor}`.
+ *
+ * @param title  of a row
+ * @param fields  of a row; the label of its account comes on top
+ */
+export function listResponse(
+  title: string,
+  name: string,
+  fields: Readonly<Record<string, JsonSchema>>,
+  example: object,
+): ResponseDescription {
+  const row = record(title, { ...fields, owner_id: { ...TEXT, description: 'The label of the account' } });
+  const page = record(`${title.replace('Listed', '')}s`, {
+    [name]: list(row, 'Newest first'),
+    next_cursor: orNull(TEXT),
+  });
+  return json('A page, newest first', page, {
+    [name]: [{ ...example, owner_id: 'acme-bot' }],
     next_cursor: '1763798400000000-4711',
   });
+}
 
 /**
  * Reads one row more than the page has, to find out whether another page follows.
  *
  * @param select reads at most `limit` rows after the place `before`; null: from the newest
  */
-export async function listPage<Row>(
+export async function listPage<Row extends { readonly accountId: string }>(
   sql: Sql,
   query: ListQuery,
   name: string,
@@ -102,5 +119,10 @@ export async function listPage<Row>(
   const rows = found.slice(0, limit);
   const last = rows.at(-1);
   const next = found.length > limit && last !== undefined ? placeText(last.place) : null;
-  return { status: 200, body: { [name]: rows.map(rowJson), next_cursor: next } };
+  const labels = await selectLabels(
+    sql,
+    rows.map(({ accountId }) => accountId),
+  );
+  const entries = rows.map((row) => ({ ...rowJson(row), owner_id: labels.get(row.accountId) ?? '' }));
+  return { status: 200, body: { [name]: entries, next_cursor: next } };
 }

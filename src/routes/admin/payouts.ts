@@ -27,12 +27,13 @@ const BODY: JsonSchema = {
 };
 type Body = { readonly account_id: string; readonly amount: number; readonly reference: string };
 
-const PAYOUT = record('Payout', {
+const FIELDS = {
   account_id: UUID,
   amount: usd('What was paid'),
   reference: TEXT,
   created_at: TIME,
-});
+};
+const PAYOUT = record('Payout', FIELDS);
 const EXAMPLE_PAYOUT = {
   ...{ account_id: EXAMPLE.accountId, amount: 0.1, reference: 'transfer 2026-11', created_at: EXAMPLE.time },
 };
@@ -68,7 +69,7 @@ export function payoutsRoutes({ sql }: { readonly sql: Sql }): Route[] {
       summary: 'All payouts, newest first',
       access: ['admin'],
       query: LIST_QUERY,
-      responses: { 200: listResponse('Payouts', 'payouts', PAYOUT, EXAMPLE_PAYOUT) },
+      responses: { 200: listResponse('ListedPayout', 'payouts', FIELDS, EXAMPLE_PAYOUT) },
       handle: ({ query }: ApiRequest<undefined, ListQuery>) =>
         listPage(sql, query, 'payouts', selectPayouts, payoutJson),
     },

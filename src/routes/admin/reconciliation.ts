@@ -1,4 +1,5 @@
 import { type Act, type Actor, actorOf, recordAct } from '../../accounts/audit.ts';
+import { type Labels, selectLabels } from '../../accounts/labels-sql.ts';
 import type { ApiRequest, ApiResponse, JsonSchema, Route } from '../../http/route.ts';
 import { keyOf } from '../../keys/caller.ts';
 import { type Repair, selectBooksSum, selectRepairs, selectReports } from '../../ledger/reconcile/reconcile-sql.ts';
@@ -33,8 +34,10 @@ const SUMS = {
   drift: usd('wallet − (settled − streamed − held): 0 in good books'),
   drifting_accounts: COUNT,
 };
+const LABEL: JsonSchema = { ...TEXT, description: 'The label of the account' };
 const DRIFT = record('Drift', {
   account_id: UUID,
+  owner_id: LABEL,
   wallet: SUMS.wallet,
   expected: usd('What the wallet should have'),
   drift: SUMS.drift,
@@ -54,6 +57,7 @@ const STATE: JsonSchema = {
 const REPAIR = record('Repair', {
   id: { type: 'integer' },
   account_id: UUID,
+  owner_id: LABEL,
   made_by: TEXT,
   reason: TEXT,
   before: STATE,
@@ -132,6 +136,8 @@ async function page(sql: Sql): Promise<ApiResponse> {
     selectRepairs(sql, SHOWN_REPAIRS),
     selectBooksSum(sql),
   ]);
+  const accounts = [...reports.flatMap(({ drifts }) => drifts), ...repairs].map(({ accountId }) => accountId);
+  const labels = await selectLabels(sql, accounts);
   const total = (pick: (report: ShardReport) => number): number =>
     reports.reduce((sum, report) => sum + pick(report), 0);
   const oldest = reports.reduce<number | null>(
@@ -161,9 +167,9 @@ async function page(sql: Sql): Promise<ApiResponse> {
         checked_at: time(report.checkedAtMs),
         compared: report.compared,
         ...sumsJson(report),
-        drifts: report.drifts.map(driftJson),
+        drifts: report.drifts.map((drift) => driftJson(drift, labels)),
       })),
-      repairs: repairs.map(repairJson),
+      repairs: repairs.map((repair) => repairJson(repair, labels)),
       currency: 'USD',
     },
   };
@@ -187,9 +193,10 @@ function sumsJson(sums: Sums): Record<string, number> {
   };
 }
 
-function driftJson(drift: Drift): Record<string, unknown> {
+function driftJson(drift: Drift, labels: Labels): Record<string, unknown> {
   return {
     account_id: drift.accountId,
+    owner_id: labels.get(drift.accountId) ?? '',
     wallet: microsToUsd(drift.walletMicros),
     expected: microsToUsd(drift.expectedMicros),
     drift: microsToUsd(drift.driftMicros),
@@ -203,11 +210,12 @@ function driftJson(drift: Drift): Record<string, unknown> {
   };
 }
 
-function repairJson(repair: Repair): Record<string, unknown> {
+function repairJson(repair: Repair, labels: Labels): Record<string, unknown> {
   const { id, accountId, madeBy, reason, before, after, changeMicros, state, createdAt } = repair;
   return {
     id,
     account_id: accountId,
+    owner_id: labels.get(accountId) ?? '',
     made_by: madeBy,
     reason,
     before,

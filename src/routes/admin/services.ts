@@ -1,3 +1,4 @@
+import { selectLabels } from '../../accounts/labels-sql.ts';
 import { type WriteListing, writeAsOperator } from '../../accounts/listing-acts.ts';
 import { readWithDeadline } from '../../accounts/lists/deadline.ts';
 import { chooseLanguage, languageHeaders } from '../../catalog/languages.ts';
@@ -8,7 +9,7 @@ import type { ApiRequest, ApiResponse, JsonSchema, Route } from '../../http/rout
 import { ACCEPT_LANGUAGE, LANGUAGE_HEADERS } from '../../openapi/headers.ts';
 import { json, list, orNull, record, TEXT } from '../../openapi/schemas.ts';
 import { isUuid } from '../../platform/ids.ts';
-import { SERVICE, SERVICE_DETAILS_EXAMPLE } from '../service-schemas.ts';
+import { SERVICE, SERVICE_DETAILS_EXAMPLE, SERVICE_OF_ANYBODY } from '../service-schemas.ts';
 import { idOf, notFound, SERVICE_PARAM, type ServicesRoutesDeps, show, writerOf } from '../services.ts';
 import { listQuery, oneOf, type PageQuery, readPage, TEXT_FILTER, UUID_FILTER, wrongCursor } from './lists.ts';
 
@@ -41,10 +42,11 @@ const PATCH_BODY: JsonSchema = {
 };
 
 const SERVICES = record('AllServices', {
-  services: list(SERVICE, 'Newest first, without their operations'),
+  services: list(SERVICE_OF_ANYBODY, 'Newest first, without their operations'),
   next_cursor: orNull(TEXT),
 });
-const { operations: _, ...LISTED_EXAMPLE } = SERVICE_DETAILS_EXAMPLE;
+const { operations: _, ...DETAILS_EXAMPLE } = SERVICE_DETAILS_EXAMPLE;
+const LISTED_EXAMPLE = { ...DETAILS_EXAMPLE, provider_owner_id: 'translators' };
 
 /** `/admin/services`: listings of all accounts. */
 export function adminServicesRoutes(deps: Deps): Route[] {
@@ -98,12 +100,17 @@ async function listServices(
     (listing) => listing.id,
   );
   const language = chooseLanguage(undefined, header('accept-language'));
+  const labels = await selectLabels(
+    sql,
+    entries.map((listing) => listing.providerId),
+  );
   return {
     status: 200,
     body: {
-      services: entries.map((listing) =>
-        fullItem(listing, catalog.qualityOf(listing.id), language, { withEndpoint: true }),
-      ),
+      services: entries.map((listing) => ({
+        ...fullItem(listing, catalog.qualityOf(listing.id), language, { withEndpoint: true }),
+        provider_owner_id: labels.get(listing.providerId) ?? '',
+      })),
       next_cursor: next,
     },
     headers: languageHeaders(language),

@@ -34,7 +34,9 @@ const STATS = record('PlatformStats', {
   backlog: { ...COUNT, description: 'Usage events that wait in Redis for Postgres' },
   rejected_events: { ...COUNT, description: 'Usage events that could not be stored as calls' },
   held: usd('What open calls held at the last reconciliation'),
-  drift: usd('By how much wallets disagreed with Postgres then'),
+  drift: usd('By how much wallets disagreed with Postgres then, all together'),
+  drifting_accounts: { ...COUNT, description: 'How many accounts disagreed then' },
+  shards_not_compared: { ...COUNT, description: 'Shards that could not be compared then' },
   reconciled_at: orNull(TIME),
   currency: CURRENCY,
 });
@@ -44,7 +46,16 @@ const STATS_EXAMPLE = {
   keys: { active: 57, revoked: 3 },
   services: { active: 12, paused: 1, removed: 2 },
   calls: { today: SUMS_EXAMPLE, last_24_hours: SUMS_EXAMPLE, last_30_days: SUMS_EXAMPLE },
-  ...{ backlog: 0, rejected_events: 0, held: 0.002, drift: 0, reconciled_at: EXAMPLE.time, currency: 'USD' },
+  ...{
+    backlog: 0,
+    rejected_events: 0,
+    held: 0.002,
+    drift: 0,
+    drifting_accounts: 0,
+    shards_not_compared: 0,
+    reconciled_at: EXAMPLE.time,
+    currency: 'USD',
+  },
 };
 
 /** `GET /admin/stats`: the whole platform at a glance. */
@@ -83,6 +94,9 @@ function statsJson(stats: Stats, reports: readonly ShardReport[], backlog: numbe
     rejected_events: stats.rejectedEvents,
     held: total((report) => report.heldMicros),
     drift: total((report) => report.driftMicros),
+    // Drifts of several accounts may cancel out.
+    drifting_accounts: reports.reduce((sum, { driftingAccounts }) => sum + driftingAccounts, 0),
+    shards_not_compared: reports.filter(({ compared }) => !compared).length,
     // The oldest shard's: the numbers are at least as young.
     reconciled_at: times.length === 0 ? null : new Date(Math.min(...times)).toISOString(),
     currency: 'USD',

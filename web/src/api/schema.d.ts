@@ -588,6 +588,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/admin/accounts/{id}/statement": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Every movement of an account's money, as the account itself sees it; JSON or CSV
+         * @description Needs a key with the role admin.
+         */
+        get: operations["getAdminAccountsByIdStatement"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/admin/credits": {
         parameters: {
             query?: never;
@@ -795,10 +815,14 @@ export interface components {
             actor: string;
             /** Format: uuid */
             actor_account_id: string | null;
+            /** @description The label of that account */
+            actor_owner_id: string | null;
             action: string;
             /** @enum {string} */
             subject_type: "account" | "key" | "service" | "reconciliation";
             subject_id: string;
+            /** @description Of an account: its label */
+            subject_owner_id: string | null;
             /** @description What changed, never with a secret */
             before: {
                 [key: string]: unknown;
@@ -847,11 +871,15 @@ export interface components {
              * @description The buyer's account
              */
             account_id: string;
+            /** @description Its label */
+            owner_id: string;
             /**
              * Format: uuid
              * @description The provider's account
              */
             provider_id: string;
+            /** @description Its label */
+            provider_owner_id: string;
         };
         /** AllCalls */
         AllCalls: {
@@ -862,7 +890,7 @@ export interface components {
         /** AllServices */
         AllServices: {
             /** @description Newest first, without their operations */
-            services: components["schemas"]["Service"][];
+            services: components["schemas"]["ServiceOfAnybody"][];
             next_cursor: string | null;
         };
         /** Audit */
@@ -930,11 +958,15 @@ export interface components {
              * @description The buyer's account
              */
             account_id?: string;
+            /** @description Its label */
+            owner_id?: string;
             /**
              * Format: uuid
              * @description The provider's account
              */
             provider_id?: string;
+            /** @description Its label */
+            provider_owner_id?: string;
         };
         /** CallCounts */
         CallCounts: {
@@ -1075,7 +1107,7 @@ export interface components {
         /** Credits */
         Credits: {
             /** @description Newest first */
-            credits: components["schemas"]["Credit"][];
+            credits: components["schemas"]["ListedCredit"][];
             next_cursor: string | null;
         };
         /** DayEarnings */
@@ -1146,13 +1178,15 @@ export interface components {
         /** Debits */
         Debits: {
             /** @description Newest first */
-            debits: components["schemas"]["Debit"][];
+            debits: components["schemas"]["ListedDebit"][];
             next_cursor: string | null;
         };
         /** Drift */
         Drift: {
             /** Format: uuid */
             account_id: string;
+            /** @description The label of the account */
+            owner_id: string;
             /** @description In the wallets of Redis, in US dollars with at most six decimals */
             wallet: number;
             /** @description What the wallet should have, in US dollars with at most six decimals */
@@ -1392,6 +1426,54 @@ export interface components {
             llms?: string;
             mcp?: string;
             mcp_server?: string;
+        };
+        /** ListedCredit */
+        ListedCredit: {
+            /** Format: uuid */
+            account_id: string;
+            /** @description What was added, in US dollars with at most six decimals */
+            amount: number;
+            reference: string;
+            /** @description Number of this credit among the account's */
+            seq: number;
+            /**
+             * Format: date-time
+             * @description RFC 3339, in UTC
+             */
+            created_at: string;
+            /** @description The label of the account */
+            owner_id: string;
+        };
+        /** ListedDebit */
+        ListedDebit: {
+            /** Format: uuid */
+            account_id: string;
+            /** @description What was taken, in US dollars with at most six decimals */
+            amount: number;
+            reference: string;
+            reason: string;
+            /**
+             * Format: date-time
+             * @description When it was taken. RFC 3339, in UTC
+             */
+            created_at: string;
+            /** @description The label of the account */
+            owner_id: string;
+        };
+        /** ListedPayout */
+        ListedPayout: {
+            /** Format: uuid */
+            account_id: string;
+            /** @description What was paid, in US dollars with at most six decimals */
+            amount: number;
+            reference: string;
+            /**
+             * Format: date-time
+             * @description RFC 3339, in UTC
+             */
+            created_at: string;
+            /** @description The label of the account */
+            owner_id: string;
         };
         /**
          * ListedService
@@ -1757,7 +1839,7 @@ export interface components {
         /** Payouts */
         Payouts: {
             /** @description Newest first */
-            payouts: components["schemas"]["Payout"][];
+            payouts: components["schemas"]["ListedPayout"][];
             next_cursor: string | null;
         };
         /** PlatformStats */
@@ -1772,8 +1854,12 @@ export interface components {
             rejected_events: number;
             /** @description What open calls held at the last reconciliation, in US dollars with at most six decimals */
             held: number;
-            /** @description By how much wallets disagreed with Postgres then, in US dollars with at most six decimals */
+            /** @description By how much wallets disagreed with Postgres then, all together, in US dollars with at most six decimals */
             drift: number;
+            /** @description How many accounts disagreed then */
+            drifting_accounts: number;
+            /** @description Shards that could not be compared then */
+            shards_not_compared: number;
             /**
              * Format: date-time
              * @description RFC 3339, in UTC
@@ -1929,6 +2015,8 @@ export interface components {
             id: number;
             /** Format: uuid */
             account_id: string;
+            /** @description The label of the account */
+            owner_id: string;
             made_by: string;
             reason: string;
             /** @description What the wallet and its counters had */
@@ -2175,6 +2263,78 @@ export interface components {
             error: "service_not_found";
             /** @constant */
             status: 404;
+        };
+        /** ServiceOfAnybody */
+        ServiceOfAnybody: {
+            /** Format: uuid */
+            id: string;
+            name: string;
+            description: string;
+            /** @description Price of a call, in US dollars with at most six decimals */
+            price: number;
+            price_label: string;
+            /** @description Per buyer account; absent when there are none */
+            free_calls?: number;
+            free_calls_label?: string;
+            category: string;
+            quality: number;
+            /** @description The quality less that of seven days before; absent when too little was known then */
+            quality_trend?: number;
+            /** @description Calls go to this path, and below it */
+            proxy_path: string;
+            next_price?: components["schemas"]["NextPrice"];
+            uptime?: components["schemas"]["Uptime"];
+            /** @description A page about the service, for people */
+            docs_url?: string;
+            /** @enum {string} */
+            status: "active" | "paused" | "removed";
+            /** @enum {string} */
+            protocol: "http" | "mcp";
+            /** @description How long a call may wait for the response head */
+            timeout_seconds: number;
+            /** @description The longest silence within a response, if it is set */
+            idle_seconds?: number;
+            /** @description Calls that match no operation are refused */
+            only_operations: boolean;
+            /** @description Credential headers that the service asks callers for, if any; see X-ACF-Forward */
+            forward_headers?: string[];
+            /** @description As the provider wrote them; absent in lists */
+            operations?: components["schemas"]["Operation"][];
+            /** Format: uuid */
+            provider_id: string;
+            /** @description Shown to keys of its provider's account and to admins only */
+            endpoint?: string;
+            /** @description Asked every minute; shown to the same */
+            health_path?: string;
+            /** @description Whether a new endpoint answered when it was asked once; shown to the same */
+            reachable?: boolean;
+            /**
+             * Format: date-time
+             * @description When it was asked; shown to the same
+             */
+            checked_at?: string;
+            /** @description Names of the headers that the gateway adds to calls; shown to the same */
+            upstream_headers?: string[];
+            /** @description Whether calls are signed; shown to the same */
+            signed?: boolean;
+            /** @description The keyid of signatures by the present secret */
+            signing_keyid?: string;
+            /** @description Only in the response to the request that made it */
+            signing_secret?: string;
+            /** @description Only in the response to a change of the endpoint that removed these headers */
+            forgotten_upstream_headers?: string[];
+            /**
+             * Format: date-time
+             * @description RFC 3339, in UTC
+             */
+            created_at: string;
+            /**
+             * Format: date-time
+             * @description RFC 3339, in UTC
+             */
+            updated_at: string;
+            /** @description The label of the provider's account */
+            provider_owner_id: string;
         };
         /** ServiceStats */
         ServiceStats: {
@@ -5960,7 +6120,8 @@ export interface operations {
                      *           ],
                      *           "signed": false,
                      *           "created_at": "2026-11-22T07:51:00.486Z",
-                     *           "updated_at": "2026-11-22T07:51:00.486Z"
+                     *           "updated_at": "2026-11-22T07:51:00.486Z",
+                     *           "provider_owner_id": "translators"
                      *         }
                      *       ],
                      *       "next_cursor": null
@@ -6153,7 +6314,9 @@ export interface operations {
                      *           "fee": 0.0001,
                      *           "earned": 0.0019,
                      *           "account_id": "019aa3f0-11aa-7b2c-8d3e-4f5a6b7c8d9e",
-                     *           "provider_id": "019aa3ee-77bb-7c4d-9e5f-6a7b8c9d0e1f"
+                     *           "owner_id": "acme-bot",
+                     *           "provider_id": "019aa3ee-77bb-7c4d-9e5f-6a7b8c9d0e1f",
+                     *           "provider_owner_id": "translators"
                      *         }
                      *       ],
                      *       "next_cursor": null
@@ -6212,6 +6375,8 @@ export interface operations {
                      *           "at": "2026-11-22T07:51:00.486Z",
                      *           "actor": "acf_4xQ8mZ2kLr7Vt1Ns9Wb3Yd",
                      *           "actor_account_id": "019aa3ee-77bb-7c4d-9e5f-6a7b8c9d0e1f",
+                     *           "actor_owner_id": "operator",
+                     *           "subject_owner_id": "acme-bot",
                      *           "action": "account.suspend",
                      *           "subject_type": "account",
                      *           "subject_id": "019aa3f0-11aa-7b2c-8d3e-4f5a6b7c8d9e",
@@ -6300,6 +6465,8 @@ export interface operations {
                      *       "rejected_events": 0,
                      *       "held": 0.002,
                      *       "drift": 0,
+                     *       "drifting_accounts": 0,
+                     *       "shards_not_compared": 0,
                      *       "reconciled_at": "2026-11-22T07:51:00.486Z",
                      *       "currency": "USD"
                      *     }
@@ -6558,6 +6725,101 @@ export interface operations {
             503: components["responses"]["Unavailable"];
         };
     };
+    getAdminAccountsByIdStatement: {
+        parameters: {
+            query?: {
+                /** @description First moment: YYYY-MM-DD (00:00 UTC) or RFC 3339 */
+                from?: string;
+                /** @description End, not included: YYYY-MM-DD (00:00 UTC) or RFC 3339 */
+                to?: string;
+                /** @description Which money: what calls spend, or what services earn. Without it earnings for provider keys, else wallet */
+                ledger?: "wallet" | "earnings";
+                /** @description Maximum movements on a page; 100 if absent, in a CSV file 10000 */
+                limit?: number;
+                /** @description next_cursor of the previous page */
+                cursor?: string;
+            };
+            header?: never;
+            path: {
+                /**
+                 * @description The account
+                 * @example 019aa3f0-11aa-7b2c-8d3e-4f5a6b7c8d9e
+                 */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The statement */
+            200: {
+                headers: {
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    /**
+                     * @description The request headers on which this response depends
+                     * @example Accept
+                     */
+                    Vary: string;
+                    /**
+                     * @description Of a CSV file: the cursor of the next one. Absent on the last
+                     * @example 1763798399999999-019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90
+                     */
+                    "X-ACF-Next-Cursor"?: string;
+                    /**
+                     * @description Of a CSV file: its name
+                     * @example attachment; filename="statement.csv"
+                     */
+                    "Content-Disposition"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "owner_id": "acme-bot",
+                     *       "ledger": "wallet",
+                     *       "balance": 9.998,
+                     *       "currency": "USD",
+                     *       "movements": [
+                     *         {
+                     *           "at": "2026-11-22T07:59:59.999Z",
+                     *           "kind": "charge",
+                     *           "amount": -0.002,
+                     *           "balance": 9.998,
+                     *           "hour": "2026-11-22T07:00:00.000Z",
+                     *           "service_id": "019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90",
+                     *           "service_name": "Translate"
+                     *         },
+                     *         {
+                     *           "at": "2026-11-22T07:51:00.486Z",
+                     *           "kind": "credit",
+                     *           "amount": 10,
+                     *           "balance": 10,
+                     *           "reference": "invoice 4711"
+                     *         }
+                     *       ],
+                     *       "next_cursor": null
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Statement"];
+                    /**
+                     * @example at,kind,amount,balance,hour,service_id,service_name,reference,reason
+                     *     2026-11-22T07:59:59.999Z,charge,-0.002,9.998,2026-11-22T07:00:00.000Z,019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90,Translate,,
+                     */
+                    "text/csv": string;
+                };
+            };
+            400: components["responses"]["AdminInvalidRequestOrUnsupportedFraming"];
+            401: components["responses"]["AdminUnauthorized"];
+            403: components["responses"]["AdminForbidden"];
+            404: components["responses"]["AdminNotFound"];
+            429: components["responses"]["AdminRateLimited"];
+            500: components["responses"]["AdminInternal"];
+            503: components["responses"]["AdminUnavailable"];
+        };
+    };
     getAdminCredits: {
         parameters: {
             query?: {
@@ -6598,7 +6860,8 @@ export interface operations {
                      *           "amount": 10,
                      *           "reference": "invoice 4711",
                      *           "seq": 1,
-                     *           "created_at": "2026-11-22T07:51:00.486Z"
+                     *           "created_at": "2026-11-22T07:51:00.486Z",
+                     *           "owner_id": "acme-bot"
                      *         }
                      *       ],
                      *       "next_cursor": "1763798400000000-4711"
@@ -6731,7 +6994,8 @@ export interface operations {
                      *           "amount": 2.5,
                      *           "reference": "refund 12",
                      *           "reason": "Paid twice",
-                     *           "created_at": "2026-11-22T07:51:00.486Z"
+                     *           "created_at": "2026-11-22T07:51:00.486Z",
+                     *           "owner_id": "acme-bot"
                      *         }
                      *       ],
                      *       "next_cursor": "1763798400000000-4711"
@@ -6864,7 +7128,8 @@ export interface operations {
                      *           "account_id": "019aa3f0-11aa-7b2c-8d3e-4f5a6b7c8d9e",
                      *           "amount": 0.1,
                      *           "reference": "transfer 2026-11",
-                     *           "created_at": "2026-11-22T07:51:00.486Z"
+                     *           "created_at": "2026-11-22T07:51:00.486Z",
+                     *           "owner_id": "acme-bot"
                      *         }
                      *       ],
                      *       "next_cursor": "1763798400000000-4711"

@@ -7,6 +7,7 @@ import { api } from '../../session.ts';
 import { ListPage } from '../shared/list-page.tsx';
 import { PageHead } from '../shared/page-head.tsx';
 import { AccountPage } from './account/account.tsx';
+import { isCall } from './find.tsx';
 import { AccountLink, Id, State, When } from './parts.tsx';
 
 /** `/console/accounts`, and `/console/accounts/{id}`. */
@@ -17,6 +18,7 @@ export default function Accounts() {
 
 function AccountList() {
   const { language } = useI18n();
+  const place = usePlace();
   return (
     <>
       <PageHead title="Accounts" lead="Everybody who buys, sells or operates." />
@@ -49,6 +51,9 @@ function AccountList() {
           const page = await dataOf(
             api.value.GET('/api/v1/admin/accounts', { params: { query: { ...query, limit: 50 } }, signal }),
           );
+          // Who complains may name a call.
+          const id = query.q?.toLowerCase() ?? '';
+          if (page.accounts.length === 0 && (await isCall(id))) place.go(`/console/calls/${id}`, true);
           return { rows: page.accounts, next: page.next_cursor };
         }}
         keyOf={(account) => account.account_id}

@@ -33,8 +33,14 @@ export function attention(
     points.push({ tone, sign, text, href, action });
   };
   const reconciliation = ['/console/reconciliation', 'Reconciliation'] as const;
-  if (stats.drift !== 0)
-    add('bad', 'Drift', `Wallets differ from the books by ${usd(stats.drift)}.`, ...reconciliation);
+  // Drifts of several accounts may cancel out.
+  if (stats.drifting_accounts > 0) {
+    const text =
+      stats.drifting_accounts === 1
+        ? `The wallet of one account differs from the books by ${usd(stats.drift)}.`
+        : `The wallets of ${stats.drifting_accounts} accounts differ from the books, by ${usd(stats.drift)} in all.`;
+    add('bad', 'Drift', text, ...reconciliation);
+  }
   if (stats.rejected_events > 0) {
     const text = `${stats.rejected_events} usage events could not be stored as calls. They wait in the table rejected_events.`;
     add('bad', 'Rejected', text, ...reconciliation);
@@ -42,6 +48,10 @@ export function attention(
   if (instances !== null) fromInstances(instances, add);
   if (stats.backlog > LONG_BACKLOG) {
     add('warn', 'Backlog', `${stats.backlog} usage events wait for Postgres.`, '/console/instances', 'Instances');
+  }
+  if (stats.shards_not_compared > 0) {
+    const text = `${stats.shards_not_compared} shards could not be compared with the books.`;
+    add('warn', 'Not compared', text, ...reconciliation);
   }
   if (stats.reconciled_at === null) add('warn', 'Not compared', 'Money has not been compared yet.', ...reconciliation);
   else if (nowMs - Date.parse(stats.reconciled_at) > LATE_MS) {

@@ -1,11 +1,21 @@
 import { dataOf, type Schemas } from '../../api/client.ts';
 import { Empty } from '../../design/index.ts';
 import { api } from '../../session.ts';
+import { RANGE_FILTERS, rangeOf } from '../shared/days.ts';
 import { ListPage } from '../shared/list-page.tsx';
 import { PageHead } from '../shared/page-head.tsx';
-import { Changes, Id, shortId, When } from './parts.tsx';
+import { withIds } from './name-or-id.ts';
+import { AccountLink, Changes, Id, shortId, When } from './parts.tsx';
 
 type Act = Schemas['Act'];
+
+/** As docs/api.md names them. */
+const ACTIONS = [
+  ...['account.create', 'account.credit', 'account.debit', 'account.payout'],
+  ...['account.suspend', 'account.resume', 'account.close'],
+  ...['key.create', 'key.rotate', 'key.limit', 'key.revoke'],
+  ...['service.change', 'service.remove', 'reconciliation.run'],
+];
 
 /** `/console/audit`: who did what. */
 export default function Audit() {
@@ -18,16 +28,14 @@ export default function Audit() {
       <ListPage
         caption="Acts"
         filters={[
-          { name: 'subject', label: 'Done to (id)' },
-          { name: 'actor', label: 'Done by (id)' },
-          { name: 'action', label: 'Act', placeholder: 'account.suspend' },
-          { name: 'from', label: 'From (UTC)', type: 'date' },
-          { name: 'to', label: 'Before (UTC)', type: 'date' },
+          { name: 'subject', label: 'Done to', placeholder: 'Label or id' },
+          { name: 'actor', label: 'Done by', placeholder: 'Label or key' },
+          { name: 'action', label: 'Act', options: [['', 'Any'], ...ACTIONS.map((name) => [name, name] as const)] },
+          ...RANGE_FILTERS,
         ]}
         ask={async (query, signal) => {
-          const page = await dataOf(
-            api.value.GET('/api/v1/admin/audit', { params: { query: { ...query, limit: 50 } }, signal }),
-          );
+          const asked = { ...(await withIds(query, signal)), ...rangeOf(query), limit: 50 };
+          const page = await dataOf(api.value.GET('/api/v1/admin/audit', { params: { query: asked }, signal }));
           return { rows: page.acts, next: page.next_cursor };
         }}
         keyOf={(act) => String(act.id)}
@@ -47,7 +55,7 @@ export default function Audit() {
           },
           { title: 'Act', cell: (act) => <code>{act.action}</code> },
           { title: 'Done to', cell: (act) => <Subject act={act} /> },
-          { title: 'By', cell: (act) => <Id id={act.actor} href={`/console/audit?actor=${act.actor}`} /> },
+          { title: 'By', cell: (act) => <Actor act={act} /> },
           { title: 'What changed', cell: (act) => <Changes before={act.before} after={act.after} /> },
         ]}
         empty={
@@ -58,11 +66,30 @@ export default function Audit() {
   );
 }
 
+/** Whose key it was, and the key; or `create-admin` and `system`, where it was none. */
+export function Actor({ act }: { readonly act: Act }) {
+  const key = <Id id={act.actor} href={`/console/audit?actor=${act.actor}`} />;
+  if (act.actor_account_id === null) return key;
+  return (
+    <>
+      <AccountLink id={act.actor_account_id} label={act.actor_owner_id} />
+      <span class="below">key {key}</span>
+    </>
+  );
+}
+
 function Subject({ act }: { readonly act: Act }) {
   const type = <span class="soft">{act.subject_type}</span>;
   if (act.subject_type === 'reconciliation') return type;
-  const href =
-    act.subject_type === 'account' ? `/console/accounts/${act.subject_id}` : `/console/audit?subject=${act.subject_id}`;
+  if (act.subject_type === 'account') {
+    return (
+      <>
+        <AccountLink id={act.subject_id} label={act.subject_owner_id} />
+        <span class="below">account {shortId(act.subject_id)}</span>
+      </>
+    );
+  }
+  const href = `/console/audit?subject=${act.subject_id}`;
   return (
     <span class="when">
       {type} <Id id={act.subject_id} href={href} />

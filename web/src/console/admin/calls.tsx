@@ -1,12 +1,15 @@
 import { dataOf } from '../../api/client.ts';
-import { Button, Empty, TextInput } from '../../design/index.ts';
+import { Empty } from '../../design/index.ts';
 import { duration, money } from '../../i18n/format.ts';
 import { useI18n } from '../../i18n/i18n.tsx';
 import { usePlace } from '../../place.tsx';
 import { api } from '../../session.ts';
+import { RANGE_FILTERS, rangeOf } from '../shared/days.ts';
 import { ListPage } from '../shared/list-page.tsx';
 import { PageHead } from '../shared/page-head.tsx';
 import { CallPage } from './call.tsx';
+import { Find } from './find.tsx';
+import { withIds } from './name-or-id.ts';
 import { AccountLink, State, When } from './parts.tsx';
 
 /** `/console/calls` of an admin, and `/console/calls/{usage_id}`. */
@@ -19,18 +22,14 @@ function CallList() {
   const { language } = useI18n();
   return (
     <>
-      <PageHead
-        title="Calls"
-        lead="Of the last 24 hours, unless you choose the days: at most 31."
-        actions={<FindCall />}
-      />
+      <PageHead title="Calls" lead="Of the last 24 hours, unless you choose days: at most 31." actions={<Find />} />
       <ListPage
         caption="Calls"
         filters={[
-          { name: 'account_id', label: 'Buyer (account)' },
-          { name: 'provider_id', label: 'Provider (account)' },
-          { name: 'service_id', label: 'Service' },
-          { name: 'key_id', label: 'Key' },
+          { name: 'account_id', label: 'Buyer', placeholder: 'Label or id' },
+          { name: 'provider_id', label: 'Provider', placeholder: 'Label or id' },
+          { name: 'service_id', label: 'Service', placeholder: 'Name or id' },
+          { name: 'key_id', label: 'Key', placeholder: 'acf_…' },
           {
             name: 'outcome',
             label: 'Outcome',
@@ -41,13 +40,11 @@ function CallList() {
               ['abandoned', 'Abandoned'],
             ],
           },
-          { name: 'from', label: 'From (UTC)', type: 'date' },
-          { name: 'to', label: 'Before (UTC)', type: 'date' },
+          ...RANGE_FILTERS,
         ]}
         ask={async (query, signal) => {
-          const page = await dataOf(
-            api.value.GET('/api/v1/admin/calls', { params: { query: { ...query, limit: 50 } }, signal }),
-          );
+          const asked = { ...(await withIds(query, signal)), ...rangeOf(query), limit: 50 };
+          const page = await dataOf(api.value.GET('/api/v1/admin/calls', { params: { query: asked }, signal }));
           return { rows: page.calls, next: page.next_cursor };
         }}
         keyOf={(call) => call.usage_id}
@@ -60,37 +57,25 @@ function CallList() {
               </a>
             ),
           },
-          { title: 'Service', cell: (row) => <span class="name">{row.service_name}</span> },
+          {
+            title: 'Service',
+            cell: (row) => (
+              <>
+                <span class="name">{row.service_name}</span>
+                <span class="below">
+                  by <AccountLink id={row.provider_id} label={row.provider_owner_id} />
+                </span>
+              </>
+            ),
+          },
           { title: 'Outcome', cell: (row) => <State value={row.outcome} /> },
           { title: 'Status', right: true, cell: (row) => (row.status === 0 ? '–' : row.status) },
           { title: 'Latency', right: true, cell: (row) => duration(row.latency_ms, language) },
-          { title: 'Price', right: true, cell: (row) => (row.free_tier ? 'free' : money(row.amount, language)) },
-          { title: 'Buyer', cell: (row) => <AccountLink id={row.account_id} /> },
-          { title: 'Provider', cell: (row) => <AccountLink id={row.provider_id} /> },
+          { title: 'Charged', right: true, cell: (row) => (row.free_tier ? 'free' : money(row.amount, language)) },
+          { title: 'Buyer', cell: (row) => <AccountLink id={row.account_id} label={row.owner_id} /> },
         ]}
         empty={<Empty title="No calls in the last 24 hours">Choose earlier days to see older ones.</Empty>}
       />
     </>
-  );
-}
-
-/** Whoever complains names the call by its `X-ACF-Usage-Id`. */
-function FindCall() {
-  const place = usePlace();
-  const submit = (form: HTMLFormElement): void => {
-    const id = String(new FormData(form).get('usage_id') ?? '').trim();
-    if (id !== '') place.go(`/console/calls/${encodeURIComponent(id)}`);
-  };
-  return (
-    <form
-      class="find"
-      onSubmit={(event) => {
-        event.preventDefault();
-        submit(event.currentTarget);
-      }}
-    >
-      <TextInput label="Usage id" name="usage_id" placeholder="X-ACF-Usage-Id" autocomplete="off" spellcheck={false} />
-      <Button type="submit">Find</Button>
-    </form>
   );
 }

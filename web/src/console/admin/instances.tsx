@@ -1,5 +1,5 @@
 import { dataOf } from '../../api/client.ts';
-import { Badge, Button, Card, FailureNote, Note, Skeleton, Stat, Stats, Table } from '../../design/index.ts';
+import { Badge, Card, FailureNote, Note, Skeleton, Stat, Stats, Table } from '../../design/index.ts';
 import { useI18n } from '../../i18n/i18n.tsx';
 import { useResource } from '../../resource.ts';
 import { api } from '../../session.ts';
@@ -7,8 +7,13 @@ import { PageHead } from '../shared/page-head.tsx';
 import { isAlive } from './attention.ts';
 import { bytes, share, span } from './measures.ts';
 import { Id, When } from './parts.tsx';
+import { useEvery } from './use-every.ts';
 
-const ALIVE = 'It renews its lease and does not report: it hangs, or its version is older.';
+/** Of the 60 requests a minute that a key has at first, this takes 12. */
+const ASK_EVERY_MS = 5_000;
+
+const ALIVE =
+  'It renewed its lease within the last seconds and does not report: it has just started or ended. If it stays, it hangs, or its version is older.';
 const ENDED =
   'It has ended. Calls that were open then are refunded when the lease has run out; then it goes from here.';
 
@@ -17,18 +22,14 @@ export default function Instances() {
   const { language } = useI18n();
   const found = useResource('instances', (signal) => dataOf(api.value.GET('/api/v1/admin/instances', { signal })));
   const { data } = found;
+  useEvery(ASK_EVERY_MS, found.reload);
   const versions = [...new Set(data?.instances.map(({ version }) => version))];
   const written = data?.instances.reduce((sum, { shards }) => sum + (shards ?? 0), 0) ?? 0;
   return (
     <>
       <PageHead
         title="Instances"
-        lead="Gateways take calls, writers store usage in Postgres."
-        actions={
-          <Button busy={found.loading} onClick={found.reload}>
-            Refresh
-          </Button>
-        }
+        lead="Gateways take calls, writers store usage in Postgres. Updated every five seconds."
       />
       {found.failure !== null && <FailureNote failure={found.failure} retry={found.reload} />}
       {data === null ? (
@@ -40,7 +41,8 @@ export default function Instances() {
           )}
           {written < data.shards && (
             <Note tone="bad">
-              {data.shards - written} of {data.shards} shards have no writer that reports: their usage waits in Redis.
+              {data.shards - written} of {data.shards} shards have no writer that reports: their usage waits in Redis,
+              and is stored once a writer is back. A writer that is being replaced is back within seconds.
             </Note>
           )}
           <Stats>
@@ -57,8 +59,8 @@ export default function Instances() {
               columns={[
                 {
                   title: 'Role',
-                  cell: ({ role, worker }) => (
-                    <span class="when">
+                  cell: ({ role, worker, instance }) => (
+                    <span class="when" title={instance}>
                       <Badge tone={role === 'gateway' ? 'accent' : 'info'}>{role}</Badge>{' '}
                       {worker !== null && <span class="soft">#{worker}</span>}
                     </span>
@@ -70,15 +72,14 @@ export default function Instances() {
                 { title: 'Started', cell: (row) => <When at={row.started_at} /> },
                 { title: 'Up', right: true, cell: (row) => span(row.uptime_seconds) },
                 {
-                  title: 'Lease',
+                  title: 'Lease renewed',
                   right: true,
                   cell: ({ role, lease_age_seconds: age }) =>
-                    role === 'writer' ? '' : age === null ? 'no calls yet' : `${age} s old`,
+                    role === 'writer' ? '' : age === null ? 'no calls yet' : `${span(age)} ago`,
                 },
                 { title: 'Shards', right: true, cell: ({ shards }) => shards ?? '' },
                 { title: 'CPU', right: true, cell: ({ cpu }) => share(cpu, language) },
                 { title: 'Memory', right: true, cell: (row) => bytes(row.memory_bytes, language) },
-                { title: 'Instance', cell: ({ instance }) => <Id id={instance} /> },
               ]}
             />
           </Card>
@@ -90,7 +91,7 @@ export default function Instances() {
                 rows={data.silent}
                 columns={[
                   { title: 'Instance', cell: ({ instance }) => <Id id={instance} /> },
-                  { title: 'Lease', right: true, cell: (row) => `${span(row.lease_age_seconds)} old` },
+                  { title: 'Lease renewed', right: true, cell: (row) => `${span(row.lease_age_seconds)} ago` },
                   {
                     title: 'What it means',
                     cell: (row) => (isAlive(row) ? ALIVE : ENDED),

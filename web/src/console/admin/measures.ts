@@ -1,3 +1,9 @@
+import { count } from '../../i18n/format.ts';
+
+/** `1 wallet`, `2 wallets` */
+export const several = (value: number, thing: string, language: string): string =>
+  `${count(value, language)} ${thing}${value === 1 ? '' : 's'}`;
+
 /** `118 MB` */
 export const bytes = (value: number, language: string): string =>
   new Intl.NumberFormat(language, { style: 'unit', unit: 'megabyte', maximumFractionDigits: 0 }).format(value / 1e6);

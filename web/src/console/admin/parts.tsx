@@ -50,14 +50,25 @@ export const Id = ({ id, href }: { readonly id: string; readonly href?: string }
     </a>
   );
 
-export const AccountLink = ({ id, label }: { readonly id: string; readonly label?: string }) =>
-  label === undefined ? (
+/** @param label  what people call the account; without one its id stands there */
+export const AccountLink = ({ id, label = '' }: { readonly id: string; readonly label?: string | null }) =>
+  label === null || label === '' ? (
     <Id id={id} href={`/console/accounts/${id}`} />
   ) : (
-    <a href={`/console/accounts/${id}`} class="break">
+    <a href={`/console/accounts/${id}`} class="label" title={`${label} (${id})`}>
       {label}
     </a>
   );
+
+/** The label with the id below it: labels are not unique. */
+export const Account = ({ id, label }: { readonly id: string; readonly label: string }) => (
+  <span class="account">
+    <AccountLink id={id} label={label} />
+    <code class="below" title={id}>
+      {shortId(id)}
+    </code>
+  </span>
+);
 
 /** A value of the audit or of a repair, as text. */
 export function shown(value: unknown): string {

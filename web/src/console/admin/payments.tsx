@@ -4,13 +4,16 @@ import { money } from '../../i18n/format.ts';
 import { useI18n } from '../../i18n/i18n.tsx';
 import { usePlace } from '../../place.tsx';
 import { api } from '../../session.ts';
+import { RANGE_FILTERS, rangeOf } from '../shared/days.ts';
 import { ListPage, type Rows } from '../shared/list-page.tsx';
 import { PageHead } from '../shared/page-head.tsx';
+import { withIds } from './name-or-id.ts';
 import { AccountLink, When } from './parts.tsx';
 
 type Kind = 'credits' | 'debits' | 'payouts';
 type Row = {
   readonly account_id: string;
+  readonly owner_id: string;
   readonly amount: number;
   readonly reference: string;
   readonly reason?: string;
@@ -54,16 +57,15 @@ export default function Payments() {
         key={kind}
         caption={kind}
         filters={[
-          { name: 'account_id', label: 'Account' },
+          { name: 'account_id', label: 'Account', placeholder: 'Label or id' },
           { name: 'reference', label: 'Reference' },
-          { name: 'from', label: 'From (UTC)', type: 'date' },
-          { name: 'to', label: 'Before (UTC)', type: 'date' },
+          ...RANGE_FILTERS,
         ]}
         ask={(query, signal) => list(kind, query, signal)}
         keyOf={(row) => row.reference}
         columns={[
           { title: 'When', cell: (row) => <When at={row.created_at} /> },
-          { title: 'Account', cell: (row) => <AccountLink id={row.account_id} /> },
+          { title: 'Account', cell: (row) => <AccountLink id={row.account_id} label={row.owner_id} /> },
           { title: 'Amount', right: true, cell: (row) => money(row.amount, language) },
           { title: 'Reference', cell: (row) => <span class="break">{row.reference}</span> },
           ...reason,
@@ -79,7 +81,7 @@ export default function Payments() {
 }
 
 async function list(kind: Kind, query: Readonly<Record<string, string>>, signal: AbortSignal): Promise<Rows<Row>> {
-  const asked = { params: { query: { ...query, limit: 50 } }, signal };
+  const asked = { params: { query: { ...(await withIds(query, signal)), ...rangeOf(query), limit: 50 } }, signal };
   if (kind === 'debits') {
     const { debits, next_cursor } = await dataOf(api.value.GET('/api/v1/admin/debits', asked));
     return { rows: debits, next: next_cursor };

@@ -1,14 +1,18 @@
 import './admin.css';
 import { useState } from 'preact/hooks';
 import { dataOf } from '../../api/client.ts';
-import { Badge, Button, Card, FailureNote, Note, Skeleton, Stat, Stats, Table } from '../../design/index.ts';
+import { Badge, Button, Card, Code, FailureNote, Note, Skeleton, Stat, Stats, Table } from '../../design/index.ts';
 import { ago, count, money } from '../../i18n/format.ts';
 import { useI18n } from '../../i18n/i18n.tsx';
 import { useResource } from '../../resource.ts';
 import { api } from '../../session.ts';
 import { PageHead } from '../shared/page-head.tsx';
+import { several } from './measures.ts';
 import { AccountLink, Changes, State, When } from './parts.tsx';
 import { type Reconciliation, runNow } from './run-reconciliation.ts';
+import { useEvery } from './use-every.ts';
+
+const ASK_EVERY_MS = 15_000;
 
 /** `/console/reconciliation`: does the money agree? */
 export default function ReconciliationPage() {
@@ -19,7 +23,8 @@ export default function ReconciliationPage() {
   const [made, setMade] = useState<Reconciliation | null>(null);
   const [progress, setProgress] = useState<string | null>(null);
   const [failure, setFailure] = useState<unknown>(null);
-  const data = made ?? page.data;
+  useEvery(ASK_EVERY_MS, page.reload);
+  const data = newer(made, page.data);
   const run = async (): Promise<void> => {
     setFailure(null);
     try {
@@ -51,10 +56,39 @@ export default function ReconciliationPage() {
   );
 }
 
+type Drift = Reconciliation['shards'][number]['drifts'][number] & { readonly shard: number };
+
+/** As docs/guarantees.md has it. */
+const ByHand = ({ drifts }: { readonly drifts: readonly Drift[] }) => (
+  <details class="list-actions">
+    <summary>What to do</summary>
+    <div class="stack-tight by-hand">
+      <p class="soft">
+        First find out why: somebody may have changed Redis or Postgres by hand. If no usage event was rejected,
+        Postgres was never restored to an earlier point, and the drift stays the same from one comparison to the next,
+        take it out of the wallet. Calls may run meanwhile.
+      </p>
+      {drifts.map(({ account_id, shard, drift }) => (
+        <Code
+          key={account_id}
+          label={`Takes the drift out of ${account_id}`}
+          text={`redis-cli HINCRBY 'wallet:{${shard}}:${account_id}' balance ${Math.round(-drift * 1e6)}`}
+        />
+      ))}
+    </div>
+  </details>
+);
+
+/** Times in RFC 3339 compare as texts. */
+function newer(made: Reconciliation | null, seen: Reconciliation | null): Reconciliation | null {
+  if (made === null || seen === null) return made ?? seen;
+  return (seen.checked_at ?? '') > (made.checked_at ?? '') ? seen : made;
+}
+
 function Report({ data, language }: { readonly data: Reconciliation; readonly language: string }) {
   const { totals } = data;
   const usd = (value: number): string => money(value, language);
-  const drifts = data.shards.flatMap((shard) => shard.drifts);
+  const drifts = data.shards.flatMap(({ shard, drifts }) => drifts.map((drift) => ({ ...drift, shard })));
   const agrees = totals.drift === 0 && totals.drifting_accounts === 0 && data.books_sum === 0;
   return (
     <>
@@ -69,18 +103,18 @@ function Report({ data, language }: { readonly data: Reconciliation; readonly la
               : `Compared ${ago(data.checked_at, language, Date.now())}.`}
           </span>
           {totals.shards_not_compared > 0 && (
-            <Badge tone="warn">{count(totals.shards_not_compared, language)} shards not compared</Badge>
+            <Badge tone="warn">{several(totals.shards_not_compared, 'shard', language)} not compared</Badge>
           )}
         </div>
       </Card>
       <Stats>
-        <Stat label="In wallets" value={usd(totals.wallet)} hint={`${count(totals.wallets, language)} wallets`} />
+        <Stat label="In wallets" value={usd(totals.wallet)} hint={several(totals.wallets, 'wallet', language)} />
         <Stat label="In the books" value={usd(totals.settled)} hint="balances in Postgres" />
         <Stat label="Not stored yet" value={usd(totals.streamed)} hint="usage on its way" />
       </Stats>
       <Stats>
         <Stat label="Held" value={usd(totals.held)} hint="by open calls" />
-        <Stat label="Drift" value={usd(totals.drift)} hint={`${count(totals.drifting_accounts, language)} accounts`} />
+        <Stat label="Drift" value={usd(totals.drift)} hint={several(totals.drifting_accounts, 'account', language)} />
         <Stat label="Sum of the books" value={usd(data.books_sum)} hint="0 in good books" />
       </Stats>
       <Card title="Accounts that do not agree" flush>
@@ -92,7 +126,7 @@ function Report({ data, language }: { readonly data: Reconciliation; readonly la
             keyOf={(drift) => drift.account_id}
             rows={drifts}
             columns={[
-              { title: 'Account', cell: (row) => <AccountLink id={row.account_id} /> },
+              { title: 'Account', cell: (row) => <AccountLink id={row.account_id} label={row.owner_id} /> },
               { title: 'Wallet', right: true, cell: (row) => usd(row.wallet) },
               { title: 'Expected', right: true, cell: (row) => usd(row.expected) },
               { title: 'Drift', right: true, cell: (row) => usd(row.drift) },
@@ -101,6 +135,7 @@ function Report({ data, language }: { readonly data: Reconciliation; readonly la
             ]}
           />
         )}
+        {drifts.length > 0 && <ByHand drifts={drifts} />}
       </Card>
       <Card title="Repairs" flush>
         {data.repairs.length === 0 ? (
@@ -112,7 +147,7 @@ function Report({ data, language }: { readonly data: Reconciliation; readonly la
             rows={data.repairs}
             columns={[
               { title: 'When', cell: (row) => <When at={row.created_at} /> },
-              { title: 'Account', cell: (row) => <AccountLink id={row.account_id} /> },
+              { title: 'Account', cell: (row) => <AccountLink id={row.account_id} label={row.owner_id} /> },
               { title: 'State', cell: (row) => <State value={row.state} /> },
               { title: 'Change', right: true, cell: (row) => usd(row.change) },
               { title: 'Reason', cell: (row) => <span class="break">{row.reason}</span> },

@@ -6,6 +6,7 @@ import { api } from '../../session.ts';
 import { ListPage } from '../shared/list-page.tsx';
 import { PageHead } from '../shared/page-head.tsx';
 import { date } from './measures.ts';
+import { withIds } from './name-or-id.ts';
 import { AccountLink, State } from './parts.tsx';
 
 type Service = Schemas['Service'];
@@ -35,12 +36,11 @@ export default function Services() {
             ],
           },
           { name: 'category', label: 'Category', placeholder: 'data' },
-          { name: 'provider_id', label: 'Provider (account)' },
+          { name: 'provider_id', label: 'Provider', placeholder: 'Label or id' },
         ]}
         ask={async (query, signal) => {
-          const page = await dataOf(
-            api.value.GET('/api/v1/admin/services', { params: { query: { ...query, limit: 50 } }, signal }),
-          );
+          const asked = { ...(await withIds(query, signal)), limit: 50 };
+          const page = await dataOf(api.value.GET('/api/v1/admin/services', { params: { query: asked }, signal }));
           return { rows: page.services, next: page.next_cursor };
         }}
         keyOf={(service) => service.id}
@@ -65,8 +65,8 @@ export default function Services() {
           { title: 'Status', cell: (row) => <State value={row.status} /> },
           { title: 'Price', cell: (row) => <span class="when">{row.price_label}</span> },
           { title: 'Quality', right: true, cell: (row) => row.quality },
-          { title: 'Provider', cell: (row) => <AccountLink id={row.provider_id} /> },
-          { title: 'Acts', right: true, cell: (row) => <RowActs service={row} onChoose={setChange} /> },
+          { title: 'Provider', cell: (row) => <AccountLink id={row.provider_id} label={row.provider_owner_id} /> },
+          { title: 'What to do', right: true, cell: (row) => <RowActs service={row} onChoose={setChange} /> },
         ]}
         empty={<Empty title="No services yet">Providers list them with a provider key.</Empty>}
       />

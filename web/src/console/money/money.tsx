@@ -1,7 +1,7 @@
 import './money.css';
 import { useState } from 'preact/hooks';
 import { dataOf, type Schemas } from '../../api/client.ts';
-import { Empty } from '../../design/index.ts';
+import { type Column, Empty } from '../../design/index.ts';
 import { digitsOf, money } from '../../i18n/format.ts';
 import { useI18n } from '../../i18n/i18n.tsx';
 import { usePlace } from '../../place.tsx';
@@ -69,7 +69,7 @@ export default function Money() {
           setDigits(digitsOf(page.movements.flatMap(({ amount, balance }) => [amount, balance])));
           return { rows: page.movements, next: page.next_cursor };
         }}
-        keyOf={({ at, kind, service_id, reference, balance }) => `${at} ${kind} ${service_id ?? reference} ${balance}`}
+        keyOf={keyOfMovement}
         empty={
           <Empty title="Nothing has moved yet">
             {isBuyer
@@ -90,26 +90,40 @@ export default function Money() {
             }
           />
         }
-        columns={[
-          {
-            title: 'When',
-            cell: ({ at, hour }) => <When at={at} hour={hour} language={language} />,
-          },
-          { title: 'What', cell: (movement) => <What movement={movement} /> },
-          {
-            title: 'Amount',
-            right: true,
-            cell: ({ amount }) => <Signed amount={amount} language={language} digits={digits} />,
-          },
-          { title: 'Balance', right: true, cell: ({ balance }) => money(balance, language, digits) },
-        ]}
+        columns={movementColumns(language, digits, kindText)}
       />
     </>
   );
 }
 
+export const keyOfMovement = ({ at, kind, service_id, reference, balance }: Movement): string =>
+  `${at} ${kind} ${service_id ?? reference} ${balance}`;
+
+/**
+ * @param textOf  what moved the money, as whoever looks calls it
+ * @param hrefOf  where a movement of a service leads
+ */
+export const movementColumns = (
+  language: string,
+  digits: number,
+  textOf: (movement: Movement) => string,
+  hrefOf = (movement: Movement): string => `/services/${movement.service_id}`,
+): Column<Movement>[] => [
+  {
+    title: 'When',
+    cell: ({ at, hour }) => <When at={at} hour={hour} language={language} />,
+  },
+  { title: 'What', cell: (movement) => <What movement={movement} text={textOf(movement)} href={hrefOf(movement)} /> },
+  {
+    title: 'Amount',
+    right: true,
+    cell: ({ amount }) => <Signed amount={amount} language={language} digits={digits} />,
+  },
+  { title: 'Balance', right: true, cell: ({ balance }) => money(balance, language, digits) },
+];
+
 /** The filters of the address as the API takes them. */
-function questionOf(query: Readonly<Record<string, string>>): Query {
+export function questionOf(query: Readonly<Record<string, string>>): Query {
   const { ledger, cursor } = query;
   return {
     ...rangeOf(query),
@@ -118,16 +132,16 @@ function questionOf(query: Readonly<Record<string, string>>): Query {
   };
 }
 
-function What({ movement }: { readonly movement: Movement }) {
+function What({ movement, text, href }: { readonly movement: Movement; readonly text: string; readonly href: string }) {
   const { service_id, service_name, reference, reason } = movement;
   return (
     <span class="movement">
       <span>
-        {kindText(movement)}
+        {text}
         {service_id !== undefined && (
           <>
             {' '}
-            <a class="break" href={`/services/${service_id}`}>
+            <a class="break" href={href}>
               {service_name === undefined || service_name === '' ? 'a removed service' : service_name}
             </a>
           </>

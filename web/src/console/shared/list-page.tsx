@@ -64,13 +64,16 @@ export function ListPage<Row>({
     }),
   );
   const key = `${session.value?.me.key_id} ${place.path} ${JSON.stringify(query)} ${version}`;
-  const page = useResource(key, (signal) => ask(query, signal));
+  const page = useResource(key, async (signal) => ({ ...(await ask(query, signal)), key }));
+  // Rows that answer another question are no answer to this one, once it has failed.
+  const data = page.failure !== null && page.data?.key !== key ? null : page.data;
+  const all = withQuery(place, Object.fromEntries(names.map((name) => [name, null])));
   const isFiltered = filters.some(({ name }) => query[name] !== undefined);
   return (
     <Card flush>
       {(filters.length > 0 || actions !== undefined) && (
         <div class="list-head">
-          <FilterForm filters={filters} query={query} isFiltered={isFiltered} />
+          <FilterForm filters={filters} query={query} all={isFiltered ? all : null} />
           {actions !== undefined && <div class="row">{actions}</div>}
         </div>
       )}
@@ -79,34 +82,34 @@ export function ListPage<Row>({
           <FailureNote failure={page.failure} retry={page.reload} />
         </div>
       )}
-      {page.data === null && page.failure === null && (
+      {data === null && page.failure === null && (
         <div class="list-note">
           <Skeleton lines={5} />
         </div>
       )}
-      {page.data !== null && page.data.rows.length > 0 && (
+      {data !== null && data.rows.length > 0 && (
         <div aria-busy={page.loading}>
-          <Table caption={caption} columns={columns} rows={page.data.rows} keyOf={keyOf} />
+          <Table caption={caption} columns={columns} rows={data.rows} keyOf={keyOf} />
         </div>
       )}
-      {page.data !== null &&
-        page.data.rows.length === 0 &&
+      {data !== null &&
+        data.rows.length === 0 &&
         (isFiltered || query.cursor !== undefined ? (
-          <Empty title="Nothing matches" action={<LinkButton href={place.path}>Show all</LinkButton>}>
+          <Empty title="Nothing matches" action={<LinkButton href={all}>Show all</LinkButton>}>
             Nothing in this list fits the filters.
           </Empty>
         ) : (
           empty
         ))}
-      {(query.cursor !== undefined || (page.data?.next ?? null) !== null) && (
+      {(query.cursor !== undefined || (data?.next ?? null) !== null) && (
         <nav class="list-foot" aria-label={`Pages of ${caption}`}>
           {query.cursor !== undefined && (
             <LinkButton small href={withQuery(place, { cursor: null })}>
               First page
             </LinkButton>
           )}
-          {page.data !== null && page.data.next !== null && (
-            <LinkButton small href={withQuery(place, { cursor: page.data.next })}>
+          {data !== null && data.next !== null && (
+            <LinkButton small href={withQuery(place, { cursor: data.next })}>
               Next page
             </LinkButton>
           )}
@@ -119,11 +122,12 @@ export function ListPage<Row>({
 function FilterForm({
   filters,
   query,
-  isFiltered,
+  all,
 }: {
   readonly filters: readonly Filter[];
   readonly query: Readonly<Record<string, string>>;
-  readonly isFiltered: boolean;
+  /** The address without filters; null if there are none now. */
+  readonly all: string | null;
 }) {
   const place = usePlace();
   if (filters.length === 0) return <span />;
@@ -164,8 +168,8 @@ function FilterForm({
         ),
       )}
       <Button type="submit">Apply</Button>
-      {isFiltered && (
-        <LinkButton kind="quiet" href={place.path}>
+      {all !== null && (
+        <LinkButton kind="quiet" href={all}>
           Clear
         </LinkButton>
       )}

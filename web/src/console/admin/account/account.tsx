@@ -13,20 +13,22 @@ import {
 } from '../../../design/index.ts';
 import { count, money } from '../../../i18n/format.ts';
 import { useI18n } from '../../../i18n/i18n.tsx';
-import { usePlace, withQuery } from '../../../place.tsx';
+import { usePlace } from '../../../place.tsx';
 import { useResource } from '../../../resource.ts';
 import { api } from '../../../session.ts';
 import { PageHead } from '../../shared/page-head.tsx';
 import { date } from '../measures.ts';
 import { State } from '../parts.tsx';
 import { Acts } from './acts.tsx';
+import { StatementOf } from './statement.tsx';
 import { AuditOf, CallsOf, KeysOf, PaymentsOf, ServicesOf } from './tabs.tsx';
 
 const TABS = [
   ['keys', 'Keys'],
-  ['services', 'Services'],
+  ['statement', 'Statement'],
   ['calls', 'Calls'],
   ['payments', 'Payments'],
+  ['services', 'Services'],
   ['audit', 'Audit'],
 ] as const;
 
@@ -61,7 +63,10 @@ export function AccountPage({ id }: { readonly id: string }) {
       </>
     );
   }
-  const Tab = { keys: KeysOf, services: ServicesOf, calls: CallsOf, payments: PaymentsOf, audit: AuditOf }[chosen];
+  const Tab = {
+    ...{ keys: KeysOf, statement: StatementOf, calls: CallsOf },
+    ...{ payments: PaymentsOf, services: ServicesOf, audit: AuditOf },
+  }[chosen];
   return (
     <>
       <PageHead
@@ -85,7 +90,13 @@ export function AccountPage({ id }: { readonly id: string }) {
         <Stat
           label="Balance"
           value={money(data.balance, language)}
-          hint={data.is_live ? 'can be spent now' : 'in the books'}
+          hint={
+            data.status === 'suspended'
+              ? 'cannot be spent: suspended'
+              : data.is_live
+                ? 'can be spent now'
+                : 'in the books'
+          }
         />
         <Stat label="Held" value={data.held === null ? '–' : money(data.held, language)} hint="by open calls" />
         <Stat label="Payable" value={money(data.payable, language)} hint="earned and not paid out" />
@@ -99,7 +110,8 @@ export function AccountPage({ id }: { readonly id: string }) {
         label="What belongs to the account"
         tabs={TABS}
         chosen={chosen}
-        onChoose={(tab) => place.go(withQuery(place, { tab: tab === 'keys' ? null : tab }), true)}
+        // Filters and places of a list belong to its tab.
+        onChoose={(tab) => place.go(tab === 'keys' ? place.path : `${place.path}?tab=${tab}`, true)}
       >
         <Tab key={`${chosen} ${version}`} account={data} onChanged={changed} />
       </Tabs>

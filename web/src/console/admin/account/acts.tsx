@@ -1,6 +1,6 @@
 import { useState } from 'preact/hooks';
 import { dataOf, type Schemas } from '../../../api/client.ts';
-import { Button, ConfirmDialog, Note, say } from '../../../design/index.ts';
+import { Button, ConfirmDialog, Dialog, say } from '../../../design/index.ts';
 import { money } from '../../../i18n/format.ts';
 import { useI18n } from '../../../i18n/i18n.tsx';
 import { api, session } from '../../../session.ts';
@@ -13,7 +13,11 @@ type Open = MoneyAct | 'suspend' | 'resume' | 'close';
 /** What an operator can do to an account. Each act has a dialog that says what follows from it. */
 export function Acts({ account, onChanged }: { readonly account: Account; readonly onChanged: () => void }) {
   const [open, setOpen] = useState<Open | null>(null);
-  const close = (): void => setOpen(null);
+  const [isAll, setIsAll] = useState(false);
+  const close = (): void => {
+    setOpen(null);
+    setIsAll(false);
+  };
   if (account.status === 'closed') return null;
   const isOwn = account.account_id === session.value?.me.account_id;
   return (
@@ -23,23 +27,54 @@ export function Acts({ account, onChanged }: { readonly account: Account; readon
       </Button>
       <Button onClick={() => setOpen('debit')}>Debit</Button>
       {account.payable > 0 && <Button onClick={() => setOpen('payout')}>Record payout</Button>}
-      {!isOwn && account.status === 'active' && <Button onClick={() => setOpen('suspend')}>Suspend</Button>}
-      {!isOwn && account.status === 'suspended' && (
-        <>
-          <Button onClick={() => setOpen('resume')}>Resume</Button>
-          <Button kind="danger" onClick={() => setOpen('close')}>
-            Close account
-          </Button>
-        </>
+      {/* One button: after the act the focus comes back to it. */}
+      {!isOwn && (
+        <Button onClick={() => setOpen(account.status === 'active' ? 'suspend' : 'resume')}>
+          {account.status === 'active' ? 'Suspend' : 'Resume'}
+        </Button>
+      )}
+      {!isOwn && (
+        <Button kind="danger" onClick={() => setOpen('close')}>
+          Close account
+        </Button>
       )}
       {open !== null && open !== 'suspend' && open !== 'resume' && open !== 'close' && (
-        <MoneyDialog act={open} account={account} onClose={close} onDone={onChanged} />
+        <MoneyDialog
+          act={open}
+          account={account}
+          preset={isAll && open === 'debit' ? { amount: String(account.balance) } : undefined}
+          onClose={close}
+          onDone={onChanged}
+        />
       )}
       {open === 'suspend' && <Suspend account={account} onClose={close} onChanged={onChanged} />}
       {open === 'resume' && <Resume account={account} onClose={close} onChanged={onChanged} />}
-      {open === 'close' && <Close account={account} onClose={close} onChanged={onChanged} />}
+      {open === 'close' && (
+        <Close
+          account={account}
+          onClose={close}
+          onChanged={onChanged}
+          onMove={(act) => {
+            setIsAll(true);
+            setOpen(act);
+          }}
+        />
+      )}
     </>
   );
+}
+
+type Left = { readonly text: string; readonly act: MoneyAct | null; readonly verb: string };
+
+/** What has to be done before the account can be closed. */
+function leftOf({ balance, held, payable }: Account, usd: (amount: number) => string): readonly Left[] {
+  const left: Left[] = [];
+  if (balance > 0) left.push({ text: `${usd(balance)} in the wallet`, act: 'debit', verb: 'Debit it' });
+  if (balance < 0) left.push({ text: `A wallet that owes ${usd(-balance)}`, act: 'credit', verb: 'Credit it' });
+  if ((held ?? 0) > 0)
+    left.push({ text: `${usd(held ?? 0)} held by open calls: wait for their end`, act: null, verb: '' });
+  if (payable > 0) left.push({ text: `${usd(payable)} payable`, act: 'payout', verb: 'Pay it out' });
+  return left;
 }
 
 type Props = { readonly account: Account; readonly onClose: () => void; readonly onChanged: () => void };
@@ -86,13 +121,35 @@ const Resume = ({ account, onClose, onChanged }: Props) => (
   </ConfirmDialog>
 );
 
-function Close({ account, onClose, onChanged }: Props) {
+function Close({ account, onClose, onChanged, onMove }: Props & { readonly onMove: (act: MoneyAct) => void }) {
   const { language } = useI18n();
-  const left = [
-    account.balance !== 0 && `${money(account.balance, language)} in the wallet: debit it`,
-    (account.held ?? 0) > 0 && `${money(account.held ?? 0, language)} held by open calls: wait for them`,
-    account.payable > 0 && `${money(account.payable, language)} payable: pay it out`,
-  ].filter((text) => text !== false);
+  const left = leftOf(account, (amount) => money(amount, language));
+  if (left.length > 0) {
+    return (
+      <Dialog
+        title={`${account.owner_id} cannot be closed yet`}
+        onClose={onClose}
+        actions={<Button onClick={onClose}>Back</Button>}
+      >
+        <p>An account is closed when it has no money left. This one has:</p>
+        <ul class="left">
+          {left.map(({ text, act, verb }) => (
+            <li key={text}>
+              <span>{text}</span>
+              {act !== null && (
+                <Button small onClick={() => onMove(act)}>
+                  {verb}
+                </Button>
+              )}
+            </li>
+          ))}
+        </ul>
+        {account.status === 'active' && (
+          <p class="soft">Suspend it first: then its calls cannot change what is left.</p>
+        )}
+      </Dialog>
+    );
+  }
   return (
     <ConfirmDialog
       title={`Close ${account.owner_id} for good?`}
@@ -106,7 +163,6 @@ function Close({ account, onClose, onChanged }: Props) {
         onChanged();
       }}
     >
-      {left.length > 0 && <Note tone="warn">It cannot be closed yet. There is {left.join('; ')}.</Note>}
       <p>Its keys are revoked, its services are removed, and its label and other names are erased.</p>
       <p>Calls and money stay on record under the account's id. Nothing opens the account again.</p>
     </ConfirmDialog>

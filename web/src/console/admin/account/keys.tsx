@@ -31,7 +31,7 @@ export function KeysOf({ account, onChanged }: TabProps) {
           { title: 'Requests a minute', right: true, cell: (key) => key.rate_limit },
           { title: 'Made', cell: (key) => <When at={key.created_at} /> },
           {
-            title: 'Acts',
+            title: 'What to do',
             right: true,
             cell: (key) =>
               key.status === 'active' && (

@@ -22,15 +22,21 @@ export const MONEY_ACTS: Readonly<
     title: 'Record a payout',
     verb: 'Record payout of',
     done: 'was recorded as paid out',
-    lead: 'Tollgate moves no money outside. Make the transfer first, then record it here.',
+    lead: 'Tollgate moves no money outside. Record the payout first, and make the transfer once it is recorded: so nobody pays twice.',
   },
 };
 
-const newReference = (act: MoneyAct): string => {
+/**
+ * Of a payout, one for each account and day: whoever pays what was paid already, an hour ago or by a colleague, is told so. Of the
+ * others one that nobody has.
+ */
+function newReference(act: MoneyAct, accountId: string): string {
+  const day = new Date().toISOString().slice(0, 10);
+  if (act === 'payout') return `payout-${day}-${accountId.slice(-12)}`;
   const random = crypto.getRandomValues(new Uint32Array(2));
   const [a = 0, b = 0] = random;
-  return `${act}-${new Date().toISOString().slice(0, 10)}-${a.toString(36)}${b.toString(36)}`;
-};
+  return `${act}-${day}-${a.toString(36)}${b.toString(36)}`;
+}
 
 export type Draft = { readonly reference: string; readonly amount: string; readonly reason: string };
 
@@ -40,20 +46,33 @@ export type Draft = { readonly reference: string; readonly amount: string; reado
  */
 const unknown = new Map<string, Draft>();
 
-const nameOf = (act: MoneyAct, accountId: string): string => `${act} ${accountId}`;
+/** What a dialog is about. `preset`: what it begins with, such as the price of a call that is given back. */
+export type Subject = {
+  readonly act: MoneyAct;
+  readonly accountId: string;
+  readonly preset?: Partial<Draft> | undefined;
+};
 
-export const draftOf = (act: MoneyAct, accountId: string): { readonly draft: Draft; readonly isRetry: boolean } => {
-  const kept = unknown.get(nameOf(act, accountId));
-  return { draft: kept ?? { reference: newReference(act), amount: '', reason: '' }, isRetry: kept !== undefined };
+const nameOf = ({ act, accountId, preset }: Subject): string => `${act} ${accountId} ${preset?.reference ?? ''}`;
+
+export const draftOf = (subject: Subject): { readonly draft: Draft; readonly isRetry: boolean } => {
+  const { act, accountId, preset } = subject;
+  const kept = unknown.get(nameOf(subject));
+  const fresh = { reference: newReference(act, accountId), amount: '', reason: '', ...preset };
+  return { draft: kept ?? fresh, isRetry: kept !== undefined };
 };
 
 /** Whether nobody knows if the request was carried out: no answer came, or one that says so. */
-const isUnknown = (failure: unknown): boolean =>
+export const isUnknown = (failure: unknown): boolean =>
   !(failure instanceof ApiFailure) || failure.status === 0 || failure.status >= 500;
 
-/** Sends it. @returns 'again' if this reference had moved its money before. Throws as `dataOf` does */
-export async function sendMoney(act: MoneyAct, accountId: string, draft: Draft): Promise<'done' | 'again'> {
-  const name = nameOf(act, accountId);
+/** What was moved by this reference. `isNew`: just now, and not before. */
+export type Moved = { readonly isNew: boolean; readonly createdAt: string };
+
+/** Sends it. Throws as `dataOf` does */
+export async function sendMoney(subject: Subject, draft: Draft): Promise<Moved> {
+  const { act, accountId } = subject;
+  const name = nameOf(subject);
   const body = { account_id: accountId, amount: Number(draft.amount), reference: draft.reference };
   unknown.set(name, draft);
   try {
@@ -70,16 +89,29 @@ async function post(
   act: MoneyAct,
   body: { account_id: string; amount: number; reference: string },
   reason: string,
-): Promise<'done' | 'again'> {
+): Promise<Moved> {
   let status = 0;
   const seen = <T extends { response: Response }>(answer: T): T => {
     status = answer.response.status;
     return answer;
   };
-  if (act === 'credit') await dataOf(api.value.POST('/api/v1/admin/credits', { body }).then(seen));
-  if (act === 'debit') await dataOf(api.value.POST('/api/v1/admin/debits', { body: { ...body, reason } }).then(seen));
-  if (act === 'payout') await dataOf(api.value.POST('/api/v1/admin/payouts', { body }).then(seen));
-  return status === 201 ? 'done' : 'again';
+  const send = {
+    credit: () => dataOf(api.value.POST('/api/v1/admin/credits', { body }).then(seen)),
+    debit: () => dataOf(api.value.POST('/api/v1/admin/debits', { body: { ...body, reason } }).then(seen)),
+    payout: () => dataOf(api.value.POST('/api/v1/admin/payouts', { body }).then(seen)),
+  }[act];
+  const { created_at: createdAt } = await send();
+  return { isNew: status === 201, createdAt };
+}
+
+export type Earlier = { readonly amount: number; readonly reference: string; readonly created_at: string };
+
+/** The last ones of this kind of the account, newest first: whoever pays twice by mistake sees it. */
+export async function lastOf(act: MoneyAct, accountId: string, signal: AbortSignal): Promise<readonly Earlier[]> {
+  const asked = { params: { query: { account_id: accountId, limit: 5 } }, signal };
+  if (act === 'credit') return (await dataOf(api.value.GET('/api/v1/admin/credits', asked))).credits;
+  if (act === 'debit') return (await dataOf(api.value.GET('/api/v1/admin/debits', asked))).debits;
+  return (await dataOf(api.value.GET('/api/v1/admin/payouts', asked))).payouts;
 }
 
 /** What a refusal means, and what to do. Null if its own message says enough. */
@@ -94,6 +126,9 @@ export function explain(act: MoneyAct, failure: unknown, usd: (amount: number) =
   }
   if (act === 'payout' && typeof payable === 'number') {
     return `Nothing was recorded. ${usd(payable)} is payable now. Was this payout recorded before?`;
+  }
+  if (act === 'payout') {
+    return 'Nothing was recorded. If a payout of today has this reference, and this is another one, change the reference. Make no transfer before it is recorded.';
   }
   return 'If the reference belongs to another payment, this one has not been made. Look for the reference under Payments before you choose another.';
 }

@@ -1,32 +1,55 @@
 import { useState } from 'preact/hooks';
 import type { Schemas } from '../../../api/client.ts';
 import { Button, Dialog, FailureNote, Note, say, TextInput } from '../../../design/index.ts';
-import { money } from '../../../i18n/format.ts';
+import { ago, moment, money } from '../../../i18n/format.ts';
 import { useI18n } from '../../../i18n/i18n.tsx';
+import { useResource } from '../../../resource.ts';
 import { readAmount } from './amount.ts';
-import { draftOf, explain, MONEY_ACTS, type MoneyAct, sendMoney } from './money-acts.ts';
+import {
+  type Draft,
+  draftOf,
+  type Earlier as EarlierOne,
+  explain,
+  isUnknown,
+  lastOf,
+  MONEY_ACTS,
+  type MoneyAct,
+  type Moved,
+  sendMoney,
+} from './money-acts.ts';
+
+const DAY_MS = 86_400_000;
 
 /** Moves money of one account. The reference stays the same until the outcome is known, so a repeat is no second payment. */
 export function MoneyDialog({
   act,
   account,
+  preset,
+  lead,
   onClose,
   onDone,
 }: {
   readonly act: MoneyAct;
   readonly account: Schemas['AccountDetails'];
+  readonly preset?: Partial<Draft> | undefined;
+  /** What it is for, instead of what such acts are for in general. */
+  readonly lead?: string;
   readonly onClose: () => void;
   readonly onDone: () => void;
 }) {
   const { language } = useI18n();
-  const { title, verb, done, lead } = MONEY_ACTS[act];
-  const [first] = useState(() => draftOf(act, account.account_id));
+  const { title, verb, done, lead: usual } = MONEY_ACTS[act];
+  const subject = { act, accountId: account.account_id, preset: preset ?? everything(act, account) };
+  const [first] = useState(() => draftOf(subject));
+  const last = useResource(`last ${act} of ${account.account_id}`, (signal) => lastOf(act, account.account_id, signal));
   const [amount, setAmount] = useState(first.draft.amount);
   const [reference, setReference] = useState(first.draft.reference);
   const [reason, setReason] = useState(first.draft.reason);
   const [busy, setBusy] = useState(false);
   const [isTried, setIsTried] = useState(false);
   const [failure, setFailure] = useState<unknown>(null);
+  const [isRetry, setIsRetry] = useState(first.isRetry);
+  const [before, setBefore] = useState<Moved | null>(null);
   const usd = (value: number): string => money(value, language);
   const value = readAmount(amount);
   const faults = {
@@ -39,16 +62,22 @@ export function MoneyDialog({
     if (Object.values(faults).some((fault) => fault !== null)) return;
     setBusy(true);
     setFailure(null);
+    setBefore(null);
     try {
       const draft = { amount: amount.trim(), reference: reference.trim(), reason: reason.trim() };
-      const outcome = await sendMoney(act, account.account_id, draft);
-      say(
-        outcome === 'done' ? `${usd(value ?? 0)} ${done}` : 'This reference had been used before: nothing moved again',
-      );
+      const moved = await sendMoney(subject, draft);
       onDone();
+      // Only whoever did not know whether it was carried out expects to hear that it was.
+      if (!moved.isNew && !isRetry) {
+        setBefore(moved);
+        return;
+      }
+      say(moved.isNew ? `${usd(value ?? 0)} ${done}` : 'It was carried out the first time: nothing moved again');
       onClose();
     } catch (error) {
       setFailure(error);
+      if (isUnknown(error)) setIsRetry(true);
+    } finally {
       setBusy(false);
     }
   };
@@ -66,7 +95,7 @@ export function MoneyDialog({
         </>
       }
     >
-      <p class="soft">{lead}</p>
+      <p class="soft">{lead ?? usual}</p>
       {first.isRetry && (
         <Note tone="warn">
           The outcome of this payment is not known. Send it again as it stands: with the same reference it counts once.
@@ -89,6 +118,7 @@ export function MoneyDialog({
           hint={hintOf(act, account, usd)}
           onInput={(event) => setAmount(event.currentTarget.value)}
         />
+        <Earlier act={act} last={last.data ?? []} amount={value} reference={reference.trim()} />
         {act === 'debit' && (
           <TextInput
             label="Reason"
@@ -109,14 +139,66 @@ export function MoneyDialog({
           value={reference}
           error={isTried ? faults.reference : null}
           hint="A payment with this reference counts once, however often it is sent."
-          onInput={(event) => setReference(event.currentTarget.value)}
+          onInput={(event) => {
+            setReference(event.currentTarget.value);
+            setBefore(null);
+          }}
         />
         {/* Enter in a field sends. */}
         <button type="submit" hidden aria-hidden="true" tabIndex={-1} />
       </form>
       {failure !== null && <FailureNote failure={failure} />}
       {explanation !== null && <Note tone="warn">{explanation}</Note>}
+      {before !== null && (
+        <Note tone="warn">
+          This {act} was made before, on {moment(before.createdAt, language)}: nothing moved again.
+          {act === 'payout' && ' Make no second transfer.'} If this is another one, change the reference.
+        </Note>
+      )}
     </Dialog>
+  );
+}
+
+/** A payout is usually all that is payable. */
+const everything = (act: MoneyAct, { payable }: Schemas['AccountDetails']): Partial<Draft> | undefined =>
+  act === 'payout' ? { amount: String(payable) } : undefined;
+
+/** The last one, and whether this looks like the same once more. */
+function Earlier({
+  act,
+  last,
+  amount,
+  reference,
+}: {
+  readonly act: MoneyAct;
+  readonly last: readonly EarlierOne[];
+  readonly amount: number | null;
+  readonly reference: string;
+}) {
+  const { language } = useI18n();
+  const now = Date.now();
+  const same = last.find((one) => one.amount === amount && now - Date.parse(one.created_at) < DAY_MS);
+  const [newest] = last;
+  if (newest === undefined) return null;
+  const told = ({ amount: value, created_at, reference: name }: EarlierOne) => (
+    <>
+      {money(value, language)}, {ago(created_at, language, now)}, reference <code class="break">{name}</code>
+    </>
+  );
+  // With the same reference it counts once anyhow.
+  if (same === undefined || same.reference === reference) {
+    return (
+      <p class="small soft">
+        Last {act}: {told(newest)}.
+      </p>
+    );
+  }
+  return (
+    <Note tone="warn">
+      <span>
+        Is this another {act}? One of the same amount was made already: {told(same)}.
+      </span>
+    </Note>
   );
 }
 

@@ -4,7 +4,8 @@ import { duration, money } from '../../../i18n/format.ts';
 import { useI18n } from '../../../i18n/i18n.tsx';
 import { useResource } from '../../../resource.ts';
 import { api } from '../../../session.ts';
-import { Changes, Id, State, When } from '../parts.tsx';
+import { Actor } from '../audit.tsx';
+import { Changes, State, When } from '../parts.tsx';
 import { NEWEST, Short, type TabProps } from './short.tsx';
 
 export { KeysOf } from './keys.tsx';
@@ -47,12 +48,19 @@ export function CallsOf({ account }: TabProps) {
       list={list}
       keyOf={(row) => row.usage_id}
       columns={[
-        { title: 'When', cell: (row) => <When at={row.created_at} /> },
+        {
+          title: 'When',
+          cell: (row) => (
+            <a href={`/console/calls/${row.usage_id}`}>
+              <When at={row.created_at} />
+            </a>
+          ),
+        },
         { title: 'Service', cell: (row) => <span class="name">{row.service_name}</span> },
         { title: 'Outcome', cell: (row) => <State value={row.outcome} /> },
-        { title: 'Status', right: true, cell: (row) => row.status },
+        { title: 'Status', right: true, cell: (row) => (row.status === 0 ? '–' : row.status) },
         { title: 'Latency', right: true, cell: (row) => duration(row.latency_ms, language) },
-        { title: 'Price', right: true, cell: (row) => money(row.amount, language) },
+        { title: 'Charged', right: true, cell: (row) => (row.free_tier ? 'free' : money(row.amount, language)) },
       ]}
       empty={<Empty title="No calls in the last 24 hours">Older ones are in the list of calls.</Empty>}
       more={
@@ -132,7 +140,7 @@ export function AuditOf({ account }: TabProps) {
       columns={[
         { title: 'When', cell: (act) => <When at={act.at} /> },
         { title: 'Act', cell: (act) => <code>{act.action}</code> },
-        { title: 'By', cell: (act) => <Id id={act.actor} href={`/console/audit?actor=${act.actor}`} /> },
+        { title: 'By', cell: (act) => <Actor act={act} /> },
         { title: 'What changed', cell: (act) => <Changes before={act.before} after={act.after} /> },
       ]}
       empty={<Empty title="Nothing yet">No operator has done anything to this account.</Empty>}

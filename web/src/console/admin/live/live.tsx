@@ -4,7 +4,7 @@ import { useI18n } from '../../../i18n/i18n.tsx';
 import { PageHead } from '../../shared/page-head.tsx';
 import { bytes, share } from '../measures.ts';
 import '../admin.css';
-import { everySecond, outcomes, type Traffic } from './rates.ts';
+import { everySecond, outcomes, recentlyRefused, type Traffic } from './rates.ts';
 import { type Live, useTraffic } from './use-traffic.ts';
 
 /** `/console/live`: what all gateways do, second by second. */
@@ -51,14 +51,14 @@ function Now({ traffic, live }: { readonly traffic: Traffic; readonly live: Live
   const last = live.points.at(-1)?.at ?? Math.round(Date.parse(traffic.at) / 1_000);
   const points = everySecond(live.points, last);
   const times = points.map(({ at }) => at);
-  const refused = live.points.at(-1)?.rates?.refused ?? 0;
+  const refused = recentlyRefused(live.points);
   return (
     <>
       <Stats>
         <Stat label="Calls a second" value={count(totals.calls_per_second, language)} hint="ended, last 5 s" />
         <Stat label="p99" value={ms(totals.p99_ms)} hint={`p50 ${ms(totals.p50_ms)}`} />
         <Stat label="Open calls" value={count(totals.open, language)} hint="under way now" />
-        <Stat label="Refused a second" value={count(refused, language)} hint="last second" />
+        <Stat label="Refused a second" value={count(refused, language)} hint="last 5 s" />
         <Stat label="Gateways" value={count(totals.workers, language)} hint="reporting" />
       </Stats>
       <div class="live-charts">

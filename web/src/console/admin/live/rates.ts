@@ -35,6 +35,13 @@ export function ratesBetween(earlier: Traffic, later: Traffic): Rates | null {
 
 export type Point = { readonly at: number; readonly rates: Rates | null; readonly p99: number | null };
 
+/** Refused calls a second over the last five seconds, as the calls beside it are counted. */
+export function recentlyRefused(points: readonly Point[]): number {
+  const rates = points.slice(-5).flatMap((point) => (point.rates === null ? [] : [point.rates.refused]));
+  if (rates.length === 0) return 0;
+  return Math.round((rates.reduce((total, rate) => total + rate, 0) / rates.length) * 10) / 10;
+}
+
 /** How far back the charts look. */
 export const WINDOW_SECONDS = 120;
 
