@@ -1,6 +1,6 @@
 import './chart.css';
 import uPlot from 'uplot';
-import type { Series } from './time-chart.tsx';
+import { colourOf, type Series } from './series.ts';
 
 type Options = {
   readonly series: readonly Series[];
@@ -13,28 +13,23 @@ type Options = {
   readonly language: string;
 };
 
+/** Days in charts of more than this many have their year beside the pointer. */
+const MOST_OF_A_YEAR = 300;
+
 /** Draws a chart in the colours of the page. */
 export function drawChart(element: HTMLElement, data: uPlot.AlignedData, options: Options): uPlot {
-  const { series, format, top, valueAt, utc, height, language } = options;
+  const { series, format, top, utc, height, language } = options;
   const probe = getComputedStyle(element);
   const colour = (name: string): string => resolved(element, probe.getPropertyValue(name));
   const axis = { stroke: colour('--ink-faint'), font: `12px ${probe.fontFamily}`, ticks: { show: false } };
-  const time = new Intl.DateTimeFormat(
-    language,
-    utc ? { month: 'short', day: 'numeric', timeZone: 'UTC' } : { timeStyle: 'medium' },
-  );
   const axisTime = new Intl.DateTimeFormat(
     language,
     utc
       ? { month: 'short', day: 'numeric', timeZone: 'UTC' }
       : { hour: '2-digit', minute: '2-digit', second: '2-digit' },
   );
-  const drawn = series.map(({ name, kind, colour: its }, at) => ({
-    name,
-    kind,
-    its: its ?? `--series-${(at % 5) + 1}`,
-  }));
   const bars = uPlot.paths.bars?.({ size: [0.7, 40], radius: 0.15 });
+  const hasLines = series.some(({ kind }) => kind !== 'bar');
   // A bar stands around its time: without room the first and the last would be cut in half.
   const times = data[0];
   const step = times.length > 1 ? (times[1] as number) - (times[0] as number) : 86_400;
@@ -46,20 +41,12 @@ export function drawChart(element: HTMLElement, data: uPlot.AlignedData, options
       padding: [8, 8, 0, 0],
       // Days are numbers here, so that no time zone moves them.
       ...(utc ? { tzDate: (ts: number) => uPlot.tzDate(new Date(ts * 1_000), 'Etc/UTC') } : {}),
-      cursor: { points: { size: 6 }, drag: { x: false, y: false } },
-      legend: { live: true },
+      cursor: { y: false, points: { show: hasLines, size: 6 }, drag: { x: false, y: false } },
+      legend: { show: false },
+      plugins: [valuesBesidePointer(options)],
       scales: {
         ...(room === 0 ? {} : { x: { range: (_self: uPlot, min: number, max: number) => [min - room, max + room] } }),
         y: { range: (_self, _min, max) => [0, top ?? (max > 0 ? max * 1.1 : 1)] },
-      },
-      hooks: {
-        // Without a pointer the legend has the newest values.
-        setLegend: [
-          (self) => {
-            const last = self.data[0].length - 1;
-            if (self.legend.idx == null && last >= 0) self.setLegend({ idx: last });
-          },
-        ],
       },
       axes: [
         {
@@ -77,23 +64,74 @@ export function drawChart(element: HTMLElement, data: uPlot.AlignedData, options
         },
       ],
       series: [
-        { label: utc ? 'Day' : 'Time', value: (_self, at) => (at === null ? '' : time.format(at * 1_000)) },
-        ...drawn.map(({ name, kind, its }, at) => ({
-          label: name,
-          stroke: colour(its),
-          width: kind === 'bar' ? 0 : 2,
-          points: { show: kind !== 'bar' && data[0].length < 3, filter: kind === 'bar' ? () => null : lonely },
-          ...(kind === 'bar' && bars !== undefined ? { paths: bars, fill: colour(its) } : {}),
-          value: (_self: uPlot, _drawn: number | null, _series: number, time: number | null) => {
-            const value = time === null ? null : valueAt(at, time);
-            return value === null ? '–' : format(value);
-          },
+        {},
+        ...series.map((its, at) => ({
+          label: its.name,
+          stroke: colour(colourOf(its, at)),
+          width: its.kind === 'bar' ? 0 : 2,
+          points: { show: its.kind !== 'bar' && times.length < 3, filter: its.kind === 'bar' ? () => null : lonely },
+          ...(its.kind === 'bar' && bars !== undefined ? { paths: bars, fill: colour(colourOf(its, at)) } : {}),
         })),
       ],
     },
     data,
     element,
   );
+}
+
+/** A small box beside the pointer: the time, and what each series has then. Without a pointer there is the table. */
+function valuesBesidePointer({ series, format, valueAt, utc, language }: Options): uPlot.Plugin {
+  const box = made('div', 'chart-tip');
+  const time = made('strong', '');
+  const values = series.map(() => made('span', 'chart-tip-value'));
+  box.append(time);
+  series.forEach((its, at) => {
+    const row = made('span', 'chart-tip-row');
+    row.append(made('span', `swatch swatch${colourOf(its, at)}`), its.name, values[at] as HTMLElement);
+    box.append(row);
+  });
+  box.hidden = true;
+  const timeText = (at: number, times: number): string => {
+    const year = times > MOST_OF_A_YEAR ? ({ year: 'numeric' } as const) : {};
+    const day = { weekday: 'short', month: 'short', day: 'numeric', timeZone: 'UTC', ...year } as const;
+    return new Intl.DateTimeFormat(language, utc ? day : { timeStyle: 'medium' }).format(at * 1_000);
+  };
+  return {
+    hooks: {
+      init: (self) => self.over.append(box),
+      setCursor: (self) => {
+        const { idx, left = -1, top = -1 } = self.cursor;
+        const at = idx == null ? undefined : self.data[0][idx];
+        box.hidden = idx == null || at === undefined || left < 0;
+        if (idx == null || at === undefined || left < 0) return;
+        time.textContent = timeText(at, self.data[0].length);
+        values.forEach((value, series) => {
+          const its = valueAt(series, idx);
+          value.textContent = its === null ? '–' : format(its);
+        });
+        place(box, self.over, left, top);
+      },
+    },
+  };
+}
+
+/** Pixels between the pointer and the box. */
+const AWAY = 14;
+
+/** To the right of the pointer, or to the left where there is more room, and never outside of the chart. */
+function place(box: HTMLElement, over: HTMLElement, left: number, top: number): void {
+  const { offsetWidth: width, offsetHeight: height } = box;
+  const isRight = left < over.clientWidth / 2;
+  const x = isRight ? left + AWAY : left - AWAY - width;
+  const most = over.clientWidth - width;
+  const y = Math.max(0, Math.min(top - height / 2, over.clientHeight - height));
+  box.style.transform = `translate(${Math.max(-over.offsetLeft, Math.min(x, most))}px, ${y}px)`;
+}
+
+function made(tag: 'div' | 'span' | 'strong', name: string): HTMLElement {
+  const element = document.createElement(tag);
+  element.className = name;
+  return element;
 }
 
 /** Values without neighbours: no line leads to them, so they are drawn as points. */

@@ -1,15 +1,7 @@
 import { useEffect, useRef } from 'preact/hooks';
 import type uPlot from 'uplot';
-
-export type Series = {
-  readonly name: string;
-  /** One value for each time; null where there is none. */
-  readonly values: readonly (number | null)[];
-  /** Bars for sums of a period, lines for states. Default: line. */
-  readonly kind?: 'line' | 'bar';
-  /** A name of tokens.css, where the meaning has a colour: `--bad`. Default: the next of the series' colours. */
-  readonly colour?: `--${string}`;
-};
+import { useI18n } from '../i18n/i18n.tsx';
+import { colourOf, type Series } from './series.ts';
 
 /**
  * Values over time. uPlot draws it, loaded when the first chart is shown. Screen readers get the same numbers as a table.
@@ -41,6 +33,7 @@ export function TimeChart({
   readonly height?: number;
   readonly language?: string;
 }) {
+  const { t } = useI18n();
   const frame = useRef<HTMLDivElement>(null);
   const chart = useRef<uPlot | null>(null);
   const shape = `${series.map(({ name, kind }) => `${name} ${kind}`).join()} ${height} ${utc} ${language}`;
@@ -97,6 +90,15 @@ export function TimeChart({
 
   return (
     <figure class="chart">
+      {series.length > 1 && (
+        <ul class="chart-names" aria-hidden="true">
+          {series.map((its, at) => (
+            <li key={its.name}>
+              <span class={`swatch swatch${colourOf(its, at)}`} /> {its.name}
+            </li>
+          ))}
+        </ul>
+      )}
       <div ref={frame} aria-hidden="true" />
       {/* A table itself would not keep to the height of one pixel. */}
       <div class="visually-hidden">
@@ -104,7 +106,7 @@ export function TimeChart({
           <caption>{label}</caption>
           <thead>
             <tr>
-              <th scope="col">Time</th>
+              <th scope="col">{t('page.time')}</th>
               {series.map(({ name }) => (
                 <th key={name} scope="col">
                   {name}

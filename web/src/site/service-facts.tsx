@@ -9,7 +9,7 @@ import { usePlace } from '../place.tsx';
 export function ServiceFacts({ service }: { readonly service: Schemas['CallableService'] }) {
   const { t, language } = useI18n();
   const { origin } = usePlace();
-  const seconds = (value: number): string => duration(value * 1_000, language);
+  const seconds = (value: number): string => duration(value * 1_000, language, 'long');
   const docs = webAddress(service.docs_url);
   const isMcp = service.protocol === 'mcp';
   const address = origin + (isMcp ? service.proxy_path.replace(/\/$/, '') : service.proxy_path);
@@ -18,7 +18,7 @@ export function ServiceFacts({ service }: { readonly service: Schemas['CallableS
       <Fact name={t(isMcp ? 'service.mcpAddress' : 'service.address')}>
         <span class="service-address">
           <code class="break">{address}</code>
-          <CopyButton text={address} label={t('service.copy')} />
+          <CopyButton text={address} />
         </span>
       </Fact>
       {docs !== null && (

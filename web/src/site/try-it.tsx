@@ -1,24 +1,27 @@
 import './try.css';
-import { signal } from '@preact/signals';
+import { effect, signal } from '@preact/signals';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { Schemas } from '../api/client.ts';
+import { type CallState, send } from '../calls/send.ts';
 import { Button, Code, FailureNote, Note } from '../design/index.ts';
 import { money } from '../i18n/format.ts';
 import { useI18n } from '../i18n/i18n.tsx';
 import { useHref } from '../place.tsx';
-import { api, openAccount, resumed, type Session, session } from '../session.ts';
+import { api, openAccount, others, resumed, type Session, session } from '../session.ts';
 import { TryAnswer } from './try-answer.tsx';
 import { TryFields } from './try-fields.tsx';
 import { type Fault, formOf, priceOf, requestOf, type TryForm } from './try-form.ts';
-import { send, type TryState } from './try-send.ts';
 
 type Props = {
   readonly service: Schemas['CallableService'];
   readonly operation: Schemas['PricedOperation'] | null;
 };
 
-/** The key of an account that was opened here, until its owner says that it is kept. */
+/** The key of an account that was opened here, until its owner says that it is kept, or signs out. */
 const opened = signal<Schemas['CreatedKey'] | null>(null);
+effect(() => {
+  if (session.value === null && others.value.length === 0) opened.value = null;
+});
 
 /** Makes a call in the page. */
 export default function TryIt({ service, operation }: Props) {
@@ -99,12 +102,12 @@ export default function TryIt({ service, operation }: Props) {
 
 /** A call, after an account was opened if there is none. */
 function useCall() {
-  const [state, setState] = useState<TryState | null>(null);
+  const [state, setState] = useState<CallState | null>(null);
   const [isOpening, setIsOpening] = useState(false);
   const [failure, setFailure] = useState<unknown>(null);
   const controller = useRef<AbortController | null>(null);
   useEffect(() => () => controller.current?.abort(), []);
-  const run = async (requestWith: (key: string) => Parameters<typeof send>[0]): Promise<TryState | null> => {
+  const run = async (requestWith: (key: string) => Parameters<typeof send>[0]): Promise<CallState | null> => {
     setFailure(null);
     let key = session.value?.key;
     if (key === undefined) {
@@ -191,7 +194,7 @@ function NewKey({ who }: { readonly who: Session | null }) {
     <section class="note note-good try-key" aria-label={t('try.newKey')}>
       <strong>{t('try.newKey')}</strong>
       <span class="soft">{t('try.newKeyText')}</span>
-      <Code wrap label={t('try.apiKey')} text={`${made.key_id}:${made.secret}`} copyLabel={t('service.copy')} />
+      <Code wrap label={t('try.apiKey')} text={`${made.key_id}:${made.secret}`} />
       <Button
         small
         onClick={() => {

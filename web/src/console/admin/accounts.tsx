@@ -4,10 +4,11 @@ import { money } from '../../i18n/format.ts';
 import { useI18n } from '../../i18n/i18n.tsx';
 import { usePlace } from '../../place.tsx';
 import { api } from '../../session.ts';
+import { Id, State, When } from '../shared/cells.tsx';
 import { ListPage } from '../shared/list-page.tsx';
 import { PageHead } from '../shared/page-head.tsx';
 import { AccountPage } from './account/account.tsx';
-import { AccountLink, Id, State, When } from './parts.tsx';
+import { AccountLink } from './parts.tsx';
 
 /** `/console/accounts`, and `/console/accounts/{id}`. */
 export default function Accounts() {

@@ -1,9 +1,11 @@
 import { dataOf, type Schemas } from '../../api/client.ts';
 import { Empty } from '../../design/index.ts';
 import { api } from '../../session.ts';
+import { Id, shortId, When } from '../shared/cells.tsx';
+import { RANGE_FILTERS } from '../shared/days.ts';
 import { ListPage } from '../shared/list-page.tsx';
 import { PageHead } from '../shared/page-head.tsx';
-import { Changes, Id, shortId, When } from './parts.tsx';
+import { Changes } from './parts.tsx';
 
 type Act = Schemas['Act'];
 
@@ -21,8 +23,7 @@ export default function Audit() {
           { name: 'subject', label: 'Done to (id)' },
           { name: 'actor', label: 'Done by (id)' },
           { name: 'action', label: 'Act', placeholder: 'account.suspend' },
-          { name: 'from', label: 'From (UTC)', type: 'date' },
-          { name: 'to', label: 'Before (UTC)', type: 'date' },
+          ...RANGE_FILTERS,
         ]}
         ask={async (query, signal) => {
           const page = await dataOf(

@@ -4,8 +4,9 @@ import { count, duration, money } from '../../i18n/format.ts';
 import { useI18n } from '../../i18n/i18n.tsx';
 import { useResource } from '../../resource.ts';
 import { api } from '../../session.ts';
+import { OutcomeBadge, When } from '../shared/cells.tsx';
 import { PageHead } from '../shared/page-head.tsx';
-import { AccountLink, State, When } from './parts.tsx';
+import { AccountLink } from './parts.tsx';
 
 /** One call with both of its parties. */
 export function CallPage({ id }: { readonly id: string }) {
@@ -26,7 +27,7 @@ export function CallPage({ id }: { readonly id: string }) {
           <dl class="facts">
             <dt>Outcome</dt>
             <dd>
-              <State value={data.outcome} />
+              <OutcomeBadge call={data} side="others" />
             </dd>
             <dt>When</dt>
             <dd>

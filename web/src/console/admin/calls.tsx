@@ -4,10 +4,12 @@ import { duration, money } from '../../i18n/format.ts';
 import { useI18n } from '../../i18n/i18n.tsx';
 import { usePlace } from '../../place.tsx';
 import { api } from '../../session.ts';
+import { OutcomeBadge, When } from '../shared/cells.tsx';
+import { RANGE_FILTERS } from '../shared/days.ts';
 import { ListPage } from '../shared/list-page.tsx';
 import { PageHead } from '../shared/page-head.tsx';
 import { CallPage } from './call.tsx';
-import { AccountLink, State, When } from './parts.tsx';
+import { AccountLink } from './parts.tsx';
 
 /** `/console/calls` of an admin, and `/console/calls/{usage_id}`. */
 export default function Calls() {
@@ -41,8 +43,7 @@ function CallList() {
               ['abandoned', 'Abandoned'],
             ],
           },
-          { name: 'from', label: 'From (UTC)', type: 'date' },
-          { name: 'to', label: 'Before (UTC)', type: 'date' },
+          ...RANGE_FILTERS,
         ]}
         ask={async (query, signal) => {
           const page = await dataOf(
@@ -61,7 +62,7 @@ function CallList() {
             ),
           },
           { title: 'Service', cell: (row) => <span class="name">{row.service_name}</span> },
-          { title: 'Outcome', cell: (row) => <State value={row.outcome} /> },
+          { title: 'Outcome', cell: (row) => <OutcomeBadge call={row} side="others" /> },
           { title: 'Status', right: true, cell: (row) => (row.status === 0 ? '–' : row.status) },
           { title: 'Latency', right: true, cell: (row) => duration(row.latency_ms, language) },
           { title: 'Price', right: true, cell: (row) => (row.free_tier ? 'free' : money(row.amount, language)) },

@@ -1,12 +1,12 @@
 import { dataOf } from '../../api/client.ts';
 import { Badge, Button, Card, FailureNote, Note, Skeleton, Stat, Stats, Table } from '../../design/index.ts';
+import { bytes, percent, span } from '../../i18n/format.ts';
 import { useI18n } from '../../i18n/i18n.tsx';
 import { useResource } from '../../resource.ts';
 import { api } from '../../session.ts';
+import { Id, When } from '../shared/cells.tsx';
 import { PageHead } from '../shared/page-head.tsx';
 import { isAlive } from './attention.ts';
-import { bytes, share, span } from './measures.ts';
-import { Id, When } from './parts.tsx';
 
 const ALIVE = 'It renews its lease and does not report: it hangs, or its version is older.';
 const ENDED =
@@ -68,15 +68,15 @@ export default function Instances() {
                 { title: 'Process', right: true, cell: ({ pid }) => pid },
                 { title: 'Version', cell: ({ version }) => version },
                 { title: 'Started', cell: (row) => <When at={row.started_at} /> },
-                { title: 'Up', right: true, cell: (row) => span(row.uptime_seconds) },
+                { title: 'Up', right: true, cell: (row) => span(row.uptime_seconds, language) },
                 {
                   title: 'Lease',
                   right: true,
                   cell: ({ role, lease_age_seconds: age }) =>
-                    role === 'writer' ? '' : age === null ? 'no calls yet' : `${age} s old`,
+                    role === 'writer' ? '' : age === null ? 'no calls yet' : `${span(age, language)} old`,
                 },
                 { title: 'Shards', right: true, cell: ({ shards }) => shards ?? '' },
-                { title: 'CPU', right: true, cell: ({ cpu }) => share(cpu, language) },
+                { title: 'CPU', right: true, cell: ({ cpu }) => (cpu === null ? '–' : percent(cpu, language)) },
                 { title: 'Memory', right: true, cell: (row) => bytes(row.memory_bytes, language) },
                 { title: 'Instance', cell: ({ instance }) => <Id id={instance} /> },
               ]}
@@ -90,7 +90,7 @@ export default function Instances() {
                 rows={data.silent}
                 columns={[
                   { title: 'Instance', cell: ({ instance }) => <Id id={instance} /> },
-                  { title: 'Lease', right: true, cell: (row) => `${span(row.lease_age_seconds)} old` },
+                  { title: 'Lease', right: true, cell: (row) => `${span(row.lease_age_seconds, language)} old` },
                   {
                     title: 'What it means',
                     cell: (row) => (isAlive(row) ? ALIVE : ENDED),

@@ -63,7 +63,7 @@ function Attention({
   return (
     <Card title="Needs attention" flush>
       {points.length === 0 ? (
-        <p class="quiet verdict">
+        <p class="quiet row">
           <Badge tone="good">All well</Badge>
           <span>
             Money agrees, usage is stored as it comes

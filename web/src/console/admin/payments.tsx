@@ -4,9 +4,11 @@ import { money } from '../../i18n/format.ts';
 import { useI18n } from '../../i18n/i18n.tsx';
 import { usePlace } from '../../place.tsx';
 import { api } from '../../session.ts';
+import { When } from '../shared/cells.tsx';
+import { RANGE_FILTERS } from '../shared/days.ts';
 import { ListPage, type Rows } from '../shared/list-page.tsx';
 import { PageHead } from '../shared/page-head.tsx';
-import { AccountLink, When } from './parts.tsx';
+import { AccountLink } from './parts.tsx';
 
 type Kind = 'credits' | 'debits' | 'payouts';
 type Row = {
@@ -56,8 +58,7 @@ export default function Payments() {
         filters={[
           { name: 'account_id', label: 'Account' },
           { name: 'reference', label: 'Reference' },
-          { name: 'from', label: 'From (UTC)', type: 'date' },
-          { name: 'to', label: 'Before (UTC)', type: 'date' },
+          ...RANGE_FILTERS,
         ]}
         ask={(query, signal) => list(kind, query, signal)}
         keyOf={(row) => row.reference}

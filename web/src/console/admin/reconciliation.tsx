@@ -6,8 +6,9 @@ import { ago, count, money } from '../../i18n/format.ts';
 import { useI18n } from '../../i18n/i18n.tsx';
 import { useResource } from '../../resource.ts';
 import { api } from '../../session.ts';
+import { State, When } from '../shared/cells.tsx';
 import { PageHead } from '../shared/page-head.tsx';
-import { AccountLink, Changes, State, When } from './parts.tsx';
+import { AccountLink, Changes } from './parts.tsx';
 import { type Reconciliation, runNow } from './run-reconciliation.ts';
 
 /** `/console/reconciliation`: does the money agree? */
@@ -59,7 +60,7 @@ function Report({ data, language }: { readonly data: Reconciliation; readonly la
   return (
     <>
       <Card>
-        <div class="verdict">
+        <div class="row">
           <Badge tone={data.checked_at === null ? 'warn' : agrees ? 'good' : 'bad'}>
             {data.checked_at === null ? 'Not compared yet' : agrees ? 'The money agrees' : 'The money does not agree'}
           </Badge>

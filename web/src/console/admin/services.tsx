@@ -1,12 +1,13 @@
 import { useState } from 'preact/hooks';
 import { dataOf, type Schemas } from '../../api/client.ts';
 import { Button, ConfirmDialog, Empty, LinkButton, say } from '../../design/index.ts';
+import { date } from '../../i18n/format.ts';
 import { useI18n } from '../../i18n/i18n.tsx';
 import { api } from '../../session.ts';
+import { State } from '../shared/cells.tsx';
 import { ListPage } from '../shared/list-page.tsx';
 import { PageHead } from '../shared/page-head.tsx';
-import { date } from './measures.ts';
-import { AccountLink, State } from './parts.tsx';
+import { AccountLink } from './parts.tsx';
 
 type Service = Schemas['Service'];
 type Change = { readonly service: Service; readonly status: Service['status'] };
@@ -57,7 +58,7 @@ export default function Services() {
                   <span class="name">{row.name}</span>
                 )}
                 <span class="below">
-                  {row.category}, since {date(row.created_at, language)}
+                  {row.category}, since {date(row.created_at, language, Date.now())}
                 </span>
               </>
             ),

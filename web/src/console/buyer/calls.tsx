@@ -5,13 +5,12 @@ import { count, digitsOf, duration, money } from '../../i18n/format.ts';
 import { useI18n } from '../../i18n/i18n.tsx';
 import { usePlace } from '../../place.tsx';
 import { useResource } from '../../resource.ts';
-import { OutcomeBadge, When } from '../shared/call-cells.tsx';
-import { CsvExport } from '../shared/csv-export.tsx';
-import { RANGE_FILTERS, rangeOf } from '../shared/days.ts';
+import { OutcomeBadge, When } from '../shared/cells.tsx';
+import { RANGE_FILTERS } from '../shared/days.ts';
 import { type Filter, ListPage } from '../shared/list-page.tsx';
 import { PageHead } from '../shared/page-head.tsx';
 import { CallPage } from './call-page.tsx';
-import { type Call, type Usage, type UsageQuery, usageFile, usageOf } from './usage.ts';
+import { type Call, type Usage, usageFile, usageOf } from './usage.ts';
 
 const PAGE_SIZE = 50;
 
@@ -20,16 +19,6 @@ export default function Calls() {
   const { path } = usePlace();
   const id = path.split('/')[3] ?? '';
   return id === '' ? <CallList /> : <CallPage id={id} />;
-}
-
-/** The filters of the address as the API takes them. */
-function questionOf(query: Readonly<Record<string, string>>): UsageQuery {
-  const { service_id, cursor } = query;
-  return {
-    ...rangeOf(query),
-    ...(service_id === undefined ? {} : { service_id }),
-    ...(cursor === undefined ? {} : { cursor }),
-  };
 }
 
 function CallList() {
@@ -54,7 +43,6 @@ function CallList() {
       ],
     },
   ];
-  const exported = Object.fromEntries([...place.query].filter(([name]) => filters.some((one) => one.name === name)));
   return (
     <>
       <PageHead title="Calls" lead="Calls of this key, newest first. A call stands here a second after its end." />
@@ -69,7 +57,7 @@ function CallList() {
         caption="Calls"
         filters={filters}
         ask={async (query, signal) => {
-          const usage = await usageOf({ ...questionOf(query), limit: PAGE_SIZE }, signal);
+          const usage = await usageOf({ ...query, limit: PAGE_SIZE }, signal);
           setSums(usage);
           return { rows: usage.records, next: usage.next_cursor };
         }}
@@ -86,19 +74,13 @@ function CallList() {
             Calls that are made with this key stand here, with what they cost and what became of them.
           </Empty>
         }
-        actions={
-          <CsvExport
-            name="calls"
-            of={JSON.stringify(exported)}
-            ask={(cursor) => usageFile(questionOf({ ...exported, ...(cursor === undefined ? {} : { cursor }) }))}
-          />
-        }
+        file={{ name: 'calls', ask: usageFile }}
         columns={[
           {
             title: 'When',
             cell: ({ usage_id, created_at }) => (
               <a href={`/console/calls/${usage_id}`}>
-                <When at={created_at} language={language} />
+                <When at={created_at} />
               </a>
             ),
           },

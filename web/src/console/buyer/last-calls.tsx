@@ -1,7 +1,7 @@
 import { Table } from '../../design/index.ts';
 import { ago, digitsOf, moment, money } from '../../i18n/format.ts';
 import { useI18n } from '../../i18n/i18n.tsx';
-import { OutcomeBadge } from '../shared/call-cells.tsx';
+import { OutcomeBadge } from '../shared/cells.tsx';
 import type { Call } from './usage.ts';
 
 /** The newest calls in few columns. */

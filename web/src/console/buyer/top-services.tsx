@@ -45,9 +45,7 @@ export function TopServices({ usage }: { readonly usage: Usage }) {
           ]}
         />
       )}
-      {left > 0 && (
-        <p class="card-foot small soft">And {count(left, language)} more. The list of calls has them all.</p>
-      )}
+      {left > 0 && <p class="card-foot soft">And {count(left, language)} more. The list of calls has them all.</p>}
     </Card>
   );
 }

@@ -4,11 +4,9 @@ import { dataOf, type Schemas } from '../../api/client.ts';
 import { Empty } from '../../design/index.ts';
 import { digitsOf, money } from '../../i18n/format.ts';
 import { useI18n } from '../../i18n/i18n.tsx';
-import { usePlace } from '../../place.tsx';
 import { api, session } from '../../session.ts';
-import { Signed, When } from '../shared/call-cells.tsx';
-import { CsvExport } from '../shared/csv-export.tsx';
-import { RANGE_FILTERS, rangeOf } from '../shared/days.ts';
+import { Signed, When } from '../shared/cells.tsx';
+import { RANGE_FILTERS } from '../shared/days.ts';
 import { type Filter, ListPage } from '../shared/list-page.tsx';
 import { PageHead } from '../shared/page-head.tsx';
 import { kindText } from './kinds.ts';
@@ -16,24 +14,23 @@ import { Wallet } from './wallet.tsx';
 
 type Movement = Schemas['Movement'];
 type Statement = Schemas['Statement'];
-type Query = { ledger?: 'wallet' | 'earnings'; from?: string; to?: string; cursor?: string };
 
 const PAGE_SIZE = 50;
 const LEDGERS: Readonly<Record<string, Filter>> = {
   provider: {
     name: 'ledger',
-    label: 'Which money',
+    label: 'Statement of',
     options: [
-      ['', 'Earnings of services'],
-      ['wallet', 'Wallet, for calls'],
+      ['', 'Earnings from services'],
+      ['wallet', 'Wallet, which pays for calls'],
     ],
   },
   admin: {
     name: 'ledger',
-    label: 'Which money',
+    label: 'Statement of',
     options: [
-      ['', 'Wallet, for calls'],
-      ['earnings', 'Earnings of services'],
+      ['', 'Wallet, which pays for calls'],
+      ['earnings', 'Earnings from services'],
     ],
   },
 };
@@ -41,14 +38,12 @@ const LEDGERS: Readonly<Record<string, Filter>> = {
 /** `/console/money` of buyers and `/console/statement` of the others: what moved the account's money. */
 export default function Money() {
   const { language } = useI18n();
-  const place = usePlace();
   const [digits, setDigits] = useState(2);
   const me = session.value?.me;
   if (me === undefined) return null;
   const isBuyer = me.role === 'buyer';
   const ledger = LEDGERS[me.role];
   const filters: readonly Filter[] = [...RANGE_FILTERS, ...(ledger === undefined ? [] : [ledger])];
-  const exported = Object.fromEntries([...place.query].filter(([name]) => filters.some((one) => one.name === name)));
   return (
     <>
       <PageHead
@@ -61,7 +56,7 @@ export default function Money() {
         filters={filters}
         ask={async (query, signal) => {
           const asked = api.value.GET('/api/v1/statement/me', {
-            params: { query: { ...questionOf(query), limit: PAGE_SIZE } },
+            params: { query: { ...query, limit: PAGE_SIZE } },
             signal,
           });
           // The same address also answers in CSV, but not to this question.
@@ -77,23 +72,19 @@ export default function Money() {
               : 'What calls of your services earn, fees and payouts stand here with the balance after them.'}
           </Empty>
         }
-        actions={
-          <CsvExport
-            name="statement"
-            of={JSON.stringify(exported)}
-            ask={(cursor) =>
-              api.value.GET('/api/v1/statement/me', {
-                params: { query: questionOf({ ...exported, ...(cursor === undefined ? {} : { cursor }) }) },
-                headers: { Accept: 'text/csv' },
-                parseAs: 'blob',
-              })
-            }
-          />
-        }
+        file={{
+          name: 'statement',
+          ask: (query) =>
+            api.value.GET('/api/v1/statement/me', {
+              params: { query },
+              headers: { Accept: 'text/csv' },
+              parseAs: 'blob',
+            }),
+        }}
         columns={[
           {
             title: 'When',
-            cell: ({ at, hour }) => <When at={at} hour={hour} language={language} />,
+            cell: ({ at, hour }) => <When at={at} hour={hour} />,
           },
           { title: 'What', cell: (movement) => <What movement={movement} /> },
           {
@@ -106,16 +97,6 @@ export default function Money() {
       />
     </>
   );
-}
-
-/** The filters of the address as the API takes them. */
-function questionOf(query: Readonly<Record<string, string>>): Query {
-  const { ledger, cursor } = query;
-  return {
-    ...rangeOf(query),
-    ...(ledger === 'wallet' || ledger === 'earnings' ? { ledger } : {}),
-    ...(cursor === undefined ? {} : { cursor }),
-  };
 }
 
 function What({ movement }: { readonly movement: Movement }) {

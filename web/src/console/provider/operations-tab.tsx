@@ -133,7 +133,7 @@ export function OperationsTab({ service, show }: TabProps) {
             ]}
           />
         )}
-        <div class="card-tail stack-tight">
+        <div class="card-foot stack-tight">
           <Check
             label={`Refuse calls that are none of these ${what}s`}
             checked={isOnly}

@@ -9,11 +9,6 @@ export const EN = 'en';
 export const usd = (amount: number): string => money(amount, EN);
 export const callPrice = (price: number): string => (price === 0 ? 'Free' : `${usd(price)} per call`);
 
-export function StatusBadge({ status }: Pick<Service, 'status'>) {
-  if (status === 'active') return <Badge tone="good">Active</Badge>;
-  return status === 'paused' ? <Badge tone="warn">Paused</Badge> : <Badge>Removed</Badge>;
-}
-
 /** What comes, if a price that may rise is announced. */
 export function NextPrice({ next }: { readonly next: NonNullable<Service['next_price']> }) {
   const parts = [

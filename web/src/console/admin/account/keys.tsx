@@ -5,7 +5,7 @@ import { useResource } from '../../../resource.ts';
 import { api, session } from '../../../session.ts';
 import { LimitDialog } from '../../keys/limit-dialog.tsx';
 import { RevokeDialog } from '../../keys/revoke-dialog.tsx';
-import { State, When } from '../parts.tsx';
+import { State, When } from '../../shared/cells.tsx';
 import { Short, type TabProps } from './short.tsx';
 
 type Key = Schemas['Key'];

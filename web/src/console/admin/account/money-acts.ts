@@ -1,5 +1,6 @@
 import { ApiFailure, dataOf } from '../../../api/client.ts';
 import { api } from '../../../session.ts';
+import { today } from '../../shared/days.ts';
 
 export type MoneyAct = 'credit' | 'debit' | 'payout';
 
@@ -29,7 +30,7 @@ export const MONEY_ACTS: Readonly<
 const newReference = (act: MoneyAct): string => {
   const random = crypto.getRandomValues(new Uint32Array(2));
   const [a = 0, b = 0] = random;
-  return `${act}-${new Date().toISOString().slice(0, 10)}-${a.toString(36)}${b.toString(36)}`;
+  return `${act}-${today()}-${a.toString(36)}${b.toString(36)}`;
 };
 
 export type Draft = { readonly reference: string; readonly amount: string; readonly reason: string };

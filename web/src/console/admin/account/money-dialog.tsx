@@ -3,8 +3,12 @@ import type { Schemas } from '../../../api/client.ts';
 import { Button, Dialog, FailureNote, Note, say, TextInput } from '../../../design/index.ts';
 import { money } from '../../../i18n/format.ts';
 import { useI18n } from '../../../i18n/i18n.tsx';
-import { readAmount } from './amount.ts';
+import { readAmount } from '../../shared/amount.ts';
+import { sentence } from '../../shared/sentence.ts';
 import { draftOf, explain, MONEY_ACTS, type MoneyAct, sendMoney } from './money-acts.ts';
+
+/** As the API bounds a payment, in US dollars. */
+const PAYMENT = { least: 0.000001, most: 1_000_000_000 };
 
 /** Moves money of one account. The reference stays the same until the outcome is known, so a repeat is no second payment. */
 export function MoneyDialog({
@@ -28,9 +32,9 @@ export function MoneyDialog({
   const [isTried, setIsTried] = useState(false);
   const [failure, setFailure] = useState<unknown>(null);
   const usd = (value: number): string => money(value, language);
-  const value = readAmount(amount);
+  const { usd: value, fault: amountFault } = readAmount(amount, PAYMENT);
   const faults = {
-    amount: value === null ? 'A number above 0 with at most six decimals, such as 12.50.' : null,
+    amount: amountFault === null ? null : sentence(amountFault),
     reference: reference.trim() === '' ? 'A reference is needed: it makes the payment count once.' : null,
     reason: act === 'debit' && reason.trim() === '' ? 'Say why: the account reads it in its statement.' : null,
   };

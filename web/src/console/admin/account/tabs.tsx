@@ -4,7 +4,8 @@ import { duration, money } from '../../../i18n/format.ts';
 import { useI18n } from '../../../i18n/i18n.tsx';
 import { useResource } from '../../../resource.ts';
 import { api } from '../../../session.ts';
-import { Changes, Id, State, When } from '../parts.tsx';
+import { Id, OutcomeBadge, State, When } from '../../shared/cells.tsx';
+import { Changes } from '../parts.tsx';
 import { NEWEST, Short, type TabProps } from './short.tsx';
 
 export { KeysOf } from './keys.tsx';
@@ -49,7 +50,7 @@ export function CallsOf({ account }: TabProps) {
       columns={[
         { title: 'When', cell: (row) => <When at={row.created_at} /> },
         { title: 'Service', cell: (row) => <span class="name">{row.service_name}</span> },
-        { title: 'Outcome', cell: (row) => <State value={row.outcome} /> },
+        { title: 'Outcome', cell: (row) => <OutcomeBadge call={row} side="others" /> },
         { title: 'Status', right: true, cell: (row) => row.status },
         { title: 'Latency', right: true, cell: (row) => duration(row.latency_ms, language) },
         { title: 'Price', right: true, cell: (row) => money(row.amount, language) },

@@ -1,8 +1,7 @@
 import { Badge, Card, FailureNote, Note, Skeleton, Stat, Stats, Table, TimeChart } from '../../../design/index.ts';
-import { count, duration } from '../../../i18n/format.ts';
+import { bytes, count, duration, percent } from '../../../i18n/format.ts';
 import { useI18n } from '../../../i18n/i18n.tsx';
 import { PageHead } from '../../shared/page-head.tsx';
-import { bytes, share } from '../measures.ts';
 import '../admin.css';
 import { everySecond, outcomes, type Traffic } from './rates.ts';
 import { type Live, useTraffic } from './use-traffic.ts';
@@ -119,7 +118,7 @@ function Workers({ traffic, ms }: { readonly traffic: Traffic; readonly ms: (val
           { title: 'Refunded', right: true, cell: ({ calls }) => count(total(calls.refunded), language) },
           { title: 'Refused', right: true, cell: ({ calls }) => count(total(calls.refused), language) },
           { title: 'Loop delay', right: true, cell: (row) => ms(row.event_loop_delay_ms) },
-          { title: 'CPU', right: true, cell: ({ cpu }) => share(cpu, language) },
+          { title: 'CPU', right: true, cell: ({ cpu }) => (cpu === null ? '–' : percent(cpu, language)) },
           { title: 'Memory', right: true, cell: (row) => bytes(row.memory_bytes, language) },
         ]}
       />
