@@ -66,7 +66,7 @@ describe("an operator's day in the console", () => {
     });
     await page.getByRole('button', { name: 'Credit' }).click();
     await page.getByRole('dialog').getByRole('button', { name: 'Credit', exact: true }).click();
-    await page.getByText('A number above 0').waitFor();
+    await page.getByText('Must be an amount in US dollars').waitFor();
     await page.getByLabel('Amount in US dollars').fill('5');
     await page.getByRole('button', { name: 'Credit $5.00' }).click();
     await page.getByText('Nobody knows yet').waitFor();
@@ -140,11 +140,11 @@ describe("an operator's day in the console", () => {
     await visit.shot('admin-account-audit');
     await page.getByRole('link', { name: 'Audit', exact: true }).click();
     await page.getByRole('cell', { name: 'key.limit' }).first().waitFor();
-    await page.getByLabel('Act', { exact: true }).fill('account.suspend');
+    await page.getByLabel('Action', { exact: true }).fill('account.suspend');
     await page.getByRole('button', { name: 'Apply' }).click();
     await page.waitForURL(/action=account\.suspend/);
     await until(async () => (await page.getByRole('row').count()) === 2);
-    await page.getByText('suspended', { exact: true }).waitFor();
+    await page.getByText('Suspended', { exact: true }).waitFor();
     expect(await visit.findings()).toEqual([]);
     await visit.shot('admin-audit');
     isClean(visit);

@@ -6,6 +6,7 @@ type Options = {
   readonly series: readonly Series[];
   readonly format: (value: number) => string;
   readonly top: number | undefined;
+  readonly whole: boolean;
   /** What a series has at a time: what is drawn of it may be stacked on others. */
   readonly valueAt: (series: number, at: number) => number | null;
   readonly utc: boolean;
@@ -16,9 +17,12 @@ type Options = {
 /** Days in charts of more than this many have their year beside the pointer. */
 const MOST_OF_A_YEAR = 300;
 
+/** From 1 to 50 000 000: between two marks of an axis of whole numbers. */
+const WHOLE_STEPS = Array.from({ length: 8 }, (_, power) => [1, 2, 5].map((step) => step * 10 ** power)).flat();
+
 /** Draws a chart in the colours of the page. */
 export function drawChart(element: HTMLElement, data: uPlot.AlignedData, options: Options): uPlot {
-  const { series, format, top, utc, height, language } = options;
+  const { series, format, top, whole, utc, height, language } = options;
   const probe = getComputedStyle(element);
   const colour = (name: string): string => resolved(element, probe.getPropertyValue(name));
   const axis = { stroke: colour('--ink-faint'), font: `12px ${probe.fontFamily}`, ticks: { show: false } };
@@ -53,13 +57,19 @@ export function drawChart(element: HTMLElement, data: uPlot.AlignedData, options
           ...axis,
           grid: { show: false },
           space: 70,
-          size: 32,
+          size: 26,
           values: (_self, times) => times.map((at) => axisTime.format(at * 1_000)),
         },
         {
           ...axis,
           grid: { stroke: colour('--line'), width: 1 },
-          size: 64,
+          ...(whole ? { incrs: WHOLE_STEPS } : {}),
+          // As wide as its widest number.
+          size: (self, values) => {
+            self.ctx.font = `${12 * devicePixelRatio}px ${probe.fontFamily}`;
+            const widths = (values ?? []).map((text) => self.ctx.measureText(text).width / devicePixelRatio);
+            return Math.ceil(Math.max(24, ...widths)) + 12;
+          },
           values: (_self, values) => values.map((value) => format(value)),
         },
       ],

@@ -10,6 +10,7 @@ import { colourOf, type Series } from './series.ts';
  * @param format  how a value is written, on the axis and beside the pointer
  * @param stacked  the parts of a whole: the last series stands at the bottom, the first on top
  * @param top     the upper end of the axis, if it is known: 1 for shares
+ * @param whole   values are whole numbers: the axis names no others
  * @param utc     times are days in UTC, and are written without the hour
  */
 export function TimeChart({
@@ -19,6 +20,7 @@ export function TimeChart({
   format,
   top,
   stacked = false,
+  whole = false,
   utc = true,
   height = 200,
   language = 'en',
@@ -29,6 +31,7 @@ export function TimeChart({
   readonly format: (value: number) => string;
   readonly top?: number;
   readonly stacked?: boolean;
+  readonly whole?: boolean;
   readonly utc?: boolean;
   readonly height?: number;
   readonly language?: string;
@@ -59,6 +62,7 @@ export function TimeChart({
           series,
           format,
           top,
+          whole,
           valueAt,
           utc,
           height,
@@ -99,7 +103,8 @@ export function TimeChart({
           ))}
         </ul>
       )}
-      <div ref={frame} aria-hidden="true" />
+      {/* Its room is there before uPlot is. */}
+      <div ref={frame} aria-hidden="true" style={{ minHeight: `${height}px` }} />
       {/* A table itself would not keep to the height of one pixel. */}
       <div class="visually-hidden">
         <table>

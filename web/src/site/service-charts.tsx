@@ -48,6 +48,7 @@ function Charts({ stats }: { readonly stats: Schemas['ServiceStats'] }) {
           label={t('service.chartCalls')}
           format={(value) => count(value, language)}
           stacked
+          whole
           series={[
             { name: t('service.failed'), values: data.failed, kind: 'bar', colour: '--bad' },
             { name: t('service.callerErrors'), values: data.callerErrors, kind: 'bar', colour: '--series-3' },

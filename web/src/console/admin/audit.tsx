@@ -18,11 +18,11 @@ export default function Audit() {
         lead="What operators did. A debit shows when it was asked for, whether or not the wallet had the money."
       />
       <ListPage
-        caption="Acts"
+        caption="Actions of operators"
         filters={[
           { name: 'subject', label: 'Done to (id)' },
           { name: 'actor', label: 'Done by (id)' },
-          { name: 'action', label: 'Act', placeholder: 'account.suspend' },
+          { name: 'action', label: 'Action', placeholder: 'account.suspend' },
           ...RANGE_FILTERS,
         ]}
         ask={async (query, signal) => {
@@ -46,14 +46,12 @@ export default function Audit() {
               </>
             ),
           },
-          { title: 'Act', cell: (act) => <code>{act.action}</code> },
+          { title: 'Action', cell: (act) => <code>{act.action}</code> },
           { title: 'Done to', cell: (act) => <Subject act={act} /> },
           { title: 'By', cell: (act) => <Id id={act.actor} href={`/console/audit?actor=${act.actor}`} /> },
           { title: 'What changed', cell: (act) => <Changes before={act.before} after={act.after} /> },
         ]}
-        empty={
-          <Empty title="Nothing yet">Each act of an operator shows here: credits, suspensions, changed limits.</Empty>
-        }
+        empty={<Empty title="Nothing yet">What operators do shows here: credits, suspensions, changed limits.</Empty>}
       />
     </>
   );

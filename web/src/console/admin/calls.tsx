@@ -1,6 +1,6 @@
 import { dataOf } from '../../api/client.ts';
 import { Button, Empty, TextInput } from '../../design/index.ts';
-import { duration, money } from '../../i18n/format.ts';
+import { duration } from '../../i18n/format.ts';
 import { useI18n } from '../../i18n/i18n.tsx';
 import { usePlace } from '../../place.tsx';
 import { api } from '../../session.ts';
@@ -65,7 +65,7 @@ function CallList() {
           { title: 'Outcome', cell: (row) => <OutcomeBadge call={row} side="others" /> },
           { title: 'Status', right: true, cell: (row) => (row.status === 0 ? '–' : row.status) },
           { title: 'Latency', right: true, cell: (row) => duration(row.latency_ms, language) },
-          { title: 'Price', right: true, cell: (row) => (row.free_tier ? 'free' : money(row.amount, language)) },
+          { title: 'Price', amount: (row) => row.amount, cell: (row, text) => (row.free_tier ? 'Free' : text) },
           { title: 'Buyer', cell: (row) => <AccountLink id={row.account_id} /> },
           { title: 'Provider', cell: (row) => <AccountLink id={row.provider_id} /> },
         ]}

@@ -19,7 +19,7 @@ export default function Overview() {
     <>
       <PageHead
         title="Overview"
-        lead="The marketplace today, and what needs somebody."
+        lead="The marketplace today, and what needs your attention."
         actions={
           <>
             <Button
@@ -128,8 +128,8 @@ function Figures({ stats }: { readonly stats: PlatformStats }) {
             { title: 'Calls', right: true, cell: ([, sums]) => number(sums.calls) },
             { title: 'Free', right: true, cell: ([, sums]) => number(sums.free_calls) },
             { title: 'Succeeded', right: true, cell: ([, sums]) => share(sums) },
-            { title: 'Charged', right: true, cell: ([, sums]) => usd(sums.charged) },
-            { title: 'Fees', right: true, cell: ([, sums]) => usd(sums.fees) },
+            { title: 'Charged', amount: ([, sums]) => sums.charged },
+            { title: 'Fees', amount: ([, sums]) => sums.fees },
           ]}
         />
       </Card>

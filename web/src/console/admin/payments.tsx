@@ -1,7 +1,5 @@
 import { dataOf } from '../../api/client.ts';
 import { type Column, Empty, LinkButton } from '../../design/index.ts';
-import { money } from '../../i18n/format.ts';
-import { useI18n } from '../../i18n/i18n.tsx';
 import { usePlace } from '../../place.tsx';
 import { api } from '../../session.ts';
 import { When } from '../shared/cells.tsx';
@@ -33,7 +31,6 @@ const HELP: Readonly<Record<Kind, string>> = {
 /** `/console/payments/{credits, debits or payouts}`. */
 export default function Payments() {
   const { path } = usePlace();
-  const { language } = useI18n();
   const kind = KINDS.find(([name]) => path.replace(/\/$/, '').endsWith(`/${name}`))?.[0] ?? 'credits';
   const reason: Column<Row>[] =
     kind === 'debits' ? [{ title: 'Reason', cell: (row) => <span class="break">{row.reason}</span> }] : [];
@@ -65,7 +62,7 @@ export default function Payments() {
         columns={[
           { title: 'When', cell: (row) => <When at={row.created_at} /> },
           { title: 'Account', cell: (row) => <AccountLink id={row.account_id} /> },
-          { title: 'Amount', right: true, cell: (row) => money(row.amount, language) },
+          { title: 'Amount', amount: (row) => row.amount },
           { title: 'Reference', cell: (row) => <span class="break">{row.reference}</span> },
           ...reason,
         ]}

@@ -94,9 +94,9 @@ function Report({ data, language }: { readonly data: Reconciliation; readonly la
             rows={drifts}
             columns={[
               { title: 'Account', cell: (row) => <AccountLink id={row.account_id} /> },
-              { title: 'Wallet', right: true, cell: (row) => usd(row.wallet) },
-              { title: 'Expected', right: true, cell: (row) => usd(row.expected) },
-              { title: 'Drift', right: true, cell: (row) => usd(row.drift) },
+              { title: 'Wallet', amount: (row) => row.wallet },
+              { title: 'Expected', amount: (row) => row.expected },
+              { title: 'Drift', amount: (row) => row.drift },
               { title: 'Since', cell: (row) => <When at={row.since} /> },
               { title: 'Not repaired, because', cell: (row) => <span class="break">{row.not_repaired}</span> },
             ]}
@@ -115,7 +115,7 @@ function Report({ data, language }: { readonly data: Reconciliation; readonly la
               { title: 'When', cell: (row) => <When at={row.created_at} /> },
               { title: 'Account', cell: (row) => <AccountLink id={row.account_id} /> },
               { title: 'State', cell: (row) => <State value={row.state} /> },
-              { title: 'Change', right: true, cell: (row) => usd(row.change) },
+              { title: 'Change', amount: (row) => row.change },
               { title: 'Reason', cell: (row) => <span class="break">{row.reason}</span> },
               { title: 'By', cell: (row) => <span class="break">{row.made_by}</span> },
               { title: 'Wallet', cell: (row) => <Changes before={row.before} after={row.after} /> },
@@ -139,11 +139,11 @@ function Report({ data, language }: { readonly data: Reconciliation; readonly la
               ),
             },
             { title: 'Wallets', right: true, cell: (row) => count(row.wallets, language) },
-            { title: 'In wallets', right: true, cell: (row) => usd(row.wallet) },
-            { title: 'In the books', right: true, cell: (row) => usd(row.settled) },
-            { title: 'Not stored yet', right: true, cell: (row) => usd(row.streamed) },
-            { title: 'Held', right: true, cell: (row) => usd(row.held) },
-            { title: 'Drift', right: true, cell: (row) => usd(row.drift) },
+            { title: 'In wallets', amount: (row) => row.wallet },
+            { title: 'In the books', amount: (row) => row.settled },
+            { title: 'Not stored yet', amount: (row) => row.streamed },
+            { title: 'Held', amount: (row) => row.held },
+            { title: 'Drift', amount: (row) => row.drift },
             { title: 'Compared', cell: (row) => <When at={row.checked_at} /> },
           ]}
         />

@@ -67,7 +67,7 @@ export default function Services() {
           { title: 'Price', cell: (row) => <span class="when">{row.price_label}</span> },
           { title: 'Quality', right: true, cell: (row) => row.quality },
           { title: 'Provider', cell: (row) => <AccountLink id={row.provider_id} /> },
-          { title: 'Acts', right: true, cell: (row) => <RowActs service={row} onChoose={setChange} /> },
+          { title: 'Actions', right: true, cell: (row) => <RowActs service={row} onChoose={setChange} /> },
         ]}
         empty={<Empty title="No services yet">Providers list them with a provider key.</Empty>}
       />
@@ -111,9 +111,9 @@ function RowActs({ service, onChoose }: { readonly service: Service; readonly on
 }
 
 const WORDS = {
-  active: { verb: 'Resume', done: 'The service is active again' },
-  paused: { verb: 'Pause', done: 'The service is paused' },
-  removed: { verb: 'Remove', done: 'The service is removed' },
+  active: { verb: 'Resume', done: 'The service is active again.' },
+  paused: { verb: 'Pause', done: 'The service is paused.' },
+  removed: { verb: 'Remove', done: 'The service is removed.' },
 } as const;
 
 function ChangeDialog({

@@ -1,7 +1,7 @@
 import './buyer.css';
 import { useState } from 'preact/hooks';
 import { Empty, LinkButton } from '../../design/index.ts';
-import { count, digitsOf, duration, money } from '../../i18n/format.ts';
+import { count, duration, money } from '../../i18n/format.ts';
 import { useI18n } from '../../i18n/i18n.tsx';
 import { usePlace } from '../../place.tsx';
 import { useResource } from '../../resource.ts';
@@ -26,7 +26,6 @@ function CallList() {
   const place = usePlace();
   const [sums, setSums] = useState<Usage | null>(null);
   const services = useResource('services', async (signal) => (await usageOf({ limit: 1 }, signal)).by_service);
-  const digits = digitsOf(sums?.records.map(({ amount }) => amount) ?? []);
   const chosen = place.query.get('service_id') ?? '';
   const known = services.data ?? [];
   const filters: Filter[] = [
@@ -102,7 +101,7 @@ function CallList() {
             minor: true,
             cell: ({ latency_ms }) => (latency_ms === 0 ? '–' : duration(latency_ms, language)),
           },
-          { title: 'Cost', right: true, cell: ({ amount }) => money(amount, language, digits) },
+          { title: 'Cost', amount: ({ amount }) => amount },
         ]}
       />
     </>

@@ -10,7 +10,7 @@ export function StartHere({ balance }: { readonly balance: number | null }) {
   const { origin } = usePlace();
   const hasMoney = balance !== null && balance > 0;
   return (
-    <Steps title="Three steps to your first call">
+    <Steps title="Three steps to the first call">
       <Step at={1} title="Find a service">
         <p>Each page says what a call costs, how well the service works, and how to call it.</p>
         <span class="row">

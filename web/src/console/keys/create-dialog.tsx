@@ -52,7 +52,7 @@ export function CreateDialog({
       <p class="soft">The key belongs to this account and spends its money. Its calls and its limit are its own.</p>
       <Select
         label="Role"
-        hint="Take the lowest that does. A program that only calls services needs a buyer key."
+        hint="Choose the lowest role that is enough. A program that only calls services needs a buyer key."
         value={role}
         onChange={(event) => setRole(roles.find((name) => name === event.currentTarget.value) ?? role)}
         options={roles.map((name) => [name, MAY[name]] as const)}

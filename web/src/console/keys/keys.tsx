@@ -109,7 +109,7 @@ export default function Keys() {
             cell: ({ rate_limit }) => `${count(rate_limit, language)} / min`,
           },
           {
-            title: 'What to do',
+            title: 'Actions',
             cell: (key) =>
               key.status === 'revoked' ? (
                 <span class="faint">–</span>

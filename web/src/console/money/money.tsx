@@ -1,9 +1,6 @@
 import './money.css';
-import { useState } from 'preact/hooks';
 import { dataOf, type Schemas } from '../../api/client.ts';
 import { Empty } from '../../design/index.ts';
-import { digitsOf, money } from '../../i18n/format.ts';
-import { useI18n } from '../../i18n/i18n.tsx';
 import { api, session } from '../../session.ts';
 import { Signed, When } from '../shared/cells.tsx';
 import { RANGE_FILTERS } from '../shared/days.ts';
@@ -37,8 +34,6 @@ const LEDGERS: Readonly<Record<string, Filter>> = {
 
 /** `/console/money` of buyers and `/console/statement` of the others: what moved the account's money. */
 export default function Money() {
-  const { language } = useI18n();
-  const [digits, setDigits] = useState(2);
   const me = session.value?.me;
   if (me === undefined) return null;
   const isBuyer = me.role === 'buyer';
@@ -61,7 +56,6 @@ export default function Money() {
           });
           // The same address also answers in CSV, but not to this question.
           const page = (await dataOf(asked)) as Statement;
-          setDigits(digitsOf(page.movements.flatMap(({ amount, balance }) => [amount, balance])));
           return { rows: page.movements, next: page.next_cursor };
         }}
         keyOf={({ at, kind, service_id, reference, balance }) => `${at} ${kind} ${service_id ?? reference} ${balance}`}
@@ -89,10 +83,10 @@ export default function Money() {
           { title: 'What', cell: (movement) => <What movement={movement} /> },
           {
             title: 'Amount',
-            right: true,
-            cell: ({ amount }) => <Signed amount={amount} language={language} digits={digits} />,
+            amount: ({ amount }) => Math.abs(amount),
+            cell: ({ amount }, text) => <Signed amount={amount} text={text} />,
           },
-          { title: 'Balance', right: true, cell: ({ balance }) => money(balance, language, digits) },
+          { title: 'Balance', amount: ({ balance }) => balance },
         ]}
       />
     </>

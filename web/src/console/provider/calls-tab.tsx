@@ -8,7 +8,7 @@ import { lastDays, perDay, RANGE_FILTERS, secondsOf } from '../shared/days.ts';
 import { type Filter, ListPage } from '../shared/list-page.tsx';
 import { outcomeOf } from '../shared/outcome.ts';
 import type { TabProps } from './service-frame.tsx';
-import { EN, usd } from './service-words.tsx';
+import { EN } from './service-words.tsx';
 
 type Call = Schemas['ServiceCall'];
 const DAYS = 30;
@@ -71,11 +71,11 @@ export function CallsTab({ service }: TabProps) {
             ),
           },
           { title: 'Outcome', cell: (call) => <Outcome call={call} /> },
-          { title: 'Time', right: true, cell: ({ latency_ms: ms }) => duration(ms, EN) },
+          { title: 'Took', right: true, cell: ({ latency_ms: ms }) => duration(ms, EN) },
           {
             title: 'You earn',
-            right: true,
-            cell: ({ earned, free_tier: isFree }) => (isFree ? <span class="faint">free call</span> : usd(earned)),
+            amount: ({ earned }) => earned,
+            cell: ({ free_tier: isFree }, text) => (isFree ? <span class="faint">Free call</span> : text),
           },
           { title: 'Buyer', cell: ({ buyer }) => <code title={buyer}>{buyer.slice(0, 8)}</code> },
         ]}
@@ -124,7 +124,7 @@ function CallsByDay({ id }: { readonly id: string }) {
         <Stat label="Failed by the service" value={count(data.failed, EN)} hint="Refunded: you earn nothing" />
         <Stat label="Mistakes of callers" value={count(data.caller_errors, EN)} hint="4xx: charged" />
         <Stat
-          label="Time, median"
+          label="Time taken, median"
           value={data.latency_ms.p50 === null ? '–' : duration(data.latency_ms.p50, EN)}
           hint={data.latency_ms.p95 === null ? undefined : `95 of 100 within ${duration(data.latency_ms.p95, EN)}`}
         />
@@ -136,9 +136,15 @@ function CallsByDay({ id }: { readonly id: string }) {
             times={days.map(secondsOf)}
             series={[
               { name: 'Calls', kind: 'bar', values: perDay(days, data.days, (day) => day.calls) },
-              { name: 'of these failed', kind: 'bar', values: perDay(days, data.days, (day) => day.failed) },
+              {
+                name: 'Of these, failed',
+                kind: 'bar',
+                colour: '--bad',
+                values: perDay(days, data.days, (day) => day.failed),
+              },
             ]}
-            format={(value) => count(Math.round(value), EN)}
+            whole
+            format={(value) => count(value, EN)}
           />
         </Card>
       )}

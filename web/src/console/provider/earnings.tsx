@@ -109,7 +109,7 @@ function Split({ earnings, range }: { readonly earnings: Earnings; readonly rang
           times={days.map(secondsOf)}
           series={[
             { name: 'Buyers paid', kind: 'bar', values: perDay(days, earnings.by_day, (row) => row.gross) },
-            { name: 'of this you earned', kind: 'bar', values: perDay(days, earnings.by_day, (row) => row.earned) },
+            { name: 'Of this, you earned', kind: 'bar', values: perDay(days, earnings.by_day, (row) => row.earned) },
           ]}
           format={usd}
         />
@@ -129,10 +129,10 @@ function Split({ earnings, range }: { readonly earnings: Earnings; readonly rang
               ),
             },
             { title: 'Calls', right: true, cell: (row) => count(row.calls, EN) },
-            { title: 'of these free', right: true, cell: (row) => count(row.free_calls, EN) },
-            { title: 'Buyers paid', right: true, cell: (row) => usd(row.gross) },
-            { title: 'Fee', right: true, cell: (row) => usd(row.fees) },
-            { title: 'You earned', right: true, cell: (row) => <strong>{usd(row.earned)}</strong> },
+            { title: 'Free calls', right: true, cell: (row) => count(row.free_calls, EN) },
+            { title: 'Buyers paid', amount: (row) => row.gross },
+            { title: 'Fee', amount: (row) => row.fees },
+            { title: 'You earned', amount: (row) => row.earned, cell: (_, text) => <strong>{text}</strong> },
           ]}
         />
       </Card>

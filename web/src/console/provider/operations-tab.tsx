@@ -107,7 +107,7 @@ export function OperationsTab({ service, show }: TabProps) {
                   ),
               },
               {
-                title: 'Change',
+                title: 'Actions',
                 right: true,
                 cell: ({ operation, at }) => (
                   <span class="row-acts">

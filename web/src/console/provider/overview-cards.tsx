@@ -3,7 +3,7 @@ import { Card, LinkButton, Table } from '../../design/index.ts';
 import { count, percent } from '../../i18n/format.ts';
 import { State } from '../shared/cells.tsx';
 import { lastDays } from '../shared/days.ts';
-import { EN, usd } from './service-words.tsx';
+import { EN } from './service-words.tsx';
 
 type Service = Schemas['Service'];
 type ServiceStats = Schemas['ServiceStats'];
@@ -56,7 +56,7 @@ export function Periods({
             cell: ({ succeeded, failed }) =>
               succeeded + failed === 0 ? '–' : percent(succeeded / (succeeded + failed), EN),
           },
-          { title: 'Earned', right: true, cell: ({ earned }) => usd(earned) },
+          { title: 'Earned', amount: ({ earned }) => earned },
         ]}
       />
     </Card>

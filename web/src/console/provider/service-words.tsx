@@ -27,6 +27,6 @@ export function NextPrice({ next }: { readonly next: NonNullable<Service['next_p
 }
 
 export function Reachable({ service }: { readonly service: Service }) {
-  if (service.reachable === undefined) return <Badge>Not asked yet</Badge>;
+  if (service.reachable === undefined) return <Badge>Not checked yet</Badge>;
   return service.reachable ? <Badge tone="good">Answers</Badge> : <Badge tone="bad">No answer</Badge>;
 }

@@ -1,5 +1,5 @@
 import { Badge, type Tone } from '../../design/index.ts';
-import { clock, clockHour, date, moment, money } from '../../i18n/format.ts';
+import { clock, clockHour, date, moment } from '../../i18n/format.ts';
 import { useI18n } from '../../i18n/i18n.tsx';
 import { outcomeOf } from './outcome.ts';
 
@@ -41,23 +41,15 @@ export const State = ({ value }: { readonly value: string }) => (
   <Badge tone={TONES[value] ?? 'plain'}>{value.charAt(0).toUpperCase() + value.slice(1).replaceAll('_', ' ')}</Badge>
 );
 
-/** `+ $10.00`, `− $0.002`: the sign is said in words, too, to those who cannot see it. */
-export function Signed({
-  amount,
-  language,
-  digits,
-}: {
-  readonly amount: number;
-  readonly language: string;
-  readonly digits?: number;
-}) {
-  if (amount === 0) return <span>{money(0, language, digits)}</span>;
+/** `+ $10.00`, `− $0.002`: the sign is said in words, too, to those who cannot see it. @param text  the amount without its sign */
+export function Signed({ amount, text }: { readonly amount: number; readonly text: string }) {
+  if (amount === 0) return <span>{text}</span>;
   const isIn = amount > 0;
   return (
     <span class={isIn ? 'amount-in' : undefined}>
       <span aria-hidden="true">{isIn ? '+' : '−'} </span>
       <span class="visually-hidden">{isIn ? 'in, ' : 'out, '}</span>
-      {money(Math.abs(amount), language, digits)}
+      {text}
     </span>
   );
 }

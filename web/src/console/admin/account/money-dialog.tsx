@@ -47,7 +47,9 @@ export function MoneyDialog({
       const draft = { amount: amount.trim(), reference: reference.trim(), reason: reason.trim() };
       const outcome = await sendMoney(act, account.account_id, draft);
       say(
-        outcome === 'done' ? `${usd(value ?? 0)} ${done}` : 'This reference had been used before: nothing moved again',
+        outcome === 'done'
+          ? `${usd(value ?? 0)} ${done}.`
+          : 'This reference had been used before: nothing moved again.',
       );
       onDone();
       onClose();

@@ -55,7 +55,7 @@ function Now({ traffic, live }: { readonly traffic: Traffic; readonly live: Live
     <>
       <Stats>
         <Stat label="Calls a second" value={count(totals.calls_per_second, language)} hint="ended, last 5 s" />
-        <Stat label="p99" value={ms(totals.p99_ms)} hint={`p50 ${ms(totals.p50_ms)}`} />
+        <Stat label="p99" value={ms(totals.p99_ms)} hint={`median ${ms(totals.p50_ms)}`} />
         <Stat label="Open calls" value={count(totals.open, language)} hint="under way now" />
         <Stat label="Refused a second" value={count(refused, language)} hint="last second" />
         <Stat label="Gateways" value={count(totals.workers, language)} hint="reporting" />
