@@ -57,7 +57,9 @@ export function drawChart(element: HTMLElement, data: uPlot.AlignedData, options
           ...axis,
           grid: { show: false },
           space: 70,
-          size: 26,
+          // The first label stands below the lowest value of the other axis, not on it.
+          gap: 9,
+          size: 30,
           values: (_self, times) => times.map((at) => axisTime.format(at * 1_000)),
         },
         {

@@ -4,6 +4,7 @@ import { CopyButton } from '../design/index.ts';
 import { duration } from '../i18n/format.ts';
 import { useI18n } from '../i18n/i18n.tsx';
 import { usePlace } from '../place.tsx';
+import { webAddress } from '../web-address.ts';
 
 /** What a program has to know before it calls, in plain words. */
 export function ServiceFacts({ service }: { readonly service: Schemas['CallableService'] }) {
@@ -53,14 +54,4 @@ function Fact({ name, children }: { readonly name: string; readonly children: Co
       <dd>{children}</dd>
     </div>
   );
-}
-
-/** The address if it leads to a web page; null for all else, such as `javascript:`. */
-export function webAddress(text: string | undefined): string | null {
-  try {
-    const { protocol, href } = new URL(text ?? '');
-    return protocol === 'http:' || protocol === 'https:' ? href : null;
-  } catch {
-    return null;
-  }
 }

@@ -56,7 +56,7 @@ export function CallsTab({ service }: TabProps) {
             cell: ({ created_at: at, usage_id: id }) => (
               <span class="two-lines">
                 <When at={at} />
-                <code class="faint usage-id" title={`Usage id ${id}`}>
+                <code class="faint usage-id minor" title={`Usage id ${id}`}>
                   {id}
                 </code>
               </span>
@@ -77,7 +77,7 @@ export function CallsTab({ service }: TabProps) {
             amount: ({ earned }) => earned,
             cell: ({ free_tier: isFree }, text) => (isFree ? <span class="faint">Free call</span> : text),
           },
-          { title: 'Buyer', cell: ({ buyer }) => <code title={buyer}>{buyer.slice(0, 8)}</code> },
+          { title: 'Buyer', minor: true, cell: ({ buyer }) => <code title={buyer}>{buyer.slice(0, 8)}</code> },
         ]}
         empty={
           <Empty

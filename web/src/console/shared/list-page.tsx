@@ -11,7 +11,7 @@ import {
   Table,
   TextInput,
 } from '../../design/index.ts';
-import { usePlace, withQuery } from '../../place.tsx';
+import { type Place, usePlace, withQuery } from '../../place.tsx';
 import { useResource } from '../../resource.ts';
 import { session } from '../../session.ts';
 import { type AskFile, CsvExport } from './csv-export.tsx';
@@ -63,7 +63,9 @@ export function ListPage<Row>({
   const place = usePlace();
   const query = queryOf(place.query, [...filters.map(({ name }) => name), 'cursor']);
   const key = `${session.value?.me.key_id} ${place.path} ${JSON.stringify(query)} ${version}`;
-  const page = useResource(key, (signal) => ask({ ...query, ...rangeOf(query) }, signal));
+  const page = useResource(key, async (signal) => ({ ...(await ask({ ...query, ...rangeOf(query) }, signal)), key }));
+  // Rows that answer another question are no answer to this one, once it has failed.
+  const data = page.failure !== null && page.data?.key !== key ? null : page.data;
   const isFiltered = filters.some(({ name }) => query[name] !== undefined);
   return (
     <Card flush>
@@ -78,34 +80,37 @@ export function ListPage<Row>({
           <FailureNote failure={page.failure} retry={page.reload} />
         </div>
       )}
-      {page.data === null && page.failure === null && (
+      {data === null && page.failure === null && (
         <div class="card-note">
           <Skeleton lines={5} />
         </div>
       )}
-      {page.data !== null && page.data.rows.length > 0 && (
+      {data !== null && data.rows.length > 0 && (
         <div aria-busy={page.loading}>
-          <Table caption={caption} columns={columns} rows={page.data.rows} keyOf={keyOf} />
+          <Table caption={caption} columns={columns} rows={data.rows} keyOf={keyOf} />
         </div>
       )}
-      {page.data !== null &&
-        page.data.rows.length === 0 &&
+      {data !== null &&
+        data.rows.length === 0 &&
         (isFiltered || query.cursor !== undefined ? (
-          <Empty title="Nothing matches" action={<LinkButton href={place.path}>Show all</LinkButton>}>
+          <Empty
+            title="Nothing matches"
+            action={<LinkButton href={withoutFilters(place, filters)}>Show all</LinkButton>}
+          >
             Nothing in this list fits the filters.
           </Empty>
         ) : (
           empty
         ))}
-      {(query.cursor !== undefined || (page.data?.next ?? null) !== null) && (
+      {(query.cursor !== undefined || (data?.next ?? null) !== null) && (
         <nav class="card-foot list-foot" aria-label={`Pages of ${caption}`}>
           {query.cursor !== undefined && (
             <LinkButton small href={withQuery(place, { cursor: null })}>
               First page
             </LinkButton>
           )}
-          {page.data !== null && page.data.next !== null && (
-            <LinkButton small href={withQuery(place, { cursor: page.data.next })}>
+          {data !== null && data.next !== null && (
+            <LinkButton small href={withQuery(place, { cursor: data.next })}>
               Next page
             </LinkButton>
           )}
@@ -139,6 +144,10 @@ export const queryOf = (query: URLSearchParams, names: readonly string[]): Query
       return value === '' ? [] : [[name, value] as const];
     }),
   );
+
+/** The address with all else that stands in it. */
+const withoutFilters = (place: Place, filters: readonly Filter[]): string =>
+  withQuery(place, Object.fromEntries([...filters.map(({ name }) => name), 'cursor'].map((name) => [name, null])));
 
 /** Fields that change the address. @param query  what is set */
 export function FilterForm({ filters, query }: { readonly filters: readonly Filter[]; readonly query: Query }) {
@@ -183,7 +192,7 @@ export function FilterForm({ filters, query }: { readonly filters: readonly Filt
       )}
       <Button type="submit">Apply</Button>
       {isFiltered && (
-        <LinkButton kind="quiet" href={place.path}>
+        <LinkButton kind="quiet" href={withoutFilters(place, filters)}>
           Clear
         </LinkButton>
       )}
