@@ -26,6 +26,7 @@ beforeAll(() => {
     'src',
     'scripts',
     'migrations',
+    'web',
     'package.json',
     'package-lock.json',
     'tsconfig.json',

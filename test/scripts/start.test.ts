@@ -1,5 +1,5 @@
 import { createHash, randomUUID } from 'node:crypto';
-import { cpSync, existsSync, mkdirSync, readFileSync, rmSync, statSync, symlinkSync } from 'node:fs';
+import { cpSync, existsSync, mkdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import path from 'node:path';
 import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
@@ -46,6 +46,8 @@ beforeAll(() => {
   symlinkSync(path.join(projectDir, 'node_modules'), path.join(clone, 'node_modules'));
   cpSync(path.join(projectDir, 'test/scripts/fixtures/stub-main.ts'), path.join(clone, 'src/main.ts'));
   cpSync(path.join(projectDir, 'src/shared.mjs'), path.join(clone, 'src/shared.mjs'));
+  // The stub serves no pages.
+  writeFileSync(path.join(clone, 'scripts/build-web.mjs'), '');
 });
 
 beforeEach(async () => {
