@@ -128,10 +128,11 @@ export async function resume(): Promise<void> {
   for (const key of keys) {
     const found = await tried(key, true).catch((error: unknown) => error);
     if (round !== signedOut) return;
-    const isRevoked = found instanceof ApiFailure && found.status === 401;
-    if (isRevoked || !(found instanceof Error)) untried.delete(key);
+    const isUseless = found instanceof ApiFailure && (found.status === 401 || found.code === 'malformed');
+    if (isUseless || !(found instanceof Error)) untried.delete(key);
     if (!(found instanceof Error)) add(found as Session);
-    if (session.value !== null) resumed.value = true;
+    // After one of no use the next key may be good at once; after any other failure the form must not wait.
+    if (!isUseless) resumed.value = true;
   }
   resumed.value = true;
   if (keys.length > 0) store([...untried]);
