@@ -144,7 +144,7 @@ describe("an operator's day in the console", () => {
     await page.getByRole('button', { name: 'Apply' }).click();
     await page.waitForURL(/action=account\.suspend/);
     await until(async () => (await page.getByRole('row').count()) === 2);
-    await page.getByText('Suspended', { exact: true }).waitFor();
+    await page.getByText('suspended', { exact: true }).waitFor();
     expect(await visit.findings()).toEqual([]);
     await visit.shot('admin-audit');
     isClean(visit);
