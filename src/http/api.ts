@@ -133,7 +133,7 @@ export class Api {
     } catch (error) {
       const known = this.#asApiError(error, requestId);
       const common = headerLines(rate ?? unknownRate(this.#gate.limitOf(key)), requestId);
-      const page = this.#errorPage(known, head);
+      const page = this.#pageOf(known, head, requestId);
       if (page !== null) return send(stream, head.method, page, common);
       const { lines, body } = renderError(known, common);
       stream.respond(known.status, lines, body);
@@ -235,6 +235,16 @@ export class Api {
       stream.abort();
     } finally {
       clearTimeout(timer);
+    }
+  }
+
+  /** A page that cannot be made must not be the end of the process: then the JSON is sent. */
+  #pageOf(error: ApiError, head: RequestHead, requestId: string): ApiResponse | null {
+    try {
+      return this.#errorPage(error, head);
+    } catch (cause) {
+      this.#log.error({ err: cause, request_id: requestId }, 'page of an error failed');
+      return null;
     }
   }
 

@@ -4,7 +4,10 @@ import { brotliCompress, constants, gzip } from 'node:zlib';
 import type { PageRequest } from './site-contract.ts';
 import type { SiteFiles } from './site-files.ts';
 
-/** Maximum bytes of HTML that are kept; at the bound the page that was not asked for the longest goes first. */
+/**
+ * Maximum bytes of HTML that are kept; at the bound the page that was not asked for the longest goes first. With its codings and the
+ * answers that it shows, a kept page takes about twice as much.
+ */
 const MAX_KEPT_BYTES = 16_777_216;
 
 const brotli = promisify(brotliCompress);
@@ -40,7 +43,7 @@ export class RenderedPage {
  */
 export class RenderedPages {
   readonly #files: SiteFiles;
-  readonly #kept = new Map<string, { readonly request: PageRequest; readonly page: RenderedPage }>();
+  readonly #kept = new Map<string, { readonly data: PageRequest['data']; readonly page: RenderedPage }>();
   #bytes = 0;
 
   constructor(files: SiteFiles) {
@@ -48,14 +51,16 @@ export class RenderedPages {
   }
 
   render(request: PageRequest): RenderedPage {
-    const key = JSON.stringify([request.page, request.url, request.language, request.origin]);
+    const { page: kind, url, language, origin, data } = request;
+    // Each failure is a page of its own: two that come in turn at one address must not be rendered in turn.
+    const key = JSON.stringify([kind, url, language, origin, data.failure]);
     const known = this.#kept.get(key);
     if (known !== undefined) this.#drop(key, known.page);
     const page =
-      known !== undefined && isSame(known.request.data, request.data)
+      known !== undefined && isSame(known.data, data)
         ? known.page
         : new RenderedPage(Buffer.from(this.#files.renderer.renderPage(request, this.#files.pageFiles)));
-    this.#kept.set(key, { request, page });
+    this.#kept.set(key, { data, page });
     this.#bytes += page.html.length;
     for (const [oldest, { page: its }] of this.#kept) {
       if (this.#bytes <= MAX_KEPT_BYTES) break;

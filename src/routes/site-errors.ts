@@ -1,5 +1,5 @@
 import { negotiateLanguage } from '../catalog/languages.ts';
-import type { ApiError } from '../errors.ts';
+import { ApiError } from '../errors.ts';
 import { prefers } from '../http/accept.ts';
 import { headerOf } from '../http/request-head.ts';
 import type { ApiResponse } from '../http/route.ts';
@@ -27,10 +27,13 @@ export function errorPages(files: SiteFiles): (error: ApiError, asked: Asked) =>
     const language = negotiateLanguage(headerOf(headers, 'accept-language'));
     // The address is not that of the page: whoever makes up addresses must not fill the memory with copies of it.
     const where = { url: '/', language, origin: '' };
+    // Only of a bad request does the page show the gateway's own words. Those of a 429 have a number that changes from request to
+    // request, and who is beyond the limit takes no more tokens: each of these requests would be rendered.
+    const shown = error.status === 400 ? error : new ApiError(error.code);
     const request =
       error.status === 404
         ? ({ ...where, page: 'not-found', data: {} } as const)
-        : ({ ...where, page: 'failure', data: { failure: JSON.stringify(error.body()) } } as const);
+        : ({ ...where, page: 'failure', data: { failure: JSON.stringify(shown.body()) } } as const);
     return {
       status: error.status,
       headers: { ...pageHeaders(language), ...error.headers, 'Cache-Control': 'no-store' },

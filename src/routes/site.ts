@@ -98,7 +98,9 @@ export function siteRoutes(options: SiteOptions): Route[] {
       return await page(request, { page: 'service', url, language, data: { service: text, ...stats } });
     } catch (error) {
       if (!(error instanceof ApiError) || error.status !== 404) throw error;
-      return page(request, { page: 'not-found', url, language, data: {} }, 404);
+      // At no address of its own: whoever makes up ids must not fill the memory with copies of it.
+      const where = { url: lang === undefined ? '/' : `/?lang=${language}`, origin: '' };
+      return sendPage(pages, request, { ...where, page: 'not-found', language, data: {} }, 404);
     }
   };
 
@@ -127,7 +129,8 @@ export function siteRoutes(options: SiteOptions): Route[] {
       errors: ['not_found'],
       handle: async ({ params, header }) => {
         const sent = files.asset(params.file ?? '', (coding) => takes(header('accept-encoding'), coding));
-        if (sent === null) throw new ApiError('not_found');
+        // While gateways are replaced, the next one may have the file: no cache between may remember that this one has not.
+        if (sent === null) throw new ApiError('not_found', undefined, { headers: { 'Cache-Control': 'no-store' } });
         return { status: 200, ...sent };
       },
     },

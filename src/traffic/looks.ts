@@ -2,7 +2,7 @@ import { performance } from 'node:perf_hooks';
 import type { Sql } from '../platform/postgres.ts';
 import type { RedisClient } from '../platform/redis.ts';
 import { decodeReport, type Report } from './report.ts';
-import { LOOKED_AT_MS, REPORTING_KEY, type Reporter, reportKey } from './reporter.ts';
+import { LOOKED_AT_MS, REPORT_EVERY_MS, REPORTING_KEY, type Reporter, reportKey } from './reporter.ts';
 
 /** Channel of Postgres on which all processes hear that somebody looks. The message is empty. */
 export const LOOKS = 'tollgate_looks';
@@ -74,7 +74,15 @@ export class Looks {
     return this.#reading;
   }
 
+  /** This process reports too, so an empty Redis has lost the reports, as when it was started again. Within a second all are back. */
   async #read(): Promise<Report[]> {
+    const reports = await this.#readNow();
+    if (reports.length > 0) return reports;
+    await new Promise((resolve) => setTimeout(resolve, REPORT_EVERY_MS + FIRST_REPORTS_MS));
+    return this.#readNow();
+  }
+
+  async #readNow(): Promise<Report[]> {
     const instances = (await this.#redis.command('smembers', [REPORTING_KEY])) as string[];
     if (instances.length === 0) return [];
     const texts = (await this.#redis.command('mget', instances.map(reportKey))) as (string | null)[];

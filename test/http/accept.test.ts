@@ -32,3 +32,9 @@ describe('gzip is taken', () => {
     expect(takes(acceptEncoding, 'gzip')).toBe(expected);
   });
 });
+
+it('only the beginning of a header is read: a file or a refusal costs no token, so reading must be cheap', () => {
+  expect(takes(`${','.repeat(400)}br`, 'br')).toBe(true);
+  expect(takes(`${','.repeat(15_000)}br`, 'br')).toBe(false);
+  expect(prefers(`${','.repeat(15_000)}text/html`, 'text/html', 'application/json')).toBe(false);
+});

@@ -181,3 +181,25 @@ it('bodies that wait for a place are bounded in bytes, and count no longer when 
   await next;
   expect(statuses.slice(2)).toEqual(Array(33).fill(200));
 });
+
+it('an error whose page cannot be made is still answered, in JSON', async () => {
+  const api = new Api({
+    gate: { limitOf: () => 60, identify: () => Promise.reject(new Error('made up')) } as unknown as Gate,
+    places: new PagePlaces(placesFor(10)),
+    routes: [],
+    log: QUIET,
+    errorPage: () => {
+      throw new Error('no page');
+    },
+  });
+  const answered: [status: number, body: string][] = [];
+  const stream = {
+    address: '192.0.2.1',
+    respond: (status: number, _lines: string, body: string) => answered.push([status, body]),
+  } as unknown as CallerStream;
+  await api.handle(
+    { method: 'GET', path: '/x', headers: [], bodyLength: 0, fault: null } as unknown as RequestHead,
+    stream,
+  );
+  expect(answered).toMatchObject([[500, expect.stringContaining('"internal"')]]);
+});

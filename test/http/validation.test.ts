@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { CATEGORY_PATTERN } from '../../src/catalog/listing.ts';
 import { ApiError } from '../../src/errors.ts';
-import type { JsonSchema } from '../../src/http/route.ts';
+import { ANY_QUERY, type JsonSchema } from '../../src/http/route.ts';
 import { compileValidators, validBody, validQuery } from '../../src/http/validation.ts';
 import { ACCOUNT_ID } from '../../src/routes/admin/money-fields.ts';
 
@@ -64,6 +64,16 @@ describe('a query', () => {
   it.each(['limit', '__proto__'])('refuses %s given twice', (name) => {
     expect(messageOf(() => readQuery(`${name}=1&${name}=1`))).toBe(`invalid_request: ${name}: given more than once.`);
   });
+});
+
+it('a query with more parameters than any route has is refused before it is read', () => {
+  const names = (count: number): string => Array.from({ length: count }, (_, i) => `p${i}`).join('&');
+  const any = compileValidators({
+    ...{ method: 'GET', path: '/', summary: '', responses: {}, access: 'anyone', query: ANY_QUERY },
+    handle: async () => ({ status: 200 }),
+  });
+  expect(Object.keys(validQuery(any.query, names(100)) as object).length).toBe(100);
+  expect(() => validQuery(any.query, names(101))).toThrow('query: must have at most 100 parameters.');
 });
 
 describe('a body', () => {

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { EventStreams } from '../../src/traffic/event-streams.ts';
+import { Looks } from '../../src/traffic/looks.ts';
 import { nameOf } from '../../src/traffic/name.ts';
 import { REPORTING_KEY, Reporter } from '../../src/traffic/reporter.ts';
 import {
@@ -145,6 +146,16 @@ describe('the instances', () => {
     expect(found.map(({ role }) => role)).toEqual(['gateway', 'gateway', 'writer']);
     expect(found.every(({ pid, version }) => pid === process.pid && /^\d/.test(version))).toBe(true);
     expect(found.find(({ role }) => role === 'writer')?.shards).toBe(shards);
+  });
+
+  it('are not nobody when Redis has lost what they said, and they have not said it again', async () => {
+    const redis = {
+      answers: [[], ['a'], [null]] as unknown[],
+      command: async () => redis.answers.shift(),
+    };
+    const reporter = { looked() {}, since: performance.now() };
+    await new Looks({ sql: market.stores.sql, redis, reporter }).read();
+    expect(redis.answers).toEqual([]);
   });
 
   it('show a process that was killed for a few seconds at most, and its lease as silent', async () => {

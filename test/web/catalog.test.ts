@@ -181,6 +181,32 @@ describe('the catalog in a browser', () => {
     await visit.close();
   });
 
+  it.each([
+    [404, 'is another version that has replaced the files, and opens', 1],
+    [503, 'fails for another reason, and is not loaded again', 0],
+  ])('a page whose file is %i %s', async (status, _, loads) => {
+    const visit = await web.visit('/?q=weather');
+    const asked = (part: string) => visit.requested.filter((url) => url.includes(part)).length;
+    let isReplaced = true;
+    await visit.page.route('**/assets/{main,service-page}-*.js', (route) =>
+      isReplaced ? route.fulfill({ status }) : route.continue(),
+    );
+    let loaded = 0;
+    await visit.page.route('**/services/*', (route) => {
+      if (route.request().isNavigationRequest()) {
+        loaded++;
+        isReplaced = false;
+      }
+      return route.continue();
+    });
+    await visit.page.locator('.service-card-link').first().click();
+    // It asks whether its own file is still there.
+    await until(() => asked('/assets/main-') >= 2);
+    if (loads > 0) await visit.page.getByRole('heading', { level: 1, name: 'Weather' }).waitFor();
+    expect(loaded).toBe(loads);
+    await visit.close();
+  });
+
   it('takes the language from the browser, and changes it by a link that keeps the search', async () => {
     const visit = await web.visit('/?q=weather', { language: 'de-AT' });
     const { page } = visit;

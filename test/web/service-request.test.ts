@@ -4,12 +4,14 @@ import {
   bodyOf,
   hasDotSegment,
   mediaTypeOf,
+  type Operation,
   parametersOf,
   pathNames,
   pathOf,
   pathSamples,
   queryOf,
 } from '../../web/src/site/service-request.ts';
+import { snippetsOf } from '../../web/src/site/service-snippets.ts';
 
 const operation = { price: 0, price_label: '$0', method: 'GET', path: '/users/{id}/*' };
 
@@ -75,5 +77,51 @@ describe('the request of an operation', () => {
         bodyOf(strange);
       }),
     );
+  });
+});
+
+describe('what a provider can make expensive', () => {
+  // As a listing may have them: up to 262 144 characters, 64 levels deep.
+  const nested = (levels: number, numbers: number): unknown =>
+    JSON.parse(`${'['.repeat(levels)}${Array(numbers).fill('1').join(',')}${']'.repeat(levels)}`);
+  const required = (names: readonly string[], levels: number): object =>
+    levels === 0 ? {} : { type: 'object', required: names, properties: { a: required(names, levels - 1) } };
+
+  it('a name that is required twice on every level is made once', () => {
+    const schema = { properties: { body: required(Array(500).fill('a'), 6) } };
+    expect(bodyOf({ ...operation, input: schema })).toEqual({ a: { a: { a: { a: { a: { a: '' } } } } } });
+  });
+
+  it.each<readonly [string, Partial<Operation>]>([
+    ['a deep body', { example: { body: nested(60, 125_000) } }],
+    ['a long body', { example: { body: { [`'${'x'.repeat(100_000)}`]: ['<'.repeat(100_000)] } } }],
+    ['a long query', { example: { query: { a: '\u5b57'.repeat(250_000) } } }],
+    ['many parameters', { example: { query: Object.fromEntries(Array.from({ length: 20_000 }, (_, i) => [i, 'x'])) } }],
+    [
+      'a long value in the path',
+      { input: { properties: { path: { properties: { id: { default: 'x'.repeat(9e4) } } } } } },
+    ],
+    ['a long media type', { input: { properties: { body: { contentMediaType: `a/${'x'.repeat(200_000)}` } } } }],
+    [
+      'many names',
+      { input: { properties: { body: { required: Array.from({ length: 25_000 }, (_, i) => `n${i}`) } } } },
+    ],
+  ])('the programs of an operation with %s are short', (_, parts) => {
+    const called: Operation = { ...operation, method: 'POST', path: '/users/{id}/v1/chat/completions', ...parts };
+    const service = { id: 'id', name: 'name', protocol: 'http' };
+    const snippets = snippetsOf({ origin: 'http://gateway.test', service, operation: called, key: null });
+    expect(snippets.map(({ kind }) => kind)).toContain('openai');
+    for (const { text } of snippets) expect(text.length).toBeLessThan(40_000);
+  });
+
+  it('what was cut of a body ends in an ellipsis, and a body of usual length is whole', () => {
+    const curl = (body: unknown): string =>
+      snippetsOf({
+        ...{ origin: 'http://gateway.test', service: { id: 'id', name: 'name', protocol: 'http' }, key: null },
+        operation: { ...operation, method: 'POST', example: { body } },
+      })[0]?.text ?? '';
+    const usual = { model: 'parrot', messages: [{ role: 'user', content: 'x'.repeat(1_000) }] };
+    expect(curl(usual)).toContain(JSON.stringify(usual, null, 2));
+    expect(curl({ ...usual, more: 'x'.repeat(10_000) })).toContain('\u2026');
   });
 });

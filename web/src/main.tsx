@@ -8,6 +8,7 @@ import { App, ServicePage } from './app.tsx';
 import { makeI18n } from './i18n/i18n.tsx';
 import { LANGUAGES, type Language } from './i18n/languages.ts';
 import { loadMessages } from './i18n/load.ts';
+import { reloadWhenReplaced } from './replaced.ts';
 import { resume } from './session.ts';
 
 /** Takes over the page that the gateway wrote: its language, and the answers of the API that it shows. */
@@ -30,4 +31,5 @@ async function start(): Promise<void> {
   await resume();
 }
 
+reloadWhenReplaced();
 void start();

@@ -24,7 +24,7 @@ const INSTANCES = record('Instances', {
   ),
   silent: list(
     record('SilentInstance', { instance: TEXT, lease_age_seconds: { ...LEASE_AGE, type: 'number' } }),
-    'Gateways that have a lease and do not report: dead, hung, or of a version that does not. Their leases go by themselves',
+    'Gateways that have a lease and do not report: dead, hung, of a version that does not, or not told to while Postgres is away. The leases of the dead go by themselves',
   ),
   shards: { ...COUNT, description: 'Shards that need a writer' },
 });

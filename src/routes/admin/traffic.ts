@@ -27,7 +27,7 @@ const RECENT = record(
     p50_ms: MS,
     p99_ms: MS,
   },
-  { description: 'Percentiles are right to within 10 %' },
+  { description: 'Percentiles are right to within 10 %; those below a millisecond are 0.5' },
 );
 const RECENT_OR_NULL = { ...orNull(RECENT), title: 'RecentCallsOrNull', description: 'Null in the first second' };
 const WORKER = record('WorkerTraffic', {

@@ -1284,7 +1284,7 @@ export interface components {
         Instances: {
             /** @description Processes that report: gateways, then writers */
             instances: components["schemas"]["Instance"][];
-            /** @description Gateways that have a lease and do not report: dead, hung, or of a version that does not. Their leases go by themselves */
+            /** @description Gateways that have a lease and do not report: dead, hung, of a version that does not, or not told to while Postgres is away. The leases of the dead go by themselves */
             silent: components["schemas"]["SilentInstance"][];
             /** @description Shards that need a writer */
             shards: number;

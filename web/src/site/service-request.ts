@@ -59,11 +59,12 @@ const sendable = (text: string): string =>
 /** The parameters that the schema of the input names below `place`, and those that only the example has. */
 export function parametersOf(operation: Operation, place: 'path' | 'query' | 'headers'): Parameter[] {
   const schema = objectOf(objectOf(objectOf(operation.input).properties)[place]);
-  const required = Array.isArray(schema.required) ? schema.required : [];
+  // A set: a schema may have thousands of names.
+  const required = new Set<unknown>(Array.isArray(schema.required) ? schema.required : []);
   const example = place === 'query' ? objectOf(operation.example?.query) : {};
   const declared = Object.entries(objectOf(schema.properties)).map(([name, its]) => ({
     ...{ name, description: textOf(objectOf(its).description), type: typeOf(objectOf(its)) },
-    ...{ required: required.includes(name), value: textOf(example[name] ?? suggested(objectOf(its))) },
+    ...{ required: required.has(name), value: textOf(example[name] ?? suggested(objectOf(its))) },
   }));
   const known = new Set(declared.map(({ name }) => name));
   const others = Object.entries(example).filter(([name]) => !known.has(name));
@@ -85,10 +86,13 @@ export function bodyOf(operation: Operation): Json | undefined {
   return schema === null ? undefined : sampleOf(schema);
 }
 
+/** Longer ones are not taken over: none that is registered is. */
+const MAX_MEDIA_TYPE = 100;
+
 /** The media type of that body. */
 export function mediaTypeOf(operation: Operation, body: Json): string {
   const told = bodySchemaOf(operation)?.contentMediaType;
-  if (typeof told === 'string' && /^[\w.+-]+\/[\w.+-]+$/.test(told)) return told;
+  if (typeof told === 'string' && told.length <= MAX_MEDIA_TYPE && /^[\w.+-]+\/[\w.+-]+$/.test(told)) return told;
   return typeof body === 'string' ? 'text/plain' : 'application/json';
 }
 
@@ -115,8 +119,9 @@ function sampleOf(schema: Schema, depth = 0): Json {
   if (type === 'object' || schema.properties !== undefined) {
     if (depth >= MAX_SAMPLE_DEPTH) return {};
     const all = objectOf(schema.properties);
-    const required = Array.isArray(schema.required) ? schema.required.map(String) : [];
-    const names = required.length === 0 ? Object.keys(all).slice(0, 3) : required;
+    // Each name once, or a provider who repeats them on every level makes the work grow by their product.
+    const required = new Set(Array.isArray(schema.required) ? schema.required.map(String) : []);
+    const names = required.size === 0 ? Object.keys(all).slice(0, 3) : [...required];
     return Object.fromEntries(names.map((name) => [name, sampleOf(objectOf(all[name]), depth + 1)]));
   }
   if (type === 'array') {

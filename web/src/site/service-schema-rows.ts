@@ -49,11 +49,15 @@ function rowOf(name: string, schema: Schema, required: boolean, depth: number, b
 
 function below(schema: Schema, depth: number, budget: Budget): SchemaRow[] {
   const parts: (readonly [name: string, schema: unknown, required: boolean])[] = [];
-  const required = Array.isArray(schema.required) ? schema.required : [];
-  for (const [name, its] of Object.entries(objectOf(schema.properties)))
-    parts.push([name, its, required.includes(name)]);
+  // Sets: a schema may have thousands of names.
+  const required = new Set<unknown>(Array.isArray(schema.required) ? schema.required : []);
+  const known = new Set<unknown>();
+  for (const [name, its] of Object.entries(objectOf(schema.properties))) {
+    parts.push([name, its, required.has(name)]);
+    known.add(name);
+  }
   for (const name of required) {
-    if (typeof name === 'string' && !parts.some(([known]) => known === name)) parts.push([name, {}, true]);
+    if (typeof name === 'string' && !known.has(name)) parts.push([name, {}, true]);
   }
   const { items, additionalProperties: others } = schema;
   if (typeof others === 'object' && others !== null) parts.push(['*', others, false]);

@@ -1,7 +1,16 @@
 // Programs that make a call, as text. Tested by test/web/service-snippets.test.ts, which runs them.
 
 import { type Json, jsonText, pythonLiteral, scriptLiteral, shellWord } from './service-quote.ts';
-import { bodyOf, mediaTypeOf, type Operation, parametersOf, pathOf, pathSamples, queryOf } from './service-request.ts';
+import {
+  bodyOf,
+  mediaTypeOf,
+  type Operation,
+  parametersOf,
+  pathOf,
+  pathSamples,
+  queryOf,
+  REST,
+} from './service-request.ts';
 
 export type SnippetKind = 'curl' | 'javascript' | 'python' | 'openai' | 'anthropic' | 'mcp' | 'agent';
 export type Snippet = { readonly kind: SnippetKind; readonly text: string };
@@ -50,7 +59,7 @@ function callOf(options: SnippetOptions): Call {
   const { operation } = options;
   if (operation === null) return { method: 'GET', url: `${proxyUrl(options)}/`, body: null };
   const method = operation.method ?? 'GET';
-  const body = method === 'GET' ? undefined : bodyOf(operation);
+  const body = method === 'GET' ? undefined : sampleBody(operation);
   return {
     method,
     url: proxyUrl(options) + targetOf(operation),
@@ -61,12 +70,55 @@ function callOf(options: SnippetOptions): Call {
 /** Path and query of the example. */
 function targetOf(operation: Operation): string {
   const query = queryOf(queryPairs(operation));
-  return pathOf(operation.path ?? '/', pathSamples(operation)) + (query === '' ? '' : `?${query}`);
+  return samplePath(operation) + (query === '' ? '' : `?${query}`);
+}
+
+// The gateway writes these programs on the thread that serves calls, and a listing may have 262 144 characters of schemas and
+// examples. Deep in an example each number is a line with 250 blanks: before these bounds, one listing was 95 MB of programs and
+// held all calls for a second, each time that its page was opened.
+
+/** Maximum characters of a body, without and with the blanks of its lines. A longer one is cut, and what is cut ends in CUT. */
+const MAX_BODY = 4_000;
+const MAX_INDENTED_BODY = 16_000;
+/** Of what was cut: members of an object or a list, characters of a text, and levels. */
+const SHORT = { members: 10, characters: 200, levels: 2 };
+/** Maximum characters of a value in the path or the query, and number of parameters in the query. What is beyond is left out. */
+const MAX_VALUE = 500;
+const MAX_PAIRS = 20;
+const CUT = '…';
+
+function sampleBody(operation: Operation): Json | undefined {
+  const body = bodyOf(operation);
+  if (body === undefined) return undefined;
+  const isShort = JSON.stringify(body).length <= MAX_BODY && JSON.stringify(body, null, 2).length <= MAX_INDENTED_BODY;
+  return isShort ? body : cut(body, 0);
+}
+
+function cut(value: Json, level: number): Json {
+  if (typeof value === 'string') return cutText(value);
+  if (typeof value !== 'object' || value === null) return value;
+  if (level === SHORT.levels) return CUT;
+  const all = Object.entries(value);
+  const kept = all.slice(0, SHORT.members).map(([name, its]) => [cutText(name), cut(its as Json, level + 1)] as const);
+  const members = all.length > SHORT.members ? [...kept, [CUT, CUT] as const] : kept;
+  return Array.isArray(value) ? members.map(([, its]) => its) : Object.fromEntries(members);
+}
+
+const cutText = (text: string): string =>
+  text.length > SHORT.characters ? text.slice(0, SHORT.characters) + CUT : text;
+
+/** A name stands for a value that is too long, as for one that the schema does not suggest. */
+function samplePath(operation: Operation): string {
+  const samples = Object.entries(pathSamples(operation));
+  const short = samples.map(([name, value]) => [name, value.length <= MAX_VALUE ? value : name === REST ? '' : name]);
+  return pathOf(operation.path ?? '/', Object.fromEntries(short));
 }
 
 /** Parameters without a value are left out, unless they are required. */
 const queryPairs = (operation: Operation) =>
-  parametersOf(operation, 'query').filter(({ value, required }) => value !== '' || required);
+  parametersOf(operation, 'query')
+    .filter(({ name, value, required }) => name.length + value.length <= MAX_VALUE && (value !== '' || required))
+    .slice(0, MAX_PAIRS);
 
 function curl({ method, url, body }: Call, key: string | null): string {
   const words = [
@@ -163,11 +215,11 @@ function mcpGateway(options: SnippetOptions): string {
   const configuration = mcpConfiguration('tollgate', `${options.origin}/mcp`, options.key);
   const { service, operation } = options;
   if (service.protocol === 'mcp') return configuration;
-  const body = operation === null || operation.method === 'GET' ? undefined : bodyOf(operation);
+  const body = operation === null || operation.method === 'GET' ? undefined : sampleBody(operation);
   const query = operation === null ? [] : queryPairs(operation);
   const given = {
     ...{ service_id: service.id, method: operation?.method ?? 'GET' },
-    path: operation === null ? '/' : pathOf(operation.path ?? '/', pathSamples(operation)),
+    path: operation === null ? '/' : samplePath(operation),
     ...(query.length === 0 ? {} : { query: Object.fromEntries(query.map(({ name, value }) => [name, value])) }),
     ...(body === undefined ? {} : { body }),
     max_amount: operation?.price ?? 0,

@@ -1,0 +1,76 @@
+import { describe, expect, it } from 'vitest';
+import { ApiError, unavailableError } from '../../src/errors.ts';
+import { rateLimitedError } from '../../src/gate/answer.ts';
+import type { ApiRequest } from '../../src/http/route.ts';
+import type { PageRequest } from '../../src/pages/site-contract.ts';
+import type { SiteFiles } from '../../src/pages/site-files.ts';
+import { siteRoutes } from '../../src/routes/site.ts';
+import { errorPages } from '../../src/routes/site-errors.ts';
+
+/** Pages whose text is what they were asked to show; `rendered` has what was really made. */
+function filesThatCount() {
+  const rendered: PageRequest[] = [];
+  const renderPage = (request: PageRequest): string => {
+    rendered.push(request);
+    return JSON.stringify(request.data);
+  };
+  return { rendered, files: { renderer: { renderPage }, pageFiles: {}, asset: () => null } as unknown as SiteFiles };
+}
+
+const asked = (language = 'en') => ({
+  method: 'GET',
+  path: '/anything',
+  headers: ['accept', 'text/html', 'accept-language', language],
+});
+
+describe('pages of errors', () => {
+  it('are rendered once however often somebody is refused, and whatever is refused in between', () => {
+    const { rendered, files } = filesThatCount();
+    const pageOf = errorPages(files);
+    for (let seconds = 1; seconds <= 60; seconds++) {
+      expect(pageOf(rateLimitedError(seconds), asked())).toMatchObject({
+        status: 429,
+        headers: { 'Retry-After': String(seconds) },
+      });
+      pageOf(unavailableError(), asked());
+      pageOf(new ApiError('not_found'), asked('de'));
+    }
+    expect(rendered.length).toBe(3);
+  });
+
+  it('have the words of the gateway where a request is wrong', () => {
+    const { files } = filesThatCount();
+    const page = errorPages(files)(new ApiError('invalid_request', 'lang: must be one of en.'), asked());
+    expect(String(page?.body)).toContain('lang: must be one of en.');
+  });
+});
+
+describe('a service that does not exist', () => {
+  const request = (id: string, host: string): ApiRequest =>
+    ({
+      ...{ params: { id }, query: {} },
+      header: (name: string) => (name === 'host' ? host : undefined),
+    }) as unknown as ApiRequest;
+
+  it('is one page, however many ids and hosts somebody makes up', async () => {
+    const { rendered, files } = filesThatCount();
+    const ask = async (): Promise<never> => {
+      throw new ApiError('service_not_found');
+    };
+    const route = siteRoutes({ files, trustedProxyHops: 0, ask, root: {} }).find(
+      ({ path }) => path === '/services/:id',
+    );
+    for (let i = 0; i < 20; i++) {
+      expect(await route?.handle(request(`made-up-${i}`, `host-${i}`))).toMatchObject({ status: 404 });
+    }
+    expect(rendered.length).toBe(1);
+  });
+});
+
+it('a file that is missing may not be remembered as missing: the gateway that replaces this one may have it', async () => {
+  const { files } = filesThatCount();
+  const ask = (): Promise<never> => Promise.reject(new ApiError('not_found'));
+  const route = siteRoutes({ files, trustedProxyHops: 0, ask, root: {} }).find(({ path }) => path === '/assets/:file');
+  const request = { params: { file: 'main-12345678.js' }, header: () => undefined } as unknown as ApiRequest;
+  await expect(route?.handle(request)).rejects.toMatchObject({ headers: { 'Cache-Control': 'no-store' } });
+});

@@ -1,0 +1,14 @@
+/**
+ * Loads the page again when a gateway of another version has taken over: it does not have the files of the one that this page came
+ * from, so whatever was not loaded yet could never be opened. The address is already that of the page that was wanted.
+ */
+export function reloadWhenReplaced(): void {
+  addEventListener('vite:preloadError', () => void reloadIfReplaced());
+}
+
+/** A network that failed is no reason: then the page that is there is worth more than none. */
+async function reloadIfReplaced(): Promise<void> {
+  // This program's own file. Its name changes with that of any file that it loads.
+  const own = await fetch(import.meta.url, { method: 'HEAD', cache: 'no-store' }).catch(() => null);
+  if (own?.status === 404) location.reload();
+}
