@@ -66,7 +66,7 @@ describe("an operator's day in the console", () => {
     });
     await page.getByRole('button', { name: 'Credit' }).click();
     await page.getByRole('dialog').getByRole('button', { name: 'Credit', exact: true }).click();
-    await page.getByText('A number above 0').waitFor();
+    await page.getByText('Must be an amount in US dollars').waitFor();
     await page.getByLabel('Amount in US dollars').fill('5');
     await page.getByRole('button', { name: 'Credit $5.00' }).click();
     await page.getByText('Nobody knows yet').waitFor();
@@ -140,7 +140,7 @@ describe("an operator's day in the console", () => {
     await visit.shot('admin-account-audit');
     await page.getByRole('link', { name: 'Audit', exact: true }).click();
     await page.getByRole('cell', { name: 'key.limit' }).first().waitFor();
-    await page.getByLabel('Act', { exact: true }).selectOption('account.suspend');
+    await page.getByLabel('Action', { exact: true }).selectOption('account.suspend');
     await page.waitForURL(/action=account\.suspend/);
     await until(async () => (await page.getByRole('row').count()) === 2);
     await page.getByText('suspended', { exact: true }).waitFor();
@@ -159,7 +159,7 @@ describe("an operator's day in the console", () => {
     const { page } = visit;
     await page.getByLabel('Find an account or a call').fill(id);
     await page.getByRole('button', { name: 'Find' }).click();
-    await page.getByText('So the buyer paid its price').waitFor();
+    await page.getByText('Its price was charged').waitFor();
     const another = await signedIn(`/console/calls/${id}`);
     for (const { page: of } of [visit, another]) {
       await of.getByRole('button', { name: 'Credit $0.25 to the buyer' }).click();

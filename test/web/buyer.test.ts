@@ -257,7 +257,7 @@ describe('the console of a buyer', () => {
       }),
     );
     await page.getByRole('link', { name: 'Money' }).click();
-    await page.getByText('There is room again in 17 s.').waitFor();
+    await page.getByText('Try again in 17 seconds.').waitFor();
     expect(visit.complaints.splice(0).filter((line) => !line.includes('429'))).toEqual([]);
     await page.unrouteAll();
 

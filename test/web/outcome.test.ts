@@ -1,10 +1,11 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { lastDays, rangeOf } from '../../web/src/console/shared/days.ts';
+import { readAmount } from '../../web/src/console/shared/amount.ts';
+import { daysBetween, lastDays, perDay, rangeOf } from '../../web/src/console/shared/days.ts';
 import { outcomeOf, statusText } from '../../web/src/console/shared/outcome.ts';
 import { digitsOf, money } from '../../web/src/i18n/format.ts';
 
-const call = (outcome: string, status = 200, free = false) => outcomeOf({ outcome, status, free_tier: free });
+const call = (outcome: string, status = 200, free = false) => outcomeOf({ outcome, status, free_tier: free }, 'buyer');
 
 /** As docs/api.md lists them. */
 const reasons = (): string[] => {
@@ -24,12 +25,20 @@ describe('what became of a call, in words', () => {
     expect(call('refunded:something_new').text).toContain('"something_new"');
   });
 
+  it('blames the service for its own failures only, and tells others of the buyer', () => {
+    const blamed = reasons().filter((reason) => call(`refunded:${reason}`).isFailure);
+    expect(blamed.sort()).toEqual(['upstream_5xx', 'upstream_cut', 'upstream_error', 'upstream_timeout']);
+    const told = outcomeOf({ outcome: 'refunded:caller_gone', status: 499, free_tier: false }, 'others');
+    expect(told).toMatchObject({ reason: 'caller left', isFailure: false });
+    expect(told.text).toContain('The buyer paid nothing');
+  });
+
   it('tells charged from free, and both from a gateway that died', () => {
     expect(call('completed')).toMatchObject({ word: 'Charged', text: 'The service answered. Its price was charged.' });
     expect(call('completed', 200, true).text).toContain('It used a free call.');
-    const unpriced = outcomeOf({ outcome: 'completed', status: 200, free_tier: false, amount: 0 });
+    const unpriced = outcomeOf({ outcome: 'completed', status: 200, free_tier: false, amount: 0 }, 'buyer');
     expect(unpriced).toMatchObject({ word: 'Free', text: 'The service answered. It cost nothing.' });
-    expect(call('completed', 404).text).toContain('did not like the request');
+    expect(call('completed', 404).text).toContain('could not accept the request');
     expect(call('completed', 499).text).toContain('Your program left before the answer');
     expect(call('abandoned', 0).text).toContain('The gateway died during the call.');
     expect([statusText(0), statusText(499), statusText(200)].map((text) => text === null)).toEqual([
@@ -46,6 +55,15 @@ describe('days of a list', () => {
     expect(rangeOf({ to: 'tomorrow' })).toEqual({ to: 'tomorrow' });
     expect(rangeOf({ to: '2026-13-45' })).toEqual({ to: '2026-13-45' });
     expect(rangeOf({})).toEqual({});
+  });
+
+  it('have none left out between two of them, and no more than 400', () => {
+    expect(daysBetween('2026-02-27', '2026-03-01')).toEqual(['2026-02-27', '2026-02-28', '2026-03-01']);
+    expect(daysBetween('2020-01-01', '2026-03-01')).toHaveLength(400);
+    expect(daysBetween('2026-03-02', '2026-03-01')).toEqual(['2026-03-01']);
+    expect(perDay(['2026-02-28', '2026-03-01'], [{ day: '2026-03-01', calls: 3 }], ({ calls }) => calls)).toEqual([
+      0, 3,
+    ]);
   });
 
   it('end today, in UTC', () => {
@@ -66,4 +84,27 @@ it('amounts of a column have as many decimals as the longest of them', () => {
     '$0.000001',
     '$12.00',
   ]);
+});
+
+it.each([
+  ['1', 1],
+  ['12.50', 12.5],
+  ['.5', 0.5],
+  [' 0.000001 ', 0.000001],
+  ['0', null],
+  ['-1', null],
+  ['1e3', null],
+  ['1,5', null],
+  ['0.0000001', null],
+  ['', null],
+  ['9999999999', null],
+])('a payment that somebody types: %j', (text, amount) => {
+  expect(readAmount(text, { least: 0.000001, most: 1_000_000_000 }).usd).toBe(amount);
+});
+
+it('a price may be 0, and is bounded as the gateway bounds it', () => {
+  expect(readAmount('0').usd).toBe(0);
+  expect(readAmount('10000').usd).toBe(10_000);
+  expect(readAmount('10000.01').fault).toBe('must be at most $10,000');
+  expect(readAmount('0.0000001').fault).toBe('must have at most 6 decimals');
 });

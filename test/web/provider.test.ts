@@ -131,13 +131,13 @@ describe('a provider in a browser', () => {
     expect(await visit.findings()).toEqual([]);
     await visit.shot('provider-signing-secret');
     await dialog.getByRole('button', { name: 'I have kept it' }).click();
-    await page.getByRole('heading', { name: 'How it is' }).waitFor();
+    await page.getByRole('heading', { name: 'State of the service' }).waitFor();
     id = serviceId(visit);
     expect(id).toMatch(/^[0-9a-f-]{36}$/);
     await page.getByText('x-weather-key: ••••••').waitFor();
     await page.getByText('Answers', { exact: true }).waitFor();
-    await page.getByRole('button', { name: 'Ask the endpoint again' }).click();
-    await page.getByRole('button', { name: 'Asking…' }).waitFor({ state: 'detached' });
+    await page.getByRole('button', { name: 'Check the endpoint again' }).click();
+    await page.getByRole('button', { name: 'Checking…' }).waitFor({ state: 'detached' });
     await isClean(visit);
     await visit.close();
   });
@@ -367,7 +367,7 @@ describe('a provider in a browser', () => {
     ],
     ['quality', () => `services/${id}/quality`, ({ page }) => page.locator('.uplot').waitFor()],
     ['earnings', () => 'earnings', ({ page }) => page.getByText('$0.001', { exact: true }).first().waitFor()],
-    ['listing', () => `services/${id}`, ({ page }) => page.getByText('How it is').waitFor()],
+    ['listing', () => `services/${id}`, ({ page }) => page.getByText('State of the service').waitFor()],
     ['operations', () => `services/${id}/operations`, ({ page }) => page.getByText('Seven days').waitFor()],
     ['services', () => 'services', ({ page }) => page.getByText('$0.002 per call').first().waitFor()],
   ])('the page of %s is good in light, in dark and on a phone', async (name, of, ready) => {

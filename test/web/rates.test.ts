@@ -1,6 +1,4 @@
 import { describe, expect, it } from 'vitest';
-import { readAmount } from '../../web/src/console/admin/account/amount.ts';
-import { readEvents } from '../../web/src/console/admin/live/events.ts';
 import {
   everySecond,
   outcomes,
@@ -66,39 +64,4 @@ it('outcomes are told over all workers, the most frequent first', () => {
     ['completed', '', 6],
     ['refused', 'rate_limited', 1],
   ]);
-});
-
-it('events are read however the network cuts them', async () => {
-  const text = new TextEncoder().encode(
-    'event: traffic\ndata: {"a":"ä"}\n\n: a comment\n\nevent: unavailable\ndata: {}\n\n',
-  );
-  for (const size of [1, 2, 7, 1_000]) {
-    const pieces = Array.from({ length: Math.ceil(text.length / size) }, (_, n) =>
-      text.slice(n * size, (n + 1) * size),
-    );
-    const body = new ReadableStream<Uint8Array>({
-      start(controller) {
-        for (const piece of pieces) controller.enqueue(piece);
-        controller.close();
-      },
-    });
-    const seen: string[] = [];
-    for await (const { event, data } of readEvents(body)) seen.push(`${event} ${data}`);
-    expect(seen).toEqual(['traffic {"a":"ä"}', 'message ', 'unavailable {}']);
-  }
-});
-
-it.each([
-  ['1', 1],
-  ['12.50', 12.5],
-  [' 0.000001 ', 0.000001],
-  ['0', null],
-  ['-1', null],
-  ['1e3', null],
-  ['1,5', null],
-  ['0.0000001', null],
-  ['', null],
-  ['9999999999', null],
-])('an amount that somebody types: %j', (text, amount) => {
-  expect(readAmount(text)).toBe(amount);
 });

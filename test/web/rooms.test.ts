@@ -21,6 +21,7 @@ const MUST_NOT: Readonly<Record<string, readonly string[]>> = {
   api: ['design', 'i18n', 'site', 'console'],
   design: ['site', 'console'],
   i18n: ['api', 'design', 'site', 'console'],
+  calls: ['api', 'design', 'i18n', 'site', 'console'],
   site: ['console'],
   console: ['site'],
   'console/buyer': ['console/provider', 'console/admin'],
@@ -52,6 +53,18 @@ describe('the rooms of the pages', () => {
     expect(others(/sessionStorage/, 'session.ts')).toEqual([]);
     expect(others(/localStorage/, 'theme.ts', 'shell.tsx')).toEqual([]);
     expect(others(/document\.cookie|indexedDB/)).toEqual([]);
+  });
+
+  it('style no class of another: style sheets stay when a tab goes from one room to the next', () => {
+    const sheets = readdirSync(ROOT, { recursive: true, encoding: 'utf8' }).filter((file) => file.endsWith('.css'));
+    const owners = new Map<string, Set<string>>();
+    for (const sheet of sheets) {
+      for (const [, name = ''] of readFileSync(path.join(ROOT, sheet), 'utf8').matchAll(/^\s*\.([\w-]+)\s*[,{]/gm)) {
+        owners.set(name, (owners.get(name) ?? new Set()).add(sheet));
+      }
+    }
+    expect(owners.size).toBeGreaterThan(200);
+    expect([...owners].filter(([, its]) => its.size > 1).map(([name, its]) => [name, ...its])).toEqual([]);
   });
 
   it('never run text as code, and never write text as HTML', () => {

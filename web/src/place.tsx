@@ -38,11 +38,23 @@ export function onMove(listener: (event: PopStateEvent) => void): () => void {
 export function BrowserPlace({ children }: { readonly children: ComponentChildren }) {
   const { url, path, route } = useLocation();
   return (
-    <Context.Provider value={{ ...placeOf(url, path), go: route, origin: location.origin }}>
+    <Context.Provider
+      value={{
+        ...placeOf(url, path),
+        go: (to, replace) => route(withoutSecrets(to), replace),
+        origin: location.origin,
+      }}
+    >
       {children}
     </Context.Provider>
   );
 }
+
+/**
+ * An address stays in the history, in logs, and with whoever it is shared with. Somebody who looks for a key may paste it with its
+ * secret: what is left of it is its id.
+ */
+export const withoutSecrets = (url: string): string => url.replace(/(:|%3A)?sk_[0-9A-Za-z]{49}/gi, '');
 
 /** Of the first view: nobody goes anywhere from there. */
 export function FixedPlace({

@@ -1,5 +1,6 @@
 import { computed, signal } from '@preact/signals';
 import { type Api, ApiFailure, apiClient, dataOf, type Schemas } from './api/client.ts';
+import { clearToasts } from './design/toasts.tsx';
 
 /**
  * Who uses this tab. The key is in the tab's memory. It is also in `sessionStorage`, which ends with the tab, if its owner asked for
@@ -27,7 +28,7 @@ export const resumed = signal(false);
 /** A client with the key of this tab, or without one. */
 export const api = computed<Api>(() => session.value?.api ?? anonymous);
 
-export const KEY_PATTERN = /^acf_[0-9A-Za-z]{22}:sk_[0-9A-Za-z]{49}$/;
+const KEY_PATTERN = /^acf_[0-9A-Za-z]{22}:sk_[0-9A-Za-z]{49}$/;
 
 /** Signs in. Throws `ApiFailure`: `unauthorized` for a key that is not good. @param remember  also after a reload of this tab */
 export async function signIn(key: string, remember: boolean): Promise<Session> {
@@ -104,11 +105,16 @@ export async function openAccount(
   return made;
 }
 
-/** Forgets all keys of this tab. */
+/** Counts the times that somebody signed out: a key that is being tried at that moment must not sign in again. */
+let signedOut = 0;
+
+/** Forgets all keys of this tab, and what was said of them in passing. */
 export function signOut(): void {
+  signedOut++;
   others.value = [];
   session.value = null;
   store();
+  clearToasts();
 }
 
 /** Whether the session's key survives a reload of this tab. */
@@ -120,28 +126,50 @@ export function remember(remembered: boolean): void {
 
 export const isRemembered = (): boolean => session.value?.remembered === true;
 
-/** Signs in with the keys that this tab was asked to remember, if there are any. Resolves when the first is decided. */
+/** Signs in with the keys that this tab was asked to remember, if there are any. The first decides whether there is a session. */
 export async function resume(): Promise<void> {
-  const [first, ...more] = (sessionStorage.getItem(STORED) ?? '').split(' ').filter((key) => key !== '');
-  try {
-    if (first !== undefined) session.value = await tried(first, true);
-  } catch (error) {
-    // A revoked key is of no use. After any other failure the next load tries it again.
-    if (error instanceof ApiFailure && error.status === 401) sessionStorage.removeItem(STORED);
-  } finally {
-    resumed.value = true;
+  const round = signedOut;
+  const keys = remembered();
+  // What was not tried to its end, for example because the gateway did not answer, is for the next load.
+  const untried = new Set(keys);
+  for (const key of keys) {
+    const found = await tried(key, true).catch((error: unknown) => error);
+    if (round !== signedOut) return;
+    const isUseless = found instanceof ApiFailure && (found.status === 401 || found.code === 'malformed');
+    if (isUseless || !(found instanceof Error)) untried.delete(key);
+    if (!(found instanceof Error)) add(found as Session);
+    // After one of no use the next key may be good at once; after any other failure the form must not wait.
+    if (!isUseless) resumed.value = true;
   }
-  for (const key of more) {
-    const other = await tried(key, true).catch(() => null);
-    if (other === null) continue;
-    if (session.value === null) session.value = other;
-    else others.value = [...others.value, other];
+  resumed.value = true;
+  if (keys.length > 0) store([...untried]);
+}
+
+/** The key that comes first is that of the session; whoever has signed in meanwhile keeps theirs. */
+function add(found: Session): void {
+  const isKnown = [session.value, ...others.value].some((one) => one?.me.key_id === found.me.key_id);
+  if (isKnown) return;
+  if (session.value === null) session.value = found;
+  else others.value = [...others.value, found].slice(0, MAX_KEYS - 1);
+}
+
+/** Nothing where the browser keeps nothing for this site. */
+function remembered(): string[] {
+  try {
+    return (sessionStorage.getItem(STORED) ?? '').split(' ').filter((key) => key !== '');
+  } catch {
+    return [];
   }
 }
 
-function store(): void {
+/** @param also  keys that are not in use, and are kept for the next load */
+function store(also: readonly string[] = []): void {
   const all = [...(session.value === null ? [] : [session.value]), ...others.value];
-  const remembered = all.filter((one) => one.remembered).map(({ key }) => key);
-  if (remembered.length === 0) sessionStorage.removeItem(STORED);
-  else sessionStorage.setItem(STORED, remembered.join(' '));
+  const kept = [...all.filter((one) => one.remembered).map(({ key }) => key), ...also].slice(0, MAX_KEYS);
+  try {
+    if (kept.length === 0) sessionStorage.removeItem(STORED);
+    else sessionStorage.setItem(STORED, kept.join(' '));
+  } catch {
+    // Where nothing can be kept, the keys are in the memory of the tab.
+  }
 }

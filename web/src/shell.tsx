@@ -113,12 +113,13 @@ function ThemeChoice() {
   );
   const choose = (chosen: string): void => {
     setTheme(chosen);
-    if (chosen === '') {
-      delete document.documentElement.dataset.theme;
-      localStorage.removeItem('theme');
-    } else {
-      document.documentElement.dataset.theme = chosen;
-      localStorage.setItem('theme', chosen);
+    if (chosen === '') delete document.documentElement.dataset.theme;
+    else document.documentElement.dataset.theme = chosen;
+    try {
+      if (chosen === '') localStorage.removeItem('theme');
+      else localStorage.setItem('theme', chosen);
+    } catch {
+      // A browser that keeps nothing for this site: the choice is for this page.
     }
   };
   return (

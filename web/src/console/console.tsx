@@ -3,6 +3,8 @@ import type { ComponentChildren } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { ErrorBoundary } from 'preact-iso';
 import { Empty, FailureNote, LinkButton } from '../design/index.ts';
+import { I18nProvider, makeI18n } from '../i18n/i18n.tsx';
+import en from '../i18n/messages/en.json';
 import { usePlace } from '../place.tsx';
 import { resumed, session } from '../session.ts';
 import { SECTIONS, type Section, sectionOf } from './sections.ts';
@@ -11,13 +13,23 @@ import { Who } from './who.tsx';
 
 /** `/console`: what a key can see and do. Signing in changes no address, so a shared address leads where it says. */
 export default function Console() {
+  const isNobody = session.value === null;
+  // What the title says of somebody must not stay when they sign out.
   useEffect(() => {
-    document.title = 'Console · Tollgate';
-  }, []);
-  if (session.value !== null) return <Frame />;
-  // While a remembered key is tried, the form would only flash.
-  return resumed.value ? <SignIn /> : <div class="page" aria-busy="true" />;
+    if (isNobody) document.title = 'Console · Tollgate';
+  }, [isNobody]);
+  return (
+    <I18nProvider value={ENGLISH}>
+      <div lang="en">
+        {/* While a remembered key is tried, the form would only flash. */}
+        {!isNobody ? <Frame /> : resumed.value ? <SignIn /> : <div class="page" aria-busy="true" />}
+      </div>
+    </I18nProvider>
+  );
 }
+
+/** Whoever comes from a page in another language sees numbers and dates as the words around them. */
+const ENGLISH = makeI18n('en', en);
 
 function Frame() {
   const place = usePlace();

@@ -2,9 +2,7 @@ import { useState } from 'preact/hooks';
 import { ApiFailure, type Schemas } from '../api/client.ts';
 import { Button, Card, Check, FailureNote, Note, Select, TextInput } from '../design/index.ts';
 import { createAccount, signIn } from '../session.ts';
-import { SecretShownOnce } from './shared/secret-shown-once.tsx';
-
-export { SecretShownOnce };
+import { KeyShownOnce } from './shared/secret-shown-once.tsx';
 
 /** Where nobody is signed in: a key, or a new account. */
 export function SignIn() {
@@ -153,10 +151,7 @@ function NewAccount() {
         </div>
       </form>
       {made !== null && (
-        <SecretShownOnce
-          made={made.key}
-          onClose={() => signIn(`${made.key.key_id}:${made.key.secret}`, made.remember)}
-        />
+        <KeyShownOnce made={made.key} onClose={() => signIn(`${made.key.key_id}:${made.key.secret}`, made.remember)} />
       )}
     </Card>
   );

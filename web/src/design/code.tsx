@@ -1,31 +1,29 @@
-import { useState } from 'preact/hooks';
+import { useEffect, useState } from 'preact/hooks';
+import { useI18n } from '../i18n/i18n.tsx';
 import { Button } from './button.tsx';
 
 /** Copies a text. Where the browser does not allow it, the button says so: the text can still be selected by hand. */
-export function CopyButton({
-  text,
-  label = 'Copy',
-  copied = 'Copied',
-}: {
-  readonly text: string;
-  readonly label?: string;
-  /** What the button says for a moment after that. */
-  readonly copied?: string;
-}) {
-  const [said, setSaid] = useState<string | null>(null);
+export function CopyButton({ text, label }: { readonly text: string; readonly label?: string }) {
+  const { t } = useI18n();
+  const [said, setSaid] = useState<'page.copied' | 'page.copyRefused' | null>(null);
+  useEffect(() => {
+    if (said === null) return;
+    const timer = setTimeout(() => setSaid(null), 2_000);
+    return () => clearTimeout(timer);
+  }, [said]);
   const copy = async (): Promise<void> => {
-    setSaid(
-      await navigator.clipboard.writeText(text).then(
-        () => copied,
-        () => 'Not allowed',
-      ),
-    );
-    setTimeout(() => setSaid(null), 2_000);
+    try {
+      // Browsers give pages without TLS no clipboard at all.
+      await navigator.clipboard.writeText(text);
+      setSaid('page.copied');
+    } catch {
+      setSaid('page.copyRefused');
+    }
   };
   return (
     <span class="copy" aria-live="polite">
       <Button kind="quiet" small onClick={() => void copy()}>
-        {said ?? label}
+        {said === null ? (label ?? t('service.copy')) : t(said)}
       </Button>
     </span>
   );
@@ -36,15 +34,11 @@ export function Code({
   text,
   wrap = false,
   label,
-  copyLabel,
-  copiedLabel,
 }: {
   readonly text: string;
   readonly wrap?: boolean;
   /** What it is, for screen readers. */
   readonly label: string;
-  readonly copyLabel?: string;
-  readonly copiedLabel?: string;
 }) {
   return (
     <div class={wrap ? 'code code-wrap' : 'code'}>
@@ -54,11 +48,7 @@ export function Code({
           <code>{text}</code>
         </pre>
       </section>
-      <CopyButton
-        text={text}
-        {...(copyLabel === undefined ? {} : { label: copyLabel })}
-        {...(copiedLabel === undefined ? {} : { copied: copiedLabel })}
-      />
+      <CopyButton text={text} />
     </div>
   );
 }

@@ -2,6 +2,7 @@ import type { ComponentChildren } from 'preact';
 import { useEffect, useId, useRef, useState } from 'preact/hooks';
 import { Button } from './button.tsx';
 import { FailureNote } from './states.tsx';
+import { raiseToasts } from './toasts.tsx';
 
 /**
  * A modal dialog of the browser: it keeps the focus inside, and Escape closes it. Without `onClose` it is closed by its own buttons
@@ -23,6 +24,7 @@ export function Dialog({
   useEffect(() => {
     const dialog = ref.current;
     dialog?.showModal();
+    raiseToasts();
     return () => dialog?.close();
   }, []);
   return (

@@ -1,41 +1,39 @@
 import './chart.css';
 import uPlot from 'uplot';
-import type { Series } from './time-chart.tsx';
+import { colourOf, type Series } from './series.ts';
 
 type Options = {
   readonly series: readonly Series[];
   readonly format: (value: number) => string;
   readonly top: number | undefined;
+  readonly whole: boolean;
   /** What a series has at a time: what is drawn of it may be stacked on others. */
   readonly valueAt: (series: number, at: number) => number | null;
   readonly utc: boolean;
   readonly height: number;
   readonly language: string;
-  readonly timeName: string;
 };
+
+/** Days in charts of more than this many have their year beside the pointer. */
+const MOST_OF_A_YEAR = 300;
+
+/** From 1 to 50 000 000: between two marks of an axis of whole numbers. */
+const WHOLE_STEPS = Array.from({ length: 8 }, (_, power) => [1, 2, 5].map((step) => step * 10 ** power)).flat();
 
 /** Draws a chart in the colours of the page. */
 export function drawChart(element: HTMLElement, data: uPlot.AlignedData, options: Options): uPlot {
-  const { series, format, top, valueAt, utc, height, language, timeName } = options;
+  const { series, format, top, whole, utc, height, language } = options;
   const probe = getComputedStyle(element);
   const colour = (name: string): string => resolved(element, probe.getPropertyValue(name));
   const axis = { stroke: colour('--ink-faint'), font: `12px ${probe.fontFamily}`, ticks: { show: false } };
-  const time = new Intl.DateTimeFormat(
-    language,
-    utc ? { month: 'short', day: 'numeric', timeZone: 'UTC' } : { timeStyle: 'medium' },
-  );
   const axisTime = new Intl.DateTimeFormat(
     language,
     utc
       ? { month: 'short', day: 'numeric', timeZone: 'UTC' }
       : { hour: '2-digit', minute: '2-digit', second: '2-digit' },
   );
-  const drawn = series.map(({ name, kind, colour: its }, at) => ({
-    name,
-    kind,
-    its: its ?? `--series-${(at % 5) + 1}`,
-  }));
   const bars = uPlot.paths.bars?.({ size: [0.7, 40], radius: 0.15 });
+  const hasLines = series.some(({ kind }) => kind !== 'bar');
   // A bar stands around its time: without room the first and the last would be cut in half.
   const times = data[0];
   const step = times.length > 1 ? (times[1] as number) - (times[0] as number) : 86_400;
@@ -47,20 +45,12 @@ export function drawChart(element: HTMLElement, data: uPlot.AlignedData, options
       padding: [8, 8, 0, 0],
       // Days are numbers here, so that no time zone moves them.
       ...(utc ? { tzDate: (ts: number) => uPlot.tzDate(new Date(ts * 1_000), 'Etc/UTC') } : {}),
-      cursor: { points: { size: 6 }, drag: { x: false, y: false } },
-      legend: { live: true },
+      cursor: { y: false, points: { show: hasLines, size: 6 }, drag: { x: false, y: false } },
+      legend: { show: false },
+      plugins: [valuesBesidePointer(options)],
       scales: {
         ...(room === 0 ? {} : { x: { range: (_self: uPlot, min: number, max: number) => [min - room, max + room] } }),
         y: { range: (_self, _min, max) => [0, top ?? (max > 0 ? max * 1.1 : 1)] },
-      },
-      hooks: {
-        // Without a pointer the legend has the newest values.
-        setLegend: [
-          (self) => {
-            const last = self.data[0].length - 1;
-            if (self.legend.idx == null && last >= 0) self.setLegend({ idx: last });
-          },
-        ],
       },
       axes: [
         {
@@ -69,34 +59,91 @@ export function drawChart(element: HTMLElement, data: uPlot.AlignedData, options
           space: 70,
           // The first label stands below the lowest value of the other axis, not on it.
           gap: 9,
-          size: 36,
+          size: 30,
           values: (_self, times) => times.map((at) => axisTime.format(at * 1_000)),
         },
         {
           ...axis,
           grid: { stroke: colour('--line'), width: 1 },
-          size: 64,
+          ...(whole ? { incrs: WHOLE_STEPS } : {}),
+          // As wide as its widest number.
+          size: (self, values) => {
+            self.ctx.font = `${12 * devicePixelRatio}px ${probe.fontFamily}`;
+            const widths = (values ?? []).map((text) => self.ctx.measureText(text).width / devicePixelRatio);
+            return Math.ceil(Math.max(24, ...widths)) + 12;
+          },
           values: (_self, values) => values.map((value) => format(value)),
         },
       ],
       series: [
-        { label: timeName, value: (_self, at) => (at === null ? '' : time.format(at * 1_000)) },
-        ...drawn.map(({ name, kind, its }, at) => ({
-          label: name,
-          stroke: colour(its),
-          width: kind === 'bar' ? 0 : 2,
-          points: { show: kind !== 'bar' && data[0].length < 3, filter: kind === 'bar' ? () => null : lonely },
-          ...(kind === 'bar' && bars !== undefined ? { paths: bars, fill: colour(its) } : {}),
-          value: (_self: uPlot, _drawn: number | null, _series: number, time: number | null) => {
-            const value = time === null ? null : valueAt(at, time);
-            return value === null ? '–' : format(value);
-          },
+        {},
+        ...series.map((its, at) => ({
+          label: its.name,
+          stroke: colour(colourOf(its, at)),
+          width: its.kind === 'bar' ? 0 : 2,
+          points: { show: its.kind !== 'bar' && times.length < 3, filter: its.kind === 'bar' ? () => null : lonely },
+          ...(its.kind === 'bar' && bars !== undefined ? { paths: bars, fill: colour(colourOf(its, at)) } : {}),
         })),
       ],
     },
     data,
     element,
   );
+}
+
+/** A small box beside the pointer: the time, and what each series has then. Without a pointer there is the table. */
+function valuesBesidePointer({ series, format, valueAt, utc, language }: Options): uPlot.Plugin {
+  const box = made('div', 'chart-tip');
+  const time = made('strong', '');
+  const values = series.map(() => made('span', 'chart-tip-value'));
+  box.append(time);
+  series.forEach((its, at) => {
+    const row = made('span', 'chart-tip-row');
+    row.append(made('span', `swatch swatch${colourOf(its, at)}`), its.name, values[at] as HTMLElement);
+    box.append(row);
+  });
+  box.hidden = true;
+  const timeText = (at: number, times: number): string => {
+    const year = times > MOST_OF_A_YEAR ? ({ year: 'numeric' } as const) : {};
+    const day = { weekday: 'short', month: 'short', day: 'numeric', timeZone: 'UTC', ...year } as const;
+    return new Intl.DateTimeFormat(language, utc ? day : { timeStyle: 'medium' }).format(at * 1_000);
+  };
+  return {
+    hooks: {
+      init: (self) => self.over.append(box),
+      setCursor: (self) => {
+        const { idx, left = -1, top = -1 } = self.cursor;
+        const at = idx == null ? undefined : self.data[0][idx];
+        box.hidden = idx == null || at === undefined || left < 0;
+        if (idx == null || at === undefined || left < 0) return;
+        time.textContent = timeText(at, self.data[0].length);
+        values.forEach((value, series) => {
+          const its = valueAt(series, idx);
+          value.textContent = its === null ? '–' : format(its);
+        });
+        place(box, self.over, left, top);
+      },
+    },
+  };
+}
+
+/** Pixels between the pointer and the box. */
+const AWAY = 14;
+
+/** To the right of the pointer, or to the left where there is more room, and never outside of the chart. */
+function place(box: HTMLElement, over: HTMLElement, left: number, top: number): void {
+  const { offsetWidth: width, offsetHeight: height } = box;
+  const isRight = left < over.clientWidth / 2;
+  const x = isRight ? left + AWAY : left - AWAY - width;
+  const most = over.clientWidth - width;
+  const y = Math.max(0, Math.min(top - height / 2, over.clientHeight - height));
+  box.style.transform = `translate(${Math.max(-over.offsetLeft, Math.min(x, most))}px, ${y}px)`;
+}
+
+function made(tag: 'div' | 'span' | 'strong', name: string): HTMLElement {
+  const element = document.createElement(tag);
+  element.className = name;
+  return element;
 }
 
 /** Values without neighbours: no line leads to them, so they are drawn as points. */

@@ -10,5 +10,5 @@ export { Empty, FailureNote, Note, Skeleton } from './states.tsx';
 export { Stat, Stats } from './stats.tsx';
 export { type Column, Table } from './table.tsx';
 export { Tabs } from './tabs.tsx';
-export { type Series, TimeChart } from './time-chart.tsx';
+export { TimeChart } from './time-chart.tsx';
 export { say, Toasts } from './toasts.tsx';

@@ -1,5 +1,6 @@
 import type { ComponentChildren } from 'preact';
 import { ApiFailure } from '../api/client.ts';
+import { type I18n, useI18n } from '../i18n/i18n.tsx';
 import { Button } from './button.tsx';
 
 /** What stands where nothing is yet: why, and what to do next. */
@@ -33,32 +34,48 @@ export function Note({
 
 /** What happened, and what can be done. @param retry  asks again; the button is shown only with it */
 export function FailureNote({ failure, retry }: { readonly failure: unknown; readonly retry?: () => void }) {
+  const i18n = useI18n();
   const known = failure instanceof ApiFailure ? failure : null;
   const message = known?.message ?? `Something in this page failed: ${String(failure)}`;
+  const translated = known === null || i18n.language === 'en' ? null : meaningOf(known, i18n);
   return (
     <div class="note note-bad" role="alert">
-      <span class="break">{message}</span>
-      {known?.status === 401 && <span class="soft">The key may have been revoked. Sign out, and in again.</span>}
-      {known?.status === 429 && known.retryAfter !== null && (
-        <span class="soft">The limit of requests is used up. There is room again in {known.retryAfter} s.</span>
+      <span class="break">{translated ?? message}</span>
+      {translated === null && known?.status === 401 && (
+        <span class="soft">The key may have been revoked. Sign out, and sign in again.</span>
+      )}
+      {translated === null && known?.status === 429 && known.retryAfter !== null && (
+        <span class="soft">
+          You have sent as many requests as you may. Try again in {known.retryAfter}{' '}
+          {known.retryAfter === 1 ? 'second' : 'seconds'}.
+        </span>
       )}
       {known !== null && known.requestId !== null && known.status >= 500 && (
-        <span class="faint small">Request {known.requestId}</span>
+        <code class="faint small">{known.requestId}</code>
       )}
       {retry !== undefined && (
         <Button small onClick={retry}>
-          Try again
+          {i18n.t('failure.retry')}
         </Button>
       )}
     </div>
   );
 }
 
+/** The gateway speaks English. For readers of other languages: what its status means, if that says enough. */
+function meaningOf({ status }: ApiFailure, { t }: I18n): string | null {
+  if (status === 0) return t('failure.network');
+  if (status === 404) return t('notFound.text');
+  if (status === 429) return t('failure.rateLimitedSoon');
+  return status >= 500 ? t('failure.unavailable') : null;
+}
+
 /** The shape of what is on its way. @param lines  of text */
 export function Skeleton({ lines = 3 }: { readonly lines?: number }) {
+  const { t } = useI18n();
   return (
     <div class="stack-tight" aria-busy="true">
-      <span class="visually-hidden">Loading</span>
+      <span class="visually-hidden">{t('page.loading')}</span>
       {Array.from({ length: lines }, (_, i) => (
         <div key={i} class="skeleton" aria-hidden="true">
           &nbsp;

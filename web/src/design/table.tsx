@@ -1,16 +1,21 @@
 import type { ComponentChildren } from 'preact';
+import { digitsOf, money } from '../i18n/format.ts';
+import { useI18n } from '../i18n/i18n.tsx';
 
 export type Column<Row> = {
   readonly title: string;
-  readonly cell: (row: Row) => ComponentChildren;
+  /** What stands there. Default: the amount. @param amount  as text, of a column of amounts */
+  readonly cell?: (row: Row, amount: string) => ComponentChildren;
+  /** US dollars: they stand to the right, and all of a column have as many decimals as one of them needs. */
+  readonly amount?: (row: Row) => number;
   /** Numbers stand to the right, so that their digits are in line. */
   readonly right?: boolean;
   /** Left out where there is little room, as on phones: what it says stands on another page, too. */
   readonly minor?: boolean;
 };
 
-const classOf = <Row,>({ right, minor }: Column<Row>): string | undefined =>
-  [right ? 'right' : '', minor ? 'minor' : ''].filter((name) => name !== '').join(' ') || undefined;
+const classOf = <Row,>({ right, amount, minor }: Column<Row>): string | undefined =>
+  [right || amount ? 'right' : '', minor ? 'minor' : ''].filter((name) => name !== '').join(' ') || undefined;
 
 /** @param caption  what it lists, for screen readers */
 export function Table<Row>({
@@ -24,6 +29,14 @@ export function Table<Row>({
   readonly rows: readonly Row[];
   readonly keyOf: (row: Row) => string;
 }) {
+  const { language } = useI18n();
+  const digits = new Map(
+    columns.map(({ title, amount }) => [title, amount === undefined ? 2 : digitsOf(rows.map(amount))]),
+  );
+  const shown = ({ title, cell, amount }: Column<Row>, row: Row): ComponentChildren => {
+    const text = amount === undefined ? '' : money(amount(row), language, digits.get(title));
+    return cell === undefined ? text : cell(row, text);
+  };
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard
     <section class="table-frame" tabIndex={0} aria-label={caption}>
@@ -43,7 +56,7 @@ export function Table<Row>({
             <tr key={keyOf(row)}>
               {columns.map((column) => (
                 <td key={column.title} class={classOf(column)} data-title={column.title}>
-                  {column.cell(row)}
+                  {shown(column, row)}
                 </td>
               ))}
             </tr>

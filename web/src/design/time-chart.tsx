@@ -1,15 +1,7 @@
 import { useEffect, useRef } from 'preact/hooks';
 import type uPlot from 'uplot';
-
-export type Series = {
-  readonly name: string;
-  /** One value for each time; null where there is none. */
-  readonly values: readonly (number | null)[];
-  /** Bars for sums of a period, lines for states. Default: line. */
-  readonly kind?: 'line' | 'bar';
-  /** A name of tokens.css, where the meaning has a colour: `--bad`. Default: the next of the series' colours. */
-  readonly colour?: `--${string}`;
-};
+import { useI18n } from '../i18n/i18n.tsx';
+import { colourOf, type Series } from './series.ts';
 
 /**
  * Values over time. uPlot draws it, loaded when the first chart is shown. Screen readers get the same numbers as a table.
@@ -18,6 +10,7 @@ export type Series = {
  * @param format  how a value is written, on the axis and beside the pointer
  * @param stacked  the parts of a whole: the last series stands at the bottom, the first on top
  * @param top     the upper end of the axis, if it is known: 1 for shares
+ * @param whole   values are whole numbers: the axis names no others
  * @param utc     times are days in UTC, and are written without the hour
  */
 export function TimeChart({
@@ -27,10 +20,10 @@ export function TimeChart({
   format,
   top,
   stacked = false,
+  whole = false,
   utc = true,
   height = 200,
   language = 'en',
-  timeName = utc ? 'Day' : 'Time',
 }: {
   readonly label: string;
   readonly times: readonly number[];
@@ -38,12 +31,12 @@ export function TimeChart({
   readonly format: (value: number) => string;
   readonly top?: number;
   readonly stacked?: boolean;
+  readonly whole?: boolean;
   readonly utc?: boolean;
   readonly height?: number;
   readonly language?: string;
-  /** What the times are, in the language of the page. */
-  readonly timeName?: string;
 }) {
+  const { t } = useI18n();
   const frame = useRef<HTMLDivElement>(null);
   const chart = useRef<uPlot | null>(null);
   const shape = `${series.map(({ name, kind }) => `${name} ${kind}`).join()} ${height} ${utc} ${language}`;
@@ -69,11 +62,11 @@ export function TimeChart({
           series,
           format,
           top,
+          whole,
           valueAt,
           utc,
           height,
           language,
-          timeName,
         });
       };
       draw();
@@ -101,14 +94,24 @@ export function TimeChart({
 
   return (
     <figure class="chart">
-      <div ref={frame} aria-hidden="true" />
+      {series.length > 1 && (
+        <ul class="chart-names" aria-hidden="true">
+          {series.map((its, at) => (
+            <li key={its.name}>
+              <span class={`swatch swatch${colourOf(its, at)}`} /> {its.name}
+            </li>
+          ))}
+        </ul>
+      )}
+      {/* Its room is there before uPlot is. */}
+      <div ref={frame} aria-hidden="true" style={{ minHeight: `${height}px` }} />
       {/* A table itself would not keep to the height of one pixel. */}
       <div class="visually-hidden">
         <table>
           <caption>{label}</caption>
           <thead>
             <tr>
-              <th scope="col">{timeName}</th>
+              <th scope="col">{t(utc ? 'service.chartDay' : 'page.time')}</th>
               {series.map(({ name }) => (
                 <th key={name} scope="col">
                   {name}

@@ -43,18 +43,36 @@ export const decimal = (value: number, language: string): string =>
 export const percent = (share: number, language: string): string =>
   formatter(language, 'percent', { style: 'percent', maximumFractionDigits: 1 }).format(share);
 
-/** Milliseconds → `18 ms`, `1.2 s`. */
-export function duration(ms: number, language: string): string {
+/** Milliseconds → `18 ms`, `1.2 sec`. @param unitDisplay  `long` in sentences: `60 seconds` */
+export function duration(ms: number, language: string, unitDisplay: 'short' | 'long' = 'short'): string {
   const unit = ms < 1_000 ? 'millisecond' : 'second';
   const value = ms < 1_000 ? ms : ms / 1_000;
   const digits = value < 10 ? 1 : 0;
-  return formatter(language, `duration ${unit} ${digits}`, {
+  return formatter(language, `duration ${unit} ${unitDisplay}`, {
     style: 'unit',
     unit,
-    unitDisplay: 'short',
+    unitDisplay,
     maximumFractionDigits: digits,
   }).format(value);
 }
+
+/** Seconds in the largest unit that fits: `45 sec`, `12 min`, `3 hr`, `9 days`. */
+export function span(seconds: number, language: string): string {
+  // Hours up to two days: whoever looks at what runs wants to tell yesterday from today.
+  const [unit, size] = SPANS.find(([, , least]) => seconds >= least) ?? (['second', 1] as const);
+  return formatter(language, `span ${unit}`, {
+    style: 'unit',
+    unit,
+    unitDisplay: 'short',
+    maximumFractionDigits: 0,
+  }).format(Math.floor(seconds / size));
+}
+
+const SPANS = [
+  ['day', 86_400, 172_800],
+  ['hour', 3_600, 3_600],
+  ['minute', 60, 60],
+] as const;
 
 /** 50 → `50 bytes`, 1 234 567 → `1.2 MB`. */
 export function bytes(size: number, language: string): string {

@@ -67,8 +67,10 @@ function Snippets({ service, chosen }: Pick<Props, 'service' | 'chosen'>) {
   const { t } = useI18n();
   const { origin } = usePlace();
   const [kind, setKind] = useState<SnippetKind>(service.protocol === 'mcp' ? 'mcp' : 'curl');
-  const [withKey, setWithKey] = useState(false);
+  // Which key was asked for: another one that signs in later is not shown unasked.
+  const [keyShown, setKeyShown] = useState<string | null>(null);
   const key = session.value?.key ?? null;
+  const withKey = key !== null && keyShown === key;
   const operation = service.operations[chosen] ?? null;
   const snippets = snippetsOf({ origin, service, operation, key: withKey ? key : null });
   const shown = snippets.find((snippet) => snippet.kind === kind) ?? snippets[0];
@@ -91,13 +93,7 @@ function Snippets({ service, chosen }: Pick<Props, 'service' | 'chosen'>) {
         chosen={shown.kind}
         onChoose={(chosen) => setKind(chosen as SnippetKind)}
       >
-        <Code
-          wrap
-          label={names[shown.kind]}
-          text={shown.text}
-          copyLabel={t('service.copy')}
-          copiedLabel={t('service.copied')}
-        />
+        <Code label={names[shown.kind]} text={shown.text} />
       </Tabs>
       <p class="faint small">
         {t(
@@ -105,7 +101,7 @@ function Snippets({ service, chosen }: Pick<Props, 'service' | 'chosen'>) {
             ? 'service.codeMcp'
             : shown.kind === 'agent'
               ? 'service.codeAgent'
-              : key !== null && withKey
+              : withKey
                 ? 'service.codeKey'
                 : 'service.codeVariable',
         )}
@@ -114,7 +110,7 @@ function Snippets({ service, chosen }: Pick<Props, 'service' | 'chosen'>) {
         <Check
           label={t('service.putKey')}
           checked={withKey}
-          onChange={(event) => setWithKey(event.currentTarget.checked)}
+          onChange={(event) => setKeyShown(event.currentTarget.checked ? key : null)}
         />
       )}
       {typeof document === 'undefined' && (

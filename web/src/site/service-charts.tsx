@@ -39,7 +39,7 @@ function Charts({ stats }: { readonly stats: Schemas['ServiceStats'] }) {
   const { t, language } = useI18n();
   const data = chartData(stats.days, Date.now());
   const wasCharged = stats.price_charged.median !== null;
-  const usual = { times: data.times, height: 180, language, timeName: t('service.chartDay') };
+  const usual = { times: data.times, height: 180, language };
   return (
     <div class="service-charts">
       <ChartCard title={t('service.chartCalls')}>
@@ -48,6 +48,7 @@ function Charts({ stats }: { readonly stats: Schemas['ServiceStats'] }) {
           label={t('service.chartCalls')}
           format={(value) => count(value, language)}
           stacked
+          whole
           series={[
             { name: t('service.failed'), values: data.failed, kind: 'bar', colour: '--bad' },
             { name: t('service.callerErrors'), values: data.callerErrors, kind: 'bar', colour: '--series-3' },

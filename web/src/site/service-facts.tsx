@@ -4,12 +4,13 @@ import { CopyButton } from '../design/index.ts';
 import { duration } from '../i18n/format.ts';
 import { useI18n } from '../i18n/i18n.tsx';
 import { usePlace } from '../place.tsx';
+import { webAddress } from '../web-address.ts';
 
 /** What a program has to know before it calls, in plain words. */
 export function ServiceFacts({ service }: { readonly service: Schemas['CallableService'] }) {
   const { t, language } = useI18n();
   const { origin } = usePlace();
-  const seconds = (value: number): string => duration(value * 1_000, language);
+  const seconds = (value: number): string => duration(value * 1_000, language, 'long');
   const docs = webAddress(service.docs_url);
   const isMcp = service.protocol === 'mcp';
   const address = origin + (isMcp ? service.proxy_path.replace(/\/$/, '') : service.proxy_path);
@@ -18,7 +19,7 @@ export function ServiceFacts({ service }: { readonly service: Schemas['CallableS
       <Fact name={t(isMcp ? 'service.mcpAddress' : 'service.address')}>
         <span class="service-address">
           <code class="break">{address}</code>
-          <CopyButton text={address} label={t('service.copy')} copied={t('service.copied')} />
+          <CopyButton text={address} />
         </span>
       </Fact>
       {docs !== null && (
@@ -53,14 +54,4 @@ function Fact({ name, children }: { readonly name: string; readonly children: Co
       <dd>{children}</dd>
     </div>
   );
-}
-
-/** The address if it leads to a web page; null for all else, such as `javascript:`. */
-export function webAddress(text: string | undefined): string | null {
-  try {
-    const { protocol, href } = new URL(text ?? '');
-    return protocol === 'http:' || protocol === 'https:' ? href : null;
-  } catch {
-    return null;
-  }
 }

@@ -2,6 +2,7 @@ import { useMemo, useState } from 'preact/hooks';
 import type { Schemas } from '../api/client.ts';
 import { Code, LinkButton } from '../design/index.ts';
 import { useI18n } from '../i18n/i18n.tsx';
+import { jsonText } from './service-quote.ts';
 import { ServiceSchema } from './service-schema.tsx';
 
 type Operation = Schemas['PricedOperation'];
@@ -133,19 +134,13 @@ function OperationBody({ operation, tryIt }: { readonly operation: Operation; re
         {request.map(([name, text]) => (
           <div key={name} class="stack-tight">
             <h4 class="operation-label">{t(name === 'query' ? 'service.exampleQuery' : 'service.exampleBody')}</h4>
-            <Code label={name} text={text} wrap copyLabel={t('service.copy')} copiedLabel={t('service.copied')} />
+            <Code label={name} text={text} wrap />
           </div>
         ))}
         {example?.response !== undefined && (
           <div class="stack-tight">
             <h4 class="operation-label">{t('service.exampleResponse')}</h4>
-            <Code
-              label={t('service.exampleResponse')}
-              text={shown(example.response)}
-              wrap
-              copyLabel={t('service.copy')}
-              copiedLabel={t('service.copied')}
-            />
+            <Code label={t('service.exampleResponse')} text={jsonText(example.response)} wrap />
           </div>
         )}
       </div>
@@ -158,11 +153,9 @@ const exampleRequest = ({
   query,
   body,
 }: NonNullable<Operation['example']>): (readonly ['query' | 'body', string])[] => [
-  ...(query === undefined ? [] : [['query', shown(query)] as const]),
-  ...(body === undefined ? [] : [['body', shown(body)] as const]),
+  ...(query === undefined ? [] : [['query', jsonText(query)] as const]),
+  ...(body === undefined ? [] : [['body', jsonText(body)] as const]),
 ];
-
-const shown = (value: unknown): string => (typeof value === 'string' ? value : JSON.stringify(value, null, 2));
 
 function matches({ tool = '', method = '', path = '', summary = '' }: Operation, words: string): boolean {
   const text = `${tool} ${method} ${path} ${summary}`.toLowerCase();

@@ -3,6 +3,10 @@
 
 export type Json = null | boolean | number | string | readonly Json[] | { readonly [name: string]: Json };
 
+/** A text as it is; any other value as JSON over several lines. */
+export const jsonText = (value: unknown): string =>
+  typeof value === 'string' ? value : JSON.stringify(value, null, 2);
+
 /** One word of a POSIX shell. A word cannot have a NUL character, so that one is left out. */
 export function shellWord(text: string): string {
   const safe = wellFormed(text).replaceAll('\0', '');

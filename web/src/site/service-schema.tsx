@@ -15,14 +15,7 @@ export function ServiceSchema({ title, schema }: { readonly title: string; reado
       {isCut && <p class="faint small">{t('service.schemaCut')}</p>}
       <details class="disclosure needs-script" onToggle={(event) => setIsWhole(event.currentTarget.open)}>
         <summary>{t('service.schemaJson')}</summary>
-        {isWhole && (
-          <Code
-            label={title}
-            text={JSON.stringify(schema, null, 2)}
-            copyLabel={t('service.copy')}
-            copiedLabel={t('service.copied')}
-          />
-        )}
+        {isWhole && <Code label={title} text={JSON.stringify(schema, null, 2)} />}
       </details>
     </div>
   );

@@ -1,6 +1,6 @@
 // Programs that make a call, as text. Tested by test/web/service-snippets.test.ts, which runs them.
 
-import { type Json, pythonLiteral, scriptLiteral, shellWord } from './service-quote.ts';
+import { type Json, jsonText, pythonLiteral, scriptLiteral, shellWord } from './service-quote.ts';
 import {
   bodyOf,
   mediaTypeOf,
@@ -130,7 +130,7 @@ function curl({ method, url, body }: Call, key: string | null): string {
   if (body !== null) {
     words.push(`-H ${shellWord(`Content-Type: ${body.mediaType}`)}`);
     // `--data` would take what begins with @ for the name of a file.
-    words.push(`--data-raw ${shellWord(textOf(body.value))}`);
+    words.push(`--data-raw ${shellWord(jsonText(body.value))}`);
   }
   return words.join(' \\\n  ');
 }
@@ -235,5 +235,3 @@ const mcpConfiguration = (name: string, url: string, key: string | null): string
     null,
     2,
   );
-
-const textOf = (value: Json): string => (typeof value === 'string' ? value : JSON.stringify(value, null, 2));

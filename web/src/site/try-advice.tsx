@@ -1,15 +1,15 @@
 import { useEffect, useState } from 'preact/hooks';
+import type { CallState } from '../calls/send.ts';
 import { Button, Note } from '../design/index.ts';
 import { money } from '../i18n/format.ts';
 import { useI18n } from '../i18n/i18n.tsx';
 import { useHref } from '../place.tsx';
-import { webAddress } from './service-facts.tsx';
+import { webAddress } from '../web-address.ts';
 import { objectOf } from './service-request.ts';
 import { parsed } from './try-form.ts';
-import type { TryState } from './try-send.ts';
 
 /** What a call that did not go well means for the caller's money, and what can be done. */
-export function TryAdvice({ state, onRetry }: { readonly state: TryState; readonly onRetry: () => void }) {
+export function TryAdvice({ state, onRetry }: { readonly state: CallState; readonly onRetry: () => void }) {
   const { t } = useI18n();
   const { phase, response, body } = state;
   if (phase === 'waiting') return null;

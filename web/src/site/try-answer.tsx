@@ -1,13 +1,14 @@
+import type { CallBody } from '../calls/body.ts';
+import type { CallResponse, CallState } from '../calls/send.ts';
+import { STATUS_TEXTS } from '../calls/status-texts.ts';
 import { Badge, CopyButton, type Tone } from '../design/index.ts';
 import { count, duration, money } from '../i18n/format.ts';
 import { useI18n } from '../i18n/i18n.tsx';
 import { useHref } from '../place.tsx';
 import { TryAdvice } from './try-advice.tsx';
-import type { TryBody } from './try-body.ts';
-import type { TryResponse, TryState } from './try-send.ts';
 
 /** What became of a call: its status, what it cost and left, and its body as it comes. */
-export function TryAnswer({ state, onRetry }: { readonly state: TryState; readonly onRetry: () => void }) {
+export function TryAnswer({ state, onRetry }: { readonly state: CallState; readonly onRetry: () => void }) {
   const { t, language } = useI18n();
   const { phase, response, body } = state;
   return (
@@ -18,7 +19,7 @@ export function TryAnswer({ state, onRetry }: { readonly state: TryState; readon
         ) : (
           <>
             <Badge tone={toneOf(response.status)}>
-              {response.status === 0 ? t('try.redirect') : `${response.status} ${STATUS[response.status] ?? ''}`}
+              {response.status === 0 ? t('try.redirect') : `${response.status} ${STATUS_TEXTS[response.status] ?? ''}`}
             </Badge>
             {phase !== 'done' && <Badge tone="info">{t(`try.phase.${phase}`)}</Badge>}
           </>
@@ -37,7 +38,7 @@ export function TryAnswer({ state, onRetry }: { readonly state: TryState; readon
   );
 }
 
-function Money({ response }: { readonly response: TryResponse }) {
+function Money({ response }: { readonly response: CallResponse }) {
   const { t, language } = useI18n();
   const href = useHref();
   const { amount, balance, usageId } = response;
@@ -69,7 +70,7 @@ function Money({ response }: { readonly response: TryResponse }) {
 }
 
 /** Always text: what a service sends is never made a part of the page. */
-function Body({ body, phase }: { readonly body: TryBody; readonly phase: TryState['phase'] }) {
+function Body({ body, phase }: { readonly body: CallBody; readonly phase: CallState['phase'] }) {
   const { t, language } = useI18n();
   const size = t('try.bytes', { count: body.bytes });
   if (body.kind === 'binary') {
@@ -97,7 +98,7 @@ function Body({ body, phase }: { readonly body: TryBody; readonly phase: TryStat
               <code>{body.text}</code>
             </pre>
           </section>
-          <CopyButton text={body.text} label={t('service.copy')} copied={t('service.copied')} />
+          <CopyButton text={body.text} />
         </div>
       )}
       {body.isCut && <p class="small soft">{t('try.cut', { size: count(body.bytes, language) })}</p>}
@@ -109,7 +110,7 @@ function Body({ body, phase }: { readonly body: TryBody; readonly phase: TryStat
 const ORDINARY =
   /^(access-control-.*|content-security-policy|x-content-type-options|connection|date|via|vary|keep-alive)$/;
 
-function Headers({ headers }: { readonly headers: TryResponse['headers'] }) {
+function Headers({ headers }: { readonly headers: CallResponse['headers'] }) {
   const { t } = useI18n();
   const shown = headers.filter(([name]) => !ORDINARY.test(name));
   return (
@@ -132,14 +133,3 @@ function toneOf(status: number): Tone {
   if (status < 300) return 'good';
   return status < 500 ? 'warn' : 'bad';
 }
-
-/** HTTP/2 has no reason phrases, and those of services may say anything. */
-const STATUS: Readonly<Record<number, string>> = {
-  ...{ 200: 'OK', 201: 'Created', 202: 'Accepted', 204: 'No Content', 206: 'Partial Content' },
-  ...{ 301: 'Moved Permanently', 302: 'Found', 304: 'Not Modified', 307: 'Temporary Redirect' },
-  ...{ 400: 'Bad Request', 401: 'Unauthorized', 402: 'Payment Required', 403: 'Forbidden', 404: 'Not Found' },
-  ...{ 405: 'Method Not Allowed', 408: 'Request Timeout', 409: 'Conflict', 412: 'Precondition Failed' },
-  ...{ 413: 'Content Too Large', 415: 'Unsupported Media Type', 422: 'Unprocessable Content', 426: 'Upgrade Required' },
-  ...{ 429: 'Too Many Requests', 500: 'Internal Server Error', 501: 'Not Implemented', 502: 'Bad Gateway' },
-  ...{ 503: 'Service Unavailable', 504: 'Gateway Timeout' },
-};

@@ -1,7 +1,8 @@
 // What was typed, and the request that it makes. Tested by test/web/try-form.test.ts.
 
 import type { components } from '../api/schema.d.ts';
-import { type Json, wellFormed } from './service-quote.ts';
+import type { CallRequest } from '../calls/send.ts';
+import { jsonText, wellFormed } from './service-quote.ts';
 import {
   bodyOf,
   hasDotSegment,
@@ -14,7 +15,6 @@ import {
   pathOf,
   queryOf,
 } from './service-request.ts';
-import type { TryRequest } from './try-send.ts';
 
 type Service = components['schemas']['CallableService'];
 
@@ -56,12 +56,9 @@ export function formOf(service: Service, operation: Operation | null): TryForm {
       ...declared,
       ...(body === undefined || hasType ? [] : [{ name: 'Content-Type', value: mediaTypeOf(operation, body) }]),
     ],
-    body: bodyText(body),
+    body: body === undefined ? '' : jsonText(body),
   };
 }
-
-const bodyText = (body: Json | undefined): string =>
-  body === undefined ? '' : typeof body === 'string' ? body : JSON.stringify(body, null, 2);
 
 /** A message to an MCP server. @param tool  null: asks which tools there are */
 export function mcpMessage(tool: string | null): string {
@@ -108,7 +105,7 @@ export function requestOf(
   key: string,
   maxAmount: number,
   mcpSession: string | null = null,
-): { readonly request: TryRequest } | { readonly fault: Fault; readonly name: string } {
+): { readonly request: CallRequest } | { readonly fault: Fault; readonly name: string } {
   const fault = faultOf(form);
   if (fault !== null) return fault;
   const given = Object.entries(form.credentials).filter(([, value]) => value.trim() !== '');

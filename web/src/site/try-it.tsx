@@ -3,23 +3,26 @@ import { effect, signal } from '@preact/signals';
 import type { RefObject } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { Schemas } from '../api/client.ts';
+import { type CallState, send } from '../calls/send.ts';
 import { Button, Check, Code, FailureNote, Note } from '../design/index.ts';
 import { money } from '../i18n/format.ts';
 import { useI18n } from '../i18n/i18n.tsx';
 import { useHref } from '../place.tsx';
-import { api, openAccount, remember, resumed, type Session, session } from '../session.ts';
+import { api, openAccount, others, remember, resumed, type Session, session } from '../session.ts';
 import { TryAnswer } from './try-answer.tsx';
 import { TryFields } from './try-fields.tsx';
 import { type Fault, formOf, priceOf, requestOf, type TryForm } from './try-form.ts';
-import { send, type TryState } from './try-send.ts';
 
 type Props = {
   readonly service: Schemas['CallableService'];
   readonly operation: Schemas['PricedOperation'] | null;
 };
 
-/** The key of an account that was opened here, until its owner says that it is kept. */
+/** The key of an account that was opened here, until its owner says that it is kept, or signs out. */
 const opened = signal<Schemas['CreatedKey'] | null>(null);
+effect(() => {
+  if (session.value === null && others.value.length === 0) opened.value = null;
+});
 
 // Whoever leaves the page before that would lose the account: the browser asks first.
 const ask = (event: Event): void => event.preventDefault();
@@ -111,12 +114,12 @@ export default function TryIt({ service, operation }: Props) {
 
 /** A call, after an account was opened if there is none. */
 function useCall() {
-  const [state, setState] = useState<TryState | null>(null);
+  const [state, setState] = useState<CallState | null>(null);
   const [isOpening, setIsOpening] = useState(false);
   const [failure, setFailure] = useState<unknown>(null);
   const controller = useRef<AbortController | null>(null);
   useEffect(() => () => controller.current?.abort(), []);
-  const run = async (requestWith: (key: string) => Parameters<typeof send>[0]): Promise<TryState | null> => {
+  const run = async (requestWith: (key: string) => Parameters<typeof send>[0]): Promise<CallState | null> => {
     setFailure(null);
     let key = session.value?.key;
     if (key === undefined) {
@@ -140,7 +143,7 @@ function useCall() {
 }
 
 /** An answer that comes below the screen is not seen. Then the page goes to the button, with the answer below it. */
-function useAnswerInSight(button: RefObject<HTMLElement | null>, state: TryState | null): void {
+function useAnswerInSight(button: RefObject<HTMLElement | null>, state: CallState | null): void {
   const hasCome = state !== null && state.phase !== 'waiting';
   useEffect(() => {
     const element = button.current;
@@ -215,13 +218,7 @@ function NewKey({ who }: { readonly who: Session | null }) {
     <section class="note note-good try-key" aria-label={t('try.newKey')}>
       <strong>{t('try.newKey')}</strong>
       <span class="soft">{t('try.newKeyText')}</span>
-      <Code
-        wrap
-        label={t('try.apiKey')}
-        text={`${made.key_id}:${made.secret}`}
-        copyLabel={t('service.copy')}
-        copiedLabel={t('service.copied')}
-      />
+      <Code wrap label={t('try.apiKey')} text={`${made.key_id}:${made.secret}`} />
       <div class="row">
         <Button
           small

@@ -1,14 +1,13 @@
 import { dataOf } from '../../api/client.ts';
 import { Empty } from '../../design/index.ts';
-import { money } from '../../i18n/format.ts';
-import { useI18n } from '../../i18n/i18n.tsx';
 import { usePlace } from '../../place.tsx';
 import { api } from '../../session.ts';
+import { Id, State, When } from '../shared/cells.tsx';
 import { ListPage } from '../shared/list-page.tsx';
 import { PageHead } from '../shared/page-head.tsx';
 import { AccountPage } from './account/account.tsx';
 import { isCall } from './find.tsx';
-import { AccountLink, Id, State, When } from './parts.tsx';
+import { AccountLink } from './parts.tsx';
 
 /** `/console/accounts`, and `/console/accounts/{id}`. */
 export default function Accounts() {
@@ -17,7 +16,6 @@ export default function Accounts() {
 }
 
 function AccountList() {
-  const { language } = useI18n();
   const place = usePlace();
   return (
     <>
@@ -62,8 +60,8 @@ function AccountList() {
           { title: 'Account', cell: (row) => <Id id={row.account_id} /> },
           { title: 'Status', cell: (row) => <State value={row.status} /> },
           { title: 'Active keys', right: true, cell: (row) => row.active_keys },
-          { title: 'Balance', right: true, cell: (row) => money(row.balance, language) },
-          { title: 'Payable', right: true, cell: (row) => money(row.payable, language) },
+          { title: 'Balance', amount: (row) => row.balance },
+          { title: 'Payable', amount: (row) => row.payable },
           { title: 'Opened', cell: (row) => <When at={row.created_at} /> },
         ]}
         empty={<Empty title="No accounts yet">The first ones open when somebody creates a key.</Empty>}

@@ -1,11 +1,12 @@
 import { dataOf, type Schemas } from '../../api/client.ts';
 import { Empty } from '../../design/index.ts';
 import { api } from '../../session.ts';
-import { RANGE_FILTERS, rangeOf } from '../shared/days.ts';
+import { Id, shortId, When } from '../shared/cells.tsx';
+import { RANGE_FILTERS } from '../shared/days.ts';
 import { ListPage } from '../shared/list-page.tsx';
 import { PageHead } from '../shared/page-head.tsx';
 import { withIds } from './name-or-id.ts';
-import { AccountLink, Changes, Id, shortId, When } from './parts.tsx';
+import { AccountLink, Changes } from './parts.tsx';
 
 type Act = Schemas['Act'];
 
@@ -26,15 +27,15 @@ export default function Audit() {
         lead="What operators did. A debit shows when it was asked for, whether or not the wallet had the money."
       />
       <ListPage
-        caption="Acts"
+        caption="Actions of operators"
         filters={[
           { name: 'subject', label: 'Done to', placeholder: 'Label or id' },
           { name: 'actor', label: 'Done by', placeholder: 'Label or key' },
-          { name: 'action', label: 'Act', options: [['', 'Any'], ...ACTIONS.map((name) => [name, name] as const)] },
+          { name: 'action', label: 'Action', options: [['', 'Any'], ...ACTIONS.map((name) => [name, name] as const)] },
           ...RANGE_FILTERS,
         ]}
         ask={async (query, signal) => {
-          const asked = { ...(await withIds(query, signal)), ...rangeOf(query), limit: 50 };
+          const asked = { ...(await withIds(query, signal)), limit: 50 };
           const page = await dataOf(api.value.GET('/api/v1/admin/audit', { params: { query: asked }, signal }));
           return { rows: page.acts, next: page.next_cursor };
         }}
@@ -53,14 +54,12 @@ export default function Audit() {
               </>
             ),
           },
-          { title: 'Act', cell: (act) => <code>{act.action}</code> },
+          { title: 'Action', cell: (act) => <code>{act.action}</code> },
           { title: 'Done to', cell: (act) => <Subject act={act} /> },
           { title: 'By', cell: (act) => <Actor act={act} /> },
           { title: 'What changed', cell: (act) => <Changes before={act.before} after={act.after} /> },
         ]}
-        empty={
-          <Empty title="Nothing yet">Each act of an operator shows here: credits, suspensions, changed limits.</Empty>
-        }
+        empty={<Empty title="Nothing yet">What operators do shows here: credits, suspensions, changed limits.</Empty>}
       />
     </>
   );
@@ -91,7 +90,7 @@ function Subject({ act }: { readonly act: Act }) {
   }
   const href = `/console/audit?subject=${act.subject_id}`;
   return (
-    <span class="when">
+    <span class="nowrap">
       {type} <Id id={act.subject_id} href={href} />
     </span>
   );

@@ -5,10 +5,11 @@ import { bytes, duration, moment, money } from '../../i18n/format.ts';
 import { useI18n } from '../../i18n/i18n.tsx';
 import { useResource } from '../../resource.ts';
 import { api } from '../../session.ts';
+import { OutcomeBadge, When } from '../shared/cells.tsx';
+import { outcomeOf } from '../shared/outcome.ts';
 import { PageHead } from '../shared/page-head.tsx';
 import { MoneyDialog } from './account/money-dialog.tsx';
-import { whatHappened } from './call-words.ts';
-import { Account, State } from './parts.tsx';
+import { Account } from './parts.tsx';
 
 type Call = Schemas['Call'];
 
@@ -58,15 +59,13 @@ function Facts({ call }: { readonly call: Call }) {
       <dl class="facts">
         <dt>Outcome</dt>
         <dd>
-          <State value={call.outcome} />
+          <OutcomeBadge call={call} side="others" />
         </dd>
         <dt>Why</dt>
-        <dd>{whatHappened(call)}</dd>
+        <dd>{outcomeOf(call, 'others').text}</dd>
         <dt>When</dt>
         <dd>
-          <time dateTime={call.created_at} title={call.created_at}>
-            {moment(call.created_at, language)}
-          </time>
+          <When at={call.created_at} />
         </dd>
         <dt>Buyer</dt>
         <dd>{call.account_id !== undefined && <Account id={call.account_id} label={call.owner_id ?? ''} />}</dd>

@@ -1,16 +1,17 @@
 import { dataOf } from '../../api/client.ts';
 import { Empty } from '../../design/index.ts';
-import { duration, money } from '../../i18n/format.ts';
+import { duration } from '../../i18n/format.ts';
 import { useI18n } from '../../i18n/i18n.tsx';
 import { usePlace } from '../../place.tsx';
 import { api } from '../../session.ts';
-import { RANGE_FILTERS, rangeOf } from '../shared/days.ts';
+import { OutcomeBadge, When } from '../shared/cells.tsx';
+import { RANGE_FILTERS } from '../shared/days.ts';
 import { ListPage } from '../shared/list-page.tsx';
 import { PageHead } from '../shared/page-head.tsx';
 import { CallPage } from './call.tsx';
 import { Find } from './find.tsx';
 import { withIds } from './name-or-id.ts';
-import { AccountLink, State, When } from './parts.tsx';
+import { AccountLink } from './parts.tsx';
 
 /** `/console/calls` of an admin, and `/console/calls/{usage_id}`. */
 export default function Calls() {
@@ -43,7 +44,7 @@ function CallList() {
           ...RANGE_FILTERS,
         ]}
         ask={async (query, signal) => {
-          const asked = { ...(await withIds(query, signal)), ...rangeOf(query), limit: 50 };
+          const asked = { ...(await withIds(query, signal)), limit: 50 };
           const page = await dataOf(api.value.GET('/api/v1/admin/calls', { params: { query: asked }, signal }));
           return { rows: page.calls, next: page.next_cursor };
         }}
@@ -68,10 +69,10 @@ function CallList() {
               </>
             ),
           },
-          { title: 'Outcome', cell: (row) => <State value={row.outcome} /> },
+          { title: 'Outcome', cell: (row) => <OutcomeBadge call={row} side="others" /> },
           { title: 'Status', right: true, cell: (row) => (row.status === 0 ? '–' : row.status) },
           { title: 'Latency', right: true, cell: (row) => duration(row.latency_ms, language) },
-          { title: 'Charged', right: true, cell: (row) => (row.free_tier ? 'free' : money(row.amount, language)) },
+          { title: 'Charged', amount: (row) => row.amount, cell: (row, text) => (row.free_tier ? 'Free' : text) },
           { title: 'Buyer', cell: (row) => <AccountLink id={row.account_id} label={row.owner_id} /> },
         ]}
         empty={<Empty title="No calls in the last 24 hours">Choose earlier days to see older ones.</Empty>}

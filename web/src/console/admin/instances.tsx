@@ -1,12 +1,12 @@
 import { dataOf } from '../../api/client.ts';
 import { Badge, Card, FailureNote, Note, Skeleton, Stat, Stats, Table } from '../../design/index.ts';
+import { bytes, percent, span } from '../../i18n/format.ts';
 import { useI18n } from '../../i18n/i18n.tsx';
 import { useResource } from '../../resource.ts';
 import { api } from '../../session.ts';
+import { Id, When } from '../shared/cells.tsx';
 import { PageHead } from '../shared/page-head.tsx';
 import { isAlive } from './attention.ts';
-import { bytes, share, span } from './measures.ts';
-import { Id, When } from './parts.tsx';
 import { useEvery } from './use-every.ts';
 
 /** Of the 60 requests a minute that a key has at first, this takes 12. */
@@ -60,7 +60,7 @@ export default function Instances() {
                 {
                   title: 'Role',
                   cell: ({ role, worker, instance }) => (
-                    <span class="when" title={instance}>
+                    <span class="nowrap" title={instance}>
                       <Badge tone={role === 'gateway' ? 'accent' : 'info'}>{role}</Badge>{' '}
                       {worker !== null && <span class="soft">#{worker}</span>}
                     </span>
@@ -70,15 +70,15 @@ export default function Instances() {
                 { title: 'Process', right: true, cell: ({ pid }) => pid },
                 { title: 'Version', cell: ({ version }) => version },
                 { title: 'Started', cell: (row) => <When at={row.started_at} /> },
-                { title: 'Up', right: true, cell: (row) => span(row.uptime_seconds) },
+                { title: 'Up', right: true, cell: (row) => span(row.uptime_seconds, language) },
                 {
                   title: 'Lease renewed',
                   right: true,
                   cell: ({ role, lease_age_seconds: age }) =>
-                    role === 'writer' ? '' : age === null ? 'no calls yet' : `${span(age)} ago`,
+                    role === 'writer' ? '' : age === null ? 'no calls yet' : `${span(age, language)} ago`,
                 },
                 { title: 'Shards', right: true, cell: ({ shards }) => shards ?? '' },
-                { title: 'CPU', right: true, cell: ({ cpu }) => share(cpu, language) },
+                { title: 'CPU', right: true, cell: ({ cpu }) => (cpu === null ? '–' : percent(cpu, language)) },
                 { title: 'Memory', right: true, cell: (row) => bytes(row.memory_bytes, language) },
               ]}
             />
@@ -91,7 +91,11 @@ export default function Instances() {
                 rows={data.silent}
                 columns={[
                   { title: 'Instance', cell: ({ instance }) => <Id id={instance} /> },
-                  { title: 'Lease renewed', right: true, cell: (row) => `${span(row.lease_age_seconds)} ago` },
+                  {
+                    title: 'Lease renewed',
+                    right: true,
+                    cell: (row) => `${span(row.lease_age_seconds, language)} ago`,
+                  },
                   {
                     title: 'What it means',
                     cell: (row) => (isAlive(row) ? ALIVE : ENDED),

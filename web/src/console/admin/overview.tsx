@@ -30,7 +30,7 @@ export default function Overview() {
     <>
       <PageHead
         title="Overview"
-        lead="The marketplace today, and what needs somebody."
+        lead="The marketplace today, and what needs your attention."
         actions={
           <LinkButton kind="primary" href="/console/live">
             Live traffic
@@ -64,7 +64,7 @@ function Attention({
   return (
     <Card title="Needs attention" flush>
       {points.length === 0 ? (
-        <p class="quiet verdict">
+        <p class="quiet row">
           <Badge tone="good">All well</Badge>
           <span>
             Money agrees, usage is stored as it comes
@@ -125,12 +125,12 @@ function Figures({ stats }: { readonly stats: PlatformStats }) {
           keyOf={([name]) => name}
           rows={spans}
           columns={[
-            { title: 'Span', cell: ([name]) => <span class="when">{name}</span> },
+            { title: 'Span', cell: ([name]) => <span class="nowrap">{name}</span> },
             { title: 'Calls', right: true, cell: ([, sums]) => number(sums.calls) },
             { title: 'Free', right: true, cell: ([, sums]) => number(sums.free_calls) },
             { title: 'Succeeded', right: true, cell: ([, sums]) => share(sums) },
-            { title: 'Charged', right: true, cell: ([, sums]) => usd(sums.charged) },
-            { title: 'Fees', right: true, cell: ([, sums]) => usd(sums.fees) },
+            { title: 'Charged', amount: ([, sums]) => sums.charged },
+            { title: 'Fees', amount: ([, sums]) => sums.fees },
           ]}
         />
       </Card>

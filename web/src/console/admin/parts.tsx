@@ -1,54 +1,9 @@
 import './admin.css';
-import { Badge, type Tone } from '../../design/index.ts';
 import { money } from '../../i18n/format.ts';
 import { useI18n } from '../../i18n/i18n.tsx';
-import { shortMoment } from './measures.ts';
+import { Id, shortId } from '../shared/cells.tsx';
 
 // What the operator's pages have in common.
-
-const TONES: Readonly<Record<string, Tone>> = {
-  active: 'good',
-  suspended: 'warn',
-  paused: 'warn',
-  closed: 'plain',
-  revoked: 'plain',
-  removed: 'plain',
-  completed: 'good',
-  abandoned: 'bad',
-  begun: 'info',
-  done: 'good',
-  left: 'warn',
-};
-
-/** A state, or the outcome of a call. */
-export const State = ({ value }: { readonly value: string }) => (
-  <Badge tone={TONES[value] ?? (value.startsWith('refunded') ? 'warn' : 'plain')}>
-    {value.replace(':', ': ').replaceAll('_', ' ')}
-  </Badge>
-);
-
-export function When({ at }: { readonly at: string }) {
-  const { language } = useI18n();
-  return (
-    <time dateTime={at} title={at} class="when">
-      {shortMoment(at, language)}
-    </time>
-  );
-}
-
-/** Ids begin with the time, so their ends tell them apart. */
-export const shortId = (id: string): string => (id.length > 16 ? `…${id.slice(-8)}` : id);
-
-export const Id = ({ id, href }: { readonly id: string; readonly href?: string }) =>
-  href === undefined ? (
-    <code class="id" title={id}>
-      {shortId(id)}
-    </code>
-  ) : (
-    <a href={href} class="id" title={id}>
-      <code>{shortId(id)}</code>
-    </a>
-  );
 
 /** @param label  what people call the account; without one its id stands there */
 export const AccountLink = ({ id, label = '' }: { readonly id: string; readonly label?: string | null }) =>

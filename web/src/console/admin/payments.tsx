@@ -1,14 +1,13 @@
 import { dataOf } from '../../api/client.ts';
 import { type Column, Empty, LinkButton } from '../../design/index.ts';
-import { money } from '../../i18n/format.ts';
-import { useI18n } from '../../i18n/i18n.tsx';
 import { usePlace } from '../../place.tsx';
 import { api } from '../../session.ts';
-import { RANGE_FILTERS, rangeOf } from '../shared/days.ts';
+import { When } from '../shared/cells.tsx';
+import { RANGE_FILTERS } from '../shared/days.ts';
 import { ListPage, type Rows } from '../shared/list-page.tsx';
 import { PageHead } from '../shared/page-head.tsx';
 import { withIds } from './name-or-id.ts';
-import { AccountLink, When } from './parts.tsx';
+import { AccountLink } from './parts.tsx';
 
 type Kind = 'credits' | 'debits' | 'payouts';
 type Row = {
@@ -34,7 +33,6 @@ const HELP: Readonly<Record<Kind, string>> = {
 /** `/console/payments/{credits, debits or payouts}`. */
 export default function Payments() {
   const { path } = usePlace();
-  const { language } = useI18n();
   const kind = KINDS.find(([name]) => path.replace(/\/$/, '').endsWith(`/${name}`))?.[0] ?? 'credits';
   const reason: Column<Row>[] =
     kind === 'debits' ? [{ title: 'Reason', cell: (row) => <span class="break">{row.reason}</span> }] : [];
@@ -66,7 +64,7 @@ export default function Payments() {
         columns={[
           { title: 'When', cell: (row) => <When at={row.created_at} /> },
           { title: 'Account', cell: (row) => <AccountLink id={row.account_id} label={row.owner_id} /> },
-          { title: 'Amount', right: true, cell: (row) => money(row.amount, language) },
+          { title: 'Amount', amount: (row) => row.amount },
           { title: 'Reference', cell: (row) => <span class="break">{row.reference}</span> },
           ...reason,
         ]}
@@ -81,7 +79,7 @@ export default function Payments() {
 }
 
 async function list(kind: Kind, query: Readonly<Record<string, string>>, signal: AbortSignal): Promise<Rows<Row>> {
-  const asked = { params: { query: { ...(await withIds(query, signal)), ...rangeOf(query), limit: 50 } }, signal };
+  const asked = { params: { query: { ...(await withIds(query, signal)), limit: 50 } }, signal };
   if (kind === 'debits') {
     const { debits, next_cursor } = await dataOf(api.value.GET('/api/v1/admin/debits', asked));
     return { rows: debits, next: next_cursor };

@@ -6,13 +6,17 @@ import { ago, count, money } from '../../i18n/format.ts';
 import { useI18n } from '../../i18n/i18n.tsx';
 import { useResource } from '../../resource.ts';
 import { api } from '../../session.ts';
+import { State, When } from '../shared/cells.tsx';
 import { PageHead } from '../shared/page-head.tsx';
-import { several } from './measures.ts';
-import { AccountLink, Changes, State, When } from './parts.tsx';
+import { AccountLink, Changes } from './parts.tsx';
 import { type Reconciliation, runNow } from './run-reconciliation.ts';
 import { useEvery } from './use-every.ts';
 
 const ASK_EVERY_MS = 15_000;
+
+/** `1 wallet`, `2 wallets` */
+const several = (value: number, thing: string, language: string): string =>
+  `${count(value, language)} ${thing}${value === 1 ? '' : 's'}`;
 
 /** `/console/reconciliation`: does the money agree? */
 export default function ReconciliationPage() {
@@ -60,7 +64,7 @@ type Drift = Reconciliation['shards'][number]['drifts'][number] & { readonly sha
 
 /** As docs/guarantees.md has it. */
 const ByHand = ({ drifts }: { readonly drifts: readonly Drift[] }) => (
-  <details class="list-actions">
+  <details class="card-foot">
     <summary>What to do</summary>
     <div class="stack-tight by-hand">
       <p class="soft">
@@ -93,7 +97,7 @@ function Report({ data, language }: { readonly data: Reconciliation; readonly la
   return (
     <>
       <Card>
-        <div class="verdict">
+        <div class="row">
           <Badge tone={data.checked_at === null ? 'warn' : agrees ? 'good' : 'bad'}>
             {data.checked_at === null ? 'Not compared yet' : agrees ? 'The money agrees' : 'The money does not agree'}
           </Badge>
@@ -127,9 +131,9 @@ function Report({ data, language }: { readonly data: Reconciliation; readonly la
             rows={drifts}
             columns={[
               { title: 'Account', cell: (row) => <AccountLink id={row.account_id} label={row.owner_id} /> },
-              { title: 'Wallet', right: true, cell: (row) => usd(row.wallet) },
-              { title: 'Expected', right: true, cell: (row) => usd(row.expected) },
-              { title: 'Drift', right: true, cell: (row) => usd(row.drift) },
+              { title: 'Wallet', amount: (row) => row.wallet },
+              { title: 'Expected', amount: (row) => row.expected },
+              { title: 'Drift', amount: (row) => row.drift },
               { title: 'Since', cell: (row) => <When at={row.since} /> },
               { title: 'Not repaired, because', cell: (row) => <span class="break">{row.not_repaired}</span> },
             ]}
@@ -149,7 +153,7 @@ function Report({ data, language }: { readonly data: Reconciliation; readonly la
               { title: 'When', cell: (row) => <When at={row.created_at} /> },
               { title: 'Account', cell: (row) => <AccountLink id={row.account_id} label={row.owner_id} /> },
               { title: 'State', cell: (row) => <State value={row.state} /> },
-              { title: 'Change', right: true, cell: (row) => usd(row.change) },
+              { title: 'Change', amount: (row) => row.change },
               { title: 'Reason', cell: (row) => <span class="break">{row.reason}</span> },
               { title: 'By', cell: (row) => <span class="break">{row.made_by}</span> },
               { title: 'Wallet', cell: (row) => <Changes before={row.before} after={row.after} /> },
@@ -173,11 +177,11 @@ function Report({ data, language }: { readonly data: Reconciliation; readonly la
               ),
             },
             { title: 'Wallets', right: true, cell: (row) => count(row.wallets, language) },
-            { title: 'In wallets', right: true, cell: (row) => usd(row.wallet) },
-            { title: 'In the books', right: true, cell: (row) => usd(row.settled) },
-            { title: 'Not stored yet', right: true, cell: (row) => usd(row.streamed) },
-            { title: 'Held', right: true, cell: (row) => usd(row.held) },
-            { title: 'Drift', right: true, cell: (row) => usd(row.drift) },
+            { title: 'In wallets', amount: (row) => row.wallet },
+            { title: 'In the books', amount: (row) => row.settled },
+            { title: 'Not stored yet', amount: (row) => row.streamed },
+            { title: 'Held', amount: (row) => row.held },
+            { title: 'Drift', amount: (row) => row.drift },
             { title: 'Compared', cell: (row) => <When at={row.checked_at} /> },
           ]}
         />

@@ -1,13 +1,14 @@
 import { useState } from 'preact/hooks';
 import { dataOf, type Schemas } from '../../api/client.ts';
 import { Button, ConfirmDialog, Empty, LinkButton, say } from '../../design/index.ts';
+import { date } from '../../i18n/format.ts';
 import { useI18n } from '../../i18n/i18n.tsx';
 import { api } from '../../session.ts';
+import { State } from '../shared/cells.tsx';
 import { ListPage } from '../shared/list-page.tsx';
 import { PageHead } from '../shared/page-head.tsx';
-import { date } from './measures.ts';
 import { withIds } from './name-or-id.ts';
-import { AccountLink, State } from './parts.tsx';
+import { AccountLink } from './parts.tsx';
 
 type Service = Schemas['Service'];
 type Change = { readonly service: Service; readonly status: Service['status'] };
@@ -57,16 +58,16 @@ export default function Services() {
                   <span class="name">{row.name}</span>
                 )}
                 <span class="below">
-                  {row.category}, since {date(row.created_at, language)}
+                  {row.category}, since {date(row.created_at, language, Date.now())}
                 </span>
               </>
             ),
           },
           { title: 'Status', cell: (row) => <State value={row.status} /> },
-          { title: 'Price', cell: (row) => <span class="when">{row.price_label}</span> },
+          { title: 'Price', cell: (row) => <span class="nowrap">{row.price_label}</span> },
           { title: 'Quality', right: true, cell: (row) => row.quality },
           { title: 'Provider', cell: (row) => <AccountLink id={row.provider_id} label={row.provider_owner_id} /> },
-          { title: 'What to do', right: true, cell: (row) => <RowActs service={row} onChoose={setChange} /> },
+          { title: 'Actions', right: true, cell: (row) => <RowActs service={row} onChoose={setChange} /> },
         ]}
         empty={<Empty title="No services yet">Providers list them with a provider key.</Empty>}
       />
@@ -110,9 +111,9 @@ function RowActs({ service, onChoose }: { readonly service: Service; readonly on
 }
 
 const WORDS = {
-  active: { verb: 'Resume', done: 'The service is active again' },
-  paused: { verb: 'Pause', done: 'The service is paused' },
-  removed: { verb: 'Remove', done: 'The service is removed' },
+  active: { verb: 'Resume', done: 'The service is active again.' },
+  paused: { verb: 'Pause', done: 'The service is paused.' },
+  removed: { verb: 'Remove', done: 'The service is removed.' },
 } as const;
 
 function ChangeDialog({

@@ -4,7 +4,7 @@ import { bytes, duration, moment, money } from '../../i18n/format.ts';
 import { useI18n } from '../../i18n/i18n.tsx';
 import { useResource } from '../../resource.ts';
 import { api } from '../../session.ts';
-import { OutcomeBadge } from '../shared/call-cells.tsx';
+import { OutcomeBadge } from '../shared/cells.tsx';
 import { outcomeOf, statusText } from '../shared/outcome.ts';
 import { PageHead } from '../shared/page-head.tsx';
 
@@ -32,7 +32,7 @@ export function CallPage({ id }: { readonly id: string }) {
 
 function Facts({ call }: { readonly call: Schemas['Call'] }) {
   const { language } = useI18n();
-  const outcome = outcomeOf(call);
+  const outcome = outcomeOf(call, 'buyer');
   const status = statusText(call.status);
   return (
     <>

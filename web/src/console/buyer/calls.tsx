@@ -1,17 +1,16 @@
 import './buyer.css';
 import { useState } from 'preact/hooks';
 import { Empty, LinkButton } from '../../design/index.ts';
-import { count, digitsOf, duration, money } from '../../i18n/format.ts';
+import { count, duration, money } from '../../i18n/format.ts';
 import { useI18n } from '../../i18n/i18n.tsx';
 import { usePlace } from '../../place.tsx';
 import { useResource } from '../../resource.ts';
-import { OutcomeBadge, When } from '../shared/call-cells.tsx';
-import { CsvExport } from '../shared/csv-export.tsx';
-import { RANGE_FILTERS, rangeOf } from '../shared/days.ts';
+import { OutcomeBadge, When } from '../shared/cells.tsx';
+import { RANGE_FILTERS } from '../shared/days.ts';
 import { type Filter, ListPage } from '../shared/list-page.tsx';
 import { PageHead } from '../shared/page-head.tsx';
 import { CallPage } from './call-page.tsx';
-import { type Call, type Usage, type UsageQuery, usageFile, usageOf } from './usage.ts';
+import { type Call, type Usage, usageFile, usageOf } from './usage.ts';
 
 const PAGE_SIZE = 50;
 
@@ -22,23 +21,11 @@ export default function Calls() {
   return id === '' ? <CallList /> : <CallPage id={id} />;
 }
 
-/** The filters of the address as the API takes them. */
-function questionOf(query: Readonly<Record<string, string>>): UsageQuery {
-  const { service_id, outcome, cursor } = query;
-  return {
-    ...rangeOf(query),
-    ...(service_id === undefined ? {} : { service_id }),
-    ...(outcome === 'completed' || outcome === 'refunded' ? { outcome } : {}),
-    ...(cursor === undefined ? {} : { cursor }),
-  };
-}
-
 function CallList() {
   const { language } = useI18n();
   const place = usePlace();
   const [sums, setSums] = useState<Usage | null>(null);
   const services = useResource('services', async (signal) => (await usageOf({ limit: 1 }, signal)).by_service);
-  const digits = digitsOf(sums?.records.map(({ amount }) => amount) ?? []);
   const chosen = place.query.get('service_id') ?? '';
   const known = services.data ?? [];
   const filters: Filter[] = [
@@ -64,7 +51,6 @@ function CallList() {
       ],
     },
   ];
-  const exported = Object.fromEntries([...place.query].filter(([name]) => filters.some((one) => one.name === name)));
   return (
     <>
       <PageHead title="Calls" lead="Calls of this key, newest first. A call stands here a second after its end." />
@@ -80,7 +66,7 @@ function CallList() {
         caption="Calls"
         filters={filters}
         ask={async (query, signal) => {
-          const usage = await usageOf({ ...questionOf(query), limit: PAGE_SIZE }, signal);
+          const usage = await usageOf({ ...query, limit: PAGE_SIZE }, signal);
           setSums(usage);
           return { rows: usage.records, next: usage.next_cursor };
         }}
@@ -97,19 +83,13 @@ function CallList() {
             Calls that are made with this key stand here, with what they cost and what became of them.
           </Empty>
         }
-        actions={
-          <CsvExport
-            name="calls"
-            of={JSON.stringify(exported)}
-            ask={(cursor) => usageFile(questionOf({ ...exported, ...(cursor === undefined ? {} : { cursor }) }))}
-          />
-        }
+        file={{ name: 'calls', ask: usageFile }}
         columns={[
           {
             title: 'When',
             cell: ({ usage_id, created_at }) => (
               <a href={`/console/calls/${usage_id}`}>
-                <When at={created_at} language={language} />
+                <When at={created_at} />
               </a>
             ),
           },
@@ -131,7 +111,7 @@ function CallList() {
             minor: true,
             cell: ({ latency_ms }) => (latency_ms === 0 ? '–' : duration(latency_ms, language)),
           },
-          { title: 'Cost', right: true, cell: ({ amount }) => money(amount, language, digits) },
+          { title: 'Cost', amount: ({ amount }) => amount },
         ]}
       />
     </>

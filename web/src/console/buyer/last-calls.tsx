@@ -1,14 +1,13 @@
 import { Table } from '../../design/index.ts';
-import { ago, digitsOf, moment, money } from '../../i18n/format.ts';
+import { ago, moment } from '../../i18n/format.ts';
 import { useI18n } from '../../i18n/i18n.tsx';
-import { OutcomeBadge } from '../shared/call-cells.tsx';
+import { OutcomeBadge } from '../shared/cells.tsx';
 import type { Call } from './usage.ts';
 
 /** The newest calls in few columns. */
 export function LastCalls({ calls }: { readonly calls: readonly Call[] }) {
   const { language } = useI18n();
   const now = Date.now();
-  const digits = digitsOf(calls.map(({ amount }) => amount));
   return (
     <Table
       caption="Last calls"
@@ -25,7 +24,7 @@ export function LastCalls({ calls }: { readonly calls: readonly Call[] }) {
         },
         { title: 'Service', cell: ({ service_name }) => <span class="name">{service_name}</span> },
         { title: 'Outcome', cell: (call) => <OutcomeBadge call={call} brief /> },
-        { title: 'Cost', right: true, cell: ({ amount }) => money(amount, language, digits) },
+        { title: 'Cost', amount: ({ amount }) => amount },
       ]}
     />
   );

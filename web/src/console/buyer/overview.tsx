@@ -34,10 +34,8 @@ export default function Overview() {
         lead="The balance is that of the account; calls and spending are those of this key."
         actions={
           <>
-            <LinkButton small href="/console/money">
-              Add money
-            </LinkButton>
-            <Button small busy={balance.loading || usage.loading} onClick={reload}>
+            <LinkButton href="/console/money">Add money</LinkButton>
+            <Button busy={balance.loading || usage.loading} onClick={reload}>
               Refresh
             </Button>
           </>

@@ -1,5 +1,5 @@
 import { Card, Empty, LinkButton, Table } from '../../design/index.ts';
-import { count, digitsOf, money, percent } from '../../i18n/format.ts';
+import { count, percent } from '../../i18n/format.ts';
 import { useI18n } from '../../i18n/i18n.tsx';
 import type { Usage } from './usage.ts';
 
@@ -9,7 +9,6 @@ const SHOWN = 6;
 export function TopServices({ usage }: { readonly usage: Usage }) {
   const { language } = useI18n();
   const rows = usage.by_service.slice(0, SHOWN);
-  const digits = digitsOf(rows.map(({ spent }) => spent));
   const left = usage.by_service.length - rows.length;
   return (
     <Card title="Services by spending, 30 days" flush>
@@ -41,13 +40,11 @@ export function TopServices({ usage }: { readonly usage: Usage }) {
                 <a href={`/console/calls?service_id=${service_id}`}>{count(calls, language)}</a>
               ),
             },
-            { title: 'Spent', right: true, cell: ({ spent }) => money(spent, language, digits) },
+            { title: 'Spent', amount: ({ spent }) => spent },
           ]}
         />
       )}
-      {left > 0 && (
-        <p class="card-foot small soft">And {count(left, language)} more. The list of calls has them all.</p>
-      )}
+      {left > 0 && <p class="card-foot soft">And {count(left, language)} more. The list of calls has them all.</p>}
     </Card>
   );
 }

@@ -56,7 +56,7 @@ export function CreateDialog({
       <p class="soft">Its calls are its own: to see them, use the key in this console.</p>
       <Select
         label="Role"
-        hint="Take the lowest that does. A program that only calls services needs a buyer key."
+        hint="Choose the lowest role that is enough. A program that only calls services needs a buyer key."
         value={role}
         onChange={(event) => setRole(roles.find((name) => name === event.currentTarget.value) ?? role)}
         options={roles.map((name) => [name, MAY[name]] as const)}

@@ -1,6 +1,6 @@
 import type { Schemas } from '../../api/client.ts';
-import { Badge } from '../../design/index.ts';
 import { ago, moment } from '../../i18n/format.ts';
+import { State } from '../shared/cells.tsx';
 
 /** Whether a key is good, and how long its old secret is. */
 export function KeyStatus({
@@ -12,12 +12,12 @@ export function KeyStatus({
   readonly language: string;
   readonly now: number;
 }) {
-  if (status === 'revoked') return <Badge tone="bad">Revoked</Badge>;
+  if (status === 'revoked') return <State value={status} />;
   const overlaps = until !== null && Date.parse(until) > now;
   return (
     <span class="stack-tight">
       <span>
-        <Badge tone="good">Active</Badge>
+        <State value={status} />
       </span>
       {overlaps && (
         <span class="small soft" title={moment(until, language)}>

@@ -8,7 +8,7 @@ import { useResource } from '../../resource.ts';
 import { api, session } from '../../session.ts';
 import { ListPage } from '../shared/list-page.tsx';
 import { PageHead } from '../shared/page-head.tsx';
-import { SecretShownOnce } from '../shared/secret-shown-once.tsx';
+import { KeyShownOnce } from '../shared/secret-shown-once.tsx';
 import { CreateDialog } from './create-dialog.tsx';
 import { KeyStatus } from './key-status.tsx';
 import { LimitDialog } from './limit-dialog.tsx';
@@ -109,7 +109,7 @@ export default function Keys() {
             cell: ({ rate_limit }) => `${count(rate_limit, language)} / min`,
           },
           {
-            title: 'What to do',
+            title: 'Actions',
             cell: (key) =>
               key.status === 'revoked' ? (
                 <span class="faint">–</span>
@@ -172,7 +172,7 @@ export default function Keys() {
         />
       )}
       {secret !== null && (
-        <SecretShownOnce
+        <KeyShownOnce
           made={secret.made}
           onClose={() => {
             setSecret(null);

@@ -1,14 +1,9 @@
 import './money.css';
-import { useState } from 'preact/hooks';
 import { dataOf, type Schemas } from '../../api/client.ts';
 import { type Column, Empty } from '../../design/index.ts';
-import { digitsOf, money } from '../../i18n/format.ts';
-import { useI18n } from '../../i18n/i18n.tsx';
-import { usePlace } from '../../place.tsx';
 import { api, session } from '../../session.ts';
-import { Signed, When } from '../shared/call-cells.tsx';
-import { CsvExport } from '../shared/csv-export.tsx';
-import { RANGE_FILTERS, rangeOf } from '../shared/days.ts';
+import { Signed, When } from '../shared/cells.tsx';
+import { RANGE_FILTERS } from '../shared/days.ts';
 import { type Filter, ListPage } from '../shared/list-page.tsx';
 import { PageHead } from '../shared/page-head.tsx';
 import { kindText } from './kinds.ts';
@@ -16,39 +11,34 @@ import { Wallet } from './wallet.tsx';
 
 type Movement = Schemas['Movement'];
 type Statement = Schemas['Statement'];
-type Query = { ledger?: 'wallet' | 'earnings'; from?: string; to?: string; cursor?: string };
 
 const PAGE_SIZE = 50;
 const LEDGERS: Readonly<Record<string, Filter>> = {
   provider: {
     name: 'ledger',
-    label: 'Which money',
+    label: 'Statement of',
     options: [
-      ['', 'Earnings of services'],
-      ['wallet', 'Wallet, for calls'],
+      ['', 'Earnings from services'],
+      ['wallet', 'Wallet, which pays for calls'],
     ],
   },
   admin: {
     name: 'ledger',
-    label: 'Which money',
+    label: 'Statement of',
     options: [
-      ['', 'Wallet, for calls'],
-      ['earnings', 'Earnings of services'],
+      ['', 'Wallet, which pays for calls'],
+      ['earnings', 'Earnings from services'],
     ],
   },
 };
 
 /** `/console/money` of buyers and `/console/statement` of the others: what moved the account's money. */
 export default function Money() {
-  const { language } = useI18n();
-  const place = usePlace();
-  const [digits, setDigits] = useState(2);
   const me = session.value?.me;
   if (me === undefined) return null;
   const isBuyer = me.role === 'buyer';
   const ledger = LEDGERS[me.role];
   const filters: readonly Filter[] = [...RANGE_FILTERS, ...(ledger === undefined ? [] : [ledger])];
-  const exported = Object.fromEntries([...place.query].filter(([name]) => filters.some((one) => one.name === name)));
   return (
     <>
       <PageHead
@@ -61,12 +51,11 @@ export default function Money() {
         filters={filters}
         ask={async (query, signal) => {
           const asked = api.value.GET('/api/v1/statement/me', {
-            params: { query: { ...questionOf(query), limit: PAGE_SIZE } },
+            params: { query: { ...query, limit: PAGE_SIZE } },
             signal,
           });
           // The same address also answers in CSV, but not to this question.
           const page = (await dataOf(asked)) as Statement;
-          setDigits(digitsOf(page.movements.flatMap(({ amount, balance }) => [amount, balance])));
           return { rows: page.movements, next: page.next_cursor };
         }}
         keyOf={keyOfMovement}
@@ -77,20 +66,16 @@ export default function Money() {
               : 'What calls of your services earn, fees and payouts stand here with the balance after them.'}
           </Empty>
         }
-        actions={
-          <CsvExport
-            name="statement"
-            of={JSON.stringify(exported)}
-            ask={(cursor) =>
-              api.value.GET('/api/v1/statement/me', {
-                params: { query: questionOf({ ...exported, ...(cursor === undefined ? {} : { cursor }) }) },
-                headers: { Accept: 'text/csv' },
-                parseAs: 'blob',
-              })
-            }
-          />
-        }
-        columns={movementColumns(language, digits, kindText)}
+        file={{
+          name: 'statement',
+          ask: (query) =>
+            api.value.GET('/api/v1/statement/me', {
+              params: { query },
+              headers: { Accept: 'text/csv' },
+              parseAs: 'blob',
+            }),
+        }}
+        columns={movementColumns(kindText)}
       />
     </>
   );
@@ -104,33 +89,21 @@ export const keyOfMovement = ({ at, kind, service_id, reference, balance }: Move
  * @param hrefOf  where a movement of a service leads
  */
 export const movementColumns = (
-  language: string,
-  digits: number,
   textOf: (movement: Movement) => string,
   hrefOf = (movement: Movement): string => `/services/${movement.service_id}`,
 ): Column<Movement>[] => [
   {
     title: 'When',
-    cell: ({ at, hour }) => <When at={at} hour={hour} language={language} />,
+    cell: ({ at, hour }) => <When at={at} hour={hour} />,
   },
   { title: 'What', cell: (movement) => <What movement={movement} text={textOf(movement)} href={hrefOf(movement)} /> },
   {
     title: 'Amount',
-    right: true,
-    cell: ({ amount }) => <Signed amount={amount} language={language} digits={digits} />,
+    amount: ({ amount }) => Math.abs(amount),
+    cell: ({ amount }, text) => <Signed amount={amount} text={text} />,
   },
-  { title: 'Balance', right: true, cell: ({ balance }) => money(balance, language, digits) },
+  { title: 'Balance', amount: ({ balance }) => balance },
 ];
-
-/** The filters of the address as the API takes them. */
-export function questionOf(query: Readonly<Record<string, string>>): Query {
-  const { ledger, cursor } = query;
-  return {
-    ...rangeOf(query),
-    ...(ledger === 'wallet' || ledger === 'earnings' ? { ledger } : {}),
-    ...(cursor === undefined ? {} : { cursor }),
-  };
-}
 
 function What({ movement, text, href }: { readonly movement: Movement; readonly text: string; readonly href: string }) {
   const { service_id, service_name, reference, reason } = movement;

@@ -4,6 +4,7 @@ import { money } from '../../i18n/format.ts';
 import { useI18n } from '../../i18n/i18n.tsx';
 import { useResource } from '../../resource.ts';
 import { api } from '../../session.ts';
+import { webAddress } from '../../web-address.ts';
 
 /** What a buyer's account has, and how it gets more. */
 export function Wallet({ account }: { readonly account: string }) {
@@ -32,11 +33,11 @@ export function Wallet({ account }: { readonly account: string }) {
 
 function TopUp({ url, account }: { readonly url: string | undefined; readonly account: string }) {
   // The operator sets it, and the gateway checks it; a page must not follow anything else all the same.
-  const isPage = url !== undefined && /^https?:\/\//i.test(url);
+  const page = webAddress(url);
   return (
     <Card title="Add money">
       <div class="stack-tight">
-        {isPage ? (
+        {page !== null ? (
           <p>The operator of this gateway takes payments on a page of its own. It asks for the id of this account.</p>
         ) : (
           <p>
@@ -48,9 +49,9 @@ function TopUp({ url, account }: { readonly url: string | undefined; readonly ac
           <span class="soft">Account</span> <code class="break">{account}</code>
           <CopyButton text={account} label="Copy id" />
         </p>
-        {isPage && (
+        {page !== null && (
           <div>
-            <LinkButton kind="primary" href={url} rel="noreferrer">
+            <LinkButton kind="primary" href={page} rel="noopener noreferrer">
               Add money
             </LinkButton>
           </div>

@@ -1,15 +1,14 @@
 import { dataOf, type Schemas } from '../../api/client.ts';
 import { Badge, Card, Empty, FailureNote, LinkButton, Skeleton, Stat, Stats, TimeChart } from '../../design/index.ts';
-import { count, duration, moment, percent } from '../../i18n/format.ts';
-import { usePlace } from '../../place.tsx';
+import { count, duration, percent } from '../../i18n/format.ts';
 import { useResource } from '../../resource.ts';
 import { api } from '../../session.ts';
-import { CsvExport } from '../shared/csv-export.tsx';
-import { RANGE_FILTERS, rangeOf } from '../shared/days.ts';
+import { When } from '../shared/cells.tsx';
+import { lastDays, perDay, RANGE_FILTERS, secondsOf } from '../shared/days.ts';
 import { type Filter, ListPage } from '../shared/list-page.tsx';
-import { lastDays, perDay, secondsOf } from './days.ts';
+import { outcomeOf } from '../shared/outcome.ts';
 import type { TabProps } from './service-frame.tsx';
-import { EN, usd } from './service-words.tsx';
+import { EN } from './service-words.tsx';
 
 type Call = Schemas['ServiceCall'];
 const DAYS = 30;
@@ -29,14 +28,7 @@ const FILTERS: readonly Filter[] = [
 
 /** `/console/services/{id}/calls`: what buyers called, and what became of it. */
 export function CallsTab({ service }: TabProps) {
-  const place = usePlace();
   const path = { id: service.id };
-  const filters = Object.fromEntries(
-    FILTERS.flatMap(({ name }) => {
-      const value = place.query.get(name) ?? '';
-      return value === '' ? [] : [[name, value] as const];
-    }),
-  );
   return (
     <>
       {service.status !== 'removed' && <CallsByDay id={service.id} />}
@@ -44,25 +36,18 @@ export function CallsTab({ service }: TabProps) {
         <ListPage<Call>
           caption={`Calls of ${service.name}`}
           filters={FILTERS}
-          actions={
-            <CsvExport
-              name={`calls-${service.id}`}
-              of={JSON.stringify(filters)}
-              ask={(cursor) =>
-                api.value.GET('/api/v1/services/{id}/calls', {
-                  params: {
-                    path,
-                    query: { ...filters, ...rangeOf(filters), ...(cursor === undefined ? {} : { cursor }) },
-                  },
-                  headers: { Accept: 'text/csv' },
-                  parseAs: 'blob',
-                })
-              }
-            />
-          }
+          file={{
+            name: `calls-${service.id}`,
+            ask: (query) =>
+              api.value.GET('/api/v1/services/{id}/calls', {
+                params: { path, query },
+                headers: { Accept: 'text/csv' },
+                parseAs: 'blob',
+              }),
+          }}
           keyOf={({ usage_id: id }) => id}
           ask={async (query, signal) => {
-            const asked = { params: { path, query: { ...query, ...rangeOf(query), limit: PAGE } }, signal };
+            const asked = { params: { path, query: { ...query, limit: PAGE } }, signal };
             const page = (await dataOf(api.value.GET('/api/v1/services/{id}/calls', asked))) as Schemas['ServiceCalls'];
             return { rows: page.records, next: page.next_cursor };
           }}
@@ -71,9 +56,7 @@ export function CallsTab({ service }: TabProps) {
               title: 'When',
               cell: ({ created_at: at, usage_id: id }) => (
                 <span class="two-lines">
-                  <time dateTime={at} class="nowrap">
-                    {moment(at, EN)}
-                  </time>
+                  <When at={at} />
                   <code class="faint usage-id" title={`Usage id ${id}`}>
                     {id}
                   </code>
@@ -89,11 +72,11 @@ export function CallsTab({ service }: TabProps) {
               ),
             },
             { title: 'Outcome', cell: (call) => <Outcome call={call} /> },
-            { title: 'Time', right: true, cell: ({ latency_ms: ms }) => duration(ms, EN) },
+            { title: 'Took', right: true, cell: ({ latency_ms: ms }) => duration(ms, EN) },
             {
               title: 'You earn',
-              right: true,
-              cell: ({ earned, free_tier: isFree }) => (isFree ? <span class="faint">free call</span> : usd(earned)),
+              amount: ({ earned }) => earned,
+              cell: ({ free_tier: isFree }, text) => (isFree ? <span class="faint">Free call</span> : text),
             },
             { title: 'Buyer', cell: ({ buyer }) => <code title={buyer}>{buyer.slice(0, 8)}</code> },
           ]}
@@ -111,31 +94,15 @@ export function CallsTab({ service }: TabProps) {
   );
 }
 
-const WHY: Readonly<Record<string, string>> = {
-  upstream_error: 'could not be reached',
-  upstream_timeout: 'did not answer in time',
-  upstream_5xx: 'answered 5xx',
-  upstream_cut: 'broke off',
-  upstream_busy: 'had too many calls',
-  caller_gone: 'the caller left',
-  payload_too_large: 'request too long',
-  body_too_slow: 'request too slow',
-  unavailable: 'the gateway could not serve it',
-};
-const FAILURES = new Set(['upstream_error', 'upstream_timeout', 'upstream_5xx', 'upstream_cut']);
-
-function Outcome({ call: { outcome, status } }: { readonly call: Call }) {
-  if (outcome === 'completed') return <Badge tone={status < 400 ? 'good' : 'plain'}>{status}</Badge>;
-  if (outcome === 'abandoned') return <Badge>Abandoned by the gateway</Badge>;
-  const reason = outcome.replace('refunded:', '');
+/** The status that the buyer got, and of a refund, why. */
+function Outcome({ call }: { readonly call: Call }) {
+  const { reason, text, isFailure, tone } = outcomeOf(call, 'others');
   return (
-    <span class="two-lines">
-      <span class="row-tight">
-        <Badge tone={FAILURES.has(reason) ? 'bad' : 'plain'}>
-          {FAILURES.has(reason) ? `Failed ${status}` : String(status)}
-        </Badge>
-      </span>
-      <span class="faint small">{WHY[reason] ?? reason}, refunded</span>
+    <span class="outcome" title={text}>
+      <Badge tone={isFailure ? 'bad' : reason === null ? tone : 'plain'}>
+        {isFailure ? `Failed ${call.status}` : call.status === 0 ? 'Unknown' : String(call.status)}
+      </Badge>
+      {reason !== null && <span class="small soft">{reason}, refunded</span>}
     </span>
   );
 }
@@ -159,7 +126,7 @@ function CallsByDay({ id }: { readonly id: string }) {
         <Stat label="Failed by the service" value={count(data.failed, EN)} hint="Refunded: you earn nothing" />
         <Stat label="Mistakes of callers" value={count(data.caller_errors, EN)} hint="4xx: charged" />
         <Stat
-          label="Time, median"
+          label="Time taken, median"
           value={data.latency_ms.p50 === null ? '–' : duration(data.latency_ms.p50, EN)}
           hint={data.latency_ms.p95 === null ? undefined : `95 of 100 within ${duration(data.latency_ms.p95, EN)}`}
         />
@@ -171,9 +138,15 @@ function CallsByDay({ id }: { readonly id: string }) {
             times={days.map(secondsOf)}
             series={[
               { name: 'Calls', kind: 'bar', values: perDay(days, data.days, (day) => day.calls) },
-              { name: 'of these failed', kind: 'bar', values: perDay(days, data.days, (day) => day.failed) },
+              {
+                name: 'Of these, failed',
+                kind: 'bar',
+                colour: '--bad',
+                values: perDay(days, data.days, (day) => day.failed),
+              },
             ]}
-            format={(value) => count(Math.round(value), EN)}
+            whole
+            format={(value) => count(value, EN)}
           />
         </Card>
       )}

@@ -1,5 +1,6 @@
 import type { Schemas } from '../../api/client.ts';
-import { readAmount } from './amount.ts';
+import { readAmount } from '../shared/amount.ts';
+import { sentence } from '../shared/sentence.ts';
 import {
   CATEGORY_PATTERN,
   DEFAULT_TIMEOUT_SECONDS,
@@ -89,9 +90,6 @@ export function faultsOf(draft: Draft): Faults {
   const found = Object.entries(faults).filter((entry): entry is [string, string] => entry[1] !== null);
   return Object.fromEntries(found.map(([field, fault]) => [field, sentence(fault)]));
 }
-
-/** `must be a number` → `Must be a number.` */
-export const sentence = (text: string): string => `${text.charAt(0).toUpperCase()}${text.slice(1).replace(/\.$/, '')}.`;
 
 const lengthFault = (text: string, max: number): string | null =>
   [...text].length > max ? `must be at most ${max} characters` : null;

@@ -1,7 +1,6 @@
 import './provider.css';
 import { dataOf, type Schemas } from '../../api/client.ts';
 import {
-  Button,
   Card,
   CopyButton,
   Empty,
@@ -12,16 +11,15 @@ import {
   Stat,
   Stats,
   Table,
-  TextInput,
   TimeChart,
 } from '../../design/index.ts';
 import { count } from '../../i18n/format.ts';
-import { usePlace, withQuery } from '../../place.tsx';
+import { usePlace } from '../../place.tsx';
 import { useResource } from '../../resource.ts';
 import { api, session } from '../../session.ts';
-import { rangeOf } from '../shared/days.ts';
+import { daysBetween, lastDays, perDay, RANGE_FILTERS, rangeOf, secondsOf, today } from '../shared/days.ts';
+import { FilterForm, queryOf } from '../shared/list-page.tsx';
 import { PageHead } from '../shared/page-head.tsx';
-import { daysBetween, lastDays, perDay, secondsOf, today } from './days.ts';
 import { EN, usd } from './service-words.tsx';
 
 type Earnings = Schemas['Earnings'];
@@ -29,12 +27,7 @@ type Earnings = Schemas['Earnings'];
 /** `/console/earnings`: what services earned, by day and by service, and what is payable. The range stands in the address. */
 export default function EarningsPage() {
   const place = usePlace();
-  const range = Object.fromEntries(
-    ['from', 'to'].flatMap((name) => {
-      const value = place.query.get(name) ?? '';
-      return value === '' ? [] : [[name, value] as const];
-    }),
-  );
+  const range = queryOf(place.query, ['from', 'to']);
   const key = `earnings ${session.value?.me.key_id} ${JSON.stringify(range)}`;
   const { data, failure, loading, reload } = useResource(key, (signal) =>
     dataOf(api.value.GET('/api/v1/earnings/me', { params: { query: rangeOf(range) }, signal })),
@@ -47,7 +40,7 @@ export default function EarningsPage() {
         lead="What buyers paid for calls of your services, less the platform's fee. Failed calls are refunded, and earn nothing."
         actions={<LinkButton href="/console/statement">Statement and payouts</LinkButton>}
       />
-      <Range range={range} />
+      <FilterForm filters={RANGE_FILTERS} query={range} />
       {failure !== null && <FailureNote failure={failure} retry={reload} />}
       {data === null && failure === null && <Skeleton lines={6} />}
       {data !== null && (
@@ -82,30 +75,6 @@ export default function EarningsPage() {
       )}
       <Payout />
     </>
-  );
-}
-
-function Range({ range }: { readonly range: Readonly<Record<string, string>> }) {
-  const place = usePlace();
-  return (
-    <form
-      class="list-filters"
-      key={JSON.stringify(range)}
-      onSubmit={(event) => {
-        event.preventDefault();
-        const values = new FormData(event.currentTarget);
-        place.go(withQuery(place, { from: String(values.get('from')), to: String(values.get('to')) }));
-      }}
-    >
-      <TextInput label="From day (UTC)" name="from" type="date" defaultValue={range.from ?? ''} />
-      <TextInput label="To day (UTC)" name="to" type="date" defaultValue={range.to ?? ''} />
-      <Button type="submit">Apply</Button>
-      {Object.keys(range).length > 0 && (
-        <LinkButton kind="quiet" href={place.path}>
-          All days
-        </LinkButton>
-      )}
-    </form>
   );
 }
 
@@ -144,7 +113,7 @@ function Split({ earnings, range }: { readonly earnings: Earnings; readonly rang
           times={days.map(secondsOf)}
           series={[
             { name: 'Buyers paid', kind: 'bar', values: perDay(days, earnings.by_day, (row) => row.gross) },
-            { name: 'of this you earned', kind: 'bar', values: perDay(days, earnings.by_day, (row) => row.earned) },
+            { name: 'Of this, you earned', kind: 'bar', values: perDay(days, earnings.by_day, (row) => row.earned) },
           ]}
           format={usd}
         />
@@ -166,9 +135,9 @@ function Split({ earnings, range }: { readonly earnings: Earnings; readonly rang
               },
               { title: 'Calls without refunds', right: true, cell: (row) => count(row.calls, EN) },
               { title: 'of these free', right: true, cell: (row) => count(row.free_calls, EN) },
-              { title: 'Buyers paid', right: true, cell: (row) => usd(row.gross) },
-              { title: 'Fee', right: true, cell: (row) => usd(row.fees) },
-              { title: 'You earned', right: true, cell: (row) => <strong>{usd(row.earned)}</strong> },
+              { title: 'Buyers paid', amount: (row) => row.gross },
+              { title: 'Fee', amount: (row) => row.fees },
+              { title: 'You earned', amount: (row) => row.earned, cell: (_, text) => <strong>{text}</strong> },
             ]}
           />
         </Card>

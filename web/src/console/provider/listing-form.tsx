@@ -1,6 +1,6 @@
 import type { Schemas } from '../../api/client.ts';
 import { Check, Note, Select, TextArea, TextInput } from '../../design/index.ts';
-import { readAmount } from './amount.ts';
+import { readAmount } from '../shared/amount.ts';
 import { CredentialFields } from './credential-fields.tsx';
 import { Foretold, writtenLast } from './foretell.tsx';
 import { originOf } from './rules.ts';

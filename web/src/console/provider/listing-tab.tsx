@@ -2,10 +2,10 @@ import { useState } from 'preact/hooks';
 import { dataOf } from '../../api/client.ts';
 import { Button, Card, FailureNote, Note, say } from '../../design/index.ts';
 import { api } from '../../session.ts';
+import { SigningSecretShownOnce } from '../shared/secret-shown-once.tsx';
 import { changeOf, draftOf } from './draft.ts';
 import { AskBeforeLeaving } from './leaving.tsx';
 import { ListingFields } from './listing-form.tsx';
-import { SigningSecretOnce } from './secret-once.tsx';
 import type { TabProps } from './service-frame.tsx';
 import { StateCard } from './state-card.tsx';
 import { TestCall } from './test-call.tsx';
@@ -28,7 +28,7 @@ export function ListingTab(props: TabProps) {
         <StateCard {...props} onSecret={setSecret} />
         <TestCall service={service} />
       </div>
-      {secret !== null && <SigningSecretOnce secret={secret} onClose={() => setSecret(null)} />}
+      {secret !== null && <SigningSecretShownOnce secret={secret} onClose={() => setSecret(null)} />}
     </div>
   );
 }

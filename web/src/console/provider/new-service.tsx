@@ -4,10 +4,10 @@ import { Button, Card, FailureNote, LinkButton, say } from '../../design/index.t
 import { usePlace } from '../../place.tsx';
 import { api } from '../../session.ts';
 import { PageHead } from '../shared/page-head.tsx';
+import { SigningSecretShownOnce } from '../shared/secret-shown-once.tsx';
 import { EMPTY_DRAFT, newServiceOf } from './draft.ts';
 import { AskBeforeLeaving } from './leaving.tsx';
 import { ListingFields } from './listing-form.tsx';
-import { SigningSecretOnce } from './secret-once.tsx';
 import { EN } from './service-words.tsx';
 import { useDraft } from './use-draft.ts';
 
@@ -58,7 +58,7 @@ export function NewService() {
           </div>
         </Card>
       </form>
-      {secret !== null && <SigningSecretOnce secret={secret.text} onClose={() => place.go(secret.of, true)} />}
+      {secret !== null && <SigningSecretShownOnce secret={secret.text} onClose={() => place.go(secret.of, true)} />}
     </>
   );
 }

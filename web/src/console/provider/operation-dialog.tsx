@@ -1,7 +1,7 @@
 import { useState } from 'preact/hooks';
 import { Button, Dialog, Select, TextArea, TextInput } from '../../design/index.ts';
+import { readAmount } from '../shared/amount.ts';
 import { afterPointer } from './after-pointer.ts';
-import { readAmount } from './amount.ts';
 import {
   METHODS,
   type Operation,

@@ -1,5 +1,6 @@
 import type { Schemas } from '../../api/client.ts';
-import { readAmount } from './amount.ts';
+import { readAmount } from '../shared/amount.ts';
+import { sentence } from '../shared/sentence.ts';
 import { parseTemplate } from './rules.ts';
 
 export type Operation = Schemas['Operation'];
@@ -50,8 +51,7 @@ export function operationFaults(draft: OperationDraft, isMcp: boolean): Operatio
   return Object.fromEntries(Object.entries(faults).filter((entry): entry is [string, string] => entry[1] !== null));
 }
 
-const dotted = (fault: string | null): string | null =>
-  fault === null ? null : `${fault.charAt(0).toUpperCase()}${fault.slice(1)}.`;
+const dotted = (fault: string | null): string | null => (fault === null ? null : sentence(fault));
 
 const tooLong = (text: string, max: number): string | null =>
   text.trim().length > max ? `Must be at most ${max} characters.` : null;

@@ -129,7 +129,7 @@ export function OperationsTab({ service, show }: TabProps) {
                   cell: ({ operation }) => <Price operation={operation} service={service} />,
                 },
                 {
-                  title: 'Change',
+                  title: 'Actions',
                   right: true,
                   cell: ({ operation, at }) => (
                     <span class="row-acts">
@@ -155,7 +155,7 @@ export function OperationsTab({ service, show }: TabProps) {
               ]}
             />
           )}
-          <div class="card-tail stack-tight">
+          <div class="card-foot stack-tight">
             <Check
               label={refuse}
               checked={isOnly}

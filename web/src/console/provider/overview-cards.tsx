@@ -1,8 +1,9 @@
 import type { Schemas } from '../../api/client.ts';
 import { Card, LinkButton, Table } from '../../design/index.ts';
 import { count, percent } from '../../i18n/format.ts';
-import { lastDays } from './days.ts';
-import { EN, StatusBadge, usd } from './service-words.tsx';
+import { State } from '../shared/cells.tsx';
+import { lastDays } from '../shared/days.ts';
+import { EN } from './service-words.tsx';
 
 type Service = Schemas['Service'];
 type ServiceStats = Schemas['ServiceStats'];
@@ -55,7 +56,7 @@ export function Periods({
             cell: ({ succeeded, failed }) =>
               succeeded + failed === 0 ? '–' : percent(succeeded / (succeeded + failed), EN),
           },
-          { title: 'Earned', right: true, cell: ({ earned }) => usd(earned) },
+          { title: 'Earned', amount: ({ earned }) => earned },
         ]}
       />
     </Card>
@@ -97,7 +98,7 @@ export function ServicesCard({
               </a>
             ),
           },
-          { title: 'Status', cell: ({ status }) => <StatusBadge status={status} /> },
+          { title: 'Status', cell: ({ status }) => <State value={status} /> },
           {
             title: 'Quality',
             right: true,
@@ -116,7 +117,7 @@ export function ServicesCard({
         ]}
       />
       {isPart && (
-        <p class="card-tail small soft">
+        <p class="card-foot soft">
           These are your {shown.length} services with the most calls; calls and failures above are theirs. Earnings are
           of all.
         </p>

@@ -1,8 +1,8 @@
 import type { Schemas } from '../../api/client.ts';
 import { Card, Empty, FailureNote, Skeleton, Stat, Stats, TimeChart } from '../../design/index.ts';
 import { ago, count, duration, percent } from '../../i18n/format.ts';
+import { lastDays, secondsOf } from '../shared/days.ts';
 import { useStats } from './calls-tab.tsx';
-import { lastDays, secondsOf } from './days.ts';
 import type { TabProps } from './service-frame.tsx';
 import { EN } from './service-words.tsx';
 

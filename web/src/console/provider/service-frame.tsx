@@ -5,8 +5,9 @@ import { Button, ConfirmDialog, Empty, FailureNote, LinkButton, Note, Skeleton, 
 import { usePlace } from '../../place.tsx';
 import { type Resource, useResource } from '../../resource.ts';
 import { api } from '../../session.ts';
+import { State } from '../shared/cells.tsx';
 import { PageHead } from '../shared/page-head.tsx';
-import { EN, NextPrice, StatusBadge } from './service-words.tsx';
+import { EN, NextPrice } from './service-words.tsx';
 
 type Service = Schemas['Service'];
 
@@ -62,7 +63,7 @@ export function ServiceFrame({
         title={service.name}
         lead={
           <span class="row">
-            <StatusBadge status={service.status} />
+            <State value={service.status} />
             <span class="small">{service.price_label}</span>
             <code class="faint break small">{service.id}</code>
           </span>

@@ -10,11 +10,6 @@ export const EN = 'en';
 export const usd = (amount: number): string => money(amount, EN);
 export const callPrice = (price: number): string => (price === 0 ? 'Free' : `${usd(price)} per call`);
 
-export function StatusBadge({ status }: Pick<Service, 'status'>) {
-  if (status === 'active') return <Badge tone="good">Active</Badge>;
-  return status === 'paused' ? <Badge tone="warn">Paused</Badge> : <Badge>Removed</Badge>;
-}
-
 /** Operations whose coming prices are named; more are counted. */
 const MAX_NAMED = 3;
 
@@ -51,6 +46,6 @@ function comingOperations({ next_price: next, operations, price }: Service): str
 }
 
 export function Reachable({ service }: { readonly service: Service }) {
-  if (service.reachable === undefined) return <Badge>Not asked yet</Badge>;
+  if (service.reachable === undefined) return <Badge>Not checked yet</Badge>;
   return service.reachable ? <Badge tone="good">Answers</Badge> : <Badge tone="bad">No answer</Badge>;
 }

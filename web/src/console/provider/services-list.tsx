@@ -2,9 +2,10 @@ import { dataOf, type Schemas } from '../../api/client.ts';
 import { Empty, LinkButton } from '../../design/index.ts';
 import { count, day } from '../../i18n/format.ts';
 import { api } from '../../session.ts';
+import { State } from '../shared/cells.tsx';
 import { ListPage } from '../shared/list-page.tsx';
 import { PageHead } from '../shared/page-head.tsx';
-import { callPrice, EN, NextPrice, Reachable, StatusBadge } from './service-words.tsx';
+import { callPrice, EN, NextPrice, Reachable } from './service-words.tsx';
 
 type Service = Schemas['Service'];
 const PAGE = 50;
@@ -43,7 +44,7 @@ export function ServicesList() {
                 </span>
               ),
             },
-            { title: 'Status', cell: ({ status }) => <StatusBadge status={status} /> },
+            { title: 'Status', cell: ({ status }) => <State value={status} /> },
             {
               title: 'Price',
               cell: (service) => (

@@ -49,7 +49,7 @@ export function StateCard({ service, show, onSecret }: TabProps & { readonly onS
   };
   const { uptime } = service;
   return (
-    <Card title="How it is">
+    <Card title="State of the service">
       <div class="stack">
         <dl class="facts">
           <dt>Endpoint</dt>
@@ -58,7 +58,7 @@ export function StateCard({ service, show, onSecret }: TabProps & { readonly onS
             {service.checked_at !== undefined && (
               <span class="faint small" title={moment(service.checked_at, EN)}>
                 {' '}
-                asked {ago(service.checked_at, EN, Date.now())}
+                checked {ago(service.checked_at, EN, Date.now())}
               </span>
             )}
           </dd>
@@ -90,7 +90,7 @@ export function StateCard({ service, show, onSecret }: TabProps & { readonly onS
         )}
         <div class="row">
           <Button small busy={asking} onClick={() => void askAgain()}>
-            {asking ? 'Asking…' : 'Ask the endpoint again'}
+            {asking ? 'Checking…' : 'Check the endpoint again'}
           </Button>
           {service.signed === true && (
             <Button small onClick={() => setRenewing(true)}>
@@ -113,7 +113,7 @@ export function StateCard({ service, show, onSecret }: TabProps & { readonly onS
           onClose={() => setRenewing(false)}
         >
           <p>
-            For a day each call is signed by the new secret and by the old one, so that you can exchange it in peace. If
+            For a day each call is signed by the new secret and by the old one, so that you have time to replace it. If
             a secret has leaked, do this twice: the second time ends the oldest at once.
           </p>
         </ConfirmDialog>

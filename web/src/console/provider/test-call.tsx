@@ -1,8 +1,11 @@
 import { useRef, useState } from 'preact/hooks';
 import type { Schemas } from '../../api/client.ts';
+import { type CallState, send } from '../../calls/send.ts';
+import { STATUS_TEXTS } from '../../calls/status-texts.ts';
 import { Badge, Button, Card, Code, Note, Select, TextArea, TextInput } from '../../design/index.ts';
-import { duration } from '../../i18n/format.ts';
-import { type Answer, readHeaders, sendTestCall } from './send-test-call.ts';
+import { bytes, duration } from '../../i18n/format.ts';
+import { session } from '../../session.ts';
+import { readHeaders } from './header-lines.ts';
 import { EN } from './service-words.tsx';
 
 const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const;
@@ -16,18 +19,23 @@ export function TestCall({ service }: { readonly service: Schemas['Service'] }) 
   const [isTouched, setTouched] = useState(false);
   const [headers, setHeaders] = useState(start.headers);
   const [body, setBody] = useState(start.body);
-  const [answer, setAnswer] = useState<Answer | null>(null);
+  const [answer, setAnswer] = useState<CallState | null>(null);
   const running = useRef<AbortController | null>(null);
   const headersRead = readHeaders(headers);
   const pathFault = pathFaultOf(service.id, path);
-  const isRunning = answer !== null && !answer.done;
-  const send = async (): Promise<void> => {
+  const isRunning = answer?.phase === 'waiting' || answer?.phase === 'receiving';
+  const call = async (): Promise<void> => {
     setTouched(true);
     if (pathFault !== null || headersRead.fault !== null) return;
     const controller = new AbortController();
     running.current = controller;
-    const call = { serviceId: service.id, method, path, headers: headersRead.headers, body, signal: controller.signal };
-    await sendTestCall(call, setAnswer);
+    const request = {
+      method,
+      target: `/api/v1/proxy/${service.id}${path}`,
+      headers: { ...headersRead.headers, Authorization: `Bearer ${session.value?.key ?? ''}` },
+      body: method === 'GET' || body === '' ? null : body,
+    };
+    await send(request, setAnswer, controller.signal);
   };
   return (
     <Card title="Test call">
@@ -36,7 +44,7 @@ export function TestCall({ service }: { readonly service: Schemas['Service'] }) 
         method="post"
         onSubmit={(event) => {
           event.preventDefault();
-          void send();
+          void call();
         }}
       >
         <p class="small soft">Calls of your own services are free, also while paused, and are in no statistics.</p>
@@ -137,34 +145,45 @@ function pathFaultOf(id: string, path: string): string | null {
     : 'Must stay below the service.';
 }
 
-function AnswerShown({ answer }: { readonly answer: Answer }) {
-  const { status, statusText, failure, text, ms, isCut } = answer;
+const PHASES = {
+  waiting: 'Waiting for the answer…',
+  receiving: 'Receiving…',
+  done: null,
+  cancelled: 'You stopped the call.',
+  broken: 'The answer broke off.',
+} as const;
+
+function AnswerShown({ answer: { phase, ms, response, body } }: { readonly answer: CallState }) {
+  const status = response?.status ?? null;
+  const said = phase === 'broken' && response === null ? 'No answer came.' : PHASES[phase];
   return (
     <div class="stack-tight test-answer" role="status">
-      {failure !== null && <Note tone="bad">{failure}</Note>}
-      {status !== null && (
+      {said !== null && <Note tone={phase === 'broken' ? 'bad' : 'info'}>{said}</Note>}
+      {status === 0 && <Note>The service answered with a redirect, which this page does not follow.</Note>}
+      {response !== null && status !== null && status !== 0 && (
         <div class="row">
           <Badge tone={status < 400 ? 'good' : 'bad'}>
-            {status} {statusText}
+            {status} {STATUS_TEXTS[status] ?? ''}
           </Badge>
-          <span class="small soft">{answer.done ? duration(ms, EN) : 'under way…'}</span>
-          {answer.usageId !== null && (
+          {phase === 'done' && <span class="small soft">{duration(ms, EN)}</span>}
+          {response.usageId !== null && (
             <code class="faint small break" title="X-ACF-Usage-Id">
-              {answer.usageId}
+              {response.usageId}
             </code>
           )}
         </div>
       )}
       {status !== null && status >= 500 && (
-        <p class="small soft">Of a buyer this would be a failure: free, and counted against your quality.</p>
+        <p class="small soft">For a buyer this would be a failure: free, and counted against your quality.</p>
       )}
       {(status === 401 || status === 403) && (
         <p class="small soft">
           Buyers pay for a 4xx. If your service refused the gateway, check the headers that it adds.
         </p>
       )}
-      {text !== '' && <Code wrap label="Body of the answer" text={text} />}
-      {isCut && <p class="small soft">The rest is not shown.</p>}
+      {body?.kind === 'binary' && <p class="small soft">The body is not text: {bytes(body.bytes, EN)}.</p>}
+      {body !== null && body.text !== '' && <Code wrap label="Body of the answer" text={body.text} />}
+      {body?.isCut === true && <p class="small soft">The rest is not shown.</p>}
     </div>
   );
 }

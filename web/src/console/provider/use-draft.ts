@@ -1,7 +1,8 @@
 import { useState } from 'preact/hooks';
 import { ApiFailure } from '../../api/client.ts';
+import { sentence } from '../shared/sentence.ts';
 import { afterPointer } from './after-pointer.ts';
-import { type Draft, type DraftField, type Faults, faultsOf, sentence } from './draft.ts';
+import { type Draft, type DraftField, type Faults, faultsOf } from './draft.ts';
 
 export type DraftForm = {
   readonly draft: Draft;

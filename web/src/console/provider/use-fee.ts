@@ -1,7 +1,7 @@
 import { dataOf } from '../../api/client.ts';
 import { useResource } from '../../resource.ts';
 import { api, session } from '../../session.ts';
-import { today } from './days.ts';
+import { today } from '../shared/days.ts';
 
 /** The platform's share of a charge in percent, or null while it is not known. */
 export function useFeePercent(): number | null {

@@ -3,10 +3,13 @@ import { dataOf } from '../../api/client.ts';
 import { Button, FailureNote } from '../../design/index.ts';
 import { utcDay } from './days.ts';
 
-type Answer = { readonly data?: unknown; readonly error?: unknown; readonly response: Response };
+/** Asks for a part of the file. @param cursor  of the list; absent: the first part */
+export type AskFile = (
+  cursor: string | undefined,
+) => Promise<{ readonly data?: unknown; readonly error?: unknown; readonly response: Response }>;
 
 /** As the API bounds a file (docs/api.md). */
-const ROWS = '10 000';
+const ROWS = '10,000';
 
 /**
  * Downloads a list as CSV. The key goes into a header, so the file is fetched and not linked to. A long list comes in parts, and the
@@ -16,15 +19,7 @@ const ROWS = '10 000';
  * @param of    what is exported: when this changes, the next part is of no use any more
  * @param ask   asks with `Accept: text/csv` and `parseAs: 'blob'`
  */
-export function CsvExport({
-  name,
-  of,
-  ask,
-}: {
-  readonly name: string;
-  readonly of: string;
-  readonly ask: (cursor: string | undefined) => Promise<Answer>;
-}) {
+export function CsvExport({ name, of, ask }: { readonly name: string; readonly of: string; readonly ask: AskFile }) {
   const [next, setNext] = useState<{ readonly cursor: string; readonly part: number } | null>(null);
   const [busy, setBusy] = useState(false);
   const [failure, setFailure] = useState<unknown>(null);
@@ -48,14 +43,14 @@ export function CsvExport({
     <div class="csv">
       {next !== null && (
         <span class="small soft" role="status">
-          A file has {ROWS} rows at most, and there are more.{' '}
+          One file has at most {ROWS} rows, and there are more.{' '}
           <Button small busy={busy} onClick={() => void download(next.part, next.cursor)}>
             Get part {next.part}
           </Button>
         </span>
       )}
       <Button busy={busy} onClick={() => void download(1)}>
-        {busy ? 'Exporting …' : 'Export CSV'}
+        {busy ? 'Exporting…' : 'Export CSV'}
       </Button>
       {failure !== null && <FailureNote failure={failure} />}
     </div>

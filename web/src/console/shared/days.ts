@@ -3,12 +3,30 @@ const DAY_MS = 86_400_000;
 /** `2026-11-22`: the day in UTC, as the API counts days. */
 export const utcDay = (ms: number): string => new Date(ms).toISOString().slice(0, 10);
 
+export const today = (): string => utcDay(Date.now());
+
 /** The last days up to today in UTC, the oldest first. */
-export const lastDays = (days: number, nowMs: number): string[] =>
+export const lastDays = (days: number, nowMs = Date.now()): string[] =>
   Array.from({ length: days }, (_, i) => utcDay(nowMs - (days - 1 - i) * DAY_MS));
+
+/** All days from the first to the last, so that a chart shows those without calls, too. At most 400: the newest of them. */
+export function daysBetween(first: string, last: string): string[] {
+  const days = Math.floor((Date.parse(last) - Date.parse(first)) / DAY_MS) + 1;
+  return lastDays(Math.min(Math.max(days, 1), 400), Date.parse(last));
+}
 
 /** Seconds since 1970 at the beginning of the day. */
 export const secondsOf = (day: string): number => Date.parse(`${day}T00:00:00Z`) / 1_000;
+
+/** One value for each day, from rows that leave out days without calls. */
+export function perDay<Row extends { readonly day: string }>(
+  days: readonly string[],
+  rows: readonly Row[],
+  pick: (row: Row) => number,
+): number[] {
+  const byDay = new Map(rows.map((row) => [row.day, pick(row)]));
+  return days.map((day) => byDay.get(day) ?? 0);
+}
 
 /**
  * People name the last day that they want to see, and the API the first that it leaves out.

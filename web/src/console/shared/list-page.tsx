@@ -11,9 +11,11 @@ import {
   Table,
   TextInput,
 } from '../../design/index.ts';
-import { usePlace, withQuery } from '../../place.tsx';
+import { type Place, usePlace, withQuery } from '../../place.tsx';
 import { useResource } from '../../resource.ts';
 import { session } from '../../session.ts';
+import { type AskFile, CsvExport } from './csv-export.tsx';
+import { rangeOf } from './days.ts';
 
 /** One field above a list. Its value is the parameter `name` of the address, and of the question to the API. */
 export type Filter = {
@@ -25,6 +27,9 @@ export type Filter = {
   /** A choice: value and text; the first is the default and has the value ''. */
   readonly options?: readonly (readonly [value: string, text: string])[];
 };
+
+/** The filters that are set, with days as the API takes them, and `cursor` behind the first page. */
+export type Query = Readonly<Record<string, string>>;
 
 export type Rows<Row> = { readonly rows: readonly Row[]; readonly next: string | null };
 
@@ -39,51 +44,44 @@ export function ListPage<Row>({
   columns,
   keyOf,
   empty,
-  actions,
+  file,
   version = 0,
 }: {
   /** What it lists, for screen readers. */
   readonly caption: string;
   readonly filters?: readonly Filter[];
-  /** @param query  the filters that are set, and `cursor` behind the first page */
-  readonly ask: (query: Readonly<Record<string, string>>, signal: AbortSignal) => Promise<Rows<Row>>;
+  readonly ask: (query: Query, signal: AbortSignal) => Promise<Rows<Row>>;
   readonly columns: readonly Column<Row>[];
   readonly keyOf: (row: Row) => string;
   /** Shown where there is nothing at all, with no filter set: what to do next. */
   readonly empty: ComponentChildren;
-  readonly actions?: ComponentChildren;
+  /** The same list as CSV: the name of the file without its ending, and a question with `Accept: text/csv`. */
+  readonly file?: { readonly name: string; readonly ask: (query: Query) => ReturnType<AskFile> };
   /** Another number asks again: something was changed. */
   readonly version?: number;
 }) {
   const place = usePlace();
-  const names = [...filters.map(({ name }) => name), 'cursor'];
-  const query = Object.fromEntries(
-    names.flatMap((name) => {
-      const value = place.query.get(name);
-      return value === null || value === '' ? [] : [[name, value] as const];
-    }),
-  );
+  const query = queryOf(place.query, [...filters.map(({ name }) => name), 'cursor']);
   const key = `${session.value?.me.key_id} ${place.path} ${JSON.stringify(query)} ${version}`;
-  const page = useResource(key, async (signal) => ({ ...(await ask(query, signal)), key }));
+  const page = useResource(key, async (signal) => ({ ...(await ask({ ...query, ...rangeOf(query) }, signal)), key }));
   // Rows that answer another question are no answer to this one, once it has failed.
   const data = page.failure !== null && page.data?.key !== key ? null : page.data;
-  const all = withQuery(place, Object.fromEntries(names.map((name) => [name, null])));
   const isFiltered = filters.some(({ name }) => query[name] !== undefined);
   return (
     <Card flush>
-      {(filters.length > 0 || actions !== undefined) && (
+      {(filters.length > 0 || file !== undefined) && (
         <div class="list-head">
-          <FilterForm filters={filters} query={query} all={isFiltered ? all : null} />
-          {actions !== undefined && <div class="row">{actions}</div>}
+          <FilterForm filters={filters} query={query} />
+          {file !== undefined && <ListFile {...file} query={query} />}
         </div>
       )}
       {page.failure !== null && (
-        <div class="list-note">
+        <div class="card-note">
           <FailureNote failure={page.failure} retry={page.reload} />
         </div>
       )}
       {data === null && page.failure === null && (
-        <div class="list-note">
+        <div class="card-note">
           <Skeleton lines={5} />
         </div>
       )}
@@ -95,14 +93,17 @@ export function ListPage<Row>({
       {data !== null &&
         data.rows.length === 0 &&
         (isFiltered || query.cursor !== undefined ? (
-          <Empty title="Nothing matches" action={<LinkButton href={all}>Show all</LinkButton>}>
+          <Empty
+            title="Nothing matches"
+            action={<LinkButton href={withoutFilters(place, filters)}>Show all</LinkButton>}
+          >
             Nothing in this list fits the filters.
           </Empty>
         ) : (
           empty
         ))}
       {(query.cursor !== undefined || (data?.next ?? null) !== null) && (
-        <nav class="list-foot" aria-label={`Pages of ${caption}`}>
+        <nav class="card-foot list-foot" aria-label={`Pages of ${caption}`}>
           {query.cursor !== undefined && (
             <LinkButton small href={withQuery(place, { cursor: null })}>
               First page
@@ -119,18 +120,40 @@ export function ListPage<Row>({
   );
 }
 
-function FilterForm({
-  filters,
+/** All parts of a file have the same filters; its place in the list is that of its part. */
+function ListFile({
+  name,
+  ask,
   query,
-  all,
-}: {
-  readonly filters: readonly Filter[];
-  readonly query: Readonly<Record<string, string>>;
-  /** The address without filters; null if there are none now. */
-  readonly all: string | null;
-}) {
+}: NonNullable<Parameters<typeof ListPage>[0]['file']> & { readonly query: Query }) {
+  const { cursor: _, ...filters } = query;
+  return (
+    <CsvExport
+      name={name}
+      of={JSON.stringify(filters)}
+      ask={(cursor) => ask({ ...filters, ...rangeOf(filters), ...(cursor === undefined ? {} : { cursor }) })}
+    />
+  );
+}
+
+/** The parameters of an address that are set, of those with these names. */
+export const queryOf = (query: URLSearchParams, names: readonly string[]): Query =>
+  Object.fromEntries(
+    names.flatMap((name) => {
+      const value = query.get(name) ?? '';
+      return value === '' ? [] : [[name, value] as const];
+    }),
+  );
+
+/** The address with all else that stands in it. */
+const withoutFilters = (place: Place, filters: readonly Filter[]): string =>
+  withQuery(place, Object.fromEntries([...filters.map(({ name }) => name), 'cursor'].map((name) => [name, null])));
+
+/** Fields that change the address. @param query  what is set */
+export function FilterForm({ filters, query }: { readonly filters: readonly Filter[]; readonly query: Query }) {
   const place = usePlace();
   if (filters.length === 0) return <span />;
+  const isFiltered = filters.some(({ name }) => query[name] !== undefined);
   const apply = (form: HTMLFormElement): void => {
     const values = new FormData(form);
     const changes = filters.map(({ name }) => [name, String(values.get(name) ?? '').trim()] as const);
@@ -168,8 +191,8 @@ function FilterForm({
         ),
       )}
       <Button type="submit">Apply</Button>
-      {all !== null && (
-        <LinkButton kind="quiet" href={all}>
+      {isFiltered && (
+        <LinkButton kind="quiet" href={withoutFilters(place, filters)}>
           Clear
         </LinkButton>
       )}

@@ -4,9 +4,11 @@ export type Outcome = {
   readonly word: string;
   /** Of a refund, why, in a few words. */
   readonly reason: string | null;
-  readonly tone: 'plain' | 'good' | 'warn';
+  readonly tone: 'plain' | 'good' | 'warn' | 'bad';
   /** Who did what, and what it means for the money. */
   readonly text: string;
+  /** Whether the service is to blame: such calls count against its quality. */
+  readonly isFailure: boolean;
 };
 
 type Recorded = {
@@ -21,52 +23,59 @@ const REFUNDS: Readonly<Record<string, readonly [reason: string, text: string]>>
   upstream_error: ['service failed', 'The service could not be reached, or did not answer with proper HTTP.'],
   upstream_timeout: ['service too slow', 'The service did not connect or answer in time.'],
   upstream_busy: ['service busy', 'The service had as many calls as it may have, and none ended within a second.'],
-  upstream_5xx: ['service error', 'The service answered with a status of 500 or above. You got that answer.'],
+  upstream_5xx: ['service error', 'The service answered with a status of 500 or above, which was passed on.'],
   upstream_cut: ['answer cut', 'The service broke off, or fell silent, within its answer.'],
-  caller_gone: ['you left', 'Your program ended the connection before the service had the whole request.'],
+  caller_gone: ['caller left', 'The calling program ended the connection before the service had the whole request.'],
   payload_too_large: ['request too large', 'The body of the request was longer than the gateway allows.'],
   body_too_slow: ['request too slow', 'The body of the request arrived at less than 1 KiB a second.'],
   unavailable: ['gateway stopped', 'The gateway could not carry the call to its end.'],
 };
-const REFUNDED = 'You paid nothing: the money, or the free call, came back.';
+const FAILURES = new Set(['upstream_error', 'upstream_timeout', 'upstream_5xx', 'upstream_cut']);
+const REFUNDED = {
+  buyer: 'You paid nothing: the money, or the free call, came back.',
+  others: 'The buyer paid nothing: the money, or the free call, went back.',
+} as const;
 
-/** What became of this call. A reason that this page does not know is named as it is. */
-export function outcomeOf({ outcome, status, free_tier: usedFreeCall, amount }: Recorded): Outcome {
+/**
+ * What became of this call. A reason that this page does not know is named as it is.
+ *
+ * @param side  who reads it: the buyer, or somebody else
+ */
+export function outcomeOf(
+  { outcome, status, free_tier: usedFreeCall, amount }: Recorded,
+  side: keyof typeof REFUNDED,
+): Outcome {
+  const none = { reason: null, isFailure: false };
   if (outcome === 'abandoned') {
-    return {
-      word: 'Refunded',
-      reason: 'gateway died',
-      tone: 'warn',
-      text: `The gateway died during the call. ${REFUNDED}`,
-    };
+    const text = `The gateway died during the call. ${REFUNDED[side]}`;
+    return { ...none, word: 'Refunded', reason: 'gateway died', tone: 'warn', text };
   }
   if (outcome.startsWith('refunded:')) {
     const code = outcome.slice('refunded:'.length);
     const [reason, text] = REFUNDS[code] ?? [code, `The gateway gave the reason "${code}".`];
-    return { word: 'Refunded', reason, tone: 'warn', text: `${text} ${REFUNDED}` };
+    return {
+      ...{ word: 'Refunded', reason, tone: 'warn', isFailure: FAILURES.has(code) },
+      text: `${text} ${REFUNDED[side]}`,
+    };
   }
   if (outcome !== 'completed')
-    return { word: outcome, reason: null, tone: 'plain', text: `The gateway recorded "${outcome}".` };
+    return { ...none, word: outcome, tone: 'plain', text: `The gateway recorded "${outcome}".` };
   // Calls of services without a price cost nothing, either.
   const isFree = usedFreeCall || amount === 0;
   const price = usedFreeCall ? 'It used a free call.' : isFree ? 'It cost nothing.' : 'Its price was charged.';
-  if (status === 499) {
-    return {
-      word: isFree ? 'Free' : 'Charged',
-      reason: null,
-      tone: 'plain',
-      text: `Your program left before the answer, but the service had the whole request and did the work. ${price}`,
-    };
-  }
-  if (status >= 400) {
-    return {
-      word: isFree ? 'Free' : 'Charged',
-      reason: null,
-      tone: 'plain',
-      text: `The service answered, and said that it did not like the request. ${price}`,
-    };
-  }
-  return { word: isFree ? 'Free' : 'Charged', reason: null, tone: 'good', text: `The service answered. ${price}` };
+  return {
+    ...none,
+    word: isFree ? 'Free' : 'Charged',
+    tone: status < 400 ? 'good' : 'plain',
+    text: `${answerText(status, side)} ${price}`,
+  };
+}
+
+function answerText(status: number, side: keyof typeof REFUNDED): string {
+  if (status < 400) return 'The service answered.';
+  if (status !== 499) return 'The service answered that it could not accept the request.';
+  const who = side === 'buyer' ? 'Your' : 'The calling';
+  return `${who} program left before the answer, but the service had the whole request and did the work.`;
 }
 
 /** Why a status stands there that no service sent. Null for the others: the number says it. */

@@ -1,14 +1,28 @@
+import type { ComponentChildren } from 'preact';
 import { useState } from 'preact/hooks';
 import type { Schemas } from '../../api/client.ts';
 import { Button, Code, Dialog, FailureNote, Note } from '../../design/index.ts';
 
-/** A secret is shown once: here, until its owner says that it is kept. Escape does not close it. @param onClose  what comes then; may be a promise */
-export function SecretShownOnce({
-  made,
+/**
+ * A secret is shown once: here, until its owner says that it is kept. Escape does not close it.
+ *
+ * @param label    what the secret is, for screen readers
+ * @param onClose  what comes then; may be a promise
+ */
+function ShownOnce({
+  title,
+  label,
+  secret,
+  advice,
   onClose,
+  children,
 }: {
-  readonly made: Pick<Schemas['CreatedKey'], 'key_id' | 'secret'>;
+  readonly title: string;
+  readonly label: string;
+  readonly secret: string;
+  readonly advice: ComponentChildren;
   readonly onClose: () => unknown;
+  readonly children: ComponentChildren;
 }) {
   const [busy, setBusy] = useState(false);
   const [failure, setFailure] = useState<unknown>(null);
@@ -24,24 +38,63 @@ export function SecretShownOnce({
   };
   return (
     <Dialog
-      title="Keep this key"
+      title={title}
       actions={
         <Button kind="primary" busy={busy} onClick={() => void goOn()}>
           I have kept it
         </Button>
       }
     >
-      <p>
-        This is the only time that the secret is shown. Whoever has it acts as this account and can spend its money. Put
-        it into a password manager, or where your program reads its secrets.
-      </p>
-      <Code wrap label="API key" text={`${made.key_id}:${made.secret}`} />
+      <p>{children}</p>
+      <Code wrap label={label} text={secret} />
       <Note tone="warn">
-        <span>
-          Programs send it as the header <code>Authorization: Bearer …</code>, never in an address.
-        </span>
+        <span>{advice}</span>
       </Note>
       {failure !== null && <FailureNote failure={failure} />}
     </Dialog>
   );
 }
+
+/** A new key, or a new secret of one. */
+export const KeyShownOnce = ({
+  made,
+  onClose,
+}: {
+  readonly made: Pick<Schemas['CreatedKey'], 'key_id' | 'secret'>;
+  readonly onClose: () => unknown;
+}) => (
+  <ShownOnce
+    title="Keep this key"
+    label="API key"
+    secret={`${made.key_id}:${made.secret}`}
+    onClose={onClose}
+    advice={
+      <>
+        Programs send it as the header <code>Authorization: Bearer …</code>, never in an address.
+      </>
+    }
+  >
+    This is the only time that the secret is shown. Whoever has it acts as this account and can spend its money. Put it
+    into a password manager, or where your program reads its secrets.
+  </ShownOnce>
+);
+
+/** What a service checks signatures with. */
+export const SigningSecretShownOnce = ({
+  secret,
+  onClose,
+}: {
+  readonly secret: string;
+  readonly onClose: () => unknown;
+}) => (
+  <ShownOnce
+    title="Keep this signing secret"
+    label="Signing secret"
+    secret={secret}
+    onClose={onClose}
+    advice="Keep it where the service runs, and nowhere else."
+  >
+    This is the only time that it is shown. Your service checks the signature of each call with it, so that it can tell
+    calls of this gateway from all others. The <a href="/docs">API reference</a> says how.
+  </ShownOnce>
+);

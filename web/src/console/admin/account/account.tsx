@@ -11,14 +11,13 @@ import {
   Stats,
   Tabs,
 } from '../../../design/index.ts';
-import { count, money } from '../../../i18n/format.ts';
+import { count, date, money } from '../../../i18n/format.ts';
 import { useI18n } from '../../../i18n/i18n.tsx';
 import { usePlace } from '../../../place.tsx';
 import { useResource } from '../../../resource.ts';
 import { api } from '../../../session.ts';
+import { State } from '../../shared/cells.tsx';
 import { PageHead } from '../../shared/page-head.tsx';
-import { date } from '../measures.ts';
-import { State } from '../parts.tsx';
 import { Acts } from './acts.tsx';
 import { StatementOf } from './statement.tsx';
 import { AuditOf, CallsOf, KeysOf, PaymentsOf, ServicesOf } from './tabs.tsx';
@@ -103,7 +102,7 @@ export function AccountPage({ id }: { readonly id: string }) {
         <Stat label="Active keys" value={count(data.active_keys, language)} />
         <Stat
           label={data.closed_at === null ? 'Opened' : 'Closed'}
-          value={<span class="stat-time">{date(data.closed_at ?? data.created_at, language)}</span>}
+          value={<span class="stat-time">{date(data.closed_at ?? data.created_at, language, Date.now())}</span>}
         />
       </Stats>
       <Tabs

@@ -95,7 +95,7 @@ const Suspend = ({ account, onClose, onChanged }: Props) => (
     onClose={onClose}
     act={async () => {
       await setStatus(account, 'suspended');
-      say('The account is suspended');
+      say('The account is suspended.');
       onChanged();
     }}
   >
@@ -113,7 +113,7 @@ const Resume = ({ account, onClose, onChanged }: Props) => (
     onClose={onClose}
     act={async () => {
       await setStatus(account, 'active');
-      say('The account is active again');
+      say('The account is active again.');
       onChanged();
     }}
   >
@@ -159,7 +159,7 @@ function Close({ account, onClose, onChanged, onMove }: Props & { readonly onMov
         await dataOf(
           api.value.POST('/api/v1/admin/accounts/{id}/close', { params: { path: { id: account.account_id } } }),
         );
-        say('The account is closed');
+        say('The account is closed.');
         onChanged();
       }}
     >

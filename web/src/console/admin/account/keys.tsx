@@ -5,7 +5,7 @@ import { useResource } from '../../../resource.ts';
 import { api, session } from '../../../session.ts';
 import { LimitDialog } from '../../keys/limit-dialog.tsx';
 import { RevokeDialog } from '../../keys/revoke-dialog.tsx';
-import { State, When } from '../parts.tsx';
+import { State, When } from '../../shared/cells.tsx';
 import { Short, type TabProps } from './short.tsx';
 
 type Key = Schemas['Key'];
@@ -29,9 +29,9 @@ export function KeysOf({ account, onChanged }: TabProps) {
           { title: 'Role', cell: (key) => key.role },
           { title: 'Status', cell: (key) => <State value={key.status} /> },
           { title: 'Requests a minute', right: true, cell: (key) => key.rate_limit },
-          { title: 'Made', cell: (key) => <When at={key.created_at} /> },
+          { title: 'Created', cell: (key) => <When at={key.created_at} /> },
           {
-            title: 'What to do',
+            title: 'Actions',
             right: true,
             cell: (key) =>
               key.status === 'active' && (
@@ -63,7 +63,7 @@ export function KeysOf({ account, onChanged }: TabProps) {
           of={open.key}
           onClose={close}
           onDone={() => {
-            say('The new limit counts from the next request on');
+            say('The limit is changed.');
             list.reload();
           }}
         />
@@ -74,7 +74,7 @@ export function KeysOf({ account, onChanged }: TabProps) {
           isOwn={open.key.key_id === session.value?.me.key_id}
           onClose={close}
           onDone={() => {
-            say('The key is revoked');
+            say('The key is revoked.');
             onChanged();
           }}
         />

@@ -1,5 +1,6 @@
 import { ApiFailure, dataOf } from '../../../api/client.ts';
 import { api } from '../../../session.ts';
+import { today } from '../../shared/days.ts';
 
 export type MoneyAct = 'credit' | 'debit' | 'payout';
 
@@ -31,11 +32,10 @@ export const MONEY_ACTS: Readonly<
  * others one that nobody has.
  */
 function newReference(act: MoneyAct, accountId: string): string {
-  const day = new Date().toISOString().slice(0, 10);
-  if (act === 'payout') return `payout-${day}-${accountId.slice(-12)}`;
+  if (act === 'payout') return `payout-${today()}-${accountId.slice(-12)}`;
   const random = crypto.getRandomValues(new Uint32Array(2));
   const [a = 0, b = 0] = random;
-  return `${act}-${day}-${a.toString(36)}${b.toString(36)}`;
+  return `${act}-${today()}-${a.toString(36)}${b.toString(36)}`;
 }
 
 export type Draft = { readonly reference: string; readonly amount: string; readonly reason: string };

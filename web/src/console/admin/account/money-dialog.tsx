@@ -4,7 +4,8 @@ import { Button, Dialog, FailureNote, Note, say, TextInput } from '../../../desi
 import { ago, moment, money } from '../../../i18n/format.ts';
 import { useI18n } from '../../../i18n/i18n.tsx';
 import { useResource } from '../../../resource.ts';
-import { readAmount } from './amount.ts';
+import { readAmount } from '../../shared/amount.ts';
+import { sentence } from '../../shared/sentence.ts';
 import {
   type Draft,
   draftOf,
@@ -19,6 +20,9 @@ import {
 } from './money-acts.ts';
 
 const DAY_MS = 86_400_000;
+
+/** As the API bounds a payment, in US dollars. */
+const PAYMENT = { least: 0.000001, most: 1_000_000_000 };
 
 /** Moves money of one account. The reference stays the same until the outcome is known, so a repeat is no second payment. */
 export function MoneyDialog({
@@ -51,9 +55,9 @@ export function MoneyDialog({
   const [isRetry, setIsRetry] = useState(first.isRetry);
   const [before, setBefore] = useState<Moved | null>(null);
   const usd = (value: number): string => money(value, language);
-  const value = readAmount(amount);
+  const { usd: value, fault: amountFault } = readAmount(amount, PAYMENT);
   const faults = {
-    amount: value === null ? 'A number above 0 with at most six decimals, such as 12.50.' : null,
+    amount: amountFault === null ? null : sentence(amountFault),
     reference: reference.trim() === '' ? 'A reference is needed: it makes the payment count once.' : null,
     reason: act === 'debit' && reason.trim() === '' ? 'Say why: the account reads it in its statement.' : null,
   };
@@ -72,7 +76,7 @@ export function MoneyDialog({
         setBefore(moved);
         return;
       }
-      say(moved.isNew ? `${usd(value ?? 0)} ${done}` : 'It was carried out the first time: nothing moved again');
+      say(moved.isNew ? `${usd(value ?? 0)} ${done}.` : 'It was carried out the first time: nothing moved again.');
       onClose();
     } catch (error) {
       setFailure(error);

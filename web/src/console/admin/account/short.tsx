@@ -27,13 +27,13 @@ export function Short<Row>({
   return (
     <Card flush>
       {list.failure !== null && (
-        <div class="pending">
+        <div class="card-note">
           <FailureNote failure={list.failure} retry={list.reload} />
         </div>
       )}
       {list.data === null ? (
         list.failure === null && (
-          <div class="pending">
+          <div class="card-note">
             <Skeleton lines={4} />
           </div>
         )
@@ -42,7 +42,7 @@ export function Short<Row>({
       ) : (
         <Table caption={caption} columns={columns} rows={list.data} keyOf={keyOf} />
       )}
-      {more !== undefined && <div class="list-actions">{more}</div>}
+      {more !== undefined && <div class="card-foot">{more}</div>}
     </Card>
   );
 }

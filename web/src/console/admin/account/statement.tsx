@@ -1,13 +1,8 @@
-import { useState } from 'preact/hooks';
 import { dataOf, type Schemas } from '../../../api/client.ts';
 import { Empty } from '../../../design/index.ts';
-import { digitsOf } from '../../../i18n/format.ts';
-import { useI18n } from '../../../i18n/i18n.tsx';
-import { usePlace } from '../../../place.tsx';
 import { api } from '../../../session.ts';
 import { kindText } from '../../money/kinds.ts';
-import { keyOfMovement, movementColumns, questionOf } from '../../money/money.tsx';
-import { CsvExport } from '../../shared/csv-export.tsx';
+import { keyOfMovement, movementColumns } from '../../money/money.tsx';
 import { RANGE_FILTERS } from '../../shared/days.ts';
 import { type Filter, ListPage } from '../../shared/list-page.tsx';
 import type { TabProps } from './short.tsx';
@@ -36,44 +31,33 @@ function callsOf(accountId: string, { kind, hour = '', service_id = '' }: Schema
 
 /** What the account itself sees as its statement. */
 export function StatementOf({ account }: TabProps) {
-  const { language } = useI18n();
-  const place = usePlace();
-  const [digits, setDigits] = useState(2);
   const id = account.account_id;
-  const exported = Object.fromEntries([...place.query].filter(([name]) => FILTERS.some((one) => one.name === name)));
+  const path = { id };
   return (
     <ListPage<Schemas['Movement']>
       caption="Statement of the account"
       filters={FILTERS}
       ask={async (query, signal) => {
         const asked = api.value.GET('/api/v1/admin/accounts/{id}/statement', {
-          params: { path: { id }, query: { ...questionOf(query), limit: 50 } },
+          params: { path, query: { ...query, limit: 50 } },
           signal,
         });
         // The same address also answers in CSV, but not to this question.
         const page = (await dataOf(asked)) as Schemas['Statement'];
-        setDigits(digitsOf(page.movements.flatMap(({ amount, balance }) => [amount, balance])));
         return { rows: page.movements, next: page.next_cursor };
       }}
       keyOf={keyOfMovement}
-      columns={movementColumns(language, digits, textOf, (movement) => callsOf(id, movement))}
+      columns={movementColumns(textOf, (movement) => callsOf(id, movement))}
       empty={<Empty title="Nothing has moved yet">A credit puts money into the wallet, and calls take it out.</Empty>}
-      actions={
-        <CsvExport
-          name={`statement-${id}`}
-          of={JSON.stringify(exported)}
-          ask={(cursor) =>
-            api.value.GET('/api/v1/admin/accounts/{id}/statement', {
-              params: {
-                path: { id },
-                query: questionOf({ ...exported, ...(cursor === undefined ? {} : { cursor }) }),
-              },
-              headers: { Accept: 'text/csv' },
-              parseAs: 'blob',
-            })
-          }
-        />
-      }
+      file={{
+        name: `statement-${id}`,
+        ask: (query) =>
+          api.value.GET('/api/v1/admin/accounts/{id}/statement', {
+            params: { path, query },
+            headers: { Accept: 'text/csv' },
+            parseAs: 'blob',
+          }),
+      }}
     />
   );
 }

@@ -1,11 +1,12 @@
 import { dataOf } from '../../../api/client.ts';
 import { Empty } from '../../../design/index.ts';
-import { duration, money } from '../../../i18n/format.ts';
+import { duration } from '../../../i18n/format.ts';
 import { useI18n } from '../../../i18n/i18n.tsx';
 import { useResource } from '../../../resource.ts';
 import { api } from '../../../session.ts';
+import { OutcomeBadge, Signed, State, When } from '../../shared/cells.tsx';
 import { Actor } from '../audit.tsx';
-import { Changes, State, When } from '../parts.tsx';
+import { Changes } from '../parts.tsx';
 import { NEWEST, Short, type TabProps } from './short.tsx';
 
 export { KeysOf } from './keys.tsx';
@@ -57,10 +58,10 @@ export function CallsOf({ account }: TabProps) {
           ),
         },
         { title: 'Service', cell: (row) => <span class="name">{row.service_name}</span> },
-        { title: 'Outcome', cell: (row) => <State value={row.outcome} /> },
+        { title: 'Outcome', cell: (row) => <OutcomeBadge call={row} side="others" /> },
         { title: 'Status', right: true, cell: (row) => (row.status === 0 ? '–' : row.status) },
         { title: 'Latency', right: true, cell: (row) => duration(row.latency_ms, language) },
-        { title: 'Charged', right: true, cell: (row) => (row.free_tier ? 'free' : money(row.amount, language)) },
+        { title: 'Charged', amount: (row) => row.amount, cell: (row, text) => (row.free_tier ? 'Free' : text) },
       ]}
       empty={<Empty title="No calls in the last 24 hours">Older ones are in the list of calls.</Empty>}
       more={
@@ -83,7 +84,6 @@ type Movement = {
 };
 
 export function PaymentsOf({ account }: TabProps) {
-  const { language } = useI18n();
   const id = account.account_id;
   const list = useResource(`payments of ${id}`, async (signal) => {
     const asked = { params: { query: { account_id: id, limit: NEWEST } }, signal };
@@ -110,8 +110,8 @@ export function PaymentsOf({ account }: TabProps) {
         { title: 'What', cell: (row) => row.kind[0]?.toUpperCase() + row.kind.slice(1) },
         {
           title: 'Amount',
-          right: true,
-          cell: (row) => `${row.kind === 'credit' ? '+' : '−'}${money(row.amount, language)}`,
+          amount: (row) => row.amount,
+          cell: (row, text) => <Signed amount={row.kind === 'credit' ? row.amount : -row.amount} text={text} />,
         },
         { title: 'Reference', cell: (row) => <span class="break">{row.reference}</span> },
         { title: 'Reason', cell: (row) => <span class="break">{row.reason ?? ''}</span> },
@@ -139,7 +139,7 @@ export function AuditOf({ account }: TabProps) {
       keyOf={(act) => String(act.id)}
       columns={[
         { title: 'When', cell: (act) => <When at={act.at} /> },
-        { title: 'Act', cell: (act) => <code>{act.action}</code> },
+        { title: 'Action', cell: (act) => <code>{act.action}</code> },
         { title: 'By', cell: (act) => <Actor act={act} /> },
         { title: 'What changed', cell: (act) => <Changes before={act.before} after={act.after} /> },
       ]}

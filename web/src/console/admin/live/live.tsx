@@ -1,8 +1,7 @@
 import { Badge, Card, FailureNote, Note, Skeleton, Stat, Stats, Table, TimeChart } from '../../../design/index.ts';
-import { count, duration } from '../../../i18n/format.ts';
+import { bytes, count, duration, percent } from '../../../i18n/format.ts';
 import { useI18n } from '../../../i18n/i18n.tsx';
 import { PageHead } from '../../shared/page-head.tsx';
-import { bytes, share } from '../measures.ts';
 import '../admin.css';
 import { everySecond, outcomes, recentlyRefused, type Traffic } from './rates.ts';
 import { type Live, useTraffic } from './use-traffic.ts';
@@ -56,7 +55,7 @@ function Now({ traffic, live }: { readonly traffic: Traffic; readonly live: Live
     <>
       <Stats>
         <Stat label="Calls a second" value={count(totals.calls_per_second, language)} hint="ended, last 5 s" />
-        <Stat label="p99" value={ms(totals.p99_ms)} hint={`p50 ${ms(totals.p50_ms)}`} />
+        <Stat label="p99" value={ms(totals.p99_ms)} hint={`median ${ms(totals.p50_ms)}`} />
         <Stat label="Open calls" value={count(totals.open, language)} hint="under way now" />
         <Stat label="Refused a second" value={count(refused, language)} hint="last 5 s" />
         <Stat label="Gateways" value={count(totals.workers, language)} hint="reporting" />
@@ -119,7 +118,7 @@ function Workers({ traffic, ms }: { readonly traffic: Traffic; readonly ms: (val
           { title: 'Refunded', right: true, cell: ({ calls }) => count(total(calls.refunded), language) },
           { title: 'Refused', right: true, cell: ({ calls }) => count(total(calls.refused), language) },
           { title: 'Loop delay', right: true, cell: (row) => ms(row.event_loop_delay_ms) },
-          { title: 'CPU', right: true, cell: ({ cpu }) => share(cpu, language) },
+          { title: 'CPU', right: true, cell: ({ cpu }) => (cpu === null ? '–' : percent(cpu, language)) },
           { title: 'Memory', right: true, cell: (row) => bytes(row.memory_bytes, language) },
         ]}
       />

@@ -1,7 +1,7 @@
 import { useEffect, useState } from 'preact/hooks';
 import { ApiFailure, dataOf } from '../../../api/client.ts';
+import { eventsIn } from '../../../calls/event-stream.ts';
 import { api } from '../../../session.ts';
-import { readEvents } from './events.ts';
 import { type Point, type Traffic, withSnapshot } from './rates.ts';
 
 /** Without an event for this long the figures are not live any more. */
@@ -73,17 +73,17 @@ async function stream(ended: AbortSignal, tell: Tell): Promise<boolean> {
         signal: mine.signal,
       }),
     );
-    for await (const { event, data } of readEvents(body as unknown as ReadableStream<Uint8Array>)) {
+    for await (const { name, data } of eventsIn(body as unknown as ReadableStream<Uint8Array>)) {
       clearTimeout(silence);
       silence = setTimeout(stop, SILENCE_MS);
       isSeen = true;
-      if (event === 'traffic') {
+      if (name === 'traffic') {
         const traffic = JSON.parse(data) as Traffic;
         tell(({ traffic: previous, points }) => ({
           ...{ state: 'live', traffic, failure: null },
           points: withSnapshot(points, previous, traffic),
         }));
-      } else if (event === 'unavailable') {
+      } else if (name === 'unavailable') {
         const failure = new ApiFailure('unavailable', 'The gateway cannot reach Redis at the moment.', 503, null);
         tell(() => ({ state: 'lost', failure }));
       }

@@ -1,8 +1,8 @@
-// Makes a call and hands over what comes as it comes. Tested by test/web/service.test.ts and test/web/try-body.test.ts.
+// Makes a call and hands over what comes as it comes. Tested by test/web/service.test.ts and test/web/call-body.test.ts.
 
-import { BodyReader, type TryBody } from './try-body.ts';
+import { BodyReader, type CallBody } from './body.ts';
 
-export type TryRequest = {
+export type CallRequest = {
   readonly method: string;
   /** Path and query on this gateway. */
   readonly target: string;
@@ -11,15 +11,15 @@ export type TryRequest = {
 };
 
 /** How far a call is. */
-export type TryState = {
+export type CallState = {
   readonly phase: 'waiting' | 'receiving' | 'done' | 'cancelled' | 'broken';
   /** Since the request was sent. */
   readonly ms: number;
-  readonly response: TryResponse | null;
-  readonly body: TryBody | null;
+  readonly response: CallResponse | null;
+  readonly body: CallBody | null;
 };
 
-export type TryResponse = {
+export type CallResponse = {
   readonly status: number;
   readonly headers: readonly (readonly [name: string, value: string])[];
   /** US dollars, as the gateway wrote them; null where the call was refused before its admission. */
@@ -38,13 +38,13 @@ const SHOW_EVERY_MS = 60;
  * @param signal   cancels the call
  */
 export async function send(
-  request: TryRequest,
-  onState: (state: TryState) => void,
+  request: CallRequest,
+  onState: (state: CallState) => void,
   signal: AbortSignal,
-): Promise<TryState> {
+): Promise<CallState> {
   const startedAt = performance.now();
-  let state: TryState = { phase: 'waiting', ms: 0, response: null, body: null };
-  const become = (changes: Partial<TryState>): void => {
+  let state: CallState = { phase: 'waiting', ms: 0, response: null, body: null };
+  const become = (changes: Partial<CallState>): void => {
     state = { ...state, ...changes, ms: performance.now() - startedAt };
     onState(state);
   };
@@ -78,7 +78,7 @@ export async function send(
   return state;
 }
 
-function headOf(response: Response): TryResponse {
+function headOf(response: Response): CallResponse {
   const get = (name: string): string | null => response.headers.get(name);
   const wait = Number(get('Retry-After') ?? Number.NaN);
   return {

@@ -1,9 +1,11 @@
-// What came of a body, as text that people can read. Tested by test/web/try-body.test.ts.
+// What came of a body, as text that people can read. Tested by test/web/call-body.test.ts.
+
+import { EventParser, type StreamEvent } from './event-stream.ts';
 
 /** Maximum characters that are shown; what comes behind them is counted. */
 export const MAX_SHOWN = 1_048_576;
 
-export type TryBody = {
+export type CallBody = {
   readonly kind: 'text' | 'events' | 'binary';
   readonly text: string;
   readonly events: readonly StreamEvent[];
@@ -12,15 +14,14 @@ export type TryBody = {
   readonly isCut: boolean;
 };
 
-export type StreamEvent = { readonly name: string; readonly data: string; readonly id: string };
-
 const TEXT =
   /^(text\/|application\/(.*[+/-])?(json|xml|javascript|x-www-form-urlencoded|yaml|x-ndjson|graphql|problem)\b)/i;
 
 export class BodyReader {
   readonly #mediaType: string;
   readonly #decoder = new TextDecoder();
-  readonly #events: EventReader | null;
+  readonly #parser: EventParser | null;
+  readonly #events: StreamEvent[] = [];
   #isText: boolean | null;
   #text = '';
   #bytes = 0;
@@ -29,7 +30,7 @@ export class BodyReader {
   /** @param contentType  of the response; '' if it has none */
   constructor(contentType: string) {
     this.#mediaType = contentType.split(';')[0]?.trim().toLowerCase() ?? '';
-    this.#events = this.#mediaType === 'text/event-stream' ? new EventReader() : null;
+    this.#parser = this.#mediaType === 'text/event-stream' ? new EventParser() : null;
     // Of what has no type, or says only that it is bytes, the first piece decides.
     const isUnknown = this.#mediaType === '' || this.#mediaType === 'application/octet-stream';
     this.#isText = isUnknown ? null : TEXT.test(this.#mediaType);
@@ -42,18 +43,18 @@ export class BodyReader {
     this.#add(this.#decoder.decode(piece, { stream: true }));
   }
 
-  shown(): TryBody {
+  shown(): CallBody {
     return {
-      kind: this.#isText === false ? 'binary' : this.#events === null ? 'text' : 'events',
-      ...{ text: this.#text, events: this.#events?.events ?? [], bytes: this.#bytes },
+      kind: this.#isText === false ? 'binary' : this.#parser === null ? 'text' : 'events',
+      ...{ text: this.#text, events: [...this.#events], bytes: this.#bytes },
       ...{ mediaType: this.#mediaType, isCut: this.#isCut },
     };
   }
 
   /** The body is whole: JSON is then written over several lines. */
-  end(): TryBody {
+  end(): CallBody {
     if (this.#isText && !this.#isCut) this.#add(this.#decoder.decode());
-    this.#events?.end();
+    this.#events.push(...(this.#parser?.end() ?? []));
     const shown = this.shown();
     return shown.kind === 'text' && !shown.isCut ? { ...shown, text: readable(shown.text) } : shown;
   }
@@ -63,41 +64,8 @@ export class BodyReader {
     this.#isCut = text.length > room;
     const taken = text.slice(0, room);
     this.#text += taken;
-    this.#events?.take(taken);
+    this.#events.push(...(this.#parser?.take(taken) ?? []));
   }
-}
-
-/** Events of a `text/event-stream`, as the HTML standard reads them. */
-class EventReader {
-  events: readonly StreamEvent[] = [];
-  #rest = '';
-
-  take(text: string): void {
-    this.#rest += text;
-    // A line ends with CR LF, LF or CR. A CR at the end may be the first half of CR LF.
-    const blocks = this.#rest.split(/(?:\r\n|\n|\r(?!\n|$)){2}/);
-    this.#rest = blocks.pop() ?? '';
-    const events = blocks.flatMap(eventOf);
-    if (events.length > 0) this.events = [...this.events, ...events];
-  }
-
-  /** What is not ended by an empty line is shown all the same. */
-  end(): void {
-    this.events = [...this.events, ...eventOf(this.#rest)];
-    this.#rest = '';
-  }
-}
-
-function eventOf(block: string): StreamEvent[] {
-  const fields = { event: '', id: '' };
-  const data: string[] = [];
-  for (const line of block.split(/\r\n|\n|\r/)) {
-    const [, name, value = ''] = /^([^:]+)(?:: ?(.*))?$/s.exec(line) ?? [];
-    if (name === 'data') data.push(value);
-    else if (name === 'event' || name === 'id') fields[name] = value;
-  }
-  if (data.length === 0 && fields.event === '') return [];
-  return [{ name: fields.event, id: fields.id, data: data.join('\n') }];
 }
 
 function looksLikeText(piece: Uint8Array): boolean {

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { BodyReader, MAX_SHOWN, readable } from '../../web/src/site/try-body.ts';
+import { BodyReader, MAX_SHOWN, readable } from '../../web/src/calls/body.ts';
+import { eventsIn } from '../../web/src/calls/event-stream.ts';
 
 const bytes = (text: string): Uint8Array => new TextEncoder().encode(text);
 function read(type: string, ...pieces: (string | Uint8Array)[]) {
@@ -64,4 +65,24 @@ describe('a body that is read', () => {
       }),
     );
   });
+});
+
+it('events are read however the network cuts them', async () => {
+  const text = new TextEncoder().encode(
+    'event: traffic\ndata: {"a":"ä"}\n\n: a comment\n\nevent: unavailable\ndata: {}\n\n',
+  );
+  for (const size of [1, 2, 7, 1_000]) {
+    const pieces = Array.from({ length: Math.ceil(text.length / size) }, (_, n) =>
+      text.slice(n * size, (n + 1) * size),
+    );
+    const body = new ReadableStream<Uint8Array>({
+      start(controller) {
+        for (const piece of pieces) controller.enqueue(piece);
+        controller.close();
+      },
+    });
+    const seen: string[] = [];
+    for await (const { name, data } of eventsIn(body)) seen.push(`${name} ${data}`);
+    expect(seen).toEqual(['traffic {"a":"ä"}', 'unavailable {}']);
+  }
 });

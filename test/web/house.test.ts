@@ -1,0 +1,146 @@
+// What holds in every room of the pages.
+
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import '../support/browser.ts';
+import { authorization, echo, type Key, startService, type TestService } from '../integration/marketplace.ts';
+import { until } from '../support/wait.ts';
+import { type Visit, WebMarket } from './web-market.ts';
+
+let web: WebMarket;
+let service: TestService;
+let admin: Key;
+let buyer: Key;
+let other: Key;
+let path: string;
+
+const keyOf = ({ key_id: id, secret }: Key): string => `${id}:${secret}`;
+const made = (role: 'buyer' | 'admin', name: string, key?: Key): Promise<Key> =>
+  web.market.json<Key>('/api/v1/keys', {
+    ...(key === undefined ? {} : { key }),
+    ...{ method: 'POST', body: { owner_id: name, role } },
+  });
+
+beforeAll(async () => {
+  [web, service] = await Promise.all([WebMarket.start(), startService(echo)]);
+  const { market } = web;
+  path = await market.service({ endpoint: service.url, name: 'Weather', price: 0.25, free_calls: 5 });
+  [buyer, other] = await Promise.all([made('buyer', 'acme'), made('buyer', 'globex')]);
+  admin = await made('admin', 'Jo', market.admin);
+});
+afterAll(async () => {
+  await web?.stop();
+  await service?.close();
+});
+
+async function visited(address: string, key?: string): Promise<Visit> {
+  const visit = await web.visit(address, key === undefined ? {} : { key });
+  visit.page.setDefaultTimeout(10_000);
+  return visit;
+}
+const stored = (visit: Visit): Promise<string | null> => visit.page.evaluate("sessionStorage['tollgate.key'] ?? null");
+
+describe('keys', () => {
+  it('that are pasted into a search leave their secret out of the address and of every request', async () => {
+    const visit = await visited('/console/accounts', keyOf(admin));
+    const { page } = visit;
+    await page.getByLabel('Label, account or key').fill(keyOf(buyer));
+    await page.getByRole('button', { name: 'Apply' }).click();
+    await page.waitForURL(/q=acf_/);
+    await page.getByRole('link', { name: 'acme' }).waitFor();
+    await page.goto('/');
+    await page.getByRole('searchbox').fill(keyOf(buyer));
+    await page.waitForURL(/q=acf_/);
+    expect(visit.requested.filter((url) => url.includes(buyer.secret))).toEqual([]);
+    expect(visit.complaints).toEqual([]);
+    await visit.close();
+  });
+
+  it('of a tab stay remembered when one of them is revoked, and are gone after signing out, with the title and the toasts', async () => {
+    const dead = await made('buyer', 'gone');
+    await web.market.request(`/api/v1/keys/${dead.key_id}`, { key: dead, method: 'DELETE' });
+    const visit = await visited('/console/keys', [dead, buyer, other].map(keyOf).join(' '));
+    const { page } = visit;
+    await page.getByText('Switch to another key of this tab').waitFor();
+    await until(async () => (await stored(visit)) === `${keyOf(buyer)} ${keyOf(other)}`);
+    expect(await page.title()).toBe('Keys · Tollgate');
+    await page.getByRole('button', { name: 'Sign out' }).click();
+    await page.getByRole('heading', { name: 'Console' }).waitFor();
+    expect(await stored(visit)).toBeNull();
+    expect(await page.title()).toBe('Console · Tollgate');
+    const html = await page.content();
+    expect([buyer, other].filter(({ key_id: id, secret }) => html.includes(id) || html.includes(secret))).toEqual([]);
+    await visit.close();
+  });
+
+  it('do not sign in again when their owner signed out while they were tried', async () => {
+    const visit = await visited('/llms.txt');
+    const { page } = visit;
+    let answer = (): void => {};
+    const held = new Promise<void>((resolve) => {
+      answer = resolve;
+    });
+    await page.route('**/api/v1/keys/me', async (route) => {
+      if (route.request().headers().authorization?.includes(other.secret)) await held;
+      await route.continue();
+    });
+    await page.evaluate(`sessionStorage['tollgate.key'] = ${JSON.stringify(`${keyOf(buyer)} ${keyOf(other)}`)}`);
+    await page.goto('/console');
+    await page.getByRole('button', { name: 'Sign out' }).click();
+    const asked = page.waitForResponse('**/api/v1/keys/me');
+    answer();
+    await asked;
+    await page.getByRole('heading', { name: 'Open an account' }).waitFor();
+    // A task after the answer was read, the page would have shown it.
+    await page.evaluate('new Promise((resolve) => setTimeout(resolve))');
+    expect(await page.getByRole('button', { name: 'Sign out' }).count()).toBe(0);
+    expect(await stored(visit)).toBeNull();
+    await visit.close();
+  });
+});
+
+it('the console speaks English to whoever comes from a page in another language, numbers and dates included', async () => {
+  const call = await web.market.request(path, { key: buyer, headers: { Authorization: authorization(buyer) } });
+  expect(call.status).toBe(200);
+  const visit = await visited('/?lang=de', keyOf(buyer));
+  await visit.page.getByRole('link', { name: 'Konsole' }).first().click();
+  await visit.page.getByText('Spent today').waitFor();
+  const shown = await visit.page.locator('.console').textContent();
+  expect(shown).toContain('$0.00');
+  expect(shown).not.toMatch(/\d,\d+\s\$/);
+  await visit.close();
+});
+
+it('what is said in passing stands above a dialog', async () => {
+  const visit = await visited('/console/keys', keyOf(admin));
+  const { page } = visit;
+  await page.getByRole('button', { name: 'Create a key' }).first().click();
+  await page.getByRole('dialog').getByRole('button', { name: 'Create key' }).click();
+  await page.getByRole('button', { name: 'I have kept it' }).click();
+  await page.getByText('The key is made.').waitFor();
+  await page.getByRole('button', { name: 'Create a key' }).first().click();
+  await page.getByRole('dialog').waitFor();
+  // What is in the top layer last is above what was there before, and only a popover can be there beside a dialog.
+  const isOnTop = await page.getByText('The key is made.').evaluate((toast) => toast.matches(':popover-open *'));
+  expect(isOnTop).toBe(true);
+  await visit.close();
+});
+
+it('a chart tells what is at the pointer, and names its series once where there are several', async () => {
+  const visit = await visited(`/services/${path.split('/')[4]}`);
+  const { page } = visit;
+  const chart = page.locator('.service-chart').first();
+  await chart.locator('.u-over').waitFor();
+  const tip = chart.locator('.chart-tip');
+  expect(await tip.isVisible()).toBe(false);
+  const { width = 0 } = (await chart.locator('.u-over').boundingBox()) ?? {};
+  await chart.locator('.u-over').hover({ position: { x: width - 4, y: 20 } });
+  await tip.waitFor();
+  expect(await tip.textContent()).toMatch(/succeeded1/);
+  expect(await chart.locator('.chart-names li').allTextContents()).toContain(' succeeded');
+  expect(await page.locator('.service-chart').nth(1).locator('.chart-names').count()).toBe(0);
+  expect(await page.locator('.u-legend').count()).toBe(0);
+  await page.mouse.move(0, 0);
+  await tip.waitFor({ state: 'hidden' });
+  expect(visit.complaints).toEqual([]);
+  await visit.close();
+});

@@ -1,0 +1,10 @@
+/** HTTP/2 has no reason phrases, and those of services may say anything. */
+export const STATUS_TEXTS: Readonly<Record<number, string>> = {
+  ...{ 200: 'OK', 201: 'Created', 202: 'Accepted', 204: 'No Content', 206: 'Partial Content' },
+  ...{ 301: 'Moved Permanently', 302: 'Found', 304: 'Not Modified', 307: 'Temporary Redirect' },
+  ...{ 400: 'Bad Request', 401: 'Unauthorized', 402: 'Payment Required', 403: 'Forbidden', 404: 'Not Found' },
+  ...{ 405: 'Method Not Allowed', 408: 'Request Timeout', 409: 'Conflict', 412: 'Precondition Failed' },
+  ...{ 413: 'Content Too Large', 415: 'Unsupported Media Type', 422: 'Unprocessable Content', 426: 'Upgrade Required' },
+  ...{ 429: 'Too Many Requests', 500: 'Internal Server Error', 501: 'Not Implemented', 502: 'Bad Gateway' },
+  ...{ 503: 'Service Unavailable', 504: 'Gateway Timeout' },
+};

@@ -1,0 +1,83 @@
+import { Badge, type Tone } from '../../design/index.ts';
+import { clock, clockHour, date, moment } from '../../i18n/format.ts';
+import { useI18n } from '../../i18n/i18n.tsx';
+import { outcomeOf } from './outcome.ts';
+
+// What tables of several rooms have in common.
+
+type Recorded = Parameters<typeof outcomeOf>[0];
+
+/**
+ * What became of a call: a badge and, of a refund, why. The whole sentence is its title.
+ *
+ * @param brief  the badge alone
+ * @param side   who reads it: the buyer, or somebody else
+ */
+export function OutcomeBadge({
+  call,
+  brief = false,
+  side = 'buyer',
+}: {
+  readonly call: Recorded;
+  readonly brief?: boolean;
+  readonly side?: 'buyer' | 'others';
+}) {
+  const { word, reason, tone, text } = outcomeOf(call, side);
+  return (
+    <span class="outcome" title={text}>
+      <Badge tone={tone}>{word}</Badge>
+      {reason !== null && <span class={brief ? 'visually-hidden' : 'small soft'}>{reason}</span>}
+    </span>
+  );
+}
+
+const TONES: Readonly<Record<string, Tone>> = {
+  ...{ active: 'good', suspended: 'warn', paused: 'warn', revoked: 'bad' },
+  ...{ begun: 'info', done: 'good', left: 'warn' },
+};
+
+/** The state of an account, a service, a key or a repair, as the API names it. */
+export const State = ({ value }: { readonly value: string }) => (
+  <Badge tone={TONES[value] ?? 'plain'}>{value.charAt(0).toUpperCase() + value.slice(1).replaceAll('_', ' ')}</Badge>
+);
+
+/** `+ $10.00`, `− $0.002`: the sign is said in words, too, to those who cannot see it. @param text  the amount without its sign */
+export function Signed({ amount, text }: { readonly amount: number; readonly text: string }) {
+  if (amount === 0) return <span>{text}</span>;
+  const isIn = amount > 0;
+  return (
+    <span class={isIn ? 'amount-in' : undefined}>
+      <span aria-hidden="true">{isIn ? '+' : '−'} </span>
+      <span class="visually-hidden">{isIn ? 'in, ' : 'out, '}</span>
+      {text}
+    </span>
+  );
+}
+
+/** Date and time, one below the other where there is little room. @param hour  instead: the sum of an hour, when it began */
+export function When({ at, hour }: { readonly at: string; readonly hour?: string | undefined }) {
+  const { language } = useI18n();
+  const shown = hour ?? at;
+  return (
+    <time class="when number" dateTime={shown} title={`${moment(shown, language)} (${shown})`}>
+      <span>{date(shown, language, Date.now())}</span>{' '}
+      <span>{hour === undefined ? clock(at, language) : clockHour(hour, language)}</span>
+    </time>
+  );
+}
+
+/** Ids begin with the time, so their ends tell them apart. */
+export const shortId = (id: string): string => (id.length > 16 ? `…${id.slice(-8)}` : id);
+
+export function Id({ id, href }: { readonly id: string; readonly href?: string }) {
+  const short = <code>{shortId(id)}</code>;
+  return href === undefined ? (
+    <span class="id" title={id}>
+      {short}
+    </span>
+  ) : (
+    <a href={href} class="id" title={id}>
+      {short}
+    </a>
+  );
+}

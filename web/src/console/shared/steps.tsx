@@ -1,0 +1,36 @@
+import type { ComponentChildren } from 'preact';
+import { Badge, Card } from '../../design/index.ts';
+
+/** What somebody who is new does, in order. */
+export const Steps = ({ title, children }: { readonly title: string; readonly children: ComponentChildren }) => (
+  <Card title={title}>
+    <ol class="steps">{children}</ol>
+  </Card>
+);
+
+/** @param at  1 for the first */
+export function Step({
+  at,
+  title,
+  isDone = false,
+  children,
+}: {
+  readonly at: number;
+  readonly title: string;
+  readonly isDone?: boolean;
+  readonly children: ComponentChildren;
+}) {
+  return (
+    <li class="step">
+      <span class={isDone ? 'step-mark step-done' : 'step-mark'} aria-hidden="true">
+        {isDone ? '✓' : at}
+      </span>
+      <div class="stack-tight">
+        <h3>
+          {title} {isDone && <Badge tone="good">Done</Badge>}
+        </h3>
+        {children}
+      </div>
+    </li>
+  );
+}
