@@ -370,7 +370,9 @@ describe('the page of a service in a browser', () => {
     await unrated.page.locator('.service-quality-figure').getByText('Not rated').waitFor();
     await end(unrated);
     const charted = await web.visit(`/services/${ids.paid}`, { language: 'ja' });
-    await charted.page.locator('.service-chart .u-legend').first().getByText('日付').waitFor();
+    // Screen readers get the numbers of a chart as a table.
+    await charted.page.locator('.service-chart th').filter({ hasText: '日付' }).first().waitFor({ state: 'attached' });
+    await charted.page.locator('.service-chart canvas').first().waitFor();
     await end(charted);
   });
 

@@ -2319,6 +2319,10 @@ export interface components {
             signed?: boolean;
             /** @description The keyid of signatures by the present secret */
             signing_keyid?: string;
+            /** @description How long a change is announced after which a call may cost more; shown to the same, absent in lists */
+            price_notice_seconds?: number;
+            /** @description The operations of next_price as the provider wrote them, if these change; shown to the same, absent in lists */
+            announced_operations?: components["schemas"]["Operation"][];
             /** @description Only in the response to the request that made it */
             signing_secret?: string;
             /** @description Only in the response to a change of the endpoint that removed these headers */
