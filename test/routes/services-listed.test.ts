@@ -32,6 +32,7 @@ describe('POST /services', () => {
       endpoint: 'http://service.example/api',
       upstream_headers: [],
       signed: false,
+      price_notice_seconds: 0,
       created_at: expect.stringMatching(/^\d{4}-.*Z$/),
       updated_at: expect.stringMatching(/^\d{4}-.*Z$/),
     });
