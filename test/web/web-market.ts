@@ -108,14 +108,11 @@ export class Visit {
       preload: false,
       ...(only === 'all' ? {} : { runOnly: ['color-contrast'] }),
     };
-    const results = await this.page.evaluate(
-      async (chosen) => {
-        const { axe } = globalThis as unknown as { axe: { run(options: object): Promise<AxeResults> } };
-        const { violations } = await axe.run(chosen);
-        return { violations };
-      },
-      options,
-    );
+    const results = await this.page.evaluate(async (chosen) => {
+      const { axe } = globalThis as unknown as { axe: { run(options: object): Promise<AxeResults> } };
+      const { violations } = await axe.run(chosen);
+      return { violations };
+    }, options);
     return results.violations
       .filter(({ impact }) => impact === 'serious' || impact === 'critical')
       .flatMap(({ id, nodes }) => nodes.map((node) => `${id}: ${node.html}\n${node.failureSummary}`));
