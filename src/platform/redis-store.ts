@@ -21,6 +21,14 @@ export class RedisNotCarriedOut extends RedisNotSent {
 }
 
 /**
+ * The shards by the store that can be asked for several of them at once: a single Redis has all, in a cluster each is by itself.
+ */
+export function byStore(redis: RedisStore, shards: readonly number[]): Map<RedisStore, readonly number[]> {
+  const stores = new Map(shards.map((shard) => [redis.shard(shard), [shard]]));
+  return stores.size > 1 ? stores : new Map([[redis, shards]]);
+}
+
+/**
  * Redis as all code but the batches sees it: one server (`RedisClient`), one shard of a cluster (`ShardClient`), or a whole cluster
  * (`RedisCluster`), which sends each command to the node that has its key.
  */
@@ -31,6 +39,8 @@ export interface RedisStore {
   script(script: Script, numberOfKeys: number, keysAndArgs: readonly RedisArg[]): Promise<unknown>;
   /** Resolves if the data are ours now. @throws ForeignRedis when they are another installation's */
   confirmOwner(): Promise<void>;
+  /** The store of one shard, which sends INFO, TIME and SCAN, too, to the node that has it. A single Redis has all shards. */
+  shard(shard: number): RedisStore;
   readonly ready: boolean;
   /** Calls `listener` each time this store becomes ready, including the first. */
   onReady(listener: () => void): void;

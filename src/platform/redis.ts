@@ -5,7 +5,7 @@ import { claimScript, ForeignRedis, INSTALLATION_KEY, isNews } from './installat
 import { type RedisArg, RedisNotSent, type RedisStore } from './redis-store.ts';
 import type { Script } from './script.ts';
 
-export { RedisNotCarriedOut, RedisNotSent, type RedisStore } from './redis-store.ts';
+export { byStore, RedisNotCarriedOut, RedisNotSent, type RedisStore } from './redis-store.ts';
 export { defineScript, type Script } from './script.ts';
 
 export type RedisOptions = {
@@ -123,6 +123,10 @@ export class RedisClient implements RedisStore {
     return this.#isOurs && this.#redis.status === 'ready';
   }
 
+  shard(): this {
+    return this;
+  }
+
   /** Sends a command. Rejects with `RedisNotSent` when it was certainly not sent. */
   command(name: string, args: readonly RedisArg[]): Promise<unknown> {
     return this.ready ? this.#send(name, args) : Promise.reject(new RedisNotSent());
@@ -214,12 +218,18 @@ export class RedisClient implements RedisStore {
  *
  * @returns warnings for the operator
  */
-export async function checkRedisPolicy(client: RedisClient): Promise<string[]> {
+export async function checkRedisPolicy(
+  client: Pick<RedisStore, 'command'>,
+  kind: 'single' | 'cluster',
+): Promise<string[]> {
   const info = String(await client.command('info', []));
   const field = (name: string): string | undefined => new RegExp(`^${name}:(.*?)\r?$`, 'm').exec(info)?.[1];
   const version = field('redis_version') ?? '';
   if (Number.parseInt(version, 10) < MINIMUM_REDIS_MAJOR) {
     throw new Error(`redis ${version} is too old: ${MINIMUM_REDIS_MAJOR}.0 or newer is needed`);
+  }
+  if (kind === 'single' && field('cluster_enabled') === '1') {
+    throw new Error('this redis is a node of a cluster: REDIS_URL must begin with redis+cluster:// and name its nodes');
   }
   const policy = field('maxmemory_policy');
   if (policy !== undefined && policy !== 'noeviction') {
