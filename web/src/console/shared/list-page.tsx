@@ -192,7 +192,7 @@ export function FilterForm({ filters, query }: { readonly filters: readonly Filt
       )}
       <Button type="submit">Apply</Button>
       {isFiltered && (
-        <LinkButton kind="quiet" href={withoutFilters(place, filters)}>
+        <LinkButton kind="quiet" small href={withoutFilters(place, filters)}>
           Clear
         </LinkButton>
       )}
