@@ -51,8 +51,12 @@ export async function addKeyTo(sql: Sql, accountId: string, role: Role, ownerId 
   };
 }
 
+let lastServiceMs = 0;
+
+/** Ids of services sort in the order in which they were added, even of two that were added in the same millisecond. */
 export async function addService(sql: Sql, providerId: string, name = 'service'): Promise<string> {
-  const id = uuidv7();
+  lastServiceMs = Math.max(lastServiceMs + 1, Date.now());
+  const id = uuidv7(lastServiceMs);
   await sql`
     INSERT INTO services (id, provider_id, name, description, endpoint, price, category, timeout_seconds)
     VALUES (${id}, ${providerId}, ${name}, '', 'http://localhost/', 1000, 'data', 30)`;
