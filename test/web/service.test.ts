@@ -312,6 +312,11 @@ describe('the page of a service in a browser', () => {
       await page.getByRole('button', { name: 'Call again' }).click();
       await answer(visit).getByText('200 OK').waitFor();
     }
+    // Nobody knows what became of a call without an answer, but for the list of calls.
+    await page.route('**/api/v1/proxy/**', (route) => route.abort(), { times: 1 });
+    await page.getByRole('button', { name: 'Call $0.01' }).click();
+    await answer(visit).getByText('The gateway did not answer.').waitFor();
+    expect(await answer(visit).getByRole('link', { name: 'Console' }).getAttribute('href')).toBe('/console/calls');
     expect(visit.complaints.every((text) => text.startsWith('Failed to load resource'))).toBe(true);
     visit.complaints.length = 0;
     await end(visit);
