@@ -149,6 +149,10 @@ describe('the console of a buyer', () => {
     expect(visit.complaints).toEqual([]);
     expectNoSecret(visit, text);
     expect(await stored(visit)).toBe('[[],[]]');
+    await page.getByLabel('Keep the key on a reload').check();
+    expect(await stored(visit)).toBe(JSON.stringify([[], [['tollgate.key', text]]]));
+    await page.getByLabel('Keep the key on a reload').uncheck();
+    expect(await stored(visit)).toBe('[[],[]]');
     // Not remembered: a reload signs out.
     await page.reload();
     await page.getByRole('heading', { name: 'Open an account' }).waitFor();
