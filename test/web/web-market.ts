@@ -118,6 +118,24 @@ export class Visit {
       .flatMap(({ id, nodes }) => nodes.map((node) => `${id}: ${node.html}\n${node.failureSummary}`));
   }
 
+  /** What the keyboard is on: `h1 Calls`. */
+  focused(): Promise<string> {
+    const now = '[document.activeElement].map((one) => one.localName + " " + one.textContent)[0]';
+    return this.page.evaluate(now) as Promise<string>;
+  }
+
+  /** The headings that stand deeper below the one before than they may, as `h4 Response`. */
+  skippedHeadings(): Promise<string[]> {
+    return this.page.evaluate(`(() => {
+      let depth = 0;
+      return [...document.querySelectorAll('h1, h2, h3, h4, h5, h6')].flatMap((heading) => {
+        const before = depth;
+        depth = Number(heading.localName[1]);
+        return depth > before + 1 ? [heading.localName + ' ' + heading.textContent] : [];
+      });
+    })()`) as Promise<string[]>;
+  }
+
   /** Writes `test-results/web/NAME.png`, the whole page. */
   async shot(name: string): Promise<void> {
     mkdirSync(SHOTS, { recursive: true });
