@@ -5,7 +5,7 @@ import '../support/browser.ts';
 import { bodyOf, type Key, startService, type TestService } from '../integration/marketplace.ts';
 import { importWorker } from '../support/build.ts';
 import { until } from '../support/wait.ts';
-import { type Look, type Visit, WebMarket } from './web-market.ts';
+import { type Look, type Visit, WebMarket, WIDE_TABLES } from './web-market.ts';
 
 const XSS = `<img src=x onerror="document.title='owned'">"><script>document.title='owned'</script>`;
 const UPSTREAM_SECRET = 'wk-a-key-of-the-service-itself';
@@ -21,10 +21,6 @@ const DOCUMENT = {
     '/{a}.{b}': { get: { responses: { 200: { description: 'No template' } } } },
   },
 };
-
-/** Tables that must be scrolled sideways. */
-const WIDE_TABLES =
-  "[...document.querySelectorAll('.table-frame')].filter((of) => of.scrollWidth > of.clientWidth).map((of) => of.ariaLabel)";
 
 let web: WebMarket;
 let service: TestService;

@@ -98,6 +98,7 @@ export default function Instances() {
                   },
                   {
                     title: 'What it means',
+                    wide: true,
                     cell: (row) => (isAlive(row) ? ALIVE : ENDED),
                   },
                 ]}
