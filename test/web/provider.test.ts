@@ -152,6 +152,24 @@ describe('a provider in a browser', () => {
     await visit.close();
   });
 
+  it('keeps its head and its pages in reach while the gateway does not answer', async () => {
+    const visit = await visitAs(`/console/services/${id}`);
+    const { page } = visit;
+    await page.getByRole('heading', { name: 'State of the service' }).waitFor();
+    await page.route('**/api/v1/services/**', (route) => route.abort());
+    await page.getByRole('link', { name: 'Operations' }).click();
+    await page.getByText('The gateway did not answer').waitFor();
+    await page.getByRole('link', { name: 'Quality', exact: true }).click();
+    await page.waitForURL(/quality$/);
+    await page.getByText('The gateway did not answer').waitFor();
+    expect(await page.getByRole('heading', { level: 1 }).textContent()).toMatch(/^Weather/);
+    await page.unroute('**/api/v1/services/**');
+    await page.getByRole('button', { name: 'Try again' }).click();
+    await page.getByRole('heading', { name: 'The formula' }).waitFor();
+    expect(visit.complaints.filter((text) => !text.includes('ERR_FAILED'))).toEqual([]);
+    await visit.close();
+  });
+
   it('makes a test call, whose answer is text and which costs nothing', async () => {
     const visit = await visitAs(`/console/services/${id}`);
     const { page } = visit;
