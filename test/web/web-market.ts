@@ -11,6 +11,10 @@ import { type Browser, type Page, startBrowser } from '../support/browser.ts';
 const SHOTS = path.resolve('test-results/web');
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 
+/** In the page: the tables that must be scrolled sideways. */
+export const WIDE_TABLES =
+  "[...document.querySelectorAll('.table-frame')].filter((of) => of.scrollWidth > of.clientWidth).map((of) => of.ariaLabel)";
+
 export type Look = {
   readonly dark?: boolean;
   readonly phone?: boolean;

@@ -1020,6 +1020,8 @@ export interface components {
             quality: number;
             /** @description The quality less that of seven days before; absent when too little was known then */
             quality_trend?: number;
+            /** @description Whether calls went into the quality. What nobody has called yet is not rated, and has 50 */
+            rated: boolean;
             /** @description Calls go to this path, and below it */
             proxy_path: string;
             next_price?: components["schemas"]["NextPrice"];
@@ -1494,6 +1496,8 @@ export interface components {
             quality: number;
             /** @description The quality less that of seven days before; absent when too little was known then */
             quality_trend?: number;
+            /** @description Whether calls went into the quality. What nobody has called yet is not rated, and has 50 */
+            rated: boolean;
             /** @description Calls go to this path, and below it */
             proxy_path: string;
             next_price?: components["schemas"]["NextPrice"];
@@ -2077,6 +2081,8 @@ export interface components {
             quality: number;
             /** @description The quality less that of seven days before; absent when too little was known then */
             quality_trend?: number;
+            /** @description Whether calls went into the quality. What nobody has called yet is not rated, and has 50 */
+            rated: boolean;
             /** @description Calls go to this path, and below it */
             proxy_path: string;
             next_price?: components["schemas"]["NextPrice"];
@@ -2280,6 +2286,8 @@ export interface components {
             quality: number;
             /** @description The quality less that of seven days before; absent when too little was known then */
             quality_trend?: number;
+            /** @description Whether calls went into the quality. What nobody has called yet is not rated, and has 50 */
+            rated: boolean;
             /** @description Calls go to this path, and below it */
             proxy_path: string;
             next_price?: components["schemas"]["NextPrice"];
@@ -4285,6 +4293,7 @@ export interface operations {
                      *           "free_calls_label": "100 free calls",
                      *           "category": "language",
                      *           "quality": 50,
+                     *           "rated": false,
                      *           "proxy_path": "/api/v1/proxy/019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90/"
                      *         }
                      *       ],
@@ -4402,6 +4411,7 @@ export interface operations {
                      *       "free_calls_label": "100 free calls",
                      *       "category": "language",
                      *       "quality": 50,
+                     *       "rated": false,
                      *       "proxy_path": "/api/v1/proxy/019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90/",
                      *       "protocol": "http",
                      *       "timeout_seconds": 60,
@@ -4519,6 +4529,7 @@ export interface operations {
                      *           "free_calls_label": "100 free calls",
                      *           "category": "language",
                      *           "quality": 50,
+                     *           "rated": false,
                      *           "proxy_path": "/api/v1/proxy/019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90/",
                      *           "protocol": "http",
                      *           "timeout_seconds": 60,
@@ -4646,6 +4657,7 @@ export interface operations {
                      *       "free_calls_label": "100 free calls",
                      *       "category": "language",
                      *       "quality": 50,
+                     *       "rated": false,
                      *       "proxy_path": "/api/v1/proxy/019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90/",
                      *       "protocol": "http",
                      *       "timeout_seconds": 60,
@@ -4759,6 +4771,7 @@ export interface operations {
                      *       "free_calls_label": "100 free calls",
                      *       "category": "language",
                      *       "quality": 50,
+                     *       "rated": false,
                      *       "proxy_path": "/api/v1/proxy/019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90/",
                      *       "protocol": "http",
                      *       "timeout_seconds": 60,
@@ -4866,6 +4879,7 @@ export interface operations {
                      *       "free_calls_label": "100 free calls",
                      *       "category": "language",
                      *       "quality": 50,
+                     *       "rated": false,
                      *       "proxy_path": "/api/v1/proxy/019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90/",
                      *       "protocol": "http",
                      *       "timeout_seconds": 60,
@@ -4991,6 +5005,7 @@ export interface operations {
                      *       "free_calls_label": "100 free calls",
                      *       "category": "language",
                      *       "quality": 50,
+                     *       "rated": false,
                      *       "proxy_path": "/api/v1/proxy/019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90/",
                      *       "protocol": "http",
                      *       "timeout_seconds": 60,
@@ -5107,6 +5122,7 @@ export interface operations {
                      *       "free_calls_label": "100 free calls",
                      *       "category": "language",
                      *       "quality": 50,
+                     *       "rated": false,
                      *       "proxy_path": "/api/v1/proxy/019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90/",
                      *       "protocol": "http",
                      *       "timeout_seconds": 60,
@@ -5253,6 +5269,7 @@ export interface operations {
                      *         "free_calls_label": "100 free calls",
                      *         "category": "language",
                      *         "quality": 50,
+                     *         "rated": false,
                      *         "proxy_path": "/api/v1/proxy/019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90/",
                      *         "protocol": "http",
                      *         "timeout_seconds": 60,
@@ -6112,6 +6129,7 @@ export interface operations {
                      *           "free_calls_label": "100 free calls",
                      *           "category": "language",
                      *           "quality": 50,
+                     *           "rated": false,
                      *           "proxy_path": "/api/v1/proxy/019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90/",
                      *           "protocol": "http",
                      *           "timeout_seconds": 60,
@@ -6203,6 +6221,7 @@ export interface operations {
                      *       "free_calls_label": "100 free calls",
                      *       "category": "language",
                      *       "quality": 50,
+                     *       "rated": false,
                      *       "proxy_path": "/api/v1/proxy/019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90/",
                      *       "protocol": "http",
                      *       "timeout_seconds": 60,

@@ -35,6 +35,9 @@ export function Hero() {
           </li>
         ))}
       </ol>
+      <p class="hero-sell faint">
+        {t('hero.sellText')} <a href={href('/console/services/new')}>{t('hero.sell')}</a>
+      </p>
     </section>
   );
 }

@@ -5,7 +5,7 @@ import { count, duration, moment, money, percent } from '../i18n/format.ts';
 import { useI18n } from '../i18n/i18n.tsx';
 import { useHref } from '../place.tsx';
 import { Quality } from './quality.tsx';
-import { isRated, QualityTrend } from './service-quality.tsx';
+import { QualityTrend } from './service-quality.tsx';
 
 /** What the service is called, costs and is worth: all that decides at a glance. */
 export function ServiceHead({
@@ -71,7 +71,7 @@ function Figures({ service, stats }: Parameters<typeof ServiceHead>[0]) {
         label={t('service.qualityShort')}
         value={
           <span class="service-quality-figure">
-            <Quality value={service.quality} isRated={stats === null ? undefined : isRated(stats)} />
+            <Quality value={service.quality} isRated={service.rated} />
             <QualityTrend service={service} />
           </span>
         }
