@@ -129,11 +129,11 @@ describe('compose.yaml', () => {
     const servers = named.filter(([, { command }]) => command?.[0] === 'redis-server');
     expect(servers.map(([name]) => name)).toHaveLength(7);
     for (const [name, { command = [] }] of servers) {
-      const valueOf = (option: string): string | undefined => command[command.indexOf(`--${option}`) + 1];
-      expect(valueOf('maxmemory-policy'), name).toBe('noeviction');
-      expect(valueOf('appendonly'), name).toBe('yes');
-      expect(valueOf('requirepass'), name).toBe(filledIn.REDIS_PASSWORD);
-      if (name !== 'redis') expect(valueOf('cluster-require-full-coverage'), name).toBe('no');
+      const optionOf = (option: string): string | undefined => command[command.indexOf(`--${option}`) + 1];
+      expect(optionOf('maxmemory-policy'), name).toBe('noeviction');
+      expect(optionOf('appendonly'), name).toBe('yes');
+      expect(optionOf('requirepass'), name).toBe(filledIn.REDIS_PASSWORD);
+      if (name !== 'redis') expect(optionOf('cluster-require-full-coverage'), name).toBe('no');
     }
   });
 
