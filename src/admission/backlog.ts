@@ -1,4 +1,4 @@
-import { isWrongType, type RedisClient } from '../platform/redis.ts';
+import { isWrongType, type RedisStore } from '../platform/redis.ts';
 import type { RedisKeys } from '../platform/redis-keys.ts';
 
 /** Interval of the readings. The bounds protect Redis's memory, and the calls of one second more do not matter there. */
@@ -13,7 +13,7 @@ const MAX_MEMORY_SHARE = 0.9;
  * Tested by test/integration/backlog.test.ts.
  */
 export class Backlog {
-  readonly #redis: RedisClient;
+  readonly #redis: RedisStore;
   readonly #keys: RedisKeys;
   readonly #maxEvents: number;
   #events = 0;
@@ -23,7 +23,7 @@ export class Backlog {
   #isStarted = false;
   #timer: NodeJS.Timeout | null = null;
 
-  constructor(options: { redis: RedisClient; keys: RedisKeys; maxEvents: number }) {
+  constructor(options: { redis: RedisStore; keys: RedisKeys; maxEvents: number }) {
     this.#redis = options.redis;
     this.#keys = options.keys;
     this.#maxEvents = options.maxEvents;

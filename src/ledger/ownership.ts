@@ -1,7 +1,7 @@
 import { isUuid } from '../platform/ids.ts';
 import { ForeignRedis, INSTALLATION_KEY, ownedByAnother } from '../platform/installation.ts';
 import { type Sql, sqlState } from '../platform/postgres.ts';
-import type { RedisClient } from '../platform/redis.ts';
+import type { RedisStore } from '../platform/redis.ts';
 
 /** Redis key that every version sets at its first start, including versions that wrote no installation id. */
 export const SHARDS_KEY = 'tollgate:shards';
@@ -25,7 +25,7 @@ type Places = { readonly redisUrl: string; readonly databaseUrl: string };
  *
  * @throws ForeignRedis naming both stores
  */
-export async function checkOwnership(redis: RedisClient, sql: Sql, places: Places): Promise<void> {
+export async function checkOwnership(redis: RedisStore, sql: Sql, places: Places): Promise<void> {
   // Redis is read before the database. A process writes the id to Redis only after it has migrated the database, so an id of our
   // installation that is seen in Redis here can be read from the database next, even if a process makes both right now.
   const owner = await redis.command('get', [INSTALLATION_KEY]);
@@ -53,7 +53,7 @@ async function readInstallation(sql: Sql): Promise<string | null> {
  * starts could claim it, so the accounts in it must be known to our database. Every hold and every event has a wallet beside it,
  * so checking wallets is enough.
  */
-async function checkAccounts(redis: RedisClient, sql: Sql, ours: string | null, where: string): Promise<void> {
+async function checkAccounts(redis: RedisStore, sql: Sql, ours: string | null, where: string): Promise<void> {
   if ((await redis.command('exists', [SHARDS_KEY])) === 0) return;
   const accounts = await someAccountsIn(redis);
   const strangers = ours === null ? accounts : await unknownAccounts(sql, accounts);
@@ -64,7 +64,7 @@ async function checkAccounts(redis: RedisClient, sql: Sql, ours: string | null, 
   );
 }
 
-async function someAccountsIn(redis: RedisClient): Promise<string[]> {
+async function someAccountsIn(redis: RedisStore): Promise<string[]> {
   const accounts = new Set<string>();
   let cursor = '0';
   for (let scans = 0; scans < MAX_SCANS && accounts.size < MAX_WALLETS; scans++) {

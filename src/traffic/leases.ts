@@ -1,4 +1,4 @@
-import type { RedisClient } from '../platform/redis.ts';
+import type { RedisStore } from '../platform/redis.ts';
 import type { RedisKeys } from '../platform/redis-keys.ts';
 
 /**
@@ -6,7 +6,7 @@ import type { RedisKeys } from '../platform/redis-keys.ts';
  * calls of one whose lease has run out. Some hundred fields at most.
  */
 export async function readLeaseAges(
-  redis: Pick<RedisClient, 'command'>,
+  redis: Pick<RedisStore, 'command'>,
   keys: Pick<RedisKeys, 'lease'>,
 ): Promise<Map<string, number>> {
   const [time, ...leases] = await Promise.all([

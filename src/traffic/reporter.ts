@@ -1,5 +1,5 @@
 import { performance } from 'node:perf_hooks';
-import type { RedisClient } from '../platform/redis.ts';
+import type { RedisStore } from '../platform/redis.ts';
 import { LoadMeter } from './process-load.ts';
 import { RecentCallsWindow } from './recent-calls.ts';
 import { type CallCounts, encodeReport, type ProcessName } from './report.ts';
@@ -16,7 +16,7 @@ export const REPORTING_KEY = '{traffic}';
 export const reportKey = (instance: string): string => `{traffic}:${instance}`;
 
 export type ReporterOptions = {
-  readonly redis: Pick<RedisClient, 'command'>;
+  readonly redis: Pick<RedisStore, 'command'>;
   readonly name: ProcessName;
   /** Of a gateway. The numbers are those that it counts anyway. */
   readonly calls?: { readonly counts: () => CallCounts; readonly latencies: Float64Array };

@@ -1,6 +1,6 @@
 import { isUuid } from '../../platform/ids.ts';
 import type { Sql, Tx } from '../../platform/postgres.ts';
-import type { RedisClient } from '../../platform/redis.ts';
+import type { RedisStore } from '../../platform/redis.ts';
 import { freeField, type RedisKeys } from '../../platform/redis-keys.ts';
 import { FLUSH_LOCK } from '../locks.ts';
 import { readRedisRun } from '../redis-run.ts';
@@ -10,7 +10,7 @@ import { dayName } from '../writing/flush-sql.ts';
 import { readEntries, type StreamEntry } from '../writing/stream.ts';
 import type { AccountState, Hold, Settled, StoredCall, StreamedCall, Wallet } from './identity.ts';
 
-export type ReconcileStores = { readonly sql: Sql; readonly redis: RedisClient; readonly keys: RedisKeys };
+export type ReconcileStores = { readonly sql: Sql; readonly redis: RedisStore; readonly keys: RedisKeys };
 
 const STREAM_PAGE = 1_000;
 /**

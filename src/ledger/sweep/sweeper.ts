@@ -1,4 +1,4 @@
-import { isWrongType, type RedisClient } from '../../platform/redis.ts';
+import { isWrongType, type RedisStore } from '../../platform/redis.ts';
 import type { RedisKeys } from '../../platform/redis-keys.ts';
 import { overWithin } from '../../platform/timing.ts';
 import { type Damage, DamageLog } from '../damage-log.ts';
@@ -19,7 +19,7 @@ const TOMBSTONE_MS = 60_000;
 const FORGET_AFTER_BOUNDS = 10;
 
 export type SweeperOptions = {
-  readonly redis: RedisClient;
+  readonly redis: RedisStore;
   readonly keys: RedisKeys;
   /** A gateway that has not renewed its lease for this long counts as dead. */
   readonly leaseSeconds: number;

@@ -1,5 +1,4 @@
-import { claimScript } from '../../platform/installation.ts';
-import { isWrongType, type RedisClient } from '../../platform/redis.ts';
+import { isWrongType, type RedisStore } from '../../platform/redis.ts';
 import type { RedisKeys } from '../../platform/redis-keys.ts';
 import { deleteEntriesScript, deleteStoredScript } from '../scripts.ts';
 import { decodeUsageEvent, isEvent, isNewerEvent, type UsageEvent } from '../usage-event.ts';
@@ -125,7 +124,7 @@ const sizeOf = (pages: readonly Page[]): number => pages.reduce((sum, { ids }) =
 
 /** The streams that the writer reads, and how their calls are charged. */
 export type StreamSource = {
-  readonly redis: RedisClient;
+  readonly redis: RedisStore;
   readonly keys: RedisKeys;
   readonly feeBasisPoints: number;
   readonly readOver: ReadOver;
@@ -260,7 +259,7 @@ export function ofShards(batch: Batch, shards: ReadonlySet<number>): Batch {
 export async function isStillThere(source: Stores, batch: Batch): Promise<boolean> {
   const youngest = new Map(batch.pages.map((page) => [page.shard, page]));
   const looks = Array.from(youngest.values(), (page) => isPageThere(source, page));
-  const [, ...found] = await Promise.all([source.redis.script(claimScript, 0, []), ...looks]);
+  const [, ...found] = await Promise.all([source.redis.confirmOwner(), ...looks]);
   return !found.includes(false);
 }
 

@@ -1,6 +1,6 @@
 import { type Clock, systemClock } from '../../platform/clock.ts';
 import { PostgresSession, sqlState } from '../../platform/postgres.ts';
-import type { RedisClient } from '../../platform/redis.ts';
+import type { RedisStore } from '../../platform/redis.ts';
 import type { RedisKeys } from '../../platform/redis-keys.ts';
 import { overWithin, Sleeper } from '../../platform/timing.ts';
 import { WRITER_LOCK } from '../locks.ts';
@@ -62,7 +62,7 @@ export type UsageWriterOptions = {
   readonly databaseUrl: string;
   /** Id of the installation the database must belong to; if absent, this is not checked. */
   readonly installation?: string;
-  readonly redis: RedisClient;
+  readonly redis: RedisStore;
   /** The URL of `redis`. The writer opens a second connection there, to wait for events. */
   readonly redisUrl: string;
   readonly keys: RedisKeys;
