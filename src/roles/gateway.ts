@@ -27,7 +27,6 @@ import { Keys } from '../keys/keys.ts';
 import { selectKeyRecords } from '../keys/keys-sql.ts';
 import { StateRestorer } from '../keys/state-restorer.ts';
 import { Reconciler } from '../ledger/reconcile/reconciler.ts';
-import { noLatencies } from '../ledger/rollups/latency-buckets.ts';
 import { CANCELLED } from '../ledger/usage-event.ts';
 import { CreditWallets } from '../ledger/wallets/credit-wallets.ts';
 import { DebitWallets } from '../ledger/wallets/debit-wallets.ts';
@@ -45,7 +44,7 @@ import { Breakers } from '../proxy/breakers.ts';
 import { BufferedBytes } from '../proxy/buffered-bytes.ts';
 import { EventStreams } from '../proxy/event-stream.ts';
 import { Exchange } from '../proxy/exchange.ts';
-import type { ExchangeCounters } from '../proxy/exchange-options.ts';
+import { newCounters } from '../proxy/exchange-options.ts';
 import { LoadShedder } from '../proxy/load-shedder.ts';
 import { MessageBodies } from '../proxy/mcp/message-bodies.ts';
 import { Messages } from '../proxy/mcp/messages.ts';
@@ -193,10 +192,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     maxConnectionsPerOrigin: upstreamMaxConnections,
     maxConnections: connectionBound(Math.max(upstreamMaxTotalConnections, upstreamMaxConnections), maxOpenFiles(), log),
   });
-  const counters: ExchangeCounters = {
-    ...{ admitted: 0, open: 0, completed: 0, refunded: new Map(), refused: new Map() },
-    latencies: noLatencies(),
-  };
+  const counters = newCounters();
   const reporter = new Reporter({
     redis,
     name: nameOf('gateway', instance, options.worker ?? 1),
@@ -382,7 +378,13 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     log,
   });
 
-  options.metrics.add(gatewayMetrics({ counters, server, upstream, admission, backlog, breakers, shedder, resealer }));
+  options.metrics.add(
+    gatewayMetrics({
+      ...{ counters, server, upstream, admission, backlog, breakers, shedder, resealer },
+      shards: redisKeys.shards,
+      maxBacklogEvents: config.maxBacklogEvents,
+    }),
+  );
   admission.start();
   backlog.start();
   breakers.start();
