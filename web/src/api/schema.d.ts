@@ -2792,6 +2792,8 @@ export interface components {
                 "X-ACF-Free-Tier": components["headers"]["X-ACF-Free-Tier"];
                 "X-ACF-Usage-Id": components["headers"]["X-ACF-Usage-Id"];
                 "X-ACF-Balance": components["headers"]["X-ACF-Balance"];
+                "Server-Timing": components["headers"]["Server-Timing"];
+                "Timing-Allow-Origin": components["headers"]["Timing-Allow-Origin"];
                 /**
                  * @description A browser does not run what the service sent as a page of the gateway
                  * @example sandbox
@@ -2821,6 +2823,8 @@ export interface components {
                 "X-ACF-Free-Tier": components["headers"]["X-ACF-Free-Tier"];
                 "X-ACF-Usage-Id": components["headers"]["X-ACF-Usage-Id"];
                 "X-ACF-Balance": components["headers"]["X-ACF-Balance"];
+                "Server-Timing": components["headers"]["Server-Timing"];
+                "Timing-Allow-Origin": components["headers"]["Timing-Allow-Origin"];
                 /**
                  * @description A browser does not run what the service sent as a page of the gateway
                  * @example sandbox
@@ -2866,6 +2870,16 @@ export interface components {
                  * @example 9.998
                  */
                 "X-ACF-Balance"?: string;
+                /**
+                 * @description Milliseconds that the call waited for its admission, and for the service's response head; the service's own values may follow
+                 * @example admission;dur=0.8, service;dur=12.3
+                 */
+                "Server-Timing"?: string;
+                /**
+                 * @description A web page of any origin finds Server-Timing in its Performance Timeline, too
+                 * @example *
+                 */
+                "Timing-Allow-Origin"?: string;
                 /**
                  * @description A browser does not run what the service sent as a page of the gateway
                  * @example sandbox
@@ -2913,6 +2927,16 @@ export interface components {
                  */
                 "X-ACF-Balance"?: string;
                 /**
+                 * @description Milliseconds that the call waited for its admission, and for the service's response head; the service's own values may follow
+                 * @example admission;dur=0.8, service;dur=12.3
+                 */
+                "Server-Timing"?: string;
+                /**
+                 * @description A web page of any origin finds Server-Timing in its Performance Timeline, too
+                 * @example *
+                 */
+                "Timing-Allow-Origin"?: string;
+                /**
                  * @description A browser does not run what the service sent as a page of the gateway
                  * @example sandbox
                  */
@@ -2959,6 +2983,16 @@ export interface components {
                  */
                 "X-ACF-Balance"?: string;
                 /**
+                 * @description Milliseconds that the call waited for its admission, and for the service's response head; the service's own values may follow
+                 * @example admission;dur=0.8, service;dur=12.3
+                 */
+                "Server-Timing"?: string;
+                /**
+                 * @description A web page of any origin finds Server-Timing in its Performance Timeline, too
+                 * @example *
+                 */
+                "Timing-Allow-Origin"?: string;
+                /**
                  * @description A browser does not run what the service sent as a page of the gateway
                  * @example sandbox
                  */
@@ -3004,6 +3038,16 @@ export interface components {
                  * @example 9.998
                  */
                 "X-ACF-Balance"?: string;
+                /**
+                 * @description Milliseconds that the call waited for its admission, and for the service's response head; the service's own values may follow
+                 * @example admission;dur=0.8, service;dur=12.3
+                 */
+                "Server-Timing"?: string;
+                /**
+                 * @description A web page of any origin finds Server-Timing in its Performance Timeline, too
+                 * @example *
+                 */
+                "Timing-Allow-Origin"?: string;
                 /**
                  * @description A browser does not run what the service sent as a page of the gateway
                  * @example sandbox
@@ -3057,6 +3101,16 @@ export interface components {
                  */
                 "X-ACF-Balance"?: string;
                 /**
+                 * @description Milliseconds that the call waited for its admission, and for the service's response head; the service's own values may follow
+                 * @example admission;dur=0.8, service;dur=12.3
+                 */
+                "Server-Timing"?: string;
+                /**
+                 * @description A web page of any origin finds Server-Timing in its Performance Timeline, too
+                 * @example *
+                 */
+                "Timing-Allow-Origin"?: string;
+                /**
                  * @description A browser does not run what the service sent as a page of the gateway
                  * @example sandbox
                  */
@@ -3107,6 +3161,16 @@ export interface components {
                  */
                 "X-ACF-Balance"?: string;
                 /**
+                 * @description Milliseconds that the call waited for its admission, and for the service's response head; the service's own values may follow
+                 * @example admission;dur=0.8, service;dur=12.3
+                 */
+                "Server-Timing"?: string;
+                /**
+                 * @description A web page of any origin finds Server-Timing in its Performance Timeline, too
+                 * @example *
+                 */
+                "Timing-Allow-Origin"?: string;
+                /**
                  * @description A browser does not run what the service sent as a page of the gateway
                  * @example sandbox
                  */
@@ -3152,6 +3216,16 @@ export interface components {
                  * @example 9.998
                  */
                 "X-ACF-Balance"?: string;
+                /**
+                 * @description Milliseconds that the call waited for its admission, and for the service's response head; the service's own values may follow
+                 * @example admission;dur=0.8, service;dur=12.3
+                 */
+                "Server-Timing"?: string;
+                /**
+                 * @description A web page of any origin finds Server-Timing in its Performance Timeline, too
+                 * @example *
+                 */
+                "Timing-Allow-Origin"?: string;
                 /**
                  * @description A browser does not run what the service sent as a page of the gateway
                  * @example sandbox
@@ -3208,6 +3282,16 @@ export interface components {
                  */
                 "X-ACF-Balance"?: string;
                 /**
+                 * @description Milliseconds that the call waited for its admission, and for the service's response head; the service's own values may follow
+                 * @example admission;dur=0.8, service;dur=12.3
+                 */
+                "Server-Timing"?: string;
+                /**
+                 * @description A web page of any origin finds Server-Timing in its Performance Timeline, too
+                 * @example *
+                 */
+                "Timing-Allow-Origin"?: string;
+                /**
                  * @description A browser does not run what the service sent as a page of the gateway
                  * @example sandbox
                  */
@@ -3253,6 +3337,16 @@ export interface components {
                  * @example 9.998
                  */
                 "X-ACF-Balance"?: string;
+                /**
+                 * @description Milliseconds that the call waited for its admission, and for the service's response head; the service's own values may follow
+                 * @example admission;dur=0.8, service;dur=12.3
+                 */
+                "Server-Timing"?: string;
+                /**
+                 * @description A web page of any origin finds Server-Timing in its Performance Timeline, too
+                 * @example *
+                 */
+                "Timing-Allow-Origin"?: string;
                 /**
                  * @description A browser does not run what the service sent as a page of the gateway
                  * @example sandbox
@@ -3300,6 +3394,16 @@ export interface components {
                  */
                 "X-ACF-Balance"?: string;
                 /**
+                 * @description Milliseconds that the call waited for its admission, and for the service's response head; the service's own values may follow
+                 * @example admission;dur=0.8, service;dur=12.3
+                 */
+                "Server-Timing"?: string;
+                /**
+                 * @description A web page of any origin finds Server-Timing in its Performance Timeline, too
+                 * @example *
+                 */
+                "Timing-Allow-Origin"?: string;
+                /**
                  * @description A browser does not run what the service sent as a page of the gateway
                  * @example sandbox
                  */
@@ -3345,6 +3449,16 @@ export interface components {
                  * @example 9.998
                  */
                 "X-ACF-Balance"?: string;
+                /**
+                 * @description Milliseconds that the call waited for its admission, and for the service's response head; the service's own values may follow
+                 * @example admission;dur=0.8, service;dur=12.3
+                 */
+                "Server-Timing"?: string;
+                /**
+                 * @description A web page of any origin finds Server-Timing in its Performance Timeline, too
+                 * @example *
+                 */
+                "Timing-Allow-Origin"?: string;
                 /**
                  * @description A browser does not run what the service sent as a page of the gateway
                  * @example sandbox
@@ -3396,6 +3510,16 @@ export interface components {
                  * @example 9.998
                  */
                 "X-ACF-Balance"?: string;
+                /**
+                 * @description Milliseconds that the call waited for its admission, and for the service's response head; the service's own values may follow
+                 * @example admission;dur=0.8, service;dur=12.3
+                 */
+                "Server-Timing"?: string;
+                /**
+                 * @description A web page of any origin finds Server-Timing in its Performance Timeline, too
+                 * @example *
+                 */
+                "Timing-Allow-Origin"?: string;
                 /**
                  * @description A browser does not run what the service sent as a page of the gateway
                  * @example sandbox
@@ -3452,6 +3576,16 @@ export interface components {
                  */
                 "X-ACF-Balance"?: string;
                 /**
+                 * @description Milliseconds that the call waited for its admission, and for the service's response head; the service's own values may follow
+                 * @example admission;dur=0.8, service;dur=12.3
+                 */
+                "Server-Timing"?: string;
+                /**
+                 * @description A web page of any origin finds Server-Timing in its Performance Timeline, too
+                 * @example *
+                 */
+                "Timing-Allow-Origin"?: string;
+                /**
                  * @description A browser does not run what the service sent as a page of the gateway
                  * @example sandbox
                  */
@@ -3502,6 +3636,16 @@ export interface components {
                  * @example 9.998
                  */
                 "X-ACF-Balance"?: string;
+                /**
+                 * @description Milliseconds that the call waited for its admission, and for the service's response head; the service's own values may follow
+                 * @example admission;dur=0.8, service;dur=12.3
+                 */
+                "Server-Timing"?: string;
+                /**
+                 * @description A web page of any origin finds Server-Timing in its Performance Timeline, too
+                 * @example *
+                 */
+                "Timing-Allow-Origin"?: string;
                 /**
                  * @description A browser does not run what the service sent as a page of the gateway
                  * @example sandbox
@@ -3554,6 +3698,16 @@ export interface components {
                  */
                 "X-ACF-Balance"?: string;
                 /**
+                 * @description Milliseconds that the call waited for its admission, and for the service's response head; the service's own values may follow
+                 * @example admission;dur=0.8, service;dur=12.3
+                 */
+                "Server-Timing"?: string;
+                /**
+                 * @description A web page of any origin finds Server-Timing in its Performance Timeline, too
+                 * @example *
+                 */
+                "Timing-Allow-Origin"?: string;
+                /**
                  * @description A browser does not run what the service sent as a page of the gateway
                  * @example sandbox
                  */
@@ -3599,6 +3753,16 @@ export interface components {
                  * @example 9.998
                  */
                 "X-ACF-Balance"?: string;
+                /**
+                 * @description Milliseconds that the call waited for its admission, and for the service's response head; the service's own values may follow
+                 * @example admission;dur=0.8, service;dur=12.3
+                 */
+                "Server-Timing"?: string;
+                /**
+                 * @description A web page of any origin finds Server-Timing in its Performance Timeline, too
+                 * @example *
+                 */
+                "Timing-Allow-Origin"?: string;
                 /**
                  * @description A browser does not run what the service sent as a page of the gateway
                  * @example sandbox
@@ -3860,6 +4024,16 @@ export interface components {
          * @example 9.998
          */
         "X-ACF-Balance": string;
+        /**
+         * @description Milliseconds that the call waited for its admission, and for the service's response head; the service's own values may follow
+         * @example admission;dur=0.8, service;dur=12.3
+         */
+        "Server-Timing": string;
+        /**
+         * @description A web page of any origin finds Server-Timing in its Performance Timeline, too
+         * @example *
+         */
+        "Timing-Allow-Origin": string;
     };
     pathItems: never;
 }
