@@ -1,9 +1,8 @@
-import type { Reconciler } from '../ledger/reconcile/reconciler.ts';
 import type { ShardReport } from '../ledger/reconcile/report.ts';
-import type { Sweeper } from '../ledger/sweep/sweeper.ts';
 import type { Hydrator } from '../ledger/wallets/hydrate.ts';
 import type { UsageWriter } from '../ledger/writing/writer.ts';
 import type { Source } from '../observability/metrics.ts';
+import type { Reconcilers, Upkeep } from './upkeep.ts';
 
 /**
  * The metrics of a writer. In the role `all`, gateway and writer share a page, so each name says whose metric it is.
@@ -12,11 +11,10 @@ import type { Source } from '../observability/metrics.ts';
  */
 export function writerMetrics(parts: {
   readonly writer: UsageWriter;
-  readonly sweeper: Sweeper;
   readonly hydrator: Hydrator;
-  readonly reconciler: Reconciler;
+  readonly upkeep: Upkeep;
 }): Source[] {
-  const { writer, sweeper, hydrator, reconciler } = parts;
+  const { writer, upkeep, hydrator } = parts;
   return [
     {
       name: 'tollgate_writer_stored_calls_total',
@@ -64,20 +62,20 @@ export function writerMetrics(parts: {
       name: 'tollgate_writer_swept_holds_total',
       help: 'Holds of dead gateways that were refunded',
       type: 'counter',
-      read: () => sweeper.swept,
+      read: () => upkeep.swept,
     },
     {
       name: 'tollgate_writer_holds_left',
       help: 'Open holds that the last sweep left alone, because they are damaged or of a newer version',
       type: 'gauge',
-      read: () => sweeper.leftAlone,
+      read: () => upkeep.leftAlone,
     },
     {
       name: 'tollgate_writer_damaged_data_total',
       help: 'Damaged data that the sweep met in Redis, by what is damaged; an operator has to look at it',
       type: 'counter',
       label: 'what',
-      read: () => sweeper.damage,
+      read: () => upkeep.damage,
     },
     {
       name: 'tollgate_writer_loaded_wallets_total',
@@ -85,13 +83,13 @@ export function writerMetrics(parts: {
       type: 'counter',
       read: () => hydrator.loadedWallets,
     },
-    ...reconciliationMetrics(reconciler),
+    ...reconciliationMetrics(upkeep.reconcilers),
   ];
 }
 
-function reconciliationMetrics(reconciler: Reconciler): Source[] {
+function reconciliationMetrics(reconcilers: Reconcilers): Source[] {
   const total = (pick: (report: ShardReport) => number): number =>
-    reconciler.last?.reports.reduce((sum, report) => sum + pick(report), 0) ?? 0;
+    reconcilers.last?.reports.reduce((sum, report) => sum + pick(report), 0) ?? 0;
   return [
     {
       name: 'tollgate_reconciliation_drift_micros',
@@ -115,13 +113,13 @@ function reconciliationMetrics(reconciler: Reconciler): Source[] {
       name: 'tollgate_reconciliation_last_run_timestamp_seconds',
       help: 'When the last comparison ended; 0 before the first',
       type: 'gauge',
-      read: () => (reconciler.last?.endedAtMs ?? 0) / 1000,
+      read: () => (reconcilers.last?.endedAtMs ?? 0) / 1000,
     },
     {
       name: 'tollgate_reconciliation_repairs_total',
       help: 'Wallets that were set to what Postgres says; each has a row in the table repairs',
       type: 'counter',
-      read: () => reconciler.repaired,
+      read: () => reconcilers.repaired,
     },
   ];
 }

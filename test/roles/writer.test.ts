@@ -28,7 +28,12 @@ async function start({ redis = ledger.store.redis, instanceLeaseSeconds = 15 } =
     instanceLeaseSeconds,
     upstreamAllowCidrs: [],
   };
-  return startWriter({ config, stores: { sql, redis, keys: store.keys, installation }, metrics, log: QUIET });
+  return startWriter({
+    config,
+    stores: { sql, redis, cluster: null, keys: store.keys, installation },
+    metrics,
+    log: QUIET,
+  });
 }
 
 async function metric(name: string): Promise<number> {

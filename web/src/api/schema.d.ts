@@ -1020,6 +1020,8 @@ export interface components {
             quality: number;
             /** @description The quality less that of seven days before; absent when too little was known then */
             quality_trend?: number;
+            /** @description Whether calls went into the quality. What nobody has called yet is not rated, and has 50 */
+            rated: boolean;
             /** @description Calls go to this path, and below it */
             proxy_path: string;
             next_price?: components["schemas"]["NextPrice"];
@@ -1494,6 +1496,8 @@ export interface components {
             quality: number;
             /** @description The quality less that of seven days before; absent when too little was known then */
             quality_trend?: number;
+            /** @description Whether calls went into the quality. What nobody has called yet is not rated, and has 50 */
+            rated: boolean;
             /** @description Calls go to this path, and below it */
             proxy_path: string;
             next_price?: components["schemas"]["NextPrice"];
@@ -2077,6 +2081,8 @@ export interface components {
             quality: number;
             /** @description The quality less that of seven days before; absent when too little was known then */
             quality_trend?: number;
+            /** @description Whether calls went into the quality. What nobody has called yet is not rated, and has 50 */
+            rated: boolean;
             /** @description Calls go to this path, and below it */
             proxy_path: string;
             next_price?: components["schemas"]["NextPrice"];
@@ -2280,6 +2286,8 @@ export interface components {
             quality: number;
             /** @description The quality less that of seven days before; absent when too little was known then */
             quality_trend?: number;
+            /** @description Whether calls went into the quality. What nobody has called yet is not rated, and has 50 */
+            rated: boolean;
             /** @description Calls go to this path, and below it */
             proxy_path: string;
             next_price?: components["schemas"]["NextPrice"];
@@ -4459,6 +4467,7 @@ export interface operations {
                      *           "free_calls_label": "100 free calls",
                      *           "category": "language",
                      *           "quality": 50,
+                     *           "rated": false,
                      *           "proxy_path": "/api/v1/proxy/019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90/"
                      *         }
                      *       ],
@@ -4576,6 +4585,7 @@ export interface operations {
                      *       "free_calls_label": "100 free calls",
                      *       "category": "language",
                      *       "quality": 50,
+                     *       "rated": false,
                      *       "proxy_path": "/api/v1/proxy/019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90/",
                      *       "protocol": "http",
                      *       "timeout_seconds": 60,
@@ -4693,6 +4703,7 @@ export interface operations {
                      *           "free_calls_label": "100 free calls",
                      *           "category": "language",
                      *           "quality": 50,
+                     *           "rated": false,
                      *           "proxy_path": "/api/v1/proxy/019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90/",
                      *           "protocol": "http",
                      *           "timeout_seconds": 60,
@@ -4820,6 +4831,7 @@ export interface operations {
                      *       "free_calls_label": "100 free calls",
                      *       "category": "language",
                      *       "quality": 50,
+                     *       "rated": false,
                      *       "proxy_path": "/api/v1/proxy/019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90/",
                      *       "protocol": "http",
                      *       "timeout_seconds": 60,
@@ -4933,6 +4945,7 @@ export interface operations {
                      *       "free_calls_label": "100 free calls",
                      *       "category": "language",
                      *       "quality": 50,
+                     *       "rated": false,
                      *       "proxy_path": "/api/v1/proxy/019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90/",
                      *       "protocol": "http",
                      *       "timeout_seconds": 60,
@@ -5040,6 +5053,7 @@ export interface operations {
                      *       "free_calls_label": "100 free calls",
                      *       "category": "language",
                      *       "quality": 50,
+                     *       "rated": false,
                      *       "proxy_path": "/api/v1/proxy/019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90/",
                      *       "protocol": "http",
                      *       "timeout_seconds": 60,
@@ -5165,6 +5179,7 @@ export interface operations {
                      *       "free_calls_label": "100 free calls",
                      *       "category": "language",
                      *       "quality": 50,
+                     *       "rated": false,
                      *       "proxy_path": "/api/v1/proxy/019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90/",
                      *       "protocol": "http",
                      *       "timeout_seconds": 60,
@@ -5281,6 +5296,7 @@ export interface operations {
                      *       "free_calls_label": "100 free calls",
                      *       "category": "language",
                      *       "quality": 50,
+                     *       "rated": false,
                      *       "proxy_path": "/api/v1/proxy/019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90/",
                      *       "protocol": "http",
                      *       "timeout_seconds": 60,
@@ -5427,6 +5443,7 @@ export interface operations {
                      *         "free_calls_label": "100 free calls",
                      *         "category": "language",
                      *         "quality": 50,
+                     *         "rated": false,
                      *         "proxy_path": "/api/v1/proxy/019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90/",
                      *         "protocol": "http",
                      *         "timeout_seconds": 60,
@@ -6286,6 +6303,7 @@ export interface operations {
                      *           "free_calls_label": "100 free calls",
                      *           "category": "language",
                      *           "quality": 50,
+                     *           "rated": false,
                      *           "proxy_path": "/api/v1/proxy/019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90/",
                      *           "protocol": "http",
                      *           "timeout_seconds": 60,
@@ -6377,6 +6395,7 @@ export interface operations {
                      *       "free_calls_label": "100 free calls",
                      *       "category": "language",
                      *       "quality": 50,
+                     *       "rated": false,
                      *       "proxy_path": "/api/v1/proxy/019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90/",
                      *       "protocol": "http",
                      *       "timeout_seconds": 60,

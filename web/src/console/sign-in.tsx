@@ -1,15 +1,18 @@
 import { useState } from 'preact/hooks';
 import { ApiFailure, type Schemas } from '../api/client.ts';
+import { useArrival } from '../arrival.ts';
 import { Button, Card, Check, FailureNote, Note, Select, TextInput } from '../design/index.ts';
+import { usePlace } from '../place.tsx';
 import { createAccount, signIn } from '../session.ts';
 import { KeyShownOnce } from './shared/secret-shown-once.tsx';
 
 /** Where nobody is signed in: a key, or a new account. */
 export function SignIn() {
+  const arrival = useArrival();
   return (
     <div class="page sign-in">
       <div class="stack-tight">
-        <h1>Console</h1>
+        <h1 {...arrival}>Console</h1>
         <p class="soft">
           Sign in with an API key. A buyer key shows what you spend, a provider key what you sell, an admin key how the
           marketplace runs.
@@ -86,7 +89,10 @@ const WISHES = [
 function NewAccount() {
   const [busy, setBusy] = useState(false);
   const [failure, setFailure] = useState<unknown>(null);
-  const [role, setRole] = useState<Schemas['CreatedKey']['role']>('buyer');
+  const { path } = usePlace();
+  // Whoever comes by 'Sell your API' wants to list a service.
+  const provides = path.startsWith('/console/services');
+  const [role, setRole] = useState<Schemas['CreatedKey']['role']>(provides ? 'provider' : 'buyer');
   const [made, setMade] = useState<{ readonly key: Schemas['CreatedKey']; readonly remember: boolean } | null>(null);
   const send = async (form: HTMLFormElement): Promise<void> => {
     const values = new FormData(form);
@@ -118,7 +124,7 @@ function NewAccount() {
           required
           maxLength={200}
           autocomplete="off"
-          hint="A label, such as the name of your project. It is no identity."
+          hint="For example the name of your project. Two accounts may have the same."
         />
         <Select
           label="I want to"
