@@ -105,7 +105,7 @@ async function ask(port, command) {
 async function until(condition) {
   const endAt = Date.now() + formTimeoutMs;
   while (!(await condition())) {
-    if (Date.now() > endAt) throw new Error('the nodes did not become a Redis Cluster in 30 s');
+    if (Date.now() > endAt) throw new Error('the nodes did not become a Redis Cluster in 30 s');;
     await new Promise((resolve) => setTimeout(resolve, 50));
   }
 }
