@@ -12,6 +12,7 @@ import { ensureClientPrograms } from './local/client-programs.mjs';
 import { checkNodeVersion, ensureDependencies, projectDir } from './local/dependencies.mjs';
 import { readJson } from './local/files.mjs';
 import { signalProcess, spawnOwned } from './local/processes.mjs';
+import { ensurePromtool } from './local/promtool-install.mjs';
 import { ensureRedisServer } from './local/redis-install.mjs';
 import { createScratch } from './local/scratch.mjs';
 import { countTests, summaryLine } from './local/test-counts.mjs';
@@ -81,6 +82,7 @@ async function main() {
     ensureClientPrograms(say);
   }
   if (plan.browser) ensureChromium(say);
+  if (plan.promtool) ensurePromtool(say);
   const rails = plan.checks ? runGuardRails() : noCounts;
   const scratch = createScratch();
   let tests;

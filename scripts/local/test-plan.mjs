@@ -10,21 +10,28 @@ import { projectDir } from './dependencies.mjs';
  * @property {boolean} checks types, lint and import directions: only when nothing was asked for in particular
  * @property {boolean} stores whether the tests need a Redis server program
  * @property {boolean} browser whether some of the tests need a browser
+ * @property {boolean} promtool whether some of the tests need promtool
  * @property {string[]} vitest arguments
  */
 
 /**
  * @param {readonly string[]} args of the command line
  * @param {readonly string[]} browserTests the files whose tests need a browser
+ * @param {readonly string[]} promtoolTests the files whose tests need promtool
  * @returns {TestPlan}
  */
-export function planTests(args, browserTests = findBrowserTests()) {
+export function planTests(
+  args,
+  browserTests = testsThatImport(/from '[./]*support\/browser\.ts'/),
+  promtoolTests = testsThatImport(/from '[./\w]*local\/promtool-install\.mjs'/),
+) {
   const rest = args.filter((arg) => arg !== '--unit');
   const isUnit = rest.length < args.length;
   return {
     checks: args.length === 0,
     stores: !isUnit,
     browser: !isUnit && browserTests.some((file) => mayRun(file, rest)),
+    promtool: !isUnit && promtoolTests.some((file) => mayRun(file, rest)),
     vitest: [...(isUnit ? ['--config', 'vitest.unit.config.ts'] : []), ...rest],
   };
 }
@@ -40,14 +47,13 @@ function mayRun(file, args) {
 }
 
 /**
- * @returns {string[]} the test files that import test/support/browser.ts. A file that needs a browser through another helper is
- *   not among them; it runs only where a Chromium is installed already, and fails elsewhere
+ * @param {RegExp} what how an import of what needs the program looks
+ * @returns {string[]} the test files that have such an import. A file that needs the program through another helper is not among
+ *   them; it runs only where the program is installed already, and fails elsewhere
  */
-function findBrowserTests() {
+function testsThatImport(what) {
   const files = readdirSync(path.join(projectDir, 'test'), { recursive: true, encoding: 'utf8' })
     .map((file) => path.posix.join('test', file))
     .filter((file) => file.endsWith('.test.ts'));
-  return files.filter((file) =>
-    /from '[./]*support\/browser\.ts'/.test(readFileSync(path.join(projectDir, file), 'utf8')),
-  );
+  return files.filter((file) => what.test(readFileSync(path.join(projectDir, file), 'utf8')));
 }

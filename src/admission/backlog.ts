@@ -64,6 +64,11 @@ export class Backlog {
     return this.#events;
   }
 
+  /** Whether Redis was close to its `maxmemory` when it was last asked. */
+  get memoryFull(): boolean {
+    return this.#memoryFull;
+  }
+
   /** Whether new calls must be refused: too many events wait, or Redis is close to its `maxmemory`, where it refuses writes. */
   get full(): boolean {
     this.#wasAsked = true;

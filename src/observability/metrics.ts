@@ -1,8 +1,11 @@
 import { performance } from 'node:perf_hooks';
 import { Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client';
+import { BOUNDS_SECONDS, type LatencyHistogram } from './latency-histogram.ts';
 
-/** A number that the code keeps anyway. It is read only when metrics are scraped, so the hot path uses no metrics library. */
-export type Source = {
+/** What the code keeps anyway. It is read only when metrics are scraped, so the hot path uses no metrics library. */
+export type Source = NumberSource | HistogramSource;
+
+type NumberSource = {
   readonly name: string;
   readonly help: string;
   readonly type: 'counter' | 'gauge';
@@ -10,6 +13,13 @@ export type Source = {
   readonly read: () => number | Promise<number> | ReadonlyMap<string, number>;
   /** Name of the label, when `read` returns a map. */
   readonly label?: string;
+};
+
+type HistogramSource = {
+  readonly name: string;
+  readonly help: string;
+  readonly type: 'histogram';
+  readonly histogram: LatencyHistogram;
 };
 
 /** One metric with all its values, as plain data: processes send these to each other. */
@@ -46,7 +56,10 @@ export class Metrics {
   }
 
   add(sources: readonly Source[]): void {
-    for (const source of sources) this.#register(source);
+    for (const source of sources) {
+      if (source.type === 'histogram') this.#registry.registerMetric(asMetric(() => histogramFamily(source)));
+      else this.#register(source);
+    }
   }
 
   get contentType(): string {
@@ -61,7 +74,7 @@ export class Metrics {
     return this.#registry.getMetricsAsJSON();
   }
 
-  #register({ name, help, type, read, label }: Source): void {
+  #register({ name, help, type, read, label }: NumberSource): void {
     const configuration = { name, help, labelNames: label === undefined ? [] : [label], registers: [this.#registry] };
     if (type === 'gauge') {
       const gauge = new Gauge({
@@ -98,13 +111,33 @@ export function renderFamilies(families: readonly MetricFamily[]): Promise<strin
     byName.set(family.name, known === undefined ? family : { ...known, values: [...known.values, ...family.values] });
   }
   const page = new Registry();
-  // Rendering uses only get(), so an object with that method can stand for a metric.
-  for (const family of byName.values()) page.registerMetric({ ...family, get: async () => family } as unknown as Gauge);
+  for (const family of byName.values()) page.registerMetric(asMetric(() => family));
   return page.metrics();
 }
 
+/** prom-client uses only the name and `get` of a metric that it renders, so an object with these can stand for one. */
+function asMetric(get: () => MetricFamily): Gauge {
+  return { name: get().name, get: async () => get() } as unknown as Gauge;
+}
+
+/** In the form of prom-client. The counts of Prometheus' buckets are cumulative. */
+function histogramFamily({ name, help, type, histogram }: HistogramSource): MetricFamily {
+  const { counts, sumSeconds } = histogram.read();
+  let total = 0;
+  const buckets = counts.map((count, i) => {
+    total += count;
+    return { metricName: `${name}_bucket`, labels: { le: BOUNDS_SECONDS[i] ?? '+Inf' }, value: total };
+  });
+  const values = [
+    ...buckets,
+    { metricName: `${name}_sum`, labels: {}, value: sumSeconds },
+    { metricName: `${name}_count`, labels: {}, value: total },
+  ];
+  return { name, help, type, values, aggregator: 'sum' } as unknown as MetricFamily;
+}
+
 async function report(
-  read: Source['read'],
+  read: NumberSource['read'],
   label: string | undefined,
   set: (labels: Record<string, string>, value: number) => void,
 ): Promise<void> {

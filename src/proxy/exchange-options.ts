@@ -1,7 +1,9 @@
 import type { CallAdmission } from '../admission/sharded-admission.ts';
 import type { Listing } from '../catalog/listing.ts';
 import type { Gate } from '../gate/gate.ts';
+import { noLatencies } from '../ledger/rollups/latency-buckets.ts';
 import type { RefundReason } from '../ledger/usage-event.ts';
+import { LatencyHistogram } from '../observability/latency-histogram.ts';
 import type { Log } from '../observability/log.ts';
 import type { UpstreamClient } from '../upstream/index.ts';
 import type { BufferedBytes } from './buffered-bytes.ts';
@@ -39,4 +41,27 @@ export type ExchangeCounters = {
   refused: Map<string, number>;
   /** Latencies of the calls that ended, by the buckets of src/ledger/rollups/latency-buckets.ts. */
   latencies: Float64Array;
+  /** Where the time of calls goes, for Prometheus. */
+  readonly timings: CallTimings;
 };
+
+/** A call is counted once in each, when that part of it ends. */
+export type CallTimings = {
+  /** From the request head to the decision of Redis. For an MCP server, from its whole message. Calls that are not admitted are in it too. */
+  readonly admission: LatencyHistogram;
+  /** From the admission to the response head of the service, or to its failure before that. */
+  readonly service: LatencyHistogram;
+  /** From the request head to the settlement: what the record of the call says. */
+  readonly total: LatencyHistogram;
+};
+
+/** The counters of a gateway that has had no calls. */
+export const newCounters = (): ExchangeCounters => ({
+  admitted: 0,
+  open: 0,
+  completed: 0,
+  refunded: new Map(),
+  refused: new Map(),
+  latencies: noLatencies(),
+  timings: { admission: new LatencyHistogram(), service: new LatencyHistogram(), total: new LatencyHistogram() },
+});

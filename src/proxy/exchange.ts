@@ -1,4 +1,3 @@
-import { performance } from 'node:perf_hooks';
 import type { Buyer } from '../admission/buyer.ts';
 import type { CallTerms } from '../admission/call-terms.ts';
 import type { RateState } from '../admission/codes.ts';
@@ -22,6 +21,7 @@ import { encodeSettlement, type RefundReason } from '../ledger/usage-event.ts';
 import { uuidv7 } from '../platform/ids.ts';
 import type { ResponseHead, UpstreamCall, UpstreamError, UpstreamHandler } from '../upstream/index.ts';
 import type { BufferingCall } from './buffered-bytes.ts';
+import { CallClock } from './call-clock.ts';
 import { callHeaderLines } from './call-headers.ts';
 import { EventStream, isEventStream, type StreamingCall } from './event-stream.ts';
 import type { ExchangeOptions } from './exchange-options.ts';
@@ -59,7 +59,7 @@ export class Exchange
   #head: RequestHead;
   readonly #caller: CallerStream;
   readonly #usageId = uuidv7();
-  readonly #startedAt = performance.now();
+  readonly #clock: CallClock;
   #key: KeyRecord | null = null;
   #target: Target | null = null;
   #listing: Listing | null = null;
@@ -91,6 +91,7 @@ export class Exchange
 
   constructor(options: ExchangeOptions, head: RequestHead, caller: CallerStream) {
     this.#options = options;
+    this.#clock = new CallClock(options.counters.timings);
     this.#head = head;
     this.#caller = caller;
   }
@@ -180,6 +181,7 @@ export class Exchange
       this.#message = body;
       this.#head = { ...this.#head, bodyLength: body.length };
     }
+    this.#clock.beginAdmission();
     try {
       this.#check(terms);
     } catch (error) {
@@ -243,6 +245,7 @@ export class Exchange
 
   onAdmission(result: AdmitResult): void {
     const key = this.#key as KeyRecord;
+    this.#clock.endAdmission();
     this.#options.gate.heard(key, result);
     if (this.#isProbe && (result.outcome !== 'admitted' || this.#caller.aborted)) this.#offer?.breaker.returnProbe();
     if (result.outcome !== 'admitted') {
@@ -365,6 +368,7 @@ export class Exchange
   }
 
   onHead(head: ResponseHead): void {
+    this.#clock.endService();
     this.#pendingHead = head;
     this.#responseStatus = head.status;
     // From now on the call counts as answered: once its response begins, the caller's request body cannot be paused.
@@ -386,6 +390,7 @@ export class Exchange
   }
 
   onError(error: UpstreamError): void {
+    if (this.#responseStatus === 0) this.#clock.endService();
     this.#options.log.info(
       { err: error, code: error.code, request_id: this.#usageId, service_id: this.#listing?.id },
       'service failed',
@@ -426,9 +431,7 @@ export class Exchange
 
   #begin(head: ResponseHead): void {
     this.#pendingHead = null;
-    const lines =
-      callHeaderLines(this.#admitted as Admitted, this.#usageId, head.status >= 500) +
-      responseHeaderLines(head.headers, this);
+    const lines = this.#ownLines(head.status >= 500) + responseHeaderLines(head.headers, this);
     this.#caller.begin(head.status, lines, head.isAscii, head.contentLength, head.hasBody);
   }
 
@@ -440,8 +443,12 @@ export class Exchange
       this.#caller.abort();
       return;
     }
-    const lines = callHeaderLines(this.#admitted as Admitted, this.#usageId, true) + errorHeaderLines(error);
+    const lines = this.#ownLines(true) + errorHeaderLines(error);
     this.#caller.respond(error.status, lines, JSON.stringify(error.body()));
+  }
+
+  #ownLines(refunded: boolean): string {
+    return callHeaderLines(this.#admitted as Admitted, this.#usageId, refunded) + this.#clock.headerLines();
   }
 
   #refundOfStatus(): RefundReason | null {
@@ -466,7 +473,7 @@ export class Exchange
     counters.open--;
     if (refund === null) counters.completed++;
     else counters.refunded.set(refund, (counters.refunded.get(refund) ?? 0) + 1);
-    const latencyUs = Math.round((performance.now() - this.#startedAt) * 1000);
+    const latencyUs = this.#clock.end();
     countLatency(counters.latencies, latencyUs);
     const settlement = encodeSettlement({
       outcome: refund === null ? 'completed' : `refunded:${refund}`,

@@ -1,15 +1,16 @@
 import type { Backlog } from '../admission/backlog.ts';
 import type { CallAdmission } from '../admission/sharded-admission.ts';
+import type { ErrorCode } from '../errors.ts';
 import type { HttpServer } from '../http/server.ts';
 import type { Source } from '../observability/metrics.ts';
 import type { Breakers } from '../proxy/breakers.ts';
-import type { ExchangeCounters } from '../proxy/exchange-options.ts';
+import type { CallTimings, ExchangeCounters } from '../proxy/exchange-options.ts';
 import type { LoadShedder } from '../proxy/load-shedder.ts';
 import type { Resealer } from '../secrets/resealer.ts';
 import type { UpstreamClient } from '../upstream/index.ts';
 
 /**
- * The metrics of a gateway. Each value is a number that the code keeps anyway.
+ * The metrics of a gateway. Each value is something that the code keeps anyway.
  *
  * Tested by test/integration/overload.test.ts, redis-full.test.ts and workers.test.ts.
  */
@@ -23,6 +24,8 @@ export function gatewayMetrics(parts: {
   readonly shedder: LoadShedder;
   /** Null in all workers but the first. */
   readonly resealer: Resealer | null;
+  readonly shards: number;
+  readonly maxBacklogEvents: number;
 }): Source[] {
   const { counters, server, upstream, admission, backlog, breakers, shedder, resealer } = parts;
   return [
@@ -45,8 +48,9 @@ export function gatewayMetrics(parts: {
       help: 'Calls that the gateway answered with an error instead of admitting them',
       type: 'counter',
       label: 'error',
-      read: () => counters.refused,
+      read: () => new Map([...WATCHED_REFUSALS, ...counters.refused]),
     },
+    ...timingMetrics(counters.timings),
     {
       name: 'tollgate_calls_shed_total',
       help: 'Calls refused because the event loop was late; tollgate_calls_refused_total counts them too',
@@ -98,6 +102,24 @@ export function gatewayMetrics(parts: {
       },
     },
     {
+      name: 'tollgate_usage_backlog_max_events',
+      help: 'MAX_BACKLOG_EVENTS: with so many usage events waiting for Postgres, new calls are refused',
+      type: 'gauge',
+      read: () => parts.maxBacklogEvents,
+    },
+    {
+      name: 'tollgate_redis_memory_full',
+      help: '1 while new calls are refused because Redis uses more than nine tenths of its maxmemory, else 0',
+      type: 'gauge',
+      read: () => (backlog.memoryFull ? 1 : 0),
+    },
+    {
+      name: 'tollgate_shards',
+      help: 'Shards of this installation; each has to be owned by a writer',
+      type: 'gauge',
+      read: () => parts.shards,
+    },
+    {
       name: 'tollgate_upstream_connections',
       help: 'Connections to services, and calls waiting for one',
       type: 'gauge',
@@ -110,6 +132,33 @@ export function gatewayMetrics(parts: {
     ...(resealer === null ? [] : [secretsOf(resealer)]),
   ];
 }
+
+/** Alert rules watch these refusals. They are there from the start, because Prometheus does not see the increase of a series that is new. */
+const WATCHED_REFUSALS: readonly (readonly [ErrorCode, number])[] = [
+  ['internal', 0],
+  ['unavailable', 0],
+];
+
+const timingMetrics = ({ admission, service, total }: CallTimings): Source[] => [
+  {
+    name: 'tollgate_call_admission_seconds',
+    help: 'From the request head (for an MCP server, from its message) to the decision of Redis, rejections included',
+    type: 'histogram',
+    histogram: admission,
+  },
+  {
+    name: 'tollgate_call_service_seconds',
+    help: "From the admission to the service's response head, or to its failure before that",
+    type: 'histogram',
+    histogram: service,
+  },
+  {
+    name: 'tollgate_call_seconds',
+    help: 'From the request head to the last byte of the response, as in the records of calls',
+    type: 'histogram',
+    histogram: total,
+  },
+];
 
 const secretsOf = (resealer: Resealer): Source => ({
   name: 'tollgate_listing_secrets',

@@ -24,7 +24,6 @@ import { keepKeyCacheFresh } from '../keys/key-feed.ts';
 import { Keys } from '../keys/keys.ts';
 import { selectKeyRecords } from '../keys/keys-sql.ts';
 import { StateRestorer } from '../keys/state-restorer.ts';
-import { noLatencies } from '../ledger/rollups/latency-buckets.ts';
 import { CreditWallets } from '../ledger/wallets/credit-wallets.ts';
 import { DebitWallets } from '../ledger/wallets/debit-wallets.ts';
 import { Hydrator } from '../ledger/wallets/hydrate.ts';
@@ -40,7 +39,7 @@ import { Breakers } from '../proxy/breakers.ts';
 import { BufferedBytes } from '../proxy/buffered-bytes.ts';
 import { EventStreams } from '../proxy/event-stream.ts';
 import { Exchange } from '../proxy/exchange.ts';
-import type { ExchangeCounters } from '../proxy/exchange-options.ts';
+import { newCounters } from '../proxy/exchange-options.ts';
 import { LoadShedder } from '../proxy/load-shedder.ts';
 import { MessageBodies } from '../proxy/mcp/message-bodies.ts';
 import { Messages } from '../proxy/mcp/messages.ts';
@@ -169,10 +168,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     maxConnectionsPerOrigin: upstreamMaxConnections,
     maxConnections: connectionBound(Math.max(upstreamMaxTotalConnections, upstreamMaxConnections), maxOpenFiles(), log),
   });
-  const counters: ExchangeCounters = {
-    ...{ admitted: 0, open: 0, completed: 0, refunded: new Map(), refused: new Map() },
-    latencies: noLatencies(),
-  };
+  const counters = newCounters();
   const reporter = new Reporter({
     redis,
     name: nameOf('gateway', instance, options.worker ?? 1),
@@ -358,7 +354,13 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     log,
   });
 
-  options.metrics.add(gatewayMetrics({ counters, server, upstream, admission, backlog, breakers, shedder, resealer }));
+  options.metrics.add(
+    gatewayMetrics({
+      ...{ counters, server, upstream, admission, backlog, breakers, shedder, resealer },
+      shards: redisKeys.shards,
+      maxBacklogEvents: config.maxBacklogEvents,
+    }),
+  );
   admission.start();
   backlog.start();
   breakers.start();

@@ -12,9 +12,8 @@ import { Authenticator } from '../../src/keys/authenticator.ts';
 import type { KeyRecord } from '../../src/keys/caller.ts';
 import { newKeyId, newSecret } from '../../src/keys/credentials.ts';
 import { KeyCache } from '../../src/keys/key-cache.ts';
-import { noLatencies } from '../../src/ledger/rollups/latency-buckets.ts';
 import { Exchange } from '../../src/proxy/exchange.ts';
-import type { ExchangeOptions } from '../../src/proxy/exchange-options.ts';
+import { type ExchangeOptions, newCounters } from '../../src/proxy/exchange-options.ts';
 import { QUIET } from '../support/store.ts';
 import { until } from '../support/wait.ts';
 import { newServer } from './test-server.ts';
@@ -29,7 +28,7 @@ let handled: ((head: RequestHead, stream: CallerStream) => void)[];
 
 beforeEach(async () => {
   [taken, lookedUp, handled] = [[], [], []];
-  counters = { admitted: 0, open: 0, completed: 0, refunded: new Map(), refused: new Map(), latencies: noLatencies() };
+  counters = newCounters();
   const admission = {
     takeForAddress: (address: string, _limit: number, done: (result: TakeResult) => void) => {
       taken.push(address);

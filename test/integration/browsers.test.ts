@@ -14,6 +14,7 @@ let shop: OpenedPage;
 let buyer: Key;
 let path: string;
 let tooDear: string;
+let free: string;
 /** Methods of the requests that reached the service. */
 let seen: (string | undefined)[] = [];
 /** The event stream that is open. */
@@ -45,6 +46,7 @@ beforeAll(async () => {
   buyer = await market.buyer(1);
   path = await market.service({ endpoint: service.url, price: 0.25 });
   tooDear = await market.service({ endpoint: service.url, price: 50 });
+  free = await market.service({ endpoint: service.url });
 });
 afterAll(async () => {
   await browser.close();
@@ -77,7 +79,7 @@ const withKey = (key: Key): Record<string, string> => ({ Authorization: authoriz
 describe('a page of another origin', () => {
   it('lists the catalog', async () => {
     const { status, headers, body } = await fetchIn(shop.page, gateway('/api/v1/discover'));
-    expect([status, JSON.parse(body).total]).toEqual([200, 2]);
+    expect([status, JSON.parse(body).total]).toEqual([200, 3]);
     expect(headers['x-ratelimit-limit']).toBe('100000');
   });
 
@@ -90,6 +92,19 @@ describe('a page of another origin', () => {
     expect(headers['x-acf-usage-id']).toBe(headers['x-request-id']);
     expect(seen).toEqual(['POST']);
     expect((await market.records(buyer)).map(({ amount }) => amount)).toEqual([0.25]);
+  });
+
+  it('sees where the time of a call went, in the response and in its Performance Timeline', async () => {
+    const url = gateway(`${free}/timed`);
+    const { headers } = await fetchIn(shop.page, url, { headers: withKey(buyer) });
+    expect(headers['server-timing']).toMatch(/^admission;dur=\d+\.\d, service;dur=\d+\.\d$/);
+    // Of a response without Timing-Allow-Origin a browser shows 0.
+    const requestStart = await shop.page.evaluate(
+      (name) =>
+        (performance.getEntriesByName(name).at(-1)?.toJSON() as { requestStart: number } | undefined)?.requestStart,
+      url,
+    );
+    expect(requestStart).toBeGreaterThan(0);
   });
 
   it('gets nothing from a request that would carry cookies', async () => {

@@ -99,6 +99,20 @@ describe('what the service receives', () => {
     expect(received).not.toContain(buyer.secret);
   });
 
+  it('is the trace context of the caller as it came: traceparent, tracestate and baggage, of any version and in any number', async () => {
+    const trace = [
+      'traceparent: 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01',
+      'tracestate: rojo=00f067aa0ba902b7,congo=t61rcWkgMzE',
+      'tracestate: vendor@tenant=  opaque!value',
+      'baggage: userId=alice,isProduction=false;ttl=3',
+    ];
+    const { received } = await forwarded(requestText(`GET ${rawPath}/x`, { key: buyer, headers: trace }));
+    expect(headerLines(received).filter((line) => /^(trace|baggage)/.test(line))).toEqual(trace);
+    const newer = 'traceparent: cc-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01-what-comes-later';
+    const { received: later } = await forwarded(requestText(`GET ${rawPath}/x`, { key: buyer, headers: [newer] }));
+    expect(headerLines(later)).toContain(newer);
+  });
+
   it('contains a pseudonym of the buyer: the same for every call and key, different for every provider and buyer', async () => {
     const url = `${market.baseUrl}/api/v1/keys`;
     const created = await fetch(url, { method: 'POST', body: JSON.stringify({ owner_id: 'p2', role: 'provider' }) });
@@ -187,6 +201,7 @@ describe('what the caller receives', () => {
         'RateLimit-Policy: "default";q=100',
         'X-Request-Id: forged',
         'Link: </b>; rel=prev',
+        'Server-Timing: db;dur=53, cache;desc="Hit, or not"',
         'ETag: "x"',
         'X-Empty:',
         'X-Name: caf\u00e9',
@@ -208,11 +223,14 @@ describe('what the caller receives', () => {
       ['X-ACF-Free-Tier', 'false'],
       ['X-ACF-Usage-Id', usageId],
       ['X-ACF-Balance', '1'],
+      ['Timing-Allow-Origin', '*'],
+      ['Server-Timing', expect.stringMatching(/^admission;dur=\d+\.\d, service;dur=\d+\.\d$/)],
       ['Content-Security-Policy', 'sandbox'],
       ['Server', 'mine/1'],
       ['Content-Type', 'text/plain; charset=utf-8'],
       ['Link', '</a>; rel=next'],
       ['Link', '</b>; rel=prev'],
+      ['Server-Timing', 'db;dur=53, cache;desc="Hit, or not"'],
       ['ETag', '"x"'],
       ['X-Empty', ''],
       ['X-Name', 'caf\u00e9'],

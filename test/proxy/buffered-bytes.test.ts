@@ -5,11 +5,10 @@ import type { Listing } from '../../src/catalog/listing.ts';
 import type { CallerEvents, CallerStream, RequestHead } from '../../src/gate/caller-io.ts';
 import { PROXY_PREFIX } from '../../src/gate/caller-io.ts';
 import type { KeyRecord } from '../../src/keys/caller.ts';
-import { noLatencies } from '../../src/ledger/rollups/latency-buckets.ts';
 import { Breakers } from '../../src/proxy/breakers.ts';
 import { BufferedBytes } from '../../src/proxy/buffered-bytes.ts';
 import { Exchange } from '../../src/proxy/exchange.ts';
-import type { ExchangeOptions } from '../../src/proxy/exchange-options.ts';
+import { type ExchangeOptions, newCounters } from '../../src/proxy/exchange-options.ts';
 import type { UpstreamHandler } from '../../src/upstream/index.ts';
 import { NO_OWNER } from '../support/store.ts';
 
@@ -100,7 +99,7 @@ function startCall(bufferedBytes: BufferedBytes) {
     bufferedBytes,
     topUpUrl: null,
     backlogFull: () => false,
-    counters: { admitted: 0, open: 0, completed: 0, refunded: new Map(), refused: new Map(), latencies: noLatencies() },
+    counters: newCounters(),
     log: { debug() {}, info() {}, warn() {}, error() {}, fatal() {} },
   } as unknown as ExchangeOptions;
   new Exchange(options, head, caller).start();

@@ -6,10 +6,9 @@ import type { CallerStream, RequestHead } from '../../src/gate/caller-io.ts';
 import { PROXY_PREFIX } from '../../src/gate/caller-io.ts';
 import type { Passage } from '../../src/gate/gate.ts';
 import type { KeyRecord } from '../../src/keys/caller.ts';
-import { noLatencies } from '../../src/ledger/rollups/latency-buckets.ts';
 import { Breakers } from '../../src/proxy/breakers.ts';
 import { Exchange } from '../../src/proxy/exchange.ts';
-import type { ExchangeOptions } from '../../src/proxy/exchange-options.ts';
+import { type ExchangeOptions, newCounters } from '../../src/proxy/exchange-options.ts';
 import type { Messages, PricedMessage } from '../../src/proxy/mcp/messages.ts';
 import { until } from '../support/wait.ts';
 
@@ -44,7 +43,7 @@ it('a call is refused before money is touched when all connections of the servic
     upstream: {},
     topUpUrl: null,
     backlogFull: () => false,
-    counters: { admitted: 0, open: 0, completed: 0, refunded: new Map(), refused: new Map(), latencies: noLatencies() },
+    counters: newCounters(),
     log: { debug() {}, info() {}, warn() {}, error() {}, fatal() {} },
   } as unknown as ExchangeOptions;
   const head = { method: 'GET', path: `${PROXY_PREFIX}${ID}/`, headers: [], bodyLength: 0, fault: null };
@@ -96,7 +95,7 @@ it('the message of a call to an MCP server is not kept once the service has it, 
     pseudonyms: { of: () => 'pseudonym' },
     maxRequestBodyBytes: 100_000,
     backlogFull: () => false,
-    counters: { admitted: 0, open: 0, completed: 0, refunded: new Map(), refused: new Map(), latencies: noLatencies() },
+    counters: newCounters(),
   } as unknown as ExchangeOptions;
   const head = { method: 'POST', path: `${PROXY_PREFIX}${ID}/`, headers: [], bodyLength: 100_000, fault: null };
   const caller = { aborted: false, attach() {} } as unknown as CallerStream;

@@ -7,7 +7,7 @@ import { Authenticator } from '../../src/keys/authenticator.ts';
 import type { KeyRecord } from '../../src/keys/caller.ts';
 import { digestOf, newKeyId, newSecret } from '../../src/keys/credentials.ts';
 import { KeyCache } from '../../src/keys/key-cache.ts';
-import { noLatencies } from '../../src/ledger/rollups/latency-buckets.ts';
+import { newCounters } from '../../src/proxy/exchange-options.ts';
 import { shedCall } from '../../src/proxy/shed.ts';
 
 const ANONYMOUS_LIMIT = 60;
@@ -46,14 +46,7 @@ it('a call that is shed is answered at once from memory: neither store is asked,
     places: new RefillPlaces(Date.now),
     onContradiction: () => {},
   });
-  const counters = {
-    admitted: 0,
-    open: 0,
-    completed: 0,
-    refunded: new Map(),
-    refused: new Map<string, number>(),
-    latencies: noLatencies(),
-  };
+  const counters = newCounters();
   const limitTold = (authorization: string | undefined): string => {
     let told = '';
     const respond = (status: number, lines: string, body: string): void => {

@@ -2,10 +2,14 @@ import { describe, expect, it } from 'vitest';
 import { planTests } from '../../scripts/local/test-plan.mjs';
 
 const browserTests = ['test/integration/browsers.test.ts'];
+const promtoolTests = ['test/deploy/alert-rules.test.ts'];
 
 describe('npm test', () => {
   it('without arguments checks types, lint and imports, and runs all tests', () => {
-    expect(planTests([], browserTests)).toEqual({ checks: true, stores: true, browser: true, vitest: [] });
+    expect(planTests([], browserTests, promtoolTests)).toEqual({
+      ...{ checks: true, stores: true, browser: true, promtool: true },
+      vitest: [],
+    });
   });
 
   it('with a file runs that file and checks nothing else', () => {
@@ -13,6 +17,7 @@ describe('npm test', () => {
       checks: false,
       stores: true,
       browser: false,
+      promtool: false,
       vitest: ['test/proxy/gate.test.ts'],
     });
   });
@@ -32,11 +37,21 @@ describe('a browser is made ready for', () => {
   });
 });
 
+describe('promtool is made ready for', () => {
+  it('the files that look for it', () => {
+    for (const file of promtoolTests) expect(planTests([file]).promtool).toBe(true);
+    expect(planTests(['test/scripts/test-plan.test.ts']).promtool).toBe(false);
+  });
+});
+
 describe('npm run test:unit', () => {
   const config = ['--config', 'vitest.unit.config.ts'];
 
   it('needs no Redis and no browser, checks nothing else, and takes a file too', () => {
-    expect(planTests(['--unit'])).toEqual({ checks: false, stores: false, browser: false, vitest: config });
+    expect(planTests(['--unit'])).toEqual({
+      ...{ checks: false, stores: false, browser: false, promtool: false },
+      vitest: config,
+    });
     expect(planTests(['--unit', 'test/proxy']).vitest).toEqual([...config, 'test/proxy']);
   });
 });

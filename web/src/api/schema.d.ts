@@ -2800,6 +2800,8 @@ export interface components {
                 "X-ACF-Free-Tier": components["headers"]["X-ACF-Free-Tier"];
                 "X-ACF-Usage-Id": components["headers"]["X-ACF-Usage-Id"];
                 "X-ACF-Balance": components["headers"]["X-ACF-Balance"];
+                "Server-Timing": components["headers"]["Server-Timing"];
+                "Timing-Allow-Origin": components["headers"]["Timing-Allow-Origin"];
                 /**
                  * @description A browser does not run what the service sent as a page of the gateway
                  * @example sandbox
@@ -2829,6 +2831,8 @@ export interface components {
                 "X-ACF-Free-Tier": components["headers"]["X-ACF-Free-Tier"];
                 "X-ACF-Usage-Id": components["headers"]["X-ACF-Usage-Id"];
                 "X-ACF-Balance": components["headers"]["X-ACF-Balance"];
+                "Server-Timing": components["headers"]["Server-Timing"];
+                "Timing-Allow-Origin": components["headers"]["Timing-Allow-Origin"];
                 /**
                  * @description A browser does not run what the service sent as a page of the gateway
                  * @example sandbox
@@ -2874,6 +2878,16 @@ export interface components {
                  * @example 9.998
                  */
                 "X-ACF-Balance"?: string;
+                /**
+                 * @description Milliseconds that the call waited for its admission, and for the service's response head; the service's own values may follow
+                 * @example admission;dur=0.8, service;dur=12.3
+                 */
+                "Server-Timing"?: string;
+                /**
+                 * @description A web page of any origin finds Server-Timing in its Performance Timeline, too
+                 * @example *
+                 */
+                "Timing-Allow-Origin"?: string;
                 /**
                  * @description A browser does not run what the service sent as a page of the gateway
                  * @example sandbox
@@ -2921,6 +2935,16 @@ export interface components {
                  */
                 "X-ACF-Balance"?: string;
                 /**
+                 * @description Milliseconds that the call waited for its admission, and for the service's response head; the service's own values may follow
+                 * @example admission;dur=0.8, service;dur=12.3
+                 */
+                "Server-Timing"?: string;
+                /**
+                 * @description A web page of any origin finds Server-Timing in its Performance Timeline, too
+                 * @example *
+                 */
+                "Timing-Allow-Origin"?: string;
+                /**
                  * @description A browser does not run what the service sent as a page of the gateway
                  * @example sandbox
                  */
@@ -2967,6 +2991,16 @@ export interface components {
                  */
                 "X-ACF-Balance"?: string;
                 /**
+                 * @description Milliseconds that the call waited for its admission, and for the service's response head; the service's own values may follow
+                 * @example admission;dur=0.8, service;dur=12.3
+                 */
+                "Server-Timing"?: string;
+                /**
+                 * @description A web page of any origin finds Server-Timing in its Performance Timeline, too
+                 * @example *
+                 */
+                "Timing-Allow-Origin"?: string;
+                /**
                  * @description A browser does not run what the service sent as a page of the gateway
                  * @example sandbox
                  */
@@ -3012,6 +3046,16 @@ export interface components {
                  * @example 9.998
                  */
                 "X-ACF-Balance"?: string;
+                /**
+                 * @description Milliseconds that the call waited for its admission, and for the service's response head; the service's own values may follow
+                 * @example admission;dur=0.8, service;dur=12.3
+                 */
+                "Server-Timing"?: string;
+                /**
+                 * @description A web page of any origin finds Server-Timing in its Performance Timeline, too
+                 * @example *
+                 */
+                "Timing-Allow-Origin"?: string;
                 /**
                  * @description A browser does not run what the service sent as a page of the gateway
                  * @example sandbox
@@ -3065,6 +3109,16 @@ export interface components {
                  */
                 "X-ACF-Balance"?: string;
                 /**
+                 * @description Milliseconds that the call waited for its admission, and for the service's response head; the service's own values may follow
+                 * @example admission;dur=0.8, service;dur=12.3
+                 */
+                "Server-Timing"?: string;
+                /**
+                 * @description A web page of any origin finds Server-Timing in its Performance Timeline, too
+                 * @example *
+                 */
+                "Timing-Allow-Origin"?: string;
+                /**
                  * @description A browser does not run what the service sent as a page of the gateway
                  * @example sandbox
                  */
@@ -3115,6 +3169,16 @@ export interface components {
                  */
                 "X-ACF-Balance"?: string;
                 /**
+                 * @description Milliseconds that the call waited for its admission, and for the service's response head; the service's own values may follow
+                 * @example admission;dur=0.8, service;dur=12.3
+                 */
+                "Server-Timing"?: string;
+                /**
+                 * @description A web page of any origin finds Server-Timing in its Performance Timeline, too
+                 * @example *
+                 */
+                "Timing-Allow-Origin"?: string;
+                /**
                  * @description A browser does not run what the service sent as a page of the gateway
                  * @example sandbox
                  */
@@ -3160,6 +3224,16 @@ export interface components {
                  * @example 9.998
                  */
                 "X-ACF-Balance"?: string;
+                /**
+                 * @description Milliseconds that the call waited for its admission, and for the service's response head; the service's own values may follow
+                 * @example admission;dur=0.8, service;dur=12.3
+                 */
+                "Server-Timing"?: string;
+                /**
+                 * @description A web page of any origin finds Server-Timing in its Performance Timeline, too
+                 * @example *
+                 */
+                "Timing-Allow-Origin"?: string;
                 /**
                  * @description A browser does not run what the service sent as a page of the gateway
                  * @example sandbox
@@ -3216,6 +3290,16 @@ export interface components {
                  */
                 "X-ACF-Balance"?: string;
                 /**
+                 * @description Milliseconds that the call waited for its admission, and for the service's response head; the service's own values may follow
+                 * @example admission;dur=0.8, service;dur=12.3
+                 */
+                "Server-Timing"?: string;
+                /**
+                 * @description A web page of any origin finds Server-Timing in its Performance Timeline, too
+                 * @example *
+                 */
+                "Timing-Allow-Origin"?: string;
+                /**
                  * @description A browser does not run what the service sent as a page of the gateway
                  * @example sandbox
                  */
@@ -3261,6 +3345,16 @@ export interface components {
                  * @example 9.998
                  */
                 "X-ACF-Balance"?: string;
+                /**
+                 * @description Milliseconds that the call waited for its admission, and for the service's response head; the service's own values may follow
+                 * @example admission;dur=0.8, service;dur=12.3
+                 */
+                "Server-Timing"?: string;
+                /**
+                 * @description A web page of any origin finds Server-Timing in its Performance Timeline, too
+                 * @example *
+                 */
+                "Timing-Allow-Origin"?: string;
                 /**
                  * @description A browser does not run what the service sent as a page of the gateway
                  * @example sandbox
@@ -3308,6 +3402,16 @@ export interface components {
                  */
                 "X-ACF-Balance"?: string;
                 /**
+                 * @description Milliseconds that the call waited for its admission, and for the service's response head; the service's own values may follow
+                 * @example admission;dur=0.8, service;dur=12.3
+                 */
+                "Server-Timing"?: string;
+                /**
+                 * @description A web page of any origin finds Server-Timing in its Performance Timeline, too
+                 * @example *
+                 */
+                "Timing-Allow-Origin"?: string;
+                /**
                  * @description A browser does not run what the service sent as a page of the gateway
                  * @example sandbox
                  */
@@ -3353,6 +3457,16 @@ export interface components {
                  * @example 9.998
                  */
                 "X-ACF-Balance"?: string;
+                /**
+                 * @description Milliseconds that the call waited for its admission, and for the service's response head; the service's own values may follow
+                 * @example admission;dur=0.8, service;dur=12.3
+                 */
+                "Server-Timing"?: string;
+                /**
+                 * @description A web page of any origin finds Server-Timing in its Performance Timeline, too
+                 * @example *
+                 */
+                "Timing-Allow-Origin"?: string;
                 /**
                  * @description A browser does not run what the service sent as a page of the gateway
                  * @example sandbox
@@ -3404,6 +3518,16 @@ export interface components {
                  * @example 9.998
                  */
                 "X-ACF-Balance"?: string;
+                /**
+                 * @description Milliseconds that the call waited for its admission, and for the service's response head; the service's own values may follow
+                 * @example admission;dur=0.8, service;dur=12.3
+                 */
+                "Server-Timing"?: string;
+                /**
+                 * @description A web page of any origin finds Server-Timing in its Performance Timeline, too
+                 * @example *
+                 */
+                "Timing-Allow-Origin"?: string;
                 /**
                  * @description A browser does not run what the service sent as a page of the gateway
                  * @example sandbox
@@ -3460,6 +3584,16 @@ export interface components {
                  */
                 "X-ACF-Balance"?: string;
                 /**
+                 * @description Milliseconds that the call waited for its admission, and for the service's response head; the service's own values may follow
+                 * @example admission;dur=0.8, service;dur=12.3
+                 */
+                "Server-Timing"?: string;
+                /**
+                 * @description A web page of any origin finds Server-Timing in its Performance Timeline, too
+                 * @example *
+                 */
+                "Timing-Allow-Origin"?: string;
+                /**
                  * @description A browser does not run what the service sent as a page of the gateway
                  * @example sandbox
                  */
@@ -3510,6 +3644,16 @@ export interface components {
                  * @example 9.998
                  */
                 "X-ACF-Balance"?: string;
+                /**
+                 * @description Milliseconds that the call waited for its admission, and for the service's response head; the service's own values may follow
+                 * @example admission;dur=0.8, service;dur=12.3
+                 */
+                "Server-Timing"?: string;
+                /**
+                 * @description A web page of any origin finds Server-Timing in its Performance Timeline, too
+                 * @example *
+                 */
+                "Timing-Allow-Origin"?: string;
                 /**
                  * @description A browser does not run what the service sent as a page of the gateway
                  * @example sandbox
@@ -3562,6 +3706,16 @@ export interface components {
                  */
                 "X-ACF-Balance"?: string;
                 /**
+                 * @description Milliseconds that the call waited for its admission, and for the service's response head; the service's own values may follow
+                 * @example admission;dur=0.8, service;dur=12.3
+                 */
+                "Server-Timing"?: string;
+                /**
+                 * @description A web page of any origin finds Server-Timing in its Performance Timeline, too
+                 * @example *
+                 */
+                "Timing-Allow-Origin"?: string;
+                /**
                  * @description A browser does not run what the service sent as a page of the gateway
                  * @example sandbox
                  */
@@ -3607,6 +3761,16 @@ export interface components {
                  * @example 9.998
                  */
                 "X-ACF-Balance"?: string;
+                /**
+                 * @description Milliseconds that the call waited for its admission, and for the service's response head; the service's own values may follow
+                 * @example admission;dur=0.8, service;dur=12.3
+                 */
+                "Server-Timing"?: string;
+                /**
+                 * @description A web page of any origin finds Server-Timing in its Performance Timeline, too
+                 * @example *
+                 */
+                "Timing-Allow-Origin"?: string;
                 /**
                  * @description A browser does not run what the service sent as a page of the gateway
                  * @example sandbox
@@ -3868,6 +4032,16 @@ export interface components {
          * @example 9.998
          */
         "X-ACF-Balance": string;
+        /**
+         * @description Milliseconds that the call waited for its admission, and for the service's response head; the service's own values may follow
+         * @example admission;dur=0.8, service;dur=12.3
+         */
+        "Server-Timing": string;
+        /**
+         * @description A web page of any origin finds Server-Timing in its Performance Timeline, too
+         * @example *
+         */
+        "Timing-Allow-Origin": string;
     };
     pathItems: never;
 }

@@ -1,0 +1,57 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { BOUNDS_SECONDS, LatencyHistogram } from '../../src/observability/latency-histogram.ts';
+import { labelled, Metrics, renderFamilies } from '../../src/observability/metrics.ts';
+
+const bucketOf = (us: number): number => {
+  const histogram = new LatencyHistogram();
+  histogram.count(us);
+  return histogram.read().counts.indexOf(1);
+};
+
+describe('a latency', () => {
+  it('is counted in the first bucket whose bound it does not exceed, however long it took', () => {
+    const anyLatency = fc.oneof(
+      fc.integer({ min: 0, max: 1_000_000 }),
+      fc.integer({ min: 0, max: Number.MAX_SAFE_INTEGER }),
+      fc.constantFrom(...BOUNDS_SECONDS.flatMap((bound) => [-1, 0, 1].map((us) => Math.round(bound * 1e6) + us))),
+    );
+    fc.assert(
+      fc.property(anyLatency, (us) => {
+        const fits = BOUNDS_SECONDS.findIndex((bound) => us <= Math.round(bound * 1e6));
+        expect(bucketOf(us)).toBe(fits === -1 ? BOUNDS_SECONDS.length : fits);
+      }),
+    );
+  });
+
+  it('of an hour has a bucket of its own, and one of days is counted as longer than all', () => {
+    expect(bucketOf(3_600e6)).toBe(BOUNDS_SECONDS.length - 1);
+    expect(bucketOf(5 * 86_400e6)).toBe(BOUNDS_SECONDS.length);
+  });
+});
+
+describe('a histogram of the metrics page', () => {
+  it('has cumulative buckets, their sum and their count, also behind the label of a worker', async () => {
+    const histogram = new LatencyHistogram();
+    for (const us of [100, 125, 126, 1_000, 9e9]) histogram.count(us);
+    const metrics = new Metrics();
+    metrics.add([{ name: 'a_seconds', help: 'A', type: 'histogram', histogram }]);
+    const page = await metrics.render();
+    expect(page).toContain('# TYPE a_seconds histogram');
+    const samples = page.match(/^a_seconds.*$/gm) ?? [];
+    expect(samples.slice(0, 5)).toEqual([
+      'a_seconds_bucket{le="0.000125"} 2',
+      'a_seconds_bucket{le="0.00025"} 3',
+      'a_seconds_bucket{le="0.0005"} 3',
+      'a_seconds_bucket{le="0.001"} 4',
+      'a_seconds_bucket{le="0.002"} 4',
+    ]);
+    expect(samples.slice(-3)).toEqual([
+      'a_seconds_bucket{le="+Inf"} 5',
+      'a_seconds_sum 9000.001351',
+      'a_seconds_count 5',
+    ]);
+    const sent = JSON.parse(JSON.stringify(labelled(await metrics.families(), 'worker', '1')));
+    expect(await renderFamilies(sent)).toContain('a_seconds_bucket{worker="1",le="0.001"} 4');
+  });
+});
