@@ -1,5 +1,6 @@
 import type { Reconciler } from '../ledger/reconcile/reconciler.ts';
 import type { ShardReport } from '../ledger/reconcile/report.ts';
+import type { RetentionJob } from '../ledger/retention/retention-job.ts';
 import type { Sweeper } from '../ledger/sweep/sweeper.ts';
 import type { Hydrator } from '../ledger/wallets/hydrate.ts';
 import type { UsageWriter } from '../ledger/writing/writer.ts';
@@ -15,8 +16,9 @@ export function writerMetrics(parts: {
   readonly sweeper: Sweeper;
   readonly hydrator: Hydrator;
   readonly reconciler: Reconciler;
+  readonly retention: RetentionJob;
 }): Source[] {
-  const { writer, sweeper, hydrator, reconciler } = parts;
+  const { writer, sweeper, hydrator, reconciler, retention } = parts;
   return [
     {
       name: 'tollgate_writer_stored_calls_total',
@@ -84,6 +86,18 @@ export function writerMetrics(parts: {
       help: 'Wallets loaded into Redis to apply credits',
       type: 'counter',
       read: () => hydrator.loadedWallets,
+    },
+    {
+      name: 'tollgate_writer_dropped_days_total',
+      help: 'Days whose calls this writer dropped because they are older than USAGE_RETENTION_DAYS',
+      type: 'counter',
+      read: () => retention.droppedDays,
+    },
+    {
+      name: 'tollgate_writer_overdue_days',
+      help: 'Days older than USAGE_RETENTION_DAYS whose calls were still stored after the last round of this writer',
+      type: 'gauge',
+      read: () => retention.overdueDays,
     },
     ...reconciliationMetrics(reconciler),
   ];

@@ -1,6 +1,7 @@
 import type { Config } from '../config/config.ts';
 import { ReconcileJob } from '../ledger/reconcile/job.ts';
 import { Reconciler } from '../ledger/reconcile/reconciler.ts';
+import { RetentionJob } from '../ledger/retention/retention-job.ts';
 import { BacklogJob } from '../ledger/rollups/backlog-job.ts';
 import { Sweeper } from '../ledger/sweep/sweeper.ts';
 import { CreditWallets } from '../ledger/wallets/credit-wallets.ts';
@@ -46,7 +47,13 @@ export type Writer = { stop(): Promise<void> };
 export async function startWriter(options: {
   readonly config: Pick<
     Config,
-    'databaseUrl' | 'redisUrl' | 'platformFeeBasisPoints' | 'instanceLeaseSeconds' | 'upstreamAllowCidrs'
+    | 'databaseUrl'
+    | 'redisUrl'
+    | 'platformFeeBasisPoints'
+    | 'instanceLeaseSeconds'
+    | 'upstreamAllowCidrs'
+    | 'usageRetentionDays'
+    | 'exportDir'
   >;
   /** Of the health checks, for tests. */
   readonly health?: Pick<HealthJobOptions, 'intervalMs' | 'lookMs'>;
@@ -84,7 +91,9 @@ export async function startWriter(options: {
   });
   const quality = new QualityJob({ sql, isActive: () => writer.stats().ownedShards > 0, log });
   const backlog = new BacklogJob({ sql, log });
-  metrics.add(writerMetrics({ writer, sweeper, hydrator, reconciler }));
+  const { databaseUrl, exportDir, usageRetentionDays: retentionDays } = config;
+  const retention = new RetentionJob({ databaseUrl, installation, retentionDays, exportDir, log });
+  metrics.add(writerMetrics({ writer, sweeper, hydrator, reconciler, retention }));
   const upstream = new UpstreamClient({ ...HEALTH_CHECKS, allowCidrs: config.upstreamAllowCidrs });
   const health = new HealthJob({ ...options.health, client: upstream, sql, log: new SparseWarning(log, WARN_MS) });
   const reporter = new Reporter({
@@ -100,6 +109,7 @@ export async function startWriter(options: {
   reconciliation.start();
   quality.start();
   backlog.start();
+  retention.start();
   health.start();
   return {
     stop: async () => {
@@ -114,6 +124,7 @@ export async function startWriter(options: {
         reconciliation.stop(STOP_MS),
         quality.stop(STOP_MS),
         backlog.stop(STOP_MS),
+        retention.stop(STOP_MS),
         health.stop(STOP_MS).then(() => upstream.close()),
       ]);
       hydrator.close();
