@@ -63,7 +63,8 @@ async function selectSums(tx: Tx, filter: UsageFilter): Promise<UsageSums> {
     return i === 0 ? part : tx`UNION ALL ${part}`;
   });
   type Row = Omit<ServiceUsage, 'serviceId'> & { readonly serviceId: string | null; readonly day: string };
-  const rows = await tx<Row[]>`
+  const ask = rest.length > 0 ? tx.anew : tx;
+  const rows = await ask<Row[]>`
     WITH rest AS (${rest.length > 0 ? calls : tx`SELECT ${tx.text(SUMMED_COLUMNS)} FROM calls c WHERE false`}
     ), sums AS (
       SELECT service_id, hour, calls, free_calls, spent, latency_sum_us, latency_count
