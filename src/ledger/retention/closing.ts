@@ -162,9 +162,11 @@ export async function* readClosedDay(session: PostgresSession, day: string, size
   }
 }
 
-/** Drops the calls of a closed day for good, and notes what they were. @param fileSha256 of its export; null: there is none */
-export async function dropDay(session: PostgresSession, day: string, fileSha256: string | null): Promise<DaySums> {
-  const sums = await sumClosedDay(session, day);
+/** Drops the calls of a closed day for good, and notes what they were. @param fileSha256 of their export; null: there is none */
+export async function dropDay(
+  session: PostgresSession,
+  { day, sums, fileSha256 }: { readonly day: string; readonly sums: DaySums; readonly fileSha256: string | null },
+): Promise<void> {
   await session.transaction(async () => {
     await session.query(
       `UPDATE closed_days SET calls = $2::bigint, amount = $3::bigint, fees = $4::bigint, file_sha256 = $5::text,
@@ -174,5 +176,4 @@ export async function dropDay(session: PostgresSession, day: string, fileSha256:
     );
     await session.query(`DROP TABLE ${closedTable(day)}`);
   });
-  return sums;
 }

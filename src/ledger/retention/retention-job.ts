@@ -4,6 +4,7 @@ import { RETENTION_LOCK } from '../locks.ts';
 import {
   closeDay,
   countOverdueDays,
+  type DaySums,
   dropDay,
   NotRolledUp,
   nextDueDay,
@@ -26,6 +27,13 @@ const LONGEST_PAUSE_MS = 60_000;
 const STOP_MS = 2_000;
 /** Bounds one statement. A day of ten million calls is summed in seconds. */
 const STATEMENT_MS = 600_000;
+const SESSION_SETTINGS = {
+  statement_timeout: STATEMENT_MS,
+  // If the machine of the process vanishes, its lock is free after about 11 s.
+  tcp_keepalives_idle: 5,
+  tcp_keepalives_interval: 2,
+  tcp_keepalives_count: 3,
+};
 /** Calls that one query reads for an export: about 2 MB. */
 const PAGE_CALLS = 5_000;
 const LOCK_NOT_AVAILABLE = '55P03';
@@ -125,7 +133,7 @@ export class RetentionJob {
     const { databaseUrl, installation, exportDir } = this.#options;
     if (exportDir !== null) await checkExportDir(exportDir);
     // A session for each round: its end frees the lock, whatever has happened. The export has times in UTC.
-    const settings = { statement_timeout: STATEMENT_MS, timezone: 'UTC', datestyle: 'ISO' };
+    const settings = { ...SESSION_SETTINGS, timezone: 'UTC', datestyle: 'ISO' };
     const options = { url: databaseUrl, applicationName: 'tollgate-retention', installation, settings };
     const session = new PostgresSession(options, STATEMENT_MS + 5_000);
     this.#session = session;
@@ -167,17 +175,18 @@ export class RetentionJob {
   }
 
   async #drop(session: PostgresSession, day: string): Promise<void> {
-    const exported = await this.#export(session, day);
+    // Nobody adds calls to a closed day, so these sums stay right.
+    const sums = await sumClosedDay(session, day);
+    const exported = await this.#export(session, day, sums);
     if (exported !== null) await this.#options.afterStep?.('exported', day);
-    const sums = await dropDay(session, day, exported?.sha256 ?? null);
+    await dropDay(session, { day, sums, fileSha256: exported?.sha256 ?? null });
     this.#droppedDays++;
     this.#options.log.info({ day, ...sums, file: exported?.file ?? null }, 'dropped the calls of a day');
   }
 
-  async #export(session: PostgresSession, day: string): Promise<Manifest | null> {
+  async #export(session: PostgresSession, day: string, expected: DaySums): Promise<Manifest | null> {
     const { exportDir, installation } = this.#options;
     if (exportDir === null) return null;
-    const expected = await sumClosedDay(session, day);
     const lines = readClosedDay(session, day, PAGE_CALLS);
     return exportDay(exportDir, { installation, day, expected }, lines, this.#stopping.signal);
   }
