@@ -6,6 +6,7 @@ import { chargedMicros, feeMicros } from '../../../src/ledger/usage-event.ts';
 import { DAY_DROPPED } from '../../../src/ledger/writing/flush.ts';
 import { uuidv7 } from '../../../src/platform/ids.ts';
 import { readBooksQueries } from '../../support/books-queries.ts';
+import { until } from '../../support/wait.ts';
 import { FEE_BASIS_POINTS, newEvent } from '../support.ts';
 import { ledger, useLedger } from '../use-ledger.ts';
 import { dayTables, eventOf, eventsOf, newExportDir, newJob, store } from './support.ts';
@@ -111,6 +112,31 @@ it('an event of a dropped day is stored by no writer, put aside whole, and holds
   await ledger.append(events[1] as typeof today, today);
   await ledger.drained();
   expect(await ledger.sql`SELECT usage_id AS id FROM calls`).toEqual([{ id: today.usageId }]);
+});
+
+it('of events that come late while their day is closed each is stored or put aside, and none is both', async () => {
+  const accountId = await ledger.account(1_000_000);
+  const late = Array.from({ length: 400 }, (_, i) => eventOf('2010-05-15', { accountId, heldMicros: 100 }, i));
+  await store(['2010-05-15'], []);
+  const writer = ledger.startWriter({ batchSize: 10 });
+  const job = await newJob('2010-05-15');
+  let end = '';
+  const appending = (async () => {
+    for (const [i, event] of late.entries()) {
+      await ledger.append(event);
+      if (i === 100) await until(() => writer.stats().storedCalls > 50);
+    }
+  })();
+  await until(() => writer.stats().storedCalls > 50);
+  while (end !== 'done') end = await job.runOnce();
+  await appending;
+  await ledger.drained();
+  const [row] = await ledger.sql<{ dropped: number; aside: number; amount: number }[]>`
+    SELECT calls AS dropped, amount, (SELECT count(*)::int FROM rejected_events) AS aside FROM closed_days`;
+  const { dropped = 0, aside = 0, amount = 0 } = row ?? {};
+  expect([dropped + aside, amount, await storedDays()]).toEqual([400, dropped * 100, []]);
+  expect(await ledger.balance(accountId)).toBe(1_000_000 - amount);
+  expect(writer.stats()).toMatchObject({ working: true, storedCalls: dropped });
 });
 
 it('a database whose day was dropped refuses a call of it whatever the writer knows', async () => {
