@@ -153,7 +153,7 @@ export async function* readClosedDay(session: PostgresSession, day: string, size
   for (;;) {
     const rows = await session.query<{ id: string; line: string }>(
       `SELECT usage_id AS id, row_to_json(c)::text AS line FROM ${closedTable(day)} c
-       WHERE day = $1::date AND usage_id > $2::uuid ORDER BY usage_id LIMIT $3::int`,
+       WHERE day = $1::date AND usage_id > $2::uuid ORDER BY day, usage_id LIMIT $3::int`,
       [day, last, size],
     );
     if (rows.length > 0) yield rows.map(({ line }) => line);

@@ -29,6 +29,9 @@ const STOP_MS = 2_000;
 const STATEMENT_MS = 600_000;
 const SESSION_SETTINGS = {
   statement_timeout: STATEMENT_MS,
+  // Pages of an export follow an index. Without statistics of the day Postgres sorted all its calls for each: 46 µs a call instead of 12.
+  enable_sort: 'off',
+  enable_bitmapscan: 'off',
   // If the machine of the process vanishes, its lock is free after about 11 s.
   tcp_keepalives_idle: 5,
   tcp_keepalives_interval: 2,
