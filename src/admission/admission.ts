@@ -74,8 +74,10 @@ export interface StateLoader {
 
 export type AdmissionOptions = {
   /** Runs batch.lua. */
-  readonly batches: ScriptConnection;
+  readonly batches: Pick<ScriptConnection, 'ready' | 'onReady' | 'send'>;
   readonly keys: RedisKeys;
+  /** The shards whose accounts are admitted here. Default: all. */
+  readonly shards?: readonly number[];
   /** Identifies this gateway process; new at each start. */
   readonly instance: string;
   readonly loader: StateLoader;
@@ -101,7 +103,8 @@ export class Admission implements CommandHost {
   readonly keys: RedisKeys;
   readonly encodedKeys: EncodedKeys;
   readonly #batch = new BatchEncoder();
-  readonly #batches: ScriptConnection;
+  readonly #batches: AdmissionOptions['batches'];
+  readonly #shards: readonly number[];
   readonly #loader: StateLoader;
   readonly #cancelSettlement: string;
   #pending: Command[] = [];
@@ -135,6 +138,7 @@ export class Admission implements CommandHost {
     this.#owners = new HoldOwners(options.instance, this.#settled);
     this.#ownerOfTrip = this.#owners.present;
     this.#batches = options.batches;
+    this.#shards = options.shards ?? Array.from(options.keys.lease.keys());
     this.#loader = options.loader;
     this.#cancelSettlement = options.cancelSettlement;
     this.#loadFailures = new SparseWarning(options.log);
@@ -372,8 +376,7 @@ export class Admission implements CommandHost {
   }
 
   #renewals(): Command[] {
-    const shards = Array.from(this.keys.lease.keys());
-    return this.#owners.leased().flatMap((instance) => shards.map((shard) => new LeaseCommand(shard, instance)));
+    return this.#owners.leased().flatMap((instance) => this.#shards.map((shard) => new LeaseCommand(shard, instance)));
   }
 
   #send(commands: readonly Command[]): void {

@@ -1,4 +1,4 @@
-import { isWrongType, type RedisClient } from '../platform/redis.ts';
+import { byStore, isWrongType, type RedisStore } from '../platform/redis.ts';
 import type { RedisKeys } from '../platform/redis-keys.ts';
 
 /** Interval of the readings. The bounds protect Redis's memory, and the calls of one second more do not matter there. */
@@ -13,20 +13,23 @@ const MAX_MEMORY_SHARE = 0.9;
  * Tested by test/integration/backlog.test.ts.
  */
 export class Backlog {
-  readonly #redis: RedisClient;
+  readonly #redis: RedisStore;
   readonly #keys: RedisKeys;
   readonly #maxEvents: number;
   #events = 0;
+  /** Events that wait in each shard. */
+  readonly #lengths: number[];
   #memoryFull = false;
   /** Whether a call has asked for `full` since the timer last ticked. */
   #wasAsked = false;
   #isStarted = false;
   #timer: NodeJS.Timeout | null = null;
 
-  constructor(options: { redis: RedisClient; keys: RedisKeys; maxEvents: number }) {
+  constructor(options: { redis: RedisStore; keys: RedisKeys; maxEvents: number }) {
     this.#redis = options.redis;
     this.#keys = options.keys;
     this.#maxEvents = options.maxEvents;
+    this.#lengths = options.keys.usage.map(() => 0);
   }
 
   start(): void {
@@ -68,15 +71,24 @@ export class Backlog {
     return this.#events >= this.#maxEvents || this.#memoryFull;
   }
 
-  /** Never rejects. While Redis is away the last known numbers stay, and no call is admitted anyway. */
+  /**
+   * Never rejects. While a Redis is away its last known numbers stay, and no call of its accounts is admitted anyway. The
+   * connection's own log line says that it is away.
+   */
   async read(): Promise<void> {
-    try {
-      const lengths = await Promise.all(this.#keys.usage.map((stream) => this.#lengthOf(stream)));
-      this.#events = lengths.reduce((sum, length) => sum + length, 0);
-      this.#memoryFull = isMemoryFull(String(await this.#redis.command('info', ['memory'])));
-    } catch {
-      // The connection's own log line says that Redis is away.
+    const lengths = await Promise.allSettled(this.#keys.usage.map((stream) => this.#lengthOf(stream)));
+    for (const [shard, length] of lengths.entries()) {
+      if (length.status === 'fulfilled') this.#lengths[shard] = length.value;
     }
+    this.#events = this.#lengths.reduce((sum, length) => sum + length, 0);
+    const full = await Promise.allSettled(this.#nodes().map(isNodeFull));
+    if (full.every(({ status }) => status === 'rejected')) return;
+    this.#memoryFull = full.some((node) => node.status === 'fulfilled' && node.value);
+  }
+
+  /** Each Redis once. In a cluster several shards may share a node; to ask for each is cheaper than to find out. */
+  #nodes(): RedisStore[] {
+    return Array.from(byStore(this.#redis, Array.from(this.#keys.usage.keys())).keys());
   }
 
   /** A key of another type holds no events: it counts as 0, and the writer reports it. */
@@ -88,6 +100,10 @@ export class Backlog {
       throw error;
     }
   }
+}
+
+async function isNodeFull(node: RedisStore): Promise<boolean> {
+  return isMemoryFull(String(await node.command('info', ['memory'])));
 }
 
 function isMemoryFull(info: string): boolean {

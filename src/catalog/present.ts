@@ -36,10 +36,11 @@ const terms = ({ priceMicros, freeCalls }: Listing, language: Language) => ({
 });
 
 /** `quality_trend` is absent when it is not known. */
-const place = ({ id, category }: Listing, { value, trend }: Quality) => ({
+const place = ({ id, category }: Listing, { value, trend, rated }: Quality) => ({
   category,
   quality: value,
   ...(trend === null ? {} : { quality_trend: trend }),
+  rated,
   proxy_path: `/api/v1/proxy/${id}/`,
 });
 

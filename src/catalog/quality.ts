@@ -13,9 +13,11 @@ export type Quality = {
   readonly value: number;
   /** How much more that is than seven days before; null when too little was known then. */
   readonly trend: number | null;
+  /** Whether calls went into it. Calls of a rated service may make 50, too. */
+  readonly rated: boolean;
 };
 
-export const UNKNOWN_QUALITY: Quality = { value: NEUTRAL, trend: null };
+export const UNKNOWN_QUALITY: Quality = { value: NEUTRAL, trend: null, rated: false };
 
 /**
  * The quality of each service, apart from its listing: it changes far more often, and nothing but the catalog's pages reads it. So
@@ -45,7 +47,7 @@ export class Qualities {
     for (const [id, quality] of qualities) {
       assert(quality.value >= 0 && quality.value <= 100, 'a quality is a number from 0 to 100');
       const before = this.of(id);
-      if (before.value !== quality.value || before.trend !== quality.trend) {
+      if (before.value !== quality.value || before.trend !== quality.trend || before.rated !== quality.rated) {
         this.#known.set(id, quality);
         this.#onChange(id);
       }

@@ -12,9 +12,9 @@ export const SETTINGS = {
   REDIS_URL: {
     type: 'string',
     // A URL with a query is refused, because its options would be ignored.
-    pattern: '^rediss?://[^?#]+$',
+    pattern: '^rediss?(\\+cluster)?://[^?#]+$',
     description:
-      'URL of Redis, which must have `maxmemory-policy noeviction`: `redis[s]://[[user]:password@]host[:port][/database]`',
+      'URL of Redis, which must have `maxmemory-policy noeviction`: `redis[s]://[[user]:password@]host[:port][/database]`; of a Redis Cluster: `redis[s]+cluster://[user:password@]host:port,host:port,…`',
   },
   HOST: { type: 'string', default: '0.0.0.0', description: 'address on which the public port listens' },
   PORT: { type: 'integer', minimum: 0, maximum: 65_535, default: 8080, description: 'public port' },

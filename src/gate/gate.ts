@@ -1,6 +1,6 @@
-import type { Admission } from '../admission/admission.ts';
 import { type RateState, rateState, UNITS_PER_REQUEST } from '../admission/codes.ts';
 import type { AdmitResult, TakeResult } from '../admission/commands.ts';
+import type { CallAdmission } from '../admission/sharded-admission.ts';
 import type { ApiError } from '../errors.ts';
 import type { Authenticator } from '../keys/authenticator.ts';
 import type { KeyRecord } from '../keys/caller.ts';
@@ -10,7 +10,7 @@ import type { RefillPlaces } from './refill-places.ts';
 
 export type GateOptions = {
   readonly authenticator: Authenticator;
-  readonly admission: Admission;
+  readonly admission: CallAdmission;
   /** Requests per minute that an address may make without a key. */
   readonly anonymousRateLimit: number;
   readonly places: RefillPlaces;

@@ -1,7 +1,8 @@
 import { isUuid } from '../platform/ids.ts';
 import { ForeignRedis, INSTALLATION_KEY, ownedByAnother } from '../platform/installation.ts';
 import { type Sql, sqlState } from '../platform/postgres.ts';
-import type { RedisClient } from '../platform/redis.ts';
+import { byStore, type RedisStore } from '../platform/redis.ts';
+import type { RedisKeys } from '../platform/redis-keys.ts';
 
 /** Redis key that every version sets at its first start, including versions that wrote no installation id. */
 export const SHARDS_KEY = 'tollgate:shards';
@@ -16,6 +17,7 @@ const MAX_WALLETS = 1_000;
 const SCAN_COUNT = 1_000;
 const MAX_SCANS = 200;
 
+type OwnershipStores = { readonly redis: RedisStore; readonly keys: RedisKeys; readonly sql: Sql };
 type Places = { readonly redisUrl: string; readonly databaseUrl: string };
 
 /**
@@ -25,14 +27,29 @@ type Places = { readonly redisUrl: string; readonly databaseUrl: string };
  *
  * @throws ForeignRedis naming both stores
  */
-export async function checkOwnership(redis: RedisClient, sql: Sql, places: Places): Promise<void> {
+export async function checkOwnership({ redis, keys, sql }: OwnershipStores, places: Places): Promise<void> {
   // Redis is read before the database. A process writes the id to Redis only after it has migrated the database, so an id of our
   // installation that is seen in Redis here can be read from the database next, even if a process makes both right now.
-  const owner = await redis.command('get', [INSTALLATION_KEY]);
+  const owner = await readOwner(redis, keys);
   const ours = await readInstallation(sql);
   const where = `Redis ${placeOf(places.redisUrl)}, database ${placeOf(places.databaseUrl)}`;
-  if (owner === null) await checkAccounts(redis, sql, ours, where);
+  // Every version that knows clusters writes the id, so only a single Redis can have data without one.
+  if (owner === null && isSingle(redis, keys)) await checkAccounts(redis, sql, ours, where);
+  else if (owner === null) return;
   else if (owner !== ours) throw ownedByAnother(String(owner), ours, where);
+}
+
+const isSingle = (redis: RedisStore, keys: RedisKeys): boolean =>
+  byStore(redis, Array.from(keys.open.keys())).size === 1;
+
+/** The id in Redis; in a cluster the first that any shard has. */
+async function readOwner(redis: RedisStore, keys: RedisKeys): Promise<unknown> {
+  if (isSingle(redis, keys)) return redis.command('get', [INSTALLATION_KEY]);
+  for (const shard of keys.open.keys()) {
+    const owner = await redis.shard(shard).command('get', [keys.installation(shard)]);
+    if (owner !== null) return owner;
+  }
+  return null;
 }
 
 /** The id that the database has, or will get from migration 0006; null for a database without our tables. */
@@ -53,7 +70,7 @@ async function readInstallation(sql: Sql): Promise<string | null> {
  * starts could claim it, so the accounts in it must be known to our database. Every hold and every event has a wallet beside it,
  * so checking wallets is enough.
  */
-async function checkAccounts(redis: RedisClient, sql: Sql, ours: string | null, where: string): Promise<void> {
+async function checkAccounts(redis: RedisStore, sql: Sql, ours: string | null, where: string): Promise<void> {
   if ((await redis.command('exists', [SHARDS_KEY])) === 0) return;
   const accounts = await someAccountsIn(redis);
   const strangers = ours === null ? accounts : await unknownAccounts(sql, accounts);
@@ -64,7 +81,7 @@ async function checkAccounts(redis: RedisClient, sql: Sql, ours: string | null, 
   );
 }
 
-async function someAccountsIn(redis: RedisClient): Promise<string[]> {
+async function someAccountsIn(redis: RedisStore): Promise<string[]> {
   const accounts = new Set<string>();
   let cursor = '0';
   for (let scans = 0; scans < MAX_SCANS && accounts.size < MAX_WALLETS; scans++) {

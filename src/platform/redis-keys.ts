@@ -1,5 +1,11 @@
 import { shardOf } from './shards.ts';
 
+/** @param tag  of a shard of a cluster */
+export const installationKey = (tag: string): string => `tollgate:installation:{${tag}}`;
+
+/** Hash tag of the keys that belong to no shard: what processes say of themselves while an operator looks (src/traffic/). */
+export const SHARED_TAG = 'traffic';
+
 /** Names of the Redis keys (docs/design.md, 'Redis'). `{s}` is the shard tag: all keys of an account share one cluster slot. */
 export class RedisKeys {
   readonly shards: number;
@@ -8,9 +14,13 @@ export class RedisKeys {
   readonly lease: readonly string[];
   readonly usage: readonly string[];
 
-  constructor(shards: number) {
+  readonly #tags: readonly string[];
+
+  /** @param tags  the hash tag of each shard; by default its number */
+  constructor(shards: number, tags = Array.from({ length: shards }, (_, shard) => String(shard))) {
     this.shards = shards;
-    const perShard = (name: string): string[] => Array.from({ length: shards }, (_, s) => `${name}:{${s}}`);
+    this.#tags = tags;
+    const perShard = (name: string): string[] => tags.map((tag) => `${name}:{${tag}}`);
     this.open = perShard('open');
     this.lease = perShard('lease');
     this.usage = perShard('usage');
@@ -22,17 +32,22 @@ export class RedisKeys {
 
   /** Hash: token bucket (`tokens`, `ts`) beside the key's `limit` and `status`. */
   key(shard: number, keyId: string): string {
-    return `key:{${shard}}:${keyId}`;
+    return `key:{${this.#tags[shard]}}:${keyId}`;
   }
 
   /** Hash: `balance`, `credit_seq`, `free:<service_id>` (free calls used); `ticket` and `repair` are for the reconciliation. */
   wallet(shard: number, accountId: string): string {
-    return `wallet:{${shard}}:${accountId}`;
+    return `wallet:{${this.#tags[shard]}}:${accountId}`;
+  }
+
+  /** Text: id of the installation, of a shard of a cluster. A single Redis has `INSTALLATION_KEY` instead. */
+  installation(shard: number): string {
+    return installationKey(this.#tags[shard] as string);
   }
 
   /** Hash: token bucket of an address, for callers without a key. */
   ip(address: string): string {
-    return `ip:{${this.shardOf(address)}}:${address}`;
+    return `ip:{${this.#tags[this.shardOf(address)]}}:${address}`;
   }
 }
 

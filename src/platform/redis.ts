@@ -1,17 +1,11 @@
 import { Command, Redis } from 'ioredis';
 import { MINIMUM_REDIS_MAJOR } from '../shared.mjs';
-import {
-  claimScript,
-  ForeignRedis,
-  foreignRedis,
-  guarded,
-  guardedClaim,
-  INSTALLATION_KEY,
-  isNews,
-  ownedByAnother,
-} from './installation.ts';
+import { GuardedScripts } from './guarded-scripts.ts';
+import { claimScript, ForeignRedis, INSTALLATION_KEY, isNews } from './installation.ts';
+import { type RedisArg, RedisNotSent, type RedisStore } from './redis-store.ts';
 import type { Script } from './script.ts';
 
+export { byStore, RedisNotCarriedOut, RedisNotSent, type RedisStore } from './redis-store.ts';
 export { defineScript, type Script } from './script.ts';
 
 export type RedisOptions = {
@@ -22,17 +16,6 @@ export type RedisOptions = {
 };
 
 export type RedisLog = { warn(fields: object, message: string): void };
-
-/** An argument of a script or a command. A number must be passed as its text: that saves the encoder a case. */
-export type RedisArg = string | Buffer;
-
-/** Thrown when a command was certainly not sent. After any other error, Redis may have carried it out. */
-export class RedisNotSent extends Error {
-  constructor() {
-    super('redis is not connected');
-    this.name = 'RedisNotSent';
-  }
-}
 
 /**
  * Interval at which a connected client checks the installation's id in Redis, because a flush does not end the connection. This
@@ -53,11 +36,11 @@ const CLAIM_EVERY_MS = 5_000;
  *
  * Tested by test/platform/installation.test.ts and test/integration/redis-away.test.ts.
  */
-export class RedisClient {
+export class RedisClient implements RedisStore {
   readonly #redis: Redis;
   readonly #name: string;
   readonly #log: RedisLog;
-  readonly #guarded = new Map<Script, Script>([[claimScript, guardedClaim]]);
+  readonly #scripts: GuardedScripts;
   readonly #readyListeners: (() => void)[] = [];
   readonly #foreignListeners: ((error: ForeignRedis) => void)[] = [];
   #installation: string | null = null;
@@ -72,6 +55,7 @@ export class RedisClient {
   constructor(options: RedisOptions, log: RedisLog) {
     this.#name = options.name;
     this.#log = log;
+    this.#scripts = new GuardedScripts(INSTALLATION_KEY, (name, args) => this.#send(name, args));
     this.#redis = new Redis(options.url, {
       connectionName: options.name,
       lazyConnect: true,
@@ -111,23 +95,14 @@ export class RedisClient {
    */
   async claim(installation: string): Promise<void> {
     this.#installation = installation;
-    await this.#compare(installation);
+    await this.#scripts.compare(installation);
     this.#claimTimer ??= setInterval(() => void this.#compareAgain(installation), CLAIM_EVERY_MS);
     this.#claimTimer.unref();
   }
 
-  /**
-   * Reads the id before it claims: a Redis that has our id but cannot write now (a full disk, too few replicas) is still ours.
-   */
-  async #compare(installation: string): Promise<void> {
-    const owner = await this.#send('get', [INSTALLATION_KEY]);
-    if (owner === null) await this.#runGuarded(claimScript, 0, []);
-    else if (owner !== installation) throw ownedByAnother(String(owner), installation);
-  }
-
   async #compareAgain(installation: string): Promise<void> {
     try {
-      if (this.ready) await this.#compare(installation);
+      if (this.ready) await this.#scripts.compare(installation);
     } catch (error) {
       // Any other error is ignored: the next command meets and reports it.
       if (error instanceof ForeignRedis) this.#refuse(error);
@@ -148,6 +123,10 @@ export class RedisClient {
     return this.#isOurs && this.#redis.status === 'ready';
   }
 
+  shard(): this {
+    return this;
+  }
+
   /** Sends a command. Rejects with `RedisNotSent` when it was certainly not sent. */
   command(name: string, args: readonly RedisArg[]): Promise<unknown> {
     return this.ready ? this.#send(name, args) : Promise.reject(new RedisNotSent());
@@ -161,55 +140,22 @@ export class RedisClient {
   /** Runs a script by its digest, provided that the data are ours: see `claim`. */
   async script(script: Script, numberOfKeys: number, keysAndArgs: readonly RedisArg[]): Promise<unknown> {
     if (!this.ready) throw new RedisNotSent();
-    if (this.#installation === null) return this.#loadedOnDemand(script, [String(numberOfKeys), ...keysAndArgs]);
     try {
-      return await this.#runGuarded(script, numberOfKeys, keysAndArgs);
+      return await this.#scripts.run(this.#installation, script, numberOfKeys, keysAndArgs);
     } catch (error) {
       if (error instanceof ForeignRedis) this.#refuse(error);
       throw error;
     }
   }
 
-  async #runGuarded(script: Script, numberOfKeys: number, keysAndArgs: readonly RedisArg[]): Promise<unknown> {
-    const installation = this.#installation as string;
-    const keys = keysAndArgs.slice(0, numberOfKeys);
-    const args = keysAndArgs.slice(numberOfKeys);
-    try {
-      return await this.#loadedOnDemand(this.#guardedOf(script), [
-        ...[String(numberOfKeys + 1), ...keys, INSTALLATION_KEY],
-        ...[...args, installation],
-      ]);
-    } catch (error) {
-      throw (error instanceof Error && foreignRedis(error.message, installation)) || error;
-    }
-  }
-
-  #guardedOf(script: Script): Script {
-    const known = this.#guarded.get(script);
-    if (known !== undefined) return known;
-    const made = guarded(script);
-    this.#guarded.set(script, made);
-    return made;
-  }
-
-  /**
-   * Runs a script by its digest. When Redis does not know the digest (it restarted, or somebody ran SCRIPT FLUSH), it has carried
-   * out nothing: the script is loaded and run again, once.
-   */
-  async #loadedOnDemand(script: Script, rest: readonly RedisArg[]): Promise<unknown> {
-    try {
-      return await this.#send('evalsha', [script.sha, ...rest]);
-    } catch (error) {
-      if (!(error instanceof Error) || !error.message.startsWith('NOSCRIPT')) throw error;
-      await this.#send('script', ['LOAD', script.source]);
-      return await this.#send('evalsha', [script.sha, ...rest]);
-    }
+  async confirmOwner(): Promise<void> {
+    await this.script(claimScript, 0, []);
   }
 
   async #onConnected(): Promise<void> {
     this.#isOurs = false;
     try {
-      if (this.#installation !== null) await this.#compare(this.#installation);
+      if (this.#installation !== null) await this.#scripts.compare(this.#installation);
     } catch (error) {
       this.#refusals++;
       this.#report(error);
@@ -272,12 +218,18 @@ export class RedisClient {
  *
  * @returns warnings for the operator
  */
-export async function checkRedisPolicy(client: RedisClient): Promise<string[]> {
+export async function checkRedisPolicy(
+  client: Pick<RedisStore, 'command'>,
+  kind: 'single' | 'cluster',
+): Promise<string[]> {
   const info = String(await client.command('info', []));
   const field = (name: string): string | undefined => new RegExp(`^${name}:(.*?)\r?$`, 'm').exec(info)?.[1];
   const version = field('redis_version') ?? '';
   if (Number.parseInt(version, 10) < MINIMUM_REDIS_MAJOR) {
     throw new Error(`redis ${version} is too old: ${MINIMUM_REDIS_MAJOR}.0 or newer is needed`);
+  }
+  if (kind === 'single' && field('cluster_enabled') === '1') {
+    throw new Error('this redis is a node of a cluster: REDIS_URL must begin with redis+cluster:// and name its nodes');
   }
   const policy = field('maxmemory_policy');
   if (policy !== undefined && policy !== 'noeviction') {

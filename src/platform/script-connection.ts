@@ -102,6 +102,11 @@ export class ScriptConnection implements ReplySink {
     });
   }
 
+  /** Connects, and goes on trying: for a node that a cluster has named. */
+  connectInBackground(): void {
+    this.#dial();
+  }
+
   /** Calls `listener` each time the connection becomes ready, including the first. */
   onReady(listener: () => void): void {
     this.#listeners.push(listener);
@@ -118,7 +123,11 @@ export class ScriptConnection implements ReplySink {
 
   /** Sends a trip: Redis runs the script with the KEYS and ARGV that were encoded into it. */
   send(trip: TripEncoder, listener: TripListener): void {
-    const wire = trip.take(this.#options.script.sha);
+    this.sendWire(trip.take(this.#options.script.sha), listener);
+  }
+
+  /** Sends a trip that is encoded already. */
+  sendWire(wire: Buffer, listener: TripListener): void {
     if (this.#isReady) this.#write(wire, listener, wire);
     else listener.onLost(new RedisNotSent());
   }

@@ -1,4 +1,4 @@
-import type { Admission } from '../admission/admission.ts';
+import type { CallAdmission } from '../admission/sharded-admission.ts';
 import type { Listing } from '../catalog/listing.ts';
 import type { Gate } from '../gate/gate.ts';
 import type { RefundReason } from '../ledger/usage-event.ts';
@@ -15,7 +15,7 @@ export type ExchangeOptions = {
   readonly gate: Gate;
   readonly catalog: { get(serviceId: string): Listing | undefined; ready(): boolean };
   readonly offers: Offers;
-  readonly admission: Admission;
+  readonly admission: CallAdmission;
   readonly upstream: UpstreamClient;
   readonly pseudonyms: Pseudonyms;
   readonly maxRequestBodyBytes: number;

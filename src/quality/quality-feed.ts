@@ -57,7 +57,7 @@ export class QualityFeed {
     let page: ChangedQuality[];
     do {
       page = await selectChangedQualities(sql, after, PAGE);
-      await take(new Map(page.map(({ serviceId, value, trend }) => [serviceId, { value, trend }])));
+      await take(new Map(page.map(({ serviceId, value, trend, rated }) => [serviceId, { value, trend, rated }])));
       after = page.at(-1) ?? after;
       this.#settled = page.findLast(({ isSettled }) => isSettled) ?? this.#settled;
     } while (page.length === PAGE && !this.#stopping);

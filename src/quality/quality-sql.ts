@@ -14,7 +14,7 @@ export type ServiceEvidence = Evidence & {
 export type JudgedService = ServiceEvidence & { readonly quality: number; readonly trend: number | null };
 
 /** What gateways read of a service's quality: see `Quality` in src/catalog/quality.ts. */
-export type FoundQuality = { readonly value: number; readonly trend: number | null };
+export type FoundQuality = { readonly value: number; readonly trend: number | null; readonly rated: boolean };
 
 /** A place in the order of changes. `changedAt` is text, because a `Date` has no microseconds. */
 export type ChangeCursor = { readonly serviceId: string; readonly changedAt: string };
@@ -173,7 +173,7 @@ const newRow = ({ serviceId, quality, trend, weight, succeeded, latencyUs, buyer
   buyers,
 });
 
-/** Stores what was found. `changed_at` changes only with the quality and its trend, so that gateways read what is new. */
+/** Stores what was found. `changed_at` changes only with what gateways show, so that they read what is new. */
 export async function storeQualities(sql: Sql, services: readonly JudgedService[]): Promise<void> {
   await sql`
     INSERT INTO service_quality AS q
@@ -186,6 +186,7 @@ export async function storeQualities(sql: Sql, services: readonly JudgedService[
       quality = excluded.quality, trend = excluded.trend, evidence = excluded.evidence, success_rate = excluded.success_rate,
       latency_us = excluded.latency_us, buyers = excluded.buyers, computed_at = excluded.computed_at,
       changed_at = CASE WHEN q.quality = excluded.quality AND q.trend IS NOT DISTINCT FROM excluded.trend
+                             AND (q.evidence > 0) = (excluded.evidence > 0)
                         THEN q.changed_at ELSE excluded.changed_at END`;
 }
 
@@ -199,7 +200,8 @@ export async function selectChangedQualities(
   limit: number,
 ): Promise<ChangedQuality[]> {
   return sql<ChangedQuality[]>`
-    SELECT service_id AS "serviceId", quality::numeric::float8 AS value, trend::numeric::float8 AS trend, changed_at::text AS "changedAt",
+    SELECT service_id AS "serviceId", quality::numeric::float8 AS value, trend::numeric::float8 AS trend,
+           evidence > 0 AS rated, changed_at::text AS "changedAt",
            changed_at < now() - ${SETTLED_AFTER_SECONDS} * interval '1 second' AS "isSettled"
     FROM service_quality
     ${after === null ? sql`` : sql`WHERE (changed_at, service_id) > (${after.changedAt}::text::timestamptz, ${after.serviceId}::uuid)`}

@@ -1,5 +1,5 @@
-import type { Admission } from '../admission/admission.ts';
 import type { Backlog } from '../admission/backlog.ts';
+import type { CallAdmission } from '../admission/sharded-admission.ts';
 import type { HttpServer } from '../http/server.ts';
 import type { Source } from '../observability/metrics.ts';
 import type { Breakers } from '../proxy/breakers.ts';
@@ -17,7 +17,7 @@ export function gatewayMetrics(parts: {
   readonly counters: ExchangeCounters;
   readonly server: HttpServer;
   readonly upstream: UpstreamClient;
-  readonly admission: Admission;
+  readonly admission: CallAdmission;
   readonly backlog: Backlog;
   readonly breakers: Breakers;
   readonly shedder: LoadShedder;

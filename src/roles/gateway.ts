@@ -1,9 +1,7 @@
 import { Closing } from '../accounts/closing.ts';
 import { Suspension } from '../accounts/suspension.ts';
 import { selectKeyActivity } from '../accounts/usage-sums.ts';
-import { Admission } from '../admission/admission.ts';
 import { Backlog } from '../admission/backlog.ts';
-import { batchScript } from '../admission/scripts.ts';
 import { Catalog } from '../catalog/catalog.ts';
 import { Discovery } from '../catalog/discovery/discovery.ts';
 import { OpenApiImporter } from '../catalog/openapi-import/importer.ts';
@@ -26,9 +24,7 @@ import { keepKeyCacheFresh } from '../keys/key-feed.ts';
 import { Keys } from '../keys/keys.ts';
 import { selectKeyRecords } from '../keys/keys-sql.ts';
 import { StateRestorer } from '../keys/state-restorer.ts';
-import { Reconciler } from '../ledger/reconcile/reconciler.ts';
 import { noLatencies } from '../ledger/rollups/latency-buckets.ts';
-import { CANCELLED } from '../ledger/usage-event.ts';
 import { CreditWallets } from '../ledger/wallets/credit-wallets.ts';
 import { DebitWallets } from '../ledger/wallets/debit-wallets.ts';
 import { Hydrator } from '../ledger/wallets/hydrate.ts';
@@ -40,7 +36,6 @@ import { SparseWarning } from '../observability/sparse-warning.ts';
 import { SiteFiles } from '../pages/site-files.ts';
 import { systemClock } from '../platform/clock.ts';
 import { maxOpenFiles } from '../platform/open-files.ts';
-import { ScriptConnection } from '../platform/script-connection.ts';
 import { Breakers } from '../proxy/breakers.ts';
 import { BufferedBytes } from '../proxy/buffered-bytes.ts';
 import { EventStreams } from '../proxy/event-stream.ts';
@@ -96,7 +91,9 @@ import { Reachability } from '../watch/reachability.ts';
 import { Uptimes } from '../watch/uptimes.ts';
 import { connectionBound } from './connection-bound.ts';
 import { gatewayMetrics } from './gateway-metrics.ts';
+import { openAdmission } from './open-admission.ts';
 import { newInstanceId, type Stores } from './stores.ts';
+import { Reconcilers } from './upkeep.ts';
 
 /** Bounds of the upstream client, see `UpstreamOptions`. They are not settings, because no operator has needed others yet. */
 const UPSTREAM = {
@@ -158,28 +155,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   const instance = newInstanceId();
 
   const hydrator = new Hydrator({ databaseUrl: config.databaseUrl, installation, sql, redis, keys: redisKeys, log });
-  const batches = new ScriptConnection(
-    {
-      url: config.redisUrl,
-      name: 'tollgate-batches',
-      script: batchScript,
-      installation,
-      commandTimeoutMs: config.redisCommandTimeoutMs,
-    },
-    log,
-  );
-  // `redis` has found that the Redis behind it is another installation's. The connection for batches compares the
-  // installation's id only when it connects, so it has to connect again to find that out.
-  redis.onForeign((error) => batches.reconnect(error));
-  await batches.connect();
-  const admission = new Admission({
-    batches,
-    keys: redisKeys,
-    instance,
-    loader: hydrator,
-    cancelSettlement: CANCELLED,
-    log,
-  });
+  const { admission, closeBatches } = await openAdmission({ config, stores, instance, loader: hydrator, log });
   const backlog = new Backlog({ redis, keys: redisKeys, maxEvents: config.maxBacklogEvents });
   const keyCache = new KeyCache({ fetchKeys: (ids) => selectKeyRecords(sql, ids) });
   const catalog = new Catalog({ sql, log });
@@ -314,7 +290,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     ...creditsRoutes({ sql, keys, applier: credits, log }),
     ...debitsRoutes({ sql, carrier: new DebitWallets({ sql, redis, keys: redisKeys, hydrator, log }), log }),
     ...payoutsRoutes({ sql }),
-    ...reconciliationRoutes({ sql, reconciler: new Reconciler({ sql, redis, keys: redisKeys }) }),
+    ...reconciliationRoutes({ sql, reconciler: new Reconcilers({ sql, redis, keys: redisKeys }) }),
     ...llmsRoutes({ trustedProxyHops: config.trustedProxyHops }),
     ...mcpServerRoutes({ trustedProxyHops: config.trustedProxyHops }),
     ...healthRoutes({
@@ -412,7 +388,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
       await catalog.stop();
       stopKeyFeed();
       await upstream.close();
-      await batches.close();
+      await closeBatches();
       hydrator.close();
       return { callsCut, unsettled };
     },

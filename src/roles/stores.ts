@@ -1,16 +1,21 @@
 import { randomUUID } from 'node:crypto';
 import type { Config } from '../config/config.ts';
-import { checkOwnership, SHARDS_KEY } from '../ledger/ownership.ts';
+import { checkOwnership } from '../ledger/ownership.ts';
 import type { Log } from '../observability/log.ts';
+import { isClusterUrl } from '../platform/cluster/cluster-url.ts';
+import type { RedisCluster } from '../platform/cluster/redis-cluster.ts';
 import { type Migration, migrate } from '../platform/migrate.ts';
 import { durabilityWarnings, openPostgres, type Sql } from '../platform/postgres.ts';
-import { checkRedisPolicy, RedisClient } from '../platform/redis.ts';
-import { RedisKeys } from '../platform/redis-keys.ts';
+import type { RedisStore } from '../platform/redis.ts';
+import type { RedisKeys } from '../platform/redis-keys.ts';
+import { keepLayout, openRedis } from './open-redis.ts';
 
 /** The stores, which every role needs. */
 export type Stores = {
   readonly sql: Sql;
-  readonly redis: RedisClient;
+  readonly redis: RedisStore;
+  /** The same as `redis` if that is a cluster; otherwise null. */
+  readonly cluster: RedisCluster | null;
   readonly keys: RedisKeys;
   /** The installation's id, which is in both stores. Each new connection compares its store's id with it. */
   readonly installation: string;
@@ -32,19 +37,15 @@ type Options = {
  */
 export async function openStores(config: Config, options: Options): Promise<Stores> {
   const { log, name } = options;
-  const redis = new RedisClient(
-    { url: config.redisUrl, name: `tollgate-${name}`, commandTimeoutMs: config.redisCommandTimeoutMs },
-    log,
-  );
+  const opened = openRedis(config, `tollgate-${name}`, log);
+  const { redis, keys } = opened;
   let installation: string;
   try {
-    await redis.connect();
-    for (const warning of await checkRedisPolicy(redis)) log.warn({}, warning);
-    installation = await prepareDatabase(config, options, redis);
-    await redis.claim(installation);
-    await keepShardCount(redis, config.redisShards);
+    await opened.connect();
+    installation = await prepareDatabase(config, options, redis, keys);
+    await opened.claim(installation);
   } catch (error) {
-    redis.destroy();
+    opened.destroy();
     throw error;
   }
   const sql = openPostgres({
@@ -56,10 +57,11 @@ export async function openStores(config: Config, options: Options): Promise<Stor
   return {
     sql,
     redis,
-    keys: new RedisKeys(config.redisShards),
+    cluster: opened.cluster,
+    keys,
     installation,
     close: async () => {
-      await redis.close();
+      await opened.close();
       await sql.end({ timeout: 5 });
     },
   };
@@ -73,31 +75,21 @@ export async function openStores(config: Config, options: Options): Promise<Stor
 async function prepareDatabase(
   config: Config,
   { name, migrations, log }: Options,
-  redis: RedisClient,
+  redis: RedisStore,
+  keys: RedisKeys,
 ): Promise<string> {
   const sql = openPostgres({ url: config.databaseUrl, maxConnections: 1, applicationName: `tollgate-${name}-start` });
   try {
-    await checkOwnership(redis, sql, config);
+    await checkOwnership({ redis, keys, sql }, config);
     const applied = await migrate(sql, migrations);
     if (applied.length > 0) log.info({ versions: applied }, 'migrated');
     for (const warning of await durabilityWarnings(sql)) log.warn({}, warning);
     const rows = await sql<{ id: string }[]>`SELECT id FROM installation`;
     if (rows[0] === undefined) throw new Error('the installation row is missing');
+    await keepLayout(sql, { redis, shards: keys.shards, layout: isClusterUrl(config.redisUrl) ? 'cluster' : 'single' });
     return rows[0].id;
   } finally {
     await sql.end({ timeout: 1 });
-  }
-}
-
-/**
- * The first start stores the number of shards in Redis. A start with another number is refused, because it would look for most
- * wallets in the wrong shard.
- */
-async function keepShardCount(redis: RedisClient, shards: number): Promise<void> {
-  await redis.command('set', [SHARDS_KEY, String(shards), 'NX']);
-  const kept = await redis.command('get', [SHARDS_KEY]);
-  if (kept !== String(shards)) {
-    throw new Error(`this Redis was set up with ${String(kept)} shards, but REDIS_SHARDS is ${shards}`);
   }
 }
 

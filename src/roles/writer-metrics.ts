@@ -1,10 +1,9 @@
-import type { Reconciler } from '../ledger/reconcile/reconciler.ts';
 import type { ShardReport } from '../ledger/reconcile/report.ts';
 import type { RetentionJob } from '../ledger/retention/retention-job.ts';
-import type { Sweeper } from '../ledger/sweep/sweeper.ts';
 import type { Hydrator } from '../ledger/wallets/hydrate.ts';
 import type { UsageWriter } from '../ledger/writing/writer.ts';
 import type { Source } from '../observability/metrics.ts';
+import type { Reconcilers, Upkeep } from './upkeep.ts';
 
 /**
  * The metrics of a writer. In the role `all`, gateway and writer share a page, so each name says whose metric it is.
@@ -13,12 +12,11 @@ import type { Source } from '../observability/metrics.ts';
  */
 export function writerMetrics(parts: {
   readonly writer: UsageWriter;
-  readonly sweeper: Sweeper;
   readonly hydrator: Hydrator;
-  readonly reconciler: Reconciler;
+  readonly upkeep: Upkeep;
   readonly retention: RetentionJob;
 }): Source[] {
-  const { writer, sweeper, hydrator, reconciler, retention } = parts;
+  const { writer, upkeep, hydrator, retention } = parts;
   return [
     {
       name: 'tollgate_writer_stored_calls_total',
@@ -66,20 +64,20 @@ export function writerMetrics(parts: {
       name: 'tollgate_writer_swept_holds_total',
       help: 'Holds of dead gateways that were refunded',
       type: 'counter',
-      read: () => sweeper.swept,
+      read: () => upkeep.swept,
     },
     {
       name: 'tollgate_writer_holds_left',
       help: 'Open holds that the last sweep left alone, because they are damaged or of a newer version',
       type: 'gauge',
-      read: () => sweeper.leftAlone,
+      read: () => upkeep.leftAlone,
     },
     {
       name: 'tollgate_writer_damaged_data_total',
       help: 'Damaged data that the sweep met in Redis, by what is damaged; an operator has to look at it',
       type: 'counter',
       label: 'what',
-      read: () => sweeper.damage,
+      read: () => upkeep.damage,
     },
     {
       name: 'tollgate_writer_loaded_wallets_total',
@@ -99,13 +97,13 @@ export function writerMetrics(parts: {
       type: 'gauge',
       read: () => retention.overdueDays,
     },
-    ...reconciliationMetrics(reconciler),
+    ...reconciliationMetrics(upkeep.reconcilers),
   ];
 }
 
-function reconciliationMetrics(reconciler: Reconciler): Source[] {
+function reconciliationMetrics(reconcilers: Reconcilers): Source[] {
   const total = (pick: (report: ShardReport) => number): number =>
-    reconciler.last?.reports.reduce((sum, report) => sum + pick(report), 0) ?? 0;
+    reconcilers.last?.reports.reduce((sum, report) => sum + pick(report), 0) ?? 0;
   return [
     {
       name: 'tollgate_reconciliation_drift_micros',
@@ -129,13 +127,13 @@ function reconciliationMetrics(reconciler: Reconciler): Source[] {
       name: 'tollgate_reconciliation_last_run_timestamp_seconds',
       help: 'When the last comparison ended; 0 before the first',
       type: 'gauge',
-      read: () => (reconciler.last?.endedAtMs ?? 0) / 1000,
+      read: () => (reconcilers.last?.endedAtMs ?? 0) / 1000,
     },
     {
       name: 'tollgate_reconciliation_repairs_total',
       help: 'Wallets that were set to what Postgres says; each has a row in the table repairs',
       type: 'counter',
-      read: () => reconciler.repaired,
+      read: () => reconcilers.repaired,
     },
   ];
 }

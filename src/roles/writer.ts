@@ -1,9 +1,6 @@
 import type { Config } from '../config/config.ts';
-import { ReconcileJob } from '../ledger/reconcile/job.ts';
-import { Reconciler } from '../ledger/reconcile/reconciler.ts';
 import { RetentionJob } from '../ledger/retention/retention-job.ts';
 import { BacklogJob } from '../ledger/rollups/backlog-job.ts';
-import { Sweeper } from '../ledger/sweep/sweeper.ts';
 import { CreditWallets } from '../ledger/wallets/credit-wallets.ts';
 import { DebitWallets } from '../ledger/wallets/debit-wallets.ts';
 import { Hydrator } from '../ledger/wallets/hydrate.ts';
@@ -19,6 +16,7 @@ import { Reporter } from '../traffic/reporter.ts';
 import { UpstreamClient } from '../upstream/index.ts';
 import { HealthJob, type HealthJobOptions } from '../watch/health-job.ts';
 import { newInstanceId, type Stores } from './stores.ts';
+import { Upkeep } from './upkeep.ts';
 import { writerMetrics } from './writer-metrics.ts';
 
 /** How long the writer and its jobs may take to stop. Usage that is not stored by then stays in Redis for the next writer. */
@@ -57,17 +55,17 @@ export async function startWriter(options: {
   >;
   /** Of the health checks, for tests. */
   readonly health?: Pick<HealthJobOptions, 'intervalMs' | 'lookMs'>;
-  readonly stores: Pick<Stores, 'sql' | 'redis' | 'keys' | 'installation'>;
+  readonly stores: Pick<Stores, 'sql' | 'redis' | 'cluster' | 'keys' | 'installation'>;
   readonly metrics: Metrics;
   readonly log: Log;
 }): Promise<Writer> {
   const { config, stores, metrics, log } = options;
-  const { redis, keys, sql, installation } = stores;
+  const { redis, cluster, keys, sql, installation } = stores;
   const writer = new UsageWriter({
     databaseUrl: config.databaseUrl,
     installation,
     redis,
-    redisUrl: config.redisUrl,
+    redisUrl: cluster === null ? config.redisUrl : null,
     keys,
     feeBasisPoints: config.platformFeeBasisPoints,
     log,
@@ -75,25 +73,13 @@ export async function startWriter(options: {
   const hydrator = new Hydrator({ databaseUrl: config.databaseUrl, installation, sql, redis, keys, log });
   const credits = new CreditWallets({ sql, redis, keys, hydrator, log });
   const debits = new DebitWallets({ sql, redis, keys, hydrator, log });
-  const reconciler = new Reconciler({ sql, redis, keys });
-  const sweeper = new Sweeper({
-    redis,
-    keys,
-    leaseSeconds: config.instanceLeaseSeconds,
-    isReconciled: (shard, redisRunId) => reconciler.hasCompared(shard, redisRunId),
-    log,
-  });
-  const reconciliation = new ReconcileJob({
-    reconciler,
-    isActive: () => writer.stats().ownedShards > 0,
-    onRedisReady: (listener) => redis.onReady(listener),
-    log,
-  });
-  const quality = new QualityJob({ sql, isActive: () => writer.stats().ownedShards > 0, log });
+  const isActive = (): boolean => writer.stats().ownedShards > 0;
+  const upkeep = new Upkeep({ stores, leaseSeconds: config.instanceLeaseSeconds, isActive, log });
+  const quality = new QualityJob({ sql, isActive, log });
   const backlog = new BacklogJob({ sql, log });
   const { databaseUrl, exportDir, usageRetentionDays: retentionDays } = config;
   const retention = new RetentionJob({ databaseUrl, installation, retentionDays, exportDir, log });
-  metrics.add(writerMetrics({ writer, sweeper, hydrator, reconciler, retention }));
+  metrics.add(writerMetrics({ writer, upkeep, hydrator, retention }));
   const upstream = new UpstreamClient({ ...HEALTH_CHECKS, allowCidrs: config.upstreamAllowCidrs });
   const health = new HealthJob({ ...options.health, client: upstream, sql, log: new SparseWarning(log, WARN_MS) });
   const reporter = new Reporter({
@@ -103,10 +89,10 @@ export async function startWriter(options: {
   });
   const unlisten = await listenForLooks(sql, reporter);
   writer.start();
-  sweeper.start();
+  upkeep.startSweep();
   credits.start();
   debits.start();
-  reconciliation.start();
+  upkeep.startReconciliation();
   quality.start();
   backlog.start();
   retention.start();
@@ -118,10 +104,10 @@ export async function startWriter(options: {
       // These stop at the same time: the writer's last flush must not wait for a credit that is stuck, or for a reconciliation
       // that still locks shards.
       await Promise.all([
-        sweeper.stop(SWEEP_STOP_MS).then(() => writer.stop(STOP_MS - SWEEP_STOP_MS)),
+        upkeep.stopSweep(SWEEP_STOP_MS).then(() => writer.stop(STOP_MS - SWEEP_STOP_MS)),
         credits.stop(STOP_MS),
         debits.stop(STOP_MS),
-        reconciliation.stop(STOP_MS),
+        upkeep.stopReconciliation(STOP_MS),
         quality.stop(STOP_MS),
         backlog.stop(STOP_MS),
         retention.stop(STOP_MS),

@@ -39,6 +39,10 @@ const LISTED = {
     maximum: 100,
     description: 'The quality less that of seven days before; absent when too little was known then',
   },
+  rated: {
+    type: 'boolean',
+    description: 'Whether calls went into the quality. What nobody has called yet is not rated, and has 50',
+  },
   proxy_path: { type: 'string', description: 'Calls go to this path, and below it' },
   next_price: NEXT_PRICE,
 };
@@ -152,7 +156,7 @@ export const SERVICE_OF_ANYBODY = record(
 export const SERVICE_EXAMPLE = {
   ...{ id: EXAMPLE.serviceId, name: 'Translate', description: 'Translates text into 30 languages.', price: 0.002 },
   ...{ price_label: '$0.002 per call', free_calls: 100, free_calls_label: '100 free calls', category: 'language' },
-  ...{ quality: 50, proxy_path: `/api/v1/proxy/${EXAMPLE.serviceId}/` },
+  ...{ quality: 50, rated: false, proxy_path: `/api/v1/proxy/${EXAMPLE.serviceId}/` },
 };
 
 const OPERATION_EXAMPLE = {

@@ -1,4 +1,4 @@
-import type { RedisClient } from '../platform/redis.ts';
+import type { RedisStore } from '../platform/redis.ts';
 import type { RedisKeys } from '../platform/redis-keys.ts';
 
 /**
@@ -6,16 +6,20 @@ import type { RedisKeys } from '../platform/redis-keys.ts';
  * calls of one whose lease has run out. Some hundred fields at most.
  */
 export async function readLeaseAges(
-  redis: Pick<RedisClient, 'command'>,
+  redis: Pick<RedisStore, 'shard'>,
   keys: Pick<RedisKeys, 'lease'>,
 ): Promise<Map<string, number>> {
-  const [time, ...leases] = await Promise.all([
-    redis.command('time', []) as Promise<[string, string]>,
-    ...keys.lease.map((key) => redis.command('hgetall', [key]).catch(() => [])),
-  ]);
-  const now = Number(time[0]) * 1_000 + Number(time[1]) / 1_000;
+  const shards = keys.lease.map(async (key, shard) => {
+    const store = redis.shard(shard);
+    const [time, fields] = await Promise.all([store.command('time', []), store.command('hgetall', [key])]);
+    return { time: time as [string, string], fields: fields as string[] | Record<string, string> };
+  });
   const ages = new Map<string, number>();
-  for (const fields of leases as (string[] | Record<string, string>)[]) {
+  // A shard whose node is away, or whose key is damaged, says nothing: the same gateways have leases in the others.
+  for (const result of await Promise.allSettled(shards)) {
+    if (result.status === 'rejected') continue;
+    const { time, fields } = result.value;
+    const now = Number(time[0]) * 1_000 + Number(time[1]) / 1_000;
     const pairs = Array.isArray(fields)
       ? fields.flatMap((field, at) => (at % 2 === 0 ? [[field, fields[at + 1] ?? ''] as const] : []))
       : Object.entries(fields);

@@ -1,6 +1,6 @@
 import { performance } from 'node:perf_hooks';
 import type { Sql } from '../platform/postgres.ts';
-import type { RedisClient } from '../platform/redis.ts';
+import type { RedisStore } from '../platform/redis.ts';
 import { decodeReport, type Report } from './report.ts';
 import { LOOKED_AT_MS, REPORT_EVERY_MS, REPORTING_KEY, type Reporter, reportKey } from './reporter.ts';
 
@@ -26,7 +26,7 @@ export const FIRST_WINDOW_MS = 1_500;
  */
 export class Looks {
   readonly #sql: Sql;
-  readonly #redis: Pick<RedisClient, 'command'>;
+  readonly #redis: Pick<RedisStore, 'command'>;
   readonly #reporter: Pick<Reporter, 'looked' | 'since'>;
   #toldAt = Number.NEGATIVE_INFINITY;
   #readAt = Number.NEGATIVE_INFINITY;
@@ -34,7 +34,7 @@ export class Looks {
 
   constructor(options: {
     readonly sql: Sql;
-    readonly redis: Pick<RedisClient, 'command'>;
+    readonly redis: Pick<RedisStore, 'command'>;
     /** This gateway's own: it hears of the look even while Postgres is away. */
     readonly reporter: Pick<Reporter, 'looked' | 'since'>;
   }) {

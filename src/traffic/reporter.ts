@@ -1,5 +1,6 @@
 import { performance } from 'node:perf_hooks';
-import type { RedisClient } from '../platform/redis.ts';
+import type { RedisStore } from '../platform/redis.ts';
+import { SHARED_TAG } from '../platform/redis-keys.ts';
 import { LoadMeter } from './process-load.ts';
 import { RecentCallsWindow } from './recent-calls.ts';
 import { type CallCounts, encodeReport, type ProcessName } from './report.ts';
@@ -12,11 +13,11 @@ export const LOOKED_AT_MS = 10_000;
 const REPORT_LIVES_MS = 3_500;
 
 /** Set of the instances that reported. */
-export const REPORTING_KEY = '{traffic}';
-export const reportKey = (instance: string): string => `{traffic}:${instance}`;
+export const REPORTING_KEY = `{${SHARED_TAG}}`;
+export const reportKey = (instance: string): string => `{${SHARED_TAG}}:${instance}`;
 
 export type ReporterOptions = {
-  readonly redis: Pick<RedisClient, 'command'>;
+  readonly redis: Pick<RedisStore, 'command'>;
   readonly name: ProcessName;
   /** Of a gateway. The numbers are those that it counts anyway. */
   readonly calls?: { readonly counts: () => CallCounts; readonly latencies: Float64Array };

@@ -24,7 +24,7 @@ describe('a shortened description', () => {
 describe('a service of /discover', () => {
   it('has the fields of the contract in their order', () => {
     const listing = makeListing({ freeCalls: 100 });
-    const text = new DiscoverWriter().write(listing, { value: 97.4, trend: -0.3 }, 'en');
+    const text = new DiscoverWriter().write(listing, { value: 97.4, trend: -0.3, rated: true }, 'en');
     expect(text).toBe(
       JSON.stringify({
         id: listing.id,
@@ -37,6 +37,7 @@ describe('a service of /discover', () => {
         category: 'data',
         quality: 97.4,
         quality_trend: -0.3,
+        rated: true,
         proxy_path: `/api/v1/proxy/${listing.id}/`,
       }),
     );
@@ -47,6 +48,7 @@ describe('a service of /discover', () => {
     expect(service).not.toHaveProperty('free_calls');
     expect(service).not.toHaveProperty('free_calls_label');
     expect(service).not.toHaveProperty('quality_trend');
+    expect(service.rated).toBe(false);
     expect(service).toMatchObject({ price: 0, price_label: 'Free' });
   });
 

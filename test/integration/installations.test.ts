@@ -294,7 +294,8 @@ describe('the start of a process', () => {
   const start = async (databaseUrl: string, redisUrl: string): Promise<string> => {
     const config = loadConfig({ DATABASE_URL: databaseUrl, REDIS_URL: redisUrl });
     // Up to the migration that adds the id, which one of the tests undoes.
-    const migrations = MIGRATIONS.slice(0, 6);
+    // That with the id, and that with the layout of Redis, which every start writes.
+    const migrations = MIGRATIONS.filter(({ version }) => version <= 6 || version === 16);
     const stores = await openStores(config, { name: 'test', maxConnections: 1, migrations, log: QUIET });
     await stores.close();
     return stores.installation;
@@ -350,7 +351,7 @@ describe('the start of a process', () => {
     ends.push(() => redis.stop());
     const { url, sql } = await withoutIds();
     const before = await start(url, redis.url);
-    await sql`ALTER TABLE installation DROP COLUMN id`;
+    await sql`ALTER TABLE installation DROP COLUMN id, DROP COLUMN redis_shards, DROP COLUMN redis_layout`;
     await sql`DROP INDEX IF EXISTS accounts_suspended`;
     await sql`DELETE FROM schema_migrations WHERE version > 5`;
     expect(await start(url, redis.url)).toBe(before);

@@ -41,7 +41,8 @@ it('carries what calls showed from Postgres to the gateways, and again what chan
   const sizes: number[] = [];
   const take = async (qualities: ReadonlyMap<string, Quality>) => {
     sizes.push(qualities.size);
-    for (const [id, { value, trend }] of qualities) {
+    for (const [id, { value, trend, rated }] of qualities) {
+      expect(rated, 'each has calls').toBe(true);
       known.set(id, value);
       trends.set(id, trend);
     }

@@ -30,7 +30,12 @@ async function start({ redis = ledger.store.redis, instanceLeaseSeconds = 15 } =
     usageRetentionDays: 400,
     exportDir: null,
   };
-  return startWriter({ config, stores: { sql, redis, keys: store.keys, installation }, metrics, log: QUIET });
+  return startWriter({
+    config,
+    stores: { sql, redis, cluster: null, keys: store.keys, installation },
+    metrics,
+    log: QUIET,
+  });
 }
 
 async function metric(name: string): Promise<number> {

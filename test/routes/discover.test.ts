@@ -80,6 +80,7 @@ describe('GET /discover', () => {
       free_calls_label: '100 free calls',
       category: 'data',
       quality: 50,
+      rated: false,
       proxy_path: `/api/v1/proxy/${weather.id}/`,
     });
     expect(archive).not.toHaveProperty('free_calls');
@@ -153,17 +154,21 @@ describe('GET /discover', () => {
 
   it('shows a changed quality in lists and on the page of the service', async () => {
     const [{ id }] = bodyOf(await discover('?q=archive')).services;
-    await catalog.setQualities(new Map([[id, { value: 97.4, trend: -1.2 }]]));
+    await catalog.setQualities(new Map([[id, { value: 97.4, trend: -1.2, rated: true }]]));
     expect((await namesIn(''))[0]).toBe('Archive');
     expect(await namesIn('?min_quality=97.4')).toEqual(['Archive']);
-    const shown = { quality: 97.4, quality_trend: -1.2 };
+    const shown = { quality: 97.4, quality_trend: -1.2, rated: true };
     expect(bodyOf(await discover('?q=archive')).services[0]).toMatchObject(shown);
     expect(bodyOf(await ask(routes, `GET /discover/${id}`))).toMatchObject(shown);
     const etag = async () => (await discover('?limit=all')).headers?.ETag;
     const before = await etag();
-    await catalog.setQualities(new Map([[id, { value: 97.4, trend: 0.1 }]]));
+    await catalog.setQualities(new Map([[id, { value: 97.4, trend: 0.1, rated: true }]]));
     expect(await etag()).not.toBe(before);
-    await catalog.setQualities(new Map([[id, { value: 50, trend: null }]]));
+    // The same number says something else once calls went into it.
+    await catalog.setQualities(new Map([[id, { value: 50, trend: null, rated: true }]]));
+    expect(bodyOf(await discover('?q=archive')).services[0]).toMatchObject({ quality: 50, rated: true });
+    await catalog.setQualities(new Map([[id, { value: 50, trend: null, rated: false }]]));
+    expect(bodyOf(await discover('?q=archive')).services[0]).toMatchObject({ quality: 50, rated: false });
   });
 
   it('shows the statistics of one service, and the service without them while they cannot be read', async () => {

@@ -27,7 +27,7 @@ const routes = (reader = new StatsReader(sql)) => {
   const catalog = {
     get: (id: string) => (id === serviceId ? ({ id } as Listing) : undefined),
     ready: () => true,
-    qualityOf: () => ({ value: 61.2, trend: null }),
+    qualityOf: () => ({ value: 61.2, trend: null, rated: true }),
   };
   return serviceStatsRoutes({ catalog, reader });
 };

@@ -25,7 +25,7 @@ const valkey = (version: string) => ['valkey-server', `Valkey server v=${version
 async function isRefusedByStart(version: string): Promise<boolean> {
   const info = `redis_version:${version}\r\nmaxmemory_policy:noeviction\r\naof_enabled:1\r\n`;
   const client = { command: async () => info } as unknown as RedisClient;
-  return checkRedisPolicy(client).then(
+  return checkRedisPolicy(client, 'single').then(
     () => false,
     () => true,
   );

@@ -1,10 +1,10 @@
-import type { RedisClient } from '../../src/platform/redis.ts';
+import type { RedisStore } from '../../src/platform/redis.ts';
 
 /**
  * A command that times out, or that Redis refuses, fails in a timer or a socket's callback: its stack names ioredis and no
  * test. From now on the errors of this client name the line that gave the command, so that a failure shows it.
  */
-export function withCallerStack(client: RedisClient): RedisClient {
+export function withCallerStack<T extends RedisStore>(client: T): T {
   const send = client.command.bind(client);
   client.command = (name, args) => {
     const here = new Error();

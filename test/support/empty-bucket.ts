@@ -1,7 +1,7 @@
-import type { RedisClient } from '../../src/platform/redis.ts';
+import type { RedisStore } from '../../src/platform/redis.ts';
 
 /** Takes all tokens out of a token bucket, as if a minute's worth of requests had come at this moment. */
-export async function emptyBucket(redis: RedisClient, bucket: string): Promise<void> {
+export async function emptyBucket(redis: RedisStore, bucket: string): Promise<void> {
   const [seconds, micros] = (await redis.command('time', [])) as [string, string];
   const ms = Number(seconds) * 1000 + Math.floor(Number(micros) / 1000);
   await redis.command('hset', [bucket, 'tokens', '0', 'ts', String(ms)]);

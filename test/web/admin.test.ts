@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import '../support/browser.ts';
 import { authorization, echo, type Key, startService, type TestService } from '../integration/marketplace.ts';
 import { until } from '../support/wait.ts';
-import { type Visit, WebMarket } from './web-market.ts';
+import { type Visit, WebMarket, WIDE_TABLES } from './web-market.ts';
 
 const XSS = '"><img src=x onerror=alert(1)><script>alert(2)</script>';
 
@@ -292,6 +292,7 @@ describe.each([
       expect([at, await visit.findings()]).toEqual([at, []]);
       const wide = 'document.documentElement.scrollWidth > document.documentElement.clientWidth';
       expect([at, await visit.page.evaluate(wide)]).toEqual([at, false]);
+      expect([at, await visit.page.evaluate(WIDE_TABLES)]).toEqual([at, []]);
       await visit.shot(
         `admin-${name.split(' ').at(-1)}-${at.split('/')[0] || 'overview'}${at.includes('s/') ? '-one' : ''}`,
       );

@@ -113,6 +113,8 @@ describe('the console of a buyer', () => {
       .getByRole('row', { name: /GET \/fail/ })
       .getByText('service error')
       .waitFor();
+    // A screen reader says where its reader has come.
+    expect([await visit.focused(), await page.title()]).toEqual(['h1 Calls', 'Calls · Tollgate']);
     await visit.shot('buyer-calls');
     await page.getByLabel('Outcome', { exact: true }).selectOption({ label: 'Refunded' });
     await page.waitForURL(/outcome=refunded/);
@@ -134,6 +136,7 @@ describe('the console of a buyer', () => {
     await page.waitForURL(/\/console\/calls\/[0-9a-f-]{36}$/);
     await page.getByText('The service answered with a status of 500 or above').waitFor();
     await page.getByText('refunded:upstream_5xx').waitFor();
+    expect(await visit.focused()).toBe('h1 Call');
     await visit.shot('buyer-call');
     expect(await visit.findings()).toEqual([]);
 
@@ -145,6 +148,10 @@ describe('the console of a buyer', () => {
 
     expect(visit.complaints).toEqual([]);
     expectNoSecret(visit, text);
+    expect(await stored(visit)).toBe('[[],[]]');
+    await page.getByLabel('Keep the key on a reload').check();
+    expect(await stored(visit)).toBe(JSON.stringify([[], [['tollgate.key', text]]]));
+    await page.getByLabel('Keep the key on a reload').uncheck();
     expect(await stored(visit)).toBe('[[],[]]');
     // Not remembered: a reload signs out.
     await page.reload();
@@ -176,6 +183,12 @@ describe('the console of a buyer', () => {
     await visit.shot('keys');
 
     await page.getByRole('button', { name: `Revoke ${keyId}` }).click();
+    await page.getByRole('dialog').waitFor();
+    // An Enter by accident takes nothing away, and whoever goes back is where they were.
+    await expect.poll(() => visit.focused()).toBe('button Cancel');
+    await page.keyboard.press('Enter');
+    await expect.poll(() => visit.focused()).toBe('button Revoke');
+    await page.keyboard.press('Enter');
     await page.getByRole('button', { name: 'Revoke key', exact: true }).click();
     await page
       .getByRole('row', { name: new RegExp(keyId) })
@@ -226,9 +239,10 @@ describe('the console of a buyer', () => {
     await page.getByRole('button', { name: 'Sign in' }).click();
     await page.getByRole('row', { name: /GET \/paid/ }).waitFor();
     expect(new URL(page.url()).search).toBe(`?from=${today}&to=${today}`);
-    await page.getByLabel('From day').fill('2020-01-01');
-    await page.getByLabel('To day').fill('2020-01-02');
+    await page.getByLabel('From day').fill('2020-01-02');
+    await page.getByLabel('To day').fill('2020-01-01');
     await page.getByRole('button', { name: 'Apply' }).click();
+    await page.waitForURL(/from=2020-01-01&to=2020-01-02/);
     await page.getByText('Nothing matches').waitFor();
     await page.goBack();
     await page.getByRole('row', { name: /GET \/paid/ }).waitFor();
@@ -260,6 +274,17 @@ describe('the console of a buyer', () => {
     await page.getByText('Try again in 17 seconds.').waitFor();
     expect(visit.complaints.splice(0).filter((line) => !line.includes('429'))).toEqual([]);
     await page.unrouteAll();
+
+    // A page whose program or looks did not arrive says so, and comes whole when it is asked for again.
+    await page.route('**/assets/keys-*', (route) => route.abort());
+    await page.getByRole('link', { name: 'Keys' }).click();
+    await page.getByText('A part of this page did not arrive.').waitFor();
+    expect(visit.complaints.splice(0).filter((line) => !line.includes('ERR_FAILED'))).toEqual([]);
+    await page.unrouteAll();
+    await page.getByRole('button', { name: 'Try again' }).click();
+    await page.getByRole('button', { name: `Rotate ${one.key_id}` }).waitFor();
+    expect(await page.evaluate(`getComputedStyle(document.querySelector('.key-acts')).display`)).toMatch(/flex/);
+    await page.getByRole('link', { name: 'Money' }).click();
 
     await page.getByRole('button', { name: 'Use another key' }).click();
     await signIn(two, 'Use this key');
@@ -301,7 +326,7 @@ describe('the console of a buyer', () => {
           .or(visit.page.locator('dt', { hasText: text }))
           .first()
           .waitFor();
-        await visit.page.waitForFunction('document.querySelector("[aria-busy=true]") === null');
+        await visit.page.locator('[aria-busy=true]').first().waitFor({ state: 'detached' });
         if (path === '') await visit.page.locator('.chart canvas').waitFor();
         // What axe finds depends on colours; of the phone's view one page is enough.
         if (path === '' || 'dark' in look) expect(await visit.findings(), path).toEqual([]);

@@ -94,6 +94,9 @@ describe('the catalog in a browser', () => {
   it('is used from the keyboard: a slash searches, the space of the next word stays, Escape clears', async () => {
     const visit = await web.visit('/');
     const { page } = visit;
+    const sell = page.getByRole('link', { name: 'Sell your API' });
+    expect(await sell.getAttribute('href')).toBe('/console/services/new');
+    expect(await page.locator('.hero-sell').textContent()).toMatch(/millionth of a dollar/);
     await page.getByRole('link', { name: 'Browse services' }).focus();
     await page.keyboard.press('/');
     await page.keyboard.type('thirty ');

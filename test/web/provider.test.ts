@@ -5,7 +5,7 @@ import '../support/browser.ts';
 import { bodyOf, type Key, startService, type TestService } from '../integration/marketplace.ts';
 import { importWorker } from '../support/build.ts';
 import { until } from '../support/wait.ts';
-import { type Look, type Visit, WebMarket } from './web-market.ts';
+import { type Look, type Visit, WebMarket, WIDE_TABLES } from './web-market.ts';
 
 const XSS = `<img src=x onerror="document.title='owned'">"><script>document.title='owned'</script>`;
 const UPSTREAM_SECRET = 'wk-a-key-of-the-service-itself';
@@ -21,10 +21,6 @@ const DOCUMENT = {
     '/{a}.{b}': { get: { responses: { 200: { description: 'No template' } } } },
   },
 };
-
-/** Tables that must be scrolled sideways. */
-const WIDE_TABLES =
-  "[...document.querySelectorAll('.table-frame')].filter((of) => of.scrollWidth > of.clientWidth).map((of) => of.ariaLabel)";
 
 let web: WebMarket;
 let service: TestService;
@@ -153,6 +149,25 @@ describe('a provider in a browser', () => {
     await page.getByRole('button', { name: 'Discard' }).click();
     // The browser tells of the 400; nothing else may have gone wrong.
     expect(visit.complaints.filter((text) => !text.includes('400'))).toEqual([]);
+    await visit.close();
+  });
+
+  it('keeps its head and its pages in reach while the gateway does not answer', async () => {
+    const visit = await visitAs(`/console/services/${id}`);
+    const { page } = visit;
+    await page.getByRole('heading', { name: 'State of the service' }).waitFor();
+    await page.route('**/api/v1/services/**', (route) => route.abort());
+    await page.getByRole('link', { name: 'Operations' }).click();
+    await page.getByText('The gateway did not answer').waitFor();
+    // No page with statistics: those are kept for a while, and no call was made yet.
+    await page.getByRole('link', { name: 'Listing', exact: true }).click();
+    await page.waitForURL(new RegExp(`${id}$`));
+    await page.getByText('The gateway did not answer').waitFor();
+    expect(await page.getByRole('heading', { level: 1 }).textContent()).toMatch(/^Weather/);
+    await page.unroute('**/api/v1/services/**');
+    await page.getByRole('button', { name: 'Try again' }).click();
+    await page.getByRole('heading', { name: 'State of the service' }).waitFor();
+    expect(visit.complaints.filter((text) => !text.includes('ERR_FAILED'))).toEqual([]);
     await visit.close();
   });
 

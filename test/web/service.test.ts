@@ -130,10 +130,9 @@ describe('the page of a service in a browser', () => {
     expect(await record.getAttribute('href')).toBe(`/console/calls/${await record.textContent()}`);
     expect(await page.getByRole('region', { name: 'Keep this key' }).textContent()).toMatch(/acf_\w{22}:sk_\w{49}/);
     // Status and price are on the screen, wherever the button was.
-    await page.waitForFunction(`(() => {
-      const { bottom } = document.querySelector('.try-money').getBoundingClientRect();
-      return bottom <= innerHeight;
-    })()`);
+    await expect
+      .poll(() => page.evaluate(`document.querySelector('.try-money').getBoundingClientRect().bottom <= innerHeight`))
+      .toBe(true);
     await visit.shot('service-new-visitor');
     // Whoever leaves without the key would lose the account: the browser asks. A tab that remembers the key may be loaded again.
     const mayLeave = (): Promise<boolean> =>
@@ -162,6 +161,15 @@ describe('the page of a service in a browser', () => {
       '/console/money',
     );
     await visit.shot('service-402');
+    // The page that is left asks nothing of the address of the next.
+    const asked = visit.requested.length;
+    await answer(visit).getByRole('link', { name: 'How to add money' }).click();
+    await page.getByText('Nothing has moved yet').waitFor();
+    expect(visit.requested.slice(asked).filter((url) => url.includes('/discover/'))).toEqual([]);
+    expect(await visit.focused()).toBe('h1 Money');
+    await page.goBack();
+    await page.getByRole('heading', { name: 'Free Weather', level: 1 }).waitFor();
+    expect(await visit.skippedHeadings()).toEqual([]);
     await end(visit, ['Failed to load resource: the server responded with a status of 402 (Payment Required)']);
   });
 
@@ -304,6 +312,11 @@ describe('the page of a service in a browser', () => {
       await page.getByRole('button', { name: 'Call again' }).click();
       await answer(visit).getByText('200 OK').waitFor();
     }
+    // Nobody knows what became of a call without an answer, but for the list of calls.
+    await page.route('**/api/v1/proxy/**', (route) => route.abort(), { times: 1 });
+    await page.getByRole('button', { name: 'Call $0.01' }).click();
+    await answer(visit).getByText('The gateway did not answer.').waitFor();
+    expect(await answer(visit).getByRole('link', { name: 'Console' }).getAttribute('href')).toBe('/console/calls');
     expect(visit.complaints.every((text) => text.startsWith('Failed to load resource'))).toBe(true);
     visit.complaints.length = 0;
     await end(visit);

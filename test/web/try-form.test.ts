@@ -3,7 +3,7 @@ import { formOf, mcpMessage, priceOf, requestOf } from '../../web/src/site/try-f
 
 const operation = { method: 'POST', path: '/v1/{model}', price: 0.01, price_label: '', example: { body: { a: 1 } } };
 const service = {
-  ...{ id: 'id', name: '', description: '', price: 0.002, price_label: '', category: '', quality: 50 },
+  ...{ id: 'id', name: '', description: '', price: 0.002, price_label: '', category: '', quality: 50, rated: false },
   ...{ proxy_path: '/api/v1/proxy/id/', protocol: 'http' as const, timeout_seconds: 60, only_operations: false },
   operations: [operation],
 };

@@ -11,6 +11,10 @@ import { type Browser, type Page, startBrowser } from '../support/browser.ts';
 const SHOTS = path.resolve('test-results/web');
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 
+/** In the page: the tables that must be scrolled sideways. */
+export const WIDE_TABLES =
+  "[...document.querySelectorAll('.table-frame')].filter((of) => of.scrollWidth > of.clientWidth).map((of) => of.ariaLabel)";
+
 export type Look = {
   readonly dark?: boolean;
   readonly phone?: boolean;
@@ -116,6 +120,24 @@ export class Visit {
     return results.violations
       .filter(({ impact }) => impact === 'serious' || impact === 'critical')
       .flatMap(({ id, nodes }) => nodes.map((node) => `${id}: ${node.html}\n${node.failureSummary}`));
+  }
+
+  /** What the keyboard is on: `h1 Calls`. */
+  focused(): Promise<string> {
+    const now = '[document.activeElement].map((one) => one.localName + " " + one.textContent)[0]';
+    return this.page.evaluate(now) as Promise<string>;
+  }
+
+  /** The headings that stand deeper below the one before than they may, as `h4 Response`. */
+  skippedHeadings(): Promise<string[]> {
+    return this.page.evaluate(`(() => {
+      let depth = 0;
+      return [...document.querySelectorAll('h1, h2, h3, h4, h5, h6')].flatMap((heading) => {
+        const before = depth;
+        depth = Number(heading.localName[1]);
+        return depth > before + 1 ? [heading.localName + ' ' + heading.textContent] : [];
+      });
+    })()`) as Promise<string[]>;
   }
 
   /** Writes `test-results/web/NAME.png`, the whole page. */

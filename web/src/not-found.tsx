@@ -8,6 +8,7 @@ export function NotFound() {
   return (
     <div class="page">
       <Empty
+        isPage
         title={t('notFound.title')}
         action={
           <LinkButton kind="primary" href={href('/')}>

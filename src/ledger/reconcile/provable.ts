@@ -12,7 +12,8 @@ export type RecentCall = {
 export type Evidence = {
   readonly wallet: Wallet;
   readonly settled: Settled;
-  readonly redisStartedAtMs: number;
+  /** Null: Redis was a replica before, so its start does not tell which calls it may lack. */
+  readonly redisStartedAtMs: number | null;
   /** When an earlier comparison first found the account drifting; null: none has. */
   readonly driftingSinceMs: number | null;
   /** Whether an earlier comparison with this Redis process found that the account agrees. */
@@ -43,12 +44,19 @@ export function explain(comparison: Comparison, evidence: Evidence): { reason: s
   if (obstacle !== null) return { unproven: obstacle };
   if (wallet.creditSeq > settled.creditSeq) return { unproven: 'the wallet has a credit that Postgres does not know' };
   if (!knowsItsDebits(wallet, settled)) return { unproven: 'the wallet has a debit that Postgres does not know' };
+  const { storedHolds } = comparison;
+  const tooMuchHeld = storedHolds.reduce((sum, hold) => sum + hold.amountMicros - hold.stored.amountMicros, 0);
+  if (redisStartedAtMs === null) {
+    // That a hold belongs to a stored call needs no dates: the hold can go, if the wallet is right without it.
+    if (comparison.driftMicros + tooMuchHeld === 0 && comparison.freeDrifts.length === 0) {
+      return { reason: `${storedHolds.length} holds belonged to calls that Postgres has stored` };
+    }
+    return { unproven: 'this node of the cluster was a replica before: it cannot be told which calls it lacks' };
+  }
   if (driftingSinceMs !== null && driftingSinceMs < redisStartedAtMs - START_UNCERTAIN_MS) {
     return { unproven: 'the drift began before Redis started' };
   }
   if (agreedSinceStart) return { unproven: 'the drift began after Redis started' };
-  const { storedHolds } = comparison;
-  const tooMuchHeld = storedHolds.reduce((sum, hold) => sum + hold.amountMicros - hold.stored.amountMicros, 0);
   const lost = youngestWithSum(calls, comparison.driftMicros + tooMuchHeld, redisStartedAtMs);
   if (lost === null) return { unproven: 'the last calls before Redis started do not add up to this drift' };
   if (!comparison.freeDrifts.every((free) => isFreeDriftExplained(free, comparison, calls))) {

@@ -1,7 +1,7 @@
 import { isUuid } from '../../platform/ids.ts';
 import { isWrongType } from '../../platform/redis.ts';
 import { Sleeper } from '../../platform/timing.ts';
-import { readRedisRun, readRedisTime } from '../redis-run.ts';
+import { type RedisRun, readRedisRun, readRedisTime } from '../redis-run.ts';
 import { agrees, type Comparison, compare } from './identity.ts';
 import { obstacleOf } from './provable.ts';
 import { saveReport, selectBegunRepairs, selectReports } from './reconcile-sql.ts';
@@ -34,9 +34,9 @@ export type RunResult = {
   readonly endedAtMs: number;
 };
 
-/** What the runs have found out about one Redis process. */
+/** What the runs have found out about one Redis as it has its data now (`RedisRun`). */
 type Learnt = {
-  readonly redisRunId: string;
+  readonly dataId: string;
   /** Shards that were compared completely, and where no account was left undecided. */
   readonly shards: Set<number>;
   /** Accounts that cannot be repaired, with the reason. No later run can prove more while this Redis process runs. */
@@ -46,13 +46,21 @@ type Learnt = {
 /** Which Redis process is compared, when it started, what is in it, and what was known before. Times by Redis's clock. */
 type Scene = {
   readonly redisRunId: string;
-  readonly redisStartedAtMs: number;
+  readonly dataId: string;
+  /** Null: it was a replica before, so its start proves nothing. */
+  readonly redisStartedAtMs: number | null;
   readonly nowMs: number;
   readonly accounts: ReadonlyMap<number, string[]>;
   readonly before: ReadonlyMap<number, ShardReport>;
   readonly begunRepairs: ReadonlyMap<string, readonly number[]>;
   repairsLeft: number;
   undecided: number;
+};
+
+export type ReconcilerOptions = {
+  readonly maxRepairs?: number;
+  /** The shards to compare, all of one Redis: it is asked for its process and its time. Default: all. */
+  readonly shards?: readonly number[];
 };
 
 /**
@@ -64,15 +72,20 @@ export class Reconciler {
   readonly #stores: ReconcileStores;
   readonly #repairer: Repairer;
   readonly #maxRepairs: number;
-  #learnt: Learnt = { redisRunId: '', shards: new Set(), unproven: new Map() };
+  readonly #shards: readonly number[];
+  #learnt: Learnt = { dataId: '', shards: new Set(), unproven: new Map() };
   #running: Promise<RunResult> | null = null;
   #last: RunResult | null = null;
   #stopping = false;
   readonly #sleeper = new Sleeper();
 
-  constructor(stores: ReconcileStores, maxRepairs = MAX_REPAIRS) {
+  constructor(
+    stores: ReconcileStores,
+    { maxRepairs = MAX_REPAIRS, shards = Array.from(stores.keys.open.keys()) }: ReconcilerOptions = {},
+  ) {
     this.#stores = stores;
     this.#maxRepairs = maxRepairs;
+    this.#shards = shards;
     this.#repairer = new Repairer(stores);
   }
 
@@ -86,9 +99,9 @@ export class Reconciler {
     return this.#repairer.repaired;
   }
 
-  /** Whether a run has compared the shard in this Redis process and left nothing there that may still be repaired. */
-  hasCompared(shard: number, redisRunId: string): boolean {
-    return this.#learnt.redisRunId === redisRunId && this.#learnt.shards.has(shard);
+  /** Whether a run has compared the shard since Redis has these data, and left nothing there that may still be repaired. */
+  hasCompared(shard: number, dataId: string): boolean {
+    return this.#learnt.dataId === dataId && this.#learnt.shards.has(shard);
   }
 
   /**
@@ -112,7 +125,7 @@ export class Reconciler {
   }
 
   async #runOnce(by: string, isGentle: boolean): Promise<RunResult> {
-    const { keys, sql } = this.#stores;
+    const { sql } = this.#stores;
     const before = await selectReports(sql);
     const scene: Scene = {
       ...(await readStart(this.#stores)),
@@ -122,12 +135,12 @@ export class Reconciler {
       repairsLeft: this.#maxRepairs,
       undecided: 0,
     };
-    const { redisRunId } = scene;
-    if (this.#learnt.redisRunId !== redisRunId) {
-      this.#learnt = { redisRunId, shards: new Set(), unproven: new Map() };
+    const { dataId } = scene;
+    if (this.#learnt.dataId !== dataId) {
+      this.#learnt = { dataId, shards: new Set(), unproven: new Map() };
     }
     const reports: ShardReport[] = [];
-    for (let shard = 0; shard < keys.shards; shard++) {
+    for (const shard of this.#shards) {
       const report = await this.#compareShard(shard, scene, by, isGentle && this.#learnt.shards.has(shard));
       await saveReport(sql, report);
       reports.push(report);
@@ -137,7 +150,7 @@ export class Reconciler {
   }
 
   async #compareShard(shard: number, scene: Scene, by: string, isGentle: boolean): Promise<ShardReport> {
-    const view = new ShardView(this.#stores, shard, scene.redisRunId);
+    const view = new ShardView(this.#stores, shard, scene.dataId);
     const sums = new ReportSums();
     const disagreeing: Comparison[] = [];
     const accounts = scene.accounts.get(shard) ?? [];
@@ -222,7 +235,7 @@ export class Reconciler {
     let cursor = '0';
     do {
       this.#checkStopping();
-      const args = [cursor, 'MATCH', 'wallet:*', 'COUNT', String(SCAN_COUNT)];
+      const args = [cursor, 'MATCH', this.#walletPattern(), 'COUNT', String(SCAN_COUNT)];
       const [next, names] = (await redis.command('scan', args)) as [string, string[]];
       cursor = next;
       for (const name of names) {
@@ -234,6 +247,12 @@ export class Reconciler {
       }
     } while (cursor !== '0');
     return new Map(Array.from(accounts, ([shard, ids]) => [shard, Array.from(ids)]));
+  }
+
+  /** Redis goes through all its keys in any case, but sends fewer names. */
+  #walletPattern(): string {
+    const [only, ...others] = this.#shards;
+    return only !== undefined && others.length === 0 ? this.#stores.keys.wallet(only, '*') : 'wallet:*';
   }
 
   /** Pauses as long as `GENTLE_SHARE` asks for, but at most `LONGEST_PAUSE_MS`. `stop` ends the pause early. */
@@ -249,7 +268,7 @@ export class Reconciler {
 
 /** Reads which Redis process answers and when it started. The start is exact to `START_UNCERTAIN_MS`. */
 async function readStart({ redis }: ReconcileStores) {
-  const { runId, uptimeSeconds } = await readRedisRun(redis);
+  const { runId, dataId, uptimeSeconds, wasReplica }: RedisRun = await readRedisRun(redis);
   const nowMs = await readRedisTime(redis);
-  return { redisRunId: runId, redisStartedAtMs: nowMs - uptimeSeconds * 1000, nowMs };
+  return { redisRunId: runId, dataId, redisStartedAtMs: wasReplica ? null : nowMs - uptimeSeconds * 1000, nowMs };
 }

@@ -23,7 +23,7 @@ export type Restoration = {
 };
 
 export type RepairRequest = Restoration & {
-  readonly redisStartedAtMs: number;
+  readonly redisStartedAtMs: number | null;
   /** When an earlier comparison first found the account drifting; null: never. */
   readonly driftingSinceMs: number | null;
   readonly agreedSinceStart: boolean;
@@ -64,7 +64,8 @@ export class Repairer {
   async repair(request: RepairRequest): Promise<Left> {
     const { view, accountId, redisStartedAtMs } = request;
     // Read before the flush lock is taken, to keep that short. The lost calls are stored already, or there would be no drift.
-    const calls = await selectCallsBefore(this.#stores.sql, accountId, redisStartedAtMs);
+    const calls =
+      redisStartedAtMs === null ? [] : await selectCallsBefore(this.#stores.sql, accountId, redisStartedAtMs);
     for (let attempt = 0; attempt < MAX_LOOKS; attempt++) {
       const ticket = randomUUID();
       const left = await view.read([accountId], (reading) => this.#tryOnce(request, reading, calls, ticket), ticket);

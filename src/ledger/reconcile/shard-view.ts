@@ -1,6 +1,6 @@
 import { isUuid } from '../../platform/ids.ts';
 import type { Sql, Tx } from '../../platform/postgres.ts';
-import type { RedisClient } from '../../platform/redis.ts';
+import type { RedisStore } from '../../platform/redis.ts';
 import { freeField, type RedisKeys } from '../../platform/redis-keys.ts';
 import { FLUSH_LOCK } from '../locks.ts';
 import { readRedisRun } from '../redis-run.ts';
@@ -11,7 +11,7 @@ import { dayName } from '../writing/flush-sql.ts';
 import { readEntries, type StreamEntry } from '../writing/stream.ts';
 import type { AccountState, Hold, Settled, StoredCall, StreamedCall, Wallet } from './identity.ts';
 
-export type ReconcileStores = { readonly sql: Sql; readonly redis: RedisClient; readonly keys: RedisKeys };
+export type ReconcileStores = { readonly sql: Sql; readonly redis: RedisStore; readonly keys: RedisKeys };
 
 const STREAM_PAGE = 1_000;
 /**
@@ -46,7 +46,7 @@ export type Reading = { readonly states: AccountState[]; readonly validUntilMs: 
  *                                                ──► still the same Redis? ──► Postgres ──► unlock
  *
  * Events read before Redis restarted prove nothing about its wallets now: the restarted Redis may have lost those events. So
- * Redis's run_id is checked after the last reading of Redis. If Redis restarts after that, the ticket keeps a repair from being
+ * That Redis still has the same data (`RedisRun`) is checked after the last reading of Redis. If Redis restarts after that, the ticket keeps a repair from being
  * made (repair-wallet.lua).
  *
  * The shard's flush lock keeps events from being stored between the script and the reading of Postgres. It is taken for one page
@@ -57,7 +57,7 @@ export type Reading = { readonly states: AccountState[]; readonly validUntilMs: 
 export class ShardView {
   readonly #stores: ReconcileStores;
   readonly #shard: number;
-  readonly #redisRunId: string;
+  readonly #dataId: string;
   readonly #maxEvents: number;
   readonly #calls = new Map<string, StreamedCall[]>();
   /** The entries read and not yet forgotten, in the order of the stream: those of `#calls`, and entries without a call (null). */
@@ -65,11 +65,11 @@ export class ShardView {
   #last: string | null = null;
   #hasNewerEvents = false;
 
-  /** @param redisRunId run_id of the Redis that is compared, asked before anything was read */
-  constructor(stores: ReconcileStores, shard: number, redisRunId: string, maxEvents = MAX_EVENTS) {
+  /** @param dataId of the Redis that is compared (`RedisRun`), asked before anything was read */
+  constructor(stores: ReconcileStores, shard: number, dataId: string, maxEvents = MAX_EVENTS) {
     this.#stores = stores;
     this.#shard = shard;
-    this.#redisRunId = redisRunId;
+    this.#dataId = dataId;
     this.#maxEvents = maxEvents;
   }
 
@@ -107,7 +107,7 @@ export class ShardView {
     const [nowMs, oldest, youngest, holdPairs, walletFields, unreadHolds] = reply as WalletsReply;
     this.#forgetBefore(oldest);
     await this.#readUpTo(youngest);
-    if ((await readRedisRun(redis)).runId !== this.#redisRunId) throw new RedisRestarted();
+    if ((await readRedisRun(redis)).dataId !== this.#dataId) throw new RedisRestarted();
     const wallets = new Map<string, Wallet>();
     accountIds.forEach((id, i) => {
       const wallet = readWallet(walletFields[i] as string[]);

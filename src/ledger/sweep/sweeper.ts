@@ -1,4 +1,4 @@
-import { isWrongType, type RedisClient } from '../../platform/redis.ts';
+import { isWrongType, type RedisStore } from '../../platform/redis.ts';
 import type { RedisKeys } from '../../platform/redis-keys.ts';
 import { overWithin } from '../../platform/timing.ts';
 import { type Damage, DamageLog } from '../damage-log.ts';
@@ -19,17 +19,19 @@ const TOMBSTONE_MS = 60_000;
 const FORGET_AFTER_BOUNDS = 10;
 
 export type SweeperOptions = {
-  readonly redis: RedisClient;
+  readonly redis: RedisStore;
   readonly keys: RedisKeys;
+  /** The shards to sweep. Default: all. `redis` is asked for its time and its process, so all must be in one Redis. */
+  readonly shards?: readonly number[];
   /** A gateway that has not renewed its lease for this long counts as dead. */
   readonly leaseSeconds: number;
   /** Interval at which rounds start. Default: a third of the lease. */
   readonly intervalMs?: number;
   /**
-   * Whether the `Reconciler` has compared the shard's holds with Postgres since this Redis process started. A Redis that came back
+   * Whether the `Reconciler` has compared the shard's holds with Postgres since Redis has these data (`RedisRun`). A Redis that came back
    * with an older state has the holds of stored calls again, and sweeping those would refund calls that were charged.
    */
-  readonly isReconciled: (shard: number, redisRunId: string) => boolean;
+  readonly isReconciled: (shard: number, dataId: string) => boolean;
   readonly log: { warn(fields: object, message: string): void; info(fields: object, message: string): void };
 };
 
@@ -114,9 +116,9 @@ export class Sweeper {
     let [swept, leftAlone] = [0, 0];
     const failures: unknown[] = [];
     const damaged: unknown[] = [];
-    for (let first = 0; first < this.#options.keys.shards; first += SHARDS_AT_ONCE) {
-      const last = Math.min(first + SHARDS_AT_ONCE, this.#options.keys.shards);
-      const shards = Array.from({ length: last - first }, (_, i) => first + i);
+    const all = this.#options.shards ?? Array.from(this.#options.keys.open.keys());
+    for (let first = 0; first < all.length; first += SHARDS_AT_ONCE) {
+      const shards = all.slice(first, first + SHARDS_AT_ONCE);
       // The time is read before the leases, so a lease renewed between these two readings only looks younger.
       const nowMs = await readRedisTime(this.#options.redis);
       this.#steadiness.answered(nowMs);
@@ -125,10 +127,10 @@ export class Sweeper {
         if (result.status === 'fulfilled') {
           swept += result.value.swept;
           leftAlone += result.value.leftAlone;
-          this.#damage.shardWorks(first + i);
+          this.#damage.shardWorks(shards[i] as number);
         } else if (isDamage(result.reason)) {
           damaged.push(result.reason);
-          this.#damage.found('shard', '', '', first + i);
+          this.#damage.found('shard', '', '', shards[i] as number);
         } else failures.push(result.reason);
       }
       if (failures.length > 0) break;
@@ -237,10 +239,14 @@ export class Sweeper {
   async #look(): Promise<Trust> {
     const { redis, isReconciled } = this.#options;
     const run = await readRedisRun(redis);
-    this.#steadiness.reported({ ...run, nowMs: await readRedisTime(redis) });
+    this.#steadiness.reported({
+      runId: run.dataId,
+      uptimeSeconds: run.uptimeSeconds,
+      nowMs: await readRedisTime(redis),
+    });
     return {
       redisRunId: run.runId,
-      in: (shard) => this.#timer !== null && this.#steadiness.lasting && isReconciled(shard, run.runId),
+      in: (shard) => this.#timer !== null && this.#steadiness.lasting && isReconciled(shard, run.dataId),
     };
   }
 

@@ -1,5 +1,5 @@
 import type { Sql } from '../../platform/postgres.ts';
-import { type RedisRun, readRedisRun } from '../redis-run.ts';
+import { type RedisRun, readAllRuns } from '../redis-run.ts';
 import { applyCreditScript } from '../scripts.ts';
 import { WalletRounds } from './wallet-rounds.ts';
 import { MAX_LOADS, WalletDamaged, type WalletLoader, type WalletStores } from './wallets.ts';
@@ -27,6 +27,8 @@ const PARALLEL = 50;
 
 export type CreditToApply = { readonly accountId: string; readonly seq: number; readonly amountMicros: number };
 
+type Run = Pick<RedisRun, 'dataId' | 'uptimeSeconds'>;
+
 export type CreditWalletsOptions = WalletStores & {
   readonly sql: Sql;
   readonly hydrator: WalletLoader;
@@ -39,10 +41,10 @@ export class CreditWallets {
   readonly #rounds: WalletRounds;
   /** The last account of the last round. The next round starts after it, so that no account starves if a round cannot take all. */
   #after = FIRST_ACCOUNT;
-  /** `run_id` of the Redis process for which all credits of `#selectDoubtful` have been applied again; '': none yet. */
+  /** `dataId` of the Redis for which all credits of `#selectDoubtful` have been applied again; '': none yet. */
   #redisRun = '';
   /** The Redis process that the present connection leads to; null: not asked since it was made. */
-  #runOfConnection: RedisRun | null = null;
+  #runOfConnection: Run | null = null;
   #connections = 0;
 
   constructor(options: CreditWalletsOptions) {
@@ -105,20 +107,20 @@ export class CreditWallets {
    * Which Redis process answers, and for how long it has run. After the doubtful credits of this process were applied again,
    * Redis is asked only once per connection, because a connection cannot outlive its Redis process.
    */
-  async #currentRun(): Promise<RedisRun> {
+  async #currentRun(): Promise<Run> {
     const known = this.#runOfConnection;
-    if (known !== null && known.runId === this.#redisRun) return known;
+    if (known !== null && known.dataId === this.#redisRun) return known;
     const connection = this.#connections;
-    const run = await readRedisRun(this.#options.redis);
+    const run = await readAllRuns(this.#options.redis, this.#options.keys.shards);
     if (connection === this.#connections) this.#runOfConnection = run;
     return run;
   }
 
   async #tryMissing(): Promise<{ looked: number; failures: readonly unknown[] }> {
-    const { runId, uptimeSeconds } = await this.#currentRun();
+    const { dataId, uptimeSeconds } = await this.#currentRun();
     const failures: unknown[] = [];
     let looked = 0;
-    if (runId !== this.#redisRun) {
+    if (dataId !== this.#redisRun) {
       const youngest = await this.#selectDoubtful(uptimeSeconds);
       failures.push(
         ...(await this.#tryAll(youngest, ({ accountId, seq, amountMicros }) =>
@@ -126,7 +128,7 @@ export class CreditWallets {
         )),
       );
       looked += youngest.length;
-      if (failures.length === 0 && !this.#rounds.isStopping) this.#redisRun = runId;
+      if (failures.length === 0 && !this.#rounds.isStopping) this.#redisRun = dataId;
     }
     const missing = await this.#selectMissing();
     failures.push(...(await this.#tryAll(missing, (credit) => this.apply(credit))));

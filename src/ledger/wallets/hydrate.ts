@@ -1,5 +1,5 @@
 import { isPostgresUnavailable, PostgresSession, type Sql, sqlState } from '../../platform/postgres.ts';
-import { isRedisUnavailable, type RedisClient } from '../../platform/redis.ts';
+import { isRedisUnavailable, type RedisStore } from '../../platform/redis.ts';
 import { freeField, type RedisKeys } from '../../platform/redis-keys.ts';
 import { within } from '../../platform/timing.ts';
 import { FLUSH_LOCK } from '../locks.ts';
@@ -41,7 +41,7 @@ export type HydratorOptions = {
   /** Id of the installation that the database must belong to; if absent, this is not checked. */
   readonly installation?: string;
   readonly sql: Sql;
-  readonly redis: RedisClient;
+  readonly redis: RedisStore;
   readonly keys: RedisKeys;
   readonly log: { info(fields: object, message: string): void };
 };

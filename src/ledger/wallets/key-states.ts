@@ -1,12 +1,12 @@
-import type { RedisClient } from '../../platform/redis.ts';
+import type { RedisStore } from '../../platform/redis.ts';
 import type { RedisKeys } from '../../platform/redis-keys.ts';
 import { putKeyScript } from '../scripts.ts';
 
 /** Writes a key's limit and status to Redis, where batch.lua reads them for each call. So a change applies to the next call. */
 export class KeyStates {
-  readonly #stores: { readonly redis: RedisClient; readonly keys: RedisKeys };
+  readonly #stores: { readonly redis: RedisStore; readonly keys: RedisKeys };
 
-  constructor(stores: { readonly redis: RedisClient; readonly keys: RedisKeys }) {
+  constructor(stores: { readonly redis: RedisStore; readonly keys: RedisKeys }) {
     this.#stores = stores;
   }
 

@@ -1,10 +1,10 @@
 import { unavailableError } from '../../errors.ts';
-import type { RedisClient } from '../../platform/redis.ts';
+import type { RedisStore } from '../../platform/redis.ts';
 import type { RedisKeys } from '../../platform/redis-keys.ts';
 import { readWalletScript } from '../scripts.ts';
 import { HoldSums } from './hold-sums.ts';
 
-export type WalletStores = { readonly redis: RedisClient; readonly keys: RedisKeys };
+export type WalletStores = { readonly redis: RedisStore; readonly keys: RedisKeys };
 export type WalletLoader = { loadWallet(accountId: string): Promise<void> };
 
 /** How often a reading or a credit is tried again after loading its wallet. Beyond it, Redis loses wallets as fast as they load. */

@@ -1,5 +1,4 @@
-import { claimScript } from '../../platform/installation.ts';
-import { isWrongType, type RedisClient } from '../../platform/redis.ts';
+import { byStore, isRedisUnavailable, isWrongType, type RedisStore } from '../../platform/redis.ts';
 import type { RedisKeys } from '../../platform/redis-keys.ts';
 import { deleteEntriesScript, deleteStoredScript } from '../scripts.ts';
 import { decodeUsageEvent, isEvent, isNewerEvent, type UsageEvent } from '../usage-event.ts';
@@ -125,7 +124,7 @@ const sizeOf = (pages: readonly Page[]): number => pages.reduce((sum, { ids }) =
 
 /** The streams that the writer reads, and how their calls are charged. */
 export type StreamSource = {
-  readonly redis: RedisClient;
+  readonly redis: RedisStore;
   readonly keys: RedisKeys;
   readonly feeBasisPoints: number;
   readonly readOver: ReadOver;
@@ -148,11 +147,26 @@ export async function isAnyWaiting(
   { redis, keys, readOver }: StreamSource,
   shards: readonly number[],
 ): Promise<boolean> {
-  if (shards.length === 0) return false;
+  const looks = Array.from(byStore(redis, shards), ([store, its]) => isOneWaiting({ store, keys, readOver }, its));
+  return anyTrue(await Promise.allSettled(looks));
+}
+
+/** @throws the first failure when no Redis answered */
+function anyTrue(results: readonly PromiseSettledResult<boolean>[]): boolean {
+  if (results.some((result) => result.status === 'fulfilled' && result.value)) return true;
+  const failed = results.find((result) => result.status === 'rejected');
+  if (failed !== undefined && results.every(({ status }) => status === 'rejected')) throw failed.reason;
+  return false;
+}
+
+async function isOneWaiting(
+  { store, keys, readOver }: Pick<StreamSource, 'keys' | 'readOver'> & { readonly store: RedisStore },
+  shards: readonly number[],
+): Promise<boolean> {
   const streams = shards.map((shard) => keys.usage[shard] as string);
   const ids = shards.map((shard) => readOver.head(shard).id ?? '0');
   try {
-    return (await redis.command('xread', ['COUNT', '1', 'STREAMS', ...streams, ...ids])) !== null;
+    return (await store.command('xread', ['COUNT', '1', 'STREAMS', ...streams, ...ids])) !== null;
   } catch (error) {
     // One of the keys is no stream, so the whole XREAD fails. Answer yes: `readBatch` then reads them one by one and leaves out only the damaged one.
     if (isWrongType(error)) return true;
@@ -173,7 +187,7 @@ export async function readBatch(
   size: number,
   after: Batch | null,
 ): Promise<Batch> {
-  const lengths = await Promise.all(shards.map((shard) => lengthOf(source, shard)));
+  const lengths = await lengthsOf(source, shards);
   const from = shards.map((shard, i) => after?.readTo.get(shard) ?? source.readOver.head(shard, lengths[i]));
   const unread = shards.map((shard, i) => {
     const inBatch = sizeOf(after?.pages.filter((page) => page.shard === shard) ?? []);
@@ -194,6 +208,20 @@ export async function readBatch(
     source.onNewer?.(shard, read.to.newer);
   }
   return newBatch(pages, behind, readTo);
+}
+
+/**
+ * The lengths of the streams. In a cluster a shard whose node is away counts as empty, so that the others are stored all the same.
+ *
+ * @throws the first failure when no Redis answers
+ */
+async function lengthsOf(source: StreamSource, shards: readonly number[]): Promise<number[]> {
+  const results = await Promise.allSettled(shards.map((shard) => lengthOf(source, shard)));
+  const failures = results.flatMap((result) => (result.status === 'rejected' ? [result.reason as unknown] : []));
+  const isAlone = byStore(source.redis, shards).size === 1;
+  const other = failures.find((error) => isAlone || failures.length === shards.length || !isRedisUnavailable(error));
+  if (other !== undefined) throw other;
+  return results.map((result) => (result.status === 'fulfilled' ? result.value : 0));
 }
 
 async function lengthOf({ redis, keys, onLook }: StreamSource, shard: number): Promise<number> {
@@ -260,7 +288,8 @@ export function ofShards(batch: Batch, shards: ReadonlySet<number>): Batch {
 export async function isStillThere(source: Stores, batch: Batch): Promise<boolean> {
   const youngest = new Map(batch.pages.map((page) => [page.shard, page]));
   const looks = Array.from(youngest.values(), (page) => isPageThere(source, page));
-  const [, ...found] = await Promise.all([source.redis.script(claimScript, 0, []), ...looks]);
+  const owners = Array.from(byStore(source.redis, batch.shards).keys(), (redis) => redis.confirmOwner());
+  const [found] = await Promise.all([Promise.all(looks), ...owners]);
   return !found.includes(false);
 }
 

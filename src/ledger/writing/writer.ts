@@ -1,6 +1,6 @@
 import { type Clock, systemClock } from '../../platform/clock.ts';
 import { PostgresSession, sqlState } from '../../platform/postgres.ts';
-import type { RedisClient } from '../../platform/redis.ts';
+import type { RedisStore } from '../../platform/redis.ts';
 import type { RedisKeys } from '../../platform/redis-keys.ts';
 import { overWithin, Sleeper } from '../../platform/timing.ts';
 import { WRITER_LOCK } from '../locks.ts';
@@ -63,9 +63,12 @@ export type UsageWriterOptions = {
   readonly databaseUrl: string;
   /** Id of the installation the database must belong to; if absent, this is not checked. */
   readonly installation?: string;
-  readonly redis: RedisClient;
-  /** The URL of `redis`. The writer opens a second connection there, to wait for events. */
-  readonly redisUrl: string;
+  readonly redis: RedisStore;
+  /**
+   * The URL of `redis`. The writer opens a second connection there, to wait for events. Null: a cluster, where no command waits for
+   * streams of several shards. There an idle writer looks twice a second.
+   */
+  readonly redisUrl: string | null;
   readonly keys: RedisKeys;
   /** The platform's share of a charge in basis points: 10 000 is the whole charge. */
   readonly feeBasisPoints: number;
@@ -116,7 +119,7 @@ export class UsageWriter {
   readonly #batchSize: number;
   readonly #clock: Clock;
   readonly #pace = new Pace(performance.now());
-  readonly #events: EventWait;
+  readonly #events: EventWait | null;
   /** An event ended the last wait, and the writer has found none to store since. */
   #wokenInVain = false;
   #session: PostgresSession | null = null;
@@ -151,7 +154,8 @@ export class UsageWriter {
       onNewer: (shard, events) => this.#notices.newer(shard, events),
       onLook: (shard, isDamaged) => this.#notices.looked(shard, isDamaged),
     };
-    this.#events = new EventWait({ url: options.redisUrl, keys: options.keys, log: options.log });
+    const { redisUrl: url, keys, log } = options;
+    this.#events = url === null ? null : new EventWait({ url, keys, log });
     this.#batchSize = options.batchSize ?? 10_000;
     this.#clock = options.clock ?? systemClock;
   }
@@ -210,7 +214,7 @@ export class UsageWriter {
       }
     }
     this.#session?.close();
-    this.#events.close();
+    this.#events?.close();
     if (!emptied)
       this.#options.log.warn({ events: this.#backlog }, 'writer stops and leaves events for the next writer');
   }
@@ -233,6 +237,7 @@ export class UsageWriter {
 
   /** @returns false when it could not wait */
   async #waitForEvent(): Promise<boolean> {
+    if (this.#events === null) return false;
     const end = await Promise.race([this.#sleeper.woken(), this.#events.next(this.#shards, this.#source.readOver)]);
     // Until a batch proves the opposite: then the next wait would end at once too, and the writer would never pause.
     this.#wokenInVain = end === 'event';

@@ -65,6 +65,7 @@ const fields = fc.record({
 const qualities = fc.record({
   value: fc.constantFrom(0, 50, 50.5, 100),
   trend: fc.constantFrom(null, 0, -1.5),
+  rated: fc.boolean(),
 });
 const queries: fc.Arbitrary<Asked> = fc
   .record({

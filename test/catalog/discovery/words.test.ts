@@ -22,8 +22,8 @@ it('names come before descriptions, whole words before parts, then the better se
   market.put(...others.toReversed(), good);
   await market.qualities.set(
     new Map([
-      [good.id, { value: 51, trend: null }],
-      [others[4].id, { value: 100, trend: null }],
+      [good.id, { value: 51, trend: null, rated: true }],
+      [others[4].id, { value: 100, trend: null, rated: true }],
     ]),
   );
   const order = ['Translate, fast', 'Translate', 'Translated texts', 'In the description'];
@@ -67,7 +67,7 @@ it.each([
   const market = new Market();
   const [better, worse] = [makeListing({ name: part }), makeListing({ name: word })];
   market.put(better, worse);
-  await market.qualities.set(new Map([[better.id, { value: 100, trend: null }]]));
+  await market.qualities.set(new Map([[better.id, { value: 100, trend: null, rated: true }]]));
   expect(await market.names({ q })).toEqual([word, part]);
 });
 

@@ -141,8 +141,8 @@ describe('the sweep after a restart', () => {
 
     const reconciler = new Reconciler({ sql: ledger.sql, redis, keys });
     const asked: boolean[] = [];
-    const isReconciled = (of: number, runId: string): boolean => {
-      const answer = reconciler.hasCompared(of, runId);
+    const isReconciled = (of: number, dataId: string): boolean => {
+      const answer = reconciler.hasCompared(of, dataId);
       if (of === shard) asked.push(answer);
       return answer;
     };
@@ -168,9 +168,9 @@ describe('the sweep after a restart', () => {
     await compared.storeAll();
     await comeBackOlder(ledger);
     for (const scene of scenes.slice(0, 3)) await compared.changeBalance(scene, -1);
-    const reconciler = new Reconciler({ sql: ledger.sql, redis, keys }, 2);
-    const { runId } = await readRedisRun(redis);
-    const isDone = () => keys.open.every((_, shard) => reconciler.hasCompared(shard, runId));
+    const reconciler = new Reconciler({ sql: ledger.sql, redis, keys }, { maxRepairs: 2 });
+    const { dataId } = await readRedisRun(redis);
+    const isDone = () => keys.open.every((_, shard) => reconciler.hasCompared(shard, dataId));
     const undecided: number[] = [];
     while (!isDone() && undecided.length < 10) undecided.push((await reconciler.run('test')).undecided);
     expect(undecided).toEqual([4, 2, 0]);

@@ -18,8 +18,8 @@ async function open() {
   const { sql, store } = compared.ledger;
   const scene = await compared.newScene(10_000);
   const { redis, keys } = store;
-  const { runId } = await readRedisRun(redis);
-  const view = new ShardView({ sql, redis, keys }, keys.shardOf(scene.accountId), runId, MAX_EVENTS);
+  const { dataId } = await readRedisRun(redis);
+  const view = new ShardView({ sql, redis, keys }, keys.shardOf(scene.accountId), dataId, MAX_EVENTS);
   await view.readAhead();
   const look = async () => (await view.read([scene.accountId], async ({ states }) => states.map(compare)))[0];
   const call = async (times: number) => {

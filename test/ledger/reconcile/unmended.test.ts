@@ -39,7 +39,7 @@ it('a wallet that is wrong after two crashes of Redis stays wrong, is reported, 
   await compared.storeAll();
   await comeBackOlder(ledger);
   // The second crash comes after the loss was found and before it is repaired.
-  await new Reconciler({ sql, redis: store.redis, keys: store.keys }, 0).run('test');
+  await new Reconciler({ sql, redis: store.redis, keys: store.keys }, { maxRepairs: 0 }).run('test');
   const foundAt = await store.now();
   await until(async () => (await store.now()) > foundAt + 2_000);
   await comeBackOlder(ledger);

@@ -382,7 +382,7 @@ async function creditAll(): Promise<void> {
 async function look({ accountId }: Scene) {
   const { sql, store } = compared.ledger;
   const stores = { sql, redis: store.redis, keys: store.keys };
-  const view = new ShardView(stores, store.keys.shardOf(accountId), (await readRedisRun(store.redis)).runId);
+  const view = new ShardView(stores, store.keys.shardOf(accountId), (await readRedisRun(store.redis)).dataId);
   await view.readAhead();
   const [state] = await view.read([accountId], async ({ states }) => states);
   return state === undefined ? null : { ...compare(state), missing: state.settled.missingCreditsMicros };

@@ -1025,6 +1025,8 @@ export interface components {
             quality: number;
             /** @description The quality less that of seven days before; absent when too little was known then */
             quality_trend?: number;
+            /** @description Whether calls went into the quality. What nobody has called yet is not rated, and has 50 */
+            rated: boolean;
             /** @description Calls go to this path, and below it */
             proxy_path: string;
             next_price?: components["schemas"]["NextPrice"];
@@ -1499,6 +1501,8 @@ export interface components {
             quality: number;
             /** @description The quality less that of seven days before; absent when too little was known then */
             quality_trend?: number;
+            /** @description Whether calls went into the quality. What nobody has called yet is not rated, and has 50 */
+            rated: boolean;
             /** @description Calls go to this path, and below it */
             proxy_path: string;
             next_price?: components["schemas"]["NextPrice"];
@@ -2082,6 +2086,8 @@ export interface components {
             quality: number;
             /** @description The quality less that of seven days before; absent when too little was known then */
             quality_trend?: number;
+            /** @description Whether calls went into the quality. What nobody has called yet is not rated, and has 50 */
+            rated: boolean;
             /** @description Calls go to this path, and below it */
             proxy_path: string;
             next_price?: components["schemas"]["NextPrice"];
@@ -2290,6 +2296,8 @@ export interface components {
             quality: number;
             /** @description The quality less that of seven days before; absent when too little was known then */
             quality_trend?: number;
+            /** @description Whether calls went into the quality. What nobody has called yet is not rated, and has 50 */
+            rated: boolean;
             /** @description Calls go to this path, and below it */
             proxy_path: string;
             next_price?: components["schemas"]["NextPrice"];
@@ -4300,6 +4308,7 @@ export interface operations {
                      *           "free_calls_label": "100 free calls",
                      *           "category": "language",
                      *           "quality": 50,
+                     *           "rated": false,
                      *           "proxy_path": "/api/v1/proxy/019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90/"
                      *         }
                      *       ],
@@ -4417,6 +4426,7 @@ export interface operations {
                      *       "free_calls_label": "100 free calls",
                      *       "category": "language",
                      *       "quality": 50,
+                     *       "rated": false,
                      *       "proxy_path": "/api/v1/proxy/019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90/",
                      *       "protocol": "http",
                      *       "timeout_seconds": 60,
@@ -4534,6 +4544,7 @@ export interface operations {
                      *           "free_calls_label": "100 free calls",
                      *           "category": "language",
                      *           "quality": 50,
+                     *           "rated": false,
                      *           "proxy_path": "/api/v1/proxy/019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90/",
                      *           "protocol": "http",
                      *           "timeout_seconds": 60,
@@ -4661,6 +4672,7 @@ export interface operations {
                      *       "free_calls_label": "100 free calls",
                      *       "category": "language",
                      *       "quality": 50,
+                     *       "rated": false,
                      *       "proxy_path": "/api/v1/proxy/019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90/",
                      *       "protocol": "http",
                      *       "timeout_seconds": 60,
@@ -4774,6 +4786,7 @@ export interface operations {
                      *       "free_calls_label": "100 free calls",
                      *       "category": "language",
                      *       "quality": 50,
+                     *       "rated": false,
                      *       "proxy_path": "/api/v1/proxy/019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90/",
                      *       "protocol": "http",
                      *       "timeout_seconds": 60,
@@ -4881,6 +4894,7 @@ export interface operations {
                      *       "free_calls_label": "100 free calls",
                      *       "category": "language",
                      *       "quality": 50,
+                     *       "rated": false,
                      *       "proxy_path": "/api/v1/proxy/019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90/",
                      *       "protocol": "http",
                      *       "timeout_seconds": 60,
@@ -5006,6 +5020,7 @@ export interface operations {
                      *       "free_calls_label": "100 free calls",
                      *       "category": "language",
                      *       "quality": 50,
+                     *       "rated": false,
                      *       "proxy_path": "/api/v1/proxy/019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90/",
                      *       "protocol": "http",
                      *       "timeout_seconds": 60,
@@ -5122,6 +5137,7 @@ export interface operations {
                      *       "free_calls_label": "100 free calls",
                      *       "category": "language",
                      *       "quality": 50,
+                     *       "rated": false,
                      *       "proxy_path": "/api/v1/proxy/019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90/",
                      *       "protocol": "http",
                      *       "timeout_seconds": 60,
@@ -5268,6 +5284,7 @@ export interface operations {
                      *         "free_calls_label": "100 free calls",
                      *         "category": "language",
                      *         "quality": 50,
+                     *         "rated": false,
                      *         "proxy_path": "/api/v1/proxy/019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90/",
                      *         "protocol": "http",
                      *         "timeout_seconds": 60,
@@ -6127,6 +6144,7 @@ export interface operations {
                      *           "free_calls_label": "100 free calls",
                      *           "category": "language",
                      *           "quality": 50,
+                     *           "rated": false,
                      *           "proxy_path": "/api/v1/proxy/019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90/",
                      *           "protocol": "http",
                      *           "timeout_seconds": 60,
@@ -6218,6 +6236,7 @@ export interface operations {
                      *       "free_calls_label": "100 free calls",
                      *       "category": "language",
                      *       "quality": 50,
+                     *       "rated": false,
                      *       "proxy_path": "/api/v1/proxy/019aa3f2-6b1c-7c3e-9f57-2f4b6d1e8a90/",
                      *       "protocol": "http",
                      *       "timeout_seconds": 60,

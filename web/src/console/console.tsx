@@ -46,7 +46,7 @@ function Frame() {
       </aside>
       <div class="console-main">
         {Page === undefined ? (
-          <Empty title="There is no such page" action={<LinkButton href="/console">To the overview</LinkButton>}>
+          <Empty isPage title="There is no such page" action={<LinkButton href="/console">To the overview</LinkButton>}>
             Or it is not for {me.role} keys. Sign in with another key to see it.
           </Empty>
         ) : (

@@ -1,15 +1,17 @@
 import { useState } from 'preact/hooks';
 import { ApiFailure, type Schemas } from '../api/client.ts';
+import { useArrival } from '../arrival.ts';
 import { Button, Card, Check, FailureNote, Note, Select, TextInput } from '../design/index.ts';
 import { createAccount, signIn } from '../session.ts';
 import { KeyShownOnce } from './shared/secret-shown-once.tsx';
 
 /** Where nobody is signed in: a key, or a new account. */
 export function SignIn() {
+  const arrival = useArrival();
   return (
     <div class="page sign-in">
       <div class="stack-tight">
-        <h1>Console</h1>
+        <h1 {...arrival}>Console</h1>
         <p class="soft">
           Sign in with an API key. A buyer key shows what you spend, a provider key what you sell, an admin key how the
           marketplace runs.
@@ -118,7 +120,7 @@ function NewAccount() {
           required
           maxLength={200}
           autocomplete="off"
-          hint="A label, such as the name of your project. It is no identity."
+          hint="For example the name of your project. Two accounts may have the same."
         />
         <Select
           label="I want to"

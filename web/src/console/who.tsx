@@ -1,6 +1,6 @@
 import { useState } from 'preact/hooks';
-import { Badge, Button, Dialog } from '../design/index.ts';
-import { isRemembered, others, session, signOut, switchTo } from '../session.ts';
+import { Badge, Button, Check, Dialog } from '../design/index.ts';
+import { isRemembered, others, remember, session, signOut, switchTo } from '../session.ts';
 import { WithKey } from './sign-in.tsx';
 
 /** Whose key this tab uses, the other keys that it has, and the way out. */
@@ -20,7 +20,11 @@ export function Who() {
       </summary>
       <div class="who-body">
         <code class="faint break">{me.key_id}</code>
-        {!isRemembered() && <span class="faint">Kept in this tab only: a reload signs you out.</span>}
+        <Check
+          label="Keep the key on a reload of this tab"
+          checked={isRemembered()}
+          onChange={(event) => remember(event.currentTarget.checked)}
+        />
         {others.value.length > 0 && (
           <>
             <span class="soft">Switch to another key of this tab</span>

@@ -4,6 +4,8 @@ import { Button } from './button.tsx';
 import { FailureNote } from './states.tsx';
 import { raiseToasts } from './toasts.tsx';
 
+const FIRST = '.dialog-body :is(input, select, textarea):not(:disabled), .dialog-foot button';
+
 /**
  * A modal dialog of the browser: it keeps the focus inside, and Escape closes it. Without `onClose` it is closed by its own buttons
  * only.
@@ -23,9 +25,17 @@ export function Dialog({
   const id = useId();
   useEffect(() => {
     const dialog = ref.current;
+    const before = document.activeElement;
     dialog?.showModal();
+    // The browser begins with the ✕. A form begins with its first field, and a question with its first answer: "Cancel".
+    if (onClose !== undefined) dialog?.querySelector<HTMLElement>(FIRST)?.focus({ preventScroll: true });
     raiseToasts();
-    return () => dialog?.close();
+    return () => {
+      dialog?.close();
+      // The dialog has left the document by now, and the browser gives the focus back to nobody.
+      const isLost = document.activeElement === null || document.activeElement === document.body;
+      if (isLost && before instanceof HTMLElement) before.focus({ preventScroll: true });
+    };
   }, []);
   return (
     <dialog

@@ -30,7 +30,7 @@ export function drawChart(element: HTMLElement, data: uPlot.AlignedData, options
     language,
     utc
       ? { month: 'short', day: 'numeric', timeZone: 'UTC' }
-      : { hour: '2-digit', minute: '2-digit', second: '2-digit' },
+      : { hour: 'numeric', minute: '2-digit', second: '2-digit' },
   );
   const bars = uPlot.paths.bars?.({ size: [0.7, 40], radius: 0.15 });
   const hasLines = series.some(({ kind }) => kind !== 'bar');
@@ -42,7 +42,8 @@ export function drawChart(element: HTMLElement, data: uPlot.AlignedData, options
     {
       width: element.clientWidth,
       height,
-      padding: [8, 8, 0, 0],
+      // Half of a time of day stands to the right of the last mark.
+      padding: [8, utc ? 8 : 36, 0, 0],
       // Days are numbers here, so that no time zone moves them.
       ...(utc ? { tzDate: (ts: number) => uPlot.tzDate(new Date(ts * 1_000), 'Etc/UTC') } : {}),
       cursor: { y: false, points: { show: hasLines, size: 6 }, drag: { x: false, y: false } },

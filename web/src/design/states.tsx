@@ -8,14 +8,18 @@ export function Empty({
   title,
   children,
   action,
+  isPage = false,
 }: {
   readonly title: string;
   readonly children?: ComponentChildren;
   readonly action?: ComponentChildren;
+  /** It is the whole page, so its title is the main heading. */
+  readonly isPage?: boolean;
 }) {
+  const Heading = isPage ? 'h1' : 'h2';
   return (
     <div class="empty">
-      <h3>{title}</h3>
+      <Heading class="empty-title">{title}</Heading>
       {children !== undefined && <p>{children}</p>}
       {action}
     </div>
@@ -53,7 +57,8 @@ export function FailureNote({ failure, retry }: { readonly failure: unknown; rea
       {known !== null && known.requestId !== null && known.status >= 500 && (
         <code class="faint small">{known.requestId}</code>
       )}
-      {retry !== undefined && (
+      {/* The same question would be refused again. */}
+      {retry !== undefined && known?.status !== 400 && (
         <Button small onClick={retry}>
           {i18n.t('failure.retry')}
         </Button>

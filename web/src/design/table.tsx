@@ -12,10 +12,23 @@ export type Column<Row> = {
   readonly right?: boolean;
   /** Left out where there is little room, as on phones: what it says stands on another page, too. */
   readonly minor?: boolean;
+  /** Long texts: on a phone they have a line of their own. */
+  readonly wide?: boolean;
+  /** Needs no title where a row is a block: it says itself what it is. */
+  readonly bare?: boolean;
 };
 
-const classOf = <Row,>({ right, amount, minor }: Column<Row>): string | undefined =>
-  [right || amount ? 'right' : '', minor ? 'minor' : ''].filter((name) => name !== '').join(' ') || undefined;
+/** What a phone has room for side by side. */
+const MAX_BESIDE = 4;
+
+/** Whether rows are blocks on a phone: the first cell is a heading, and under it each value stands beside the title of its column. */
+const isStacked = <Row,>(columns: readonly Column<Row>[]): boolean =>
+  columns.filter(({ minor }) => !minor).length > MAX_BESIDE || columns.some(({ wide }) => wide);
+
+const classOf = <Row,>({ right, amount, minor, wide, bare }: Column<Row>): string | undefined =>
+  [right || amount ? 'right' : '', minor ? 'minor' : '', wide ? 'wide' : '', bare ? 'bare' : '']
+    .filter((name) => name !== '')
+    .join(' ') || undefined;
 
 /** @param caption  what it lists, for screen readers */
 export function Table<Row>({
@@ -40,7 +53,7 @@ export function Table<Row>({
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard
     <section class="table-frame" tabIndex={0} aria-label={caption}>
-      <table class="table">
+      <table class={isStacked(columns) ? 'table table-stacked' : 'table'}>
         <caption class="visually-hidden">{caption}</caption>
         <thead>
           <tr>

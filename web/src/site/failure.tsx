@@ -59,6 +59,7 @@ export function FailurePage() {
   return (
     <div class="page">
       <Empty
+        isPage
         title={i18n.t('failure.title')}
         action={
           <LinkButton kind="primary" href={href('/')}>

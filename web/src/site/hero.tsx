@@ -1,3 +1,4 @@
+import { useArrival } from '../arrival.ts';
 import { LinkButton } from '../design/index.ts';
 import { money } from '../i18n/format.ts';
 import { useI18n } from '../i18n/i18n.tsx';
@@ -7,6 +8,7 @@ import { useHref } from '../place.tsx';
 export function Hero() {
   const { t, language } = useI18n();
   const href = useHref();
+  const arrival = useArrival();
   const steps = [
     ['agent', t('hero.agent'), t('hero.agentText')],
     ['gate', t('hero.gate'), t('hero.gateText')],
@@ -15,7 +17,7 @@ export function Hero() {
   return (
     <section class="hero">
       <div class="hero-words">
-        <h1>{t('hero.heading')}</h1>
+        <h1 {...arrival}>{t('hero.heading')}</h1>
         <p class="soft">{t('hero.lead')}</p>
         <div class="hero-acts">
           <LinkButton kind="primary" href="#services">
@@ -33,6 +35,9 @@ export function Hero() {
           </li>
         ))}
       </ol>
+      <p class="hero-sell faint">
+        {t('hero.sellText')} <a href={href('/console/services/new')}>{t('hero.sell')}</a>
+      </p>
     </section>
   );
 }

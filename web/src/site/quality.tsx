@@ -9,16 +9,16 @@ const STEADY = 0.5;
  * says so in words.
  *
  * @param trend    absent: not known
- * @param isRated  absent: not known. Then 50 is taken for the quality of what nobody has called, or hardly anybody
+ * @param isRated  whether calls went into it: what nobody has called has 50, too
  */
 export function Quality({
   value,
   trend,
-  isRated = value !== 50 || trend !== undefined,
+  isRated,
 }: {
   readonly value: number;
   readonly trend?: number | undefined;
-  readonly isRated?: boolean | undefined;
+  readonly isRated: boolean;
 }) {
   const i18n = useI18n();
   const steps = Math.round(value / 20);

@@ -1,8 +1,8 @@
 import { useEffect, useState } from 'preact/hooks';
-import { lazy } from 'preact-iso';
 import type { Schemas } from '../api/client.ts';
 import { Card, Check, Code, Select, Skeleton, Tabs } from '../design/index.ts';
 import { useI18n } from '../i18n/i18n.tsx';
+import { lazy } from '../lazy.tsx';
 import { usePlace } from '../place.tsx';
 import { session } from '../session.ts';
 import { nameOf } from './service-operations.tsx';

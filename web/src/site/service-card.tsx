@@ -22,7 +22,7 @@ export function ServiceCard({ service }: { readonly service: Schemas['ListedServ
           </h2>
           <span class="faint small">{service.category}</span>
         </div>
-        <Quality value={service.quality} trend={service.quality_trend} />
+        <Quality value={service.quality} trend={service.quality_trend} isRated={service.rated} />
       </div>
       <p class="soft small service-card-text break">{service.description}</p>
       <div class="service-card-foot">

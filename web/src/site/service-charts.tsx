@@ -38,6 +38,9 @@ export function ServiceCharts({ stats }: { readonly stats: Schemas['ServiceStats
 function Charts({ stats }: { readonly stats: Schemas['ServiceStats'] }) {
   const { t, language } = useI18n();
   const data = chartData(stats.days, Date.now());
+  const isEmpty = (...lines: readonly (readonly (number | null)[])[]): boolean =>
+    lines.flat().every((value) => value === null);
+  const nothing = <p class="soft small">{t('service.latencyNone')}</p>;
   const wasCharged = stats.price_charged.median !== null;
   const usual = { times: data.times, height: 180, language };
   return (
@@ -58,24 +61,32 @@ function Charts({ stats }: { readonly stats: Schemas['ServiceStats'] }) {
         />
       </ChartCard>
       <ChartCard title={t('service.chartSuccess')}>
-        <TimeChart
-          {...usual}
-          top={1}
-          label={t('service.chartSuccess')}
-          format={(value) => percent(value, language)}
-          series={[{ name: t('service.successRate'), values: data.successRate }]}
-        />
+        {isEmpty(data.successRate) ? (
+          nothing
+        ) : (
+          <TimeChart
+            {...usual}
+            top={1}
+            label={t('service.chartSuccess')}
+            format={(value) => percent(value, language)}
+            series={[{ name: t('service.successRate'), values: data.successRate }]}
+          />
+        )}
       </ChartCard>
       <ChartCard title={t('service.chartLatency')}>
-        <TimeChart
-          {...usual}
-          label={t('service.chartLatency')}
-          format={(value) => duration(value, language)}
-          series={[
-            { name: 'p50', values: data.p50 },
-            { name: 'p95', values: data.p95 },
-          ]}
-        />
+        {isEmpty(data.p50, data.p95) ? (
+          nothing
+        ) : (
+          <TimeChart
+            {...usual}
+            label={t('service.chartLatency')}
+            format={(value) => duration(value, language)}
+            series={[
+              { name: 'p50', values: data.p50 },
+              { name: 'p95', values: data.p95 },
+            ]}
+          />
+        )}
       </ChartCard>
       <ChartCard title={t('service.chartPrice')}>
         {wasCharged ? (

@@ -1,10 +1,11 @@
 import type { Schemas } from '../api/client.ts';
+import { useArrival } from '../arrival.ts';
 import { Badge, LinkButton, Note, Stat, Stats } from '../design/index.ts';
 import { count, duration, moment, money, percent } from '../i18n/format.ts';
 import { useI18n } from '../i18n/i18n.tsx';
 import { useHref } from '../place.tsx';
 import { Quality } from './quality.tsx';
-import { isRated, QualityTrend } from './service-quality.tsx';
+import { QualityTrend } from './service-quality.tsx';
 
 /** What the service is called, costs and is worth: all that decides at a glance. */
 export function ServiceHead({
@@ -16,6 +17,7 @@ export function ServiceHead({
 }) {
   const { t } = useI18n();
   const href = useHref();
+  const arrival = useArrival();
   return (
     <header class="stack">
       <nav class="crumbs small" aria-label={t('service.crumbs')}>
@@ -24,7 +26,9 @@ export function ServiceHead({
         <a href={href(`/?category=${encodeURIComponent(service.category)}`)}>{service.category}</a>
       </nav>
       <div class="service-title">
-        <h1 class="break">{service.name}</h1>
+        <h1 class="break" {...arrival}>
+          {service.name}
+        </h1>
         {service.protocol === 'mcp' && <Badge tone="info">{t('service.mcpBadge')}</Badge>}
         {service.free_calls_label !== undefined && <Badge tone="accent">{service.free_calls_label}</Badge>}
         <span class="service-try">
@@ -67,7 +71,7 @@ function Figures({ service, stats }: Parameters<typeof ServiceHead>[0]) {
         label={t('service.qualityShort')}
         value={
           <span class="service-quality-figure">
-            <Quality value={service.quality} isRated={stats === null ? undefined : isRated(stats)} />
+            <Quality value={service.quality} isRated={service.rated} />
             <QualityTrend service={service} />
           </span>
         }

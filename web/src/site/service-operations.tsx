@@ -133,13 +133,13 @@ function OperationBody({ operation, tryIt }: { readonly operation: Operation; re
       <div class="operation-columns">
         {request.map(([name, text]) => (
           <div key={name} class="stack-tight">
-            <h4 class="operation-label">{t(name === 'query' ? 'service.exampleQuery' : 'service.exampleBody')}</h4>
+            <h3 class="operation-label">{t(name === 'query' ? 'service.exampleQuery' : 'service.exampleBody')}</h3>
             <Code label={name} text={text} wrap />
           </div>
         ))}
         {example?.response !== undefined && (
           <div class="stack-tight">
-            <h4 class="operation-label">{t('service.exampleResponse')}</h4>
+            <h3 class="operation-label">{t('service.exampleResponse')}</h3>
             <Code label={t('service.exampleResponse')} text={jsonText(example.response)} wrap />
           </div>
         )}

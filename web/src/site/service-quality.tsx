@@ -21,7 +21,8 @@ export function ServiceQuality({ stats }: { readonly stats: Schemas['ServiceStat
       ) : (
         <dl class="facts">
           <dt>{t('service.inputSuccess')}</dt>
-          <dd class="number">{percent(inputs.success_rate, language)}</dd>
+          {/* Of no calls there is no rate. Mistakes of callers are none that count. */}
+          <dd class="number">{inputs.evidence === 0 ? '–' : percent(inputs.success_rate, language)}</dd>
           <dt>{t('service.inputLatency')}</dt>
           <dd class="number">{inputs.latency_ms === null ? '–' : duration(inputs.latency_ms, language)}</dd>
           <dt>{t('service.inputBuyers')}</dt>

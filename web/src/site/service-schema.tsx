@@ -10,7 +10,7 @@ export function ServiceSchema({ title, schema }: { readonly title: string; reado
   const { rows, isCut } = schemaRows(schema);
   return (
     <div class="stack-tight">
-      <h4 class="operation-label">{title}</h4>
+      <h3 class="operation-label">{title}</h3>
       {rows.length > 0 ? <Rows rows={rows} depth={0} /> : <p class="soft small">{t('service.schemaAny')}</p>}
       {isCut && <p class="faint small">{t('service.schemaCut')}</p>}
       <details class="disclosure needs-script" onToggle={(event) => setIsWhole(event.currentTarget.open)}>

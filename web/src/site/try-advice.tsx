@@ -11,10 +11,25 @@ import { parsed } from './try-form.ts';
 /** What a call that did not go well means for the caller's money, and what can be done. */
 export function TryAdvice({ state, onRetry }: { readonly state: CallState; readonly onRetry: () => void }) {
   const { t } = useI18n();
+  const href = useHref();
   const { phase, response, body } = state;
+  // No answer, no id of the call: the list of calls has it.
+  const calls = response === null && <a href={href('/console/calls')}>{t('nav.console')}</a>;
   if (phase === 'waiting') return null;
-  if (phase === 'cancelled') return <Note tone="warn">{t('try.cancelled')}</Note>;
-  if (phase === 'broken') return <Note tone="bad">{t(response === null ? 'try.noAnswer' : 'try.broken')}</Note>;
+  if (phase === 'cancelled') {
+    return (
+      <Note tone="warn">
+        <span>{t('try.cancelled')}</span> {calls}
+      </Note>
+    );
+  }
+  if (phase === 'broken') {
+    return (
+      <Note tone="bad">
+        <span>{t(response === null ? 'try.noAnswer' : 'try.broken')}</span> {calls}
+      </Note>
+    );
+  }
   if (response === null || response.status < 400) return null;
   if (response.usageId === null) {
     const error = objectOf(parsed(body?.text ?? ''));

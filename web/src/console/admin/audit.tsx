@@ -57,7 +57,7 @@ export default function Audit() {
           { title: 'Action', cell: (act) => <code>{act.action}</code> },
           { title: 'Done to', cell: (act) => <Subject act={act} /> },
           { title: 'By', cell: (act) => <Actor act={act} /> },
-          { title: 'What changed', cell: (act) => <Changes before={act.before} after={act.after} /> },
+          { title: 'What changed', wide: true, cell: (act) => <Changes before={act.before} after={act.after} /> },
         ]}
         empty={<Empty title="Nothing yet">What operators do shows here: credits, suspensions, changed limits.</Empty>}
       />

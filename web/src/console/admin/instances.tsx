@@ -1,3 +1,4 @@
+import './admin.css';
 import { dataOf } from '../../api/client.ts';
 import { Badge, Card, FailureNote, Note, Skeleton, Stat, Stats, Table } from '../../design/index.ts';
 import { bytes, percent, span } from '../../i18n/format.ts';
@@ -66,8 +67,15 @@ export default function Instances() {
                     </span>
                   ),
                 },
-                { title: 'Machine', cell: ({ host }) => <span class="break">{host}</span> },
-                { title: 'Process', right: true, cell: ({ pid }) => pid },
+                {
+                  title: 'Machine',
+                  cell: ({ host, pid }) => (
+                    <>
+                      <span class="break">{host}</span>
+                      <span class="below">process {pid}</span>
+                    </>
+                  ),
+                },
                 { title: 'Version', cell: ({ version }) => version },
                 { title: 'Started', cell: (row) => <When at={row.started_at} /> },
                 { title: 'Up', right: true, cell: (row) => span(row.uptime_seconds, language) },
@@ -98,6 +106,7 @@ export default function Instances() {
                   },
                   {
                     title: 'What it means',
+                    wide: true,
                     cell: (row) => (isAlive(row) ? ALIVE : ENDED),
                   },
                 ]}

@@ -35,7 +35,7 @@ export default function Payments() {
   const { path } = usePlace();
   const kind = KINDS.find(([name]) => path.replace(/\/$/, '').endsWith(`/${name}`))?.[0] ?? 'credits';
   const reason: Column<Row>[] =
-    kind === 'debits' ? [{ title: 'Reason', cell: (row) => <span class="break">{row.reason}</span> }] : [];
+    kind === 'debits' ? [{ title: 'Reason', wide: true, cell: (row) => <span class="break">{row.reason}</span> }] : [];
   return (
     <>
       <PageHead title="Payments" lead="Money that operators moved by hand: in, out, and to providers." />
@@ -65,7 +65,7 @@ export default function Payments() {
           { title: 'When', cell: (row) => <When at={row.created_at} /> },
           { title: 'Account', cell: (row) => <AccountLink id={row.account_id} label={row.owner_id} /> },
           { title: 'Amount', amount: (row) => row.amount },
-          { title: 'Reference', cell: (row) => <span class="break">{row.reference}</span> },
+          { title: 'Reference', wide: true, cell: (row) => <span class="break">{row.reference}</span> },
           ...reason,
         ]}
         empty={

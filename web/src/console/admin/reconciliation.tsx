@@ -135,7 +135,11 @@ function Report({ data, language }: { readonly data: Reconciliation; readonly la
               { title: 'Expected', amount: (row) => row.expected },
               { title: 'Drift', amount: (row) => row.drift },
               { title: 'Since', cell: (row) => <When at={row.since} /> },
-              { title: 'Not repaired, because', cell: (row) => <span class="break">{row.not_repaired}</span> },
+              {
+                title: 'Not repaired, because',
+                wide: true,
+                cell: (row) => <span class="break">{row.not_repaired}</span>,
+              },
             ]}
           />
         )}
@@ -154,9 +158,9 @@ function Report({ data, language }: { readonly data: Reconciliation; readonly la
               { title: 'Account', cell: (row) => <AccountLink id={row.account_id} label={row.owner_id} /> },
               { title: 'State', cell: (row) => <State value={row.state} /> },
               { title: 'Change', amount: (row) => row.change },
-              { title: 'Reason', cell: (row) => <span class="break">{row.reason}</span> },
+              { title: 'Reason', wide: true, cell: (row) => <span class="break">{row.reason}</span> },
               { title: 'By', cell: (row) => <span class="break">{row.made_by}</span> },
-              { title: 'Wallet', cell: (row) => <Changes before={row.before} after={row.after} /> },
+              { title: 'Wallet', wide: true, cell: (row) => <Changes before={row.before} after={row.after} /> },
             ]}
           />
         )}

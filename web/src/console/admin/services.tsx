@@ -4,7 +4,7 @@ import { Button, ConfirmDialog, Empty, LinkButton, say } from '../../design/inde
 import { date } from '../../i18n/format.ts';
 import { useI18n } from '../../i18n/i18n.tsx';
 import { api } from '../../session.ts';
-import { State } from '../shared/cells.tsx';
+import { qualityText, State } from '../shared/cells.tsx';
 import { ListPage } from '../shared/list-page.tsx';
 import { PageHead } from '../shared/page-head.tsx';
 import { withIds } from './name-or-id.ts';
@@ -65,9 +65,9 @@ export default function Services() {
           },
           { title: 'Status', cell: (row) => <State value={row.status} /> },
           { title: 'Price', cell: (row) => <span class="nowrap">{row.price_label}</span> },
-          { title: 'Quality', right: true, cell: (row) => row.quality },
+          { title: 'Quality', right: true, cell: qualityText },
           { title: 'Provider', cell: (row) => <AccountLink id={row.provider_id} label={row.provider_owner_id} /> },
-          { title: 'Actions', right: true, cell: (row) => <RowActs service={row} onChoose={setChange} /> },
+          { title: 'Actions', bare: true, right: true, cell: (row) => <RowActs service={row} onChoose={setChange} /> },
         ]}
         empty={<Empty title="No services yet">Providers list them with a provider key.</Empty>}
       />

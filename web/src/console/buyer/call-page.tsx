@@ -1,4 +1,4 @@
-import { dataOf, type Schemas } from '../../api/client.ts';
+import { ApiFailure, dataOf, type Schemas } from '../../api/client.ts';
 import { Card, CopyButton, FailureNote, Skeleton } from '../../design/index.ts';
 import { bytes, duration, moment, money } from '../../i18n/format.ts';
 import { useI18n } from '../../i18n/i18n.tsx';
@@ -24,6 +24,9 @@ export function CallPage({ id }: { readonly id: string }) {
         actions={<CopyButton text={id} label="Copy id" />}
       />
       {call.failure !== null && <FailureNote failure={call.failure} retry={call.reload} />}
+      {call.failure instanceof ApiFailure && call.failure.status === 404 && (
+        <p class="soft">A call stands here a second after its end. A key sees its own calls only.</p>
+      )}
       {call.data === null && call.failure === null && <Skeleton lines={8} />}
       {call.data !== null && <Facts call={call.data} />}
     </>

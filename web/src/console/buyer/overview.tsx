@@ -54,7 +54,8 @@ export default function Overview() {
       {isNew && <StartHere balance={balance.data?.balance ?? null} />}
       {!isNew && (
         <>
-          <SpendingChart usage={usage.data} />
+          {/* Without an answer an empty chart would say that nothing was spent. */}
+          {(usage.data !== null || usage.failure === null) && <SpendingChart usage={usage.data} />}
           {usage.data === null && failure === null && <Skeleton lines={6} />}
           {usage.data !== null && (
             <div class="overview-pair">
@@ -109,7 +110,7 @@ function Figures({
       <Stat
         label="Balance"
         value={balance === null ? '…' : money(balance.balance, language)}
-        hint={held > 0 ? `${money(held, language)} held by open calls` : 'nothing is held'}
+        hint={balance === null ? ' ' : held > 0 ? `${money(held, language)} held by open calls` : 'nothing is held'}
       />
       <Stat label="Spent today" value={spent(1)} hint="since 00:00 UTC" />
       <Stat label="Spent in 7 days" value={spent(7)} hint="today included" />

@@ -1,4 +1,4 @@
-import { lazy } from 'preact-iso';
+import { lazy } from '../../lazy.tsx';
 import { KEYS_SECTION } from '../keys/section.ts';
 import type { Section } from '../sections.ts';
 

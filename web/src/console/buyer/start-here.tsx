@@ -34,6 +34,7 @@ export function StartHere({ balance }: { readonly balance: number | null }) {
           address of its page.
         </p>
         <Code
+          wrap
           label="A call with curl"
           text={`curl ${origin}/api/v1/proxy/SERVICE/ \\\n  -H "Authorization: Bearer $TOLLGATE_KEY"`}
         />

@@ -34,7 +34,7 @@ export function RevokeDialog({
         <Note tone="warn">
           {others.value.length > 0
             ? 'You are signed in with this key. The console goes on with the other key of this tab.'
-            : 'You are signed in with this key, so you are signed out. If you have no other key of this account, nobody can reach its money any more.'}
+            : 'You are signed in with this key: revoking it signs you out. If you have no other key of this account, nobody can reach its money any more.'}
         </Note>
       )}
     </ConfirmDialog>

@@ -1,4 +1,4 @@
-import { lazy } from 'preact-iso';
+import { lazy } from '../../lazy.tsx';
 import type { Section } from '../sections.ts';
 
 /** Keys are for every role. */

@@ -1,4 +1,4 @@
-import { lazy } from 'preact-iso';
+import { lazy } from '../../lazy.tsx';
 import type { Section } from '../sections.ts';
 
 /** The statement of those who earn. Buyers have it on their page about money. */

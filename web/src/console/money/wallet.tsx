@@ -41,8 +41,8 @@ function TopUp({ url, account }: { readonly url: string | undefined; readonly ac
           <p>The operator of this gateway takes payments on a page of its own. It asks for the id of this account.</p>
         ) : (
           <p>
-            Ask the operator of this gateway to add money to this account. Tell the amount and this id. The money is
-            here as soon as the operator has added it.
+            Ask the operator of this gateway to add money to this account. Tell them the amount and this id. The money
+            is here as soon as the operator has added it.
           </p>
         )}
         <p class="account-id">

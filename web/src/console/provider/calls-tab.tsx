@@ -32,64 +32,62 @@ export function CallsTab({ service }: TabProps) {
   return (
     <>
       {service.status !== 'removed' && <CallsByDay id={service.id} />}
-      <div class="rows">
-        <ListPage<Call>
-          caption={`Calls of ${service.name}`}
-          filters={FILTERS}
-          file={{
-            name: `calls-${service.id}`,
-            ask: (query) =>
-              api.value.GET('/api/v1/services/{id}/calls', {
-                params: { path, query },
-                headers: { Accept: 'text/csv' },
-                parseAs: 'blob',
-              }),
-          }}
-          keyOf={({ usage_id: id }) => id}
-          ask={async (query, signal) => {
-            const asked = { params: { path, query: { ...query, limit: PAGE } }, signal };
-            const page = (await dataOf(api.value.GET('/api/v1/services/{id}/calls', asked))) as Schemas['ServiceCalls'];
-            return { rows: page.records, next: page.next_cursor };
-          }}
-          columns={[
-            {
-              title: 'When',
-              cell: ({ created_at: at, usage_id: id }) => (
-                <span class="two-lines">
-                  <When at={at} />
-                  <code class="faint usage-id" title={`Usage id ${id}`}>
-                    {id}
-                  </code>
-                </span>
-              ),
-            },
-            {
-              title: 'Call',
-              cell: ({ method, path: called }) => (
-                <code class="wide-cell">
-                  {method} {called}
+      <ListPage<Call>
+        caption={`Calls of ${service.name}`}
+        filters={FILTERS}
+        file={{
+          name: `calls-${service.id}`,
+          ask: (query) =>
+            api.value.GET('/api/v1/services/{id}/calls', {
+              params: { path, query },
+              headers: { Accept: 'text/csv' },
+              parseAs: 'blob',
+            }),
+        }}
+        keyOf={({ usage_id: id }) => id}
+        ask={async (query, signal) => {
+          const asked = { params: { path, query: { ...query, limit: PAGE } }, signal };
+          const page = (await dataOf(api.value.GET('/api/v1/services/{id}/calls', asked))) as Schemas['ServiceCalls'];
+          return { rows: page.records, next: page.next_cursor };
+        }}
+        columns={[
+          {
+            title: 'When',
+            cell: ({ created_at: at, usage_id: id }) => (
+              <span class="two-lines">
+                <When at={at} />
+                <code class="faint usage-id" title={`Usage id ${id}`}>
+                  {id}
                 </code>
-              ),
-            },
-            { title: 'Outcome', cell: (call) => <Outcome call={call} /> },
-            { title: 'Took', right: true, cell: ({ latency_ms: ms }) => duration(ms, EN) },
-            {
-              title: 'You earn',
-              amount: ({ earned }) => earned,
-              cell: ({ free_tier: isFree }, text) => (isFree ? <span class="faint">Free call</span> : text),
-            },
-            { title: 'Buyer', cell: ({ buyer }) => <code title={buyer}>{buyer.slice(0, 8)}</code> },
-          ]}
-          empty={
-            <Empty
-              title="No calls yet"
-              action={<LinkButton href={`/services/${service.id}`}>See its public page</LinkButton>}
-            >
-              Calls of buyers are listed here within a second. Your own test calls are not.
-            </Empty>
-          }
-        />
-      </div>
+              </span>
+            ),
+          },
+          {
+            title: 'Call',
+            cell: ({ method, path: called }) => (
+              <code class="wide-cell">
+                {method} {called}
+              </code>
+            ),
+          },
+          { title: 'Outcome', cell: (call) => <Outcome call={call} /> },
+          { title: 'Took', right: true, cell: ({ latency_ms: ms }) => duration(ms, EN) },
+          {
+            title: 'You earn',
+            amount: ({ earned }) => earned,
+            cell: ({ free_tier: isFree }, text) => (isFree ? <span class="faint">Free call</span> : text),
+          },
+          { title: 'Buyer', cell: ({ buyer }) => <code title={buyer}>{buyer.slice(0, 8)}</code> },
+        ]}
+        empty={
+          <Empty
+            title="No calls yet"
+            action={<LinkButton href={`/services/${service.id}`}>See its public page</LinkButton>}
+          >
+            Calls of buyers are listed here within a second. Your own test calls are not.
+          </Empty>
+        }
+      />
     </>
   );
 }

@@ -118,30 +118,28 @@ function Split({ earnings, range }: { readonly earnings: Earnings; readonly rang
           format={usd}
         />
       </Card>
-      <div class="rows">
-        <Card flush title="By service">
-          <Table
-            caption="Earnings by service"
-            rows={earnings.by_service}
-            keyOf={(row) => row.service_id}
-            columns={[
-              {
-                title: 'Service',
-                cell: (row) => (
-                  <a class="wide-cell" href={`/console/services/${row.service_id}/calls`}>
-                    {row.service_name}
-                  </a>
-                ),
-              },
-              { title: 'Calls without refunds', right: true, cell: (row) => count(row.calls, EN) },
-              { title: 'of these free', right: true, cell: (row) => count(row.free_calls, EN) },
-              { title: 'Buyers paid', amount: (row) => row.gross },
-              { title: 'Fee', amount: (row) => row.fees },
-              { title: 'You earned', amount: (row) => row.earned, cell: (_, text) => <strong>{text}</strong> },
-            ]}
-          />
-        </Card>
-      </div>
+      <Card flush title="By service">
+        <Table
+          caption="Earnings by service"
+          rows={earnings.by_service}
+          keyOf={(row) => row.service_id}
+          columns={[
+            {
+              title: 'Service',
+              cell: (row) => (
+                <a class="wide-cell" href={`/console/services/${row.service_id}/calls`}>
+                  {row.service_name}
+                </a>
+              ),
+            },
+            { title: 'Calls without refunds', right: true, cell: (row) => count(row.calls, EN) },
+            { title: 'of these free', right: true, cell: (row) => count(row.free_calls, EN) },
+            { title: 'Buyers paid', amount: (row) => row.gross },
+            { title: 'Fee', amount: (row) => row.fees },
+            { title: 'You earned', amount: (row) => row.earned, cell: (_, text) => <strong>{text}</strong> },
+          ]}
+        />
+      </Card>
     </>
   );
 }

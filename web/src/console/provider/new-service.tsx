@@ -1,6 +1,6 @@
 import { useState } from 'preact/hooks';
-import { dataOf } from '../../api/client.ts';
-import { Button, Card, FailureNote, LinkButton, say } from '../../design/index.ts';
+import { ApiFailure, dataOf } from '../../api/client.ts';
+import { Button, Card, FailureNote, LinkButton, Note, say } from '../../design/index.ts';
 import { usePlace } from '../../place.tsx';
 import { api } from '../../session.ts';
 import { PageHead } from '../shared/page-head.tsx';
@@ -49,6 +49,12 @@ export function NewService() {
           <ListingFields form={form} service={null} />
           <div class="form-foot">
             {form.failure !== null && <FailureNote failure={form.failure} />}
+            {form.failure instanceof ApiFailure && form.failure.status === 0 && (
+              <Note tone="warn">
+                It may be listed all the same, if only the answer was lost. Look at your services before you list it
+                again.
+              </Note>
+            )}
             <Button kind="primary" type="submit" busy={form.busy}>
               List it
             </Button>

@@ -83,92 +83,96 @@ export function OperationsTab({ service, show }: TabProps) {
         <Foretold service={service} wanted={{ ...last, operations, onlyOperations: isOnly }} />
       )}
       {failure !== null && <FailureNote failure={failure} />}
-      <div class="rows">
-        <Card
-          flush
-          title={isMcp ? 'Tools' : 'Operations'}
-          actions={
-            <>
-              {!isMcp && (
-                <Button disabled={isChanged} onClick={() => setImporting(true)}>
-                  Import OpenAPI
-                </Button>
-              )}
-              <Button onClick={() => setEditing({ at: null })}>Add {isMcp ? 'a tool' : 'an operation'}</Button>
-            </>
-          }
-        >
-          {operations.length === 0 ? (
-            <Empty title={`No ${what}s yet`}>
-              {isMcp
-                ? 'Name the tools of the server that have prices of their own.'
-                : 'Tell agents the methods and paths of your API, with schemas and examples. Import an OpenAPI document, or add them by hand.'}
-            </Empty>
-          ) : (
-            <Table
-              caption={isMcp ? 'Tools' : 'Operations'}
-              rows={operations.map((operation, at) => ({ operation, at }))}
-              keyOf={({ operation }) => operationName(operation)}
-              columns={[
-                {
-                  title: isMcp ? 'Tool' : 'Call',
-                  cell: ({ operation }) => <code class="wide-cell">{operationName(operation)}</code>,
-                },
-                { title: 'Summary', cell: ({ operation }) => <span class="wide-cell">{operation.summary}</span> },
-                ...(isMcp
-                  ? []
-                  : [
-                      {
-                        title: 'Schemas',
-                        cell: ({ operation }: Row) => <span class="faint">{toldOf(operation)}</span>,
-                      },
-                    ]),
-                {
-                  title: 'Price',
-                  right: true,
-                  cell: ({ operation }) => <Price operation={operation} service={service} />,
-                },
-                {
-                  title: 'Actions',
-                  right: true,
-                  cell: ({ operation, at }) => (
-                    <span class="row-acts">
-                      <Button
-                        small
-                        kind="quiet"
-                        aria-label={`Edit ${operationName(operation)}`}
-                        onClick={() => setEditing({ at })}
-                      >
-                        Edit
-                      </Button>
-                      <Button
-                        small
-                        kind="quiet"
-                        aria-label={`Remove ${operationName(operation)}`}
-                        onClick={() => setDraft(operations.filter((_, index) => index !== at))}
-                      >
-                        Remove
-                      </Button>
-                    </span>
-                  ),
-                },
-              ]}
-            />
-          )}
-          <div class="card-foot stack-tight">
-            <Check
-              label={refuse}
-              checked={isOnly}
-              disabled={operations.length === 0 && !isOnly}
-              onChange={(event) => setOnly(event.currentTarget.checked)}
-            />
-            <span class="field-hint">
-              Needed where {isMcp ? 'a tool' : 'an operation'} costs more than the listing: otherwise another spelling
-              would be cheaper. Refused calls are free.
-            </span>
-          </div>
-        </Card>
-      </div>
+      <Card
+        flush
+        title={isMcp ? 'Tools' : 'Operations'}
+        actions={
+          <>
+            {!isMcp && (
+              <Button disabled={isChanged} onClick={() => setImporting(true)}>
+                Import OpenAPI
+              </Button>
+            )}
+            <Button onClick={() => setEditing({ at: null })}>Add {isMcp ? 'a tool' : 'an operation'}</Button>
+          </>
+        }
+      >
+        {operations.length === 0 ? (
+          <Empty title={`No ${what}s yet`}>
+            {isMcp
+              ? 'Name the tools of the server that have prices of their own.'
+              : 'Tell agents the methods and paths of your API, with schemas and examples. Import an OpenAPI document, or add them by hand.'}
+          </Empty>
+        ) : (
+          <Table
+            caption={isMcp ? 'Tools' : 'Operations'}
+            rows={operations.map((operation, at) => ({ operation, at }))}
+            keyOf={({ operation }) => operationName(operation)}
+            columns={[
+              {
+                title: isMcp ? 'Tool' : 'Call',
+                cell: ({ operation }) => <code class="wide-cell">{operationName(operation)}</code>,
+              },
+              {
+                title: 'Summary',
+                wide: true,
+                bare: true,
+                cell: ({ operation }) => <span class="wide-cell">{operation.summary}</span>,
+              },
+              ...(isMcp
+                ? []
+                : [
+                    {
+                      title: 'Schemas',
+                      cell: ({ operation }: Row) => <span class="faint">{toldOf(operation)}</span>,
+                    },
+                  ]),
+              {
+                title: 'Price',
+                right: true,
+                cell: ({ operation }) => <Price operation={operation} service={service} />,
+              },
+              {
+                title: 'Actions',
+                bare: true,
+                right: true,
+                cell: ({ operation, at }) => (
+                  <span class="row-acts">
+                    <Button
+                      small
+                      kind="quiet"
+                      aria-label={`Edit ${operationName(operation)}`}
+                      onClick={() => setEditing({ at })}
+                    >
+                      Edit
+                    </Button>
+                    <Button
+                      small
+                      kind="quiet"
+                      aria-label={`Remove ${operationName(operation)}`}
+                      onClick={() => setDraft(operations.filter((_, index) => index !== at))}
+                    >
+                      Remove
+                    </Button>
+                  </span>
+                ),
+              },
+            ]}
+          />
+        )}
+        <div class="card-foot stack-tight">
+          <Check
+            label={refuse}
+            checked={isOnly}
+            disabled={operations.length === 0 && !isOnly}
+            onChange={(event) => setOnly(event.currentTarget.checked)}
+          />
+          <span class="field-hint">
+            Needed where {isMcp ? 'a tool' : 'an operation'} costs more than the listing: otherwise another spelling
+            would be cheaper. Refused calls are free.
+          </span>
+        </div>
+      </Card>
       {editing !== null && (
         <OperationDialog
           operation={edited}

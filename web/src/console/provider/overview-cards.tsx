@@ -1,7 +1,7 @@
 import type { Schemas } from '../../api/client.ts';
 import { Card, LinkButton, Table } from '../../design/index.ts';
 import { count, percent } from '../../i18n/format.ts';
-import { State } from '../shared/cells.tsx';
+import { qualityText, State } from '../shared/cells.tsx';
 import { lastDays } from '../shared/days.ts';
 import { EN } from './service-words.tsx';
 
@@ -102,7 +102,7 @@ export function ServicesCard({
           {
             title: 'Quality',
             right: true,
-            cell: ({ id, quality }) => <a href={`/console/services/${id}/quality`}>{quality.toFixed(1)}</a>,
+            cell: (service) => <a href={`/console/services/${service.id}/quality`}>{qualityText(service)}</a>,
           },
           { title: 'Calls, 30 days', right: true, cell: ({ id }) => number(stats?.get(id)?.calls) },
           {

@@ -49,14 +49,12 @@ export default function Overview() {
       {services.data !== null && services.data.services.length > 0 && (
         <>
           <Periods earnings={earnings.data} stats={known} />
-          <div class="rows">
-            <ServicesCard
-              services={services.data.services}
-              shown={chosen}
-              hasMore={services.data.next_cursor !== undefined}
-              stats={known}
-            />
-          </div>
+          <ServicesCard
+            services={services.data.services}
+            shown={chosen}
+            hasMore={services.data.next_cursor !== undefined}
+            stats={known}
+          />
           {stats.failure !== null && <FailureNote failure={stats.failure} retry={stats.reload} />}
         </>
       )}

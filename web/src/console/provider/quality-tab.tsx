@@ -68,7 +68,10 @@ function Judged({ id, quality, inputs }: { readonly id: string; readonly quality
           <dd>{ago(inputs.computed_at, EN, Date.now())}</dd>
         </dl>
         <p class="small advice">
-          {adviceOf(inputs)} <a href={`/console/services/${id}/calls?outcome=failed`}>See which calls failed</a>
+          {adviceOf(inputs)}{' '}
+          {inputs.success_rate < 1 && (
+            <a href={`/console/services/${id}/calls?outcome=failed`}>See which calls failed</a>
+          )}
         </p>
       </Card>
     </>

@@ -4,7 +4,7 @@ import { ApiFailure, dataOf, type Schemas } from '../../api/client.ts';
 import { Button, ConfirmDialog, Empty, FailureNote, LinkButton, Note, Skeleton, say } from '../../design/index.ts';
 import { usePlace } from '../../place.tsx';
 import { type Resource, useResource } from '../../resource.ts';
-import { api } from '../../session.ts';
+import { api, session } from '../../session.ts';
 import { State } from '../shared/cells.tsx';
 import { PageHead } from '../shared/page-head.tsx';
 import { EN, NextPrice } from './service-words.tsx';
@@ -26,6 +26,9 @@ const TABS = [
   ['quality', 'Quality'],
 ] as const;
 
+/** The one that was shown last, to whom: its head and tabs stay while the next of its pages is on its way, or cannot be had. */
+let last: { readonly keyId: string | undefined; readonly service: Service } | null = null;
+
 /** A service: its name, what can be done with it, and one of its pages. */
 export function ServiceFrame({
   id,
@@ -41,7 +44,10 @@ export function ServiceFrame({
   );
   // What a change answered is newer than what was asked before it.
   const [changed, setChanged] = useState<{ readonly of: Service | null; readonly service: Service } | null>(null);
-  const service = changed !== null && changed.of === asked.data ? changed.service : asked.data;
+  const current = changed !== null && changed.of === asked.data ? changed.service : asked.data;
+  const keyId = session.value?.me.key_id;
+  if (current !== null) last = { keyId, service: current };
+  const service = last !== null && last.keyId === keyId && last.service.id === id ? last.service : null;
   useReloadAt(service?.next_price?.from, asked.reload);
   if (service === null) return <NotShown of={asked} />;
   // Anybody may read a listing; only its provider sees the endpoint.
@@ -70,7 +76,7 @@ export function ServiceFrame({
         }
         actions={<Acts service={service} show={show} />}
       />
-      {asked.failure !== null && <FailureNote failure={asked.failure} retry={asked.reload} />}
+      {current !== null && asked.failure !== null && <FailureNote failure={asked.failure} retry={asked.reload} />}
       {service.next_price !== undefined && (
         <Note tone="warn">
           <span>
@@ -94,7 +100,11 @@ export function ServiceFrame({
       {isRemoved && (
         <Note>This service was removed for good. Its calls and earnings stay; it has no statistics any more.</Note>
       )}
-      {(!isRemoved || tab === 'calls') && <Content service={service} show={show} reload={asked.reload} />}
+      {current === null ? (
+        <NotShown of={asked} />
+      ) : (
+        (!isRemoved || tab === 'calls') && <Content service={current} show={show} reload={asked.reload} />
+      )}
     </>
   );
 }

@@ -72,7 +72,9 @@ export function StateCard({ service, show, onSecret }: TabProps & { readonly onS
           </dd>
           <dt>Quality</dt>
           <dd>
-            <a href={`/console/services/${service.id}/quality`}>{service.quality.toFixed(1)} of 100</a>
+            <a href={`/console/services/${service.id}/quality`}>
+              {service.rated ? `${service.quality.toFixed(1)} of 100` : 'Not rated yet'}
+            </a>
           </dd>
           {service.signing_keyid !== undefined && (
             <>

@@ -31,6 +31,10 @@ export function OutcomeBadge({
   );
 }
 
+/** The quality of a service, or that no calls went into it. */
+export const qualityText = ({ quality, rated }: { readonly quality: number; readonly rated: boolean }): string =>
+  rated ? quality.toFixed(1) : 'Not rated';
+
 const TONES: Readonly<Record<string, Tone>> = {
   ...{ active: 'good', suspended: 'warn', paused: 'warn', revoked: 'bad' },
   ...{ begun: 'info', done: 'good', left: 'warn' },

@@ -42,6 +42,12 @@ export function rangeOf(query: Readonly<Record<string, string>>): { from?: strin
   };
 }
 
+/** Whoever gives the later day first means the days between the two all the same. */
+export function inOrder<Q extends Readonly<Record<string, string>>>(query: Q): Q {
+  const { from = '', to = '' } = query;
+  return from !== '' && to !== '' && from > to ? { ...query, from: to, to: from } : query;
+}
+
 /** The fields above a list of what happened when. */
 export const RANGE_FILTERS = [
   { name: 'from', label: 'From day (UTC)', type: 'date' },

@@ -15,7 +15,7 @@ import { type Place, usePlace, withQuery } from '../../place.tsx';
 import { useResource } from '../../resource.ts';
 import { session } from '../../session.ts';
 import { type AskFile, CsvExport } from './csv-export.tsx';
-import { rangeOf } from './days.ts';
+import { inOrder, rangeOf } from './days.ts';
 
 /** One field above a list. Its value is the parameter `name` of the address, and of the question to the API. */
 export type Filter = {
@@ -157,7 +157,7 @@ export function FilterForm({ filters, query }: { readonly filters: readonly Filt
   const apply = (form: HTMLFormElement): void => {
     const values = new FormData(form);
     const changes = filters.map(({ name }) => [name, String(values.get(name) ?? '').trim()] as const);
-    place.go(withQuery(place, { ...Object.fromEntries(changes), cursor: null }));
+    place.go(withQuery(place, { ...inOrder(Object.fromEntries(changes)), cursor: null }));
   };
   return (
     <form
@@ -192,7 +192,7 @@ export function FilterForm({ filters, query }: { readonly filters: readonly Filt
       )}
       <Button type="submit">Apply</Button>
       {isFiltered && (
-        <LinkButton kind="quiet" href={withoutFilters(place, filters)}>
+        <LinkButton kind="quiet" small href={withoutFilters(place, filters)}>
           Clear
         </LinkButton>
       )}

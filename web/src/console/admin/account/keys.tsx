@@ -32,6 +32,7 @@ export function KeysOf({ account, onChanged }: TabProps) {
           { title: 'Created', cell: (key) => <When at={key.created_at} /> },
           {
             title: 'Actions',
+            bare: true,
             right: true,
             cell: (key) =>
               key.status === 'active' && (

@@ -4,7 +4,7 @@ import { duration } from '../../../i18n/format.ts';
 import { useI18n } from '../../../i18n/i18n.tsx';
 import { useResource } from '../../../resource.ts';
 import { api } from '../../../session.ts';
-import { OutcomeBadge, Signed, State, When } from '../../shared/cells.tsx';
+import { OutcomeBadge, qualityText, Signed, State, When } from '../../shared/cells.tsx';
 import { Actor } from '../audit.tsx';
 import { Changes } from '../parts.tsx';
 import { NEWEST, Short, type TabProps } from './short.tsx';
@@ -27,7 +27,7 @@ export function ServicesOf({ account }: TabProps) {
         { title: 'Status', cell: (row) => <State value={row.status} /> },
         { title: 'Category', cell: (row) => row.category },
         { title: 'Price', cell: (row) => row.price_label },
-        { title: 'Quality', right: true, cell: (row) => row.quality },
+        { title: 'Quality', right: true, cell: qualityText },
         { title: 'Listed', cell: (row) => <When at={row.created_at} /> },
       ]}
       empty={<Empty title="No services">This account sells nothing.</Empty>}
@@ -113,8 +113,8 @@ export function PaymentsOf({ account }: TabProps) {
           amount: (row) => row.amount,
           cell: (row, text) => <Signed amount={row.kind === 'credit' ? row.amount : -row.amount} text={text} />,
         },
-        { title: 'Reference', cell: (row) => <span class="break">{row.reference}</span> },
-        { title: 'Reason', cell: (row) => <span class="break">{row.reason ?? ''}</span> },
+        { title: 'Reference', wide: true, cell: (row) => <span class="break">{row.reference}</span> },
+        { title: 'Reason', wide: true, cell: (row) => row.reason && <span class="break">{row.reason}</span> },
       ]}
       empty={<Empty title="No payments yet">A credit puts money into the wallet.</Empty>}
       more={
@@ -141,7 +141,7 @@ export function AuditOf({ account }: TabProps) {
         { title: 'When', cell: (act) => <When at={act.at} /> },
         { title: 'Action', cell: (act) => <code>{act.action}</code> },
         { title: 'By', cell: (act) => <Actor act={act} /> },
-        { title: 'What changed', cell: (act) => <Changes before={act.before} after={act.after} /> },
+        { title: 'What changed', wide: true, cell: (act) => <Changes before={act.before} after={act.after} /> },
       ]}
       empty={<Empty title="Nothing yet">No operator has done anything to this account.</Empty>}
       more={<a href={`/console/audit?subject=${id}`}>All of it</a>}

@@ -1,0 +1,85 @@
+import type { Damage } from '../ledger/damage-log.ts';
+import type { RedisKeys } from '../platform/redis-keys.ts';
+import type { Admission } from './admission.ts';
+import type { Buyer } from './buyer.ts';
+import type { AdmissionListener, AdmitRequest, TakeResult } from './commands.ts';
+import type { HoldOwner } from './hold-owners.ts';
+
+type Parts = 'start' | 'answering' | 'buyer' | 'admit' | 'takeForKey' | 'takeForAddress' | 'settle';
+
+/** Admission as calls, pages and metrics see it. */
+export type CallAdmission = Pick<Admission, Parts | 'unsettled' | 'drain' | 'damage' | 'settlementsWithoutHold'>;
+
+/**
+ * Admission with a Redis Cluster: an `Admission` of its own for each shard. A script may touch keys of one shard only, so each shard
+ * has batches of its own anyway. Health, leases, the commands that wait and those that are sent again are of one shard, too: when a
+ * node is away, the calls of the other nodes' accounts do not notice.
+ */
+export class ShardedAdmission implements CallAdmission {
+  readonly #keys: RedisKeys;
+  readonly #shards: readonly Admission[];
+
+  /** @param shards  by number, each for this one shard */
+  constructor(keys: RedisKeys, shards: readonly Admission[]) {
+    this.#keys = keys;
+    this.#shards = shards;
+  }
+
+  start(): void {
+    for (const shard of this.#shards) shard.start();
+  }
+
+  /** Whether the commands of any shard are carried out. A gateway that can serve some accounts must get their calls. */
+  get answering(): boolean {
+    return this.#shards.some(({ answering }) => answering);
+  }
+
+  buyer(keyId: string, accountId: string): Buyer {
+    return this.#of(accountId).buyer(keyId, accountId);
+  }
+
+  admit(request: AdmitRequest, listener: AdmissionListener): void {
+    this.#of(request.buyer.accountId).admit(request, listener);
+  }
+
+  takeForKey(keyId: string, accountId: string, done: (result: TakeResult) => void): void {
+    this.#of(accountId).takeForKey(keyId, accountId, done);
+  }
+
+  takeForAddress(address: string, limitPerMinute: number, done: (result: TakeResult) => void): void {
+    this.#of(address).takeForAddress(address, limitPerMinute, done);
+  }
+
+  settle(usageId: string, buyer: Buyer, refund: boolean, settlement: string, owner: HoldOwner): void {
+    this.#of(buyer.accountId).settle(usageId, buyer, refund, settlement, owner);
+  }
+
+  get unsettled(): number {
+    return this.#sum(({ unsettled }) => unsettled);
+  }
+
+  get settlementsWithoutHold(): number {
+    return this.#sum(({ settlementsWithoutHold }) => settlementsWithoutHold);
+  }
+
+  get damage(): ReadonlyMap<Damage, number> {
+    const counts = new Map<Damage, number>();
+    for (const { damage } of this.#shards) {
+      for (const [what, count] of damage) counts.set(what, (counts.get(what) ?? 0) + count);
+    }
+    return counts;
+  }
+
+  async drain(timeoutMs: number): Promise<number> {
+    const left = await Promise.all(this.#shards.map((shard) => shard.drain(timeoutMs)));
+    return left.reduce((sum, unsettled) => sum + unsettled, 0);
+  }
+
+  #of(subject: string): Admission {
+    return this.#shards[this.#keys.shardOf(subject)] as Admission;
+  }
+
+  #sum(read: (shard: Admission) => number): number {
+    return this.#shards.reduce((sum, shard) => sum + read(shard), 0);
+  }
+}

@@ -1,0 +1,127 @@
+import { RedisNotCarriedOut, RedisNotSent } from '../redis.ts';
+import { ScriptConnection, type ScriptConnectionOptions, type TripListener } from '../script-connection.ts';
+import type { TripEncoder } from '../trip-encoder.ts';
+import { parseClusterUrl } from './cluster-url.ts';
+import type { RedisCluster } from './redis-cluster.ts';
+import type { ShardClient } from './shard-client.ts';
+import { hostOf, readRefusal } from './slots.ts';
+
+type Log = { warn(fields: object, message: string): void };
+type Options = Omit<ScriptConnectionOptions, 'installation'>;
+
+/** How often a trip follows MOVED. Nodes that disagree could send it to and fro for ever. */
+const MAX_MOVES = 5;
+
+/** The connections for batches to the nodes of a cluster: one for each node, which all its shards share. */
+export class ClusterBatches {
+  readonly shards: readonly ShardBatches[];
+  readonly #options: Options;
+  readonly #log: Log;
+  readonly #urlOf: (address: string) => string;
+  readonly #connections = new Map<string, ScriptConnection>();
+
+  /** @param options.url  that of the cluster */
+  constructor(cluster: RedisCluster, options: Options, log: Log) {
+    this.#options = options;
+    this.#log = log;
+    this.#urlOf = parseClusterUrl(options.url).urlOf;
+    this.shards = cluster.shards.map(
+      (shard) => new ShardBatches(shard, options.script.sha, (address) => this.connectionTo(address)),
+    );
+  }
+
+  /** Connects to the nodes that have shards now, or rejects with the reason. */
+  async connect(): Promise<void> {
+    const addresses = new Set(this.shards.map(({ client }) => client.address));
+    await Promise.all(Array.from(addresses, (address) => this.#make(address).connect()));
+    for (const shard of this.shards) shard.start();
+  }
+
+  connectionTo(address: string): ScriptConnection {
+    const known = this.#connections.get(address);
+    if (known !== undefined) return known;
+    const connection = this.#make(address);
+    connection.connectInBackground();
+    return connection;
+  }
+
+  #make(address: string): ScriptConnection {
+    const connection = new ScriptConnection({ ...this.#options, url: this.#urlOf(address) }, this.#log);
+    this.#connections.set(address, connection);
+    connection.onReady(() => {
+      for (const shard of this.shards) if (shard.client.address === address) shard.check();
+    });
+    return connection;
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(Array.from(this.#connections.values(), (connection) => connection.close()));
+  }
+}
+
+/**
+ * Sends the trips of one shard to the node that has it.
+ *
+ * Whose data they are is known from `ShardClient`, which compares the installation's id. That is enough: batch.lua charges only
+ * wallets and keys that were loaded, and loading compares the id in the same step.
+ */
+export class ShardBatches {
+  readonly client: ShardClient;
+  readonly #sha: string;
+  readonly #connectionTo: (address: string) => ScriptConnection;
+  readonly #listeners: (() => void)[] = [];
+  #connection: ScriptConnection | null = null;
+
+  constructor(client: ShardClient, sha: string, connectionTo: (address: string) => ScriptConnection) {
+    this.client = client;
+    this.#sha = sha;
+    this.#connectionTo = connectionTo;
+  }
+
+  start(): void {
+    this.client.onReady(() => this.check());
+    this.check();
+  }
+
+  /** The shard may have another node, or its node another connection. */
+  check(): void {
+    this.#connection = this.#connectionTo(this.client.address);
+    if (!this.ready) return;
+    for (const listener of this.#listeners) listener();
+  }
+
+  get ready(): boolean {
+    return this.client.ready && this.#connection !== null && this.#connection.ready;
+  }
+
+  /** Calls `listener` each time trips can be sent again: after a reconnection, or to another node. */
+  onReady(listener: () => void): void {
+    this.#listeners.push(listener);
+  }
+
+  /** Sends a trip. If a node refuses it because of its slot, it goes to the right node, or is lost with `RedisNotSent`. */
+  send(trip: TripEncoder, listener: TripListener): void {
+    const wire = trip.take(this.#sha);
+    if (this.#connection !== null && this.ready) this.#sendTo(this.#connection, wire, listener, 0);
+    else listener.onLost(new RedisNotSent());
+  }
+
+  #sendTo(connection: ScriptConnection, wire: Buffer, listener: TripListener, moves: number): void {
+    const askedAt = this.client.address;
+    connection.sendWire(wire, {
+      onReply: (bytes, start, end) => listener.onReply(bytes, start, end),
+      onLost: (error) => {
+        const refusal = readRefusal(error.message, hostOf(askedAt));
+        if (refusal === null) return listener.onLost(error);
+        // Nothing was carried out. A trip does not wait for its slot: its callers are refused, and its settlements come again.
+        if (!this.client.follow(refusal.address) || moves >= MAX_MOVES) {
+          return listener.onLost(new RedisNotCarriedOut(error.message));
+        }
+        const right = this.#connectionTo(this.client.address);
+        this.#connection = right;
+        if (right.ready) this.#sendTo(right, wire, listener, moves + 1);
+        else listener.onLost(new RedisNotCarriedOut(error.message));
+      },
+    });
+  }
+}

@@ -1,0 +1,252 @@
+import { performance } from 'node:perf_hooks';
+import type { ForeignRedis } from '../installation.ts';
+import { RedisClient, type RedisLog, RedisNotSent } from '../redis.ts';
+import { SHARED_TAG } from '../redis-keys.ts';
+import type { RedisArg, RedisStore } from '../redis-store.ts';
+import type { Script } from '../script.ts';
+import { parseClusterUrl } from './cluster-url.ts';
+import { ShardClient } from './shard-client.ts';
+import { hostOf, readSlotOwners, type SlotOwners } from './slots.ts';
+import { slotOf } from './tags.ts';
+
+export type RedisClusterOptions = {
+  /** `redis[s]+cluster://…`, see cluster-url.ts. */
+  readonly url: string;
+  readonly name: string;
+  readonly commandTimeoutMs: number;
+  /** The hash tag of each shard. */
+  readonly tags: readonly string[];
+};
+
+/** Interval of the looks at the slots while all shards have a node that answers: an operator may have moved some. */
+const LOOK_EVERY_MS = 5_000;
+/** The same while a shard has none: its node may have been replaced by a replica. */
+const LOOK_OFTEN_MS = 100;
+/** Interval at which the installation's id in each shard is compared. The same as in `RedisClient`. */
+const CLAIM_EVERY_MS = 5_000;
+
+/** What one node has said of the slots. */
+type Look = { readonly epoch: number; readonly owners: SlotOwners };
+
+/**
+ * A Redis Cluster: one `RedisClient` for each master, and for each shard a `ShardClient` that knows its node. Each shard counts as a
+ * Redis of its own, so a node that is away stops its shards and no others.
+ *
+ *   CLUSTER SLOTS ──► which node has which slot ──► each ShardClient: its node
+ *        ▲   every 5 s; at once after MOVED, and ten times a second while a node is away
+ *
+ * ioredis has a client for clusters. It is not used: it sends a command again when its connection broke, unless it is told not to,
+ * and the batches (`ClusterBatches`) need the slots as well. Two maps of the slots would disagree in a failover.
+ *
+ * Tested by test/platform/cluster/redis-cluster.test.ts.
+ */
+export class RedisCluster implements RedisStore {
+  readonly shards: readonly ShardClient[];
+  /** By slot: the shards, and the place of the keys that belong to none. */
+  readonly #bySlot: ReadonlyMap<number, ShardClient>;
+  readonly #options: RedisClusterOptions;
+  readonly #log: RedisLog;
+  readonly #urlOf: (address: string) => string;
+  readonly #seeds: readonly string[];
+  readonly #nodes = new Map<string, RedisClient>();
+  #owners: SlotOwners = [];
+  #timer: NodeJS.Timeout | null = null;
+  #claimTimer: NodeJS.Timeout | null = null;
+  #looking: Promise<void> | null = null;
+  #lookedAt = Number.NEGATIVE_INFINITY;
+  #isClosed = false;
+
+  constructor(options: RedisClusterOptions, log: RedisLog) {
+    this.#options = options;
+    this.#log = log;
+    const { seeds, urlOf } = parseClusterUrl(options.url);
+    this.#seeds = seeds;
+    this.#urlOf = urlOf;
+    const host = {
+      nodeAt: (address: string) => this.#nodeAt(address),
+      lookAgain: () => this.#lookSoon(0),
+      commandTimeoutMs: options.commandTimeoutMs,
+    };
+    this.shards = options.tags.map((tag) => new ShardClient(tag, host));
+    const all = [...this.shards, new ShardClient(SHARED_TAG, host)];
+    this.#bySlot = new Map(all.map((shard) => [shard.slot, shard]));
+  }
+
+  /** Connects to every master, or rejects with the reason. Later, nodes may come and go. */
+  async connect(): Promise<void> {
+    const failures: unknown[] = [];
+    for (const seed of this.#seeds) {
+      try {
+        await this.#connectTo(seed);
+        break;
+      } catch (error) {
+        failures.push(error);
+        this.#forget(seed);
+      }
+    }
+    if (failures.length === this.#seeds.length) throw failures[0];
+    const look = await this.#askNode(this.#nodes.keys().next().value as string);
+    const without = look.owners.findIndex((address) => address === null);
+    if (without >= 0) throw new Error(`the Redis Cluster is not complete: no node has slot ${without}`);
+    await Promise.all(Array.from(new Set(look.owners as readonly string[]), (address) => this.#connectTo(address)));
+    this.#apply(look);
+    this.#lookSoon(LOOK_EVERY_MS);
+  }
+
+  async #connectTo(address: string): Promise<void> {
+    if (this.#nodes.get(address)?.ready) return;
+    this.#forget(address);
+    const node = this.#make(address);
+    await node.connect();
+  }
+
+  #make(address: string): RedisClient {
+    const { name, commandTimeoutMs } = this.#options;
+    const node = new RedisClient({ url: this.#urlOf(address), name, commandTimeoutMs }, this.#log);
+    this.#nodes.set(address, node);
+    node.onReady(() => {
+      for (const shard of this.#bySlot.values()) if (shard.node === node) shard.nodeIsReady();
+    });
+    return node;
+  }
+
+  /** The client of a node, which connects by itself if it is new. */
+  #nodeAt(address: string): RedisClient {
+    const known = this.#nodes.get(address);
+    if (known !== undefined) return known;
+    const node = this.#make(address);
+    // The client logs why it cannot connect, and keeps trying.
+    node.connect().catch(() => {});
+    return node;
+  }
+
+  #forget(address: string): void {
+    this.#nodes.get(address)?.destroy();
+    this.#nodes.delete(address);
+  }
+
+  /** Binds every shard to an installation, as `RedisClient.claim` does. @throws ForeignRedis */
+  async claim(installation: string): Promise<void> {
+    for (const shard of this.#bySlot.values()) await shard.claim(installation);
+    this.#claimTimer ??= setInterval(() => {
+      for (const shard of this.#bySlot.values()) void shard.compareAgain();
+    }, CLAIM_EVERY_MS).unref();
+  }
+
+  shard(shard: number): ShardClient {
+    return this.shards[shard] as ShardClient;
+  }
+
+  /** One shard of each node, to ask each node once. */
+  onePerNode(): ShardClient[] {
+    const byNode = new Map(this.shards.map((shard) => [shard.node, shard]));
+    return Array.from(byNode.values());
+  }
+
+  command(name: string, args: readonly RedisArg[]): Promise<unknown> {
+    return this.#at(args[0]).command(name, args);
+  }
+
+  script(script: Script, numberOfKeys: number, keysAndArgs: readonly RedisArg[]): Promise<unknown> {
+    return this.#at(keysAndArgs[0]).script(script, numberOfKeys, keysAndArgs);
+  }
+
+  #at(key: RedisArg | undefined): ShardClient {
+    const found = this.#bySlot.get(slotOf(String(key)));
+    if (found === undefined) throw new Error(`the key ${String(key)} belongs to no shard`);
+    return found;
+  }
+
+  async confirmOwner(): Promise<void> {
+    for (const shard of this.shards) await shard.confirmOwner();
+  }
+
+  /** Whether any shard can be used. */
+  get ready(): boolean {
+    return this.shards.some(({ ready }) => ready);
+  }
+
+  onReady(listener: () => void): void {
+    for (const shard of this.shards) shard.onReady(listener);
+  }
+
+  onForeign(listener: (error: ForeignRedis) => void): void {
+    for (const shard of this.shards) shard.onForeign(listener);
+  }
+
+  /** Looks at the slots in `ms`, or sooner if that is planned already. */
+  #lookSoon(ms: number): void {
+    if (this.#isClosed || this.#looking !== null) return;
+    if (this.#timer !== null) clearTimeout(this.#timer);
+    // MOVED may come from thousands of commands at once.
+    const waitMs = Math.max(ms, this.#lookedAt + LOOK_OFTEN_MS - performance.now());
+    this.#timer = setTimeout(() => {
+      this.#timer = null;
+      this.#lookedAt = performance.now();
+      this.#looking = this.#look().finally(() => {
+        this.#looking = null;
+        this.#lookSoon(
+          Array.from(this.#bySlot.values()).every(({ node }) => node?.ready) ? LOOK_EVERY_MS : LOOK_OFTEN_MS,
+        );
+      });
+    }, waitMs).unref();
+  }
+
+  /** Asks every node, and believes the one with the newest epoch: a node that was cut off still tells of the slots as they were. */
+  async #look(): Promise<void> {
+    const ready = Array.from(this.#nodes).filter(([, node]) => node.ready);
+    if (ready.length === 0) for (const seed of this.#seeds) this.#nodeAt(seed);
+    const looks = await Promise.allSettled(ready.map(([address]) => this.#askNode(address)));
+    const answers = looks.flatMap((look) => (look.status === 'fulfilled' ? [look.value] : []));
+    // A node that cannot say it is asked again in 100 ms or 5 s, and its own log line tells why it is away.
+    const newest = answers.sort((a, b) => b.epoch - a.epoch)[0];
+    if (newest !== undefined && !this.#isClosed) this.#apply(newest);
+  }
+
+  async #askNode(address: string): Promise<Look> {
+    const node = this.#nodes.get(address);
+    if (node === undefined) throw new RedisNotSent();
+    const info = String(await node.command('cluster', ['INFO']));
+    const owners = readSlotOwners(await node.command('cluster', ['SLOTS']), hostOf(address));
+    return { epoch: Number(/cluster_current_epoch:(\d+)/.exec(info)?.[1] ?? 0), owners };
+  }
+
+  #apply({ owners }: Look): void {
+    this.#owners = owners;
+    for (const shard of this.#bySlot.values()) {
+      const address = owners[shard.slot];
+      if (address !== null && address !== undefined) shard.moveTo(address);
+    }
+    const inUse = new Set(owners);
+    // Until one of the masters answers, those without slots are kept: they know the others.
+    if (!Array.from(this.#nodes).some(([address, node]) => inUse.has(address) && node.ready)) return;
+    for (const [address, node] of this.#nodes) {
+      if (inUse.has(address)) continue;
+      this.#nodes.delete(address);
+      void node.close();
+    }
+  }
+
+  /** Which node (`host:port`) has each slot. */
+  get owners(): SlotOwners {
+    return this.#owners;
+  }
+
+  /** Waits for the commands under way, then closes. Safe to call in any state. */
+  async close(): Promise<void> {
+    this.#rest();
+    await Promise.all(Array.from(this.#nodes.values(), (node) => node.close()));
+  }
+
+  /** Drops all connections immediately. */
+  destroy(): void {
+    this.#rest();
+    for (const node of this.#nodes.values()) node.destroy();
+  }
+
+  #rest(): void {
+    this.#isClosed = true;
+    if (this.#timer !== null) clearTimeout(this.#timer);
+    if (this.#claimTimer !== null) clearInterval(this.#claimTimer);
+  }
+}

@@ -1,0 +1,181 @@
+import { performance } from 'node:perf_hooks';
+import { GuardedScripts } from '../guarded-scripts.ts';
+import { claimScript, ForeignRedis } from '../installation.ts';
+import { type RedisClient, RedisNotCarriedOut, RedisNotSent } from '../redis.ts';
+import { installationKey } from '../redis-keys.ts';
+import type { RedisArg, RedisStore } from '../redis-store.ts';
+import type { Script } from '../script.ts';
+import { hostOf, readRefusal } from './slots.ts';
+import { slotOf } from './tags.ts';
+
+/** What a shard needs from its cluster. */
+export type ShardHost = {
+  nodeAt(address: string): RedisClient;
+  /** Asks the nodes again which slots they have. */
+  lookAgain(): void;
+  /** How long a command may wait for its slot to be somewhere. */
+  readonly commandTimeoutMs: number;
+};
+
+/** Pause before a command is sent again that a node refused because its slot moves, or because no node has it. */
+const AGAIN_MS = 20;
+/** How often a command follows MOVED at once. Nodes that disagree could send it to and fro for ever. */
+const MAX_MOVES = 5;
+
+/**
+ * One shard of a cluster, as if it were a Redis of its own. Its commands go to the node that has its slot, whatever their keys: INFO,
+ * TIME and SCAN are answered by that node.
+ *
+ *   waiting ──its node answers──► comparing: whose data are these? ──► ready ──the node is away, or another has the slot──┐
+ *      ▲                              └─ another's: again in 5 s                                                          │
+ *      └──────────────────────────────────────────────────────────────────────────────────────────────────────────────────┘
+ *
+ * A command that a node has refused because of its slot was not carried out. It is sent again to the right node, for at most the
+ * command timeout, and then rejects with `RedisNotCarriedOut`. A command without a reply is never sent again.
+ */
+export class ShardClient implements RedisStore {
+  readonly slot: number;
+  readonly #host: ShardHost;
+  readonly #scripts: GuardedScripts;
+  readonly #readyListeners: (() => void)[] = [];
+  readonly #foreignListeners: ((error: ForeignRedis) => void)[] = [];
+  #node: RedisClient | null = null;
+  #address = '';
+  #installation: string | null = null;
+  #isOurs = false;
+  /** Counts the nodes and connections of this shard: a comparison with an earlier one says nothing. */
+  #connections = 0;
+
+  constructor(tag: string, host: ShardHost) {
+    this.slot = slotOf(`{${tag}}`);
+    this.#host = host;
+    this.#scripts = new GuardedScripts(installationKey(tag), (name, args) => this.#send(name, args));
+  }
+
+  /** The client of the node that has this shard; null before the first look. */
+  get node(): RedisClient | null {
+    return this.#node;
+  }
+
+  /** `host:port` of that node. */
+  get address(): string {
+    return this.#address;
+  }
+
+  shard(): this {
+    return this;
+  }
+
+  /** The cluster says which node has the slot. */
+  moveTo(address: string): void {
+    const node = this.#host.nodeAt(address);
+    if (node === this.#node) return;
+    this.#node = node;
+    this.#address = address;
+    if (node.ready) this.nodeIsReady();
+    else this.#isOurs = false;
+  }
+
+  /** The node has connected. */
+  nodeIsReady(): void {
+    this.#isOurs = false;
+    const connection = ++this.#connections;
+    void this.#verify(connection);
+  }
+
+  async #verify(connection: number): Promise<void> {
+    try {
+      if (this.#installation !== null) await this.#scripts.compare(this.#installation);
+    } catch (error) {
+      if (error instanceof ForeignRedis) this.#tell(error);
+      // Otherwise the node went away again, which its own log line says, or the comparison is made again in 5 s.
+      return;
+    }
+    if (connection !== this.#connections) return;
+    this.#isOurs = true;
+    for (const listener of this.#readyListeners) listener();
+  }
+
+  /** @throws ForeignRedis */
+  async claim(installation: string): Promise<void> {
+    this.#installation = installation;
+    await this.#scripts.compare(installation);
+  }
+
+  /** Compares the installation's id again, because a flush does not end the connection. */
+  async compareAgain(): Promise<void> {
+    if (this.#installation === null || !this.#node?.ready) return;
+    if (!this.#isOurs) return this.nodeIsReady();
+    try {
+      await this.#scripts.compare(this.#installation);
+    } catch (error) {
+      // Any other error is ignored: the next command meets and reports it.
+      if (error instanceof ForeignRedis) this.#refuse(error);
+    }
+  }
+
+  get ready(): boolean {
+    return this.#isOurs && this.#node !== null && this.#node.ready;
+  }
+
+  onReady(listener: () => void): void {
+    this.#readyListeners.push(listener);
+  }
+
+  onForeign(listener: (error: ForeignRedis) => void): void {
+    this.#foreignListeners.push(listener);
+  }
+
+  command(name: string, args: readonly RedisArg[]): Promise<unknown> {
+    return this.ready ? this.#send(name, args) : Promise.reject(new RedisNotSent());
+  }
+
+  async script(script: Script, numberOfKeys: number, keysAndArgs: readonly RedisArg[]): Promise<unknown> {
+    if (!this.ready) throw new RedisNotSent();
+    try {
+      return await this.#scripts.run(this.#installation, script, numberOfKeys, keysAndArgs);
+    } catch (error) {
+      if (error instanceof ForeignRedis) this.#refuse(error);
+      throw error;
+    }
+  }
+
+  async confirmOwner(): Promise<void> {
+    await this.script(claimScript, 0, []);
+  }
+
+  async #send(name: string, args: readonly RedisArg[]): Promise<unknown> {
+    const until = performance.now() + this.#host.commandTimeoutMs;
+    for (let moves = 0; ; ) {
+      const node = this.#node;
+      if (node === null) throw new RedisNotSent();
+      try {
+        return await node.command(name, args);
+      } catch (error) {
+        const refusal = error instanceof Error ? readRefusal(error.message, hostOf(this.#address)) : null;
+        if (refusal === null) throw error;
+        const followed = this.follow(refusal.address) && moves++ < MAX_MOVES;
+        if (performance.now() > until) throw new RedisNotCarriedOut((error as Error).message);
+        if (!followed) await new Promise((resolve) => setTimeout(resolve, AGAIN_MS));
+      }
+    }
+  }
+
+  /** A node has said where the slot is. @returns whether a command can be sent there now */
+  follow(address: string | null): boolean {
+    this.#host.lookAgain();
+    if (address === null) return false;
+    this.moveTo(address);
+    return this.#node?.ready ?? false;
+  }
+
+  /** Stops using this shard until its data are ours again. */
+  #refuse(error: ForeignRedis): void {
+    this.#isOurs = false;
+    this.#tell(error);
+  }
+
+  #tell(error: ForeignRedis): void {
+    for (const listener of this.#foreignListeners) listener(error);
+  }
+}

@@ -1,0 +1,47 @@
+import { SLOTS } from './tags.ts';
+
+/** Which node (`host:port`) has each slot; null: none. */
+export type SlotOwners = readonly (string | null)[];
+
+/** A range of `CLUSTER SLOTS`: first slot, last slot, master, replicas. A node is its host, its port, and more. */
+type Range = [from: number, to: number, master: [host: string | null, port: number], ...replicas: unknown[]];
+
+/**
+ * Reads the reply to `CLUSTER SLOTS`.
+ *
+ * @param asked  host of the node that was asked: a node that does not know its own name sends none
+ */
+export function readSlotOwners(reply: unknown, asked: string): SlotOwners {
+  const owners = new Array<string | null>(SLOTS).fill(null);
+  for (const [from, to, [host, port]] of reply as Range[]) {
+    owners.fill(addressOf(host || asked, port), from, to + 1);
+  }
+  return owners;
+}
+
+const addressOf = (host: string, port: number): string => `${host.includes(':') ? `[${host}]` : host}:${port}`;
+
+/** What a refusal of a node says of the place of a slot. In each case nothing was carried out. */
+export type Refusal = {
+  /** Where the slot is now. Null: this node may have it again in a moment (it moves, or no node has it). */
+  readonly address: string | null;
+};
+
+const REFUSALS = /^(MOVED|ASK|TRYAGAIN|CLUSTERDOWN|CROSSSLOT)\b(?: (\d+) (\S*))?/;
+
+/**
+ * Reads the error of a node that has refused a command because of its keys' place; null for any other error.
+ *
+ * `ASK` counts as 'in a moment', and is not followed: while a slot moves, the keys of a script are partly at either node, so both
+ * refuse (TRYAGAIN) until all have moved.
+ */
+export function readRefusal(message: string, asked: string): Refusal | null {
+  const found = REFUSALS.exec(message);
+  if (found === null) return null;
+  const [, kind, , place = ''] = found;
+  if (kind !== 'MOVED') return { address: null };
+  // A node that does not know the other's name says `MOVED 5 :7001`: the host is that of the node that was asked.
+  return { address: place.startsWith(':') ? `${asked}${place}` : place };
+}
+
+export const hostOf = (address: string): string => address.slice(0, address.lastIndexOf(':'));

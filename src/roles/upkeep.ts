@@ -1,0 +1,121 @@
+import type { Damage } from '../ledger/damage-log.ts';
+import { ReconcileJob } from '../ledger/reconcile/job.ts';
+import { Reconciler, type RunResult } from '../ledger/reconcile/reconciler.ts';
+import { Sweeper } from '../ledger/sweep/sweeper.ts';
+import type { Log } from '../observability/log.ts';
+import { byStore, type RedisStore } from '../platform/redis.ts';
+import type { Stores } from './stores.ts';
+
+type UpkeepStores = Pick<Stores, 'sql' | 'redis' | 'keys'>;
+
+/** A Redis that lives and dies by itself, and the shards that are compared and swept in it. */
+type Part = { readonly redis: RedisStore; readonly shards: readonly number[] };
+
+/**
+ * A single Redis is one part. In a cluster each shard is one, because nodes fail by themselves, and slots move from node to node: then
+ * only the shards concerned wait for a comparison before their holds are swept.
+ */
+export function partsOf({ redis, keys }: Pick<Stores, 'redis' | 'keys'>): Part[] {
+  return Array.from(byStore(redis, Array.from(keys.open.keys())), ([store, shards]) => ({ redis: store, shards }));
+}
+
+/** The reconcilers of all parts, as one. */
+export class Reconcilers {
+  readonly parts: readonly {
+    readonly redis: RedisStore;
+    readonly shards: readonly number[];
+    readonly reconciler: Reconciler;
+  }[];
+
+  constructor(stores: UpkeepStores) {
+    this.parts = partsOf(stores).map((part) => ({
+      ...part,
+      reconciler: new Reconciler({ ...stores, redis: part.redis }, { shards: part.shards }),
+    }));
+  }
+
+  /** Compares all parts. Rejects when none could be compared; the report of a part that could not stays as it was. */
+  async run(by: string): Promise<void> {
+    const results = await Promise.allSettled(this.parts.map(({ reconciler }) => reconciler.run(by)));
+    const [first] = results;
+    if (first?.status === 'rejected' && results.every(({ status }) => status === 'rejected')) throw first.reason;
+  }
+
+  /** The last runs that finished, as one; null before the first. It ended when the oldest of them did. */
+  get last(): Pick<RunResult, 'reports' | 'endedAtMs'> | null {
+    const runs = this.parts.flatMap(({ reconciler: { last } }) => last ?? []);
+    if (runs.length === 0) return null;
+    return {
+      reports: runs.flatMap(({ reports }) => reports),
+      endedAtMs: Math.min(...runs.map((run) => run.endedAtMs)),
+    };
+  }
+
+  /** Number of wallets repaired since the start. */
+  get repaired(): number {
+    return this.parts.reduce((sum, { reconciler }) => sum + reconciler.repaired, 0);
+  }
+}
+
+/** What keeps Redis right in the background: the sweep of dead gateways' holds, and the regular comparison with Postgres. */
+export class Upkeep {
+  readonly reconcilers: Reconcilers;
+  readonly #sweepers: readonly Sweeper[];
+  readonly #jobs: readonly ReconcileJob[];
+
+  constructor(options: {
+    readonly stores: UpkeepStores;
+    readonly leaseSeconds: number;
+    readonly isActive: () => boolean;
+    readonly log: Log;
+  }) {
+    const { stores, leaseSeconds, isActive, log } = options;
+    this.reconcilers = new Reconcilers(stores);
+    const { parts } = this.reconcilers;
+    this.#sweepers = parts.map(
+      ({ redis, shards, reconciler }) =>
+        new Sweeper({
+          ...{ redis, keys: stores.keys, shards, leaseSeconds, log },
+          isReconciled: (shard, dataId) => reconciler.hasCompared(shard, dataId),
+        }),
+    );
+    this.#jobs = parts.map(
+      ({ redis, reconciler }) =>
+        new ReconcileJob({ reconciler, isActive, onRedisReady: (listener) => redis.onReady(listener), log }),
+    );
+  }
+
+  startSweep(): void {
+    for (const sweeper of this.#sweepers) sweeper.start();
+  }
+
+  startReconciliation(): void {
+    for (const job of this.#jobs) job.start();
+  }
+
+  async stopSweep(timeoutMs: number): Promise<void> {
+    await Promise.all(this.#sweepers.map((sweeper) => sweeper.stop(timeoutMs)));
+  }
+
+  async stopReconciliation(timeoutMs: number): Promise<void> {
+    await Promise.all(this.#jobs.map((job) => job.stop(timeoutMs)));
+  }
+
+  /** Number of holds swept since the start. */
+  get swept(): number {
+    return this.#sweepers.reduce((sum, { swept }) => sum + swept, 0);
+  }
+
+  /** Number of holds that the last rounds left alone. */
+  get leftAlone(): number {
+    return this.#sweepers.reduce((sum, { leftAlone }) => sum + leftAlone, 0);
+  }
+
+  get damage(): ReadonlyMap<Damage, number> {
+    const counts = new Map<Damage, number>();
+    for (const { damage } of this.#sweepers) {
+      for (const [what, count] of damage) counts.set(what, (counts.get(what) ?? 0) + count);
+    }
+    return counts;
+  }
+}
