@@ -108,7 +108,7 @@ export async function selectCalls(
   let end = null as string | null;
   let firstDay = null as string | null;
   for (let query = 0; ; query++) {
-    if (query === FIRST_REACHES_DAYS.length && filter.fromMs === null) firstDay = await selectFirstDay(await timed());
+    if (query === FIRST_REACHES_DAYS.length) firstDay = await selectFirstDay(await timed());
     const days = FIRST_REACHES_DAYS[query] ?? WINDOW_DAYS * (query - FIRST_REACHES_DAYS.length + 2);
     // Behind the first partition there are at most calls in the default partition.
     const isBehindAll = firstDay !== null && end !== null && end <= firstDay;
