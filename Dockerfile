@@ -8,7 +8,9 @@
 # Debian 13 or newer: the current uWebSockets.js binaries need glibc 2.38.
 ARG NODE_IMAGE=node:24-trixie-slim
 
-FROM ${NODE_IMAGE} AS build
+# What is built runs on every processor. So an image for another processor than this machine's is built on this machine's own, and
+# only the packages, some of which have binaries, are installed as that processor.
+FROM --platform=$BUILDPLATFORM ${NODE_IMAGE} AS build
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
 RUN npm ci --no-audit --no-fund --loglevel=error

@@ -86,7 +86,7 @@ export class RedisCluster implements RedisStore {
     }
     if (failures.length === this.#seeds.length) throw failures[0];
     const look = await this.#askNode(this.#nodes.keys().next().value as string);
-    const without = look.owners.findIndex((address) => address === null);
+    const without = look.owners.indexOf(null);
     if (without >= 0) throw new Error(`the Redis Cluster is not complete: no node has slot ${without}`);
     await Promise.all(Array.from(new Set(look.owners as readonly string[]), (address) => this.#connectTo(address)));
     this.#apply(look);

@@ -2,6 +2,7 @@ import { useState } from 'preact/hooks';
 import { ApiFailure, type Schemas } from '../api/client.ts';
 import { useArrival } from '../arrival.ts';
 import { Button, Card, Check, FailureNote, Note, Select, TextInput } from '../design/index.ts';
+import { usePlace } from '../place.tsx';
 import { createAccount, signIn } from '../session.ts';
 import { KeyShownOnce } from './shared/secret-shown-once.tsx';
 
@@ -88,7 +89,10 @@ const WISHES = [
 function NewAccount() {
   const [busy, setBusy] = useState(false);
   const [failure, setFailure] = useState<unknown>(null);
-  const [role, setRole] = useState<Schemas['CreatedKey']['role']>('buyer');
+  const { path } = usePlace();
+  // Whoever comes by 'Sell your API' wants to list a service.
+  const provides = path.startsWith('/console/services');
+  const [role, setRole] = useState<Schemas['CreatedKey']['role']>(provides ? 'provider' : 'buyer');
   const [made, setMade] = useState<{ readonly key: Schemas['CreatedKey']; readonly remember: boolean } | null>(null);
   const send = async (form: HTMLFormElement): Promise<void> => {
     const values = new FormData(form);
