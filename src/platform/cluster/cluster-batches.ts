@@ -91,7 +91,7 @@ export class ShardBatches {
   }
 
   get ready(): boolean {
-    return this.client.ready && this.#connection?.ready;
+    return this.client.ready && (this.#connection?.ready ?? false);
   }
 
   /** Calls `listener` each time trips can be sent again: after a reconnection, or to another node. */

@@ -115,7 +115,7 @@ export class ShardClient implements RedisStore {
   }
 
   get ready(): boolean {
-    return this.#isOurs && this.#node?.ready;
+    return this.#isOurs && (this.#node?.ready ?? false);
   }
 
   onReady(listener: () => void): void {
