@@ -165,7 +165,7 @@ async function serveUntilStopped(stack, gateway, stop) {
 
 async function main() {
   checkNodeVersion();
-  const settings = readSettings(process.env);
+  const settings = readSettings(process.env, process.argv.slice(2));
   const unlock = await prepare(settings);
   const stack = new Stack(settings);
   const { requested, throwIfRequested } = listenForStop(() => {

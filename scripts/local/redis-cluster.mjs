@@ -14,9 +14,15 @@ import { startRedis } from './redis.mjs';
  * @property {number} [replicas] replicas of each master; default 1
  * @property {boolean} [appendonly] default true
  * @property {'always' | 'everysec' | 'no'} [appendfsync]
+ * @property {string} [password] every client and every node needs it
+ * @property {readonly NodePorts[]} [ports] those of an earlier start with the same data, in the order of its nodes
+ * @property {string} [logDir] default: the folder of each node
  * @property {number} [nodeTimeoutMs] silence after which a node counts as failed; default 2000
  *
- * @typedef {import('./redis.mjs').RunningRedis & { master: number, isReplica: boolean }} ClusterNode
+ * @typedef {{ port: number, busPort: number }} NodePorts
+ *
+ * @typedef {import('./redis.mjs').RunningRedis & NodePorts & { master: number, isReplica: boolean }} ClusterNode master: its number
+ *   when the cluster was made. After a failover the replica of that number is the master.
  *
  * @typedef {object} RunningCluster
  * @property {string} url `redis+cluster://…`
@@ -34,18 +40,22 @@ const formTimeoutMs = 30_000;
  * @returns {Promise<RunningCluster>}
  */
 export async function startRedisCluster(options) {
-  const { dir, runDir, masters = 3, replicas = 1, nodeTimeoutMs = 2_000, ...redis } = options;
-  /** @type {(ClusterNode & { busPort: number })[]} */
+  const { dir, runDir, masters = 3, replicas = 1, nodeTimeoutMs = 2_000, ports = [], logDir, ...redis } = options;
+  const auth = options.password === undefined ? '' : `AUTH ${options.password}\r\n`;
+  /** @type {ClusterNode[]} */
   const nodes = [];
   const stop = async () => {
     await Promise.all(nodes.map((node) => node.stop()));
   };
   try {
     for (let at = 0; at < masters * (1 + replicas); at += 1) {
-      const busPort = await portNear(undefined);
+      const known = ports[at];
+      const busPort = await portNear(known?.busPort);
       const node = await startRedis({
         ...redis,
         dir: path.join(dir, `node-${at}`),
+        ...(logDir === undefined ? {} : { logFile: path.join(logDir, `redis-${at}.log`) }),
+        ...(known === undefined ? {} : { port: known.port }),
         runDir,
         name: `${path.basename(dir)}-node-${at}`,
         args: [
@@ -57,55 +67,64 @@ export async function startRedisCluster(options) {
       });
       nodes.push({ ...node, busPort, master: at % masters, isReplica: at >= masters });
     }
-    await form(nodes, masters);
+    await form(nodes, masters, (node, command) => ask(node.port, auth, command));
   } catch (error) {
     await stop();
     throw error;
   }
-  const hosts = nodes.slice(0, masters).map(({ port }) => `127.0.0.1:${port}`);
-  return { url: `redis+cluster://${hosts.join(',')}`, nodes, ask: ({ port }, command) => ask(port, command), stop };
+  const hosts = nodes.map(({ port }) => `127.0.0.1:${port}`).join(',');
+  const credentials = options.password === undefined ? '' : `:${options.password}@`;
+  return {
+    url: `redis+cluster://${credentials}${hosts}`,
+    nodes,
+    ask: ({ port }, command) => ask(port, auth, command),
+    stop,
+  };
 }
 
-/** @param {readonly (ClusterNode & { busPort: number })[]} nodes @param {number} masters */
-async function form(nodes, masters) {
+/**
+ * Makes a cluster of nodes that know none yet. Nodes with the data of an earlier start know each other.
+ * @param {readonly ClusterNode[]} nodes @param {number} masters @param {(node: ClusterNode, command: string) => Promise<string>} say
+ */
+async function form(nodes, masters, say) {
   const [first, ...others] = nodes;
   if (first === undefined) return;
-  for (const [at, { port }] of nodes.slice(0, masters).entries()) {
-    const [from, to] = [Math.ceil((at * slots) / masters), Math.ceil(((at + 1) * slots) / masters) - 1];
-    await ask(port, `CLUSTER ADDSLOTSRANGE ${from} ${to}`);
-    await ask(port, `CLUSTER SET-CONFIG-EPOCH ${at + 1}`);
-  }
-  for (const { port } of others) await ask(port, `CLUSTER MEET 127.0.0.1 ${first.port} ${first.busPort}`);
-  await until(async () => {
-    for (const { port } of nodes) {
-      if (!(await ask(port, 'CLUSTER INFO')).includes(`cluster_known_nodes:${nodes.length}\r`)) return false;
+  const knowsAll = async (/** @type {ClusterNode} */ node) =>
+    (await say(node, 'CLUSTER INFO')).includes(`cluster_known_nodes:${nodes.length}\r`);
+  if (!(await knowsAll(first))) {
+    for (const [at, node] of nodes.slice(0, masters).entries()) {
+      const [from, to] = [Math.ceil((at * slots) / masters), Math.ceil(((at + 1) * slots) / masters) - 1];
+      await say(node, `CLUSTER ADDSLOTSRANGE ${from} ${to}`);
+      await say(node, `CLUSTER SET-CONFIG-EPOCH ${at + 1}`);
     }
-    return true;
-  });
-  for (const { port, master } of nodes.slice(masters)) {
-    const id = /[0-9a-f]{40}/.exec(await ask(/** @type {ClusterNode} */ (nodes[master]).port, 'CLUSTER MYID'))?.[0];
-    // A node that has not heard of its master yet refuses.
-    await until(async () => (await ask(port, `CLUSTER REPLICATE ${id}`)).startsWith('+OK'));
+    for (const node of others) await say(node, `CLUSTER MEET 127.0.0.1 ${first.port} ${first.busPort}`);
+    await until(async () => (await Promise.all(nodes.map(knowsAll))).every((knows) => knows));
+    for (const node of nodes.slice(masters)) {
+      const master = /** @type {ClusterNode} */ (nodes[node.master]);
+      const id = /[0-9a-f]{40}/.exec(await say(master, 'CLUSTER MYID'))?.[0];
+      // A node that has not heard of its master yet refuses.
+      await until(async () => (await say(node, `CLUSTER REPLICATE ${id}`)).includes('+OK\r\n+OK'));
+    }
   }
   await until(async () => {
-    for (const { port, isReplica } of nodes) {
-      if (!(await ask(port, 'CLUSTER INFO')).includes('cluster_state:ok')) return false;
-      if (isReplica && !(await ask(port, 'INFO replication')).includes('master_link_status:up')) return false;
+    for (const node of nodes) {
+      if (!(await say(node, 'CLUSTER INFO')).includes('cluster_state:ok')) return false;
+      if ((await say(node, 'INFO replication')).includes('master_link_status:down')) return false;
     }
     return true;
   });
 }
 
-/** @param {number} port @param {string} command @returns {Promise<string>} the reply as it was sent; '' if there is none */
-async function ask(port, command) {
-  return (await askPort(port, `${command}\r\nQUIT\r\n`)) ?? '';
+/** @param {number} port @param {string} auth @param {string} command @returns {Promise<string>} the replies as they were sent */
+async function ask(port, auth, command) {
+  return (await askPort(port, `${auth}${command}\r\nQUIT\r\n`)) ?? '';
 }
 
 /** @param {() => Promise<boolean>} condition */
 async function until(condition) {
   const endAt = Date.now() + formTimeoutMs;
   while (!(await condition())) {
-    if (Date.now() > endAt) throw new Error('the nodes did not become a Redis Cluster in 30 s');;
+    if (Date.now() > endAt) throw new Error('the nodes did not become a Redis Cluster in 30 s');
     await new Promise((resolve) => setTimeout(resolve, 50));
   }
 }

@@ -134,7 +134,8 @@ function configuration(port, { appendonly = true, appendfsync = 'everysec', pass
     `appendfsync ${appendfsync}`,
     // The append-only file is the durable copy, so snapshots would only cost time.
     'save ""',
-    ...(password === undefined ? [] : [`requirepass ${password}`]),
+    // A replica in a cluster needs the password of its master.
+    ...(password === undefined ? [] : [`requirepass ${password}`, `masterauth ${password}`]),
   ];
   return `${lines.join('\n')}\n`;
 }

@@ -13,21 +13,30 @@ import { projectDir } from './dependencies.mjs';
  * @property {number} metricsPort
  * @property {string | undefined} databaseUrl undefined: a local Postgres is started
  * @property {string | undefined} redisUrl undefined: a local Redis is started
+ * @property {boolean} wantsCluster start a Redis Cluster in place of a single Redis
  * @property {boolean} wantsDemo
  * @property {number} drainSeconds how long the gateway may take to stop
  */
 
+const usage = 'npm start has one option: npm start -- --cluster';
+
 /**
  * @param {NodeJS.ProcessEnv} env
+ * @param {readonly string[]} [args] the arguments of `npm start`
  * @returns {Settings}
  */
-export function readSettings(env) {
+export function readSettings(env, args = []) {
+  const wantsCluster = args.includes('--cluster');
+  if (args.length > (wantsCluster ? 1 : 0)) throw new Error(usage);
+  if (wantsCluster && env.REDIS_URL) throw new Error('REDIS_URL names a Redis, so --cluster has nothing to start');
   const port = readPort(env, 'PORT', 8080);
   const metricsPort = readPort(env, 'METRICS_PORT', 9464);
   if (port === metricsPort) throw new Error(`PORT and METRICS_PORT are both ${port}: they must differ`);
   const databaseUrl = env.DATABASE_URL || undefined;
   return {
-    dataDir: dataDirOf(env),
+    // Data in a cluster are laid out in another way, so they have a folder of their own.
+    dataDir: wantsCluster && !env.DATA_DIR ? path.resolve(projectDir, '.data-cluster') : dataDirOf(env),
+    wantsCluster,
     port,
     metricsPort,
     databaseUrl,

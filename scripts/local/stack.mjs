@@ -5,6 +5,7 @@
 
 import { randomBytes } from 'node:crypto';
 import { rmSync } from 'node:fs';
+import path from 'node:path';
 import { ensureDemo } from '../demo/make.mjs';
 import { isOk } from './api.mjs';
 import { projectDir } from './dependencies.mjs';
@@ -14,6 +15,7 @@ import { portNear } from './ports.mjs';
 import { startPostgres } from './postgres.mjs';
 import { findRecorded, killProcess, spawnOwned, stopProcess, waitUntilReady } from './processes.mjs';
 import { startRedis } from './redis.mjs';
+import { startRedisCluster } from './redis-cluster.mjs';
 import { filesOf } from './settings.mjs';
 
 /**
@@ -28,12 +30,14 @@ import { filesOf } from './settings.mjs';
  * @typedef {object} StoreState the ports and passwords that stay the same from start to start, in DATA_DIR/stores.json
  * @property {{ port: number, password: string }} [postgres]
  * @property {{ port: number, password: string }} [redis]
+ * @property {{ password: string, nodes: { port: number, busPort: number }[] }} [cluster]
  * @property {{ port: number }} [demo] the port that the demo listings name
  * @property {string} [secretsKey] the SECRETS_KEY of a local Postgres
  */
 
 // The gateway stops first, because its calls under way need the demo service and the stores.
 const stopOrder = ['gateway', 'demo', 'redis', 'postgres'];
+const placeOf = (/** @type {Part} */ { name }) => stopOrder.indexOf(name.replace(/-\d+$/, ''));
 
 // How much longer than DRAIN_SECONDS the launcher waits for the gateway before it kills it. The gateway should decide which calls
 // to cut: its supervisor gives the workers DRAIN_SECONDS + 10 s, and then the writer 10 s. The other 10 s are a margin.
@@ -87,7 +91,9 @@ export class Stack {
   }
 
   async startStores() {
-    const { databaseUrl = await this.#startPostgres(), redisUrl = await this.#startRedis() } = this.#settings;
+    const { databaseUrl = await this.#startPostgres() } = this.#settings;
+    const { redisUrl = await (this.#settings.wantsCluster ? this.#startRedisCluster() : this.#startRedis()) } =
+      this.#settings;
     return { databaseUrl, redisUrl };
   }
 
@@ -116,6 +122,20 @@ export class Stack {
     this.#parts.push({ ...redis, name: 'redis' });
     this.#remember({ redis: { port: redis.port, password } });
     return redis.url;
+  }
+
+  async #startRedisCluster() {
+    const password = this.#state.cluster?.password ?? randomBytes(18).toString('base64url');
+    const cluster = await startRedisCluster({
+      dir: this.#files.redisDir,
+      runDir: this.#files.runDir,
+      logDir: path.dirname(this.#files.log('redis')),
+      password,
+      ...(this.#state.cluster === undefined ? {} : { ports: this.#state.cluster.nodes }),
+    });
+    for (const [at, node] of cluster.nodes.entries()) this.#parts.push({ ...node, name: `redis-${at}` });
+    this.#remember({ cluster: { password, nodes: cluster.nodes.map(({ port, busPort }) => ({ port, busPort })) } });
+    return cluster.url;
   }
 
   /** The key for the secrets of listings, made at the first start: it lies beside the password of the Postgres that they are in. */
@@ -225,7 +245,7 @@ export class Stack {
     rmSync(this.#files.stack, { force: true });
     /** @type {string[]} */
     const failures = [];
-    for (const part of this.#parts.splice(0).sort((a, b) => stopOrder.indexOf(a.name) - stopOrder.indexOf(b.name))) {
+    for (const part of this.#parts.splice(0).sort((a, b) => placeOf(a) - placeOf(b))) {
       await part.stop().catch((error) => failures.push(`${part.name}: ${error.message}`));
     }
     if (failures.length > 0) throw new Error(`not everything could be stopped: ${failures.join('; ')}`);

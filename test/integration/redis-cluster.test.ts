@@ -1,0 +1,131 @@
+import { afterAll, beforeAll, expect, inject, it } from 'vitest';
+import { evenTags, slotOf } from '../../src/platform/cluster/tags.ts';
+import { shardOf } from '../../src/platform/shards.ts';
+import { type ClusterNode, moveSlot, type RunningCluster, startTestCluster } from '../support/cluster.ts';
+import { until } from '../support/wait.ts';
+import { echo, type Key, Marketplace, startService, type TestService } from './marketplace.ts';
+
+const SHARDS = 16;
+const TAGS = evenTags(SHARDS);
+
+let cluster: RunningCluster;
+let market: Marketplace;
+let service: TestService;
+let listing: string;
+/** A buyer for each of the three masters, by the range of slots that the master has at the beginning. */
+let buyers: readonly Key[];
+
+const masterOf = (accountId: string): number =>
+  Math.floor((slotOf(`{${TAGS[shardOf(accountId, SHARDS)]}}`) * 3) / 16_384);
+
+beforeAll(async () => {
+  [cluster, service] = await Promise.all([startTestCluster(), startService(echo)]);
+  market = await Marketplace.start({ REDIS_URL: cluster.url, INSTANCE_LEASE_SECONDS: '10' });
+  listing = await market.service({ endpoint: service.url, price: 0.001 });
+  const found = new Map<number, Key>();
+  while (found.size < 3) {
+    const buyer = await market.buyer(10);
+    found.set(masterOf(buyer.account_id), buyer);
+  }
+  buyers = [0, 1, 2].map((master) => found.get(master) as Key);
+});
+afterAll(async () => {
+  await market?.stop();
+  await service?.close();
+  await cluster?.stop();
+});
+
+const call = async (key: Key): Promise<number> => {
+  const response = await market.request(`${listing}/x`, { key });
+  await response.arrayBuffer();
+  return response.status;
+};
+const node = (master: number, isReplica = false): ClusterNode =>
+  cluster.nodes.find((one) => one.master === master && one.isReplica === isReplica) as ClusterNode;
+const booksAreRight = async (): Promise<void> => {
+  expect(await market.books()).toMatchObject({ drifting: [], total: '0', negative: 0 });
+};
+const served = (key: Key): Promise<boolean> => until(async () => (await call(key)) === 200);
+
+it('calls of accounts on all nodes are charged, stored and shown', async () => {
+  for (const buyer of buyers) {
+    for (let i = 0; i < 3; i++) expect(await call(buyer)).toBe(200);
+    expect((await market.records(buyer)).length).toBe(3);
+    expect(await market.balance(buyer)).toMatchObject({ balance: 9.997, held: 0 });
+  }
+  await booksAreRight();
+});
+
+it('while a slot moves, calls of its shard are refused or carried out once, and afterwards all are served', async () => {
+  const [moved, other] = buyers as [Key, Key, Key];
+  const statuses: number[] = [];
+  let isOver = false;
+  const load = (async () => {
+    while (!isOver) statuses.push(await call(moved));
+  })();
+  const slot = slotOf(`{${TAGS[shardOf(moved.account_id, SHARDS)]}}`);
+  await moveSlot(cluster, slot, node(0), node(1), async () => {
+    const before = statuses.length;
+    await until(() => statuses.length > before + 3);
+    expect(await call(other)).toBe(200);
+  });
+  await served(moved);
+  isOver = true;
+  await load;
+  expect(statuses.filter((status) => status !== 200 && status !== 503)).toEqual([]);
+  expect(statuses).toContain(503);
+  await booksAreRight();
+  await moveSlot(cluster, slot, node(1), node(0), async () => {});
+  await served(moved);
+});
+
+it('a master that is silent stops its own accounts only', async () => {
+  const [, silent, other] = buyers as [Key, Key, Key];
+  node(1).pause();
+  const unanswered = call(silent);
+  for (let i = 0; i < 20; i++) expect(await call(other)).toBe(200);
+  node(1).resume();
+  expect([200, 503]).toContain(await unanswered);
+  await served(silent);
+  await booksAreRight();
+});
+
+it('a failover by hand loses no call and no micro-dollar, and the other nodes do not notice it', async () => {
+  const [moved, ...others] = buyers as [Key, Key, Key];
+  await cluster.ask(node(0, true), 'CLUSTER FAILOVER');
+  await until(async () => {
+    for (const other of others) expect(await call(other)).toBe(200);
+    return (await cluster.ask(node(0, true), 'INFO replication')).includes('role:master');
+  });
+  await served(moved);
+  await booksAreRight();
+});
+
+it('a master that dies under load stops its own accounts only, and its replica serves them', async () => {
+  const [, dead, ...others] = buyers as [Key, Key, Key];
+  await node(1).kill();
+  const statuses: number[] = [];
+  await until(async () => {
+    for (const other of [buyers[0] as Key, ...others]) expect(await call(other)).toBe(200);
+    statuses.push(await call(dead));
+    return statuses.at(-1) === 200;
+  });
+  // Refused until the replica had taken over, and never charged for that.
+  expect(statuses.filter((status) => status !== 200 && status !== 503)).toEqual([]);
+  await booksAreRight();
+});
+
+it('a start is refused with a URL of one node, or with another number of shards', async () => {
+  const [, url] = /\+cluster(:\/\/[^,]*)/.exec(cluster.url) as RegExpExecArray;
+  await expect(Marketplace.start({ REDIS_URL: `redis${url}` })).rejects.toThrow(
+    /REDIS_URL must begin with redis\+cluster/,
+  );
+  const database = new URL(inject('postgresAdminUrl'));
+  const [row] = await market.stores.sql<{ name: string }[]>`SELECT current_database() AS name`;
+  database.pathname = `/${row?.name}`;
+  await expect(
+    Marketplace.start({ REDIS_URL: cluster.url, DATABASE_URL: database.href, REDIS_SHARDS: '32' }),
+  ).rejects.toThrow(/has its data as 16 shards in a Redis Cluster/);
+  // Another installation: its database is new.
+  await expect(Marketplace.start({ REDIS_URL: cluster.url })).rejects.toThrow(/holds the data of installation/);
+});
