@@ -134,7 +134,7 @@ async function selectNewest(
   if (calls < Math.max(BUSY_HOUR, needed)) return null;
   const [firstMs, lastMs] = [hourMs - CLOCK_SLACK_MS, hourMs + HOUR_MS + CLOCK_SLACK_MS];
   const isWithin = after !== null && after.hourMs === hourMs;
-  const rows = await sql<Row[]>`
+  const rows = await sql.anew<Row[]>`
     SELECT ${columns(sql)}, ${hourMs}::bigint AS "hourMs"
     FROM (SELECT * FROM calls
           WHERE day >= ${utcDay(firstMs)} AND day <= ${utcDay(lastMs)} AND usage_id >= ${lowestId(firstMs)}
@@ -171,7 +171,7 @@ function selectCallsOf(
   const times = (list: readonly number[]): string[] => list.map((ms) => new Date(ms).toISOString());
   const firstMs = Math.min(...begins) - CLOCK_SLACK_MS;
   const lastMs = Math.max(...ends) + CLOCK_SLACK_MS;
-  return sql<Row[]>`
+  return sql.anew<Row[]>`
     SELECT c.*, (extract(epoch FROM h.hour) * 1000)::bigint AS "hourMs"
     FROM unnest(${times(begins)}::timestamptz[], ${times(ends)}::timestamptz[],
                 ${begins.map((ms) => lowestId(ms - CLOCK_SLACK_MS))}::uuid[],

@@ -12,6 +12,14 @@ export const clampTime = (ms: number): number => Math.min(Math.max(ms, 0), MAX_T
 export const utcDay = (ms: number): string => new Date(clampTime(ms)).toISOString().slice(0, 10);
 
 /**
+ * `records_since` of lists of calls: the first day whose calls have records. Absent as long as none was dropped.
+ *
+ * @param horizonMs see `readHorizonMs`
+ */
+export const recordsSince = (horizonMs: number | null): { readonly records_since?: string } =>
+  horizonMs === null ? {} : { records_since: utcDay(horizonMs) };
+
+/**
  * The first and last accepted instants: the years 1 to 9999 in UTC. Postgres cannot read other years as they are sent to it, such
  * as 0000 or +010000. A zone offset can lead to one: 9999-12-31T23:59:59-14:00 is in the year 10000 of UTC.
  */

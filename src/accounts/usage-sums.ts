@@ -1,9 +1,10 @@
+import { readHorizonMs } from '../ledger/retention/horizon.ts';
 import { isRolledUp } from '../ledger/rollups/backlog.ts';
 import { keySumsOf, SUMMED_COLUMNS } from '../ledger/rollups/hours-sql.ts';
 import type { Sql, Tx } from '../platform/postgres.ts';
 import { readWithDeadline } from './lists/deadline.ts';
 import { type CallRecord, matches, selectCalls, type UsageFilter } from './usage-sql.ts';
-import { divideByHours } from './whole-hours.ts';
+import { divideByHours, refusePartsOfDropped } from './whole-hours.ts';
 
 /** Sums over the matching calls of one service that count (`isCounted` of src/ledger/usage-event.ts). */
 export type ServiceUsage = {
@@ -29,6 +30,8 @@ export type UsageSums = {
   readonly byService: readonly ServiceUsage[];
   /** Days with calls, newest first: all of them. */
   readonly byDay: readonly DayUsage[];
+  /** The first day whose calls have records, in ms; null: all have. The sums are of all calls. */
+  readonly horizonMs: number | null;
 };
 
 export type KeyActivity = {
@@ -56,6 +59,8 @@ function storedSums(tx: Tx, { keyId, serviceId, fromMs, toMs }: UsageFilter) {
  * rows of hours as one that called once in each of those hours.
  */
 async function selectSums(tx: Tx, filter: UsageFilter): Promise<UsageSums> {
+  const horizonMs = await readHorizonMs(tx);
+  refusePartsOfDropped(filter, horizonMs);
   const { hours, rest } = divideByHours(filter, await isRolledUp(tx));
   const calls = rest.map((range, i) => {
     const part = tx`
@@ -63,7 +68,8 @@ async function selectSums(tx: Tx, filter: UsageFilter): Promise<UsageSums> {
     return i === 0 ? part : tx`UNION ALL ${part}`;
   });
   type Row = Omit<ServiceUsage, 'serviceId'> & { readonly serviceId: string | null; readonly day: string };
-  const rows = await tx<Row[]>`
+  const ask = rest.length > 0 ? tx.anew : tx;
+  const rows = await ask<Row[]>`
     WITH rest AS (${rest.length > 0 ? calls : tx`SELECT ${tx.text(SUMMED_COLUMNS)} FROM calls c WHERE false`}
     ), sums AS (
       SELECT service_id, hour, calls, free_calls, spent, latency_sum_us, latency_count
@@ -84,6 +90,7 @@ async function selectSums(tx: Tx, filter: UsageFilter): Promise<UsageSums> {
   return {
     byService: rows.filter((row): row is ServiceUsage & Row => row.serviceId !== null),
     byDay: rows.filter(({ serviceId }) => serviceId === null),
+    horizonMs,
   };
 }
 
@@ -121,6 +128,13 @@ export function selectCallPage(
   return filter.outcome === null ? sql.begin((tx) => read(async () => tx), ONE_SNAPSHOT) : readWithDeadline(sql, read);
 }
 
+/** When the last call of the key began that the sums know: its record may have been dropped. */
+async function selectLastCounted(tx: Tx, keyId: string): Promise<Date | null> {
+  const rows = await tx<{ lastCallAt: Date }[]>`
+    SELECT last_call_at AS "lastCallAt" FROM key_hours WHERE key_id = ${keyId} ORDER BY hour DESC, last_call_at DESC LIMIT 1`;
+  return rows[0]?.lastCallAt ?? null;
+}
+
 /** When the key was last used, and what it has spent in all. */
 export function selectKeyActivity(sql: Sql, keyId: string): Promise<KeyActivity> {
   const filter = { keyId, serviceId: null, fromMs: null, toMs: null, outcome: null };
@@ -128,6 +142,6 @@ export function selectKeyActivity(sql: Sql, keyId: string): Promise<KeyActivity>
     const { byService } = await selectSums(tx, filter);
     const [last] = await selectCalls(async () => tx, filter, null, 1);
     const totalSpentMicros = byService.reduce((sum, { spentMicros }) => sum + spentMicros, 0);
-    return { lastUsedAt: last?.createdAt ?? null, totalSpentMicros };
+    return { lastUsedAt: last?.createdAt ?? (await selectLastCounted(tx, keyId)), totalSpentMicros };
   }, ONE_SNAPSHOT);
 }

@@ -1,9 +1,27 @@
+import { ApiError } from '../errors.ts';
 import { LAST_MS, type TimeRange } from './time-range.ts';
 
 const HOUR_MS = 3_600_000;
 
 /** A time range in two kinds of parts: whole hours, whose sums are stored, and the rest, whose calls have to be read. */
 export type HoursAndRest = { readonly hours: TimeRange | null; readonly rest: readonly TimeRange[] };
+
+/**
+ * Refuses a range that begins or ends within an hour whose calls may have been dropped: its sum is known, but not that of a part. The
+ * first hour that is kept counts as such an hour, too: some of its calls may have an id of the day before.
+ *
+ * @param horizonMs the first day that is kept (`readHorizonMs`)
+ * @throws ApiError `invalid_request` naming the parameter
+ */
+export function refusePartsOfDropped(range: TimeRange, horizonMs: number | null): void {
+  if (horizonMs === null) return;
+  const firstMs = horizonMs + HOUR_MS;
+  for (const [name, ms] of [['from', range.fromMs] as const, ['to', range.toMs] as const]) {
+    if (ms === null || ms >= firstMs || ms % HOUR_MS === 0) continue;
+    const message = `${name}: must be a whole hour (UTC) before ${new Date(firstMs).toISOString()}: single calls are kept from there on only.`;
+    throw new ApiError('invalid_request', message);
+  }
+}
 
 /**
  * Divides a range. The rest is at most the begun hour at each end: with the highest rate limit, 18 000 calls of a key in each.

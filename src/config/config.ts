@@ -1,3 +1,4 @@
+import { isAbsolute } from 'node:path';
 import { Ajv } from 'ajv';
 import { isCidr } from '../platform/addresses.ts';
 import { parseSecretsKeys } from './secrets-key.ts';
@@ -44,6 +45,10 @@ export type Config = {
   /** Whether the gateway serves the pages of web/. */
   readonly web: boolean;
   readonly drainSeconds: number;
+  /** How many days calls are kept one by one; 0: for ever. */
+  readonly usageRetentionDays: number;
+  /** Where calls are exported before they are dropped; null: nowhere. */
+  readonly exportDir: string | null;
   /** Set by `npm start`, not by operators: `/readyz` answers 503 until this file exists. */
   readonly readyFile: string | null;
 };
@@ -101,6 +106,12 @@ export function loadConfig(env: Readonly<Record<string, string | undefined>>): C
   faults.push(...secretsKeys.faults);
   const topUpUrl = (values.TOP_UP_URL as string | undefined) ?? null;
   if (topUpUrl !== null && !isWebUrl(topUpUrl)) faults.push('TOP_UP_URL must be an http or https URL');
+  const usageRetentionDays = number('USAGE_RETENTION_DAYS');
+  // Events of a day that was dropped are not stored. So it must be longer than Postgres could be away.
+  if (usageRetentionDays > 0 && usageRetentionDays < MIN_RETENTION_DAYS)
+    faults.push(`USAGE_RETENTION_DAYS must be 0 or at least ${MIN_RETENTION_DAYS}`);
+  const exportDir = (values.EXPORT_DIR as string | undefined) ?? null;
+  if (exportDir !== null && !isAbsolute(exportDir)) faults.push('EXPORT_DIR must be an absolute path');
   const workers = parseWorkers(text('WORKERS'));
   if (workers === null) faults.push(`WORKERS must be auto or a number from 1 to ${MAX_WORKERS}`);
   else if (workers > 1 && number('PORT') === 0)
@@ -138,9 +149,13 @@ export function loadConfig(env: Readonly<Record<string, string | undefined>>): C
     topUpUrl,
     web: text('WEB') === 'on',
     drainSeconds: number('DRAIN_SECONDS'),
+    usageRetentionDays,
+    exportDir,
     readyFile: env.TOLLGATE_READY_FILE || null,
   });
 }
+
+const MIN_RETENTION_DAYS = 30;
 
 const isWebUrl = (text: string): boolean => URL.canParse(text) && /^https?:$/.test(new URL(text).protocol);
 

@@ -183,6 +183,20 @@ export const SETTINGS = {
     description:
       'http or https URL of a page where buyers can add money; a 402 and `GET /balance/me` name it in `top_up`',
   },
+  USAGE_RETENTION_DAYS: {
+    type: 'integer',
+    minimum: 0,
+    maximum: 36_500,
+    default: 400,
+    description:
+      'how many days before today (UTC) calls are kept one by one, at least 30; then their day is dropped, while sums, statements and journal stay; `0`: for ever',
+  },
+  EXPORT_DIR: {
+    type: 'string',
+    maxLength: 4_096,
+    description:
+      'folder into which the writer writes the calls of a day before it drops them (gzip NDJSON and a manifest); unset: they are dropped without an export. The same for all writers',
+  },
   DRAIN_SECONDS: {
     type: 'integer',
     minimum: 0,

@@ -1,5 +1,5 @@
 /**
- * First numbers of Postgres' advisory locks with two numbers; the second is the shard (0 for PARTITION_LOCK and ROLLUP_LOCK). The values are
+ * First numbers of Postgres' advisory locks with two numbers; the second is the shard (0 where there is none). The values are
  * arbitrary: nothing else in the database may use them.
  */
 
@@ -22,3 +22,6 @@ export const PARTITION_LOCK = 7_014_658;
 
 /** Lets one process at a time add the calls of older versions to the sums by hour. */
 export const ROLLUP_LOCK = 7_014_659;
+
+/** Lets one process at a time drop the calls of old days. Its session keeps the lock for a round. */
+export const RETENTION_LOCK = 7_014_660;

@@ -47,7 +47,8 @@ export class PostgresPool {
   }
 
   /** Runs one query on any connection. */
-  readonly query: Run = (text, parameters) => this.#lend((session) => session.query(text, parameters));
+  readonly query: Run = (text, parameters, options) =>
+    this.#lend((session) => session.query(text, parameters, options));
 
   /** Runs `work` in a transaction on one connection. @param mode such as 'READ ONLY' */
   readonly begin = <T>(work: (tx: Tx) => PromiseLike<T>, mode = ''): Promise<T> =>
@@ -62,10 +63,10 @@ export class PostgresPool {
   async #lend<T>(work: (session: PostgresSession, connection: Tx) => PromiseLike<T>): Promise<T> {
     const session = await this.acquire();
     let isOver = false;
-    const run: Run = async (text, parameters) => {
+    const run: Run = async (text, parameters, options) => {
       // A query that a user did not await must not run among the queries of the next user.
       if (isOver) throw new Error('the transaction or reservation of this query is over');
-      return session.query(text, parameters);
+      return session.query(text, parameters, options);
     };
     try {
       return await work(session, templateTag(run));

@@ -2,7 +2,7 @@ import { connect, type Socket } from 'node:net';
 import { promisify } from 'node:util';
 import postgres from 'postgres';
 import { connectionError, FOREIGN_DATABASE, sqlState } from './postgres-errors.ts';
-import type { Row, Rows, Value } from './postgres-query.ts';
+import type { Row, Rows, RunOptions, Value } from './postgres-query.ts';
 import { VALUE_TYPES } from './postgres-values.ts';
 import { within } from './timing.ts';
 
@@ -141,9 +141,16 @@ export class PostgresSession {
     throw connectionError(FOREIGN_DATABASE, message);
   }
 
-  /** Runs one statement. With parameters, it is prepared once per session; without, the text may hold several statements. */
-  query<T extends object = Row>(text: string, parameters: readonly Value[] = []): Promise<Rows<T[]>> {
-    const options = { prepare: parameters.length > 0 };
+  /**
+   * Runs one statement. With parameters, it is prepared once per session unless it is planned anew; without, the text may hold several
+   * statements.
+   */
+  query<T extends object = Row>(
+    text: string,
+    parameters: readonly Value[] = [],
+    { isPlannedAnew = false }: RunOptions = {},
+  ): Promise<Rows<T[]>> {
+    const options = { prepare: parameters.length > 0 && !isPlannedAnew };
     return this.#run(() => this.#client.unsafe<T[]>(text, parameters as string[], options));
   }
 

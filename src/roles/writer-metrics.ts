@@ -1,4 +1,5 @@
 import type { ShardReport } from '../ledger/reconcile/report.ts';
+import type { RetentionJob } from '../ledger/retention/retention-job.ts';
 import type { Hydrator } from '../ledger/wallets/hydrate.ts';
 import type { UsageWriter } from '../ledger/writing/writer.ts';
 import type { Source } from '../observability/metrics.ts';
@@ -13,8 +14,9 @@ export function writerMetrics(parts: {
   readonly writer: UsageWriter;
   readonly hydrator: Hydrator;
   readonly upkeep: Upkeep;
+  readonly retention: RetentionJob;
 }): Source[] {
-  const { writer, upkeep, hydrator } = parts;
+  const { writer, upkeep, hydrator, retention } = parts;
   return [
     {
       name: 'tollgate_writer_stored_calls_total',
@@ -82,6 +84,18 @@ export function writerMetrics(parts: {
       help: 'Wallets loaded into Redis to apply credits',
       type: 'counter',
       read: () => hydrator.loadedWallets,
+    },
+    {
+      name: 'tollgate_writer_dropped_days_total',
+      help: 'Days whose calls this writer dropped because they are older than USAGE_RETENTION_DAYS',
+      type: 'counter',
+      read: () => retention.droppedDays,
+    },
+    {
+      name: 'tollgate_writer_overdue_days',
+      help: 'Days older than USAGE_RETENTION_DAYS whose calls were still stored after the last round of this writer',
+      type: 'gauge',
+      read: () => retention.overdueDays,
     },
     ...reconciliationMetrics(upkeep.reconcilers),
   ];

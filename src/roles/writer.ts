@@ -1,4 +1,5 @@
 import type { Config } from '../config/config.ts';
+import { RetentionJob } from '../ledger/retention/retention-job.ts';
 import { BacklogJob } from '../ledger/rollups/backlog-job.ts';
 import { CreditWallets } from '../ledger/wallets/credit-wallets.ts';
 import { DebitWallets } from '../ledger/wallets/debit-wallets.ts';
@@ -44,7 +45,13 @@ export type Writer = { stop(): Promise<void> };
 export async function startWriter(options: {
   readonly config: Pick<
     Config,
-    'databaseUrl' | 'redisUrl' | 'platformFeeBasisPoints' | 'instanceLeaseSeconds' | 'upstreamAllowCidrs'
+    | 'databaseUrl'
+    | 'redisUrl'
+    | 'platformFeeBasisPoints'
+    | 'instanceLeaseSeconds'
+    | 'upstreamAllowCidrs'
+    | 'usageRetentionDays'
+    | 'exportDir'
   >;
   /** Of the health checks, for tests. */
   readonly health?: Pick<HealthJobOptions, 'intervalMs' | 'lookMs'>;
@@ -70,7 +77,9 @@ export async function startWriter(options: {
   const upkeep = new Upkeep({ stores, leaseSeconds: config.instanceLeaseSeconds, isActive, log });
   const quality = new QualityJob({ sql, isActive, log });
   const backlog = new BacklogJob({ sql, log });
-  metrics.add(writerMetrics({ writer, upkeep, hydrator }));
+  const { databaseUrl, exportDir, usageRetentionDays: retentionDays } = config;
+  const retention = new RetentionJob({ databaseUrl, installation, retentionDays, exportDir, log });
+  metrics.add(writerMetrics({ writer, upkeep, hydrator, retention }));
   const upstream = new UpstreamClient({ ...HEALTH_CHECKS, allowCidrs: config.upstreamAllowCidrs });
   const health = new HealthJob({ ...options.health, client: upstream, sql, log: new SparseWarning(log, WARN_MS) });
   const reporter = new Reporter({
@@ -86,6 +95,7 @@ export async function startWriter(options: {
   upkeep.startReconciliation();
   quality.start();
   backlog.start();
+  retention.start();
   health.start();
   return {
     stop: async () => {
@@ -100,6 +110,7 @@ export async function startWriter(options: {
         upkeep.stopReconciliation(STOP_MS),
         quality.stop(STOP_MS),
         backlog.stop(STOP_MS),
+        retention.stop(STOP_MS),
         health.stop(STOP_MS).then(() => upstream.close()),
       ]);
       hydrator.close();

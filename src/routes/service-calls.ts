@@ -1,7 +1,8 @@
 import { OUTCOMES, type Place, type ServiceCall, selectServiceCalls } from '../accounts/service-calls-sql.ts';
-import { MAX_TIME_MS, parseTimeRange } from '../accounts/time-range.ts';
+import { MAX_TIME_MS, parseTimeRange, recordsSince } from '../accounts/time-range.ts';
 import { selectListing } from '../catalog/sql.ts';
 import type { ApiRequest, ApiResponse, Route } from '../http/route.ts';
+import { readHorizonMs } from '../ledger/retention/horizon.ts';
 import { COUNT, EXAMPLE, json, list, orNull, record, TEXT, TIME, UUID, usd } from '../openapi/schemas.ts';
 import { isUuid } from '../platform/ids.ts';
 import { microsToUsd } from '../platform/money.ts';
@@ -9,6 +10,7 @@ import type { Sql } from '../platform/postgres.ts';
 import { wrongCursor } from './admin/lists.ts';
 import { CsvList, type CsvListQuery } from './csv-list.ts';
 import { idOf, mayManage, refusal } from './services.ts';
+import { RECORDS_SINCE } from './usage.ts';
 
 export type ServiceCallsDeps = {
   readonly sql: Sql;
@@ -40,10 +42,15 @@ const RECORD = record('ServiceCall', {
   response_bytes: COUNT,
   created_at: TIME,
 });
-const PAGE = record('ServiceCalls', {
-  records: list(RECORD, 'Newest first. A page may have fewer than `limit` although more follow'),
-  next_cursor: orNull(TEXT),
-});
+const PAGE = record(
+  'ServiceCalls',
+  {
+    records: list(RECORD, 'Newest first. A page may have fewer than `limit` although more follow'),
+    next_cursor: orNull(TEXT),
+    records_since: RECORDS_SINCE,
+  },
+  { optional: ['records_since'] },
+);
 const EXAMPLE_RECORD = {
   ...{ usage_id: EXAMPLE.usageId, buyer: '5f2c9a1be07d4c3398a6f1d2b4e8c07a', method: 'POST', path: '/translate' },
   ...{ status: 200, amount: 0.002, fee: 0.0002, earned: 0.0018, free_tier: false, outcome: 'completed' },
@@ -95,10 +102,14 @@ async function calls(
   // Also a listing that was removed: its history stays.
   const listing = await selectListing(sql, id);
   if (listing === null || !mayManage(request.caller, listing)) throw await refusal(sql, id);
-  const page = await selectServiceCalls(sql, filter, after, LIST.limitOf(request));
+  const horizonMs = await readHorizonMs(sql);
+  // The sums by hour know hours with calls that were dropped: they must not be looked for.
+  const kept = horizonMs === null ? filter : { ...filter, fromMs: Math.max(filter.fromMs ?? 0, horizonMs) };
+  const page = await selectServiceCalls(sql, kept, after, LIST.limitOf(request));
   const records = page.calls.map((call) => recordOf(call, pseudonymOf(call.accountId, call.providerId)));
   const next = page.next === null ? null : writeCursor(page.next);
-  return LIST.isCsvWanted(request) ? LIST.csvPage(records, next) : LIST.jsonPage({ records, next_cursor: next });
+  if (LIST.isCsvWanted(request)) return LIST.csvPage(records, next);
+  return LIST.jsonPage({ records, next_cursor: next, ...recordsSince(horizonMs) });
 }
 
 /** Each field is named here, so that a new one of the buyer's record does not reach providers. */

@@ -1,10 +1,11 @@
 import { type Labels, selectLabels } from '../accounts/labels-sql.ts';
-import { parseTimeRange } from '../accounts/time-range.ts';
+import { parseTimeRange, recordsSince, utcDay } from '../accounts/time-range.ts';
 import { type CallRecord, isUsageTime, OUTCOMES, selectCall, type UsageFilter } from '../accounts/usage-sql.ts';
 import { type ServiceUsage, selectCallPage, selectUsage } from '../accounts/usage-sums.ts';
 import { ApiError } from '../errors.ts';
 import type { ApiRequest, ApiResponse, JsonSchema, Route } from '../http/route.ts';
 import { type KeyRecord, keyOf, ROLES } from '../keys/caller.ts';
+import { isBeforeHorizon, readHorizonMs } from '../ledger/retention/horizon.ts';
 import { COUNT, EXAMPLE, json, list, orNull, record, TEXT, TIME, UUID, usd } from '../openapi/schemas.ts';
 import { isUuid } from '../platform/ids.ts';
 import { microsToUsd } from '../platform/money.ts';
@@ -38,7 +39,13 @@ const RECORD_FIELDS = {
   created_at: TIME,
 };
 const RECORD = record('UsageRecord', RECORD_FIELDS);
-const USAGE = record('Usage', {
+export const RECORDS_SINCE: JsonSchema = {
+  type: 'string',
+  format: 'date',
+  description:
+    'The first day (UTC) whose calls have records. Calls of earlier days were dropped. Absent while none were',
+};
+const USAGE_FIELDS = {
   key_id: TEXT,
   owner_id: TEXT,
   total_calls: COUNT,
@@ -66,7 +73,9 @@ const USAGE = record('Usage', {
   ),
   records: list(RECORD, 'Newest first'),
   next_cursor: orNull(TEXT),
-});
+  records_since: RECORDS_SINCE,
+};
+const USAGE = record('Usage', USAGE_FIELDS, { optional: ['records_since'] });
 export const ADMIN_CALL_FIELDS = {
   ...RECORD_FIELDS,
   key_id: { type: 'string', description: 'The key that paid' },
@@ -173,11 +182,18 @@ export function usageRoutes(deps: { readonly sql: Sql }): Route[] {
         const id = params.usage_id ?? '';
         const call = isUuid(id) && isUsageTime(id) ? await selectCall(sql, id) : null;
         const view = call === null ? null : await viewOf(sql, call, keyOf(caller));
-        if (view === null) throw new ApiError('not_found', 'There is no such call.');
+        if (view === null) throw await noSuchCall(sql, id);
         return { status: 200, body: view };
       },
     },
   ];
+}
+
+/** Says the same of a call that was dropped and of one that never was: nothing tells them apart. */
+async function noSuchCall(sql: Sql, id: string): Promise<ApiError> {
+  const horizonMs = isUuid(id) ? await readHorizonMs(sql) : null;
+  if (!isBeforeHorizon(id, horizonMs)) return new ApiError('not_found', 'There is no such call.');
+  return new ApiError('not_found', `Calls before ${utcDay(horizonMs as number)} (UTC) are no longer kept one by one.`);
 }
 
 function readFilter(key: KeyRecord, query: Query): UsageFilter {
@@ -235,6 +251,7 @@ async function jsonPage(
     })),
     records: calls.map(recordJson),
     next_cursor: next,
+    ...recordsSince(usage.horizonMs),
   });
 }
 

@@ -51,6 +51,17 @@ describe('the configuration', () => {
     ]);
   });
 
+  it.each(['1', '29', '-1', '36501'])('refuses to drop calls after %s days', (days) => {
+    expect(faultsOf({ ...stores, USAGE_RETENTION_DAYS: days })).toHaveLength(1);
+  });
+
+  it('keeps calls for 400 days, or as long as it is told, and exports them to an absolute path only', () => {
+    expect(loadConfig(stores)).toMatchObject({ usageRetentionDays: 400, exportDir: null });
+    const env = { ...stores, USAGE_RETENTION_DAYS: '0', EXPORT_DIR: '/var/exports' };
+    expect(loadConfig(env)).toMatchObject({ usageRetentionDays: 0, exportDir: '/var/exports' });
+    expect(faultsOf({ ...stores, EXPORT_DIR: 'exports' })).toEqual(['EXPORT_DIR must be an absolute path']);
+  });
+
   it('reports each invalid range together with the other faults', () => {
     const env = { ...stores, PORT: 'x', UPSTREAM_ALLOW_CIDRS: '10.0.0.0/8,10.0.0.0/33, localhost ,fd00::/8' };
     const faults = faultsOf(env);

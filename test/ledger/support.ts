@@ -46,7 +46,14 @@ export class Ledger {
     await this.sql`
       TRUNCATE accounts, api_keys, credits, calls, journal, entries, balances, free_usage, service_days, service_hours,
                key_hours, service_latencies, service_amounts, rollup_backlog, rollup_pass,
-               rejected_events, reconciliations, repairs CASCADE`;
+               rejected_events, reconciliations, repairs, closed_days CASCADE`;
+  }
+
+  /** Makes the partition of a day (YYYY-MM-DD), as the writer does a week ahead. */
+  async partition(day: string): Promise<void> {
+    await this.sql.unsafe(
+      `CREATE TABLE calls_${day.replaceAll('-', '')} PARTITION OF calls FOR VALUES FROM ('${day}') TO ('${day}'::date + 1)`,
+    );
   }
 
   writer(options: Partial<UsageWriterOptions> = {}): UsageWriter {

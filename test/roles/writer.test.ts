@@ -27,6 +27,8 @@ async function start({ redis = ledger.store.redis, instanceLeaseSeconds = 15 } =
     platformFeeBasisPoints: FEE_BASIS_POINTS,
     instanceLeaseSeconds,
     upstreamAllowCidrs: [],
+    usageRetentionDays: 400,
+    exportDir: null,
   };
   return startWriter({
     config,

@@ -55,7 +55,7 @@ function selectCallsOfDay(
   const ofAccount = tx`AND c.account_id = ${accountId}
     AND c.key_id IN (SELECT key_id FROM api_keys WHERE account_id = ${accountId})`;
   const ofOutcome = outcome === 'refunded' ? tx`AND c.outcome LIKE 'refunded:%'` : tx`AND c.outcome = ${outcome}`;
-  return tx<CallRecord[]>`
+  return tx.anew<CallRecord[]>`
     SELECT ${callColumns(tx)}
     FROM calls c LEFT JOIN services s ON s.id = c.service_id
     WHERE c.day = ${day} AND c.created_at >= ${new Date(fromMs)} AND c.created_at < ${new Date(toMs)}

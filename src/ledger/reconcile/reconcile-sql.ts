@@ -1,5 +1,5 @@
 // The SQL of the reconciliation. Tested by test/ledger/reconcile/reconciler.test.ts, credits.test.ts and restart.test.ts.
-import { uuidv7 } from '../../platform/ids.ts';
+import { dayOfId, uuidv7 } from '../../platform/ids.ts';
 import type { Sql } from '../../platform/postgres.ts';
 import { type RecentCall, START_UNCERTAIN_MS } from './provable.ts';
 import type { ShardReport } from './report.ts';
@@ -20,13 +20,15 @@ export async function selectCallsBefore(
   redisStartedAtMs: number,
 ): Promise<readonly RecentCall[]> {
   const [from, to] = [redisStartedAtMs - LOST_MS, redisStartedAtMs + START_UNCERTAIN_MS];
+  const [first, last] = [firstId(from - CLOCK_SKEW_MS), firstId(to + CLOCK_SKEW_MS)];
   // Found through the API keys, because `calls` is indexed by key.
-  return sql<RecentCall[]>`
+  return sql.anew<RecentCall[]>`
     SELECT (extract(epoch FROM c.created_at) * 1000)::float8 AS "admittedAtMs", c.amount AS "amountMicros",
            CASE WHEN c.free_tier AND c.outcome = 'completed' THEN c.service_id END AS "freeServiceId"
     FROM api_keys k JOIN calls c ON c.key_id = k.key_id
     WHERE k.account_id = ${accountId} AND c.account_id = ${accountId}
-      AND c.usage_id BETWEEN ${firstId(from - CLOCK_SKEW_MS)}::uuid AND ${firstId(to + CLOCK_SKEW_MS)}::uuid
+      AND c.day BETWEEN ${dayOfId(first)}::date AND ${dayOfId(last)}::date
+      AND c.usage_id BETWEEN ${first}::uuid AND ${last}::uuid
       AND c.created_at BETWEEN ${new Date(from)} AND ${new Date(to)}
     ORDER BY c.created_at DESC, c.usage_id DESC LIMIT ${MAX_CALLS}`;
 }

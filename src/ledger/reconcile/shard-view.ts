@@ -4,6 +4,7 @@ import type { RedisStore } from '../../platform/redis.ts';
 import { freeField, type RedisKeys } from '../../platform/redis-keys.ts';
 import { FLUSH_LOCK } from '../locks.ts';
 import { readRedisRun } from '../redis-run.ts';
+import { isBeforeHorizon, readHorizonMs } from '../retention/horizon.ts';
 import { compareWalletsScript } from '../scripts.ts';
 import { chargedMicros, HOLD_V1 } from '../usage-event.ts';
 import { dayName } from '../writing/flush-sql.ts';
@@ -114,7 +115,11 @@ export class ShardView {
     });
     const holds = readHolds(holdPairs);
     const held = Array.from(holds.values()).flat();
-    const streamed = Array.from(wallets.keys()).flatMap((id) => this.#calls.get(id) ?? []);
+    const horizonMs = await readHorizonMs(tx);
+    // An event of a day that was dropped will never be stored. So it is not money that Postgres is about to take.
+    const streamedOf = (accountId: string): StreamedCall[] =>
+      (this.#calls.get(accountId) ?? []).filter(({ usageId }) => !isBeforeHorizon(usageId, horizonMs));
+    const streamed = Array.from(wallets.keys()).flatMap(streamedOf);
     const settled = await selectSettled(tx, wallets);
     const stored = await selectStored(
       tx,
@@ -125,7 +130,7 @@ export class ShardView {
       wallet,
       settled: settled.get(accountId) as Settled,
       holds: holds.get(accountId) ?? [],
-      streamed: this.#calls.get(accountId) ?? [],
+      streamed: streamedOf(accountId),
       stored,
       isIncomplete: unreadHolds > 0 || this.#hasNewerEvents,
     }));
@@ -274,9 +279,12 @@ async function selectStored(tx: Tx, usageIds: readonly string[]): Promise<Map<st
   // A hold that somebody wrote by hand may have any text as its usage id.
   const ids = usageIds.filter(isUuid);
   if (ids.length === 0) return new Map();
-  const rows = await tx<(StoredCall & { id: string })[]>`
+  const days = ids.map(dayName);
+  // The last line follows from the one before. But Postgres sees only by it, when it plans, which partitions are meant.
+  const rows = await tx.anew<(StoredCall & { id: string })[]>`
     SELECT c.usage_id AS id, c.amount AS "amountMicros", c.free_tier AND c.outcome = 'completed' AS "freeCall"
-    FROM unnest(${ids.map(dayName)}::date[], ${ids}::uuid[]) AS asked (day, id)
-    JOIN calls c ON c.day = asked.day AND c.usage_id = asked.id`;
+    FROM unnest(${days}::date[], ${ids}::uuid[]) AS asked (day, id)
+    JOIN calls c ON c.day = asked.day AND c.usage_id = asked.id
+    WHERE c.day = ANY(${Array.from(new Set(days))}::date[])`;
   return new Map(rows.map((row) => [row.id, row]));
 }

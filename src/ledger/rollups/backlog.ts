@@ -106,9 +106,9 @@ SELECT (SELECT count(*)::int FROM chunk) AS looked, (SELECT count(*)::int FROM m
 
 async function addChunk(tx: Tx, { journalIds, day, usageId }: Pass, size: number) {
   const ids = journalIds.map(Number);
-  const rows = (await tx.unsafe(ADD_CHUNK_SQL, [
-    ...[day, usageId, size, ids.includes(ROWS_BEFORE), `{${ids.join(',')}}`],
-  ])) as unknown as { looked: number; added: number; last: string | null }[];
+  const parameters = [day, usageId, size, ids.includes(ROWS_BEFORE), `{${ids.join(',')}}`];
+  type Chunk = { readonly looked: number; readonly added: number; readonly last: string | null };
+  const rows = await tx.unsafe<Chunk>(ADD_CHUNK_SQL, parameters, { isPlannedAnew: true });
   const [chunk] = rows;
   if (chunk === undefined) throw new Error('a step through calls has no result');
   return chunk;

@@ -61,6 +61,13 @@ export const REJECT_SQL = `
 INSERT INTO rejected_events (shard, stream_id, fields, error) VALUES ($1::int, $2::text, $3::text::json, $4::text)
 ON CONFLICT DO NOTHING`;
 
+/** The same for many events at once, from arrays. */
+export const REJECT_ALL_SQL = `
+INSERT INTO rejected_events (shard, stream_id, fields, error)
+SELECT shard, stream_id, fields::json, error
+FROM unnest($1::int[], $2::text[], $3::text[], $4::text[]) AS t (shard, stream_id, fields, error)
+ON CONFLICT DO NOTHING`;
+
 const DAY_MS = 86_400_000;
 const dayNames = new Map<number, string>();
 

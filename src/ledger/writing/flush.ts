@@ -1,9 +1,10 @@
 import { type PostgresSession, sqlState } from '../../platform/postgres.ts';
+import { isBeforeHorizon, readHorizonMs } from '../retention/horizon.ts';
 import type { UsageEvent } from '../usage-event.ts';
 import { COPY_CALLS_SQL, copyData } from './call-rows.ts';
 import { POST_SUMS_SQL, type Posted, sumsParameters } from './call-sums.ts';
 import { COPY_ENTRIES_SQL, entryData, entrySums } from './entry-rows.ts';
-import { FLUSH_SQL, flushParameters, REJECT_SQL } from './flush-sql.ts';
+import { FLUSH_SQL, flushParameters, REJECT_ALL_SQL, REJECT_SQL } from './flush-sql.ts';
 import type { Page, StreamEntry } from './stream.ts';
 
 export type FlushResult = {
@@ -13,6 +14,12 @@ export type FlushResult = {
   /** Those of `rejected` that Postgres refused even in `rejected_events`. Only the log can keep them, so log all their fields. */
   readonly unkept: readonly StreamEntry[];
 };
+
+/**
+ * Why an event of a day that was dropped is put aside. It may be of a call that was stored, and dropped with its day: then Redis is
+ * older than that, and storing it would charge it twice. Or it never was stored. Nothing here can tell; an export can.
+ */
+export const DAY_DROPPED = 'its day was dropped from calls, so whether it was stored before cannot be told';
 
 /** Maximum length of a stored error; the rest is cut off. Errors quote the event, and an event may have any size. */
 const MAX_ERROR_LENGTH = 500;
@@ -74,14 +81,22 @@ export async function storeEntries(
   entries: readonly StreamEntry[],
   feeBasisPoints: number,
 ): Promise<FlushResult> {
-  const good = entries.filter((entry) => entry.event !== null);
-  const rejected = entries.filter((entry) => entry.event === null);
+  const horizonMs = await readHorizonMs(session);
+  const good: StreamEntry[] = [];
+  const rejected: StreamEntry[] = [];
+  for (const entry of entries) {
+    if (entry.event === null) rejected.push(entry);
+    else if (isBeforeHorizon(entry.event.usageId, horizonMs)) rejected.push({ ...entry, error: DAY_DROPPED });
+    else good.push(entry);
+  }
   const inserted = await storeCarefully(session, good, feeBasisPoints, rejected);
   return { inserted, rejected, unkept: await putAllAside(session, rejected) };
 }
 
 /** @returns the entries that Postgres refuses even in `rejected_events` */
 async function putAllAside(session: PostgresSession, rejected: readonly StreamEntry[]): Promise<StreamEntry[]> {
+  // One by one only if it must be: a Redis that came back very old has thousands of events of dropped days.
+  if (rejected.length > 1 && !(await isRefused(session, REJECT_ALL_SQL, rejectColumns(rejected)))) return [];
   const unkept: StreamEntry[] = [];
   for (const entry of rejected) {
     if (!(await putAside(session, entry))) unkept.push(entry);
@@ -90,19 +105,37 @@ async function putAllAside(session: PostgresSession, rejected: readonly StreamEn
 }
 
 /** Puts an entry into `rejected_events`. @returns false when Postgres refuses even that: the entry must not block the stream */
-async function putAside(session: PostgresSession, { shard, id, fields, error }: StreamEntry): Promise<boolean> {
-  // Postgres cannot store a NUL, and the error may quote one. (JSON.stringify escapes it in `fields`.)
-  const reason = error.replaceAll('\0', '').slice(0, MAX_ERROR_LENGTH);
+async function putAside(session: PostgresSession, entry: StreamEntry): Promise<boolean> {
+  const { shard, id, fields } = entry;
+  return !(await isRefused(session, REJECT_SQL, [shard, id, JSON.stringify(fields), reasonOf(entry)]));
+}
+
+/** Postgres cannot store a NUL, and the error may quote one. (JSON.stringify escapes it in `fields`.) */
+const reasonOf = ({ error }: StreamEntry): string => error.replaceAll('\0', '').slice(0, MAX_ERROR_LENGTH);
+
+const rejectColumns = (entries: readonly StreamEntry[]) => [
+  entries.map(({ shard }) => shard),
+  entries.map(({ id }) => id),
+  entries.map(({ fields }) => JSON.stringify(fields)),
+  entries.map(reasonOf),
+];
+
+/** Runs a statement under a savepoint. @returns whether Postgres refuses its data; then it has changed nothing */
+async function isRefused(
+  session: PostgresSession,
+  text: string,
+  parameters: Parameters<PostgresSession['query']>[1],
+): Promise<boolean> {
   await session.query('SAVEPOINT aside');
   try {
-    await session.query(REJECT_SQL, [shard, id, JSON.stringify(fields), reason]);
+    await session.query(text, parameters);
     await session.query('RELEASE SAVEPOINT aside');
-    return true;
+    return false;
   } catch (refusal) {
     if (!isRefusedData(refusal)) throw refusal;
     await session.query('ROLLBACK TO SAVEPOINT aside');
     await session.query('RELEASE SAVEPOINT aside');
-    return false;
+    return true;
   }
 }
 

@@ -10,6 +10,7 @@ import { lockShards } from './flush-locks.ts';
 import { backoffMs, Pace, SHORT_PAUSE_MS } from './pace.ts';
 import { makePartitions } from './partitions.ts';
 import { ReadOver } from './read-over.ts';
+import { reportRejected } from './rejected-log.ts';
 import {
   type Batch,
   deleteBatch,
@@ -316,7 +317,7 @@ export class UsageWriter {
       this.#flushes++;
       this.#storedCalls += stored.result.inserted;
       this.#rejectedEvents += stored.result.rejected.length;
-      this.#reportRejected(stored.result);
+      reportRejected(stored.result, log);
       return stored.part;
     } catch (error) {
       this.#ahead = null;
@@ -346,19 +347,6 @@ export class UsageWriter {
     // If the lock does not become free in time, the other passed-over shards get their turn before this one.
     this.#passedOver = [...this.#passedOver.filter((passed) => passed !== shard), shard];
     return shard;
-  }
-
-  #reportRejected({ rejected, unkept }: FlushResult): void {
-    const { log } = this.#options;
-    for (const entry of rejected) {
-      const line = { shard: entry.shard, stream_id: entry.id, reason: entry.error };
-      if (!unkept.includes(entry)) log.error(line, 'usage event put aside in rejected_events');
-      else
-        log.error(
-          { ...line, fields: entry.fields },
-          'usage event refused even by rejected_events: only this log line keeps it',
-        );
-    }
   }
 
   /** Reads and prepares the next batch (8 µs of the writer's CPU per event) while Postgres stores this one (11 µs per event). */

@@ -1,14 +1,15 @@
 import { selectLabels } from '../../accounts/labels-sql.ts';
 import { type CallOutcome, selectAllCalls } from '../../accounts/lists/calls-sql.ts';
 import { readWithDeadline } from '../../accounts/lists/deadline.ts';
-import { FIRST_MS, LAST_MS, parseTimeRange } from '../../accounts/time-range.ts';
+import { FIRST_MS, LAST_MS, parseTimeRange, recordsSince } from '../../accounts/time-range.ts';
 import { isUsageTime } from '../../accounts/usage-sql.ts';
 import { ApiError } from '../../errors.ts';
 import type { ApiRequest, ApiResponse, Route } from '../../http/route.ts';
+import { readHorizonMs } from '../../ledger/retention/horizon.ts';
 import { json, list, orNull, record, TEXT } from '../../openapi/schemas.ts';
 import { isUuid } from '../../platform/ids.ts';
 import type { Sql } from '../../platform/postgres.ts';
-import { ADMIN_CALL_EXAMPLE, ADMIN_CALL_FIELDS, adminCallJson } from '../usage.ts';
+import { ADMIN_CALL_EXAMPLE, ADMIN_CALL_FIELDS, adminCallJson, RECORDS_SINCE } from '../usage.ts';
 import {
   KEY_FILTER,
   listQuery,
@@ -45,10 +46,15 @@ type Query = PageQuery & {
   readonly to?: string;
 };
 
-const CALLS = record('AllCalls', {
-  calls: list(record('AdminCall', ADMIN_CALL_FIELDS), 'Newest first'),
-  next_cursor: orNull(TEXT),
-});
+const CALLS = record(
+  'AllCalls',
+  {
+    calls: list(record('AdminCall', ADMIN_CALL_FIELDS), 'Newest first'),
+    next_cursor: orNull(TEXT),
+    records_since: RECORDS_SINCE,
+  },
+  { optional: ['records_since'] },
+);
 
 /** `GET /admin/calls`: calls of all accounts. */
 export function adminCallsRoutes({ sql }: { readonly sql: Sql }): Route[] {
@@ -85,7 +91,8 @@ async function listCalls(sql: Sql, query: Query): Promise<ApiResponse> {
     sql,
     entries.flatMap(({ accountId, providerId }) => [accountId, providerId]),
   );
-  return { status: 200, body: { calls: entries.map((call) => adminCallJson(call, labels)), next_cursor: next } };
+  const calls = entries.map((call) => adminCallJson(call, labels));
+  return { status: 200, body: { calls, next_cursor: next, ...recordsSince(await readHorizonMs(sql)) } };
 }
 
 function boundedRange(query: Query): { readonly fromMs: number; readonly toMs: number } {

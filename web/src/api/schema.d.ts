@@ -886,6 +886,11 @@ export interface components {
             /** @description Newest first */
             calls: components["schemas"]["AdminCall"][];
             next_cursor: string | null;
+            /**
+             * Format: date
+             * @description The first day (UTC) whose calls have records. Calls of earlier days were dropped. Absent while none were
+             */
+            records_since?: string;
         };
         /** AllServices */
         AllServices: {
@@ -2183,6 +2188,11 @@ export interface components {
             /** @description Newest first. A page may have fewer than `limit` although more follow */
             records: components["schemas"]["ServiceCall"][];
             next_cursor: string | null;
+            /**
+             * Format: date
+             * @description The first day (UTC) whose calls have records. Calls of earlier days were dropped. Absent while none were
+             */
+            records_since?: string;
         };
         /** ServiceChange */
         ServiceChange: {
@@ -2536,6 +2546,11 @@ export interface components {
             /** @description Newest first */
             records: components["schemas"]["UsageRecord"][];
             next_cursor: string | null;
+            /**
+             * Format: date
+             * @description The first day (UTC) whose calls have records. Calls of earlier days were dropped. Absent while none were
+             */
+            records_since?: string;
         };
         /** UsageRecord */
         UsageRecord: {
