@@ -8,6 +8,7 @@ import { ForeignRedis } from './platform/installation.ts';
 import { type Migration, readMigrations } from './platform/migrate.ts';
 import { CreateAdminError, createAdminKey } from './roles/create-admin.ts';
 import { startGateway } from './roles/gateway.ts';
+import { ReshardError, reshard } from './roles/reshard.ts';
 import { openStores } from './roles/stores.ts';
 import { createSupervisor } from './roles/supervisor.ts';
 import { startWriter } from './roles/writer.ts';
@@ -20,7 +21,7 @@ const POSTGRES_CONNECTIONS = 10;
 const STOP_SIGNALS = ['SIGINT', 'SIGTERM'] as const;
 
 /**
- * The program: `main.js [role]`, or `main.js create-admin`. Tested by test/integration/default-start.test.ts,
+ * The program: `main.js [role]`, `main.js create-admin` or `main.js reshard`. Tested by test/integration/default-start.test.ts,
  * single-process.test.ts, workers-lifecycle.test.ts and operators.test.ts.
  */
 async function main(): Promise<void> {
@@ -31,6 +32,7 @@ async function main(): Promise<void> {
     process.stdout.write(`${text}\n`);
     return;
   }
+  if (argument === 'reshard') return reshardInstallation(loadConfig(process.env));
   const role = parseRole(argument);
   const config = loadConfig(process.env);
   if (supervised === SUPERVISED) {
@@ -45,6 +47,16 @@ async function main(): Promise<void> {
     await run({ role, config, log: createLog(config.logLevel, { role }), link: null, worker: 1 }, stopped);
   }
   process.exit(0);
+}
+
+async function reshardInstallation(config: Config): Promise<void> {
+  const log = createLog(config.logLevel, { role: 'reshard' });
+  const stores = await openStores(config, { name: 'reshard', maxConnections: 4, migrations: knownMigrations(), log });
+  try {
+    process.stdout.write(`${await reshard(stores, config)}\n`);
+  } finally {
+    await stores.close();
+  }
 }
 
 /**
@@ -178,7 +190,9 @@ function exitOnProgrammerError(log: Log): void {
 
 main().catch((error: unknown) => {
   // An error that an operator can fix is printed without its stack.
-  const isMendable = [ConfigError, ForeignRedis, StartFailure, CreateAdminError].some((kind) => error instanceof kind);
+  const isMendable = [ConfigError, ForeignRedis, StartFailure, CreateAdminError, ReshardError].some(
+    (kind) => error instanceof kind,
+  );
   if (isMendable && error instanceof Error) process.stderr.write(`tollgate: ${error.message}\n`);
   else process.stderr.write(`tollgate: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`);
   process.exit(1);

@@ -5,6 +5,7 @@ import { claimScript, ForeignRedis, INSTALLATION_KEY, isNews } from './installat
 import { type RedisArg, RedisNotSent, type RedisStore } from './redis-store.ts';
 import type { Script } from './script.ts';
 
+export { INSTALLATION_KEY } from './installation.ts';
 export { byStore, RedisNotCarriedOut, RedisNotSent, type RedisStore } from './redis-store.ts';
 export { defineScript, type Script } from './script.ts';
 
