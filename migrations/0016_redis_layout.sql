@@ -4,3 +4,6 @@
 ALTER TABLE installation
   ADD COLUMN redis_shards int CHECK (redis_shards > 0),
   ADD COLUMN redis_layout text CHECK (redis_layout IN ('single', 'cluster'));
+
+-- Earlier versions knew no cluster. So an installation that has been in use has its data in a single Redis.
+UPDATE installation SET redis_layout = 'single' WHERE EXISTS (SELECT FROM api_keys);

@@ -1,8 +1,8 @@
 import { isUuid } from '../platform/ids.ts';
 import { ForeignRedis, INSTALLATION_KEY, ownedByAnother } from '../platform/installation.ts';
 import { type Sql, sqlState } from '../platform/postgres.ts';
-import { byStore, type RedisStore } from '../platform/redis.ts';
-import type { RedisKeys } from '../platform/redis-keys.ts';
+import type { RedisStore } from '../platform/redis.ts';
+import { installationKey, type RedisKeys, SHARED_TAG } from '../platform/redis-keys.ts';
 
 /** Redis key that every version sets at its first start, including versions that wrote no installation id. */
 export const SHARDS_KEY = 'tollgate:shards';
@@ -34,20 +34,19 @@ export async function checkOwnership({ redis, keys, sql }: OwnershipStores, plac
   const ours = await readInstallation(sql);
   const where = `Redis ${placeOf(places.redisUrl)}, database ${placeOf(places.databaseUrl)}`;
   // Every version that knows clusters writes the id, so only a single Redis can have data without one.
-  if (owner === null && isSingle(redis, keys)) await checkAccounts(redis, sql, ours, where);
+  if (owner === null && !redis.isCluster) await checkAccounts(redis, sql, ours, where);
   else if (owner === null) return;
   else if (owner !== ours) throw ownedByAnother(String(owner), ours, where);
 }
 
-const isSingle = (redis: RedisStore, keys: RedisKeys): boolean =>
-  byStore(redis, Array.from(keys.open.keys())).size === 1;
-
 /** The id in Redis; in a cluster the first that any shard has. */
 async function readOwner(redis: RedisStore, keys: RedisKeys): Promise<unknown> {
-  if (isSingle(redis, keys)) return redis.command('get', [INSTALLATION_KEY]);
+  if (!redis.isCluster) return redis.command('get', [INSTALLATION_KEY]);
+  const owner = await redis.command('get', [installationKey(SHARED_TAG)]);
+  if (owner !== null) return owner;
   for (const shard of keys.open.keys()) {
-    const owner = await redis.shard(shard).command('get', [keys.installation(shard)]);
-    if (owner !== null) return owner;
+    const ofShard = await redis.shard(shard).command('get', [keys.installation(shard)]);
+    if (ofShard !== null) return ofShard;
   }
   return null;
 }

@@ -4,30 +4,26 @@ import { byStore, type RedisStore } from '../platform/redis.ts';
 export type RedisRun = {
   readonly runId: string;
   /**
-   * Changes also when the same process has taken over another's data: it was made a replica and then a master again. So `runId`
-   * alone does not tell whether the data are still those that were compared.
+   * In a cluster it changes also when the same process has taken over another's data: it was made a replica and then a master again.
+   * So there `runId` alone does not tell whether the data are still those that were compared.
    */
   readonly dataId: string;
   readonly uptimeSeconds: number;
-  /**
-   * A node of a cluster that was a replica before. Then its uptime does not say when these data were last written elsewhere, and
-   * nothing can be proven from it. (A node that has restarted from a snapshot alone looks the same.)
-   */
-  readonly wasReplica: boolean;
+  /** A node of a cluster: it may have been a replica, or got its slots from another node. So its start proves nothing. */
+  readonly isNode: boolean;
 };
-
-const NO_REPLICATION = /^0*$/;
 
 /** Asks Redis which process it is. Rejects when Redis is away. @param redis  of a cluster: one shard of it */
 export async function readRedisRun(redis: Pick<RedisStore, 'command'>): Promise<RedisRun> {
   const info = String(await redis.command('info', ['server', 'replication', 'cluster']));
   const field = (name: string): string => new RegExp(`^${name}:(\\w+)`, 'm').exec(info)?.[1] ?? '';
   const runId = field('run_id');
+  const isNode = field('cluster_enabled') === '1';
   return {
     runId,
-    dataId: `${runId} ${field('master_replid')}`,
+    dataId: isNode ? `${runId} ${field('master_replid')}` : runId,
     uptimeSeconds: Number(field('uptime_in_seconds')),
-    wasReplica: field('cluster_enabled') === '1' && !NO_REPLICATION.test(field('master_replid2')),
+    isNode,
   };
 }
 

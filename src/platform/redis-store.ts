@@ -24,8 +24,8 @@ export class RedisNotCarriedOut extends RedisNotSent {
  * The shards by the store that can be asked for several of them at once: a single Redis has all, in a cluster each is by itself.
  */
 export function byStore(redis: RedisStore, shards: readonly number[]): Map<RedisStore, readonly number[]> {
-  const stores = new Map(shards.map((shard) => [redis.shard(shard), [shard]]));
-  return stores.size > 1 ? stores : new Map([[redis, shards]]);
+  if (!redis.isCluster) return new Map([[redis, shards]]);
+  return new Map(shards.map((shard) => [redis.shard(shard), [shard]]));
 }
 
 /**
@@ -39,6 +39,8 @@ export interface RedisStore {
   script(script: Script, numberOfKeys: number, keysAndArgs: readonly RedisArg[]): Promise<unknown>;
   /** Resolves if the data are ours now. @throws ForeignRedis when they are another installation's */
   confirmOwner(): Promise<void>;
+  /** Whether shards are in several nodes, so that a script or a command may name keys of one shard only. */
+  readonly isCluster: boolean;
   /** The store of one shard, which sends INFO, TIME and SCAN, too, to the node that has it. A single Redis has all shards. */
   shard(shard: number): RedisStore;
   readonly ready: boolean;

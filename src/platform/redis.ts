@@ -124,6 +124,8 @@ export class RedisClient implements RedisStore {
     return this.#isOurs && this.#redis.status === 'ready';
   }
 
+  readonly isCluster = false;
+
   shard(): this {
     return this;
   }

@@ -87,15 +87,16 @@ export async function keepLayout(
   const known = layout === 'single' ? await redis.command('get', [SHARDS_KEY]) : null;
   if (known !== null && known !== String(shards)) return;
   await sql`
-    UPDATE installation SET redis_shards = ${shards}, redis_layout = ${layout} WHERE redis_shards IS NULL`;
-  const rows = await sql<{ shards: number; layout: Layout }[]>`
+    UPDATE installation SET redis_shards = ${shards}, redis_layout = ${layout}
+    WHERE redis_shards IS NULL AND (redis_layout IS NULL OR redis_layout = ${layout})`;
+  const rows = await sql<{ shards: number | null; layout: Layout }[]>`
     SELECT redis_shards AS shards, redis_layout AS layout FROM installation`;
   const kept = rows[0];
   if (kept === undefined || (kept.shards === shards && kept.layout === layout)) return;
-  const told = (what: { shards: number; layout: Layout }): string =>
-    `${what.shards} shards in ${what.layout === 'single' ? 'a single Redis' : 'a Redis Cluster'}`;
+  const told = (what: { shards: number | null; layout: Layout }): string =>
+    `${what.shards === null ? '' : `${what.shards} shards `}in ${what.layout === 'single' ? 'a single Redis' : 'a Redis Cluster'}`;
   throw new Error(
-    `this installation has its data as ${told(kept)}, but REDIS_URL and REDIS_SHARDS say ${told({ shards, layout })}. ` +
+    `this installation has its data ${told(kept)}, but REDIS_URL and REDIS_SHARDS say ${told({ shards, layout })}. ` +
       'To change that, see "Another number of shards" in docs/operating.md',
   );
 }

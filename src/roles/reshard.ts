@@ -2,6 +2,7 @@ import type { Config } from '../config/config.ts';
 import { WRITER_LOCK } from '../ledger/locks.ts';
 import { SHARDS_KEY } from '../ledger/ownership.ts';
 import { byStore, INSTALLATION_KEY, type RedisStore } from '../platform/redis.ts';
+import { installationKey, SHARED_TAG } from '../platform/redis-keys.ts';
 import { readLeaseAges } from '../traffic/leases.ts';
 import type { Stores } from './stores.ts';
 import { Reconcilers } from './upkeep.ts';
@@ -94,8 +95,11 @@ async function removeAll({ redis, keys }: ReshardStores): Promise<number> {
     );
     removed += await removeKeys(store, (name) => isOurs.test(name));
   }
-  if (parts.size === 1) await redis.command('unlink', [SHARDS_KEY, INSTALLATION_KEY]);
-  else for (const [store, [shard = 0]] of parts) await store.command('unlink', [keys.installation(shard)]);
+  if (!redis.isCluster) await redis.command('unlink', [SHARDS_KEY, INSTALLATION_KEY]);
+  else {
+    for (const [store, [shard = 0]] of parts) await store.command('unlink', [keys.installation(shard)]);
+    await redis.command('unlink', [installationKey(SHARED_TAG)]);
+  }
   return removed;
 }
 

@@ -3,8 +3,12 @@ import { ReconcileJob } from '../ledger/reconcile/job.ts';
 import { Reconciler, type RunResult } from '../ledger/reconcile/reconciler.ts';
 import { Sweeper } from '../ledger/sweep/sweeper.ts';
 import type { Log } from '../observability/log.ts';
+import { limit } from '../platform/limit.ts';
 import { byStore, type RedisStore } from '../platform/redis.ts';
 import type { Stores } from './stores.ts';
+
+/** Each needs up to two connections to Postgres. With all shards at once, pages and each other would wait for them. */
+const RECONCILERS_AT_ONCE = 3;
 
 type UpkeepStores = Pick<Stores, 'sql' | 'redis' | 'keys'>;
 
@@ -28,9 +32,10 @@ export class Reconcilers {
   }[];
 
   constructor(stores: UpkeepStores) {
+    const inTurn = limit(RECONCILERS_AT_ONCE);
     this.parts = partsOf(stores).map((part) => ({
       ...part,
-      reconciler: new Reconciler({ ...stores, redis: part.redis }, { shards: part.shards }),
+      reconciler: new Reconciler({ ...stores, redis: part.redis }, { shards: part.shards, inTurn }),
     }));
   }
 

@@ -125,7 +125,7 @@ it('a start is refused with a URL of one node, or with another number of shards'
   database.pathname = `/${row?.name}`;
   await expect(
     Marketplace.start({ REDIS_URL: cluster.url, DATABASE_URL: database.href, REDIS_SHARDS: '32' }),
-  ).rejects.toThrow(/has its data as 16 shards in a Redis Cluster/);
+  ).rejects.toThrow(/has its data 16 shards in a Redis Cluster/);
   // Another installation: its database is new.
   await expect(Marketplace.start({ REDIS_URL: cluster.url })).rejects.toThrow(/holds the data of installation/);
 });

@@ -22,6 +22,7 @@ describe('POST /services', () => {
       free_calls_label: '100 free calls',
       category: 'data',
       quality: 50,
+      rated: false,
       proxy_path: `/api/v1/proxy/${body.id}/`,
       status: 'active',
       protocol: 'http',

@@ -12,7 +12,7 @@ export type RecentCall = {
 export type Evidence = {
   readonly wallet: Wallet;
   readonly settled: Settled;
-  /** Null: Redis was a replica before, so its start does not tell which calls it may lack. */
+  /** Null: a node of a cluster, whose start does not tell which calls it may lack. */
   readonly redisStartedAtMs: number | null;
   /** When an earlier comparison first found the account drifting; null: none has. */
   readonly driftingSinceMs: number | null;
@@ -36,9 +36,13 @@ export const START_UNCERTAIN_MS = 1_000;
  * Any other drift may just as well be a fault of Postgres (an event in `rejected_events`, a database restored from a backup), so
  * it is only reported.
  *
- * @returns the reason to record with the repair, or what is not proven
+ * @returns the reason to record with the repair, and the part of the comparison that is proven if it is not all of it; or what is
+ *   not proven
  */
-export function explain(comparison: Comparison, evidence: Evidence): { reason: string } | { unproven: string } {
+export function explain(
+  comparison: Comparison,
+  evidence: Evidence,
+): { readonly reason: string; readonly part?: Comparison } | { readonly unproven: string } {
   const { wallet, settled, driftingSinceMs, agreedSinceStart, redisStartedAtMs, calls } = evidence;
   const obstacle = obstacleOf(comparison);
   if (obstacle !== null) return { unproven: obstacle };
@@ -47,11 +51,17 @@ export function explain(comparison: Comparison, evidence: Evidence): { reason: s
   const { storedHolds } = comparison;
   const tooMuchHeld = storedHolds.reduce((sum, hold) => sum + hold.amountMicros - hold.stored.amountMicros, 0);
   if (redisStartedAtMs === null) {
-    // That a hold belongs to a stored call needs no dates: the hold can go, if the wallet is right without it.
-    if (comparison.driftMicros + tooMuchHeld === 0 && comparison.freeDrifts.length === 0) {
-      return { reason: `${storedHolds.length} holds belonged to calls that Postgres has stored` };
-    }
-    return { unproven: 'this node of the cluster was a replica before: it cannot be told which calls it lacks' };
+    if (storedHolds.length === 0) return { unproven: 'in a cluster it cannot be told which calls a node lacks' };
+    // That a hold belongs to a stored call needs no dates. It goes, or the sweep would refund the call; any other drift stays.
+    return {
+      reason: `${storedHolds.length} holds belonged to calls that Postgres has stored`,
+      part: {
+        ...comparison,
+        driftMicros: -tooMuchHeld,
+        expectedMicros: comparison.walletMicros + tooMuchHeld,
+        freeDrifts: [],
+      },
+    };
   }
   if (driftingSinceMs !== null && driftingSinceMs < redisStartedAtMs - START_UNCERTAIN_MS) {
     return { unproven: 'the drift began before Redis started' };

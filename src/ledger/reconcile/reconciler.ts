@@ -47,7 +47,7 @@ type Learnt = {
 type Scene = {
   readonly redisRunId: string;
   readonly dataId: string;
-  /** Null: it was a replica before, so its start proves nothing. */
+  /** Null: a node of a cluster, whose start proves nothing. */
   readonly redisStartedAtMs: number | null;
   readonly nowMs: number;
   readonly accounts: ReadonlyMap<number, string[]>;
@@ -61,7 +61,11 @@ export type ReconcilerOptions = {
   readonly maxRepairs?: number;
   /** The shards to compare, all of one Redis: it is asked for its process and its time. Default: all. */
   readonly shards?: readonly number[];
+  /** Runs the work when it is this reconciler's turn among others. Default: at once. */
+  readonly inTurn?: InTurn;
 };
+
+type InTurn = <T>(work: () => Promise<T>) => Promise<T>;
 
 /**
  * Compares the wallets in Redis with Postgres, shard by shard and page by page; repairs what is provably the effect of a Redis
@@ -73,6 +77,7 @@ export class Reconciler {
   readonly #repairer: Repairer;
   readonly #maxRepairs: number;
   readonly #shards: readonly number[];
+  readonly #inTurn: InTurn;
   #learnt: Learnt = { dataId: '', shards: new Set(), unproven: new Map() };
   #running: Promise<RunResult> | null = null;
   #last: RunResult | null = null;
@@ -81,11 +86,16 @@ export class Reconciler {
 
   constructor(
     stores: ReconcileStores,
-    { maxRepairs = MAX_REPAIRS, shards = Array.from(stores.keys.open.keys()) }: ReconcilerOptions = {},
+    {
+      maxRepairs = MAX_REPAIRS,
+      shards = Array.from(stores.keys.open.keys()),
+      inTurn = (work) => work(),
+    }: ReconcilerOptions = {},
   ) {
     this.#stores = stores;
     this.#maxRepairs = maxRepairs;
     this.#shards = shards;
+    this.#inTurn = inTurn;
     this.#repairer = new Repairer(stores);
   }
 
@@ -112,7 +122,7 @@ export class Reconciler {
    * @throws when a store is away, Redis restarts or `stop` is called; then it is unknown which accounts still need a repair
    */
   run(by: string, pace: 'at once' | 'gently' = 'at once'): Promise<RunResult> {
-    this.#running ??= this.#runOnce(by, pace === 'gently').finally(() => {
+    this.#running ??= this.#inTurn(() => this.#runOnce(by, pace === 'gently')).finally(() => {
       this.#running = null;
     });
     return this.#running;
@@ -268,7 +278,7 @@ export class Reconciler {
 
 /** Reads which Redis process answers and when it started. The start is exact to `START_UNCERTAIN_MS`. */
 async function readStart({ redis }: ReconcileStores) {
-  const { runId, dataId, uptimeSeconds, wasReplica }: RedisRun = await readRedisRun(redis);
+  const { runId, dataId, uptimeSeconds, isNode }: RedisRun = await readRedisRun(redis);
   const nowMs = await readRedisTime(redis);
-  return { redisRunId: runId, dataId, redisStartedAtMs: wasReplica ? null : nowMs - uptimeSeconds * 1000, nowMs };
+  return { redisRunId: runId, dataId, redisStartedAtMs: isNode ? null : nowMs - uptimeSeconds * 1000, nowMs };
 }

@@ -144,7 +144,8 @@ export class Repairer {
     if (agrees(comparison)) return null;
     const verdict = explain(comparison, { ...state, ...request, calls });
     if ('unproven' in verdict) return { comparison, ...verdict, isFinal: obstacleOf(comparison) === null };
-    await this.#carryOut(request, { comparison, validUntilMs, ...verdict }, ticket);
+    const { reason, part = comparison } = verdict;
+    await this.#carryOut(request, { comparison: part, validUntilMs, reason }, ticket);
     // The next reading shows whether the account agrees now.
     return 'again';
   }

@@ -1,4 +1,4 @@
-import { byStore, isRedisUnavailable, isWrongType, type RedisStore } from '../../platform/redis.ts';
+import { byStore, isWrongType, type RedisStore } from '../../platform/redis.ts';
 import type { RedisKeys } from '../../platform/redis-keys.ts';
 import { deleteEntriesScript, deleteStoredScript } from '../scripts.ts';
 import { decodeUsageEvent, isEvent, isNewerEvent, type UsageEvent } from '../usage-event.ts';
@@ -135,9 +135,21 @@ export type StreamSource = {
    * other streams are stored all the same.
    */
   readonly onLook?: (shard: number, isDamaged: boolean) => void;
+  /** In a cluster: the node of this shard did not answer. */
+  readonly onAway?: (shard: number) => void;
 };
 
 type Stores = Pick<StreamSource, 'redis' | 'keys'>;
+
+/** Some shards of a cluster cannot be used now: their node is away, refuses writes, or has a part of them only. */
+export class ShardsAway extends Error {
+  readonly shards: readonly number[];
+
+  constructor(shards: readonly number[], reason: unknown) {
+    super(reason instanceof Error ? reason.message : String(reason));
+    this.shards = shards;
+  }
+}
 
 /**
  * Whether any stream of `shards` has an entry after the events of a newer version that were skipped. An idle writer asks this
@@ -147,6 +159,7 @@ export async function isAnyWaiting(
   { redis, keys, readOver }: StreamSource,
   shards: readonly number[],
 ): Promise<boolean> {
+  if (shards.length === 0) return false;
   const looks = Array.from(byStore(redis, shards), ([store, its]) => isOneWaiting({ store, keys, readOver }, its));
   return anyTrue(await Promise.allSettled(looks));
 }
@@ -211,17 +224,20 @@ export async function readBatch(
 }
 
 /**
- * The lengths of the streams. In a cluster a shard whose node is away counts as empty, so that the others are stored all the same.
+ * The lengths of the streams. In a cluster a shard whose node does not answer counts as empty, so that the others are stored all
+ * the same.
  *
  * @throws the first failure when no Redis answers
  */
 async function lengthsOf(source: StreamSource, shards: readonly number[]): Promise<number[]> {
   const results = await Promise.allSettled(shards.map((shard) => lengthOf(source, shard)));
   const failures = results.flatMap((result) => (result.status === 'rejected' ? [result.reason as unknown] : []));
-  const isAlone = byStore(source.redis, shards).size === 1;
-  const other = failures.find((error) => isAlone || failures.length === shards.length || !isRedisUnavailable(error));
-  if (other !== undefined) throw other;
-  return results.map((result) => (result.status === 'fulfilled' ? result.value : 0));
+  if (failures.length > 0 && (!source.redis.isCluster || failures.length === shards.length)) throw failures[0];
+  return results.map((result, at) => {
+    if (result.status === 'fulfilled') return result.value;
+    source.onAway?.(shards[at] as number);
+    return 0;
+  });
 }
 
 async function lengthOf({ redis, keys, onLook }: StreamSource, shard: number): Promise<number> {
@@ -287,10 +303,18 @@ export function ofShards(batch: Batch, shards: ReadonlySet<number>): Batch {
  */
 export async function isStillThere(source: Stores, batch: Batch): Promise<boolean> {
   const youngest = new Map(batch.pages.map((page) => [page.shard, page]));
-  const looks = Array.from(youngest.values(), (page) => isPageThere(source, page));
-  const owners = Array.from(byStore(source.redis, batch.shards).keys(), (redis) => redis.confirmOwner());
-  const [found] = await Promise.all([Promise.all(looks), ...owners]);
-  return !found.includes(false);
+  const stores = Array.from(byStore(source.redis, batch.shards));
+  const results = await Promise.allSettled(
+    stores.map(async ([store, shards]) => {
+      const looks = shards.map((shard) => isPageThere(source, youngest.get(shard) as Page));
+      const [found] = await Promise.all([Promise.all(looks), store.confirmOwner()]);
+      return !found.includes(false);
+    }),
+  );
+  const failed = results.flatMap((result, at) => (result.status === 'rejected' ? (stores[at]?.[1] ?? []) : []));
+  const reason = results.find((result) => result.status === 'rejected')?.reason as unknown;
+  if (failed.length > 0) throw source.redis.isCluster ? new ShardsAway(failed, reason) : reason;
+  return results.every((result) => result.status === 'fulfilled' && result.value);
 }
 
 async function isPageThere({ redis, keys }: Stores, { shard, ids, lastFields }: Page): Promise<boolean> {
@@ -315,15 +339,28 @@ export async function readAgain({ redis, keys }: Stores, batch: Batch): Promise<
  * deleted: what is left of it is read again, and the calls in it that are stored already change nothing then.
  */
 export async function deleteBatch(source: Stores, batch: Batch): Promise<void> {
-  const { redis, keys } = source;
+  const failed = new Map<number, unknown>();
   for (const page of batch.pages) {
-    const { shard, ids, lastFields } = page;
-    const usage = keys.usage[shard] as string;
-    const last = ids[ids.length - 1] as string;
-    const args = [usage, ids[0] as string, last, lastFields.join('\t')];
-    if (!page.hasGaps && (await redis.script(deleteStoredScript, 1, args)) === 1) continue;
-    if (await isPageThere(source, page)) await redis.script(deleteEntriesScript, 1, [usage, ...ids]);
+    if (failed.has(page.shard)) continue;
+    try {
+      await deletePage(source, page);
+    } catch (error) {
+      if (!source.redis.isCluster) throw error;
+      failed.set(page.shard, error);
+    }
   }
+  const [first] = failed.values();
+  if (failed.size > 0) throw new ShardsAway(Array.from(failed.keys()), first);
+}
+
+async function deletePage(source: Stores, page: Page): Promise<void> {
+  const { redis, keys } = source;
+  const { shard, ids, lastFields } = page;
+  const usage = keys.usage[shard] as string;
+  const last = ids[ids.length - 1] as string;
+  const args = [usage, ids[0] as string, last, lastFields.join('\t')];
+  if (!page.hasGaps && (await redis.script(deleteStoredScript, 1, args)) === 1) return;
+  if (await isPageThere(source, page)) await redis.script(deleteEntriesScript, 1, [usage, ...ids]);
 }
 
 /**

@@ -20,6 +20,7 @@ import {
   ofShards,
   readAgain,
   readBatch,
+  ShardsAway,
   type StreamSource,
 } from './stream.ts';
 import { StreamNotices } from './stream-notices.ts';
@@ -36,6 +37,8 @@ const QUERY_TIMEOUT_MS = 20_000;
 const LOCK_WAIT_EVERY_MS = 1_000;
 /** How much longer than its timeout `stop` may take, so that the writer can still log how many events it leaves. */
 const GRACE_MS = 500;
+/** How long the writer leaves out a shard of a cluster whose node has failed it. The other shards must not wait for its timeouts. */
+const LEFT_OUT_MS = 2_000;
 const LOCK_NOT_AVAILABLE = '55P03';
 
 /** Settings of the writer's session. */
@@ -124,6 +127,8 @@ export class UsageWriter {
   #wokenInVain = false;
   #session: PostgresSession | null = null;
   #shards: number[] = [];
+  /** Shards of a cluster that are left out, and until when (ms). */
+  readonly #leftOut = new Map<number, number>();
   #triedShardsAt = 0;
   #madePartitionsAt = 0;
   #stopping = false;
@@ -153,6 +158,7 @@ export class UsageWriter {
       readOver: new ReadOver(),
       onNewer: (shard, events) => this.#notices.newer(shard, events),
       onLook: (shard, isDamaged) => this.#notices.looked(shard, isDamaged),
+      onAway: (shard) => this.#leaveOut([shard]),
     };
     const { redisUrl: url, keys, log } = options;
     this.#events = url === null ? null : new EventWait({ url, keys, log });
@@ -251,12 +257,12 @@ export class UsageWriter {
     this.#ahead = null;
     // A new read would find the entries again whose deletion is still under way, so wait for the deletion.
     if (ahead === null) await this.#deletion;
-    if (this.#pace.isQuiet && !(await isAnyWaiting(this.#source, this.#shards))) {
+    if (this.#pace.isQuiet && !(await isAnyWaiting(this.#source, this.#usable()))) {
       this.#pace.found(0, performance.now());
       this.#backlog = 0;
       return false;
     }
-    const batch = (await ahead) ?? (await readBatch(this.#source, this.#shards, this.#batchSize, null));
+    const batch = (await ahead) ?? (await readBatch(this.#source, this.#usable(), this.#batchSize, null));
     this.#pace.found(batch.size, performance.now());
     this.#backlog = batch.size + batch.behind;
     if (batch.size === 0) {
@@ -349,9 +355,21 @@ export class UsageWriter {
     return shard;
   }
 
+  /** The shards of this writer that are not left out. */
+  #usable(): readonly number[] {
+    if (this.#leftOut.size === 0) return this.#shards;
+    const now = performance.now();
+    for (const [shard, until] of this.#leftOut) if (until <= now) this.#leftOut.delete(shard);
+    return this.#shards.filter((shard) => !this.#leftOut.has(shard));
+  }
+
+  #leaveOut(shards: readonly number[]): void {
+    for (const shard of shards) this.#leftOut.set(shard, performance.now() + LEFT_OUT_MS);
+  }
+
   /** Reads and prepares the next batch (8 µs of the writer's CPU per event) while Postgres stores this one (11 µs per event). */
   #readAhead(batch: Batch): void {
-    this.#ahead = this.#deletion.then(() => readBatch(this.#source, this.#shards, this.#batchSize, batch));
+    this.#ahead = this.#deletion.then(() => readBatch(this.#source, this.#usable(), this.#batchSize, batch));
     // If this read fails, the next cycle throws its error. If the flush fails as well, only the flush's error is reported.
     this.#ahead.catch(() => {});
   }
@@ -411,6 +429,7 @@ export class UsageWriter {
   /** Logs one line when the cause changes, so that an outage of an hour does not fill the disk. */
   #failed(error: unknown): void {
     this.#failures++;
+    if (error instanceof ShardsAway) this.#leaveOut(error.shards);
     this.#ahead = null;
     this.#deletion = Promise.resolve();
     const reason = error instanceof Error ? error.message : String(error);

@@ -11,6 +11,8 @@ type Options = Omit<ScriptConnectionOptions, 'installation'>;
 
 /** How often a trip follows MOVED. Nodes that disagree could send it to and fro for ever. */
 const MAX_MOVES = 5;
+/** How long after the arrival of a new node the connections that no shard uses are closed. */
+const UNUSED_MS = 10_000;
 
 /** The connections for batches to the nodes of a cluster: one for each node, which all its shards share. */
 export class ClusterBatches {
@@ -19,6 +21,7 @@ export class ClusterBatches {
   readonly #log: Log;
   readonly #urlOf: (address: string) => string;
   readonly #connections = new Map<string, ScriptConnection>();
+  #isClosed = false;
 
   /** @param options.url  that of the cluster */
   constructor(cluster: RedisCluster, options: Options, log: Log) {
@@ -37,12 +40,25 @@ export class ClusterBatches {
     for (const shard of this.shards) shard.start();
   }
 
-  connectionTo(address: string): ScriptConnection {
+  /** @returns null after `close` */
+  connectionTo(address: string): ScriptConnection | null {
     const known = this.#connections.get(address);
     if (known !== undefined) return known;
+    if (this.#isClosed) return null;
     const connection = this.#make(address);
     connection.connectInBackground();
+    // A new node often takes the place of another.
+    setTimeout(() => this.#closeUnused(), UNUSED_MS).unref();
     return connection;
+  }
+
+  #closeUnused(): void {
+    const used = new Set(this.shards.map(({ client }) => client.address));
+    for (const [address, connection] of this.#connections) {
+      if (used.has(address)) continue;
+      this.#connections.delete(address);
+      void connection.close();
+    }
   }
 
   #make(address: string): ScriptConnection {
@@ -55,6 +71,7 @@ export class ClusterBatches {
   }
 
   async close(): Promise<void> {
+    this.#isClosed = true;
     await Promise.all(Array.from(this.#connections.values(), (connection) => connection.close()));
   }
 }
@@ -68,11 +85,11 @@ export class ClusterBatches {
 export class ShardBatches {
   readonly client: ShardClient;
   readonly #sha: string;
-  readonly #connectionTo: (address: string) => ScriptConnection;
+  readonly #connectionTo: (address: string) => ScriptConnection | null;
   readonly #listeners: (() => void)[] = [];
   #connection: ScriptConnection | null = null;
 
-  constructor(client: ShardClient, sha: string, connectionTo: (address: string) => ScriptConnection) {
+  constructor(client: ShardClient, sha: string, connectionTo: (address: string) => ScriptConnection | null) {
     this.client = client;
     this.#sha = sha;
     this.#connectionTo = connectionTo;
@@ -119,7 +136,7 @@ export class ShardBatches {
         }
         const right = this.#connectionTo(this.client.address);
         this.#connection = right;
-        if (right.ready) this.#sendTo(right, wire, listener, moves + 1);
+        if (right?.ready) this.#sendTo(right, wire, listener, moves + 1);
         else listener.onLost(new RedisNotCarriedOut(error.message));
       },
     });

@@ -22,6 +22,8 @@ export type RedisClusterOptions = {
 const LOOK_EVERY_MS = 5_000;
 /** The same while a shard has none: its node may have been replaced by a replica. */
 const LOOK_OFTEN_MS = 100;
+/** How long it may take until all nodes know that a slot has moved. */
+const HEARSAY_MS = 1_000;
 /** Interval at which the installation's id in each shard is compared. The same as in `RedisClient`. */
 const CLAIM_EVERY_MS = 5_000;
 
@@ -68,7 +70,8 @@ export class RedisCluster implements RedisStore {
       commandTimeoutMs: options.commandTimeoutMs,
     };
     this.shards = options.tags.map((tag) => new ShardClient(tag, host));
-    const all = [...this.shards, new ShardClient(SHARED_TAG, host)];
+    // The shared keys first: every installation has this tag, whatever its number of shards, so its id is compared and claimed first.
+    const all = [new ShardClient(SHARED_TAG, host), ...this.shards];
     this.#bySlot = new Map(all.map((shard) => [shard.slot, shard]));
   }
 
@@ -116,7 +119,7 @@ export class RedisCluster implements RedisStore {
     if (known !== undefined) return known;
     const node = this.#make(address);
     // The client logs why it cannot connect, and keeps trying.
-    node.connect().catch(() => {});
+    if (!this.#isClosed) node.connect().catch(() => {});
     return node;
   }
 
@@ -132,6 +135,8 @@ export class RedisCluster implements RedisStore {
       for (const shard of this.#bySlot.values()) void shard.compareAgain();
     }, CLAIM_EVERY_MS).unref();
   }
+
+  readonly isCluster = true;
 
   shard(shard: number): ShardClient {
     return this.shards[shard] as ShardClient;
@@ -215,6 +220,8 @@ export class RedisCluster implements RedisStore {
     this.#owners = owners;
     for (const shard of this.#bySlot.values()) {
       const address = owners[shard.slot];
+      // What a node has said a moment ago is newer than what others have heard of it.
+      if (performance.now() - shard.movedAt < HEARSAY_MS) continue;
       if (address !== null && address !== undefined) shard.moveTo(address);
     }
     const inUse = new Set(owners);

@@ -19,6 +19,8 @@ export type ShardHost = {
 
 /** Pause before a command is sent again that a node refused because its slot moves, or because no node has it. */
 const AGAIN_MS = 20;
+/** Pause before the installation's id is compared again after a failure. */
+const VERIFY_AGAIN_MS = 100;
 /** How often a command follows MOVED at once. Nodes that disagree could send it to and fro for ever. */
 const MAX_MOVES = 5;
 
@@ -43,6 +45,8 @@ export class ShardClient implements RedisStore {
   #address = '';
   #installation: string | null = null;
   #isOurs = false;
+  #isVerifying = false;
+  #movedAt = Number.NEGATIVE_INFINITY;
   /** Counts the nodes and connections of this shard: a comparison with an earlier one says nothing. */
   #connections = 0;
 
@@ -57,10 +61,18 @@ export class ShardClient implements RedisStore {
     return this.#node;
   }
 
+  /** When a node last named another as the place of the slot (`performance.now()`). */
+  get movedAt(): number {
+    return this.#movedAt;
+  }
+
   /** `host:port` of that node. */
   get address(): string {
     return this.#address;
   }
+
+  /** It is one shard: whoever has it may name all its keys. */
+  readonly isCluster = false;
 
   shard(): this {
     return this;
@@ -79,19 +91,37 @@ export class ShardClient implements RedisStore {
   /** The node has connected. */
   nodeIsReady(): void {
     this.#isOurs = false;
-    const connection = ++this.#connections;
-    void this.#verify(connection);
+    this.#connections++;
+    if (this.#installation === null) this.#becomeReady();
+    else if (!this.#isVerifying) void this.#verify(this.#installation);
   }
 
-  async #verify(connection: number): Promise<void> {
-    try {
-      if (this.#installation !== null) await this.#scripts.compare(this.#installation);
-    } catch (error) {
-      if (error instanceof ForeignRedis) this.#tell(error);
-      // Otherwise the node went away again, which its own log line says, or the comparison is made again in 5 s.
-      return;
+  /** Compares until nothing has changed meanwhile. One comparison runs at a time: each may learn of another node, and begin one. */
+  async #verify(installation: string): Promise<void> {
+    this.#isVerifying = true;
+    for (let connection = -1; connection !== this.#connections; ) {
+      connection = this.#connections;
+      try {
+        await this.#scripts.compare(installation);
+      } catch (error) {
+        if (error instanceof ForeignRedis) this.#tell(error);
+        else this.#verifyLater();
+        this.#isVerifying = false;
+        return;
+      }
     }
-    if (connection !== this.#connections) return;
+    this.#isVerifying = false;
+    this.#becomeReady();
+  }
+
+  /** The node does not know its slots yet, or has too few replicas to write. A node that is away says when it is back. */
+  #verifyLater(): void {
+    setTimeout(() => {
+      if (!this.#isOurs && !this.#isVerifying && this.#node?.ready) this.nodeIsReady();
+    }, VERIFY_AGAIN_MS).unref();
+  }
+
+  #becomeReady(): void {
     this.#isOurs = true;
     for (const listener of this.#readyListeners) listener();
   }
@@ -105,7 +135,10 @@ export class ShardClient implements RedisStore {
   /** Compares the installation's id again, because a flush does not end the connection. */
   async compareAgain(): Promise<void> {
     if (this.#installation === null || !this.#node?.ready) return;
-    if (!this.#isOurs) return this.nodeIsReady();
+    if (!this.#isOurs) {
+      if (!this.#isVerifying) this.nodeIsReady();
+      return;
+    }
     try {
       await this.#scripts.compare(this.#installation);
     } catch (error) {
@@ -165,6 +198,10 @@ export class ShardClient implements RedisStore {
   follow(address: string | null): boolean {
     this.#host.lookAgain();
     if (address === null) return false;
+    // Two nodes that each name the other must not keep this process busy.
+    const now = performance.now();
+    if (address !== this.#address && now - this.#movedAt < AGAIN_MS) return false;
+    if (address !== this.#address) this.#movedAt = now;
     this.moveTo(address);
     return this.#node?.ready ?? false;
   }

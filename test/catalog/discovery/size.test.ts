@@ -1,3 +1,4 @@
+import { openSync, readSync } from 'node:fs';
 import { type PerformanceEntry, PerformanceObserver, performance } from 'node:perf_hooks';
 import { beforeAll, describe, expect, it } from 'vitest';
 import type { Listing } from '../../../src/catalog/listing.ts';
@@ -10,15 +11,23 @@ const MAX_HOLD_MS = 5;
 const MAX_ROUNDS = 12;
 const WORDS = ['Weather', 'translation', 'search', 'embedding', 'Summary', 'chart', 'address', '天気予報'];
 
-/** The CPU time of this process so far, which other processes do not lengthen. */
-const cpuMs = (): number => {
-  const { user, system } = process.cpuUsage();
-  return (user + system) / 1_000;
-};
+const schedstat = openSync(`/proc/self/task/${process.pid}/schedstat`, 'r');
+const text = Buffer.alloc(64);
 
 /**
- * The longest CPU time of one turn of the event loop while `work` ran, without that of the garbage collector, which works on both
- * cores. Compilation counts, so `work` runs until one run is good, at most MAX_ROUNDS times: what holds the loop by itself does so in each.
+ * The CPU time so far of the thread that runs the event loop. Other processes do not lengthen it, and it has no part of the threads
+ * that compile and collect garbage beside it.
+ */
+function cpuMs(): number {
+  // Makes the kernel account for the time up to now; otherwise the file is up to 4 ms behind.
+  process.cpuUsage();
+  const length = readSync(schedstat, text, 0, text.length, 0);
+  // The first number is the time on the processor in nanoseconds (proc(5)).
+  return Number(text.toString('latin1', 0, length).split(' ')[0]) / 1e6;
+}
+
+/**
+ * The longest CPU time of one turn of the event loop while `work` ran, without that of the garbage collector. Compilation counts, so `work` runs until one run is good, at most MAX_ROUNDS times: what holds the loop by itself does so in each.
  */
 async function longestHold(work: (round: number) => Promise<unknown>): Promise<number> {
   const collections: PerformanceEntry[] = [];
@@ -42,7 +51,7 @@ async function longestHold(work: (round: number) => Promise<unknown>): Promise<n
     await new Promise((resolve) => setTimeout(resolve, 5));
     const held = turns.map(({ from, to, cpu }) => {
       const within = collections.filter(({ startTime }) => startTime >= from && startTime < to);
-      return cpu - 2 * within.reduce((sum, { duration }) => sum + duration, 0);
+      return cpu - within.reduce((sum, { duration }) => sum + duration, 0);
     });
     holds.push(Math.max(...held));
   }
