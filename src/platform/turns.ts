@@ -81,3 +81,24 @@ export function stepEnd(): () => boolean {
   const endsAt = performance.now() + STEP_MS;
   return () => performance.now() >= endsAt;
 }
+
+/**
+ * A piece of work that goes on over several steps, of which the first has begun.
+ *
+ *     const steps = new Steps();
+ *     while (more) { …; if (steps.isOver) await steps.next(); }
+ */
+export class Steps {
+  #isOver = stepEnd();
+
+  /** Whether the present step has used its time. */
+  get isOver(): boolean {
+    return this.#isOver();
+  }
+
+  /** Begins the next step, in another turn of the event loop. */
+  async next(): Promise<void> {
+    await turns.next();
+    this.#isOver = stepEnd();
+  }
+}

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { ApiError, unavailableError } from '../../errors.ts';
-import { stepEnd, turns } from '../../platform/turns.ts';
+import { Steps, stepEnd, turns } from '../../platform/turns.ts';
 import { VERSION } from '../../version.ts';
 import type { Language } from '../languages.ts';
 import { DiscoverWriter } from '../present.ts';
@@ -154,16 +154,14 @@ export class Discovery {
     limit: number | 'all',
   ): Promise<Page> {
     const { version, countsVersion } = matches;
+    const steps = new Steps();
     const view = viewOf(index, query, matches);
     const counts = countsText(matches);
-    const { entries, more, batches } = await collect(view, after, limit === 'all' ? MAX_UNLIMITED : limit);
+    if (steps.isOver) await steps.next();
+    const { entries, more, batches } = await collect(view, after, limit === 'all' ? MAX_UNLIMITED : limit, steps);
     const texts: string[] = [];
-    let isOver = stepEnd();
     for (let i = 0; i < entries.length; i += 50) {
-      if (isOver()) {
-        await turns.next();
-        isOver = stepEnd();
-      }
+      if (steps.isOver) await steps.next();
       texts.push(this.#write(entries.slice(i, i + 50), query.language));
     }
     const last = entries.at(-1);
@@ -222,18 +220,15 @@ async function collect(
   view: View,
   after: RankedPlace | null,
   limit: number,
+  steps: Steps,
 ): Promise<{ readonly entries: readonly Entry[]; readonly more: boolean; readonly batches: number }> {
   const entries: Entry[] = [];
   let batches = 0;
-  let isOver = stepEnd();
   for (const batch of view.batches(after)) {
     batches++;
     entries.push(...batch.slice(0, limit + 1 - entries.length));
     if (entries.length > limit) break;
-    if (isOver()) {
-      await turns.next();
-      isOver = stepEnd();
-    }
+    if (steps.isOver) await steps.next();
   }
   return { entries: entries.slice(0, limit), more: entries.length > limit, batches };
 }
