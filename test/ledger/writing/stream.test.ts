@@ -1,6 +1,12 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { ReadOver } from '../../../src/ledger/writing/read-over.ts';
-import { type Batch, deleteBatch, readBatch, type StreamSource } from '../../../src/ledger/writing/stream.ts';
+import {
+  type Batch,
+  deleteBatch,
+  isAnyWaiting,
+  readBatch,
+  type StreamSource,
+} from '../../../src/ledger/writing/stream.ts';
 import { Store } from '../../support/store.ts';
 
 let store: Store;
@@ -21,6 +27,12 @@ const idsThere = async () => ((await store.command('xrange', usage, '-', '+')) a
 async function addSome(count: number): Promise<void> {
   for (let seq = 1; seq <= count; seq++) await add(`5-${seq}`);
 }
+
+it('a writer that has no shards, because another has them all, finds nothing waiting', async () => {
+  await add('5-1');
+  expect(await isAnyWaiting(source, [])).toBe(false);
+  expect(await isAnyWaiting(source, [0])).toBe(true);
+});
 
 describe('deleting a batch that was stored', () => {
   it('deletes what was read, over any number of pages, and nothing that came later', async () => {
