@@ -5,7 +5,7 @@ import { readRedisRun } from '../../../src/ledger/redis-run.ts';
 import { repairWalletScript } from '../../../src/ledger/scripts.ts';
 import { Sweeper } from '../../../src/ledger/sweep/sweeper.ts';
 import { PostgresSession } from '../../../src/platform/postgres.ts';
-import type { RedisClient, Script } from '../../../src/platform/redis.ts';
+import type { RedisClient, RedisStore, Script } from '../../../src/platform/redis.ts';
 import { admit, INSTANCE, request, type Scene, settle } from '../../admission/calls.ts';
 import { QUIET } from '../../support/store.ts';
 import { until } from '../../support/wait.ts';
@@ -18,6 +18,22 @@ beforeAll(async () => {
 });
 afterAll(() => compared.close());
 beforeEach(() => compared.ledger.clear());
+
+/** The same Redis, but as a node of a cluster: it says so, and its start proves nothing. */
+function asNode(redis: RedisClient): RedisStore {
+  return new Proxy(redis, {
+    get: (target, name) => {
+      if (name === 'command') {
+        return async (command: string, args: string[]) => {
+          const reply = await target.command(command, args);
+          return command === 'info' ? String(reply).replace('cluster_enabled:0', 'cluster_enabled:1') : reply;
+        };
+      }
+      const value: unknown = Reflect.get(target, name, target);
+      return typeof value === 'function' ? value.bind(target) : value;
+    },
+  });
+}
 
 /** Waits out the second by which Redis's start is uncertain, so that everything from now on is certainly after it. */
 async function passTheStart(): Promise<void> {
@@ -157,6 +173,39 @@ describe('the sweep after a restart', () => {
     await compared.storeAll();
     expect(await compared.balances(scene)).toEqual([9_200, 9_200]);
     expect(await compared.drifts()).toEqual([]);
+  });
+
+  it('refunds no stored call after a failover in a cluster, where no other drift can be explained', async () => {
+    const { ledger } = compared;
+    const { keys } = ledger.store;
+    const redis = asNode(ledger.store.redis);
+    const [charged, refunded] = [await compared.newScene(10_000), await compared.newScene(10_000)];
+    const [first, second] = [request(charged, 500), request(refunded, 70)];
+    await admit(ledger.store, first);
+    await admit(ledger.store, second);
+    await keepState(ledger);
+    await settle(ledger.store, first, false);
+    await settle(ledger.store, second, true);
+    // As late as the end of the first call, so the replica that takes over lacks it as well.
+    await compared.call(charged, 300);
+    await compared.storeAll();
+    await comeBackOlder(ledger);
+    for (const lease of keys.lease) await ledger.store.command('hset', lease, INSTANCE, 1);
+
+    const reconciler = new Reconciler({ sql: ledger.sql, redis, keys });
+    const isReconciled = (shard: number, dataId: string): boolean => reconciler.hasCompared(shard, dataId);
+    const { reports } = await reconciler.run('test');
+    expect(reports.flatMap(({ drifts }) => drifts)).toMatchObject([
+      { accountId: charged.accountId, driftMicros: 300, storedHolds: 0, unproven: expect.stringContaining('cluster') },
+    ]);
+    const sweeper = new Sweeper({ redis, keys, leaseSeconds: 1, intervalMs: 20, isReconciled, log: QUIET });
+    sweeper.start();
+    // It has swept all shards, since it forgets leases of the dead only then.
+    await until(async () => (await ledger.store.command('hlen', keys.lease[0] as string)) === 0);
+    await sweeper.stop();
+    expect(sweeper.swept).toBe(0);
+    expect(await compared.balances(charged)).toEqual([9_500, 9_200]);
+    expect(await compared.balances(refunded)).toEqual([10_000, 10_000]);
   });
 
   it('waits until the last of many repairs is made, but not for accounts that cannot be repaired', async () => {
