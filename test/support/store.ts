@@ -9,6 +9,7 @@ import { RedisKeys } from '../../src/platform/redis-keys.ts';
 import { ScriptConnection } from '../../src/platform/script-connection.ts';
 import { calledFrom, withCallerStack } from './caller-stack.ts';
 import { startTestRedis, type TestRedis } from './stores.ts';
+import { until } from './wait.ts';
 
 export const SHARDS = 2;
 export const QUIET = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {}, fatal: () => {} };
@@ -44,6 +45,11 @@ export class Store {
     this.redis.destroy();
     await this.batches.close();
     await this.server.stop();
+  }
+
+  /** Waits until both connections are open again after the server was away: each tries again in its own time. */
+  async reconnected(): Promise<void> {
+    await until(() => this.redis.ready && this.batches.ready);
   }
 
   command(name: string, ...args: (string | number)[]): Promise<unknown> {

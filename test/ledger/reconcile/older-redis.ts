@@ -17,5 +17,5 @@ export async function keepState({ store }: With): Promise<void> {
 export async function comeBackOlder({ store }: With): Promise<void> {
   await store.server.kill();
   await store.server.restart();
-  await until(() => store.redis.ready);
+  await store.reconnected();
 }

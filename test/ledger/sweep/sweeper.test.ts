@@ -207,7 +207,7 @@ describe('a started sweeper', () => {
   it('considers no gateway dead until Redis itself has run for one lease time', async () => {
     own.start();
     await store.server.restart();
-    await until(() => store.redis.ready);
+    await store.reconnected();
     const dead = await holdOfDead();
     await until(async () => (await store.balance(dead.accountId)) === 5_000);
     const info = String(await store.command('info', 'server'));
@@ -221,7 +221,7 @@ describe('a started sweeper', () => {
     await store.server.stop();
     await until(() => lines.length > 0);
     await store.server.restart();
-    await until(() => store.redis.ready);
+    await store.reconnected();
     const another = await holdOfDead();
     await until(async () => (await store.balance(another.accountId)) === 5_000);
     expect(lines).toEqual(['cannot sweep now']);

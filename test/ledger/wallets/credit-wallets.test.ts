@@ -103,7 +103,7 @@ describe('a credit', () => {
     expect(await unapplied()).toBe(0);
     // Redis loses the last second before an fsync: the wallet is as it was before the credit.
     await ledger.store.server.restart();
-    await until(() => ledger.store.redis.ready);
+    await ledger.store.reconnected();
     await ledger.store.loadWallet(accountId, 1_000);
     await credits.applyMissing();
     expect(await ledger.store.hash(ledger.store.walletName(accountId))).toEqual({ balance: '1500', credit_seq: '2' });

@@ -93,7 +93,7 @@ it('while Redis is away the writer waits, and it goes on when Redis is back', as
   await ledger.store.server.stop();
   await until(() => !writer.stats().working);
   await ledger.store.server.restart();
-  await until(() => ledger.store.redis.ready);
+  await ledger.store.reconnected();
   const event = newEvent();
   await ledger.append(event);
   await ledger.drained();
