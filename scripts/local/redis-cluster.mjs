@@ -15,14 +15,19 @@ import { startRedis } from './redis.mjs';
  * @property {boolean} [appendonly] default true
  * @property {'always' | 'everysec' | 'no'} [appendfsync]
  * @property {string} [password] every client and every node needs it
+ * @property {readonly string[]} [args] further command-line options of each node
  * @property {readonly NodePorts[]} [ports] those of an earlier start with the same data, in the order of its nodes
  * @property {string} [logDir] default: the folder of each node
  * @property {number} [nodeTimeoutMs] silence after which a node counts as failed; default 2000
+ * @property {(ports: NodePorts, at: number) => Promise<NodePorts>} [behind] opens proxies before a node, and returns their ports. All
+ *   clients and nodes reach it there, and node number `at` connects to others from the address 127.0.1.(at + 1).
  *
  * @typedef {{ port: number, busPort: number }} NodePorts
  *
- * @typedef {import('./redis.mjs').RunningRedis & NodePorts & { master: number, isReplica: boolean }} ClusterNode master: its number
- *   when the cluster was made. After a failover the replica of that number is the master.
+ * @typedef {import('./redis.mjs').RunningRedis & NodePorts & {
+ *   master: number, isReplica: boolean, announced: NodePorts, restart: () => Promise<void>
+ * }} ClusterNode master: its number when the cluster was made. After a failover the replica of that number is the master.
+ *   announced: the ports at which others reach it. restart: starts it again after `kill`, on the same port with the same data.
  *
  * @typedef {object} RunningCluster
  * @property {string} url `redis+cluster://…`
@@ -40,7 +45,17 @@ const formTimeoutMs = 30_000;
  * @returns {Promise<RunningCluster>}
  */
 export async function startRedisCluster(options) {
-  const { dir, runDir, masters = 3, replicas = 1, nodeTimeoutMs = 2_000, ports = [], logDir, ...redis } = options;
+  const {
+    dir,
+    runDir,
+    masters = 3,
+    replicas = 1,
+    nodeTimeoutMs = 2_000,
+    ports = [],
+    logDir,
+    behind,
+    ...redis
+  } = options;
   const auth = options.password === undefined ? '' : `AUTH ${options.password}\r\n`;
   /** @type {ClusterNode[]} */
   const nodes = [];
@@ -50,29 +65,46 @@ export async function startRedisCluster(options) {
   try {
     for (let at = 0; at < masters * (1 + replicas); at += 1) {
       const known = ports[at];
+      const port = await portNear(known?.port);
       const busPort = await portNear(known?.busPort);
-      const node = await startRedis({
-        ...redis,
-        dir: path.join(dir, `node-${at}`),
-        ...(logDir === undefined ? {} : { logFile: path.join(logDir, `redis-${at}.log`) }),
-        ...(known === undefined ? {} : { port: known.port }),
-        runDir,
-        name: `${path.basename(dir)}-node-${at}`,
-        args: [
-          ...['--cluster-enabled', 'yes', '--cluster-config-file', 'nodes.conf', '--cluster-port', String(busPort)],
-          ...['--cluster-node-timeout', String(nodeTimeoutMs)],
-          // Otherwise one missing master stops the accounts of all others.
-          ...['--cluster-require-full-coverage', 'no'],
-        ],
-      });
-      nodes.push({ ...node, busPort, master: at % masters, isReplica: at >= masters });
+      const announced = (await behind?.({ port, busPort }, at)) ?? { port, busPort };
+      const start = (/** @type {number} */ wanted) =>
+        startRedis({
+          ...redis,
+          dir: path.join(dir, `node-${at}`),
+          ...(logDir === undefined ? {} : { logFile: path.join(logDir, `redis-${at}.log`) }),
+          port: wanted,
+          runDir,
+          name: `${path.basename(dir)}-node-${at}`,
+          args: [
+            ...['--cluster-enabled', 'yes', '--cluster-config-file', 'nodes.conf', '--cluster-port', String(busPort)],
+            ...['--cluster-node-timeout', String(nodeTimeoutMs)],
+            // Otherwise one missing master stops the accounts of all others.
+            ...['--cluster-require-full-coverage', 'no'],
+            ...(behind === undefined ? [] : announce(announced, at)),
+            ...(options.args ?? []),
+          ],
+        });
+      const first = await start(port);
+      const reached = behind === undefined ? { port: first.port, busPort } : announced;
+      if (behind !== undefined && first.port !== port) throw new Error(`port ${port} was taken by another program`);
+      /** @type {ClusterNode} */
+      const node = {
+        ...first,
+        ...{ busPort, master: at % masters, isReplica: at >= masters, announced: reached },
+        restart: async () => {
+          Object.assign(node, await start(first.port));
+          if (node.port !== first.port) throw new Error(`port ${first.port} was taken by another program meanwhile`);
+        },
+      };
+      nodes.push(node);
     }
     await form(nodes, masters, (node, command) => ask(node.port, auth, command));
   } catch (error) {
     await stop();
     throw error;
   }
-  const hosts = nodes.map(({ port }) => `127.0.0.1:${port}`).join(',');
+  const hosts = nodes.map(({ announced }) => `127.0.0.1:${announced.port}`).join(',');
   const credentials = options.password === undefined ? '' : `:${options.password}@`;
   return {
     url: `redis+cluster://${credentials}${hosts}`,
@@ -97,7 +129,9 @@ async function form(nodes, masters, say) {
       await say(node, `CLUSTER ADDSLOTSRANGE ${from} ${to}`);
       await say(node, `CLUSTER SET-CONFIG-EPOCH ${at + 1}`);
     }
-    for (const node of others) await say(node, `CLUSTER MEET 127.0.0.1 ${first.port} ${first.busPort}`);
+    for (const node of others) {
+      await say(node, `CLUSTER MEET 127.0.0.1 ${first.announced.port} ${first.announced.busPort}`);
+    }
     await until(async () => (await Promise.all(nodes.map(knowsAll))).every((knows) => knows));
     for (const node of nodes.slice(masters)) {
       const master = /** @type {ClusterNode} */ (nodes[node.master]);
@@ -114,6 +148,12 @@ async function form(nodes, masters, say) {
     return true;
   });
 }
+
+/** @param {NodePorts} ports @param {number} at @returns {string[]} */
+const announce = ({ port, busPort }, at) => [
+  ...['--cluster-announce-ip', '127.0.0.1', '--cluster-announce-port', String(port)],
+  ...['--cluster-announce-bus-port', String(busPort), '--bind-source-addr', `127.0.1.${at + 1}`],
+];
 
 /** @param {number} port @param {string} auth @param {string} command @returns {Promise<string>} the replies as they were sent */
 async function ask(port, auth, command) {

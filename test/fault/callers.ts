@@ -22,6 +22,13 @@ export type Told = {
   balanceMicros: number | null;
   /** Whether the response ended properly. */
   complete: boolean;
+  /** When the call began and ended, as of `Date.now()`. */
+  readonly atMs: number;
+  endMs: number;
+  /** The caller left before the end. */
+  left: boolean;
+  /** The error code of a 503. */
+  code: string | null;
 };
 
 /** A caller gives up when it has had no answer for this long. */
@@ -70,6 +77,7 @@ export class Caller {
     const told: Told = {
       ...{ accountId: this.#buyer.key.account_id, listing, path, status: 0, requestId: null, usageId: null },
       ...{ amountMicros: null, freeTier: null, balanceMicros: null, complete: false },
+      ...{ atMs: Date.now(), endMs: 0, left: false, code: null },
     };
     this.told.push(told);
     const body = random.chance(0.25) ? Buffer.alloc(random.int(1, 60_000), 'b') : null;
@@ -89,13 +97,19 @@ export class Caller {
             told.complete = response.complete;
             over();
           });
-          response.resume();
+          response.on('data', (bytes: Buffer) => {
+            if (told.status === 503) told.code = /"code":"(\w+)"/.exec(bytes.toString('latin1'))?.[1] ?? null;
+          });
         },
       );
       // To the gateway, a caller that lost patience looks like a killed one: its connection is gone.
-      const timer = setTimeout(() => sent.destroy(), leavesAfterMs);
+      const timer = setTimeout(() => {
+        told.left = true;
+        sent.destroy();
+      }, leavesAfterMs);
       const over = (): void => {
         clearTimeout(timer);
+        told.endMs = Date.now();
         resolve();
       };
       sent.on('error', over);

@@ -24,13 +24,16 @@ class Flow {
   readonly #from: Socket;
   readonly #to: Socket;
   readonly #isReply: boolean;
+  /** The address of the client. */
+  readonly #source: string;
   readonly #proxy: FaultProxy;
   readonly #queue: Piece[] = [];
   #timer: NodeJS.Timeout | null = null;
   isStranded = false;
 
-  constructor(proxy: FaultProxy, from: Socket, to: Socket, isReply: boolean) {
+  constructor(proxy: FaultProxy, from: Socket, to: Socket, { isReply, source }: { isReply: boolean; source: string }) {
     this.#proxy = proxy;
+    this.#source = source;
     this.#from = from;
     this.#to = to;
     this.#isReply = isReply;
@@ -66,7 +69,9 @@ class Flow {
   }
 
   get #isBuffered(): boolean {
-    return this.isStranded || this.#proxy.buffers(this.#isReply) || this.#to.connecting;
+    return (
+      this.isStranded || this.#proxy.buffers(this.#isReply) || this.#proxy.isCutOff(this.#source) || this.#to.connecting
+    );
   }
 
   #pass(bytes: Buffer | null): void {
@@ -90,7 +95,12 @@ class Flow {
   }
 }
 
-type Connection = { readonly client: Socket; readonly target: Socket; readonly flows: readonly [Flow, Flow] };
+type Connection = {
+  readonly client: Socket;
+  readonly target: Socket;
+  readonly source: string;
+  readonly flows: readonly [Flow, Flow];
+};
 
 export class FaultProxy {
   readonly #server: Server;
@@ -98,6 +108,7 @@ export class FaultProxy {
   readonly #connections = new Set<Connection>();
   #mode: LinkMode = { kind: 'pass' };
   #cut: number | null = null;
+  #cutOff: (source: string) => boolean = () => false;
   port = 0;
 
   private constructor(targetPort: number) {
@@ -130,9 +141,20 @@ export class FaultProxy {
     }
   }
 
-  /** Cuts all existing connections. Buffered bytes are lost. */
-  reset(): void {
-    for (const { client, target, flows } of this.#connections) {
+  /** Clients at these addresses are silent and hear nothing from now on: a partition. Their bytes are buffered. */
+  cutOff(isCutOff: (source: string) => boolean): void {
+    this.#cutOff = isCutOff;
+    for (const flow of Array.from(this.#connections).flatMap(({ flows }) => flows)) flow.pump();
+  }
+
+  isCutOff(source: string): boolean {
+    return this.#cutOff(source);
+  }
+
+  /** Cuts all existing connections, or those of some clients. Buffered bytes are lost. */
+  reset(isMeant: (source: string) => boolean = () => true): void {
+    for (const { client, target, source, flows } of this.#connections) {
+      if (!isMeant(source)) continue;
       for (const flow of flows) flow.stop();
       reset(client);
       reset(target);
@@ -167,8 +189,12 @@ export class FaultProxy {
     }
     const target = connect({ port: this.#targetPort, host: '127.0.0.1', allowHalfOpen: true, noDelay: true });
     client.setNoDelay(true);
-    const flows = [new Flow(this, client, target, false), new Flow(this, target, client, true)] as const;
-    const connection = { client, target, flows };
+    const source = client.remoteAddress ?? '';
+    const flows = [
+      new Flow(this, client, target, { isReply: false, source }),
+      new Flow(this, target, client, { isReply: true, source }),
+    ] as const;
+    const connection = { client, target, source, flows };
     this.#connections.add(connection);
     const closed = (): void => {
       if (client.destroyed && target.destroyed) this.#connections.delete(connection);

@@ -4,6 +4,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { Market } from './market.ts';
 import { describePlan, makePlan } from './plan.ts';
+import { report } from './report.ts';
 import { type Outcome, runSchedule } from './schedule.ts';
 import { Stack } from './stack.ts';
 
@@ -43,18 +44,3 @@ describe('money is neither lost nor doubled', () => {
     }
   });
 });
-
-/** What the schedules have met. Without failed calls they prove nothing. */
-function report(outcomes: readonly Outcome[]): void {
-  const counts = new Map<string, number>();
-  const count = (name: string, by = 1): void => void counts.set(name, (counts.get(name) ?? 0) + by);
-  for (const { told, rows, exceptions } of outcomes) {
-    count('calls', told.length);
-    for (const { status } of told) count(status === 0 ? 'without an answer' : `answered ${status}`);
-    for (const { outcome } of rows) count(outcome);
-    for (const [row, times] of exceptions) count(`told otherwise, ${row}`, times);
-  }
-  const slowest = Math.max(...outcomes.map(({ recoveryMs }) => recoveryMs));
-  console.log(`slowest recovery: ${Math.round(slowest)} ms after the last repair`);
-  console.log(`${outcomes.length} schedules: ${Array.from(counts, ([name, n]) => `${n} ${name}`).join(', ')}`);
-}

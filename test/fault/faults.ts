@@ -13,12 +13,12 @@ const NOTHING: Heal = async () => {};
 export async function inflict(stack: Stack, fault: Fault): Promise<Heal> {
   switch (fault.kind) {
     case 'link': {
-      const link = stack.links[fault.link];
+      const link = stack.link(fault.link);
       link.set(fault.mode);
       return async () => link.set({ kind: 'pass' });
     }
     case 'reset':
-      stack.links[fault.link].reset();
+      stack.link(fault.link).reset();
       return NOTHING;
     case 'kill':
       return kill(stack, fault.who, fault.draw);

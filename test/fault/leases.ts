@@ -1,14 +1,34 @@
 // Makes time pass for gateways that are dead or asleep: sets their leases back, and runs the sweep of src/ledger. The usual
 // script then decides about the holds. Leases of living gateways are left alone.
 
+import { readRedisTime } from '../../src/ledger/redis-run.ts';
 import { Sweeper } from '../../src/ledger/sweep/sweeper.ts';
+import { partsOf } from '../../src/roles/upkeep.ts';
 import { QUIET } from '../support/store.ts';
 import { LEASE_SECONDS, type Stack } from './stack.ts';
+
+/** A gateway renews its leases every three seconds. */
+const NOT_RENEWED_MS = 5_000;
 
 export async function sweepDead(stack: Stack): Promise<void> {
   const living = new Set(stack.workers().map(({ instance }) => instance));
   await setLeases(stack, (gateway) => !living.has(gateway), '0');
+  if (stack.cluster !== null) await expireFormer(stack);
   await sweep(stack);
+}
+
+/**
+ * Lets the leases run out that living gateways do not renew any more: those of their connections to a master that is none now. A
+ * replica that took over may have holds of them whose end it never got.
+ */
+async function expireFormer({ stores }: Stack): Promise<void> {
+  const { redis, keys } = stores;
+  for (const [shard, lease] of keys.lease.entries()) {
+    const nowMs = await readRedisTime(redis.shard(shard));
+    for (const [instance, at] of Object.entries((await redis.command('hgetall', [lease])) as Record<string, string>)) {
+      if (nowMs - Number(at) > NOT_RENEWED_MS) await redis.command('hset', [lease, instance, '0']);
+    }
+  }
 }
 
 /** Lets the leases of a sleeping gateway run out, and sweeps. */
@@ -22,8 +42,7 @@ export async function expire(stack: Stack, instance: string): Promise<void> {
  * own clock it slept for less than a lease.
  */
 export async function renew(stack: Stack, instance: string): Promise<void> {
-  const [seconds] = (await stack.stores.redis.command('time', [])) as [string];
-  await setLeases(stack, (gateway) => gateway === instance, `${seconds}000`);
+  await setLeases(stack, (gateway) => gateway === instance, String(await readRedisTime(stack.stores.redis.shard(0))));
 }
 
 /** Sets all leases of the gateways for which `isMeant` is true. A gateway has a lease per connection (`HoldOwners`). */
@@ -40,11 +59,12 @@ async function setLeases({ stores }: Stack, isMeant: (gateway: string) => boolea
 }
 
 async function sweep({ stores }: Stack): Promise<void> {
-  await new Sweeper({
-    redis: stores.redis,
-    keys: stores.keys,
-    leaseSeconds: LEASE_SECONDS,
-    isReconciled: () => true,
-    log: QUIET,
-  }).sweepOnce();
+  for (const { redis, shards } of partsOf(stores)) {
+    await new Sweeper({
+      ...{ redis, shards, keys: stores.keys },
+      leaseSeconds: LEASE_SECONDS,
+      isReconciled: () => true,
+      log: QUIET,
+    }).sweepOnce();
+  }
 }

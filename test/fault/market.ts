@@ -36,26 +36,36 @@ export class Market extends MarketClient {
   }
 
   async #list(priceMicros: number, freeCalls: number): Promise<Listing> {
-    const endpoint = this.#stack.links['gateway-service'].through('http://127.0.0.1/').replace(/\/$/, '');
+    const endpoint = this.#stack.link('gateway-service').through('http://127.0.0.1/').replace(/\/$/, '');
     const free = freeCalls === 0 ? {} : { free_calls: freeCalls };
     const path = await this.service({ endpoint, price: priceMicros / 1e6, ...free });
     return { id: path.split('/').at(-1) as string, priceMicros, freeCalls };
   }
 
-  /** Makes fresh accounts with a first credit. Their wallets are not loaded before their first calls. */
-  async buyers(plan: Plan): Promise<Buyer[]> {
+  /**
+   * Makes fresh accounts with a first credit. Their wallets are not loaded before their first calls.
+   *
+   * @param isWanted  whether an account may be that buyer; if not, another one is made
+   */
+  async buyers(plan: Plan, isWanted: (accountId: string, buyer: number) => boolean = () => true): Promise<Buyer[]> {
     return Promise.all(
       plan.creditsMicros.map(async (micros, i) => {
-        const body = { owner_id: `seed ${plan.seed}`, role: 'buyer' };
-        const { status, text } = await this.#send('POST', '/api/v1/keys', { body });
-        if (status !== 201) throw new Error(`POST /keys: ${status} ${text}`);
-        const buyer: Buyer = { key: JSON.parse(text) as Key, creditedMicros: 0 };
+        let key: Key;
+        do key = await this.#account(`seed ${plan.seed}`);
+        while (!isWanted(key.account_id, i));
+        const buyer: Buyer = { key, creditedMicros: 0 };
         // Changed in Postgres before any gateway knows the key. The API would use up the admin's rate limit, needed for credits.
         await this.stores.sql`UPDATE api_keys SET rate_limit = 300 WHERE key_id = ${buyer.key.key_id}`;
         await this.creditUntilDone(buyer, micros, `first ${buyer.key.key_id} ${i}`);
         return buyer;
       }),
     );
+  }
+
+  async #account(owner: string): Promise<Key> {
+    const { status, text } = await this.#send('POST', '/api/v1/keys', { body: { owner_id: owner, role: 'buyer' } });
+    if (status !== 201) throw new Error(`POST /keys: ${status} ${text}`);
+    return JSON.parse(text) as Key;
   }
 
   /** Sends a credit until it is confirmed. Its reference makes it count once. */
@@ -73,6 +83,13 @@ export class Market extends MarketClient {
   async nudge(): Promise<number> {
     const answers = await Promise.all(Array.from({ length: 4 }, () => this.#send('GET', '/api/v1/discover', {})));
     return answers.filter(({ status }) => status === 200).length;
+  }
+
+  /** Whether calls of this buyer are admitted, or refused for want of money or tokens. The call is free. */
+  async serves({ key }: Buyer): Promise<boolean> {
+    const free = this.listings.find(({ priceMicros }) => priceMicros === 0) as Listing;
+    const { status } = await this.#send('GET', `/api/v1/proxy/${free.id}/fast`, { key });
+    return status === 200 || status === 429;
   }
 
   /** @returns the response; its status is 0 when there was no answer */

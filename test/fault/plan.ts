@@ -1,6 +1,7 @@
 // The plan that a seed stands for: who calls what, and what breaks when. Times count from the start of the load. The same seed
 // gives the same plan, but the machine decides how the processes interleave, so a failure may need a few runs of its seed.
 
+import { type ClusterFault, describeClusterFault } from './cluster/plan.ts';
 import type { LinkMode } from './fault-proxy.ts';
 import { Random } from './random.ts';
 
@@ -45,6 +46,8 @@ export type Plan = {
   /** For each caller: the buyer whose key it uses, and the seed of its requests. */
   readonly callers: readonly { readonly buyer: number; readonly seed: number }[];
   readonly faults: readonly Fault[];
+  /** Faults of the nodes of a cluster. Null: there is one Redis. */
+  readonly cluster: readonly ClusterFault[] | null;
 };
 
 const BUYERS = 3;
@@ -83,6 +86,7 @@ export function makePlan(seed: number): Plan {
     })),
     callers: Array.from({ length: CALLERS }, (_, i) => ({ buyer: i % BUYERS, seed: random.int(0, 2 ** 32 - 1) })),
     faults: makeFaults(random, loadMs),
+    cluster: null,
   };
 }
 
@@ -132,12 +136,12 @@ function linkMode(random: Random): LinkMode {
 }
 
 /** Describes a plan in words, for the report of a failure. */
-export function describePlan({ seed, loadMs, faults }: Plan): string {
+export function describePlan({ seed, loadMs, faults, cluster }: Plan): string {
   const lines = faults.map((fault) => {
     const mode = fault.kind === 'link' ? ` ${JSON.stringify(fault.mode)}` : '';
     return `  ${fault.atMs} ms: ${fault.kind} ${subject(fault)}${mode}, for ${fault.forMs} ms`;
   });
-  return [`seed ${seed}, ${loadMs} ms of load`, ...lines].join('\n');
+  return [`seed ${seed}, ${loadMs} ms of load`, ...(cluster ?? []).map(describeClusterFault), ...lines].join('\n');
 }
 
 /** Whether holds of a gateway may have been swept: it died, or slept for longer than its lease. */

@@ -3,20 +3,26 @@
 
 import type { Row } from './books.ts';
 import type { Told } from './callers.ts';
+import { timeOf } from './cluster/losses.ts';
 
 /** Rows of the failure table that permit an amount told to the caller to differ from the record. */
-export type Exception = 'gateway killed' | 'service dies in the middle of the body';
+export type Exception = 'gateway killed' | 'service dies in the middle of the body' | 'lost in a failover';
 
 export type Evidence = {
   readonly told: readonly Told[];
   readonly rows: readonly Row[];
   /** Usage ids of the calls that reached the service. */
   readonly seen: ReadonlySet<string>;
-  /** Usage ids of the calls whose hold was seen in Redis. */
-  readonly held: ReadonlySet<string>;
+  /** The calls whose hold was seen in Redis: usage id to account. */
+  readonly held: ReadonlyMap<string, string>;
   /** Whether holds may have been swept in this schedule. */
   readonly losesGateway: boolean;
+  /** Whether a failover may have lost what Redis had acknowledged of a call of this account at this time. */
+  readonly mayBeLost: (accountId: string, fromMs: number, toMs: number) => boolean;
 };
+
+/** A call of which only the id is known was over after this time: no caller waits longer. */
+export const LONGEST_CALL_MS = 3_000;
 
 export function checkPromises(evidence: Evidence): { faults: string[]; exceptions: Map<Exception, number> } {
   const { told, rows, seen, held } = evidence;
@@ -29,11 +35,21 @@ export function checkPromises(evidence: Evidence): { faults: string[]; exception
     if (verdict.startsWith('!')) faults.push(`${verdict.slice(1)}: ${JSON.stringify(describe(call, byId))}`);
     else exceptions.set(verdict as Exception, (exceptions.get(verdict as Exception) ?? 0) + 1);
   }
-  for (const usageId of held) if (!byId.has(usageId)) faults.push(`held, but there is no record of ${usageId}`);
+  const spans = new Map(told.map((call) => [call.requestId, call]));
+  const mayBeLost = (usageId: string, accountId: string): boolean => {
+    const { atMs, endMs } = spans.get(usageId) ?? { atMs: timeOf(usageId), endMs: timeOf(usageId) + LONGEST_CALL_MS };
+    return evidence.mayBeLost(accountId, atMs, endMs);
+  };
+  for (const [usageId, accountId] of held) {
+    if (byId.has(usageId) || mayBeLost(usageId, accountId)) continue;
+    faults.push(`held, but there is no record of ${usageId}`);
+  }
   for (const row of rows) {
     const answered = row.outcome === 'completed' && row.status !== 499;
     if (answered && !seen.has(row.usageId)) faults.push(`never reached the service: ${JSON.stringify(row)}`);
-    if (row.outcome === 'abandoned' && !evidence.losesGateway) faults.push(`swept for no reason: ${row.usageId}`);
+    if (row.outcome === 'abandoned' && !evidence.losesGateway && !mayBeLost(row.usageId, row.accountId)) {
+      faults.push(`swept for no reason: ${row.usageId}`);
+    }
   }
   return { faults, exceptions };
 }
@@ -47,7 +63,7 @@ const describe = (call: Told, byId: ReadonlyMap<string, Row>) => ({
 function judge(
   call: Told,
   byId: ReadonlyMap<string, Row>,
-  { losesGateway, seen }: Evidence,
+  { losesGateway, seen, mayBeLost }: Evidence,
 ): Exception | null | string {
   if (call.requestId === null) return null;
   const row = byId.get(call.requestId);
@@ -56,12 +72,15 @@ function judge(
     return row === undefined || row.amountMicros === 0 ? null : '!refused, but charged';
   }
   if (call.usageId !== call.requestId) return '!two ids of one call';
-  if (row === undefined) return '!admitted, but there is no record';
+  const isExcused = mayBeLost(call.accountId, call.atMs, call.endMs);
+  if (row === undefined) return isExcused ? 'lost in a failover' : '!admitted, but there is no record';
   if (call.freeTier !== row.freeTier) return '!the free tier served it, or it did not';
   if (Number(call.balanceMicros) < 0) return '!told of a balance below zero';
   if (call.amountMicros === row.amountMicros) return null;
   if (row.amountMicros !== 0) return '!charged another amount than told';
   if (row.outcome === 'abandoned' && losesGateway) return 'gateway killed';
+  // The end of the call was lost, so its hold was open again, and was swept.
+  if (row.outcome === 'abandoned' && isExcused) return 'lost in a failover';
   if (row.outcome === 'refunded:upstream_cut' && !call.complete) return 'service dies in the middle of the body';
   return '!told of a charge that was not made';
 }

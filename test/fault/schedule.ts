@@ -2,13 +2,27 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isRedisUnavailable } from '../../src/platform/redis.ts';
-import { checkBuyer, checkLedger, checkRecords, type Row, readRecords, readSeen } from './books.ts';
+import {
+  checkBuyer,
+  checkLedger,
+  checkRecords,
+  compare,
+  type Row,
+  readRecords,
+  readRepairs,
+  readSeen,
+  takeOut,
+} from './books.ts';
 import { Caller, type Told } from './callers.ts';
+import { suffer } from './cluster/faults.ts';
+import { Losses, timeOf } from './cluster/losses.ts';
+import { GROUPS } from './cluster/nodes.ts';
+import { mayReplace } from './cluster/plan.ts';
 import { type Heal, inflict } from './faults.ts';
 import { sweepDead } from './leases.ts';
 import type { Buyer, Market } from './market.ts';
 import { losesGateway, type Plan } from './plan.ts';
-import { checkPromises, type Exception } from './promises.ts';
+import { checkPromises, type Exception, LONGEST_CALL_MS } from './promises.ts';
 import type { Stack } from './stack.ts';
 import { Witness } from './witness.ts';
 
@@ -24,16 +38,89 @@ export type Outcome = {
   readonly looks: number;
   /** From the end of the last fault until nothing was under way any more. */
   readonly recoveryMs: number;
+  /** Money that wallets had too much after a failover, before it was taken out. */
+  readonly driftMicros: number;
+  /** Failovers that no fault asked for: a node had too little of the machine for its node timeout. */
+  readonly unplanned: number;
 };
 
 export async function runSchedule(stack: Stack, market: Market, plan: Plan): Promise<Outcome> {
-  const buyers = await market.buyers(plan);
+  const groups = await readGroups(stack);
+  const { keys } = stack.stores;
+  const groupOf = (accountId: string): number => groups.findIndex((shards) => shards.has(keys.shardOf(accountId)));
+  const buyers = await market.buyers(plan, plan.cluster === null ? undefined : (id, buyer) => groupOf(id) === buyer);
   const seenBefore = readSeen(stack);
+  const repairsBefore = (await readRepairs(stack, 0)).at(-1)?.id ?? 0;
+  const [mastersBefore, startedAtMs] = [await readMasters(stack), Date.now()];
+  const losses = new Losses();
   const witness = new Witness(stack, buyers, market.listings);
+  const { callers } = await load({ stack, market, plan, buyers, groups, losses });
+  const healedAt = performance.now();
+  await becomeQuiet(stack, market, buyers);
+  const recoveryMs = performance.now() - healedAt;
+  await witness.stop();
+  const unplanned = await noteUnplanned({ stack, plan, groups, losses }, mastersBefore, startedAtMs);
+  const rows = await readRecords(stack, buyers);
+  const seen = readSeen(stack);
+  const told = callers.flatMap((caller) => caller.told);
+  const mayBeLost = (accountId: string, fromMs: number, toMs: number): boolean =>
+    losses.allow({ shard: keys.shardOf(accountId), fromMs, toMs });
+  const evidence = { told, rows, seen, held: witness.held, losesGateway: losesGateway(plan), mayBeLost };
+  const { faults, exceptions } = checkPromises(evidence);
+  const drifts = await compare(stack);
+  const ofBuyer = (buyer: Buyer): Promise<string[]> =>
+    checkBuyer(stack, buyer, {
+      ...{ all: rows, listings: market.listings },
+      mayBeLost: ({ usageId, accountId }) => mayBeLost(accountId, ...spanOf(usageId, told)),
+      reported: drifts.find(({ accountId }) => accountId === buyer.key.account_id),
+    });
+  const found = [
+    ...faults,
+    ...witness.faults,
+    ...checkRecords(rows, market.listings),
+    ...(await Promise.all(buyers.map(ofBuyer))).flat(),
+    ...drifts.filter(({ accountId }) => buyers.every(({ key }) => key.account_id !== accountId)).map(unasked),
+    ...(await readRepairs(stack, repairsBefore))
+      .filter(({ accountId, reason }) => !losses.concern(keys.shardOf(accountId)) || !PROVEN_IN_A_CLUSTER.test(reason))
+      .map((repair) => `repaired: ${JSON.stringify(repair)}`),
+    ...(await unrecorded(stack, seen, seenBefore))
+      .filter((id) => !isExcused(id, told, witness.held, mayBeLost))
+      .map((id) => `served, but there is no record of ${id}`),
+    ...notServed(told, plan, groupOf),
+  ];
+  // What is reported stays until an operator takes it out. Then the wallets are what the journal says.
+  await takeOut(stack, drifts);
+  found.push(...(await checkLedger(stack)));
+  const driftMicros = drifts.reduce((sum, drift) => sum + drift.driftMicros, 0);
+  return { faults: found, told, rows, exceptions, looks: witness.looks, recoveryMs, driftMicros, unplanned };
+}
+
+const PROVEN_IN_A_CLUSTER = /holds belonged to calls that Postgres has stored|came back without credits/;
+
+const unasked = (drift: object): string => `drift of an account of an earlier schedule: ${JSON.stringify(drift)}`;
+
+type Scene = {
+  readonly stack: Stack;
+  readonly market: Market;
+  readonly plan: Plan;
+  readonly buyers: readonly Buyer[];
+  readonly groups: readonly ReadonlySet<number>[];
+  readonly losses: Losses;
+};
+
+/** Runs the callers and the faults of a plan. Where nodes fail, the callers go on until all nodes are back. */
+async function load({ stack, market, plan, buyers, groups, losses }: Scene) {
   const startedAt = performance.now();
-  const isOver = (): boolean => performance.now() - startedAt >= plan.loadMs;
-  const url = stack.links['caller-gateway'].through(stack.gatewayUrl).replace(/\/$/, '');
+  const { cluster } = stack;
+  let nodesAreBack = plan.cluster === null;
+  const isOver = (): boolean => nodesAreBack && performance.now() - startedAt >= plan.loadMs;
+  const url = stack.link('caller-gateway').through(stack.gatewayUrl).replace(/\/$/, '');
   const callers = plan.callers.map(({ buyer, seed }) => new Caller(url, buyers[buyer] as Buyer, market.listings, seed));
+  const sufferAll = async (): Promise<void> => {
+    if (cluster === null || plan.cluster === null) return;
+    await Promise.all(plan.cluster.map((fault) => suffer({ cluster, losses, shards: groups, stack }, fault)));
+    nodesAreBack = true;
+  };
   await Promise.all([
     ...callers.map((caller) => caller.run(isOver)),
     ...plan.laterCredits.map(async ({ buyer, atMs, micros }, i) => {
@@ -47,29 +134,13 @@ export async function runSchedule(stack: Stack, market: Market, plan: Plan): Pro
       await sleep(fault.forMs);
       await heal();
     }),
+    sufferAll(),
   ]);
-  const healedAt = performance.now();
-  await becomeQuiet(stack, market);
-  const recoveryMs = performance.now() - healedAt;
-  await witness.stop();
-  const rows = await readRecords(stack, buyers);
-  const seen = readSeen(stack);
-  const told = callers.flatMap((caller) => caller.told);
-  const evidence = { told, rows, seen, held: witness.held, losesGateway: losesGateway(plan) };
-  const { faults, exceptions } = checkPromises(evidence);
-  const found = [
-    ...faults,
-    ...witness.faults,
-    ...checkRecords(rows, market.listings),
-    ...(await Promise.all(buyers.map((buyer) => checkBuyer(stack, buyer, rows, market.listings)))).flat(),
-    ...(await checkLedger(stack)),
-    ...(await unrecorded(stack, seen, seenBefore)),
-  ];
-  return { faults: found, told, rows, exceptions, looks: witness.looks, recoveryMs };
+  return { callers };
 }
 
 /** Waits until everything works again, no hold is open, and every event is in Postgres. */
-async function becomeQuiet(stack: Stack, market: Market): Promise<void> {
+async function becomeQuiet(stack: Stack, market: Market, buyers: readonly Buyer[]): Promise<void> {
   const deadline = performance.now() + QUIET_WITHIN_MS;
   let left = 'nothing was looked at';
   // Two quiet looks in a row: a late admission may open a hold between the reading of the holds and of the streams.
@@ -77,7 +148,7 @@ async function becomeQuiet(stack: Stack, market: Market): Promise<void> {
     if (performance.now() > deadline) throw new Error(`not quiet within ${QUIET_WITHIN_MS} ms: ${left}`);
     try {
       await Promise.all([stack.service.ensure(), stack.writer.ensure(), stack.gateway.ensure()]);
-      left = await whatIsLeft(stack, market);
+      left = await whatIsLeft(stack, market, buyers);
     } catch (error) {
       // The test's own connection to Redis comes back a little later than Redis.
       if (!isRedisUnavailable(error)) throw error;
@@ -88,11 +159,19 @@ async function becomeQuiet(stack: Stack, market: Market): Promise<void> {
   }
 }
 
-async function whatIsLeft(stack: Stack, market: Market): Promise<string> {
+async function whatIsLeft(stack: Stack, market: Market, buyers: readonly Buyer[]): Promise<string> {
   const { redis, keys, sql } = stack.stores;
   if ((await market.nudge()) === 0) return 'the gateway does not answer';
+  if (stack.cluster !== null) {
+    // Each buyer's account is on a node of its own.
+    const served = await Promise.all(buyers.map((buyer) => market.serves(buyer)));
+    if (!served.every(Boolean)) return `accounts of the nodes are served: ${served.join(', ')}`;
+    await stack.cluster.whole();
+  }
   const open = await stack.gauges(['tollgate_calls_open', 'tollgate_settlements_unconfirmed']);
   if (open !== 0) return `${open ?? 'unknown'} calls open or not confirmed`;
+  // As in the writer, where the sweep waits until holds of stored calls are gone.
+  if (stack.cluster !== null) await compare(stack);
   await sweepDead(stack);
   const holds = (await Promise.all(keys.open.map((name) => redis.command('hvals', [name])))) as string[][];
   const held = holds.flat().filter((hold) => !hold.startsWith('x'));
@@ -114,5 +193,70 @@ async function unrecorded(
   const ids = [...seen].filter((id) => !before.has(id));
   const rows = await stores.sql<{ id: string }[]>`
     SELECT id FROM unnest(${ids}::uuid[]) AS id WHERE NOT EXISTS (SELECT FROM calls WHERE usage_id = id)`;
-  return rows.map(({ id }) => `served, but there is no record of ${id}`);
+  return rows.map(({ id }) => id);
+}
+
+/** From when to when a call lasted, as far as it is known. */
+function spanOf(usageId: string, told: readonly Told[]): [fromMs: number, toMs: number] {
+  const call = told.find(({ requestId }) => requestId === usageId);
+  const admittedAtMs = timeOf(usageId);
+  return call === undefined ? [admittedAtMs, admittedAtMs + LONGEST_CALL_MS] : [call.atMs, call.endMs];
+}
+
+/** Whether a failover may have lost a call that the service has seen. If nobody knows whose call it was: one that had no answer. */
+function isExcused(
+  usageId: string,
+  told: readonly Told[],
+  held: ReadonlyMap<string, string>,
+  mayBeLost: (accountId: string, fromMs: number, toMs: number) => boolean,
+): boolean {
+  const known = told.find(({ requestId }) => requestId === usageId)?.accountId ?? held.get(usageId);
+  if (known !== undefined) return mayBeLost(known, ...spanOf(usageId, told));
+  const at = timeOf(usageId);
+  return told.some(
+    ({ requestId, accountId, atMs, endMs }) =>
+      requestId === null && atMs <= at && at <= endMs + 100 && mayBeLost(accountId, atMs, endMs),
+  );
+}
+
+/** Calls of accounts whose node had no fault must be served. This is known only where nothing else was broken. */
+function notServed(told: readonly Told[], { cluster, faults }: Plan, groupOf: (accountId: string) => number): string[] {
+  const [only, ...others] = cluster ?? [];
+  if (only === undefined || others.length > 0 || faults.length > 0) return [];
+  const refused = told.filter(({ status, code, left, accountId }) => {
+    return groupOf(accountId) !== only.group && (code === 'unavailable' || (status === 0 && !left));
+  });
+  return refused.map((call) => `refused, but its node was well: ${JSON.stringify(call)}`);
+}
+
+const readMasters = ({ cluster }: Stack): Promise<number[]> =>
+  Promise.all(cluster === null ? [] : Array.from({ length: GROUPS }, (_, group) => cluster.masterOf(group)));
+
+/** A failover that nobody planned may have lost something at any time of the schedule. @returns how many there were */
+async function noteUnplanned(
+  { stack, plan, groups, losses }: Pick<Scene, 'stack' | 'plan' | 'groups' | 'losses'>,
+  before: readonly number[],
+  startedAtMs: number,
+): Promise<number> {
+  const after = await readMasters(stack);
+  const changed = before.flatMap((master, group) => (after[group] === master ? [] : [group]));
+  let unplanned = 0;
+  for (const group of changed) {
+    losses.replaced(group);
+    if (plan.cluster?.some((fault) => fault.group === group && mayReplace(fault))) continue;
+    unplanned++;
+    const shards = groups[group] as ReadonlySet<number>;
+    losses.add({ group, shards, fromMs: startedAtMs, toMs: Date.now(), why: 'a failover that nobody planned' });
+  }
+  return unplanned;
+}
+
+/** The shards of each group of nodes, as they are before the schedule. */
+async function readGroups({ cluster, slots }: Stack): Promise<ReadonlySet<number>[]> {
+  if (cluster === null) return [];
+  const groups = await cluster.groups();
+  return Array.from({ length: GROUPS }, (_, group) => {
+    const shards = slots.flatMap((slot, shard) => (groups[slot] === group ? [shard] : []));
+    return new Set(shards);
+  });
 }

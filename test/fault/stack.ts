@@ -1,29 +1,34 @@
 // A complete installation in its own processes, with a fault proxy on every link: a supervised gateway with two workers, a
-// writer, Redis, Postgres and a service.
+// writer, Redis or a Redis Cluster, Postgres and a service.
 
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { processIdentity } from '../../scripts/local/identity.mjs';
 import { freePort } from '../../scripts/local/ports.mjs';
 import { loadConfig } from '../../src/config/config.ts';
+import { evenTags, slotOf } from '../../src/platform/cluster/tags.ts';
 import { readMigrations } from '../../src/platform/migrate.ts';
 import { openStores, type Stores } from '../../src/roles/stores.ts';
 import { buildSources } from '../support/build.ts';
 import { QUIET } from '../support/store.ts';
 import { scratchDir, startTestPostgres, startTestRedis, type TestRedis, type TestStore } from '../support/stores.ts';
+import { FaultCluster } from './cluster/nodes.ts';
 import { Daemon } from './daemon.ts';
 import { FaultProxy } from './fault-proxy.ts';
 import { LINKS, type LinkName } from './plan.ts';
 
 export const LEASE_SECONDS = 10;
 const SHARDS = 4;
+/** Two for each of the three masters. */
+const CLUSTER_SHARDS = 6;
 
 export type Worker = { readonly pid: number; readonly instance: string };
 
 type Parts = {
-  readonly redis: TestRedis;
+  readonly oneRedis: TestRedis | null;
+  readonly cluster: FaultCluster | null;
   readonly postgres: TestStore;
-  readonly links: Readonly<Record<LinkName, FaultProxy>>;
+  readonly links: ReadonlyMap<LinkName, FaultProxy>;
   readonly service: Daemon;
   readonly writer: Daemon;
   readonly gateway: Daemon;
@@ -34,9 +39,11 @@ type Parts = {
 };
 
 export class Stack {
-  readonly redis: TestRedis;
+  readonly #oneRedis: TestRedis | null;
+  /** Null: there is one Redis. */
+  readonly cluster: FaultCluster | null;
   readonly postgres: TestStore;
-  readonly links: Readonly<Record<LinkName, FaultProxy>>;
+  readonly #links: ReadonlyMap<LinkName, FaultProxy>;
   readonly service: Daemon;
   readonly writer: Daemon;
   readonly gateway: Daemon;
@@ -48,9 +55,10 @@ export class Stack {
   readonly seenFile: string;
 
   private constructor(parts: Parts) {
-    this.redis = parts.redis;
+    this.#oneRedis = parts.oneRedis;
+    this.cluster = parts.cluster;
     this.postgres = parts.postgres;
-    this.links = parts.links;
+    this.#links = parts.links;
     this.service = parts.service;
     this.writer = parts.writer;
     this.gateway = parts.gateway;
@@ -60,34 +68,60 @@ export class Stack {
     this.seenFile = parts.seenFile;
   }
 
-  static async start(): Promise<Stack> {
+  /** The only Redis. */
+  get redis(): TestRedis {
+    if (this.#oneRedis === null) throw new Error('there is a cluster');
+    return this.#oneRedis;
+  }
+
+  /** @throws in a cluster, where each node has proxies of its own, for a link to Redis */
+  link(name: LinkName): FaultProxy {
+    const link = this.#links.get(name);
+    if (link === undefined) throw new Error(`there is no link ${name}`);
+    return link;
+  }
+
+  /** The slot of each shard in a cluster. */
+  readonly slots: readonly number[] = evenTags(CLUSTER_SHARDS).map((tag) => slotOf(`{${tag}}`));
+
+  /** @param settings further ones of the gateway and the writer */
+  static async start(
+    kind: 'one redis' | 'cluster' = 'one redis',
+    settings: Record<string, string> = {},
+  ): Promise<Stack> {
     const build = buildSources();
+    const cluster = kind === 'cluster' ? await FaultCluster.start() : null;
     // Everything that Redis has acknowledged is on its disk.
-    const redis = await startTestRedis({ appendonly: true, appendfsync: 'always' });
+    const oneRedis = cluster === null ? await startTestRedis({ appendonly: true, appendfsync: 'always' }) : null;
+    const redisUrl = (cluster ?? (oneRedis as TestRedis)).url;
     const postgres = await startTestPostgres();
     const ports = { gateway: await freePort(), service: await freePort() };
     const [metricsPort, writerMetricsPort] = [await freePort(), await freePort()];
-    const targets: Record<LinkName, number> = {
-      'gateway-redis': redis.port,
+    const targets: Partial<Record<LinkName, number>> = {
+      ...(oneRedis === null ? {} : { 'gateway-redis': oneRedis.port, 'writer-redis': oneRedis.port }),
       'gateway-postgres': postgres.port,
       'gateway-service': ports.service,
-      'writer-redis': redis.port,
       'writer-postgres': postgres.port,
       'caller-gateway': ports.gateway,
     };
-    const opened = await Promise.all(LINKS.map(async (name) => [name, await FaultProxy.open(targets[name])] as const));
-    const links = Object.fromEntries(opened) as Record<LinkName, FaultProxy>;
+    const links = new Map<LinkName, FaultProxy>();
+    for (const name of LINKS) {
+      const target = targets[name];
+      if (target !== undefined) links.set(name, await FaultProxy.open(target));
+    }
+    const through = (link: LinkName, url: string): string => links.get(link)?.through(url) ?? url;
     const environment = (who: 'gateway' | 'writer'): Record<string, string> => ({
-      DATABASE_URL: links[`${who}-postgres`].through(postgres.url),
-      REDIS_URL: links[`${who}-redis`].through(redis.url),
+      DATABASE_URL: through(`${who}-postgres`, postgres.url),
+      REDIS_URL: through(`${who}-redis`, redisUrl),
       HOST: '127.0.0.1',
-      REDIS_SHARDS: String(SHARDS),
+      REDIS_SHARDS: String(cluster === null ? SHARDS : CLUSTER_SHARDS),
       REDIS_COMMAND_TIMEOUT_MS: '200',
       INSTANCE_LEASE_SECONDS: String(LEASE_SECONDS),
       UPSTREAM_ALLOW_CIDRS: '127.0.0.0/8',
       ANONYMOUS_RATE_LIMIT: '1000000',
       DRAIN_SECONDS: '1',
       METRICS_PORT: String(who === 'gateway' ? metricsPort : writerMetricsPort),
+      ...settings,
     });
     const main = path.join(build, 'main.js');
     const says = (role: string) => (output: string) =>
@@ -113,11 +147,11 @@ export class Stack {
     });
     await Promise.all([service.ensure(), writer.ensure().then(() => gateway.ensure())]);
     const migrations = readMigrations(fileURLToPath(new URL('../../migrations', import.meta.url)));
-    const direct = { ...environment('gateway'), DATABASE_URL: postgres.url, REDIS_URL: redis.url };
+    const direct = { ...environment('gateway'), DATABASE_URL: postgres.url, REDIS_URL: redisUrl };
     const config = loadConfig({ ...direct, REDIS_COMMAND_TIMEOUT_MS: '5000' });
     const stores = await openStores(config, { name: 'test', maxConnections: 4, migrations, log: QUIET });
     return new Stack({
-      ...{ redis, postgres, links, service, writer, gateway, stores, seenFile },
+      ...{ oneRedis, cluster, postgres, links, service, writer, gateway, stores, seenFile },
       gatewayUrl: `http://127.0.0.1:${ports.gateway}`,
       metricsUrl: `http://127.0.0.1:${metricsPort}/metrics`,
     });
@@ -149,8 +183,9 @@ export class Stack {
     await this.writer.stop();
     await this.service.stop();
     await this.stores.close();
-    for (const link of Object.values(this.links)) await link.close();
-    await this.redis.stop();
+    for (const link of this.#links.values()) await link.close();
+    await this.#oneRedis?.stop();
+    await this.cluster?.stop();
     await this.postgres.stop();
   }
 }

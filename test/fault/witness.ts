@@ -9,8 +9,8 @@ import type { Stack } from './stack.ts';
 const EVERY_MS = 10;
 
 export class Witness {
-  /** Usage ids of the calls whose hold was seen. */
-  readonly held = new Set<string>();
+  /** The calls whose hold was seen: usage id to account. */
+  readonly held = new Map<string, string>();
   readonly faults: string[] = [];
   looks = 0;
   readonly #stack: Stack;
@@ -49,7 +49,7 @@ export class Witness {
     const holds = await Promise.all(keys.open.map((open) => redis.command('hgetall', [open])));
     for (const [usageId, hold] of holds.flatMap((of) => Object.entries(of as Record<string, string>))) {
       // A tombstone is no hold.
-      if (!hold.startsWith('x')) this.held.add(usageId);
+      if (!hold.startsWith('x')) this.held.set(usageId, hold.split('\t', 6)[5] as string);
     }
     await Promise.all(this.#buyers.map((buyer) => this.#lookAt(buyer.key.account_id)));
   }

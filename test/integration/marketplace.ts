@@ -13,7 +13,8 @@ import { openStores, type Stores } from '../../src/roles/stores.ts';
 import { startWriter, type Writer } from '../../src/roles/writer.ts';
 import { builtWeb, importWorker } from '../support/build.ts';
 import { withCallerStack } from '../support/caller-stack.ts';
-import { createDatabase, startTestRedis, type TestRedis } from '../support/stores.ts';
+import { asOneRedis, type MarketRedis, startMarketRedis } from '../support/redis-kind.ts';
+import { createDatabase, type TestRedis } from '../support/stores.ts';
 import { type Founders, found, MarketClient } from './market-client.ts';
 
 export { authorization, type CallRecord, type Key, type ServiceOptions, type Usage } from './market-client.ts';
@@ -73,7 +74,7 @@ export async function echo(request: IncomingMessage, response: ServerResponse): 
 }
 
 export class Marketplace extends MarketClient {
-  readonly redis: TestRedis;
+  readonly #redis: MarketRedis;
   readonly log: MemoryLog;
   readonly #gateway: Gateway;
   readonly #metrics: Metrics;
@@ -91,13 +92,13 @@ export class Marketplace extends MarketClient {
       startWriter: () => Promise<Writer>;
       startGateway: () => Promise<Gateway>;
       stores: Stores;
-      redis: TestRedis;
+      redis: MarketRedis;
       log: MemoryLog;
       cleanUp: () => Promise<void>;
     },
   ) {
     super({ ...parts, baseUrl: `http://127.0.0.1:${parts.gateway.port}` });
-    this.redis = parts.redis;
+    this.#redis = parts.redis;
     this.log = parts.log;
     this.#gateway = parts.gateway;
     this.#metrics = parts.metrics;
@@ -124,7 +125,7 @@ export class Marketplace extends MarketClient {
     } = {},
   ): Promise<Marketplace> {
     const database = await createDatabase();
-    const redis = await startTestRedis(durableRedis ? { appendonly: true, appendfsync: 'always' } : {});
+    const redis = await startMarketRedis(durableRedis ? { appendonly: true, appendfsync: 'always' } : {});
     const config: Config = loadConfig({
       DATABASE_URL: database.url,
       REDIS_URL: redis.url,
@@ -173,6 +174,11 @@ export class Marketplace extends MarketClient {
       ...founders,
       cleanUp,
     });
+  }
+
+  /** The Redis, to be stopped, paused or restarted. @throws on a cluster */
+  get redis(): TestRedis {
+    return asOneRedis(this.#redis);
   }
 
   /** Drains the gateway as SIGTERM does. */

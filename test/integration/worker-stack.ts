@@ -9,8 +9,9 @@ import { type OwnedProcess, signalProcess, spawnOwned } from '../../scripts/loca
 import { loadConfig } from '../../src/config/config.ts';
 import { readMigrations } from '../../src/platform/migrate.ts';
 import { openStores } from '../../src/roles/stores.ts';
+import { startMarketRedis } from '../support/redis-kind.ts';
 import { QUIET } from '../support/store.ts';
-import { createDatabase, scratchDir, scratchRunDir, startTestRedis } from '../support/stores.ts';
+import { createDatabase, scratchDir, scratchRunDir } from '../support/stores.ts';
 import { until } from '../support/wait.ts';
 import { found, MarketClient, type MarketParts } from './market-client.ts';
 
@@ -104,7 +105,7 @@ export class WorkerStack extends MarketClient {
   }
 
   static async start(build: string, settings: Readonly<Record<string, string>> = {}): Promise<WorkerStack> {
-    const [database, redis] = [await createDatabase(), await startTestRedis()];
+    const [database, redis] = [await createDatabase(), await startMarketRedis()];
     const env = {
       DATABASE_URL: database.url,
       REDIS_URL: redis.url,

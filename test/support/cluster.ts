@@ -29,7 +29,8 @@ export async function moveSlot(
 ): Promise<void> {
   const say = async (node: ClusterNode, command: string): Promise<string> => {
     const reply = await cluster.ask(node, command);
-    if (!reply.startsWith('+OK')) throw new Error(`${command}: ${reply}`);
+    // The keys may be gone by themselves, as token buckets do.
+    if (!/^\+(OK|NOKEY)/.test(reply)) throw new Error(`${command}: ${reply}`);
     return reply;
   };
   const idOf = async (node: ClusterNode): Promise<string> =>

@@ -1,0 +1,99 @@
+// Carries out the faults of a cluster, undoes them, and says what each may lose.
+
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Heal } from '../faults.ts';
+import type { Stack } from '../stack.ts';
+import { type Losses, ON_ITS_WAY_MS } from './losses.ts';
+import { type FaultCluster, GROUPS, NODE_TIMEOUT_MS } from './nodes.ts';
+import type { ClusterFault } from './plan.ts';
+
+/**
+ * How long after a partition a master that no other node hears may still take writes: until it counts the others as failed. It pings
+ * each of them every half timeout.
+ */
+const TAKES_WRITES_MS = NODE_TIMEOUT_MS * 1.5 + 500;
+/** A master that was stopped and goes on believes that it is one until it hears of its successor. */
+const BELIEVES_MS = 500;
+
+type Scene = {
+  readonly cluster: FaultCluster;
+  readonly losses: Losses;
+  /** The shards of each group at the start of the schedule. */
+  readonly shards: readonly ReadonlySet<number>[];
+  readonly stack: Stack;
+};
+
+/** Carries out a fault until it is undone, and the node is where it belongs. */
+export async function suffer(scene: Scene, fault: ClusterFault): Promise<void> {
+  await sleep(fault.atMs);
+  const { cluster, losses } = scene;
+  const master = await cluster.masterOf(fault.group);
+  const heal = await inflict(scene, fault, master);
+  await sleep(fault.forMs);
+  await heal();
+  if ((await cluster.masterOf(fault.group)) !== master) losses.replaced(fault.group);
+}
+
+async function inflict(scene: Scene, fault: ClusterFault, master: number): Promise<Heal> {
+  const { cluster, stack } = scene;
+  const { group } = fault;
+  const node = cluster.node(master);
+  const mayLose = (why: string, fromMs: number, toMs: number): void =>
+    scene.losses.add({
+      group,
+      shards: scene.shards[group] as ReadonlySet<number>,
+      fromMs: fromMs - ON_ITS_WAY_MS,
+      toMs,
+      why,
+    });
+  const nowMs = Date.now();
+  switch (fault.kind) {
+    case 'master killed':
+      mayLose(fault.kind, nowMs, nowMs + ON_ITS_WAY_MS);
+      await node.kill();
+      return async () => {
+        if (fault.isReplaced) await cluster.replaced(group, master);
+        await node.restart();
+      };
+    case 'master stopped':
+      node.pause();
+      return async () => {
+        if (fault.isReplaced) await cluster.replaced(group, master);
+        mayLose(fault.kind, nowMs, Date.now() + BELIEVES_MS);
+        node.resume();
+      };
+    case 'master cut off': {
+      const rejoin = cluster.cutOff(master, fault.fromClients);
+      mayLose(fault.kind, nowMs, nowMs + (fault.fromClients ? ON_ITS_WAY_MS : TAKES_WRITES_MS));
+      return async () => {
+        await cluster.replaced(group, master);
+        rejoin();
+      };
+    }
+    case 'stale replica promoted': {
+      const connect = cluster.cutReplication(master);
+      return async () => {
+        const killedAtMs = Date.now();
+        await node.kill();
+        mayLose(fault.kind, nowMs, killedAtMs + ON_ITS_WAY_MS);
+        await cluster.replaced(group, master);
+        connect();
+        await node.restart();
+      };
+    }
+    case 'failover by hand':
+      await cluster.failOver(group);
+      return async () => {};
+    case 'replica killed': {
+      const replica = cluster.node((master + GROUPS) % (2 * GROUPS));
+      await replica.kill();
+      return () => replica.restart();
+    }
+    case 'slot moved': {
+      const [shard] = scene.shards[group] as ReadonlySet<number>;
+      const slot = stack.slots[shard as number] as number;
+      await cluster.moveSlot(slot, group, fault.to);
+      return () => cluster.moveSlot(slot, fault.to, group);
+    }
+  }
+}

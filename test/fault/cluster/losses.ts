@@ -1,0 +1,70 @@
+// What a failover may lose. Redis passes writes on to a replica without waiting for it, so what a master acknowledged in its last
+// moments may be gone when its replica takes over (docs/guarantees.md). Each fault says for which shards, and from when to when.
+
+/** The shards of one master, and the time in which its acknowledged writes may be lost. Times as of `Date.now()`. */
+export type Window = {
+  readonly group: number;
+  readonly shards: ReadonlySet<number>;
+  readonly fromMs: number;
+  readonly toMs: number;
+  readonly why: string;
+};
+
+/** A call, or what is known of it. */
+export type Span = { readonly shard: number; readonly fromMs: number; readonly toMs: number };
+
+/**
+ * How long before a master's end what it acknowledged may still be on its way to the replica. All programs share one busy machine, and
+ * the proxies between the nodes are in the test's own process, which has pauses.
+ */
+export const ON_ITS_WAY_MS = 100;
+/** From the end of a response to its settlement in Redis: up to 20 ms of waiting, and a trip. */
+const SETTLING_MS = 300;
+
+export class Losses {
+  readonly #windows: Window[] = [];
+  readonly #replaced = new Set<number>();
+
+  add(window: Window): void {
+    this.#windows.push(window);
+  }
+
+  /** The master of a group is another one than before. Without that, nothing may be lost. */
+  replaced(group: number): void {
+    this.#replaced.add(group);
+  }
+
+  /** Whether a write of this call may have been acknowledged and lost. */
+  allow({ shard, fromMs, toMs }: Span): boolean {
+    return this.#windows.some(
+      (window) =>
+        this.#replaced.has(window.group) &&
+        window.shards.has(shard) &&
+        fromMs <= window.toMs &&
+        toMs + SETTLING_MS >= window.fromMs,
+    );
+  }
+
+  /** Whether any write of the shard may have been lost. */
+  concern(shard: number): boolean {
+    return this.allow({ shard, fromMs: Number.NEGATIVE_INFINITY, toMs: Number.POSITIVE_INFINITY });
+  }
+
+  get windows(): readonly Window[] {
+    return this.#windows;
+  }
+}
+
+/** With one Redis nothing may be lost. */
+export const NO_LOSSES = new Losses();
+
+/** The time in a usage id (UUIDv7), which is when its call was admitted. */
+export const timeOf = (usageId: string): number => Number.parseInt(usageId.replaceAll('-', '').slice(0, 12), 16);
+
+/** Whether some of the amounts add up to the sum. */
+export function isSumOf(sum: number, amounts: readonly number[]): boolean {
+  let sums = new Set([0]);
+  for (const amount of amounts)
+    sums = new Set([...sums, ...Array.from(sums, (one) => one + amount)].filter((one) => one <= sum));
+  return sums.has(sum);
+}

@@ -1,0 +1,19 @@
+import type { Outcome } from './schedule.ts';
+
+/** What the schedules have met. Without failed calls they prove nothing. */
+export function report(outcomes: readonly Outcome[]): void {
+  const counts = new Map<string, number>();
+  const count = (name: string, by = 1): void => void counts.set(name, (counts.get(name) ?? 0) + by);
+  for (const { told, rows, exceptions, unplanned, driftMicros } of outcomes) {
+    if (unplanned > 0) count('failovers that nobody planned', unplanned);
+    if (driftMicros > 0) count('schedules with a drift');
+    if (driftMicros > 0) count('micro-USD of drift', driftMicros);
+    count('calls', told.length);
+    for (const { status } of told) count(status === 0 ? 'without an answer' : `answered ${status}`);
+    for (const { outcome } of rows) count(outcome);
+    for (const [row, times] of exceptions) count(`told otherwise, ${row}`, times);
+  }
+  const slowest = Math.max(...outcomes.map(({ recoveryMs }) => recoveryMs));
+  console.log(`slowest recovery: ${Math.round(slowest)} ms after the last repair`);
+  console.log(`${outcomes.length} schedules: ${Array.from(counts, ([name, n]) => `${n} ${name}`).join(', ')}`);
+}
