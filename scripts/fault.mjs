@@ -3,8 +3,9 @@
 //
 //   npm run test:fault -- --schedules 1000      1 000 schedules, from a random first seed, which is printed
 //   npm run test:fault -- --seed 47             the schedule of seed 47 again
+//   npm run test:fault -- --cluster             schedules on a Redis Cluster: each has a failover or a partition
 //
-// Options: --seed N, --schedules N (default: 50, or 1 with --seed). More than 100 schedules run in groups of a hundred, each
+// Options: --seed N, --schedules N (default: 50, or 1 with --seed), --cluster. More than 100 schedules run in groups of a hundred, each
 // group on its own installation. After a group with a failure no further group runs.
 
 import { spawnSync } from 'node:child_process';
@@ -22,19 +23,22 @@ function wholeNumber(name, text, otherwise) {
   return Number(text);
 }
 
-/** @param {number} seed @param {number} schedules @returns {boolean} whether all schedules passed */
-function runRound(seed, schedules) {
+/** @param {string} file @param {number} seed @param {number} schedules @returns {boolean} whether all schedules passed */
+function runRound(file, seed, schedules) {
   const vitest = path.join(projectDir, 'node_modules', '.bin', 'vitest');
   const env = { ...process.env, FAULT_SEED: String(seed), FAULT_SCHEDULES: String(schedules) };
   // The verbose reporter prints a line at the end of each schedule, so an interrupted run shows how far it came.
-  const args = ['run', '--reporter=verbose', 'test/fault/fault.test.ts'];
+  const args = ['run', '--reporter=verbose', file];
   const run = spawnSync(vitest, args, { cwd: projectDir, env, stdio: 'inherit' });
   if (run.error) throw run.error;
   return run.status === 0;
 }
 
 try {
-  const { values } = parseArgs({ options: { seed: { type: 'string' }, schedules: { type: 'string' } } });
+  const { values } = parseArgs({
+    options: { seed: { type: 'string' }, schedules: { type: 'string' }, cluster: { type: 'boolean' } },
+  });
+  const file = `test/fault/${values.cluster ? 'cluster' : 'fault'}.test.ts`;
   const first = wholeNumber('seed', values.seed, Math.floor(Math.random() * 900_000_000));
   const schedules = wholeNumber('schedules', values.schedules, values.seed === undefined ? 50 : 1);
   checkNodeVersion();
@@ -43,7 +47,7 @@ try {
   console.log(`schedules of seeds ${first} to ${first + schedules - 1}`);
   let failed = false;
   for (let done = 0; done < schedules && !failed; done += MAX_ROUND) {
-    failed = !runRound(first + done, Math.min(MAX_ROUND, schedules - done));
+    failed = !runRound(file, first + done, Math.min(MAX_ROUND, schedules - done));
   }
   process.exitCode = failed ? 1 : 0;
 } catch (error) {

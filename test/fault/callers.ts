@@ -98,7 +98,7 @@ export class Caller {
             over();
           });
           response.on('data', (bytes: Buffer) => {
-            if (told.status === 503) told.code = /"code":"(\w+)"/.exec(bytes.toString('latin1'))?.[1] ?? null;
+            if (told.status === 503) told.code = /"error":"(\w+)"/.exec(bytes.toString('latin1'))?.[1] ?? null;
           });
         },
       );

@@ -44,6 +44,7 @@ describe('in a cluster, no more is lost than a failover may lose, and nothing is
     } catch (error) {
       failedSeed = seed;
       console.error(describePlan(plan));
+      console.error(stack.lastLines(30));
       throw error;
     }
   });

@@ -9,7 +9,9 @@ export function report(outcomes: readonly Outcome[]): void {
     if (driftMicros > 0) count('schedules with a drift');
     if (driftMicros > 0) count('micro-USD of drift', driftMicros);
     count('calls', told.length);
-    for (const { status } of told) count(status === 0 ? 'without an answer' : `answered ${status}`);
+    for (const { status, code } of told) {
+      count(status === 0 ? 'without an answer' : `answered ${status}${code === null ? '' : ` (${code})`}`);
+    }
     for (const { outcome } of rows) count(outcome);
     for (const [row, times] of exceptions) count(`told otherwise, ${row}`, times);
   }

@@ -148,7 +148,7 @@ export class Stack {
     await Promise.all([service.ensure(), writer.ensure().then(() => gateway.ensure())]);
     const migrations = readMigrations(fileURLToPath(new URL('../../migrations', import.meta.url)));
     const direct = { ...environment('gateway'), DATABASE_URL: postgres.url, REDIS_URL: redisUrl };
-    const config = loadConfig({ ...direct, REDIS_COMMAND_TIMEOUT_MS: '5000' });
+    const config = loadConfig({ ...direct, REDIS_COMMAND_TIMEOUT_MS: cluster === null ? '5000' : '1000' });
     const stores = await openStores(config, { name: 'test', maxConnections: 4, migrations, log: QUIET });
     return new Stack({
       ...{ oneRedis, cluster, postgres, links, service, writer, gateway, stores, seenFile },
@@ -176,6 +176,11 @@ export class Stack {
     const samples = page.split('\n').filter((line) => names.some((name) => line.startsWith(`${name}{`)));
     if (samples.length < names.length * this.workers().length) return null;
     return samples.reduce((sum, line) => sum + Number(line.split(' ').at(-1)), 0);
+  }
+
+  /** What the gateway and the writer logged last, for the report of a failure. */
+  lastLines(count: number): string {
+    return [this.gateway, this.writer].map(({ output }) => output.split('\n').slice(-count).join('\n')).join('\n\n');
   }
 
   async stop(): Promise<void> {

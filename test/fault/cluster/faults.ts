@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Heal } from '../faults.ts';
 import type { Stack } from '../stack.ts';
 import { type Losses, ON_ITS_WAY_MS } from './losses.ts';
-import { type FaultCluster, GROUPS, NODE_TIMEOUT_MS } from './nodes.ts';
+import { type FaultCluster, NODE_TIMEOUT_MS, replicaOf } from './nodes.ts';
 import type { ClusterFault } from './plan.ts';
 
 /**
@@ -85,7 +85,7 @@ async function inflict(scene: Scene, fault: ClusterFault, master: number): Promi
       await cluster.failOver(group);
       return async () => {};
     case 'replica killed': {
-      const replica = cluster.node((master + GROUPS) % (2 * GROUPS));
+      const replica = cluster.node(replicaOf(master));
       await replica.kill();
       return () => replica.restart();
     }

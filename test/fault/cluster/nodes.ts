@@ -77,7 +77,7 @@ export class FaultCluster {
   /** Waits until another node than `before` has the data of the group. */
   async replaced(group: number, before: number): Promise<void> {
     await until(async () => {
-      const after = (await this.#seenByOthers(group))?.get((before + GROUPS) % (2 * GROUPS));
+      const after = (await this.#seenByOthers(group))?.get(replicaOf(before));
       return after?.isMaster && after.slots.length > 0;
     }, PATIENCE_MS);
   }
@@ -122,10 +122,16 @@ export class FaultCluster {
   }
 
   async #isReplicated(group: number): Promise<boolean> {
-    const info = await this.ask(await this.masterOf(group), 'INFO replication');
-    const field = (name: RegExp): string | undefined => name.exec(info)?.[1];
+    const master = await this.masterOf(group);
+    const [of, at] = [
+      await this.ask(master, 'INFO replication'),
+      await this.ask(replicaOf(master), 'INFO replication'),
+    ];
+    const field = (name: string, info: string): string | undefined => new RegExp(`${name}:(\\w+)`).exec(info)?.[1];
     return (
-      field(/slave0:.*state=(\w+)/) === 'online' && field(/slave0:.*offset=(\d+)/) === field(/master_repl_offset:(\d+)/)
+      field('master_link_status', at) === 'up' &&
+      field('slave_repl_offset', at) === field('master_repl_offset', of) &&
+      field('master_replid', at) === field('master_replid', of)
     );
   }
 
@@ -156,7 +162,7 @@ export class FaultCluster {
 
   /** From now on a replica gets nothing from its master, and what is on its way is lost. @returns undoes it */
   cutReplication(master: number): () => void {
-    const replica = addressOf((master + GROUPS) % (2 * GROUPS));
+    const replica = addressOf(replicaOf(master));
     const proxy = this.#clientProxies[master] as FaultProxy;
     proxy.cutOff((source) => source === replica);
     proxy.reset((source) => source === replica);
@@ -172,7 +178,7 @@ export class FaultCluster {
   /** Makes the replica of a group its master, without loss. */
   async failOver(group: number): Promise<void> {
     const master = await this.masterOf(group);
-    const replica = (master + GROUPS) % (2 * GROUPS);
+    const replica = replicaOf(master);
     await until(async () => {
       // A replica that is not connected to its master refuses.
       const asked = await this.ask(replica, 'CLUSTER FAILOVER');
@@ -194,3 +200,6 @@ export class FaultCluster {
 
 /** The address from which a node connects to others (scripts/local/redis-cluster.mjs). */
 const addressOf = (at: number): string => `127.0.1.${at + 1}`;
+
+/** The other node of the same group. */
+export const replicaOf = (master: number): number => (master + GROUPS) % (2 * GROUPS);
