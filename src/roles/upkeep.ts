@@ -84,9 +84,10 @@ export class Upkeep {
           isReconciled: (shard, dataId) => reconciler.hasCompared(shard, dataId),
         }),
     );
+    const failing = new Set<ReconcileJob>();
     this.#jobs = parts.map(
       ({ redis, reconciler }) =>
-        new ReconcileJob({ reconciler, isActive, onRedisReady: (listener) => redis.onReady(listener), log }),
+        new ReconcileJob({ reconciler, isActive, onRedisReady: (listener) => redis.onReady(listener), failing, log }),
     );
   }
 

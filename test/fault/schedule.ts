@@ -227,7 +227,7 @@ function notServed(told: readonly Told[], { cluster, faults }: Plan, groupOf: (a
   const [only, ...others] = cluster ?? [];
   if (only === undefined || others.length > 0 || faults.length > 0) return [];
   const refused = told.filter(({ status, code, left, accountId }) => {
-    return groupOf(accountId) !== only.group && (code === 'unavailable' || (status === 0 && !left));
+    return groupOf(accountId) !== only.group && !left && (status === 0 || (status === 503 && code !== 'upstream_busy'));
   });
   return refused.map((call) => `refused, but its node was well: ${JSON.stringify(call)}`);
 }

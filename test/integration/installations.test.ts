@@ -12,6 +12,7 @@ import { migrate, readMigrations } from '../../src/platform/migrate.ts';
 import { openPostgres, type Sql } from '../../src/platform/postgres.ts';
 import { openStores } from '../../src/roles/stores.ts';
 import { buildSources } from '../support/build.ts';
+import { oneRedis } from '../support/redis-kind.ts';
 import { QUIET } from '../support/store.ts';
 import { createDatabase, startTestRedis } from '../support/stores.ts';
 import { TcpProxy } from '../support/tcp-proxy.ts';
@@ -130,154 +131,162 @@ async function startSlowService(): Promise<TestService & { waiting(): number; an
   };
 }
 
-describe('a Redis of another installation', () => {
-  it('is refused at start with exit code 1 and a message that names both installations and the cause', async () => {
-    const build = buildSources();
-    const owner = await Installation.start();
-    const database = await createDatabase();
-    ends.push(() => database.drop());
-    const ports = { PORT: String(await freePort()), METRICS_PORT: String(await freePort()) };
-    const env = { DATABASE_URL: database.url, REDIS_URL: owner.market.redis.url, HOST: '127.0.0.1', ...ports };
-    for (const workers of ['1', '2']) {
-      const second = new SupervisorProcess(build, { ...env, WORKERS: workers });
-      ends.push(async () => {
-        if (!second.child.hasExited()) await second.stop('SIGKILL');
-      });
-      await until(() => second.child.hasExited() || second.output.includes('"msg":"ready"'), 30_000);
-      expect(second.child.hasExited(), `it started: ${second.output}`).toBe(true);
-      expect((await second.child.exited).code).toBe(1);
-      expect(second.output).toContain(`this Redis holds the data of installation ${owner.id}, but our database is new`);
-      expect(second.output).toContain('a Redis or a database number of its own');
-    }
-    // The first installation is not affected.
-    expect(await owner.calls(5)).toBe(5);
-    expect(await owner.market.books()).toMatchObject({ drifting: [], total: '0' });
-  }, 60_000);
+describe.skipIf(oneRedis('puts another Redis behind its address; for nodes see redis-cluster.test.ts'))(
+  'a Redis of another installation',
+  () => {
+    it('is refused at start with exit code 1 and a message that names both installations and the cause', async () => {
+      const build = buildSources();
+      const owner = await Installation.start();
+      const database = await createDatabase();
+      ends.push(() => database.drop());
+      const ports = { PORT: String(await freePort()), METRICS_PORT: String(await freePort()) };
+      const env = { DATABASE_URL: database.url, REDIS_URL: owner.market.redis.url, HOST: '127.0.0.1', ...ports };
+      for (const workers of ['1', '2']) {
+        const second = new SupervisorProcess(build, { ...env, WORKERS: workers });
+        ends.push(async () => {
+          if (!second.child.hasExited()) await second.stop('SIGKILL');
+        });
+        await until(() => second.child.hasExited() || second.output.includes('"msg":"ready"'), 30_000);
+        expect(second.child.hasExited(), `it started: ${second.output}`).toBe(true);
+        expect((await second.child.exited).code).toBe(1);
+        expect(second.output).toContain(
+          `this Redis holds the data of installation ${owner.id}, but our database is new`,
+        );
+        expect(second.output).toContain('a Redis or a database number of its own');
+      }
+      // The first installation is not affected.
+      expect(await owner.calls(5)).toBe(5);
+      expect(await owner.market.books()).toMatchObject({ drifting: [], total: '0' });
+    }, 60_000);
 
-  it('may be shared if each installation has its own database number', async () => {
-    const owner = await Installation.start();
-    const other = await Installation.start({ REDIS_URL: `${owner.market.redis.url.replace(/\/$/, '')}/1` });
-    expect(await Promise.all([owner.calls(20), other.calls(20)])).toEqual([20, 20]);
-    for (const each of [owner, other]) {
-      await each.market.settled();
-      expect(await each.rows()).toEqual({ calls: 20, strangers: 0, charged: 200_000 });
-    }
-  });
+    it('may be shared if each installation has its own database number', async () => {
+      const owner = await Installation.start();
+      const other = await Installation.start({ REDIS_URL: `${owner.market.redis.url.replace(/\/$/, '')}/1` });
+      expect(await Promise.all([owner.calls(20), other.calls(20)])).toEqual([20, 20]);
+      for (const each of [owner, other]) {
+        await each.market.settled();
+        expect(await each.rows()).toEqual({ calls: 20, strangers: 0, charged: 200_000 });
+      }
+    });
 
-  it('that is empty is claimed by exactly one of two installations that start at once', async () => {
-    const redis = await startTestRedis();
-    const databases = await Promise.all([createDatabase(), createDatabase()]);
-    ends.push(() => redis.stop(), ...databases.map(({ drop }) => drop));
-    const migrations = readMigrations('migrations');
-    for (let round = 0; round < 5; round++) {
-      await withRedis(redis.url, (client) => client.flushall());
-      const started = await Promise.allSettled(
-        databases.map(({ url }) => {
-          const config = loadConfig({ DATABASE_URL: url, REDIS_URL: redis.url });
-          return openStores(config, { name: 'test', maxConnections: 1, migrations, log: QUIET });
-        }),
+    it('that is empty is claimed by exactly one of two installations that start at once', async () => {
+      const redis = await startTestRedis();
+      const databases = await Promise.all([createDatabase(), createDatabase()]);
+      ends.push(() => redis.stop(), ...databases.map(({ drop }) => drop));
+      const migrations = readMigrations('migrations');
+      for (let round = 0; round < 5; round++) {
+        await withRedis(redis.url, (client) => client.flushall());
+        const started = await Promise.allSettled(
+          databases.map(({ url }) => {
+            const config = loadConfig({ DATABASE_URL: url, REDIS_URL: redis.url });
+            return openStores(config, { name: 'test', maxConnections: 1, migrations, log: QUIET });
+          }),
+        );
+        const won = started.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []));
+        const lost = started.flatMap((result) => (result.status === 'rejected' ? [result.reason] : []));
+        expect([won.length, lost.length]).toEqual([1, 1]);
+        expect(lost[0]).toBeInstanceOf(ForeignRedis);
+        expect((lost[0] as Error).message).toContain(won[0]?.installation);
+        await won[0]?.close();
+      }
+    });
+
+    it('behind the same name counts as away: no call, no charge, no write there; all is as before once our own Redis is back', async () => {
+      const owner = await Installation.start();
+      const { installation: strayed, proxy, port } = await startBehindProxy();
+      const slow = await startSlowService();
+      const slowPath = await strayed.market.service({ endpoint: slow.url, price: PRICE_USD });
+      expect(await strayed.calls(5)).toBe(5);
+      const underWay = strayed.market.request(slowPath, { key: strayed.buyer });
+      await until(() => slow.waiting() === 1);
+      const before = await leasesIn(owner.market.redis.url);
+
+      proxy.leadTo(owner.market.redis.port);
+      proxy.cut();
+      await until(async () => !(await strayed.ready()));
+      // The call ends now. Its settlement has to wait for the Redis that has its hold.
+      slow.answer();
+      expect((await underWay).status).toBe(200);
+      expect(await strayed.calls(10)).toBe(0);
+      expect(await strayed.call()).toBe(503);
+      expect(await owner.calls(10)).toBe(10);
+      await owner.market.settled();
+      expect(await owner.rows()).toEqual({ calls: 10, strangers: 0, charged: 100_000 });
+      expect(await leasesIn(owner.market.redis.url)).toEqual(before);
+      const keys = await withRedis(owner.market.redis.url, (redis) => redis.keys('*'));
+      expect(
+        keys.filter((key) => key.includes(strayed.buyer.account_id) || key.includes(strayed.buyer.key_id)),
+      ).toEqual([]);
+      // Each connection logs it once, however often it tried.
+      const lines = strayed.reasons.filter((line) => line.includes('redis connection lost or refused'));
+      expect(lines).toHaveLength(2);
+
+      proxy.leadTo(port);
+      proxy.cut();
+      await until(async () => (await strayed.call()) === 200, 5_000);
+      await until(() => strayed.market.stores.redis.ready);
+      await strayed.market.settled();
+      expect(await strayed.rows()).toEqual({ calls: 7, strangers: 0, charged: 70_000 });
+      expect(await strayed.market.books()).toMatchObject({ drifting: [], total: '0' });
+    });
+
+    it("that another installation claims after a flush, while we are connected: neither takes the other's events", async () => {
+      const loser = await Installation.start();
+      const { installation: winner, proxy } = await startBehindProxy();
+      expect(await Promise.all([loser.calls(10), winner.calls(10)])).toEqual([10, 10]);
+      await Promise.all([loser.market.settled(), winner.market.settled()]);
+      // Flushed and claimed in one step, or the first installation would claim it again in between.
+      await withRedis(loser.market.redis.url, (redis) =>
+        redis.multi().flushall().set('tollgate:installation', winner.id).exec(),
       );
-      const won = started.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []));
-      const lost = started.flatMap((result) => (result.status === 'rejected' ? [result.reason] : []));
-      expect([won.length, lost.length]).toEqual([1, 1]);
-      expect(lost[0]).toBeInstanceOf(ForeignRedis);
-      expect((lost[0] as Error).message).toContain(won[0]?.installation);
-      await won[0]?.close();
-    }
-  });
-
-  it('behind the same name counts as away: no call, no charge, no write there; all is as before once our own Redis is back', async () => {
-    const owner = await Installation.start();
-    const { installation: strayed, proxy, port } = await startBehindProxy();
-    const slow = await startSlowService();
-    const slowPath = await strayed.market.service({ endpoint: slow.url, price: PRICE_USD });
-    expect(await strayed.calls(5)).toBe(5);
-    const underWay = strayed.market.request(slowPath, { key: strayed.buyer });
-    await until(() => slow.waiting() === 1);
-    const before = await leasesIn(owner.market.redis.url);
-
-    proxy.leadTo(owner.market.redis.port);
-    proxy.cut();
-    await until(async () => !(await strayed.ready()));
-    // The call ends now. Its settlement has to wait for the Redis that has its hold.
-    slow.answer();
-    expect((await underWay).status).toBe(200);
-    expect(await strayed.calls(10)).toBe(0);
-    expect(await strayed.call()).toBe(503);
-    expect(await owner.calls(10)).toBe(10);
-    await owner.market.settled();
-    expect(await owner.rows()).toEqual({ calls: 10, strangers: 0, charged: 100_000 });
-    expect(await leasesIn(owner.market.redis.url)).toEqual(before);
-    const keys = await withRedis(owner.market.redis.url, (redis) => redis.keys('*'));
-    expect(keys.filter((key) => key.includes(strayed.buyer.account_id) || key.includes(strayed.buyer.key_id))).toEqual(
-      [],
-    );
-    // Each connection logs it once, however often it tried.
-    const lines = strayed.reasons.filter((line) => line.includes('redis connection lost or refused'));
-    expect(lines).toHaveLength(2);
-
-    proxy.leadTo(port);
-    proxy.cut();
-    await until(async () => (await strayed.call()) === 200, 5_000);
-    await until(() => strayed.market.stores.redis.ready);
-    await strayed.market.settled();
-    expect(await strayed.rows()).toEqual({ calls: 7, strangers: 0, charged: 70_000 });
-    expect(await strayed.market.books()).toMatchObject({ drifting: [], total: '0' });
-  });
-
-  it("that another installation claims after a flush, while we are connected: neither takes the other's events", async () => {
-    const loser = await Installation.start();
-    const { installation: winner, proxy } = await startBehindProxy();
-    expect(await Promise.all([loser.calls(10), winner.calls(10)])).toEqual([10, 10]);
-    await Promise.all([loser.market.settled(), winner.market.settled()]);
-    // Flushed and claimed in one step, or the first installation would claim it again in between.
-    await withRedis(loser.market.redis.url, (redis) =>
-      redis.multi().flushall().set('tollgate:installation', winner.id).exec(),
-    );
-    proxy.leadTo(loser.market.redis.port);
-    proxy.cut();
-    // Even the first call is refused: its key and wallet cannot be loaded, and nothing is charged before that.
-    expect(await loser.call()).toBe(503);
-    await until(async () => (await winner.call()) === 200, 5_000);
-    const [lost, served] = await Promise.all([loser.calls(40), winner.calls(100)]);
-    expect([lost, served]).toEqual([0, 100]);
-    await until(async () => !(await loser.ready()), 2_000);
-    await winner.market.settled();
-    expect(await winner.rows()).toEqual({ calls: 111, strangers: 0, charged: 1_110_000 });
-    expect(await loser.rows()).toEqual({ calls: 10, strangers: 0, charged: 100_000 });
-    expect(await winner.market.balance(winner.buyer)).toMatchObject({ balance: 3.89, held: 0 });
-    expect(await winner.market.books()).toMatchObject({ drifting: [], total: '0' });
-    expect(loser.reasons.length).toBeGreaterThanOrEqual(1);
-  });
-
-  it('that was flushed stays ours while we run, even without a call', async () => {
-    const owner = await Installation.start();
-    await withRedis(owner.market.redis.url, async (redis) => {
-      await redis.flushall();
-      await until(async () => (await redis.get('tollgate:installation')) === owner.id, 10_000);
+      proxy.leadTo(loser.market.redis.port);
+      proxy.cut();
+      // Even the first call is refused: its key and wallet cannot be loaded, and nothing is charged before that.
+      expect(await loser.call()).toBe(503);
+      await until(async () => (await winner.call()) === 200, 5_000);
+      const [lost, served] = await Promise.all([loser.calls(40), winner.calls(100)]);
+      expect([lost, served]).toEqual([0, 100]);
+      await until(async () => !(await loser.ready()), 2_000);
+      await winner.market.settled();
+      expect(await winner.rows()).toEqual({ calls: 111, strangers: 0, charged: 1_110_000 });
+      expect(await loser.rows()).toEqual({ calls: 10, strangers: 0, charged: 100_000 });
+      expect(await winner.market.balance(winner.buyer)).toMatchObject({ balance: 3.89, held: 0 });
+      expect(await winner.market.books()).toMatchObject({ drifting: [], total: '0' });
+      expect(loser.reasons.length).toBeGreaterThanOrEqual(1);
     });
-    expect(await owner.calls(5)).toBe(5);
-    await expect(Marketplace.start({ REDIS_URL: owner.market.redis.url })).rejects.toThrow(ForeignRedis);
-  });
-});
 
-describe('a gateway whose Redis was flushed and claimed by another', () => {
-  it('is not ready as soon as one of its connections comes back, and the other connection checks again as well', async () => {
-    const loser = await Installation.start();
-    expect(await loser.ready()).toBe(true);
-    await withRedis(loser.market.redis.url, async (redis) => {
-      await redis.multi().flushall().set('tollgate:installation', randomUUID()).exec();
-      const clients = String(await redis.call('CLIENT', 'LIST', 'TYPE', 'normal')).split('\n');
-      const ids = clients
-        .filter((line) => / name=tollgate-(?!batches)/.test(line))
-        .map((line) => /id=(\d+)/.exec(line)?.[1]);
-      expect(ids.length).toBeGreaterThan(0);
-      for (const id of ids) await redis.call('CLIENT', 'KILL', 'ID', id as string);
+    it('that was flushed stays ours while we run, even without a call', async () => {
+      const owner = await Installation.start();
+      await withRedis(owner.market.redis.url, async (redis) => {
+        await redis.flushall();
+        await until(async () => (await redis.get('tollgate:installation')) === owner.id, 10_000);
+      });
+      expect(await owner.calls(5)).toBe(5);
+      await expect(Marketplace.start({ REDIS_URL: owner.market.redis.url })).rejects.toThrow(ForeignRedis);
     });
-    await until(() => loser.reasons.some((line) => line.includes('tollgate-batches')));
-    await until(async () => !(await loser.ready()));
-  });
-});
+  },
+);
+
+describe.skipIf(oneRedis('cuts single connections to it'))(
+  'a gateway whose Redis was flushed and claimed by another',
+  () => {
+    it('is not ready as soon as one of its connections comes back, and the other connection checks again as well', async () => {
+      const loser = await Installation.start();
+      expect(await loser.ready()).toBe(true);
+      await withRedis(loser.market.redis.url, async (redis) => {
+        await redis.multi().flushall().set('tollgate:installation', randomUUID()).exec();
+        const clients = String(await redis.call('CLIENT', 'LIST', 'TYPE', 'normal')).split('\n');
+        const ids = clients
+          .filter((line) => / name=tollgate-(?!batches)/.test(line))
+          .map((line) => /id=(\d+)/.exec(line)?.[1]);
+        expect(ids.length).toBeGreaterThan(0);
+        for (const id of ids) await redis.call('CLIENT', 'KILL', 'ID', id as string);
+      });
+      await until(() => loser.reasons.some((line) => line.includes('tollgate-batches')));
+      await until(async () => !(await loser.ready()));
+    });
+  },
+);
 
 describe('the start of a process', () => {
   const MIGRATIONS = readMigrations('migrations');

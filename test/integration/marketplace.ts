@@ -13,7 +13,7 @@ import { openStores, type Stores } from '../../src/roles/stores.ts';
 import { startWriter, type Writer } from '../../src/roles/writer.ts';
 import { builtWeb, importWorker } from '../support/build.ts';
 import { withCallerStack } from '../support/caller-stack.ts';
-import { asOneRedis, type MarketRedis, startMarketRedis } from '../support/redis-kind.ts';
+import { startMarketRedis } from '../support/redis-kind.ts';
 import { createDatabase, type TestRedis } from '../support/stores.ts';
 import { type Founders, found, MarketClient } from './market-client.ts';
 
@@ -74,7 +74,7 @@ export async function echo(request: IncomingMessage, response: ServerResponse): 
 }
 
 export class Marketplace extends MarketClient {
-  readonly #redis: MarketRedis;
+  readonly redis: TestRedis;
   readonly log: MemoryLog;
   readonly #gateway: Gateway;
   readonly #metrics: Metrics;
@@ -92,13 +92,13 @@ export class Marketplace extends MarketClient {
       startWriter: () => Promise<Writer>;
       startGateway: () => Promise<Gateway>;
       stores: Stores;
-      redis: MarketRedis;
+      redis: TestRedis;
       log: MemoryLog;
       cleanUp: () => Promise<void>;
     },
   ) {
     super({ ...parts, baseUrl: `http://127.0.0.1:${parts.gateway.port}` });
-    this.#redis = parts.redis;
+    this.redis = parts.redis;
     this.log = parts.log;
     this.#gateway = parts.gateway;
     this.#metrics = parts.metrics;
@@ -174,11 +174,6 @@ export class Marketplace extends MarketClient {
       ...founders,
       cleanUp,
     });
-  }
-
-  /** The Redis, to be stopped, paused or restarted. @throws on a cluster */
-  get redis(): TestRedis {
-    return asOneRedis(this.#redis);
   }
 
   /** Drains the gateway as SIGTERM does. */

@@ -1,5 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { oneRedis } from '../support/redis-kind.ts';
 import { until } from '../support/wait.ts';
 import { bodyOf, type Key, Marketplace, startService, type TestService } from './marketplace.ts';
 
@@ -107,31 +108,34 @@ describe('a listing with operations', () => {
     expect(await market.balance(buyer)).toMatchObject({ balance: 1, held: 0 });
   });
 
-  it('is held, charged and refunded at the price of the operation when Redis is killed in the middle of the call', async () => {
-    const buyer = await market.buyer(1);
-    for (const [line, status] of [
-      ['GET /items/1', 200],
-      ['GET /items/2', 200],
-    ] as const) {
-      expect((await call(buyer, line)).status).toBe(status);
-    }
-    const calls = [call(buyer, 'GET /items/slow'), call(buyer, 'GET /items/slow')];
-    await until(() => waiting.length === 2);
-    expect(await market.balance(buyer)).toMatchObject({ balance: 0.998, held: 0.002 });
-    await market.redis.kill();
-    const [first, second] = waiting.splice(0) as [ServerResponse, ServerResponse];
-    first.end('done');
-    second.statusCode = 500;
-    second.end('failed');
-    const answers = await Promise.all(calls);
-    await market.redis.restart();
-    await until(async () => (await market.request('/readyz')).status === 200);
-    expect(answers.map(({ amount }) => amount).sort()).toEqual(['0', '0.001']);
-    const records = await market.records(buyer);
-    expect(records.map(({ amount }) => amount).sort()).toEqual([0, 0, 0, 0.001]);
-    expect(await market.balance(buyer)).toMatchObject({ balance: 0.999, held: 0 });
-    expect(await market.books()).toMatchObject({ drifting: [], total: '0', negative: 0 });
-  });
+  it.skipIf(oneRedis('kills it'))(
+    'is held, charged and refunded at the price of the operation when Redis is killed in the middle of the call',
+    async () => {
+      const buyer = await market.buyer(1);
+      for (const [line, status] of [
+        ['GET /items/1', 200],
+        ['GET /items/2', 200],
+      ] as const) {
+        expect((await call(buyer, line)).status).toBe(status);
+      }
+      const calls = [call(buyer, 'GET /items/slow'), call(buyer, 'GET /items/slow')];
+      await until(() => waiting.length === 2);
+      expect(await market.balance(buyer)).toMatchObject({ balance: 0.998, held: 0.002 });
+      await market.redis.kill();
+      const [first, second] = waiting.splice(0) as [ServerResponse, ServerResponse];
+      first.end('done');
+      second.statusCode = 500;
+      second.end('failed');
+      const answers = await Promise.all(calls);
+      await market.redis.restart();
+      await until(async () => (await market.request('/readyz')).status === 200);
+      expect(answers.map(({ amount }) => amount).sort()).toEqual(['0', '0.001']);
+      const records = await market.records(buyer);
+      expect(records.map(({ amount }) => amount).sort()).toEqual([0, 0, 0, 0.001]);
+      expect(await market.balance(buyer)).toMatchObject({ balance: 0.999, held: 0 });
+      expect(await market.books()).toMatchObject({ drifting: [], total: '0', negative: 0 });
+    },
+  );
 
   it('keeps its rules whichever fields a change has', async () => {
     const before = await market.json<{ operations: object[] }>(`/api/v1/services/${id}`, { key: market.provider });

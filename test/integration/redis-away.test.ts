@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { oneRedis } from '../support/redis-kind.ts';
 import { until } from '../support/wait.ts';
 import { type Key, Marketplace } from './marketplace.ts';
 import { RawCaller, type RawResponse, requestText } from './raw-caller.ts';
@@ -121,7 +122,7 @@ describe('while Redis does not answer', () => {
   });
 });
 
-describe('when Redis is gone', () => {
+describe.skipIf(oneRedis('stops it and starts it again'))('when Redis is gone', () => {
   it('calls get 503 at once and the gateway is not ready, until Redis is back', async () => {
     await market.redis.stop();
     await until(async () => (await statusOf('/readyz')) === 503);
@@ -135,7 +136,7 @@ describe('when Redis is gone', () => {
   });
 });
 
-describe('when Redis comes back with its data', () => {
+describe.skipIf(oneRedis('stops it and starts it again'))('when Redis comes back with its data', () => {
   it('a call that ended meanwhile is settled exactly once', async () => {
     const durable = await Marketplace.start({}, { durableRedis: true });
     const [paid, failed] = [await Scene.open(durable), await Scene.open(durable)];
@@ -159,7 +160,7 @@ describe('when Redis comes back with its data', () => {
   });
 });
 
-describe('when Redis comes back empty', () => {
+describe.skipIf(oneRedis('restarts it'))('when Redis comes back empty', () => {
   it('balances, free calls used, limits and revoked keys are as in Postgres', async () => {
     expect((await (await scene.call()).response()).get('x-acf-balance')).toBe('0.9');
     const revoked = await market.anotherKey(scene.buyer);

@@ -4,6 +4,7 @@ import { authorization, type Key } from '../integration/market-client.ts';
 import { RawCaller, requestText } from '../integration/raw-caller.ts';
 import { WorkerStack } from '../integration/worker-stack.ts';
 import { buildSources } from '../support/build.ts';
+import { tellEachServer } from '../support/redis-kind.ts';
 import { until } from '../support/wait.ts';
 import { type RawServer, rawServer } from '../upstream/helpers.ts';
 import { dumpPostgres, dumpRedis, encodingsOf, spellingsOf } from './places.ts';
@@ -139,7 +140,7 @@ async function withSecrets(buyer: Key): Promise<void> {
 
 /** Makes the drivers of both stores fail, because drivers may put the failed command or query into their errors. */
 async function cutStores(): Promise<void> {
-  await stack.stores.redis.command('client', ['kill', 'type', 'normal', 'skipme', 'yes']);
+  await tellEachServer(stack.stores, 'client', ['kill', 'type', 'normal', 'skipme', 'yes']);
   await stack.stores.sql`
     SELECT pg_terminate_backend(pid) FROM pg_stat_activity
     WHERE datname = current_database() AND pid <> pg_backend_pid()`;

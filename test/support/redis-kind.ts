@@ -3,24 +3,23 @@
 import { appendFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect } from 'vitest';
+import type { Stores } from '../../src/roles/stores.ts';
 import { type RunningCluster, startTestCluster } from './cluster.ts';
 import { scratchDir, startTestRedis, type TestRedis } from './stores.ts';
 
 export const ON_CLUSTER = process.env.TOLLGATE_TEST_REDIS === 'cluster';
 
-/** Where `npm run test:cluster` finds the reasons, one a line (scripts/test.mjs). */
-const REASONS_FILE = 'one-redis.txt';
-
 /**
  * Marks tests that speak of one Redis by their nature: `it.skipIf(oneRedis('restarts it'))`, likewise with `describe`. On a cluster
- * they are skipped, and the run ends with the list of the reasons.
+ * they are skipped, and `npm run test:cluster` ends with the list of the reasons.
  *
- * @param reason  completes the sentence 'not on a cluster, because it …'
+ * @param reason  completes the sentence 'one Redis only, because it …'
  */
 export function oneRedis(reason: string): boolean {
   if (ON_CLUSTER) {
     const file = path.relative(process.cwd(), expect.getState().testPath ?? '');
-    appendFileSync(path.join(scratchDir(), REASONS_FILE), `${file}: ${reason}\n`);
+    // scripts/test.mjs reads it.
+    appendFileSync(path.join(scratchDir(), 'one-redis.txt'), `${file}: ${reason}\n`);
   }
   return ON_CLUSTER;
 }
@@ -28,25 +27,62 @@ export function oneRedis(reason: string): boolean {
 /** Clusters of this worker that no marketplace uses. A cluster takes 2 s to start, and 10 ms to empty. */
 const idle: RunningCluster[] = [];
 
-/** What a marketplace's Redis can do whatever its kind. */
-export type MarketRedis = { readonly url: string; stop(): Promise<void> };
-
-/** An empty Redis of the run's kind, for one marketplace. */
-export async function startMarketRedis(options: Parameters<typeof startTestRedis>[0] = {}): Promise<MarketRedis> {
+/** Starts an empty Redis of the run's kind for one marketplace. */
+export async function startMarketRedis(options: Parameters<typeof startTestRedis>[0] = {}): Promise<TestRedis> {
   if (!ON_CLUSTER) return startTestRedis(options);
   // Without replicas: no test of this kind lets a master fail. Those are test/integration/redis-cluster.test.ts and test/fault.
-  const cluster = idle.pop() ?? (await startTestCluster({ replicas: 0 }));
-  return {
-    url: cluster.url,
-    stop: async () => {
-      for (const node of cluster.nodes) await cluster.ask(node, 'FLUSHALL');
-      idle.push(cluster);
-    },
-  };
+  return new SharedCluster(idle.pop() ?? (await startTestCluster({ replicas: 0 })));
 }
 
-/** The same Redis with what only a single one can do. @throws on a cluster: the test needs `oneRedis` */
-export function asOneRedis(redis: MarketRedis): TestRedis {
-  if ('pause' in redis) return redis as TestRedis;
-  throw new Error('this test speaks of one Redis: mark it with oneRedis() of test/support/redis-kind.ts');
+/** A cluster as if it were one Redis, as far as that goes. What does not go throws: such tests need `oneRedis`. */
+class SharedCluster implements TestRedis {
+  readonly #cluster: RunningCluster;
+  readonly url: string;
+
+  constructor(cluster: RunningCluster) {
+    this.#cluster = cluster;
+    this.url = cluster.url;
+  }
+
+  /** Gives it to the next marketplace. */
+  async stop(): Promise<void> {
+    for (const node of this.#cluster.nodes) await this.#cluster.ask(node, 'FLUSHALL');
+    idle.push(this.#cluster);
+  }
+
+  pause(): void {
+    for (const node of this.#cluster.nodes) node.pause();
+  }
+
+  resume(): void {
+    for (const node of this.#cluster.nodes) node.resume();
+  }
+
+  get port(): number {
+    throw needsOneRedis();
+  }
+
+  get pid(): number {
+    throw needsOneRedis();
+  }
+
+  get dir(): string {
+    throw needsOneRedis();
+  }
+
+  kill(): Promise<void> {
+    throw needsOneRedis();
+  }
+
+  restart(): Promise<void> {
+    throw needsOneRedis();
+  }
+}
+
+const needsOneRedis = (): Error =>
+  new Error('this test speaks of one Redis: mark it with oneRedis() of test/support/redis-kind.ts');
+
+/** Sends a command that names no key to each Redis server of a marketplace. */
+export async function tellEachServer({ redis, cluster }: Stores, name: string, args: readonly string[]): Promise<void> {
+  for (const server of cluster?.onePerNode() ?? [redis]) await server.command(name, args);
 }

@@ -14,6 +14,8 @@ export type ReconcileJobOptions = {
   readonly onRedisReady: (listener: () => void) => void;
   /** Time from the end of a regular run to the next. Default: one minute. */
   readonly everyMs?: number;
+  /** The jobs that fail now. Those of one process share it: the first that fails writes a line, and the others, when the same store is away, none. */
+  readonly failing?: Set<ReconcileJob>;
   readonly log: { warn(fields: object, message: string): void; info(fields: object, message: string): void };
 };
 
@@ -30,11 +32,12 @@ export class ReconcileJob {
   #dueAt = Number.NEGATIVE_INFINITY;
   /** This process must make a run even if it is not active: Redis came back, or the last run failed or left repairs undone. */
   #isOwed = true;
-  #failing = false;
+  readonly #failing: Set<ReconcileJob>;
   #drifting = 0;
 
   constructor(options: ReconcileJobOptions) {
     this.#options = options;
+    this.#failing = options.failing ?? new Set();
     options.onRedisReady(() => {
       this.#isOwed = true;
       this.#dueAt = Number.NEGATIVE_INFINITY;
@@ -90,12 +93,12 @@ export class ReconcileJob {
       if (repaired > 0)
         log.warn({ wallets: repaired }, 'repaired wallets after redis came back with an older state than postgres');
       this.#reportDrift(reports.reduce((sum, { driftingAccounts }) => sum + driftingAccounts, 0));
-      this.#failing = false;
+      this.#failing.delete(this);
       return undecided === 0;
     } catch (error) {
-      if (!this.#failing && this.#timer !== null)
+      if (this.#failing.size === 0 && this.#timer !== null)
         log.warn({ err: error }, 'cannot compare redis with postgres now: retrying');
-      this.#failing = true;
+      this.#failing.add(this);
       return false;
     }
   }

@@ -38,3 +38,27 @@ it('an inactive process completes one run whenever Redis comes back, because its
   idle.redisIsBack();
   await until(() => idle.runs === 3);
 });
+
+it('the jobs of a cluster write one line when they fail together, and one more when they fail again', async () => {
+  const lines: string[] = [];
+  const log = { ...QUIET, warn: (_fields: object, message: string) => void lines.push(message) };
+  const failing = new Set<ReconcileJob>();
+  let [isAway, runs] = [true, 0];
+  const run = async () => {
+    runs++;
+    if (isAway) throw new Error('postgres is away');
+    return { reports: [], undecided: 0, endedAtMs: 0 };
+  };
+  for (let shard = 0; shard < 16; shard++) {
+    const reconciler = { repaired: 0, run, stop: () => {} } as unknown as Reconciler;
+    jobs.push(new ReconcileJob({ reconciler, isActive: () => true, onRedisReady: () => {}, everyMs: 1, log, failing }));
+  }
+  for (const job of jobs) job.start();
+  await until(() => runs >= 16);
+  await until(() => failing.size === 16);
+  isAway = false;
+  await until(() => failing.size === 0);
+  isAway = true;
+  await until(() => failing.size === 16);
+  expect(lines).toEqual(Array(2).fill('cannot compare redis with postgres now: retrying'));
+});
