@@ -4,8 +4,10 @@
 //   npm test                       types, lint, import directions, and all tests
 //   npm test -- test/upstream      only these tests; arguments go to vitest
 //   npm run test:unit              only the tests that start no servers
+//   npm run test:cluster           the tests that start a marketplace, with a Redis Cluster instead of one Redis
 
 import { spawnSync } from 'node:child_process';
+import { existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { ensureChromium } from './local/chromium-install.mjs';
 import { ensureClientPrograms } from './local/client-programs.mjs';
@@ -48,8 +50,8 @@ function runGuardRails() {
   return counts;
 }
 
-/** @param {import('./local/scratch.mjs').Scratch} scratch @param {string[]} args @returns {Promise<Counts>} */
-async function runTests(scratch, args) {
+/** @param {import('./local/scratch.mjs').Scratch} scratch @param {import('./local/test-plan.mjs').TestPlan} plan @returns {Promise<Counts>} */
+async function runTests(scratch, { vitest: args, cluster }) {
   const reportFile = path.join(scratch.dir, 'report.json');
   const vitest = spawnOwned({
     runDir: scratch.runDir,
@@ -57,7 +59,11 @@ async function runTests(scratch, args) {
     command: program('vitest'),
     args: ['run', '--reporter=default', '--reporter=json', `--outputFile.json=${reportFile}`, ...args],
     cwd: projectDir,
-    env: { ...process.env, TOLLGATE_SCRATCH_DIR: scratch.dir },
+    env: {
+      ...process.env,
+      TOLLGATE_SCRATCH_DIR: scratch.dir,
+      ...(cluster ? { TOLLGATE_TEST_REDIS: 'cluster' } : {}),
+    },
     stopSignal: 'SIGKILL',
   });
   for (const signal of /** @type {const} */ (['SIGINT', 'SIGTERM', 'SIGHUP'])) {
@@ -67,7 +73,16 @@ async function runTests(scratch, args) {
     });
   }
   const { code } = await vitest.exited;
+  if (cluster) sayWhatNeedsOneRedis(scratch.dir);
   return countTests(readJson(reportFile), code);
+}
+
+/** The marks of test/support/redis-kind.ts. @param {string} dir */
+function sayWhatNeedsOneRedis(dir) {
+  const file = path.join(dir, 'one-redis.txt');
+  const marks = existsSync(file) ? readFileSync(file, 'utf8').trimEnd().split('\n') : [];
+  say(`${marks.length} groups of tests were skipped, because they speak of one Redis:`);
+  for (const mark of marks.toSorted()) say(`  ${mark}`);
 }
 
 /** @type {NodeJS.Signals | null} */
@@ -87,7 +102,7 @@ async function main() {
   const scratch = createScratch();
   let tests;
   try {
-    tests = await runTests(scratch, plan.vitest);
+    tests = await runTests(scratch, plan);
   } finally {
     await scratch.release();
   }

@@ -1,5 +1,5 @@
 // @ts-check
-// What `npm test` and `npm run test:unit` do, from their arguments.
+// What `npm test`, `npm run test:unit` and `npm run test:cluster` do, from their arguments.
 
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
@@ -11,6 +11,7 @@ import { projectDir } from './dependencies.mjs';
  * @property {boolean} stores whether the tests need a Redis server program
  * @property {boolean} browser whether some of the tests need a browser
  * @property {boolean} promtool whether some of the tests need promtool
+ * @property {boolean} cluster whether marketplaces have a Redis Cluster
  * @property {string[]} vitest arguments
  */
 
@@ -18,20 +19,26 @@ import { projectDir } from './dependencies.mjs';
  * @param {readonly string[]} args of the command line
  * @param {readonly string[]} browserTests the files whose tests need a browser
  * @param {readonly string[]} promtoolTests the files whose tests need promtool
+ * @param {readonly string[]} marketTests the files whose tests start a marketplace
  * @returns {TestPlan}
  */
 export function planTests(
   args,
   browserTests = testsThatImport(/from '[./]*support\/browser\.ts'/),
   promtoolTests = testsThatImport(/from '[./\w]*local\/promtool-install\.mjs'/),
+  marketTests = testsThatImport(/\b(Marketplace|WorkerStack)\.start\(|support\/redis-kind\.ts'|web-market\.ts'/),
 ) {
-  const rest = args.filter((arg) => arg !== '--unit');
-  const isUnit = rest.length < args.length;
+  const [isUnit, isCluster] = [args.includes('--unit'), args.includes('--cluster')];
+  const asked = args.filter((arg) => arg !== '--unit' && arg !== '--cluster');
+  // That file starts clusters of its own, whatever the kind.
+  const onCluster = marketTests.filter((file) => !file.endsWith('/redis-cluster.test.ts'));
+  const rest = isCluster && asked.length === 0 ? onCluster : asked;
   return {
     checks: args.length === 0,
     stores: !isUnit,
     browser: !isUnit && browserTests.some((file) => mayRun(file, rest)),
     promtool: !isUnit && promtoolTests.some((file) => mayRun(file, rest)),
+    cluster: isCluster,
     vitest: [...(isUnit ? ['--config', 'vitest.unit.config.ts'] : []), ...rest],
   };
 }
@@ -47,7 +54,7 @@ function mayRun(file, args) {
 }
 
 /**
- * @param {RegExp} what how an import of what needs the program looks
+ * @param {RegExp} what how an import of what needs the program looks, or a use of it
  * @returns {string[]} the test files that have such an import. A file that needs the program through another helper is not among
  *   them; it runs only where the program is installed already, and fails elsewhere
  */

@@ -4,7 +4,8 @@ import { createServer, type Server } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { freePort } from '../../scripts/local/ports.mjs';
 import { buildSources } from '../support/build.ts';
-import { createDatabase, startTestRedis } from '../support/stores.ts';
+import { startMarketRedis } from '../support/redis-kind.ts';
+import { createDatabase } from '../support/stores.ts';
 import { until } from '../support/wait.ts';
 import { RawCaller } from './raw-caller.ts';
 import { SupervisorProcess } from './worker-stack.ts';
@@ -13,7 +14,7 @@ let env: Record<string, string>;
 let cleanUp: () => Promise<void>;
 
 beforeAll(async () => {
-  const [database, redis] = [await createDatabase(), await startTestRedis()];
+  const [database, redis] = [await createDatabase(), await startMarketRedis()];
   env = {
     DATABASE_URL: database.url,
     REDIS_URL: redis.url,

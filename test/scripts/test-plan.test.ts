@@ -7,7 +7,7 @@ const promtoolTests = ['test/deploy/alert-rules.test.ts'];
 describe('npm test', () => {
   it('without arguments checks types, lint and imports, and runs all tests', () => {
     expect(planTests([], browserTests, promtoolTests)).toEqual({
-      ...{ checks: true, stores: true, browser: true, promtool: true },
+      ...{ checks: true, stores: true, browser: true, promtool: true, cluster: false },
       vitest: [],
     });
   });
@@ -18,6 +18,7 @@ describe('npm test', () => {
       stores: true,
       browser: false,
       promtool: false,
+      cluster: false,
       vitest: ['test/proxy/gate.test.ts'],
     });
   });
@@ -49,9 +50,21 @@ describe('npm run test:unit', () => {
 
   it('needs no Redis and no browser, checks nothing else, and takes a file too', () => {
     expect(planTests(['--unit'])).toEqual({
-      ...{ checks: false, stores: false, browser: false, promtool: false },
+      ...{ checks: false, stores: false, browser: false, promtool: false, cluster: false },
       vitest: config,
     });
     expect(planTests(['--unit', 'test/proxy']).vitest).toEqual([...config, 'test/proxy']);
+  });
+});
+
+describe('npm run test:cluster', () => {
+  it('runs the files that start a marketplace, but those that start clusters of their own, or the files asked for', () => {
+    const { cluster, stores, vitest } = planTests(['--cluster']);
+    expect({ cluster, stores }).toEqual({ cluster: true, stores: true });
+    expect(vitest).toContain('test/integration/billing.test.ts');
+    expect(vitest).toContain('test/routes/site.test.ts');
+    expect(vitest).not.toContain('test/integration/redis-cluster.test.ts');
+    expect(vitest).not.toContain('test/admission/admission.test.ts');
+    expect(planTests(['--cluster', 'test/mcp']).vitest).toEqual(['test/mcp']);
   });
 });
