@@ -15,8 +15,9 @@ export async function dumpPostgres({ sql }: Stores): Promise<string> {
 }
 
 /** All keys with their contents. */
-export async function dumpRedis({ redis }: Stores): Promise<string> {
-  const names = (await redis.command('keys', ['*'])) as string[];
+export async function dumpRedis({ redis, cluster }: Stores): Promise<string> {
+  const servers = cluster?.onePerNode() ?? [redis];
+  const names = (await Promise.all(servers.map((server) => server.command('keys', ['*'])))).flat() as string[];
   let text = '';
   for (const name of names) {
     const type = (await redis.command('type', [name])) as string;

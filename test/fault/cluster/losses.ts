@@ -24,6 +24,12 @@ const SETTLING_MS = 300;
 export class Losses {
   readonly #windows: Window[] = [];
   readonly #replaced = new Set<number>();
+  readonly #mayLose: boolean;
+
+  /** @param mayLose  false: whatever fails, nothing may be lost */
+  constructor(mayLose: boolean) {
+    this.#mayLose = mayLose;
+  }
 
   add(window: Window): void {
     this.#windows.push(window);
@@ -36,6 +42,7 @@ export class Losses {
 
   /** Whether a write of this call may have been acknowledged and lost. */
   allow({ shard, fromMs, toMs }: Span): boolean {
+    if (!this.#mayLose) return false;
     return this.#windows.some(
       (window) =>
         this.#replaced.has(window.group) &&
@@ -45,18 +52,11 @@ export class Losses {
     );
   }
 
-  /** Whether any write of the shard may have been lost. */
+  /** Whether the shard has another master than before, which may have been without some writes. */
   concern(shard: number): boolean {
-    return this.allow({ shard, fromMs: Number.NEGATIVE_INFINITY, toMs: Number.POSITIVE_INFINITY });
-  }
-
-  get windows(): readonly Window[] {
-    return this.#windows;
+    return this.#windows.some(({ group, shards }) => this.#replaced.has(group) && shards.has(shard));
   }
 }
-
-/** With one Redis nothing may be lost. */
-export const NO_LOSSES = new Losses();
 
 /** The time in a usage id (UUIDv7), which is when its call was admitted. */
 export const timeOf = (usageId: string): number => Number.parseInt(usageId.replaceAll('-', '').slice(0, 12), 16);

@@ -1,0 +1,49 @@
+import { describe, expect, it } from 'vitest';
+import { isSumOf, Losses, ON_ITS_WAY_MS, timeOf } from './losses.ts';
+
+const KILLED_AT_MS = 1_000_000;
+
+function killed(mayLose = true): Losses {
+  const losses = new Losses(mayLose);
+  const [fromMs, toMs] = [KILLED_AT_MS - ON_ITS_WAY_MS, KILLED_AT_MS + ON_ITS_WAY_MS];
+  losses.add({ group: 1, shards: new Set([2, 3]), fromMs, toMs, why: 'master killed' });
+  return losses;
+}
+
+describe('a failover is allowed to lose', () => {
+  const underWay = { shard: 2, fromMs: KILLED_AT_MS - 500, toMs: KILLED_AT_MS + 100 };
+
+  it('calls of its shards that were under way at that time', () => {
+    const losses = killed();
+    losses.replaced(1);
+    expect(losses.allow(underWay)).toBe(true);
+    expect(losses.allow({ ...underWay, shard: 1 })).toBe(false);
+    expect(losses.allow({ ...underWay, toMs: KILLED_AT_MS - 500 })).toBe(false);
+    expect(losses.allow({ ...underWay, fromMs: KILLED_AT_MS + 101, toMs: KILLED_AT_MS + 200 })).toBe(false);
+  });
+
+  it('nothing if the master came back before a replica took over, or another one was replaced', () => {
+    const losses = killed();
+    losses.replaced(0);
+    expect(losses.allow(underWay)).toBe(false);
+    expect(losses.concern(2)).toBe(false);
+  });
+
+  it('nothing where writes wait for a replica', () => {
+    const losses = killed(false);
+    losses.replaced(1);
+    expect(losses.allow(underWay)).toBe(false);
+    // Holds of stored calls may still have to be removed.
+    expect(losses.concern(2)).toBe(true);
+  });
+
+  it('charges of whole calls: a drift must be the sum of some of them', () => {
+    expect([0, 7, 1_007, 2_000, 2_007].every((sum) => isSumOf(sum, [1_000, 7, 1_000]))).toBe(true);
+    expect([1, 14, 3_000].some((sum) => isSumOf(sum, [1_000, 7, 1_000]))).toBe(false);
+    expect(isSumOf(7, [])).toBe(false);
+  });
+});
+
+it('the time of a call is in its usage id', () => {
+  expect(new Date(timeOf('01a2059d-1d6f-78d0-af80-9ef87daa3053')).toISOString()).toBe('2026-11-22T23:35:12.495Z');
+});
