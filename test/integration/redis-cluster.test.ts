@@ -58,6 +58,34 @@ it('calls of accounts on all nodes are charged, stored and shown', async () => {
   await booksAreRight();
 });
 
+it('free calls, refunds, credits and debits of accounts on all nodes are right', async () => {
+  const paid = await market.service({ endpoint: service.url, price: 0.5, free_calls: 1 });
+  const gone = await startService(echo);
+  const away = await market.service({ endpoint: gone.url, price: 1 });
+  await gone.close();
+  for (const [i, buyer] of buyers.entries()) {
+    const { balance: before } = await market.balance(buyer);
+    const paidCalls = [
+      await market.request(`${paid}/x`, { key: buyer }),
+      await market.request(`${paid}/x`, { key: buyer }),
+    ];
+    expect(paidCalls.map(({ headers }) => headers.get('x-acf-free-tier'))).toEqual(['true', 'false']);
+    for (const each of paidCalls) await each.arrayBuffer();
+    expect((await market.request(`${away}/x`, { key: buyer })).status).toBe(502);
+    await market.credit(buyer, 2, `credit on node ${i}`);
+    const debit = { account_id: buyer.account_id, amount: 0.25, reference: `debit on node ${i}`, reason: 'test' };
+    await market.json('/api/v1/admin/debits', { key: market.admin, method: 'POST', body: debit });
+    const ends = (await market.records(buyer)).slice(0, 3).map(({ outcome, amount }) => [outcome, amount]);
+    expect(ends).toEqual([
+      ['refunded:upstream_error', 0],
+      ['completed', 0.5],
+      ['completed', 0],
+    ]);
+    expect((await market.balance(buyer)).balance).toBeCloseTo(before + 2 - 0.25 - 0.5, 6);
+  }
+  await booksAreRight();
+});
+
 it('while a slot moves, calls of its shard are refused or carried out once, and afterwards all are served', async () => {
   const [moved, other] = buyers as [Key, Key, Key];
   const statuses: number[] = [];
