@@ -52,28 +52,43 @@ export async function runSchedule(
   { mayLose = true }: { readonly mayLose?: boolean } = {},
 ): Promise<Outcome> {
   const groups = await readGroups(stack);
-  const { keys } = stack.stores;
-  const groupOf = (accountId: string): number => groups.findIndex((shards) => shards.has(keys.shardOf(accountId)));
+  const groupOf = (id: string): number => groups.findIndex((shards) => shards.has(stack.stores.keys.shardOf(id)));
   const buyers = await market.buyers(plan, plan.cluster === null ? undefined : (id, buyer) => groupOf(id) === buyer);
-  const seenBefore = readSeen(stack);
-  const repairsBefore = (await readRepairs(stack, 0)).at(-1)?.id ?? 0;
-  const [mastersBefore, startedAtMs] = [await readMasters(stack), Date.now()];
-  const losses = new Losses(mayLose);
+  const scene = { stack, market, plan, buyers, groups, losses: new Losses(mayLose) };
+  const before = {
+    ...{ seen: readSeen(stack), masters: await readMasters(stack), atMs: Date.now() },
+    lastRepair: (await readRepairs(stack, 0)).at(-1)?.id ?? 0,
+  };
   const witness = new Witness(stack, buyers, market.listings);
-  const { callers } = await load({ stack, market, plan, buyers, groups, losses });
+  const told = await load(scene);
   const healedAt = performance.now();
   await becomeQuiet(stack, market, buyers);
   const recoveryMs = performance.now() - healedAt;
   await witness.stop();
   await stack.cluster?.whole();
-  const unplanned = await noteUnplanned({ stack, plan, groups, losses }, mastersBefore, startedAtMs);
-  const rows = await readRecords(stack, buyers);
-  const seen = readSeen(stack);
-  const told = callers.flatMap((caller) => caller.told);
+  const unplanned = await noteUnplanned(scene, before.masters, before.atMs);
+  const { faults, rows, exceptions, drifts } = await judge({ ...scene, told, held: witness.held, before });
+  faults.push(...witness.faults, ...notServed(told, plan, groupOf));
+  // What is reported stays until an operator takes it out. Then the wallets are what the journal says.
+  await takeOut(stack, drifts);
+  faults.push(...(await checkLedger(stack)));
+  const driftMicros = drifts.reduce((sum, drift) => sum + drift.driftMicros, 0);
+  return { faults, told, rows, exceptions, looks: witness.looks, recoveryMs, driftMicros, unplanned };
+}
+
+type Aftermath = Scene & {
+  readonly told: readonly Told[];
+  readonly held: ReadonlyMap<string, string>;
+  readonly before: { readonly seen: ReadonlySet<string>; readonly lastRepair: number };
+};
+
+/** Compares what callers, the service, Redis and Postgres know. */
+async function judge({ stack, market, plan, buyers, losses, told, held, before }: Aftermath) {
+  const shardOf = (accountId: string): number => stack.stores.keys.shardOf(accountId);
   const mayBeLost = (accountId: string, fromMs: number, toMs: number): boolean =>
-    losses.allow({ shard: keys.shardOf(accountId), fromMs, toMs });
-  const evidence = { told, rows, seen, held: witness.held, losesGateway: losesGateway(plan), mayBeLost };
-  const { faults, exceptions } = checkPromises(evidence);
+    losses.allow({ shard: shardOf(accountId), fromMs, toMs });
+  const [rows, seen] = [await readRecords(stack, buyers), readSeen(stack)];
+  const promises = checkPromises({ told, rows, seen, held, losesGateway: losesGateway(plan), mayBeLost });
   const drifts = await compare(stack);
   const ofBuyer = (buyer: Buyer): Promise<string[]> =>
     checkBuyer(stack, buyer, {
@@ -81,30 +96,23 @@ export async function runSchedule(
       mayBeLost: ({ usageId, accountId }) => mayBeLost(accountId, ...spanOf(usageId, told)),
       reported: drifts.find(({ accountId }) => accountId === buyer.key.account_id),
     });
-  const found = [
-    ...faults,
-    ...witness.faults,
+  const ofOthers = drifts.filter(({ accountId }) => buyers.every(({ key }) => key.account_id !== accountId));
+  const repairs = (await readRepairs(stack, before.lastRepair)).filter(
+    ({ accountId, reason }) => !losses.concern(shardOf(accountId)) || !PROVEN_IN_A_CLUSTER.test(reason),
+  );
+  const gone = (await unrecorded(stack, seen, before.seen)).filter((id) => !isExcused(id, told, held, mayBeLost));
+  const faults = [
+    ...promises.faults,
     ...checkRecords(rows, market.listings),
     ...(await Promise.all(buyers.map(ofBuyer))).flat(),
-    ...drifts.filter(({ accountId }) => buyers.every(({ key }) => key.account_id !== accountId)).map(unasked),
-    ...(await readRepairs(stack, repairsBefore))
-      .filter(({ accountId, reason }) => !losses.concern(keys.shardOf(accountId)) || !PROVEN_IN_A_CLUSTER.test(reason))
-      .map((repair) => `repaired: ${JSON.stringify(repair)}`),
-    ...(await unrecorded(stack, seen, seenBefore))
-      .filter((id) => !isExcused(id, told, witness.held, mayBeLost))
-      .map((id) => `served, but there is no record of ${id}`),
-    ...notServed(told, plan, groupOf),
+    ...ofOthers.map((drift) => `drift of an account of an earlier schedule: ${JSON.stringify(drift)}`),
+    ...repairs.map((repair) => `repaired: ${JSON.stringify(repair)}`),
+    ...gone.map((id) => `served, but there is no record of ${id}`),
   ];
-  // What is reported stays until an operator takes it out. Then the wallets are what the journal says.
-  await takeOut(stack, drifts);
-  found.push(...(await checkLedger(stack)));
-  const driftMicros = drifts.reduce((sum, drift) => sum + drift.driftMicros, 0);
-  return { faults: found, told, rows, exceptions, looks: witness.looks, recoveryMs, driftMicros, unplanned };
+  return { faults, rows, exceptions: promises.exceptions, drifts };
 }
 
 const PROVEN_IN_A_CLUSTER = /holds belonged to calls that Postgres has stored|came back without credits/;
-
-const unasked = (drift: object): string => `drift of an account of an earlier schedule: ${JSON.stringify(drift)}`;
 
 type Scene = {
   readonly stack: Stack;
@@ -116,7 +124,7 @@ type Scene = {
 };
 
 /** Runs the callers and the faults of a plan. Where nodes fail, the callers go on until all nodes are back. */
-async function load({ stack, market, plan, buyers, groups, losses }: Scene) {
+async function load({ stack, market, plan, buyers, groups, losses }: Scene): Promise<Told[]> {
   const startedAt = performance.now();
   const { cluster } = stack;
   let nodesAreBack = plan.cluster === null;
@@ -143,7 +151,7 @@ async function load({ stack, market, plan, buyers, groups, losses }: Scene) {
     }),
     sufferAll(),
   ]);
-  return { callers };
+  return callers.flatMap(({ told }) => told);
 }
 
 /** Waits until everything works again, no hold is open, and every event is in Postgres. */
