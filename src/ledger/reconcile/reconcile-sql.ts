@@ -1,6 +1,8 @@
 // The SQL of the reconciliation. Tested by test/ledger/reconcile/reconciler.test.ts, credits.test.ts and restart.test.ts.
-import { dayOfId, uuidv7 } from '../../platform/ids.ts';
+import { dayOfId, isUuid, uuidv7 } from '../../platform/ids.ts';
 import type { Sql, Tx } from '../../platform/postgres.ts';
+import { dayName } from '../writing/flush-sql.ts';
+import type { StoredCall } from './identity.ts';
 import { type RecentCall, START_UNCERTAIN_MS } from './provable.ts';
 import type { ShardReport } from './report.ts';
 
@@ -37,6 +39,27 @@ export async function selectCallsBefore(
     ) AS c
     WHERE k.account_id = ${accountId}
     ORDER BY c.created_at DESC, c.usage_id DESC LIMIT ${MAX_CALLS}`;
+}
+
+/**
+ * Those of the calls that Postgres has stored, by id. OFFSET 0 makes Postgres look each of them up: for a day without statistics it
+ * read all calls of the day instead.
+ */
+export async function selectStored(tx: Tx, usageIds: readonly string[]): Promise<Map<string, StoredCall>> {
+  // A hold that somebody wrote by hand may have any text as its usage id.
+  const ids = usageIds.filter(isUuid);
+  if (ids.length === 0) return new Map();
+  const days = ids.map(dayName);
+  // Only by the last line Postgres sees, when it plans, which partitions are meant.
+  const rows = await tx.anew<(StoredCall & { id: string })[]>`
+    SELECT asked.id, c.amount AS "amountMicros", c.free_call AS "freeCall"
+    FROM unnest(${days}::date[], ${ids}::uuid[]) AS asked (day, id)
+    CROSS JOIN LATERAL (
+      SELECT amount, free_tier AND outcome = 'completed' AS free_call FROM calls
+      WHERE day = asked.day AND usage_id = asked.id AND day = ANY(${Array.from(new Set(days))}::date[])
+      OFFSET 0
+    ) AS c`;
+  return new Map(rows.map((row) => [row.id, row]));
 }
 
 /** The smallest usage id that can be made in that millisecond. */
