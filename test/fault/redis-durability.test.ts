@@ -12,6 +12,7 @@ import type { Sql } from '../../src/platform/postgres.ts';
 import { RedisClient } from '../../src/platform/redis.ts';
 import type { RedisKeys } from '../../src/platform/redis-keys.ts';
 import { authorization, type Key, Marketplace, startService, type TestService } from '../integration/marketplace.ts';
+import { oneRedis } from '../support/redis-kind.ts';
 import { QUIET } from '../support/store.ts';
 import { scratchDir, scratchRunDir } from '../support/stores.ts';
 import { Random } from './random.ts';
@@ -120,7 +121,7 @@ function placesToCut(answered: readonly Answered[], wholeBytes: number): number[
   );
 }
 
-describe('a Redis that dies', () => {
+describe.skipIf(oneRedis('kills it and cuts its file'))('a Redis that dies', () => {
   it('with appendfsync=always has kept every charge whose call was answered, whenever it is killed', async () => {
     const { url, buyer } = await open('always', false);
     const answered: string[] = [];
