@@ -19,6 +19,8 @@ export type Evidence = {
   readonly losesGateway: boolean;
   /** Whether a failover may have lost what Redis had acknowledged of a call of this account at this time. */
   readonly mayBeLost: (accountId: string, fromMs: number, toMs: number) => boolean;
+  /** The same of a hold that was seen, but perhaps never acknowledged. */
+  readonly mayVanish: (accountId: string, fromMs: number, toMs: number) => boolean;
 };
 
 /** A call of which only the id is known was over after this time: no caller waits longer. */
@@ -36,18 +38,22 @@ export function checkPromises(evidence: Evidence): { faults: string[]; exception
     else exceptions.set(verdict as Exception, (exceptions.get(verdict as Exception) ?? 0) + 1);
   }
   const spans = new Map(told.map((call) => [call.requestId, call]));
-  const mayBeLost = (usageId: string, accountId: string): boolean => {
-    const { atMs, endMs } = spans.get(usageId) ?? { atMs: timeOf(usageId), endMs: timeOf(usageId) + LONGEST_CALL_MS };
-    return evidence.mayBeLost(accountId, atMs, endMs);
+  const spanOf = (usageId: string): [fromMs: number, toMs: number] => {
+    const call = spans.get(usageId);
+    return call === undefined ? [timeOf(usageId), timeOf(usageId) + LONGEST_CALL_MS] : [call.atMs, call.endMs];
   };
   for (const [usageId, accountId] of held) {
-    if (byId.has(usageId) || mayBeLost(usageId, accountId)) continue;
+    if (byId.has(usageId) || evidence.mayVanish(accountId, ...spanOf(usageId))) continue;
     faults.push(`held, but there is no record of ${usageId}`);
   }
   for (const row of rows) {
     const answered = row.outcome === 'completed' && row.status !== 499;
     if (answered && !seen.has(row.usageId)) faults.push(`never reached the service: ${JSON.stringify(row)}`);
-    if (row.outcome === 'abandoned' && !evidence.losesGateway && !mayBeLost(row.usageId, row.accountId)) {
+    if (
+      row.outcome === 'abandoned' &&
+      !evidence.losesGateway &&
+      !evidence.mayBeLost(row.accountId, ...spanOf(row.usageId))
+    ) {
       faults.push(`swept for no reason: ${row.usageId}`);
     }
   }

@@ -87,8 +87,10 @@ async function judge({ stack, market, plan, buyers, losses, told, held, before }
   const shardOf = (accountId: string): number => stack.stores.keys.shardOf(accountId);
   const mayBeLost = (accountId: string, fromMs: number, toMs: number): boolean =>
     losses.allow({ shard: shardOf(accountId), fromMs, toMs });
+  const mayVanish = (accountId: string, fromMs: number, toMs: number): boolean =>
+    losses.mayVanish({ shard: shardOf(accountId), fromMs, toMs });
   const [rows, seen] = [await readRecords(stack, buyers), readSeen(stack)];
-  const promises = checkPromises({ told, rows, seen, held, losesGateway: losesGateway(plan), mayBeLost });
+  const promises = checkPromises({ told, rows, seen, held, losesGateway: losesGateway(plan), mayBeLost, mayVanish });
   const drifts = await compare(stack);
   const ofBuyer = (buyer: Buyer): Promise<string[]> =>
     checkBuyer(stack, buyer, {

@@ -1,6 +1,7 @@
 // Reads every place where a secret could be stored, as text that can be searched.
 
 import type { Stores } from '../../src/roles/stores.ts';
+import { serversOf } from '../support/redis-kind.ts';
 
 /** All rows of all tables. */
 export async function dumpPostgres({ sql }: Stores): Promise<string> {
@@ -16,7 +17,7 @@ export async function dumpPostgres({ sql }: Stores): Promise<string> {
 
 /** All keys with their contents. */
 export async function dumpRedis({ redis, cluster }: Stores): Promise<string> {
-  const servers = cluster?.onePerNode() ?? [redis];
+  const servers = serversOf({ redis, cluster });
   const names = (await Promise.all(servers.map((server) => server.command('keys', ['*'])))).flat() as string[];
   let text = '';
   for (const name of names) {

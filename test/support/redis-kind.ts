@@ -3,6 +3,7 @@
 import { appendFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect } from 'vitest';
+import type { RedisStore } from '../../src/platform/redis.ts';
 import type { Stores } from '../../src/roles/stores.ts';
 import { type RunningCluster, startTestCluster } from './cluster.ts';
 import { scratchDir, startTestRedis, type TestRedis } from './stores.ts';
@@ -84,5 +85,11 @@ const needsOneRedis = (): Error =>
 
 /** Sends a command that names no key to each Redis server of a marketplace. */
 export async function tellEachServer({ redis, cluster }: Stores, name: string, args: readonly string[]): Promise<void> {
-  for (const server of cluster?.onePerNode() ?? [redis]) await server.command(name, args);
+  for (const server of serversOf({ redis, cluster })) await server.command(name, args);
+}
+
+/** Of a cluster: one shard of each node. */
+export function serversOf({ redis, cluster }: Pick<Stores, 'redis' | 'cluster'>): readonly RedisStore[] {
+  if (cluster === null) return [redis];
+  return Array.from(new Map(cluster.shards.map((shard) => [shard.address, shard])).values());
 }

@@ -33,6 +33,8 @@ describe('a failover is allowed to lose', () => {
     const losses = killed(false);
     losses.replaced(1);
     expect(losses.allow(underWay)).toBe(false);
+    // Its hold may have been seen before it was acknowledged.
+    expect(losses.mayVanish(underWay)).toBe(true);
     // Holds of stored calls may still have to be removed.
     expect(losses.concern(2)).toBe(true);
   });

@@ -41,8 +41,12 @@ export class Losses {
   }
 
   /** Whether a write of this call may have been acknowledged and lost. */
-  allow({ shard, fromMs, toMs }: Span): boolean {
-    if (!this.#mayLose) return false;
+  allow(call: Span): boolean {
+    return this.#mayLose && this.mayVanish(call);
+  }
+
+  /** Whether a hold of this call may have been seen and lost. Where writes wait for a replica, it was not acknowledged. */
+  mayVanish({ shard, fromMs, toMs }: Span): boolean {
     return this.#windows.some(
       (window) =>
         this.#replaced.has(window.group) &&
