@@ -132,6 +132,14 @@ export class ScriptConnection implements ReplySink {
     else listener.onLost(new RedisNotSent());
   }
 
+  /** Everything that `send` sends meanwhile leaves in one write. */
+  inOneWrite(send: () => void): void {
+    const socket = this.#socket;
+    socket?.cork();
+    send();
+    socket?.uncork();
+  }
+
   /** Accepts no more trips, waits for those under way (each for at most the timeout), then drops the connection. */
   close(): Promise<void> {
     this.#isClosed = true;

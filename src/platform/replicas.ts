@@ -1,0 +1,30 @@
+import type { RedisStore } from './redis-store.ts';
+
+type Log = { warn(fields: object, message: string): void };
+
+/**
+ * Warns if a master has fewer replicas than its trips must reach. It is no reason to refuse the start: replicas come and go, and a
+ * gateway serves pages without them, and calls as soon as they are back.
+ *
+ * @param nodes each master once
+ * @throws when Redis does not let this user WAIT
+ */
+export async function warnOfMissingReplicas(
+  nodes: readonly Pick<RedisStore, 'command'>[],
+  wanted: number,
+  log: Log,
+): Promise<void> {
+  for (const node of nodes) {
+    // Zero replicas: it replies at once.
+    await node.command('wait', ['0', '1']).catch((error: unknown) => {
+      throw new Error('redis refuses WAIT, which REDIS_WAIT_REPLICAS needs', { cause: error });
+    });
+    const info = String(await node.command('info', ['replication']));
+    const online = info.match(/^slave\d+:.*state=online/gm)?.length ?? 0;
+    if (online >= wanted) continue;
+    log.warn(
+      { replicas: online, wanted },
+      `a redis has ${online} replicas, but REDIS_WAIT_REPLICAS is ${wanted}: calls of its accounts get 503 until it has as many`,
+    );
+  }
+}
