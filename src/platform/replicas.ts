@@ -1,4 +1,4 @@
-import type { RedisStore } from './redis-store.ts';
+import { isRedisUnavailable, type RedisStore } from './redis.ts';
 
 type Log = { warn(fields: object, message: string): void };
 
@@ -17,7 +17,8 @@ export async function warnOfMissingReplicas(
   for (const node of nodes) {
     // Zero replicas: it replies at once.
     await node.command('wait', ['0', '1']).catch((error: unknown) => {
-      throw new Error('redis refuses WAIT, which REDIS_WAIT_REPLICAS needs', { cause: error });
+      if (isRedisUnavailable(error)) throw error;
+      throw new Error(`redis refuses WAIT, which REDIS_WAIT_REPLICAS needs: ${(error as Error).message}`);
     });
     const info = String(await node.command('info', ['replication']));
     const online = info.match(/^slave\d+:.*state=online/gm)?.length ?? 0;

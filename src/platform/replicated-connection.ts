@@ -34,7 +34,11 @@ export class TooFewReplicas extends Error {
 type Log = { warn(fields: object, message: string): void };
 
 /** @param demand null: trips count as soon as Redis has carried them out */
-export function tripConnection(options: ScriptConnectionOptions, log: Log, demand: ReplicaDemand | null): TripConnection {
+export function tripConnection(
+  options: ScriptConnectionOptions,
+  log: Log,
+  demand: ReplicaDemand | null,
+): TripConnection {
   const connection = new ScriptConnection(options, log);
   return demand === null ? connection : new ReplicatedConnection(connection, options.script.sha, demand);
 }
