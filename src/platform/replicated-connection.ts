@@ -106,7 +106,10 @@ export class ReplicatedConnection implements TripConnection {
   }
 
   sendWire(wire: Buffer, listener: TripListener): void {
-    if (!this.ready) return listener.onLost(new RedisNotSent());
+    if (!this.ready) {
+      listener.onLost(new RedisNotSent());
+      return;
+    }
     this.#held.push({ wire, listener });
     if (this.#group !== null || this.#isScheduled) return;
     this.#isScheduled = true;
@@ -122,8 +125,8 @@ export class ReplicatedConnection implements TripConnection {
 
   readonly #sendHeld = (): void => {
     this.#isScheduled = false;
+    if (!this.ready) this.#refuseHeld();
     if (this.#held.length === 0) return;
-    if (!this.ready) return this.#refuseHeld();
     const trips = this.#held;
     this.#held = [];
     this.#connection.inOneWrite(() => {
@@ -144,11 +147,15 @@ export class ReplicatedConnection implements TripConnection {
   #onWaited(group: Group, had: number): void {
     if (!(had >= this.#demand.replicas)) {
       this.#demand.missed += group.answered;
-      return this.#onFailed(group, new TooFewReplicas(had, this.#demand));
+      this.#onFailed(group, new TooFewReplicas(had, this.#demand));
+      return;
     }
     group.passOn();
-    // A trip is sent again, behind WAIT, to a Redis that had forgotten the script.
-    if (group.unanswered > 0) return this.#sendWait(group);
+    if (group.unanswered > 0) {
+      // Redis had forgotten the script, so the trip was sent again, behind this WAIT.
+      this.#sendWait(group);
+      return;
+    }
     this.#group = null;
     // After this turn, so that what its callers send next is in the next group.
     this.#isScheduled = true;
