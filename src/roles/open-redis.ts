@@ -5,8 +5,9 @@ import { isClusterUrl } from '../platform/cluster/cluster-url.ts';
 import { RedisCluster } from '../platform/cluster/redis-cluster.ts';
 import { evenTags } from '../platform/cluster/tags.ts';
 import type { Sql } from '../platform/postgres.ts';
-import { checkRedisPolicy, RedisClient, type RedisStore } from '../platform/redis.ts';
+import { RedisClient, type RedisStore } from '../platform/redis.ts';
 import { RedisKeys } from '../platform/redis-keys.ts';
+import { checkRedisPolicy } from '../platform/redis-node.ts';
 
 /** A Redis, or a Redis Cluster, as a process opens it. */
 export type OpenedRedis = {
@@ -37,7 +38,7 @@ export function openRedis(
       connect: async () => {
         await cluster.connect();
         // One line for all nodes that are set up alike.
-        const warnings = await Promise.all(cluster.onePerNode().map((node) => checkRedisPolicy(node, 'cluster')));
+        const warnings = await Promise.all(Array.from(cluster.byNode(), checkNode));
         warn(Array.from(new Set(warnings.flat())));
       },
       claim: (installation) => cluster.claim(installation),
@@ -59,6 +60,15 @@ export function openRedis(
     close: () => redis.close(),
     destroy: () => redis.destroy(),
   };
+}
+
+/** @throws Error that names the node, when it must not be used */
+async function checkNode([address, [shard]]: [string, readonly RedisStore[]]): Promise<readonly string[]> {
+  try {
+    return await checkRedisPolicy(shard as RedisStore, 'cluster');
+  } catch (error) {
+    throw error instanceof Error ? new Error(`${address}: ${error.message}`, { cause: error }) : error;
+  }
 }
 
 /**

@@ -6,6 +6,7 @@ import type { RedisArg, RedisStore } from '../redis-store.ts';
 import type { Script } from '../script.ts';
 import { parseClusterUrl } from './cluster-url.ts';
 import { ShardClient } from './shard-client.ts';
+import { ShardMoves } from './shard-moves.ts';
 import { hostOf, readSlotOwners, type SlotOwners } from './slots.ts';
 import { slotOf } from './tags.ts';
 
@@ -51,6 +52,7 @@ export class RedisCluster implements RedisStore {
   readonly #urlOf: (address: string) => string;
   readonly #seeds: readonly string[];
   readonly #nodes = new Map<string, RedisClient>();
+  readonly #moves: ShardMoves;
   #owners: SlotOwners = [];
   #timer: NodeJS.Timeout | null = null;
   #claimTimer: NodeJS.Timeout | null = null;
@@ -61,12 +63,14 @@ export class RedisCluster implements RedisStore {
   constructor(options: RedisClusterOptions, log: RedisLog) {
     this.#options = options;
     this.#log = log;
+    this.#moves = new ShardMoves(log);
     const { seeds, urlOf } = parseClusterUrl(options.url);
     this.#seeds = seeds;
     this.#urlOf = urlOf;
     const host = {
       nodeAt: (address: string) => this.#nodeAt(address),
       lookAgain: () => this.#lookSoon(0),
+      moved: (shard: ShardClient, from: string) => this.#moves.add(this.shards.indexOf(shard), from, shard.address),
       commandTimeoutMs: options.commandTimeoutMs,
     };
     this.shards = options.tags.map((tag) => new ShardClient(tag, host));
@@ -142,10 +146,20 @@ export class RedisCluster implements RedisStore {
     return this.shards[shard] as ShardClient;
   }
 
-  /** One shard of each node, to ask each node once. */
-  onePerNode(): ShardClient[] {
-    const byNode = new Map(this.shards.map((shard) => [shard.node, shard]));
-    return Array.from(byNode.values());
+  /** The shards of each node that has any, by its address. */
+  byNode(): ReadonlyMap<string, readonly ShardClient[]> {
+    const byNode = new Map<string, ShardClient[]>();
+    for (const shard of this.shards) {
+      const known = byNode.get(shard.address);
+      if (known === undefined) byNode.set(shard.address, [shard]);
+      else known.push(shard);
+    }
+    return byNode;
+  }
+
+  /** How often a shard has got another node since the start. */
+  get moves(): number {
+    return this.#moves.count;
   }
 
   command(name: string, args: readonly RedisArg[]): Promise<unknown> {
