@@ -82,7 +82,10 @@ export class Metrics {
       const gauge = new Gauge({
         ...configuration,
         async collect() {
-          await report(read, label, (labels, value) => gauge.set(labels, value));
+          const value = await read();
+          // What is no longer read, such as a node that left, is no longer shown.
+          gauge.reset();
+          report(value, label, (labels, number) => gauge.set(labels, number));
         },
       });
       return;
@@ -90,8 +93,9 @@ export class Metrics {
     const counter = new Counter({
       ...configuration,
       async collect() {
+        const value = await read();
         counter.reset();
-        await report(read, label, (labels, value) => counter.inc(labels, value));
+        report(value, label, (labels, number) => counter.inc(labels, number));
       },
     });
   }
@@ -145,12 +149,11 @@ function histogramValues(name: string, histogram: LatencyHistogram, labels: Read
   ];
 }
 
-async function report(
-  read: NumberSource['read'],
+function report(
+  value: number | ReadonlyMap<string, number>,
   label: string | undefined,
   set: (labels: Record<string, string>, value: number) => void,
-): Promise<void> {
-  const value = await read();
+): void {
   if (typeof value === 'number') set({}, value);
   else for (const [labelValue, number] of value) set({ [label ?? 'label']: labelValue }, number);
 }
