@@ -1,5 +1,6 @@
 import { MINIMUM_REDIS_MAJOR } from '../shared.mjs';
 import type { RedisStore } from './redis-store.ts';
+import { StartRefused } from './start-refused.ts';
 
 /** A replica that has not confirmed anything for longer counts as away. Redis' own `min-replicas-max-lag` is the same by default. */
 const MAX_LAG_SECONDS = 10;
@@ -64,6 +65,6 @@ export async function checkRedisPolicy(
   kind: 'single' | 'cluster',
 ): Promise<readonly string[]> {
   const { fault, warnings } = readNodeInfo(String(await client.command('info', [])), kind);
-  if (fault !== null) throw new Error(fault);
+  if (fault !== null) throw new StartRefused(fault);
   return warnings;
 }

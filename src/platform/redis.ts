@@ -4,6 +4,7 @@ import { claimScript, ForeignRedis, INSTALLATION_KEY, isNews } from './installat
 import { addressOf } from './redis-node.ts';
 import { type RedisArg, RedisNotSent, type RedisStore } from './redis-store.ts';
 import type { Script } from './script.ts';
+import { StartRefused } from './start-refused.ts';
 
 export { INSTALLATION_KEY } from './installation.ts';
 export { byStore, RedisNotCarriedOut, RedisNotSent, type RedisStore } from './redis-store.ts';
@@ -87,7 +88,13 @@ export class RedisClient implements RedisStore {
 
   /** Connects, or rejects with the reason: at start, an operator wants to see the error rather than a silent retry. */
   async connect(): Promise<void> {
-    await this.#redis.connect();
+    try {
+      await this.#redis.connect();
+    } catch (error) {
+      // ioredis says 'Connection is closed.' here, and the reason in an event before.
+      const reason = this.#reported instanceof Error ? this.#reported : (error as Error);
+      throw new StartRefused(`cannot connect to redis at ${this.address}: ${reason.message}`, { cause: reason });
+    }
   }
 
   /**

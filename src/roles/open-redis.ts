@@ -8,6 +8,7 @@ import type { Sql } from '../platform/postgres.ts';
 import { RedisClient, type RedisStore } from '../platform/redis.ts';
 import { RedisKeys } from '../platform/redis-keys.ts';
 import { checkRedisPolicy } from '../platform/redis-node.ts';
+import { StartRefused } from '../platform/start-refused.ts';
 
 /** A Redis, or a Redis Cluster, as a process opens it. */
 export type OpenedRedis = {
@@ -67,7 +68,7 @@ async function checkNode([address, [shard]]: [string, readonly RedisStore[]]): P
   try {
     return await checkRedisPolicy(shard as RedisStore, 'cluster');
   } catch (error) {
-    throw error instanceof Error ? new Error(`${address}: ${error.message}`, { cause: error }) : error;
+    throw error instanceof StartRefused ? new StartRefused(`${address}: ${error.message}`) : error;
   }
 }
 
@@ -79,7 +80,7 @@ async function keepShardCount(redis: RedisClient, shards: number): Promise<void>
   await redis.command('set', [SHARDS_KEY, String(shards), 'NX']);
   const kept = await redis.command('get', [SHARDS_KEY]);
   if (kept !== String(shards)) {
-    throw new Error(`this Redis was set up with ${String(kept)} shards, but REDIS_SHARDS is ${shards}`);
+    throw new StartRefused(`this Redis was set up with ${String(kept)} shards, but REDIS_SHARDS is ${shards}`);
   }
 }
 
@@ -105,7 +106,7 @@ export async function keepLayout(
   if (kept === undefined || (kept.shards === shards && kept.layout === layout)) return;
   const told = (what: { shards: number | null; layout: Layout }): string =>
     `${what.shards === null ? '' : `${what.shards} shards `}in ${what.layout === 'single' ? 'a single Redis' : 'a Redis Cluster'}`;
-  throw new Error(
+  throw new StartRefused(
     `this installation has its data ${told(kept)}, but REDIS_URL and REDIS_SHARDS say ${told({ shards, layout })}. ` +
       'To change that, see "Another number of shards" in docs/operating.md',
   );
