@@ -13,6 +13,8 @@ import { fundedKeys, readKeys } from './keys.mjs';
 /** @typedef {import('./stage.mjs').Stage} Stage */
 
 const buyers = 2_000;
+/** What each call was charged, in micro-USD. The wallets know it, or the comparison with Postgres would try to repair all of them. */
+const price = 100;
 const eventsPerTrip = 1_000;
 const providerId = '0193517b-6a3c-7c58-9d3e-5f1f8f1a7e22';
 const serviceId = '0193517b-6a3c-7c58-9d3e-5f1f8f1a7e21';
@@ -70,10 +72,22 @@ async function fill(redis, keys, events, progress) {
     const pipeline = redis.pipeline();
     for (let index = made; index < Math.min(events, made + eventsPerTrip); index += 1) {
       const { key_id, account_id } = /** @type {import('./keys.mjs').BenchKey} */ (keys[index % keys.length]);
-      const hold = ['v1', 100, 0, Date.now(), 'bench', account_id, key_id, serviceId, providerId, 'GET', '/hello'].join(
-        '\t',
-      );
-      pipeline.xadd(`usage:{${shardOf(account_id, shards)}}`, '*', 'e1', [uuidv7(), hold, settlement].join('\t'));
+      const hold = [
+        'v1',
+        price,
+        0,
+        Date.now(),
+        'bench',
+        account_id,
+        key_id,
+        serviceId,
+        providerId,
+        'GET',
+        '/hello',
+      ].join('\t');
+      const shard = shardOf(account_id, shards);
+      pipeline.xadd(`usage:{${shard}}`, '*', 'e1', [uuidv7(), hold, settlement].join('\t'));
+      pipeline.hincrby(`wallet:{${shard}}:${account_id}`, 'balance', -price);
     }
     await pipeline.exec();
   }
