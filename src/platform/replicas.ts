@@ -10,22 +10,22 @@ type Log = { warn(fields: object, message: string): void };
  * @throws when Redis does not let this user WAIT
  */
 export async function warnOfMissingReplicas(
-  nodes: readonly Pick<RedisStore, 'command'>[],
+  nodes: readonly { readonly address: string; readonly store: Pick<RedisStore, 'command'> }[],
   wanted: number,
   log: Log,
 ): Promise<void> {
-  for (const node of nodes) {
+  for (const { address, store } of nodes) {
     // Zero replicas: it replies at once.
-    await node.command('wait', ['0', '1']).catch((error: unknown) => {
+    await store.command('wait', ['0', '1']).catch((error: unknown) => {
       if (isRedisUnavailable(error)) throw error;
-      throw new Error(`redis refuses WAIT, which REDIS_WAIT_REPLICAS needs: ${(error as Error).message}`);
+      throw new Error(`redis ${address} refuses WAIT, which REDIS_WAIT_REPLICAS needs: ${(error as Error).message}`);
     });
-    const info = String(await node.command('info', ['replication']));
+    const info = String(await store.command('info', ['replication']));
     const online = info.match(/^slave\d+:.*state=online/gm)?.length ?? 0;
     if (online >= wanted) continue;
     log.warn(
-      { replicas: online, wanted },
-      `a redis has ${online} replicas, but REDIS_WAIT_REPLICAS is ${wanted}: calls of its accounts get 503 until it has as many`,
+      { node: address, replicas: online, wanted },
+      `redis ${address} has ${online} replicas, but REDIS_WAIT_REPLICAS is ${wanted}: calls of its accounts get 503 until it has as many`,
     );
   }
 }

@@ -138,10 +138,11 @@ export class ReplicatedConnection implements TripConnection {
   };
 
   #sendWait(group: Group): void {
-    this.#connection.sendWire(this.#wait, {
+    const listener: TripListener = {
       onReply: (bytes, start, end) => this.#onWaited(group, Number(bytes.toString('latin1', start, end))),
       onLost: (error) => this.#onFailed(group, error),
-    });
+    };
+    this.#connection.sendWire(this.#wait, listener, false);
   }
 
   #onWaited(group: Group, had: number): void {

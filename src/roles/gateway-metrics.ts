@@ -9,6 +9,7 @@ import type { CallTimings, ExchangeCounters } from '../proxy/exchange-options.ts
 import type { LoadShedder } from '../proxy/load-shedder.ts';
 import type { Resealer } from '../secrets/resealer.ts';
 import type { UpstreamClient } from '../upstream/index.ts';
+import { type GatewayNodes, gatewayNodeMetrics } from './redis-node-metrics.ts';
 
 /**
  * The metrics of a gateway. Each value is something that the code keeps anyway.
@@ -22,6 +23,7 @@ export function gatewayMetrics(parts: {
   readonly admission: CallAdmission;
   /** Null if no replica is waited for. */
   readonly replicaDemand: ReplicaDemand | null;
+  readonly nodes: GatewayNodes;
   readonly backlog: Backlog;
   readonly breakers: Breakers;
   readonly shedder: LoadShedder;
@@ -138,6 +140,7 @@ export function gatewayMetrics(parts: {
         return new Map(Object.entries({ connecting, idle, active, waiting }));
       },
     },
+    ...gatewayNodeMetrics(parts.nodes),
     ...(resealer === null ? [] : [secretsOf(resealer)]),
   ];
 }

@@ -154,7 +154,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   const instance = newInstanceId();
 
   const hydrator = new Hydrator({ databaseUrl: config.databaseUrl, installation, sql, redis, keys: redisKeys, log });
-  const { admission, replicaDemand, closeBatches } = await openAdmission({
+  const { admission, replicaDemand, nodes, closeBatches } = await openAdmission({
     ...{ config, stores, instance, loader: hydrator, log },
   });
   const backlog = new Backlog({ redis, keys: redisKeys, maxEvents: config.maxBacklogEvents });
@@ -358,7 +358,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
 
   options.metrics.add(
     gatewayMetrics({
-      ...{ counters, server, upstream, admission, replicaDemand, backlog, breakers, shedder, resealer },
+      ...{ counters, server, upstream, admission, replicaDemand, nodes, backlog, breakers, shedder, resealer },
       shards: redisKeys.shards,
       maxBacklogEvents: config.maxBacklogEvents,
     }),

@@ -118,7 +118,7 @@ it('no call that was answered is lost when the master is killed and a replica th
   // The new master has no replica yet.
   await until(() => market.stores.redis.ready && answers.slice(before).some(({ status }) => status === 503));
   const late = await market.anotherGateway();
-  expect(market.log.lines.join()).toContain('a redis has 0 replicas, but REDIS_WAIT_REPLICAS is 1');
+  expect(market.log.lines.join()).toContain(' has 0 replicas, but REDIS_WAIT_REPLICAS is 1');
   await late.stop();
   const next = await startTestReplica(replica.server);
   await until(() => answers.slice(before).some(({ status }) => status === 200));

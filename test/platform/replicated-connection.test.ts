@@ -151,7 +151,9 @@ describe('a start', () => {
     );
     await client.connect();
     try {
-      await warnOfMissingReplicas([client], wanted, { warn: (_, message) => warnings.push(message) });
+      await warnOfMissingReplicas([{ address: 'node:1', store: client }], wanted, {
+        warn: (_, message) => warnings.push(message),
+      });
     } finally {
       client.destroy();
     }
@@ -160,11 +162,13 @@ describe('a start', () => {
 
   it('warns of each master with fewer replicas than must have a trip', async () => {
     expect(await check(1)).toEqual([]);
-    expect(await check(2)).toEqual([expect.stringMatching(/^a redis has 1 replicas, but REDIS_WAIT_REPLICAS is 2/)]);
+    expect(await check(2)).toEqual([
+      expect.stringMatching(/^redis node:1 has 1 replicas, but REDIS_WAIT_REPLICAS is 2/),
+    ]);
   });
 
   it('is refused as a user who may not WAIT', async () => {
     await ask(master, 'ACL SETUSER gateway on >secret ~* &* +@all -wait');
-    await expect(check(1, 'gateway:secret@')).rejects.toThrow(/redis refuses WAIT/);
+    await expect(check(1, 'gateway:secret@')).rejects.toThrow(/redis node:1 refuses WAIT.*NOPERM/);
   });
 });
