@@ -38,7 +38,7 @@ export async function preparePipeline(stage, events, progress) {
   };
   return {
     postgres: place.database.watched,
-    redis: place.redis.watched,
+    redis: place.redis.masters,
     bytesPerEvent: ((await usedBytes(redis)) - emptyBytes) / events,
     backlog,
     startWriter: () => startWriter(stage, place),

@@ -3,11 +3,13 @@ import type { CallAdmission } from '../admission/sharded-admission.ts';
 import type { ErrorCode } from '../errors.ts';
 import type { HttpServer } from '../http/server.ts';
 import type { Source } from '../observability/metrics.ts';
+import type { ReplicaDemand } from '../platform/replicated-connection.ts';
 import type { Breakers } from '../proxy/breakers.ts';
 import type { CallTimings, ExchangeCounters } from '../proxy/exchange-options.ts';
 import type { LoadShedder } from '../proxy/load-shedder.ts';
 import type { Resealer } from '../secrets/resealer.ts';
 import type { UpstreamClient } from '../upstream/index.ts';
+import { type GatewayNodes, gatewayNodeMetrics } from './redis-node-metrics.ts';
 
 /**
  * The metrics of a gateway. Each value is something that the code keeps anyway.
@@ -19,6 +21,9 @@ export function gatewayMetrics(parts: {
   readonly server: HttpServer;
   readonly upstream: UpstreamClient;
   readonly admission: CallAdmission;
+  /** Null if no replica is waited for. */
+  readonly replicaDemand: ReplicaDemand | null;
+  readonly nodes: GatewayNodes;
   readonly backlog: Backlog;
   readonly breakers: Breakers;
   readonly shedder: LoadShedder;
@@ -83,6 +88,12 @@ export function gatewayMetrics(parts: {
       read: () => admission.settlementsWithoutHold,
     },
     {
+      name: 'tollgate_trips_without_replicas_total',
+      help: 'Trips that fewer replicas of Redis than REDIS_WAIT_REPLICAS had in time; their calls were refused',
+      type: 'counter',
+      read: () => parts.replicaDemand?.missed ?? 0,
+    },
+    {
       name: 'tollgate_damaged_data_total',
       help: 'Commands that met damaged data in Redis, by what is damaged; an operator has to look at it',
       type: 'counter',
@@ -129,6 +140,7 @@ export function gatewayMetrics(parts: {
         return new Map(Object.entries({ connecting, idle, active, waiting }));
       },
     },
+    ...gatewayNodeMetrics(parts.nodes),
     ...(resealer === null ? [] : [secretsOf(resealer)]),
   ];
 }

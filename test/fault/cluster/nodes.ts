@@ -34,8 +34,7 @@ export class FaultCluster {
       // Everything that a node has acknowledged is on its disk.
       ...{ appendonly: true, appendfsync: 'always' },
       args: [
-        // A node that comes back is synchronised at once, not after 5 s.
-        ...['--repl-diskless-sync-delay', '0', '--repl-ping-replica-period', '1'],
+        ...['--repl-ping-replica-period', '1'],
         // However old a replica's data are, it takes over.
         ...['--cluster-replica-validity-factor', '0'],
       ],
