@@ -45,7 +45,7 @@ class Source {
 }
 
 function makeCache(source: Source, options: Partial<KeyCacheOptions> = {}): KeyCache {
-  return new KeyCache({ fetchKeys: source.fetch, refreshPauseMs: 5, ...options });
+  return new KeyCache({ fetchKeys: source.fetch, refreshPauseMs: 5, loadGapMs: 0, ...options });
 }
 
 describe('the key cache', () => {
