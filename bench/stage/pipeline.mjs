@@ -14,22 +14,28 @@ import { fundedKeys, readKeys } from './keys.mjs';
 
 const buyers = 2_000;
 const eventsPerTrip = 1_000;
+// WRITER_LOCK of src/ledger/locks.ts.
+const writerLock = 7_014_656;
 const providerId = '0193517b-6a3c-7c58-9d3e-5f1f8f1a7e22';
 const serviceId = '0193517b-6a3c-7c58-9d3e-5f1f8f1a7e21';
 
 /** @param {string} module */
 const fromDist = (module) => import(pathToFileURL(path.join(projectDir, 'dist', module)).href);
 
-/** @param {Stage} stage @param {number} events @param {(line: string) => void} progress */
-export async function preparePipeline(stage, events, progress) {
-  const place = await environment(stage, 'pipeline');
+/**
+ * @param {Stage} stage @param {number} events @param {(line: string) => void} progress
+ * @param {{ name?: string, isHidden?: boolean }} [options] `isHidden`: no writer finds the events before `show`
+ */
+export async function preparePipeline(stage, events, progress, { name = 'pipeline', isHidden = false } = {}) {
+  const place = await environment(stage, name);
   runMigrations(place);
-  seed(stage, 'pipeline', place, { main: { ...fundedKeys(1), count: buyers } });
+  seed(stage, name, place, { main: { ...fundedKeys(1), count: buyers } });
   const redis = new Redis(place.redis.url, { retryStrategy: () => null });
   redis.on('error', () => {});
   const emptyBytes = await usedBytes(redis);
-  const keys = readKeys(stage.file('pipeline-main.ndjson'));
-  await fill(redis, keys, events, progress);
+  const keys = readKeys(stage.file(`${name}-main.ndjson`));
+  const stream = isHidden ? 'hidden' : 'usage';
+  await fill(redis, keys, { events, stream }, progress);
   const backlog = async () => {
     const lengths = await Promise.all(Array.from({ length: shards }, (_, shard) => redis.xlen(`usage:{${shard}}`)));
     return lengths.reduce((sum, length) => sum + length, 0);
@@ -39,7 +45,21 @@ export async function preparePipeline(stage, events, progress) {
     redis: place.redis.watched,
     bytesPerEvent: ((await usedBytes(redis)) - emptyBytes) / events,
     backlog,
-    startWriter: () => startWriter(stage, place),
+    /** @param {number} [number] of several writers */
+    startWriter: (number) => startWriter(stage, place, number),
+    show: async () => {
+      const names = Array.from({ length: shards }, (_, shard) => [`hidden:{${shard}}`, `usage:{${shard}}`]);
+      await Promise.all(names.map(([from, to]) => redis.rename(String(from), String(to))));
+    },
+    /** How many writers have shards. */
+    workingWriters: async () => {
+      const sql = postgres(place.database.url, { max: 1 });
+      const [row] = await sql`
+        SELECT count(DISTINCT pid)::int AS writers FROM pg_locks JOIN pg_database d ON d.oid = database
+        WHERE locktype = 'advisory' AND granted AND classid::int = ${writerLock} AND d.datname = current_database()`;
+      await sql.end();
+      return Number(row?.writers);
+    },
     storedCalls: async () => {
       const sql = postgres(place.database.url, { max: 1 });
       const [row] = await sql`SELECT count(*)::int AS calls FROM calls`;
@@ -55,10 +75,10 @@ async function usedBytes(redis) {
 }
 
 /**
- * @param {Redis} redis @param {readonly import('./keys.mjs').BenchKey[]} keys @param {number} events
+ * @param {Redis} redis @param {readonly import('./keys.mjs').BenchKey[]} keys @param {{ events: number, stream: string }} what
  * @param {(line: string) => void} progress
  */
-async function fill(redis, keys, events, progress) {
+async function fill(redis, keys, { events, stream }, progress) {
   const [{ uuidv7 }, { shardOf }, { encodeSettlement }] = await Promise.all(
     ['platform/ids.js', 'platform/shards.js', 'ledger/usage-event.js'].map(fromDist),
   );
@@ -73,7 +93,7 @@ async function fill(redis, keys, events, progress) {
       const hold = ['v1', 100, 0, Date.now(), 'bench', account_id, key_id, serviceId, providerId, 'GET', '/hello'].join(
         '\t',
       );
-      pipeline.xadd(`usage:{${shardOf(account_id, shards)}}`, '*', 'e1', [uuidv7(), hold, settlement].join('\t'));
+      pipeline.xadd(`${stream}:{${shardOf(account_id, shards)}}`, '*', 'e1', [uuidv7(), hold, settlement].join('\t'));
     }
     await pipeline.exec();
   }
