@@ -13,6 +13,8 @@ import { fundedKeys, readKeys } from './keys.mjs';
 /** @typedef {import('./stage.mjs').Stage} Stage */
 
 const buyers = 2_000;
+/** What each call was charged, in micro-USD. The wallets know it, or the comparison with Postgres would try to repair all of them. */
+const price = 100;
 const eventsPerTrip = 1_000;
 // WRITER_LOCK of src/ledger/locks.ts.
 const writerLock = 7_014_656;
@@ -36,6 +38,7 @@ export async function preparePipeline(stage, events, progress, { name = 'pipelin
   const keys = readKeys(stage.file(`${name}-main.ndjson`));
   const stream = isHidden ? 'hidden' : 'usage';
   await fill(redis, keys, { events, stream }, progress);
+  if (!isHidden) await charge(redis, keys, events);
   const backlog = async () => {
     const lengths = await Promise.all(Array.from({ length: shards }, (_, shard) => redis.xlen(`usage:{${shard}}`)));
     return lengths.reduce((sum, length) => sum + length, 0);
@@ -49,6 +52,7 @@ export async function preparePipeline(stage, events, progress, { name = 'pipelin
     startWriter: (number) => startWriter(stage, place, number),
     show: async () => {
       const names = Array.from({ length: shards }, (_, shard) => [`hidden:{${shard}}`, `usage:{${shard}}`]);
+      await charge(redis, keys, events);
       await Promise.all(names.map(([from, to]) => redis.rename(String(from), String(to))));
     },
     /** How many writers have shards. */
@@ -75,6 +79,20 @@ async function usedBytes(redis) {
 }
 
 /**
+ * Takes from the wallets what the events say that they were charged.
+ * @param {Redis} redis @param {readonly import('./keys.mjs').BenchKey[]} keys @param {number} events
+ */
+async function charge(redis, keys, events) {
+  const { shardOf } = await fromDist('platform/shards.js');
+  const pipeline = redis.pipeline();
+  keys.forEach(({ account_id }, index) => {
+    const calls = Math.floor(events / keys.length) + (index < events % keys.length ? 1 : 0);
+    pipeline.hincrby(`wallet:{${shardOf(account_id, shards)}}:${account_id}`, 'balance', -price * calls);
+  });
+  await pipeline.exec();
+}
+
+/**
  * @param {Redis} redis @param {readonly import('./keys.mjs').BenchKey[]} keys @param {{ events: number, stream: string }} what
  * @param {(line: string) => void} progress
  */
@@ -90,9 +108,8 @@ async function fill(redis, keys, { events, stream }, progress) {
     const pipeline = redis.pipeline();
     for (let index = made; index < Math.min(events, made + eventsPerTrip); index += 1) {
       const { key_id, account_id } = /** @type {import('./keys.mjs').BenchKey} */ (keys[index % keys.length]);
-      const hold = ['v1', 100, 0, Date.now(), 'bench', account_id, key_id, serviceId, providerId, 'GET', '/hello'].join(
-        '\t',
-      );
+      const call = [Date.now(), 'bench', account_id, key_id, serviceId, providerId, 'GET', '/hello'];
+      const hold = ['v1', price, 0, ...call].join('\t');
       pipeline.xadd(`${stream}:{${shardOf(account_id, shards)}}`, '*', 'e1', [uuidv7(), hold, settlement].join('\t'));
     }
     await pipeline.exec();

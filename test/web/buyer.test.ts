@@ -246,6 +246,10 @@ describe('the console of a buyer', () => {
     await page.getByText('Nothing matches').waitFor();
     await page.goBack();
     await page.getByRole('row', { name: /GET \/paid/ }).waitFor();
+    await web.market.stores.sql`
+      INSERT INTO closed_days (day) VALUES ('2020-01-01')`;
+    await page.reload();
+    await page.getByText('Single calls are kept from 2020-01-02').waitFor();
 
     // A file has 10 000 rows at most: whoever exports more is told, and gets the next part.
     const files: string[] = [];

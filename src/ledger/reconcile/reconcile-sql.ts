@@ -1,6 +1,8 @@
 // The SQL of the reconciliation. Tested by test/ledger/reconcile/reconciler.test.ts, credits.test.ts and restart.test.ts.
-import { dayOfId, uuidv7 } from '../../platform/ids.ts';
-import type { Sql } from '../../platform/postgres.ts';
+import { dayOfId, isUuid, uuidv7 } from '../../platform/ids.ts';
+import type { Sql, Tx } from '../../platform/postgres.ts';
+import { dayName } from '../writing/flush-sql.ts';
+import type { StoredCall } from './identity.ts';
 import { type RecentCall, START_UNCERTAIN_MS } from './provable.ts';
 import type { ShardReport } from './report.ts';
 
@@ -15,22 +17,49 @@ const MAX_CALLS = 5_000;
 
 /** The account's stored calls from before Redis's start, which Redis may have lost; youngest first, at most `MAX_CALLS`. */
 export async function selectCallsBefore(
-  sql: Sql,
+  sql: Tx,
   accountId: string,
   redisStartedAtMs: number,
 ): Promise<readonly RecentCall[]> {
   const [from, to] = [redisStartedAtMs - LOST_MS, redisStartedAtMs + START_UNCERTAIN_MS];
   const [first, last] = [firstId(from - CLOCK_SKEW_MS), firstId(to + CLOCK_SKEW_MS)];
-  // Found through the API keys, because `calls` is indexed by key.
+  // Found through the API keys, because `calls` is indexed by key. OFFSET 0 keeps the calls behind the keys: a plan that begins with
+  // the calls, as Postgres makes it for a day without statistics, reads everybody's calls of these minutes.
   return sql.anew<RecentCall[]>`
-    SELECT (extract(epoch FROM c.created_at) * 1000)::float8 AS "admittedAtMs", c.amount AS "amountMicros",
-           CASE WHEN c.free_tier AND c.outcome = 'completed' THEN c.service_id END AS "freeServiceId"
-    FROM api_keys k JOIN calls c ON c.key_id = k.key_id
-    WHERE k.account_id = ${accountId} AND c.account_id = ${accountId}
-      AND c.day BETWEEN ${dayOfId(first)}::date AND ${dayOfId(last)}::date
-      AND c.usage_id BETWEEN ${first}::uuid AND ${last}::uuid
-      AND c.created_at BETWEEN ${new Date(from)} AND ${new Date(to)}
+    SELECT c."admittedAtMs", c."amountMicros", c."freeServiceId"
+    FROM api_keys k CROSS JOIN LATERAL (
+      SELECT (extract(epoch FROM created_at) * 1000)::float8 AS "admittedAtMs", amount AS "amountMicros",
+             CASE WHEN free_tier AND outcome = 'completed' THEN service_id END AS "freeServiceId", created_at, usage_id
+      FROM calls
+      WHERE key_id = k.key_id AND account_id = ${accountId}
+        AND day BETWEEN ${dayOfId(first)}::date AND ${dayOfId(last)}::date
+        AND usage_id BETWEEN ${first}::uuid AND ${last}::uuid
+        AND created_at BETWEEN ${new Date(from)} AND ${new Date(to)}
+      OFFSET 0
+    ) AS c
+    WHERE k.account_id = ${accountId}
     ORDER BY c.created_at DESC, c.usage_id DESC LIMIT ${MAX_CALLS}`;
+}
+
+/**
+ * Those of the calls that Postgres has stored, by id. OFFSET 0 makes Postgres look each of them up: for a day without statistics it
+ * read all calls of the day instead.
+ */
+export async function selectStored(tx: Tx, usageIds: readonly string[]): Promise<Map<string, StoredCall>> {
+  // A hold that somebody wrote by hand may have any text as its usage id.
+  const ids = usageIds.filter(isUuid);
+  if (ids.length === 0) return new Map();
+  const days = ids.map(dayName);
+  // Only by the last line Postgres sees, when it plans, which partitions are meant.
+  const rows = await tx.anew<(StoredCall & { id: string })[]>`
+    SELECT asked.id, c.amount AS "amountMicros", c.free_call AS "freeCall"
+    FROM unnest(${days}::date[], ${ids}::uuid[]) AS asked (day, id)
+    CROSS JOIN LATERAL (
+      SELECT amount, free_tier AND outcome = 'completed' AS free_call FROM calls
+      WHERE day = asked.day AND usage_id = asked.id AND day = ANY(${Array.from(new Set(days))}::date[])
+      OFFSET 0
+    ) AS c`;
+  return new Map(rows.map((row) => [row.id, row]));
 }
 
 /** The smallest usage id that can be made in that millisecond. */

@@ -1,4 +1,3 @@
-import { isUuid } from '../../platform/ids.ts';
 import type { Sql, Tx } from '../../platform/postgres.ts';
 import type { RedisStore } from '../../platform/redis.ts';
 import { freeField, type RedisKeys } from '../../platform/redis-keys.ts';
@@ -7,9 +6,9 @@ import { readRedisRun } from '../redis-run.ts';
 import { isBeforeHorizon, readHorizonMs } from '../retention/horizon.ts';
 import { compareWalletsScript } from '../scripts.ts';
 import { chargedMicros, HOLD_V1 } from '../usage-event.ts';
-import { dayName } from '../writing/flush-sql.ts';
 import { readEntries, type StreamEntry } from '../writing/stream.ts';
-import type { AccountState, Hold, Settled, StoredCall, StreamedCall, Wallet } from './identity.ts';
+import type { AccountState, Hold, Settled, StreamedCall, Wallet } from './identity.ts';
+import { selectStored } from './reconcile-sql.ts';
 
 export type ReconcileStores = { readonly sql: Sql; readonly redis: RedisStore; readonly keys: RedisKeys };
 
@@ -273,18 +272,4 @@ async function selectSettled(tx: Tx, wallets: ReadonlyMap<string, Wallet>): Prom
     LEFT JOIN LATERAL (${lastEndedDebit(tx``)}) debit ON true
     LEFT JOIN LATERAL (${lastEndedDebit(tx`AND d.ended_at < now()`)}) before ON true`;
   return new Map(rows.map(({ id, free, ...row }) => [id, { ...row, freeUsed: new Map(Object.entries(free ?? {})) }]));
-}
-
-async function selectStored(tx: Tx, usageIds: readonly string[]): Promise<Map<string, StoredCall>> {
-  // A hold that somebody wrote by hand may have any text as its usage id.
-  const ids = usageIds.filter(isUuid);
-  if (ids.length === 0) return new Map();
-  const days = ids.map(dayName);
-  // The last line follows from the one before. But Postgres sees only by it, when it plans, which partitions are meant.
-  const rows = await tx.anew<(StoredCall & { id: string })[]>`
-    SELECT c.usage_id AS id, c.amount AS "amountMicros", c.free_tier AND c.outcome = 'completed' AS "freeCall"
-    FROM unnest(${days}::date[], ${ids}::uuid[]) AS asked (day, id)
-    JOIN calls c ON c.day = asked.day AND c.usage_id = asked.id
-    WHERE c.day = ANY(${Array.from(new Set(days))}::date[])`;
-  return new Map(rows.map((row) => [row.id, row]));
 }

@@ -46,7 +46,7 @@ function CallList() {
         ask={async (query, signal) => {
           const asked = { ...(await withIds(query, signal)), limit: 50 };
           const page = await dataOf(api.value.GET('/api/v1/admin/calls', { params: { query: asked }, signal }));
-          return { rows: page.calls, next: page.next_cursor };
+          return { rows: page.calls, next: page.next_cursor, since: page.records_since };
         }}
         keyOf={(call) => call.usage_id}
         columns={[

@@ -68,7 +68,7 @@ function CallList() {
         ask={async (query, signal) => {
           const usage = await usageOf({ ...query, limit: PAGE_SIZE }, signal);
           setSums(usage);
-          return { rows: usage.records, next: usage.next_cursor };
+          return { rows: usage.records, next: usage.next_cursor, since: usage.records_since };
         }}
         keyOf={({ usage_id }) => usage_id}
         empty={

@@ -48,7 +48,7 @@ export function CallsTab({ service }: TabProps) {
         ask={async (query, signal) => {
           const asked = { params: { path, query: { ...query, limit: PAGE } }, signal };
           const page = (await dataOf(api.value.GET('/api/v1/services/{id}/calls', asked))) as Schemas['ServiceCalls'];
-          return { rows: page.records, next: page.next_cursor };
+          return { rows: page.records, next: page.next_cursor, since: page.records_since };
         }}
         columns={[
           {

@@ -31,7 +31,12 @@ export type Filter = {
 /** The filters that are set, with days as the API takes them, and `cursor` behind the first page. */
 export type Query = Readonly<Record<string, string>>;
 
-export type Rows<Row> = { readonly rows: readonly Row[]; readonly next: string | null };
+export type Rows<Row> = {
+  readonly rows: readonly Row[];
+  readonly next: string | null;
+  /** The first day (YYYY-MM-DD, UTC) whose calls are kept; absent: no call was dropped. */
+  readonly since?: string | undefined;
+};
 
 /**
  * A list that can be filtered and paged. Filters and place stand in the address, so that every view can be shared and going back
@@ -102,6 +107,11 @@ export function ListPage<Row>({
         ) : (
           empty
         ))}
+      {data?.since !== undefined && data.next === null && (
+        <p class="card-note small soft">
+          Single calls are kept from {data.since} (UTC) on. Sums and balances are of all calls, older ones too.
+        </p>
+      )}
       {(query.cursor !== undefined || (data?.next ?? null) !== null) && (
         <nav class="card-foot list-foot" aria-label={`Pages of ${caption}`}>
           {query.cursor !== undefined && (
