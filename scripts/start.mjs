@@ -149,12 +149,18 @@ async function showDemo(stack, bootstrapToken) {
 /** @param {unknown} error */
 const messageOf = (error) => (error instanceof Error ? error.message : String(error));
 
+/** @param {string} name of a process that ended by itself */
+const afterwards = (name) =>
+  /^redis-\d+$/.test(name)
+    ? 'If it was a master, its replica takes over in a few seconds. The next npm start starts it again'
+    : 'Stop, and run npm start again';
+
 /** @param {Stack} stack @param {import('./local/processes.mjs').OwnedProcess} gateway @param {Promise<undefined>} stop */
 async function serveUntilStopped(stack, gateway, stop) {
   let stopping = false;
   stack.onExit((name, { code, signal }) => {
     if (!stopping && name !== 'gateway')
-      say(`${name} has ended (${signal ?? `exit code ${code}`}). Stop, and run npm start again`);
+      say(`${name} has ended (${signal ?? `exit code ${code}`}). ${afterwards(name)}`);
   });
   const ended = await Promise.race([stop, gateway.exited]);
   stopping = true;

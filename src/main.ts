@@ -6,6 +6,7 @@ import { createLog, type Log } from './observability/log.ts';
 import { Metrics } from './observability/metrics.ts';
 import { ForeignRedis } from './platform/installation.ts';
 import { type Migration, readMigrations } from './platform/migrate.ts';
+import { StartRefused } from './platform/start-refused.ts';
 import { CreateAdminError, createAdminKey } from './roles/create-admin.ts';
 import { startGateway } from './roles/gateway.ts';
 import { ReshardError, reshard } from './roles/reshard.ts';
@@ -190,7 +191,7 @@ function exitOnProgrammerError(log: Log): void {
 
 main().catch((error: unknown) => {
   // An error that an operator can fix is printed without its stack.
-  const isMendable = [ConfigError, ForeignRedis, StartFailure, CreateAdminError, ReshardError].some(
+  const isMendable = [ConfigError, ForeignRedis, StartRefused, StartFailure, CreateAdminError, ReshardError].some(
     (kind) => error instanceof kind,
   );
   if (isMendable && error instanceof Error) process.stderr.write(`tollgate: ${error.message}\n`);

@@ -19,7 +19,9 @@ type HistogramSource = {
   readonly name: string;
   readonly help: string;
   readonly type: 'histogram';
-  readonly histogram: LatencyHistogram;
+  /** The histogram, or a function that returns one for each value of `label`. */
+  readonly histogram: LatencyHistogram | (() => ReadonlyMap<string, LatencyHistogram>);
+  readonly label?: string;
 };
 
 /** One metric with all its values, as plain data: processes send these to each other. */
@@ -80,7 +82,10 @@ export class Metrics {
       const gauge = new Gauge({
         ...configuration,
         async collect() {
-          await report(read, label, (labels, value) => gauge.set(labels, value));
+          const value = await read();
+          // What is no longer read, such as a node that left, is no longer shown.
+          gauge.reset();
+          report(value, label, (labels, number) => gauge.set(labels, number));
         },
       });
       return;
@@ -88,8 +93,9 @@ export class Metrics {
     const counter = new Counter({
       ...configuration,
       async collect() {
+        const value = await read();
         counter.reset();
-        await report(read, label, (labels, value) => counter.inc(labels, value));
+        report(value, label, (labels, number) => counter.inc(labels, number));
       },
     });
   }
@@ -121,27 +127,33 @@ function asMetric(get: () => MetricFamily): Gauge {
 }
 
 /** In the form of prom-client. The counts of Prometheus' buckets are cumulative. */
-function histogramFamily({ name, help, type, histogram }: HistogramSource): MetricFamily {
+function histogramFamily({ name, help, type, histogram, label = 'label' }: HistogramSource): MetricFamily {
+  const values =
+    typeof histogram === 'function'
+      ? Array.from(histogram(), ([value, one]) => histogramValues(name, one, { [label]: value })).flat()
+      : histogramValues(name, histogram, {});
+  return { name, help, type, values, aggregator: 'sum' } as unknown as MetricFamily;
+}
+
+function histogramValues(name: string, histogram: LatencyHistogram, labels: Readonly<Record<string, string>>) {
   const { counts, sumSeconds } = histogram.read();
   let total = 0;
   const buckets = counts.map((count, i) => {
     total += count;
-    return { metricName: `${name}_bucket`, labels: { le: BOUNDS_SECONDS[i] ?? '+Inf' }, value: total };
+    return { metricName: `${name}_bucket`, labels: { ...labels, le: BOUNDS_SECONDS[i] ?? '+Inf' }, value: total };
   });
-  const values = [
+  return [
     ...buckets,
-    { metricName: `${name}_sum`, labels: {}, value: sumSeconds },
-    { metricName: `${name}_count`, labels: {}, value: total },
+    { metricName: `${name}_sum`, labels, value: sumSeconds },
+    { metricName: `${name}_count`, labels, value: total },
   ];
-  return { name, help, type, values, aggregator: 'sum' } as unknown as MetricFamily;
 }
 
-async function report(
-  read: NumberSource['read'],
+function report(
+  value: number | ReadonlyMap<string, number>,
   label: string | undefined,
   set: (labels: Record<string, string>, value: number) => void,
-): Promise<void> {
-  const value = await read();
+): void {
   if (typeof value === 'number') set({}, value);
   else for (const [labelValue, number] of value) set({ [label ?? 'label']: labelValue }, number);
 }

@@ -1,9 +1,10 @@
 import { Command, Redis } from 'ioredis';
-import { MINIMUM_REDIS_MAJOR } from '../shared.mjs';
 import { GuardedScripts } from './guarded-scripts.ts';
 import { claimScript, ForeignRedis, INSTALLATION_KEY, isNews } from './installation.ts';
+import { addressOf } from './redis-node.ts';
 import { type RedisArg, RedisNotSent, type RedisStore } from './redis-store.ts';
 import type { Script } from './script.ts';
+import { StartRefused } from './start-refused.ts';
 
 export { INSTALLATION_KEY } from './installation.ts';
 export { byStore, RedisNotCarriedOut, RedisNotSent, type RedisStore } from './redis-store.ts';
@@ -38,6 +39,8 @@ const CLAIM_EVERY_MS = 5_000;
  * Tested by test/platform/installation.test.ts and test/integration/redis-away.test.ts.
  */
 export class RedisClient implements RedisStore {
+  /** `host:port` of the server. */
+  readonly address: string;
   readonly #redis: Redis;
   readonly #name: string;
   readonly #log: RedisLog;
@@ -54,6 +57,7 @@ export class RedisClient implements RedisStore {
   #closing = false;
 
   constructor(options: RedisOptions, log: RedisLog) {
+    this.address = addressOf(options.url);
     this.#name = options.name;
     this.#log = log;
     this.#scripts = new GuardedScripts(INSTALLATION_KEY, (name, args) => this.#send(name, args));
@@ -84,7 +88,13 @@ export class RedisClient implements RedisStore {
 
   /** Connects, or rejects with the reason: at start, an operator wants to see the error rather than a silent retry. */
   async connect(): Promise<void> {
-    await this.#redis.connect();
+    try {
+      await this.#redis.connect();
+    } catch (error) {
+      // ioredis says 'Connection is closed.' here, and the reason in an event before.
+      const reason = this.#reported instanceof Error ? this.#reported : (error as Error);
+      throw new StartRefused(`cannot connect to redis at ${this.address}: ${reason.message}`, { cause: reason });
+    }
   }
 
   /**
@@ -169,7 +179,7 @@ export class RedisClient implements RedisStore {
     }
     this.#isOurs = true;
     this.#refusals = 0;
-    if (this.#reported !== null) this.#log.warn({ redis: this.#name }, 'redis connection is back');
+    if (this.#reported !== null) this.#log.warn({ redis: this.#name, node: this.address }, 'redis connection is back');
     this.#reported = null;
     for (const listener of this.#readyListeners) listener();
   }
@@ -190,7 +200,7 @@ export class RedisClient implements RedisStore {
   #report(error: unknown): void {
     if (this.#closing || !isNews(error, this.#reported)) return;
     this.#reported = error;
-    this.#log.warn({ err: error, redis: this.#name }, 'redis connection lost or refused');
+    this.#log.warn({ err: error, redis: this.#name, node: this.address }, 'redis connection lost or refused');
   }
 
   async ping(): Promise<void> {
@@ -214,35 +224,6 @@ export class RedisClient implements RedisStore {
     clearInterval(this.#claimTimer);
     this.#redis.disconnect();
   }
-}
-
-/**
- * Throws when Redis must not be used, because it is too old or evicts keys: when a wallet or a hold vanishes, money vanishes.
- *
- * @returns warnings for the operator
- */
-export async function checkRedisPolicy(
-  client: Pick<RedisStore, 'command'>,
-  kind: 'single' | 'cluster',
-): Promise<string[]> {
-  const info = String(await client.command('info', []));
-  const field = (name: string): string | undefined => new RegExp(`^${name}:(.*?)\r?$`, 'm').exec(info)?.[1];
-  const version = field('redis_version') ?? '';
-  if (Number.parseInt(version, 10) < MINIMUM_REDIS_MAJOR) {
-    throw new Error(`redis ${version} is too old: ${MINIMUM_REDIS_MAJOR}.0 or newer is needed`);
-  }
-  if (kind === 'single' && field('cluster_enabled') === '1') {
-    throw new Error('this redis is a node of a cluster: REDIS_URL must begin with redis+cluster:// and name its nodes');
-  }
-  const policy = field('maxmemory_policy');
-  if (policy !== undefined && policy !== 'noeviction') {
-    throw new Error(`redis has maxmemory-policy ${policy}: it would evict money. Set it to noeviction.`);
-  }
-  const warnings: string[] = [];
-  if (field('aof_enabled') === '0') {
-    warnings.push('redis has AOF off: a restart loses open calls and usage not yet in Postgres. Set appendonly yes.');
-  }
-  return warnings;
 }
 
 /** Whether a command failed because its key has another type. Tollgate never writes that type there, so somebody else did. */

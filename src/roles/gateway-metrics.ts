@@ -8,6 +8,7 @@ import type { CallTimings, ExchangeCounters } from '../proxy/exchange-options.ts
 import type { LoadShedder } from '../proxy/load-shedder.ts';
 import type { Resealer } from '../secrets/resealer.ts';
 import type { UpstreamClient } from '../upstream/index.ts';
+import { type GatewayNodes, gatewayNodeMetrics } from './redis-node-metrics.ts';
 
 /**
  * The metrics of a gateway. Each value is something that the code keeps anyway.
@@ -19,6 +20,7 @@ export function gatewayMetrics(parts: {
   readonly server: HttpServer;
   readonly upstream: UpstreamClient;
   readonly admission: CallAdmission;
+  readonly nodes: GatewayNodes;
   readonly backlog: Backlog;
   readonly breakers: Breakers;
   readonly shedder: LoadShedder;
@@ -129,6 +131,7 @@ export function gatewayMetrics(parts: {
         return new Map(Object.entries({ connecting, idle, active, waiting }));
       },
     },
+    ...gatewayNodeMetrics(parts.nodes),
     ...(resealer === null ? [] : [secretsOf(resealer)]),
   ];
 }

@@ -4,8 +4,13 @@ import { type CallAdmission, ShardedAdmission } from '../admission/sharded-admis
 import type { Config } from '../config/config.ts';
 import { CANCELLED } from '../ledger/usage-event.ts';
 import type { Log } from '../observability/log.ts';
+import { TripsByNode } from '../observability/node-trips.ts';
 import { ClusterBatches } from '../platform/cluster/cluster-batches.ts';
+import type { ShardClient } from '../platform/cluster/shard-client.ts';
+import { addressOf } from '../platform/redis-node.ts';
 import { ScriptConnection } from '../platform/script-connection.ts';
+import type { GatewayNodes } from './redis-node-metrics.ts';
+import { redisNodes } from './redis-nodes.ts';
 import type { Stores } from './stores.ts';
 
 type Options = {
@@ -16,13 +21,16 @@ type Options = {
   readonly log: Log;
 };
 
-type Opened = { readonly admission: CallAdmission; closeBatches(): Promise<void> };
+type Opened = { readonly admission: CallAdmission; readonly nodes: GatewayNodes; closeBatches(): Promise<void> };
 
 /** Opens the connections for batches, and puts an admission on top: one for a single Redis, in a cluster one for each shard. */
 export async function openAdmission(options: Options): Promise<Opened> {
   const { config, stores, instance, loader, log } = options;
   const { redis, cluster, keys, installation } = stores;
   const common = { keys, instance, loader, cancelSettlement: CANCELLED, log };
+  const trips = new TripsByNode();
+  const nodesReady = (isReady: (address: string) => boolean) => () =>
+    redisNodes(stores, config.redisUrl).map((node) => ({ ...node, ready: node.ready && isReady(node.address) }));
   const connection = {
     url: config.redisUrl,
     name: 'tollgate-batches',
@@ -30,15 +38,31 @@ export async function openAdmission(options: Options): Promise<Opened> {
     commandTimeoutMs: config.redisCommandTimeoutMs,
   };
   if (cluster !== null) {
-    const batches = new ClusterBatches(cluster, connection, log);
+    const batches = new ClusterBatches(cluster, { ...connection, meterOf: (address) => trips.of(address) }, log);
     await batches.connect();
-    const shards = batches.shards.map((shard, at) => new Admission({ ...common, batches: shard, shards: [at] }));
-    return { admission: new ShardedAdmission(keys, shards), closeBatches: () => batches.close() };
+    const shards = batches.shards.map(
+      (shard, at) => new Admission({ ...common, batches: shard, shards: [at], log: logOfShard(log, at, shard.client) }),
+    );
+    return {
+      admission: new ShardedAdmission(keys, shards),
+      nodes: { nodes: nodesReady((address) => batches.isReady(address)), moves: () => cluster.moves, trips },
+      closeBatches: () => batches.close(),
+    };
   }
-  const batches = new ScriptConnection({ ...connection, installation }, log);
+  const meter = trips.of(addressOf(config.redisUrl));
+  const batches = new ScriptConnection({ ...connection, installation, meter }, log);
   // `redis` has found that the Redis behind it is another installation's. The connection for batches compares the
   // installation's id only when it connects, so it has to connect again to find that out.
   redis.onForeign((error) => batches.reconnect(error));
   await batches.connect();
-  return { admission: new Admission({ ...common, batches }), closeBatches: () => batches.close() };
+  return {
+    admission: new Admission({ ...common, batches }),
+    nodes: { nodes: nodesReady(() => batches.ready), moves: () => 0, trips },
+    closeBatches: () => batches.close(),
+  };
 }
+
+/** Its lines say whose they are, and which node has the shard. */
+const logOfShard = (log: Log, shard: number, client: ShardClient): Pick<Log, 'warn'> => ({
+  warn: (fields, message) => log.warn({ shard, node: client.address, ...fields }, message),
+});

@@ -5,8 +5,10 @@ import { isClusterUrl } from '../platform/cluster/cluster-url.ts';
 import { RedisCluster } from '../platform/cluster/redis-cluster.ts';
 import { evenTags } from '../platform/cluster/tags.ts';
 import type { Sql } from '../platform/postgres.ts';
-import { checkRedisPolicy, RedisClient, type RedisStore } from '../platform/redis.ts';
+import { RedisClient, type RedisStore } from '../platform/redis.ts';
 import { RedisKeys } from '../platform/redis-keys.ts';
+import { checkRedisPolicy } from '../platform/redis-node.ts';
+import { StartRefused } from '../platform/start-refused.ts';
 
 /** A Redis, or a Redis Cluster, as a process opens it. */
 export type OpenedRedis = {
@@ -37,7 +39,7 @@ export function openRedis(
       connect: async () => {
         await cluster.connect();
         // One line for all nodes that are set up alike.
-        const warnings = await Promise.all(cluster.onePerNode().map((node) => checkRedisPolicy(node, 'cluster')));
+        const warnings = await Promise.all(Array.from(cluster.byNode(), checkNode));
         warn(Array.from(new Set(warnings.flat())));
       },
       claim: (installation) => cluster.claim(installation),
@@ -61,6 +63,15 @@ export function openRedis(
   };
 }
 
+/** @throws Error that names the node, when it must not be used */
+async function checkNode([address, [shard]]: [string, readonly RedisStore[]]): Promise<readonly string[]> {
+  try {
+    return await checkRedisPolicy(shard as RedisStore, 'cluster');
+  } catch (error) {
+    throw error instanceof StartRefused ? new StartRefused(`${address}: ${error.message}`) : error;
+  }
+}
+
 /**
  * The first start stores the number of shards in Redis. A start with another number is refused, because it would look for most
  * wallets in the wrong shard. (The database has it as well, see `keepLayout`. Earlier versions had it in Redis only, and read it there.)
@@ -69,7 +80,7 @@ async function keepShardCount(redis: RedisClient, shards: number): Promise<void>
   await redis.command('set', [SHARDS_KEY, String(shards), 'NX']);
   const kept = await redis.command('get', [SHARDS_KEY]);
   if (kept !== String(shards)) {
-    throw new Error(`this Redis was set up with ${String(kept)} shards, but REDIS_SHARDS is ${shards}`);
+    throw new StartRefused(`this Redis was set up with ${String(kept)} shards, but REDIS_SHARDS is ${shards}`);
   }
 }
 
@@ -95,7 +106,7 @@ export async function keepLayout(
   if (kept === undefined || (kept.shards === shards && kept.layout === layout)) return;
   const told = (what: { shards: number | null; layout: Layout }): string =>
     `${what.shards === null ? '' : `${what.shards} shards `}in ${what.layout === 'single' ? 'a single Redis' : 'a Redis Cluster'}`;
-  throw new Error(
+  throw new StartRefused(
     `this installation has its data ${told(kept)}, but REDIS_URL and REDIS_SHARDS say ${told({ shards, layout })}. ` +
       'To change that, see "Another number of shards" in docs/operating.md',
   );

@@ -62,6 +62,15 @@ export class Reconcilers {
   }
 }
 
+/** With several parts, the lines of each say which shards they are about. */
+function logOf(log: Log, parts: number, shards: readonly number[]): Pick<Log, 'info' | 'warn'> {
+  if (parts === 1) return log;
+  return {
+    info: (fields, message) => log.info({ shards, ...fields }, message),
+    warn: (fields, message) => log.warn({ shards, ...fields }, message),
+  };
+}
+
 /** What keeps Redis right in the background: the sweep of dead gateways' holds, and the regular comparison with Postgres. */
 export class Upkeep {
   readonly reconcilers: Reconcilers;
@@ -80,13 +89,16 @@ export class Upkeep {
     this.#sweepers = parts.map(
       ({ redis, shards, reconciler }) =>
         new Sweeper({
-          ...{ redis, keys: stores.keys, shards, leaseSeconds, log },
+          ...{ redis, keys: stores.keys, shards, leaseSeconds, log: logOf(log, parts.length, shards) },
           isReconciled: (shard, dataId) => reconciler.hasCompared(shard, dataId),
         }),
     );
     this.#jobs = parts.map(
-      ({ redis, reconciler }) =>
-        new ReconcileJob({ reconciler, isActive, onRedisReady: (listener) => redis.onReady(listener), log }),
+      ({ redis, shards, reconciler }) =>
+        new ReconcileJob({
+          ...{ reconciler, isActive, log: logOf(log, parts.length, shards) },
+          onRedisReady: (listener) => redis.onReady(listener),
+        }),
     );
   }
 

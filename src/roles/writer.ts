@@ -8,6 +8,7 @@ import { UsageWriter } from '../ledger/writing/writer.ts';
 import type { Log } from '../observability/log.ts';
 import type { Metrics } from '../observability/metrics.ts';
 import { SparseWarning } from '../observability/sparse-warning.ts';
+import { NodeWatch } from '../platform/node-watch.ts';
 import { isPostgresUnavailable } from '../platform/postgres.ts';
 import { QualityJob } from '../quality/quality-job.ts';
 import { LOOKS } from '../traffic/looks.ts';
@@ -15,6 +16,8 @@ import { nameOf } from '../traffic/name.ts';
 import { Reporter } from '../traffic/reporter.ts';
 import { UpstreamClient } from '../upstream/index.ts';
 import { HealthJob, type HealthJobOptions } from '../watch/health-job.ts';
+import { writerNodeMetrics } from './redis-node-metrics.ts';
+import { type RedisNode, redisNodes } from './redis-nodes.ts';
 import { newInstanceId, type Stores } from './stores.ts';
 import { Upkeep } from './upkeep.ts';
 import { writerMetrics } from './writer-metrics.ts';
@@ -79,7 +82,9 @@ export async function startWriter(options: {
   const backlog = new BacklogJob({ sql, log });
   const { databaseUrl, exportDir, usageRetentionDays: retentionDays } = config;
   const retention = new RetentionJob({ databaseUrl, installation, retentionDays, exportDir, log });
-  metrics.add(writerMetrics({ writer, upkeep, hydrator, retention }));
+  const nodes = (): RedisNode[] => redisNodes(stores, config.redisUrl);
+  const nodeWatch = new NodeWatch({ nodes, kind: cluster === null ? 'single' : 'cluster', log });
+  metrics.add([...writerMetrics({ writer, upkeep, hydrator, retention }), ...writerNodeMetrics(nodes, nodeWatch)]);
   const upstream = new UpstreamClient({ ...HEALTH_CHECKS, allowCidrs: config.upstreamAllowCidrs });
   const health = new HealthJob({ ...options.health, client: upstream, sql, log: new SparseWarning(log, WARN_MS) });
   const reporter = new Reporter({
@@ -97,9 +102,11 @@ export async function startWriter(options: {
   backlog.start();
   retention.start();
   health.start();
+  nodeWatch.start();
   return {
     stop: async () => {
       unlisten();
+      nodeWatch.stop();
       await reporter.stop();
       // These stop at the same time: the writer's last flush must not wait for a credit that is stuck, or for a reconciliation
       // that still locks shards.

@@ -5,11 +5,14 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { echo, startService, type TestService } from '../integration/marketplace.ts';
 import { WorkerStack } from '../integration/worker-stack.ts';
 import { buildSources } from '../support/build.ts';
+import { type ClusterNode, type RunningCluster, startTestCluster } from '../support/cluster.ts';
 import { until } from '../support/wait.ts';
 import { metricsOf, queriesOf, readDashboards, readRules, runbookCommands, runbookNames } from './watched.ts';
 
 let stack: WorkerStack;
 let service: TestService;
+/** A node of a cluster, for the commands that a single Redis does not know. */
+let cluster: RunningCluster;
 /** The page of metrics of a supervisor, its gateway and its writer, after a few calls. */
 let page: string;
 /** Names of metrics with their types. */
@@ -21,7 +24,10 @@ const metricsPage = async (): Promise<string> =>
 const count = (name: string): number => Number(new RegExp(`^${name}\\{worker="1"\\} (\\S+)$`, 'm').exec(page)?.[1]);
 
 beforeAll(async () => {
-  stack = await WorkerStack.start(buildSources(), { WORKERS: '' });
+  [stack, cluster] = await Promise.all([
+    WorkerStack.start(buildSources(), { WORKERS: '' }),
+    startTestCluster({ masters: 2, replicas: 0 }),
+  ]);
   service = await startService((request, response) => {
     if (request.url === '/fails') response.writeHead(500).end();
     else void echo(request, response);
@@ -33,13 +39,17 @@ beforeAll(async () => {
     await (await stack.request(url, { key })).text();
   await until(async () => {
     page = await metricsPage();
-    return count('tollgate_calls_open') === 0 && /^tollgate_listing_secrets\{/m.test(page);
+    return (
+      count('tollgate_calls_open') === 0 &&
+      [/^tollgate_listing_secrets\{/m, /^tollgate_redis_node_replicas\{/m].every((last) => last.test(page))
+    );
   });
   types = new Map(Array.from(page.matchAll(/^# TYPE (\S+) (\S+)$/gm), ([, name = '', type = '']) => [name, type]));
 });
 afterAll(async () => {
   await stack.stop();
   await service.close();
+  await cluster.stop();
 });
 
 /** Whether the processes publish this series. Two are Prometheus' own. */
@@ -107,6 +117,7 @@ describe('the commands of the runbook', () => {
     await expect(carryOut('admin "$API/admin/gone"')).rejects.toThrow();
     await expect(carryOut('psql "$DATABASE_URL" -c "SELECT gone FROM calls"')).rejects.toThrow();
     await expect(carryOut('redis-cli -u "$REDIS_URL" gone')).rejects.toThrow();
+    await expect(carryOut('redis-cli -u "$REDIS_URL" cluster gone')).rejects.toThrow();
     await expect(carryOut('rm -rf /')).rejects.toThrow();
   });
 });
@@ -121,12 +132,13 @@ async function carryOut(command: string): Promise<void> {
   }
   const [, path] = /^admin "\$API(\/\S+)"( \| jq '.*')?$/.exec(command) ?? [];
   const [, sql] = /^psql "\$DATABASE_URL" -c "([^"]*)"$/.exec(command) ?? [];
-  const [, words] = /^redis-cli -u "\$REDIS_URL" ([\w ]+)$/.exec(command) ?? [];
+  const [, words] = /^redis-cli -u "\$REDIS_URL" ([\w -]+)$/.exec(command) ?? [];
   if (path !== undefined) await stack.json(`/api/v1${path}`, { key: stack.admin });
   else if (sql !== undefined) await stack.stores.sql.unsafe(sql);
   else if (words !== undefined) {
     const [first = '', ...rest] = words.split(' ');
-    await stack.stores.redis.command(first, rest);
+    if (first === 'cluster') expect(await cluster.ask(cluster.nodes[0] as ClusterNode, words)).not.toMatch(/^-/m);
+    else await stack.stores.redis.command(first, rest);
   } else if (command === 'curl -sS "$GATEWAY/readyz"') expect((await stack.request('/readyz')).status).toBe(200);
   else expect(command).toBe('curl -sS "$METRICS" | head -3');
 }

@@ -107,7 +107,13 @@ it('a failover by hand loses no call and no micro-dollar, and the other nodes do
 
 it('a master that dies under load stops its own accounts only, and its replica serves them', async () => {
   const [, dead, ...others] = buyers as [Key, Key, Key];
+  const shardsOf = (one: ClusterNode): Promise<number> =>
+    market.metric(`tollgate_redis_node_shards{node="127.0.0.1:${one.port}"}`);
+  const its = await shardsOf(node(1));
+  expect([await market.metric('tollgate_redis_node_ready'), its > 0]).toEqual([3, true]);
+  const moves = await market.metric('tollgate_redis_shard_moves_total');
   await node(1).kill();
+  await until(async () => (await market.metric('tollgate_redis_node_ready')) === 2);
   const statuses: number[] = [];
   await until(async () => {
     // Not each time: their keys have 300 requests a minute.
@@ -116,6 +122,10 @@ it('a master that dies under load stops its own accounts only, and its replica s
     statuses.push(await call(dead));
     return statuses.at(-1) === 200;
   }, 20_000);
+  // Operators see that the replica has the shards, and nothing of the node that died.
+  await until(async () => (await market.metric('tollgate_redis_node_ready')) === 3);
+  expect([await shardsOf(node(1)), await shardsOf(node(1, true))]).toEqual([0, its]);
+  expect(await market.metric('tollgate_redis_shard_moves_total')).toBe(moves + its);
   // Refused until the replica had taken over, and never charged for that.
   expect(statuses.filter((status) => status !== 200 && status !== 503)).toEqual([]);
   await booksAreRight();

@@ -54,4 +54,30 @@ describe('a histogram of the metrics page', () => {
     const sent = JSON.parse(JSON.stringify(labelled(await metrics.families(), 'worker', '1')));
     expect(await renderFamilies(sent)).toContain('a_seconds_bucket{worker="1",le="0.001"} 4');
   });
+
+  it('has a series for each value of its label, and none for a value that is gone', async () => {
+    const nodes = new Map(['a', 'b'].map((node) => [node, new LatencyHistogram()]));
+    nodes.get('b')?.count(1_000);
+    const metrics = new Metrics();
+    const label = 'node';
+    metrics.add([
+      { name: 'trip_seconds', help: 'A', type: 'histogram', label, histogram: () => nodes },
+      {
+        name: 'ready',
+        help: 'B',
+        type: 'gauge',
+        label,
+        read: () => new Map(Array.from(nodes.keys(), (node) => [node, 1])),
+      },
+    ]);
+    const samples = async (): Promise<unknown> => (await metrics.render()).match(/^(trip_seconds_count|ready).*$/gm);
+    expect(await samples()).toEqual([
+      'trip_seconds_count{node="a"} 0',
+      'trip_seconds_count{node="b"} 1',
+      'ready{node="a"} 1',
+      'ready{node="b"} 1',
+    ]);
+    nodes.delete('a');
+    expect(await samples()).toEqual(['trip_seconds_count{node="b"} 1', 'ready{node="b"} 1']);
+  });
 });

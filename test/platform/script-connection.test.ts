@@ -124,6 +124,35 @@ describe('an encoded trip', () => {
 });
 
 describe('a connection', () => {
+  it('counts its trips: answered, refused and lost ones, each once, and no command of its own', async () => {
+    const counts = { answered: 0, refused: 0, lost: 0 };
+    const meter = {
+      answered: (us: number) => {
+        counts.answered++;
+        expect(Number.isInteger(us) && us >= 0).toBe(true);
+      },
+      refused: () => void counts.refused++,
+      lost: () => void counts.lost++,
+    };
+    await connection.close();
+    const options = { url: proxy.through(server.url), name: 'test', script: ECHO, commandTimeoutMs: TIMEOUT_MS, meter };
+    connection = new ScriptConnection(options, { warn: () => {} });
+    await connection.connect();
+    // The first trip makes Redis load the script again.
+    await ask('SCRIPT', 'FLUSH');
+    await send(tripOf([], ['a']));
+    await send(tripOf([], ['b']));
+    expect(counts).toEqual({ answered: 2, refused: 0, lost: 0 });
+    await ask('SET', 'runs', 'no number');
+    await expect(send(tripOf([], ['c']))).rejects.toThrow(/not an integer/);
+    expect(counts).toEqual({ answered: 2, refused: 1, lost: 0 });
+    server.pause();
+    await expect(send(tripOf([], ['d']))).rejects.toThrow('Command timed out');
+    server.resume();
+    await expect(send(tripOf([], ['e']))).rejects.toThrow(/not an integer/);
+    expect(counts).toEqual({ answered: 2, refused: 2, lost: 1 });
+  });
+
   it('rejects with the reason when the first attempt fails', async () => {
     const wrong = connectTo(server.url.replace(/:[^:@]*@/, ':wrong@'));
     await expect(wrong.connect()).rejects.toThrow(/WRONGPASS/);

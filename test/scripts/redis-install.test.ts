@@ -4,7 +4,8 @@ import { describe, expect, it } from 'vitest';
 import { findRedisServer } from '../../scripts/local/redis-install.mjs';
 import { readSettings } from '../../scripts/local/settings.mjs';
 import { loadConfig } from '../../src/config/config.ts';
-import { checkRedisPolicy, type RedisClient } from '../../src/platform/redis.ts';
+import type { RedisClient } from '../../src/platform/redis.ts';
+import { checkRedisPolicy } from '../../src/platform/redis-node.ts';
 import { scratchDir } from '../support/stores.ts';
 
 /** Makes programs that only print their version, each in a folder of its own. */

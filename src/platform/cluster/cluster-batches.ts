@@ -1,5 +1,10 @@
 import { RedisNotCarriedOut, RedisNotSent } from '../redis.ts';
-import { ScriptConnection, type ScriptConnectionOptions, type TripListener } from '../script-connection.ts';
+import {
+  ScriptConnection,
+  type ScriptConnectionOptions,
+  type TripListener,
+  type TripMeter,
+} from '../script-connection.ts';
 import type { TripEncoder } from '../trip-encoder.ts';
 import { parseClusterUrl } from './cluster-url.ts';
 import type { RedisCluster } from './redis-cluster.ts';
@@ -7,7 +12,7 @@ import type { ShardClient } from './shard-client.ts';
 import { hostOf, readRefusal } from './slots.ts';
 
 type Log = { warn(fields: object, message: string): void };
-type Options = Omit<ScriptConnectionOptions, 'installation'>;
+type Options = Omit<ScriptConnectionOptions, 'installation' | 'meter'> & { meterOf?(address: string): TripMeter };
 
 /** How often a trip follows MOVED. Nodes that disagree could send it to and fro for ever. */
 const MAX_MOVES = 5;
@@ -52,6 +57,11 @@ export class ClusterBatches {
     return connection;
   }
 
+  /** Whether trips can be sent to this node. */
+  isReady(address: string): boolean {
+    return this.#connections.get(address)?.ready ?? false;
+  }
+
   #closeUnused(): void {
     const used = new Set(this.shards.map(({ client }) => client.address));
     for (const [address, connection] of this.#connections) {
@@ -62,7 +72,11 @@ export class ClusterBatches {
   }
 
   #make(address: string): ScriptConnection {
-    const connection = new ScriptConnection({ ...this.#options, url: this.#urlOf(address) }, this.#log);
+    const { meterOf, ...options } = this.#options;
+    const connection = new ScriptConnection(
+      { ...options, url: this.#urlOf(address), meter: meterOf?.(address) },
+      this.#log,
+    );
     this.#connections.set(address, connection);
     connection.onReady(() => {
       for (const shard of this.shards) if (shard.client.address === address) shard.check();

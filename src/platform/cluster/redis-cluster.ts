@@ -4,8 +4,10 @@ import { RedisClient, type RedisLog, RedisNotSent } from '../redis.ts';
 import { SHARED_TAG } from '../redis-keys.ts';
 import type { RedisArg, RedisStore } from '../redis-store.ts';
 import type { Script } from '../script.ts';
+import { StartRefused } from '../start-refused.ts';
 import { parseClusterUrl } from './cluster-url.ts';
 import { ShardClient } from './shard-client.ts';
+import { ShardMoves } from './shard-moves.ts';
 import { hostOf, readSlotOwners, type SlotOwners } from './slots.ts';
 import { slotOf } from './tags.ts';
 
@@ -26,6 +28,10 @@ const LOOK_OFTEN_MS = 100;
 const HEARSAY_MS = 1_000;
 /** Interval at which the installation's id in each shard is compared. The same as in `RedisClient`. */
 const CLAIM_EVERY_MS = 5_000;
+
+const textOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
+const incomplete = (what: string): StartRefused =>
+  new StartRefused(`the Redis Cluster is not complete, and a start needs a master for every slot: ${what}`);
 
 /** What one node has said of the slots. */
 type Look = { readonly epoch: number; readonly owners: SlotOwners };
@@ -51,6 +57,7 @@ export class RedisCluster implements RedisStore {
   readonly #urlOf: (address: string) => string;
   readonly #seeds: readonly string[];
   readonly #nodes = new Map<string, RedisClient>();
+  readonly #moves: ShardMoves;
   #owners: SlotOwners = [];
   #timer: NodeJS.Timeout | null = null;
   #claimTimer: NodeJS.Timeout | null = null;
@@ -61,12 +68,14 @@ export class RedisCluster implements RedisStore {
   constructor(options: RedisClusterOptions, log: RedisLog) {
     this.#options = options;
     this.#log = log;
+    this.#moves = new ShardMoves(log);
     const { seeds, urlOf } = parseClusterUrl(options.url);
     this.#seeds = seeds;
     this.#urlOf = urlOf;
     const host = {
       nodeAt: (address: string) => this.#nodeAt(address),
       lookAgain: () => this.#lookSoon(0),
+      moved: (shard: ShardClient, from: string) => this.#moves.add(this.shards.indexOf(shard), from, shard.address),
       commandTimeoutMs: options.commandTimeoutMs,
     };
     this.shards = options.tags.map((tag) => new ShardClient(tag, host));
@@ -87,13 +96,36 @@ export class RedisCluster implements RedisStore {
         this.#forget(seed);
       }
     }
-    if (failures.length === this.#seeds.length) throw failures[0];
-    const look = await this.#askNode(this.#nodes.keys().next().value as string);
+    if (failures.length === this.#seeds.length) {
+      throw new StartRefused(
+        `no node of the Redis Cluster that REDIS_URL names answers: ${failures.map(textOf).join('; ')}`,
+      );
+    }
+    const look = await this.#askFirst(this.#nodes.keys().next().value as string);
     const without = look.owners.indexOf(null);
-    if (without >= 0) throw new Error(`the Redis Cluster is not complete: no node has slot ${without}`);
-    await Promise.all(Array.from(new Set(look.owners as readonly string[]), (address) => this.#connectTo(address)));
+    if (without >= 0) throw incomplete(`no node has slot ${without}. See redis-cli --cluster check`);
+    const masters = Array.from(new Set(look.owners as readonly string[]));
+    await Promise.all(masters.map((address) => this.#connectToMaster(address)));
     this.#apply(look);
     this.#lookSoon(LOOK_EVERY_MS);
+  }
+
+  async #askFirst(address: string): Promise<Look> {
+    try {
+      return await this.#askNode(address);
+    } catch (error) {
+      throw new StartRefused(`REDIS_URL begins with redis+cluster://, but ${address} says: ${textOf(error)}`);
+    }
+  }
+
+  async #connectToMaster(address: string): Promise<void> {
+    try {
+      await this.#connectTo(address);
+    } catch (error) {
+      throw incomplete(
+        `a master is away (${textOf(error)}). Start it again, or wait until a replica has taken its place`,
+      );
+    }
   }
 
   async #connectTo(address: string): Promise<void> {
@@ -142,10 +174,20 @@ export class RedisCluster implements RedisStore {
     return this.shards[shard] as ShardClient;
   }
 
-  /** One shard of each node, to ask each node once. */
-  onePerNode(): ShardClient[] {
-    const byNode = new Map(this.shards.map((shard) => [shard.node, shard]));
-    return Array.from(byNode.values());
+  /** The shards of each node that has any, by its address. */
+  byNode(): ReadonlyMap<string, readonly ShardClient[]> {
+    const byNode = new Map<string, ShardClient[]>();
+    for (const shard of this.shards) {
+      const known = byNode.get(shard.address);
+      if (known === undefined) byNode.set(shard.address, [shard]);
+      else known.push(shard);
+    }
+    return byNode;
+  }
+
+  /** How often a shard has got another node since the start. */
+  get moves(): number {
+    return this.#moves.count;
   }
 
   command(name: string, args: readonly RedisArg[]): Promise<unknown> {

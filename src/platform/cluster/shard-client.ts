@@ -13,6 +13,8 @@ export type ShardHost = {
   nodeAt(address: string): RedisClient;
   /** Asks the nodes again which slots they have. */
   lookAgain(): void;
+  /** The shard has another node than before. */
+  moved(shard: ShardClient, from: string): void;
   /** How long a command may wait for its slot to be somewhere. */
   readonly commandTimeoutMs: number;
 };
@@ -82,8 +84,10 @@ export class ShardClient implements RedisStore {
   moveTo(address: string): void {
     const node = this.#host.nodeAt(address);
     if (node === this.#node) return;
+    const from = this.#address;
     this.#node = node;
     this.#address = address;
+    if (from !== '' && from !== address) this.#host.moved(this, from);
     if (node.ready) this.nodeIsReady();
     else this.#isOurs = false;
   }

@@ -1,0 +1,70 @@
+import { type NodeInfo, readNodeInfo } from './redis-node.ts';
+import type { RedisStore } from './redis-store.ts';
+
+/** Interval of the looks. A look is one INFO for each node, which takes Redis 0.1 ms. */
+const LOOK_EVERY_MS = 10_000;
+
+type Node = { readonly address: string; readonly store: Pick<RedisStore, 'command'> };
+type Log = { warn(fields: object, message: string): void; error(fields: object, message: string): void };
+
+/**
+ * Asks each Redis how it is set up, and how it is: its memory, its replicas. A start refuses a Redis that may evict keys. This finds
+ * the nodes of a cluster that joined later, and a Redis that was set up anew while it ran. They are reported, not refused: nothing is
+ * evicted before the memory is full, and refusing the calls of all their accounts would be worse.
+ *
+ * Tested by test/platform/node-watch.test.ts.
+ */
+export class NodeWatch {
+  readonly #nodes: () => readonly Node[];
+  readonly #kind: 'single' | 'cluster';
+  readonly #log: Log;
+  #timer: NodeJS.Timeout | null = null;
+  /** Null before the first look. */
+  #infos: ReadonlyMap<string, NodeInfo> | null = null;
+  /** By node that was ever seen: its fault at the time. */
+  readonly #reported = new Map<string, string | null>();
+
+  constructor(options: { nodes: () => readonly Node[]; kind: 'single' | 'cluster'; log: Log }) {
+    this.#nodes = options.nodes;
+    this.#kind = options.kind;
+    this.#log = options.log;
+  }
+
+  start(): void {
+    void this.look();
+    this.#timer = setInterval(() => void this.look(), LOOK_EVERY_MS);
+    this.#timer.unref();
+  }
+
+  stop(): void {
+    if (this.#timer !== null) clearInterval(this.#timer);
+  }
+
+  /** What each node said at the last look. A node that did not answer is missing: its own log line says that it is away. */
+  get infos(): ReadonlyMap<string, NodeInfo> {
+    return this.#infos ?? new Map();
+  }
+
+  /** Never rejects. */
+  async look(): Promise<void> {
+    const nodes = this.#nodes();
+    const replies = await Promise.allSettled(nodes.map(({ store }) => store.command('info', [])));
+    const infos = new Map<string, NodeInfo>();
+    for (const [at, reply] of replies.entries()) {
+      if (reply.status === 'fulfilled')
+        infos.set((nodes[at] as Node).address, readNodeInfo(String(reply.value), this.#kind));
+    }
+    for (const [address, info] of infos) this.#report(address, info);
+    this.#infos = infos;
+  }
+
+  #report(node: string, { fault, warnings }: NodeInfo): void {
+    const before = this.#reported.get(node);
+    if (fault !== null && fault !== before) this.#log.error({ node }, fault);
+    else if (fault === null && typeof before === 'string')
+      this.#log.warn({ node }, 'this redis is set up as it must be');
+    // The start has told the warnings of the nodes that were there.
+    if (before === undefined && this.#infos !== null) for (const warning of warnings) this.#log.warn({ node }, warning);
+    this.#reported.set(node, fault);
+  }
+}
